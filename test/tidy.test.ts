@@ -4,6 +4,7 @@ import {
   checkCycles,
   checkDirections,
   checkExportForms,
+  checkFolderCycles,
   checkTargetsExist,
 } from "./tidy/imports.js";
 import { checkDocstrings, checkNames } from "./tidy/names.js";
@@ -20,6 +21,8 @@ import {
   checkTypes,
 } from "./tidy/tokens.js";
 import {
+  checkFolderIndex,
+  checkFolderSizes,
   checkMirrors,
   checkPasswords,
   checkPlaces,
@@ -30,6 +33,9 @@ import {
 const perFile = (check: (source: Source) => readonly Violation[]) => (project: Project) =>
   project.sources.flatMap(check);
 
+const mapOf = (texts: Project["texts"]): string =>
+  texts.find(({ path }) => path === "ARCHITECTURE.md")?.text ?? "";
+
 /** Every rule of the house; one that fails shows all that breaks it at once. */
 const rules: readonly {
   readonly rule: string;
@@ -38,6 +44,19 @@ const rules: readonly {
   { rule: "imports only what the table allows", check: perFile(checkDirections) },
   { rule: "imports files that are there", check: ({ sources }) => checkTargetsExist(sources) },
   { rule: "imports in no circle", check: ({ sources }) => checkCycles(sources) },
+  { rule: "imports in no circle of folders", check: ({ sources }) => checkFolderCycles(sources) },
+  {
+    rule: "keeps folders small",
+    check: ({ sources }) => checkFolderSizes(sources.map(({ path }) => path)),
+  },
+  {
+    rule: "has each folder in the map of the architecture",
+    check: ({ sources, texts }) =>
+      checkFolderIndex(
+        sources.map(({ path }) => path),
+        mapOf(texts),
+      ),
+  },
   { rule: "exports by name, from the file that defines", check: perFile(checkExportForms) },
   { rule: "keeps files, functions and lines short", check: perFile(checkSizes) },
   { rule: "leaves time, chance and output to the shells", check: perFile(checkGlobals) },

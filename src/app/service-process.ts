@@ -1,8 +1,8 @@
 import { type App, startApp } from "./app.js";
-import { keepNewObjectsYoung } from "./collector.js";
-import type { Config } from "./config.js";
-import { bugTrace, exitCodes, StartFailure } from "./failure.js";
-import type { Logger } from "./logger.js";
+import { keepNewObjectsYoung } from "./base/collector.js";
+import { bugTrace, exitCodes, StartFailure } from "./base/failure.js";
+import type { Logger } from "./base/logger.js";
+import type { Config } from "./config/config.js";
 
 /** Signals that stop the service. Source: envoyproxy/ratelimit drains on the same three. */
 const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { readVersion } from "../app/version.js";
-import type { CommandContext } from "./context.js";
+import { readVersion } from "../app/base/version.js";
+import type { CommandContext } from "./terminal/context.js";
 
 /** Adds a command to the whole. */
 type AddCommand = (program: Command, context: CommandContext) => void;
@@ -23,47 +23,47 @@ const commandGroups: readonly CommandGroup[] = [
   {
     heading: "Write a policy:",
     commands: {
-      init: async () => (await import("./init.js")).addInit,
-      check: async () => (await import("./check.js")).addCheck,
-      fmt: async () => (await import("./fmt.js")).addFmt,
-      diff: async () => (await import("./diff.js")).addDiff,
-      test: async () => (await import("./test.js")).addTest,
-      replay: async () => (await import("./replay.js")).addReplay,
-      generate: async () => (await import("./generate.js")).addGenerate,
-      schema: async () => (await import("./schema.js")).addSchema,
+      init: async () => (await import("./policy/init.js")).addInit,
+      check: async () => (await import("./policy/check.js")).addCheck,
+      fmt: async () => (await import("./policy/fmt.js")).addFmt,
+      diff: async () => (await import("./policy/diff.js")).addDiff,
+      test: async () => (await import("./policy/test.js")).addTest,
+      replay: async () => (await import("./replay/replay.js")).addReplay,
+      generate: async () => (await import("./generate/generate.js")).addGenerate,
+      schema: async () => (await import("./policy/schema.js")).addSchema,
     },
   },
   {
     heading: "Look at what runs:",
     commands: {
-      explain: async () => (await import("./explain.js")).addExplain,
-      rules: async () => (await import("./rules.js")).addRules,
-      top: async () => (await import("./top.js")).addTop,
-      tail: async () => (await import("./tail.js")).addTail,
-      quotas: async () => (await import("./quotas.js")).addQuotas,
-      services: async () => (await import("./services.js")).addServices,
-      fleet: async () => (await import("./fleet.js")).addFleet,
-      shadow: async () => (await import("./shadow.js")).addShadow,
-      history: async () => (await import("./history.js")).addHistory,
-      audit: async () => (await import("./audit.js")).addAudit,
-      doctor: async () => (await import("./doctor.js")).addDoctor,
+      explain: async () => (await import("./live/explain.js")).addExplain,
+      rules: async () => (await import("./live/rules.js")).addRules,
+      top: async () => (await import("./live/top.js")).addTop,
+      tail: async () => (await import("./live/tail.js")).addTail,
+      quotas: async () => (await import("./live/quotas.js")).addQuotas,
+      services: async () => (await import("./live/services.js")).addServices,
+      fleet: async () => (await import("./live/fleet.js")).addFleet,
+      shadow: async () => (await import("./rollout/shadow.js")).addShadow,
+      history: async () => (await import("./rollout/history.js")).addHistory,
+      audit: async () => (await import("./rollout/audit.js")).addAudit,
+      doctor: async () => (await import("./doctor/doctor.js")).addDoctor,
     },
   },
   {
     heading: "Change what runs:",
     commands: {
-      keys: async () => (await import("./keys.js")).addKeys,
-      gate: async () => (await import("./gate.js")).addGate,
-      apply: async () => (await import("./apply.js")).addApply,
-      enforce: async () => (await import("./enforce.js")).addEnforce,
-      rollback: async () => (await import("./rollback.js")).addRollback,
+      keys: async () => (await import("./live/keys.js")).addKeys,
+      gate: async () => (await import("./live/gate.js")).addGate,
+      apply: async () => (await import("./rollout/apply.js")).addApply,
+      enforce: async () => (await import("./rollout/enforce.js")).addEnforce,
+      rollback: async () => (await import("./rollout/rollback.js")).addRollback,
     },
   },
   {
     heading: "More:",
     commands: {
-      completion: async () => (await import("./completion.js")).addCompletion,
-      help: async () => (await import("./help.js")).addHelp,
+      completion: async () => (await import("./completion/completion.js")).addCompletion,
+      help: async () => (await import("./policy/help.js")).addHelp,
       version: async () => addVersion,
     },
   },

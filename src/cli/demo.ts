@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { type DemoFlags, demoFlagRows } from "../dev/demo-options.js";
-import type { CommandContext } from "./context.js";
+import type { CommandContext } from "./terminal/context.js";
 
 /** Adds `headgate demo`: Headgate, a real Envoy in front of it, an upstream and light traffic. */
 export function addDemo(program: Command, context: CommandContext): void {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { exitCodes } from "../app/failure.js";
+import { exitCodes } from "../app/base/failure.js";
 
 /** What it takes to read its own modules, serve, and have some connections. */
 const descriptorsMin = 1_024;

@@ -1,10 +1,10 @@
 import { Command, CommanderError } from "commander";
-import { exitCodes } from "../app/failure.js";
-import { readVersion } from "../app/version.js";
+import { exitCodes } from "../app/base/failure.js";
+import { readVersion } from "../app/base/version.js";
 import { addCommands } from "./commands.js";
-import type { CommandContext } from "./context.js";
-import { type Output, processOutput } from "./output.js";
-import { processTerminal } from "./terminal.js";
+import type { CommandContext } from "./terminal/context.js";
+import { type Output, processOutput } from "./terminal/output.js";
+import { processTerminal } from "./terminal/terminal.js";
 
 /** What a command line finds around it. */
 export type Surroundings = Pick<CommandContext, "env" | "terminal" | "envoyApi">;

@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
-import { loadConfig } from "../app/config.js";
-import { exitCodes } from "../app/failure.js";
-import { type OptionName, optionNames, optionRow } from "../app/options.js";
-import type { CommandContext } from "./context.js";
+import { exitCodes } from "../app/base/failure.js";
+import { loadConfig } from "../app/config/config.js";
+import { type OptionName, optionNames, optionRow } from "../app/options/options.js";
+import type { CommandContext } from "./terminal/context.js";
 
 /** Adds `headgate serve`: the service alone, with every option of the configuration's table. */
 export function addServe(program: Command, context: CommandContext): void {
@@ -60,7 +60,7 @@ async function serve(
   }
   const { config } = loaded;
   // The service is most of this program: no other command waits until it is read.
-  const { createLogger } = await import("../app/logger.js");
+  const { createLogger } = await import("../app/base/logger.js");
   const { runServiceProcess } = await import("../app/service-process.js");
   const logger = createLogger(config, { fd: 1, isTerminal: process.stdout.isTTY === true });
   return runServiceProcess(config, { logger, complain: output.err });

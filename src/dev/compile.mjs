@@ -26,12 +26,12 @@ const program = join(dist, "cli/main.js");
 const entryPoints = [
   // What `bin` in package.json points at, and the thread that parses policies.
   "src/cli/main.ts",
-  "src/app/policy-worker.ts",
+  "src/app/policy/policy-worker.ts",
   // Tests start these, many in one process.
   "src/app/app.ts",
-  "src/app/collector.ts",
-  "src/app/config.ts",
-  "src/app/logger.ts",
+  "src/app/base/collector.ts",
+  "src/app/config/config.ts",
+  "src/app/base/logger.ts",
 ];
 
 rmSync(dist, { recursive: true, force: true });
@@ -40,8 +40,7 @@ const bundler = await context({
   entryPoints,
   outdir: dist,
   outbase: join(root, "src"),
-  // As deep as the sources, for those that read a file beside them.
-  chunkNames: "app/[name]-[hash]",
+  chunkNames: "chunks/[name]-[hash]",
   bundle: true,
   splitting: true,
   format: "esm",

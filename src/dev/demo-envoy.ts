@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
-import type { Clock } from "../core/clock.js";
-import { assert } from "../core/errors.js";
+import type { Clock } from "../core/base/clock.js";
+import { assert } from "../core/base/errors.js";
 
 /** The ports as they stand in envoy/demo/edge/envoy.yaml, and how often each. */
 const filePorts = {

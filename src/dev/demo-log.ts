@@ -1,4 +1,4 @@
-import type { LogEvent, Logger } from "../app/logger.js";
+import type { LogEvent, Logger } from "../app/base/logger.js";
 import type { Style } from "./demo-report.js";
 
 /**

@@ -1,4 +1,4 @@
-import { type OptionRow, wholeNumberOption } from "../app/option.js";
+import { type OptionRow, wholeNumberOption } from "../app/options/option.js";
 
 /** What the command line said; a text for each flag with a value. */
 export interface DemoFlags {

@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type App, startApp } from "../app/app.js";
-import { systemClock } from "../app/clock.js";
-import { loadConfig } from "../app/config.js";
-import { exitCodes, StartFailure } from "../app/failure.js";
-import { listen } from "../app/listen.js";
-import { assert, errorRows, isServiceError } from "../core/errors.js";
+import { systemClock } from "../app/base/clock.js";
+import { exitCodes, StartFailure } from "../app/base/failure.js";
+import { listen } from "../app/base/listen.js";
+import { ownFile } from "../app/base/own-file.js";
+import { loadConfig } from "../app/config/config.js";
+import { assert, errorRows, isServiceError } from "../core/base/errors.js";
 import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
 import { createDemoLogger } from "./demo-log.js";
@@ -252,7 +253,7 @@ function endless(): Promise<never> {
 
 /** A file of the example that the demo runs. */
 function exampleFile(name: string): string {
-  return fileURLToPath(new URL(`../../envoy/demo/${name}`, import.meta.url));
+  return fileURLToPath(new URL(`envoy/demo/${name}`, ownFile("package.json")));
 }
 
 /** A path as a person in this folder would write it. */

@@ -1,5 +1,5 @@
 import { Agent, type IncomingHttpHeaders, request } from "node:http";
-import type { Cancel, Clock } from "../core/clock.js";
+import type { Cancel, Clock } from "../core/base/clock.js";
 
 /** Someone who sends requests, at a steady pace. */
 export interface Caller {

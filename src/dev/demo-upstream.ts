@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { listen } from "../app/listen.js";
+import { listen } from "../app/base/listen.js";
 
 /** A running service behind Envoy. */
 export interface Upstream {

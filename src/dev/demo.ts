@@ -1,5 +1,5 @@
-import { exitCodes, StartFailure } from "../app/failure.js";
-import { isServiceError } from "../core/errors.js";
+import { exitCodes, StartFailure } from "../app/base/failure.js";
+import { isServiceError } from "../core/base/errors.js";
 import { type DemoFlags, parseDemoOptions } from "./demo-options.js";
 import { play } from "./demo-play.js";
 import { createStyle, isColorWanted } from "./demo-report.js";

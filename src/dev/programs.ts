@@ -1,4 +1,4 @@
-import type { Clock } from "../core/clock.js";
+import type { Clock } from "../core/base/clock.js";
 
 /** The programs of others that the demo and the tests run. */
 export type ProgramName = "envoy" | "redis" | "valkey" | "helm" | "hadolint" | "promtool";

@@ -1,7 +1,8 @@
 import { accessSync, constants, rmSync, statSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { systemClock } from "../app/clock.js";
+import { systemClock } from "../app/base/clock.js";
+import { ownFile } from "../app/base/own-file.js";
 import { type Install, InstallError, installsOf, runProgram, toolPath } from "./install.js";
 import { withLock } from "./lock.mjs";
 import {
@@ -19,7 +20,7 @@ export function thisMachine(): Surroundings {
   return {
     env: process.env,
     // The same from src/dev and from dist/dev.
-    toolsFolder: fileURLToPath(new URL("../../.tools", import.meta.url)),
+    toolsFolder: fileURLToPath(new URL(".tools", ownFile("package.json"))),
     clock: systemClock,
     report: (text) => void process.stderr.write(text),
   };

@@ -1,4 +1,4 @@
-import type { PlainMap } from "../generate/plain-tree.js";
+import type { PlainMap } from "../generate/base/plain-tree.js";
 import { type Asker, findAskers } from "./askers.js";
 import type { Evidence } from "./look.js";
 import { isOfType, isTrueAt, mapAt, mapsAt, numberAt, textAt } from "./plain.js";

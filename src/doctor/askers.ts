@@ -1,4 +1,4 @@
-import type { PlainMap } from "../generate/plain-tree.js";
+import type { PlainMap } from "../generate/base/plain-tree.js";
 import type { HttpChain, HttpFilter } from "./envoy-dump.js";
 import type { Evidence } from "./look.js";
 import { isOfType, mapAt, mapsAt, textAt } from "./plain.js";

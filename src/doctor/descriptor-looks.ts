@@ -1,7 +1,7 @@
-import { globMatches, parseGlob } from "../core/glob.js";
-import { isSettled, type PathStep, type Rule } from "../core/limit.js";
-import { findNearestName } from "../policy/nearest-name.js";
-import { clusterNames } from "../policy/service-clusters.js";
+import { globMatches, parseGlob } from "../core/collections/glob.js";
+import { isSettled, type PathStep, type Rule } from "../core/limits/limit.js";
+import { clusterNames } from "../policy/services/service-clusters.js";
+import { findNearestName } from "../policy/text/nearest-name.js";
 import {
   type Asked,
   type AskedDescriptor,

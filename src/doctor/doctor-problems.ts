@@ -1,4 +1,4 @@
-import type { ProblemRow } from "../policy/problem-row.js";
+import type { ProblemRow } from "../policy/problems/problem-row.js";
 
 /**
  * What `headgate doctor` can find between an Envoy and Headgate, the worst first: reports keep this

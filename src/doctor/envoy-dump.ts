@@ -1,4 +1,4 @@
-import { isPlainMap, type PlainMap, type PlainValue } from "../generate/plain-tree.js";
+import { isPlainMap, type PlainMap, type PlainValue } from "../generate/base/plain-tree.js";
 import { isOfType, mapAt, mapsAt, parsePlain, textAt } from "./plain.js";
 
 /** Longest dump that is read, in UTF-16 units. */

@@ -1,5 +1,5 @@
-import type { PlainValue } from "../generate/plain-tree.js";
-import { isPlainMap } from "../generate/plain-tree.js";
+import type { PlainValue } from "../generate/base/plain-tree.js";
+import { isPlainMap } from "../generate/base/plain-tree.js";
 import type { Evidence } from "./look.js";
 import { isTrueAt, mapsAt, valueAt } from "./plain.js";
 

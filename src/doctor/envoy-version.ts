@@ -1,4 +1,4 @@
-import type { MinorVersion } from "../generate/generator.js";
+import type { MinorVersion } from "../generate/base/generator.js";
 
 /** Reads `1.40.0`; undefined where it is no version. */
 export function parseEnvoyVersion(text: string | undefined): MinorVersion | undefined {

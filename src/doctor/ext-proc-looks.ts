@@ -1,7 +1,7 @@
-import { announcedWaitMarginMs } from "../generate/envoy/ext-proc.js";
-import { knowsPriorities, priorityFilterName } from "../generate/envoy/priority-header.js";
-import { isAtLeastVersion } from "../generate/generate-options.js";
-import { clusterNames } from "../policy/service-clusters.js";
+import { isAtLeastVersion } from "../generate/base/generate-options.js";
+import { announcedWaitMarginMs } from "../generate/envoy/http/ext-proc.js";
+import { knowsPriorities, priorityFilterName } from "../generate/envoy/http/priority-header.js";
+import { clusterNames } from "../policy/services/service-clusters.js";
 import { type Asker, askerName, findAskers, isBeforeRouter } from "./askers.js";
 import { isGuardSet } from "./envoy-runtime.js";
 import { parseEnvoyVersion } from "./envoy-version.js";

@@ -1,4 +1,4 @@
-import { daysSince1970 } from "../core/calendar-date.js";
+import { daysSince1970 } from "../core/base/calendar-date.js";
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 

@@ -1,6 +1,6 @@
-import { breakerKey } from "../core/runtime-keys.js";
-import type { PlainMap } from "../generate/plain-tree.js";
-import { clusterNames } from "../policy/service-clusters.js";
+import { breakerKey } from "../core/feedback/runtime-keys.js";
+import type { PlainMap } from "../generate/base/plain-tree.js";
+import { clusterNames } from "../policy/services/service-clusters.js";
 import { type EnvoyStats, quantileOf } from "./envoy-stats.js";
 import { type Evidence, type Examine, findingsOr, type Look } from "./look.js";
 import { mapAt, mapsAt, numberAt, shownName, textAt } from "./plain.js";

@@ -1,9 +1,9 @@
-import type { Rule } from "../core/limit.js";
+import type { Rule } from "../core/limits/limit.js";
+import type { PlainMap } from "../generate/base/plain-tree.js";
 import type { DeprecatedField } from "../generate/check/deprecated-fields.js";
-import type { PlainMap } from "../generate/plain-tree.js";
 import type { Policy } from "../policy/policy.js";
-import type { QuotaPolicy } from "../policy/quota-policy.js";
-import type { ServicePolicy } from "../policy/service-policy.js";
+import type { QuotaPolicy } from "../policy/quotas/quota-policy.js";
+import type { ServicePolicy } from "../policy/services/service-policy.js";
 import { type DoctorProblemId, doctorProblemIds } from "./doctor-problems.js";
 import type { EnvoyDump } from "./envoy-dump.js";
 import type { EnvoyStats } from "./envoy-stats.js";

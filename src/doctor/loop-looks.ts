@@ -1,8 +1,8 @@
-import { runtimeLayerName } from "../core/runtime-keys.js";
-import { isDriven } from "../generate/envoy/layered-runtime.js";
-import { isWatched } from "../generate/envoy/telemetry.js";
-import { clusterNames } from "../policy/service-clusters.js";
-import type { ServicePolicy } from "../policy/service-policy.js";
+import { runtimeLayerName } from "../core/feedback/runtime-keys.js";
+import { isDriven } from "../generate/envoy/http/layered-runtime.js";
+import { isWatched } from "../generate/envoy/http/telemetry.js";
+import { clusterNames } from "../policy/services/service-clusters.js";
+import type { ServicePolicy } from "../policy/services/service-policy.js";
 import { type Evidence, type Examine, findingsOr, type Look } from "./look.js";
 import { isOfType, mapAt, mapsAt, shownName, textAt } from "./plain.js";
 

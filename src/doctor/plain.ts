@@ -1,5 +1,10 @@
-import { isPlainList, isPlainMap, type PlainMap, type PlainValue } from "../generate/plain-tree.js";
-import { visibleText } from "../policy/problem.js";
+import {
+  isPlainList,
+  isPlainMap,
+  type PlainMap,
+  type PlainValue,
+} from "../generate/base/plain-tree.js";
+import { visibleText } from "../policy/problems/problem.js";
 
 /** A text of JSON as plain values, or why it is none. */
 export type ReadPlain =

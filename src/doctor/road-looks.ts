@@ -1,5 +1,5 @@
-import { usesExtProc } from "../generate/envoy/ext-proc.js";
-import type { PlainMap } from "../generate/plain-tree.js";
+import type { PlainMap } from "../generate/base/plain-tree.js";
+import { usesExtProc } from "../generate/envoy/http/ext-proc.js";
 import { type Asker, askerName, findAskers, isBeforeRouter } from "./askers.js";
 import type { EnvoyDump } from "./envoy-dump.js";
 import { type Evidence, type Examine, findingsOr, type Look } from "./look.js";

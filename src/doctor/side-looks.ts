@@ -2,8 +2,8 @@ import {
   formatMinorVersion,
   isAtLeastVersion,
   versionRanges,
-} from "../generate/generate-options.js";
-import { visibleText } from "../policy/problem.js";
+} from "../generate/base/generate-options.js";
+import { visibleText } from "../policy/problems/problem.js";
 import { parseEnvoyVersion } from "./envoy-version.js";
 import { type Examine, findingsOr, type Look } from "./look.js";
 import { shownName } from "./plain.js";

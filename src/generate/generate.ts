@@ -1,13 +1,13 @@
-import { quoteText } from "../policy/problem.js";
-import type { Document } from "./document.js";
-import { isSafePath } from "./document-path.js";
+import { quoteText } from "../policy/problems/problem.js";
+import type { Document } from "./base/document.js";
+import { isSafePath } from "./base/document-path.js";
 import type {
   Generated,
   GeneratedPolicy,
   GenerateOptions,
   GenerateProblem,
   Target,
-} from "./generator.js";
+} from "./base/generator.js";
 import { generators } from "./generators.js";
 import { lintPolicy } from "./lint-policy.js";
 

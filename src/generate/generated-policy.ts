@@ -1,5 +1,5 @@
 import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
-import type { GeneratedPolicy } from "./generator.js";
+import type { GeneratedPolicy } from "./base/generator.js";
 
 /** What a policy is called whose files give it no name. */
 const usualName = "policy";

@@ -1,6 +1,6 @@
-import { generateEnvoy } from "./envoy/envoy.js";
+import type { Generator, Target } from "./base/generator.js";
+import { generateEnvoy } from "./envoy/bootstrap/envoy.js";
 import { generateGateway } from "./gateway/gateway.js";
-import type { Generator, Target } from "./generator.js";
 import { generateIstio } from "./istio/istio.js";
 import { generateKubernetes } from "./kubernetes/kubernetes.js";
 import { generateAlerts } from "./observe/alerts.js";

@@ -1,10 +1,10 @@
-import type { Rule } from "../core/limit.js";
-import { ConditionCompiler } from "../policy/cel.js";
-import { pathPrefixOf } from "../policy/path-pattern.js";
-import { quoteText } from "../policy/problem.js";
-import { pathHeader, urlPathOf } from "../policy/request-facts.js";
-import type { PriorityPolicy, ServicePolicy } from "../policy/service-policy.js";
-import type { GeneratedPolicy, GenerateProblem } from "./generator.js";
+import type { Rule } from "../core/limits/limit.js";
+import { ConditionCompiler } from "../policy/cel/cel.js";
+import { pathHeader, urlPathOf } from "../policy/cel/request-facts.js";
+import { quoteText } from "../policy/problems/problem.js";
+import type { PriorityPolicy, ServicePolicy } from "../policy/services/service-policy.js";
+import { pathPrefixOf } from "../policy/text/path-pattern.js";
+import type { GeneratedPolicy, GenerateProblem } from "./base/generator.js";
 
 /** What is said of a policy's paths; all are warnings. */
 export function lintPaths({

@@ -1,10 +1,14 @@
-import { ConditionCompiler } from "../policy/cel.js";
-import { quoteText } from "../policy/problem.js";
-import type { QuotaPolicy } from "../policy/quota-policy.js";
-import { headersKibReadMax, requestBytesBounds, requestBytesFor } from "../policy/request-bytes.js";
-import type { ServicePolicy } from "../policy/service-policy.js";
-import { knowsPriorities } from "./envoy/priority-header.js";
-import type { GeneratedPolicy, GenerateProblem } from "./generator.js";
+import { ConditionCompiler } from "../policy/cel/cel.js";
+import {
+  headersKibReadMax,
+  requestBytesBounds,
+  requestBytesFor,
+} from "../policy/cel/request-bytes.js";
+import { quoteText } from "../policy/problems/problem.js";
+import type { QuotaPolicy } from "../policy/quotas/quota-policy.js";
+import type { ServicePolicy } from "../policy/services/service-policy.js";
+import type { GeneratedPolicy, GenerateProblem } from "./base/generator.js";
+import { knowsPriorities } from "./envoy/http/priority-header.js";
 import { lintPaths } from "./lint-paths.js";
 
 /** What a policy may mean as it says it, and probably does not. All are warnings. */

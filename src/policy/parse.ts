@@ -1,24 +1,27 @@
 import { isAlias, isMap, isScalar, type ParsedNode } from "yaml";
-import { type LimitDefaults, type Rule, usualDefaults } from "../core/limit.js";
-import { type AliasTargets, findAliasTargets } from "./aliases.js";
-import { domainTop, readDescriptors } from "./descriptors.js";
-import { LimitNames } from "./limit-names.js";
-import { findNearestName } from "./nearest-name.js";
-import { type Field, type Fields, NodeReader } from "./node-reader.js";
+import { type LimitDefaults, type Rule, usualDefaults } from "../core/limits/limit.js";
+import { domainTop, readDescriptors } from "./limits/descriptors.js";
+import { LimitNames } from "./limits/limit-names.js";
+import { readOverrideMax } from "./limits/rate-limit.js";
+import { RuleList } from "./limits/rule-list.js";
+import { readFailureMode } from "./limits/rule-settings.js";
+import { Siblings } from "./limits/siblings.js";
+import { readTelling } from "./limits/tell-rule.js";
 import { PolicyPlaces } from "./policy-places.js";
-import { quoteText, visibleText } from "./problem.js";
-import { type FoundProblems, ProblemLog } from "./problem-log.js";
-import { ProxiesOnce } from "./proxies.js";
-import type { ProxyPolicy } from "./proxy-policy.js";
-import { QuotaList } from "./quota-list.js";
-import type { QuotaPolicy } from "./quota-policy.js";
-import { readQuotas } from "./quotas.js";
-import { readOverrideMax } from "./rate-limit.js";
-import { RuleList } from "./rule-list.js";
-import { readFailureMode } from "./rule-settings.js";
-import { ServiceList } from "./service-list.js";
-import type { ServicePolicy } from "./service-policy.js";
-import { readServices } from "./services.js";
+import { quoteText, visibleText } from "./problems/problem.js";
+import { type FoundProblems, ProblemLog } from "./problems/problem-log.js";
+import { SourceText } from "./problems/source-text.js";
+import { ProxiesOnce } from "./proxies/proxies.js";
+import type { ProxyPolicy } from "./proxies/proxy-policy.js";
+import { QuotaList } from "./quotas/quota-list.js";
+import type { QuotaPolicy } from "./quotas/quota-policy.js";
+import { readQuotas } from "./quotas/quotas.js";
+import { ServiceList } from "./services/service-list.js";
+import type { ServicePolicy } from "./services/service-policy.js";
+import { readServices } from "./services/services.js";
+import { type AliasTargets, findAliasTargets } from "./text/aliases.js";
+import { findNearestName } from "./text/nearest-name.js";
+import { type Field, type Fields, NodeReader } from "./text/node-reader.js";
 import {
   type Dialect,
   domainShapes,
@@ -26,12 +29,9 @@ import {
   policyApiVersion,
   policyShape,
   specShape,
-} from "./shapes.js";
-import { Siblings } from "./siblings.js";
-import { SourceText } from "./source-text.js";
-import { readTelling } from "./tell-rule.js";
-import { domainRule, nameRule } from "./text-rules.js";
-import { readYaml } from "./yaml-text.js";
+} from "./text/shapes.js";
+import { domainRule, nameRule } from "./text/text-rules.js";
+import { readYaml } from "./text/yaml-text.js";
 
 /** Longest text of one file, in UTF-16 units. */
 export const fileCharsMax = 4_194_304;

@@ -1,12 +1,12 @@
-import { flag, list, map, mapForm, row, text, words } from "./form.js";
-import { domainForms } from "./limit-forms.js";
-import { proxiesForm } from "./proxy-forms.js";
-import { quotaForm } from "./quota-forms.js";
-import { quotasMax } from "./quota-list.js";
-import { serviceForm } from "./service-forms.js";
-import { servicesMax } from "./service-list.js";
-import { metadataShape, policyApiVersion, policyShape, specShape } from "./shapes.js";
-import { nameRule } from "./text-rules.js";
+import { domainForms } from "./limits/limit-forms.js";
+import { proxiesForm } from "./proxies/proxy-forms.js";
+import { quotaForm } from "./quotas/quota-forms.js";
+import { quotasMax } from "./quotas/quota-list.js";
+import { serviceForm } from "./services/service-forms.js";
+import { servicesMax } from "./services/service-list.js";
+import { flag, list, map, mapForm, row, text, words } from "./text/form.js";
+import { metadataShape, policyApiVersion, policyShape, specShape } from "./text/shapes.js";
+import { nameRule } from "./text/text-rules.js";
 
 const metadata = mapForm(
   { shape: metadataShape, docs: "What the policy is called.", required: ["name"] },

@@ -1,6 +1,6 @@
 import { isMap, isScalar, isSeq, type ParsedNode } from "yaml";
-import type { Fields, NodeReader } from "./node-reader.js";
-import type { Problem } from "./problem.js";
+import type { Problem } from "./problems/problem.js";
+import type { Fields, NodeReader } from "./text/node-reader.js";
 
 /** Where something is said: what a problem shows of it. */
 export type PolicyPlace = Pick<Problem, "file" | "line" | "column" | "excerpt" | "caret">;

@@ -1,4 +1,4 @@
-import type { Rule } from "../core/limit.js";
+import type { Rule } from "../core/limits/limit.js";
 
 /** How much a policy holds: the numbers that logs, readiness, metrics and commands tell. */
 export interface PolicySize {

@@ -1,15 +1,15 @@
 import type { ParsedNode } from "yaml";
-import { parseTimestampUs } from "../core/timestamp.js";
-import { findAliasTargets } from "./aliases.js";
-import { Block } from "./block.js";
-import { type Field, NodeReader } from "./node-reader.js";
+import { parseTimestampUs } from "../core/base/timestamp.js";
 import type { PolicyText } from "./parse.js";
-import { type Problem, quoteText } from "./problem.js";
-import { ProblemLog } from "./problem-log.js";
-import { plainShape } from "./shapes.js";
-import { SourceText } from "./source-text.js";
-import { domainRule, nameCharsMax, type TextRule, valueCharsMax } from "./text-rules.js";
-import { readYaml } from "./yaml-text.js";
+import { type Problem, quoteText } from "./problems/problem.js";
+import { ProblemLog } from "./problems/problem-log.js";
+import { SourceText } from "./problems/source-text.js";
+import { findAliasTargets } from "./text/aliases.js";
+import { Block } from "./text/block.js";
+import { type Field, NodeReader } from "./text/node-reader.js";
+import { plainShape } from "./text/shapes.js";
+import { domainRule, nameCharsMax, type TextRule, valueCharsMax } from "./text/text-rules.js";
+import { readYaml } from "./text/yaml-text.js";
 
 /** Tests of one file, and steps of one test. */
 const policyTestsMax = 10_000;

@@ -1,11 +1,11 @@
-import { assert } from "../core/errors.js";
-import type { JsonValue } from "../core/json.js";
-import type { Rule } from "../core/limit.js";
-import { DescriptorTree } from "../core/match.js";
-import { type ProxyPolicy, usualProxies } from "./proxy-policy.js";
-import type { QuotaPolicy } from "./quota-policy.js";
-import { type ServiceIndex, ServiceIndexBuilder } from "./service-index.js";
-import type { ServicePolicy } from "./service-policy.js";
+import { assert } from "../core/base/errors.js";
+import type { JsonValue } from "../core/base/json.js";
+import type { Rule } from "../core/limits/limit.js";
+import { DescriptorTree } from "../core/limits/match.js";
+import { type ProxyPolicy, usualProxies } from "./proxies/proxy-policy.js";
+import type { QuotaPolicy } from "./quotas/quota-policy.js";
+import { type ServiceIndex, ServiceIndexBuilder } from "./services/service-index.js";
+import type { ServicePolicy } from "./services/service-policy.js";
 
 /** What is allowed: an immutable snapshot, swapped whole and never edited. */
 export interface Policy {

@@ -1,6 +1,6 @@
-import type { PriorityClassifier } from "./priority-classifier.js";
-import { addressAttribute, routeAttribute } from "./request-facts.js";
-import type { KeyedPermits, ServicePolicy } from "./service-policy.js";
+import { addressAttribute, routeAttribute } from "./cel/request-facts.js";
+import type { PriorityClassifier } from "./services/priority-classifier.js";
+import type { KeyedPermits, ServicePolicy } from "./services/service-policy.js";
 
 /** Names of what has to be seen of requests to decide on them. */
 export interface RequestNeeds {

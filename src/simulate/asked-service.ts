@@ -1,11 +1,15 @@
-import { GenerationalMap } from "../core/generational-map.js";
-import type { DescriptorQuery } from "../decide/query.js";
-import { type ServiceQuery, serviceQuery } from "../decide/service-query.js";
-import type { Trial } from "../decide/trial.js";
-import type { TrialPart } from "../decide/trial-parts.js";
+import { GenerationalMap } from "../core/collections/generational-map.js";
+import { type ServiceQuery, serviceQuery } from "../decide/admission/service-query.js";
+import type { DescriptorQuery } from "../decide/rate-limit/query.js";
+import type { Trial } from "../decide/trial/trial.js";
+import type { TrialPart } from "../decide/trial/trial-parts.js";
+import { addressAttribute, pathHeader } from "../policy/cel/request-facts.js";
 import type { Policy } from "../policy/policy.js";
-import { addressAttribute, pathHeader } from "../policy/request-facts.js";
-import type { DescriptorPart, ServiceDescriptor, ServicePolicy } from "../policy/service-policy.js";
+import type {
+  DescriptorPart,
+  ServiceDescriptor,
+  ServicePolicy,
+} from "../policy/services/service-policy.js";
 import { KnownTexts, type TextPair } from "./known-texts.js";
 import type { LoggedRequest, WantedFacts } from "./logged-request.js";
 

@@ -1,5 +1,5 @@
-import type { AskablePart, ServiceDescriptor } from "../policy/service-policy.js";
-import { askedOnce } from "../policy/service-rate-limit.js";
+import type { AskablePart, ServiceDescriptor } from "../policy/services/service-policy.js";
+import { askedOnce } from "../policy/services/service-rate-limit.js";
 
 /** A descriptor that somebody wrote on a command line. */
 export type DescriptorText =

@@ -1,5 +1,5 @@
-import { GenerationalMap } from "../core/generational-map.js";
-import { parseTimestampUs } from "../core/timestamp.js";
+import { parseTimestampUs } from "../core/base/timestamp.js";
+import { GenerationalMap } from "../core/collections/generational-map.js";
 
 /** `2026-01-05T08:00:00`, what a log says again and again. */
 const secondChars = 19;

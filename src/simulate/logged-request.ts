@@ -1,4 +1,4 @@
-import { parseSourceAddress } from "../policy/network.js";
+import { parseSourceAddress } from "../policy/text/network.js";
 import type { LogLine } from "./log-line.js";
 
 /** What is read of a line beside its time, its host, and whether it was limited. */

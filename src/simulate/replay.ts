@@ -1,6 +1,6 @@
-import { type FrequentKey, SpaceSaving } from "../core/space-saving.js";
-import { Trial, type TrialParts } from "../decide/trial.js";
-import type { ServicePolicy } from "../policy/service-policy.js";
+import { type FrequentKey, SpaceSaving } from "../core/collections/space-saving.js";
+import { Trial, type TrialParts } from "../decide/trial/trial.js";
+import type { ServicePolicy } from "../policy/services/service-policy.js";
 import { type AskedDescriptor, type AskedPart, AskedServices } from "./asked-service.js";
 import { InOrder } from "./in-order.js";
 import type { LoggedRequest } from "./logged-request.js";

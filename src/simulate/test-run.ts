@@ -1,9 +1,9 @@
-import type { DescriptorQuery, RateLimitQuery } from "../decide/query.js";
-import { serviceQuery } from "../decide/service-query.js";
-import { Trial, type TrialDecision, type TrialParts } from "../decide/trial.js";
-import { findNearestName } from "../policy/nearest-name.js";
+import { serviceQuery } from "../decide/admission/service-query.js";
+import type { DescriptorQuery, RateLimitQuery } from "../decide/rate-limit/query.js";
+import { Trial, type TrialDecision, type TrialParts } from "../decide/trial/trial.js";
 import type { Policy } from "../policy/policy.js";
 import type { PolicyTest, TestedRequest, TestStep } from "../policy/policy-tests.js";
+import { findNearestName } from "../policy/text/nearest-name.js";
 
 /** How one test ended: what was not as expected, in sentences; none where all was. */
 export interface TestOutcome {

@@ -1,8 +1,8 @@
-import { type Charge, costHitsMax } from "../core/bucket.js";
-import { assert } from "../core/errors.js";
-import { isRepeatable, multiplicityMax } from "../core/gcra.js";
-import { drainTimeUsMax, hitsMax } from "../core/limit.js";
-import type { Windows } from "../core/window.js";
+import { assert } from "../core/base/errors.js";
+import { type Charge, costHitsMax } from "../core/limits/bucket.js";
+import { isRepeatable, multiplicityMax } from "../core/limits/gcra.js";
+import { drainTimeUsMax, hitsMax } from "../core/limits/limit.js";
+import type { Windows } from "../core/limits/window.js";
 import { batchChargesMax, requestChargesMax, type StoreRequest } from "./limit-store.js";
 
 /**

@@ -1,8 +1,8 @@
-import type { Bucket } from "../core/bucket.js";
-import { DigestTable, type Place } from "../core/digest-table.js";
-import { readShortKey, shortKey } from "../core/key.js";
-import { type Digest, KeyedHash } from "../core/keyed-hash.js";
-import type { LimitKey } from "../core/limit.js";
+import { DigestTable, type Place } from "../core/collections/digest-table.js";
+import { type Digest, KeyedHash } from "../core/collections/keyed-hash.js";
+import type { Bucket } from "../core/limits/bucket.js";
+import { readShortKey, shortKey } from "../core/limits/key.js";
+import type { LimitKey } from "../core/limits/limit.js";
 import { batchChargesMax, type StoreRequest } from "./limit-store.js";
 
 /** Where one bucket lies, until the next `add`, `delete` or `sweep`. */

@@ -1,7 +1,7 @@
-import type { Bucket } from "../core/bucket.js";
-import type { ErrorCode } from "../core/errors.js";
-import type { RepeatedRequest, RepeatedResult } from "../core/gcra.js";
-import type { LimitKey } from "../core/limit.js";
+import type { ErrorCode } from "../core/base/errors.js";
+import type { Bucket } from "../core/limits/bucket.js";
+import type { RepeatedRequest, RepeatedResult } from "../core/limits/gcra.js";
+import type { LimitKey } from "../core/limits/limit.js";
 
 /**
  * One request of a batch, asked `multiplicity` times in a row. More than once only where all of its
@@ -43,8 +43,8 @@ export interface LimitStore {
    */
   shorten?(key: LimitKey): LimitKey;
   /**
-   * Decides each request of the batch in turn, as `decideRepeated` in `core/gcra` says; one outcome
-   * a request, in order.
+   * Decides each request of the batch in turn, as `decideRepeated` in `core/limits/gcra` says; one
+   * outcome a request, in order.
    *
    * @param batch requests, none without a charge; at most `batchChargesMax` charges in all,
    * whatever their multiplicity

@@ -1,9 +1,9 @@
-import type { Bucket } from "../core/bucket.js";
-import type { Clock, Random } from "../core/clock.js";
-import { assert, ServiceError } from "../core/errors.js";
-import { type BucketTable, decideRepeated } from "../core/gcra.js";
-import { createSecret, type Digest } from "../core/keyed-hash.js";
-import type { LimitKey } from "../core/limit.js";
+import type { Clock, Random } from "../core/base/clock.js";
+import { assert, ServiceError } from "../core/base/errors.js";
+import { createSecret, type Digest } from "../core/collections/keyed-hash.js";
+import type { Bucket } from "../core/limits/bucket.js";
+import { type BucketTable, decideRepeated } from "../core/limits/gcra.js";
+import type { LimitKey } from "../core/limits/limit.js";
 import { assertBatch } from "./batch.js";
 import { BucketSlots, type Slot } from "./bucket-slots.js";
 import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "./limit-store.js";

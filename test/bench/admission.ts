@@ -1,9 +1,9 @@
-import { systemClock, systemRandom } from "../../src/app/clock.js";
-import { defaultShedThresholds } from "../../src/core/priority.js";
-import { Admission } from "../../src/decide/admission.js";
-import type { AdmissionCall, AdmissionRequest } from "../../src/decide/admission-call.js";
-import { DecisionCounters } from "../../src/decide/counters.js";
-import type { AdmissionPolicy, ServicePolicy } from "../../src/policy/service-policy.js";
+import { systemClock, systemRandom } from "../../src/app/base/clock.js";
+import { defaultShedThresholds } from "../../src/core/settings/priority.js";
+import { Admission } from "../../src/decide/admission/admission.js";
+import type { AdmissionCall, AdmissionRequest } from "../../src/decide/admission/admission-call.js";
+import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
+import type { AdmissionPolicy, ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { servicesPolicy, testService } from "../support/admission.js";
 import { createTestDecider } from "../support/decider.js";
 

@@ -1,6 +1,6 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { RateLimitRequestSchema } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
-import type { UnaryAnswer, UnaryHandler } from "../../src/wire/service.js";
+import type { UnaryAnswer, UnaryHandler } from "../../src/wire/grpc/service.js";
 
 /** Calls in flight: those of one turn make one batch. */
 export const inFlight = 200;

@@ -6,8 +6,8 @@ import {
   DiscoveryRequestSchema,
 } from "../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
 import { LoadStatsResponseSchema } from "../../src/gen/envoy/service/load_stats/v3/lrs_pb.js";
-import { FieldReader, fieldTag } from "../../src/rpc/field-reader.js";
-import { runtimeTypeUrl } from "../../src/rpc/layer-encoder.js";
+import { FieldReader, fieldTag } from "../../src/rpc/codec/field-reader.js";
+import { runtimeTypeUrl } from "../../src/rpc/control/layer-encoder.js";
 import {
   type ClusterSecond,
   encodeIdentifier,

@@ -1,4 +1,4 @@
-import type { Random } from "../../src/core/clock.js";
+import type { Random } from "../../src/core/base/clock.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { type EnvoyCounts, SimulatedEnvoy } from "./control-envoy.js";
 import { type ClusterSecond, encodeNode, FlushLayout, LoadLayout } from "./control-messages.js";

@@ -1,7 +1,11 @@
-import type { AdmissionTicket, Admits, Admitted } from "../../src/decide/admission-call.js";
-import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
-import { createExternalProcessorService } from "../../src/rpc/ext-proc.js";
-import { ExtProcCodec } from "../../src/rpc/ext-proc-codec.js";
+import type {
+  AdmissionTicket,
+  Admits,
+  Admitted,
+} from "../../src/decide/admission/admission-call.js";
+import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
+import { createExternalProcessorService } from "../../src/rpc/ext-proc/ext-proc.js";
+import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";
 import { listenOnLane } from "./lane-listener.js";
 
 /**

@@ -1,5 +1,5 @@
-import type { NodeReport, ShareSheet } from "../../src/core/feedback.js";
-import { FleetLoop } from "../../src/core/feedback-loop.js";
+import type { NodeReport, ShareSheet } from "../../src/core/feedback/feedback.js";
+import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
 import { mean, runFleet, steadySpan } from "../simulation/fleet-loop-report.js";
 import { FleetRun } from "../simulation/fleet-loop-run.js";
 import { bigFleet, smallFleet } from "../simulation/fleet-loop-scenarios.js";

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { targets } from "../../src/generate/generator.js";
+import { targets } from "../../src/generate/base/generator.js";
 import { manyServices } from "../support/many-services.js";
 import { layOut } from "./report.js";
 

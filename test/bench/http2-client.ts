@@ -1,4 +1,4 @@
-import { StreamMap } from "../../src/wire/stream-map.js";
+import { StreamMap } from "../../src/wire/http2/stream-map.js";
 import type { CallOutcome } from "./call-outcome.js";
 import {
   encodeFrame,

@@ -1,17 +1,17 @@
-import { systemClock, systemRandom } from "../../src/app/clock.js";
-import { sha256 } from "../../src/app/digest.js";
-import type { Charge } from "../../src/core/bucket.js";
-import type { Verdict } from "../../src/core/verdict.js";
-import { DecisionCounters } from "../../src/decide/counters.js";
-import { Decider, type DeciderParts } from "../../src/decide/decider.js";
-import { Pressure } from "../../src/decide/pressure.js";
-import { SeenCalls } from "../../src/decide/seen-calls.js";
+import { systemClock, systemRandom } from "../../src/app/base/clock.js";
+import { sha256 } from "../../src/app/base/digest.js";
+import type { Charge } from "../../src/core/limits/bucket.js";
+import type { Verdict } from "../../src/core/limits/verdict.js";
+import { SeenCalls } from "../../src/decide/inspect/seen-calls.js";
+import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
+import { Decider, type DeciderParts } from "../../src/decide/rate-limit/decider.js";
+import { Pressure } from "../../src/decide/rate-limit/pressure.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
-import { createRateLimitService, type DecidesPrepared } from "../../src/rpc/rls.js";
+import { createRateLimitService, type DecidesPrepared } from "../../src/rpc/rls/rls.js";
 import type { LimitStore } from "../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
-import type { ServiceHandlers, UnaryHandler } from "../../src/wire/service.js";
+import type { ServiceHandlers, UnaryHandler } from "../../src/wire/grpc/service.js";
 import { plainExtras } from "../support/extras.js";
 import { RedisServer } from "../support/redis-server.js";
 import { openTestStore } from "../support/redis-store.js";
@@ -181,7 +181,7 @@ async function takeMany(
 export function createHandler(
   policy: Policy,
   store: LimitStore,
-  watched: Watched = { seen: new SeenCalls({ clock: systemClock, random: systemRandom }) },
+  watched: Watched = { observers: [new SeenCalls({ clock: systemClock, random: systemRandom })] },
 ): UnaryHandler {
   const counters = new DecisionCounters();
   const clock = systemClock;
@@ -205,7 +205,7 @@ function handlerOf({ methods: [method] }: ServiceHandlers): UnaryHandler {
 }
 
 /** What operators see and have changed. */
-export type Watched = Pick<DeciderParts, "seen" | "overrides">;
+export type Watched = Pick<DeciderParts, "observers" | "overrides">;
 
 interface BenchDecider {
   readonly policy: Policy;

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer } from "node:net";
-import { toCallFailure } from "../../src/rpc/status.js";
-import { LaneTransport } from "../../src/wire/lane-transport.js";
-import type { ServiceHandlers } from "../../src/wire/service.js";
+import { toCallFailure } from "../../src/rpc/grpc/status.js";
+import { LaneTransport } from "../../src/wire/grpc/lane-transport.js";
+import type { ServiceHandlers } from "../../src/wire/grpc/service.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 
 /**

@@ -1,10 +1,10 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { systemClock } from "../../src/app/clock.js";
-import { LoneRecords } from "../../src/fleet/lone-records.js";
-import { OverrideBook } from "../../src/fleet/override-book.js";
-import { overrideToJson } from "../../src/fleet/override-record.js";
-import { recordsMax } from "../../src/fleet/shared-records.js";
+import { systemClock } from "../../src/app/base/clock.js";
+import { LoneRecords } from "../../src/fleet/records/lone-records.js";
+import { OverrideBook } from "../../src/fleet/records/override-book.js";
+import { overrideToJson } from "../../src/fleet/records/override-record.js";
+import { recordsMax } from "../../src/fleet/records/shared-records.js";
 
 /** What as many overrides as there may be cost a replica. */
 export interface OverrideRow {

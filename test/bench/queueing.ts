@@ -1,5 +1,5 @@
-import type { EstimatedWaitSettings } from "../../src/core/admission-settings.js";
-import { defaultGateSettings } from "../../src/core/gate.js";
+import type { EstimatedWaitSettings } from "../../src/core/settings/admission-settings.js";
+import { defaultGateSettings } from "../../src/core/settings/gate.js";
 import {
   type ErlangRun,
   erlangFigures,

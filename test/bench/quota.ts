@@ -1,6 +1,6 @@
-import type { QuotaHolder } from "../../src/core/quota.js";
-import { QuotaHolders } from "../../src/core/quota-holders.js";
-import { QuotaPool } from "../../src/core/quota-pool.js";
+import type { QuotaHolder } from "../../src/core/quota/quota.js";
+import { QuotaHolders } from "../../src/core/quota/quota-holders.js";
+import { QuotaPool } from "../../src/core/quota/quota-pool.js";
 import { lookAtQuotas, type QuotaLook } from "../simulation/quota-report.js";
 import { bigQuotas, smallQuotas } from "../simulation/quota-scenarios.js";
 import { FakeRandom } from "../support/fake-random.js";

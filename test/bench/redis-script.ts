@@ -1,5 +1,5 @@
-import { systemClock } from "../../src/app/clock.js";
-import type { Charge } from "../../src/core/bucket.js";
+import { systemClock } from "../../src/app/base/clock.js";
+import type { Charge } from "../../src/core/limits/bucket.js";
 import type { StoreRequest } from "../../src/store/limit-store.js";
 import type { RedisLimitStore } from "../../src/store/redis/redis-limit-store.js";
 import { testCharge } from "../support/charges.js";

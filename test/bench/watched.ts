@@ -1,9 +1,9 @@
-import { systemClock, systemRandom } from "../../src/app/clock.js";
-import type { Override } from "../../src/core/override.js";
-import { OverrideTable } from "../../src/core/override-table.js";
-import { SeenCalls } from "../../src/decide/seen-calls.js";
+import { systemClock, systemRandom } from "../../src/app/base/clock.js";
+import type { Override } from "../../src/core/limits/override.js";
+import { OverrideTable } from "../../src/core/limits/override-table.js";
+import { SeenCalls } from "../../src/decide/inspect/seen-calls.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
-import type { UnaryHandler } from "../../src/wire/service.js";
+import type { UnaryHandler } from "../../src/wire/grpc/service.js";
 import { decideMany } from "./calls.js";
 import { cpuUsPer, createHandler, createPolicy, type Watched } from "./in-process.js";
 
@@ -78,7 +78,7 @@ async function measureOrder(
   const seen = new SeenCalls({ clock: systemClock, random: systemRandom });
   const watched: Readonly<Record<keyof Figures, Watched>> = {
     without: {},
-    with: { seen, overrides: { current: () => overrides } },
+    with: { observers: [seen], overrides: { current: () => overrides } },
   };
   const perRound = Math.ceil(decisionCount / (2 * roundCount));
   const sides = order.map((kind) => ({ kind, ...createSide(watched[kind]) }));

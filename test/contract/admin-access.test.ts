@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { generateKeyPair, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/app/config.js";
+import { loadConfig } from "../../src/app/config/config.js";
 import { adminClients, adminProtocols, startAdminApp } from "../support/admin.js";
 import { startIdentityProvider, type TokenFields } from "../support/identity-provider.js";
 import { useStage } from "../support/stage.js";

@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { adminConnectionsMax, longRequestsMax } from "../../src/app/admin-port.js";
+import { adminConnectionsMax, longRequestsMax } from "../../src/app/admin/admin-port.js";
 import type { ExplainRequestSchema } from "../../src/gen/headgate/admin/v1/admin_pb.js";
 import { messageBytesMax } from "../../src/rpc/admin/methods.js";
 import { suggestedIdsMax } from "../../src/rpc/admin/override-methods.js";

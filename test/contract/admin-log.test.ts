@@ -3,7 +3,7 @@ import { openSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createLogger, type LogEvent } from "../../src/app/logger.js";
+import { createLogger, type LogEvent } from "../../src/app/base/logger.js";
 import { adminClients, startAdminApp } from "../support/admin.js";
 import { startIdentityProvider } from "../support/identity-provider.js";
 import { useStage } from "../support/stage.js";

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Charge } from "../../src/core/bucket.js";
-import { unitsPerHit } from "../../src/core/bucket.js";
-import { isServiceError } from "../../src/core/errors.js";
-import { Membership } from "../../src/fleet/membership.js";
+import { isServiceError } from "../../src/core/base/errors.js";
+import type { Charge } from "../../src/core/limits/bucket.js";
+import { unitsPerHit } from "../../src/core/limits/bucket.js";
+import { Membership } from "../../src/fleet/claims/membership.js";
 import type { StoreOutcome } from "../../src/store/limit-store.js";
-import { clusterTags, keySlot, tagIndex } from "../../src/store/redis/cluster-tags.js";
+import { clusterTags, keySlot, tagIndex } from "../../src/store/redis/cluster/cluster-tags.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
 import { openClusterStore, type TestClusterStore, testTagCount } from "../support/cluster-store.js";
 import { enginesFor } from "../support/engines.js";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { StartFailure } from "../../src/app/failure.js";
-import { QuotaLeases } from "../../src/fleet/quota-leases.js";
-import { createRedisStore } from "../../src/store/redis/split-redis.js";
+import type { StartFailure } from "../../src/app/base/failure.js";
+import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
+import { createRedisStore } from "../../src/store/redis/cluster/split-redis.js";
 import { once, takeOne, testCharge } from "../support/charges.js";
 import { openClusterStore, type TestClusterStore, testTagCount } from "../support/cluster-store.js";
 import { openConfiguredStore } from "../support/configured-store.js";

@@ -7,15 +7,15 @@ import {
   costHitsMax,
   levelUnitsMax,
   unitsPerHit,
-} from "../../src/core/bucket.js";
+} from "../../src/core/limits/bucket.js";
 import {
   type BucketTable,
   decideRepeated,
   multiplicityMax,
   type RepeatedResult,
-} from "../../src/core/gcra.js";
-import { drainTimeUsMax, hitsMax, type LimitKey } from "../../src/core/limit.js";
-import type { Windows } from "../../src/core/window.js";
+} from "../../src/core/limits/gcra.js";
+import { drainTimeUsMax, hitsMax, type LimitKey } from "../../src/core/limits/limit.js";
+import type { Windows } from "../../src/core/limits/window.js";
 import type { StoreRequest } from "../../src/store/limit-store.js";
 import { testKey } from "../support/charges.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
@@ -169,7 +169,7 @@ describe.each(enginesFor.scripts)("the take script on %s", (engine) => {
   const shared = shareTestStore(engine);
   const historyCount = seedCount(historiesOn(engine, 300));
 
-  it("decides and stores what core/gcra does, to the last bit", {
+  it("decides and stores what core/limits/gcra does, to the last bit", {
     timeout: seedsTimeoutMs(120_000),
   }, async () => {
     const { control, opened } = shared;

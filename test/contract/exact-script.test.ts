@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ceilMulDiv, floorMulDiv } from "../../src/core/exact.js";
-import { exactText } from "../../src/store/redis/exact-text.js";
+import { ceilMulDiv, floorMulDiv } from "../../src/core/base/exact.js";
+import { exactText } from "../../src/store/redis/scripts/exact-text.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { RedisServer } from "../support/redis-server.js";
 import { seedCount, seedsTimeoutMs } from "../support/seeds.js";
@@ -72,7 +72,7 @@ describe.each(enginesFor.scripts)("the script's arithmetic on %s", (engine) => {
   const runCount = seedCount(historiesOn(engine, 100));
 
   it(
-    `equals core/exact on ${runCount},000 triples`,
+    `equals core/base/exact on ${runCount},000 triples`,
     async () => {
       const control = server.client();
       const property = fc.asyncProperty(

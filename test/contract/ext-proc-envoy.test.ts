@@ -1,10 +1,10 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
-import type { AdmissionCall } from "../../src/decide/admission-call.js";
-import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
-import { createExternalProcessorService } from "../../src/rpc/ext-proc.js";
-import { ExtProcCodec } from "../../src/rpc/ext-proc-codec.js";
+import type { AdmissionCall } from "../../src/decide/admission/admission-call.js";
+import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
+import { createExternalProcessorService } from "../../src/rpc/ext-proc/ext-proc.js";
+import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";
 import { Envoy } from "../support/envoy.js";
 import { httpFilter, type Json } from "../support/envoy-config.js";
 import { DoorKeeper, plainTerms } from "../support/ext-proc.js";

@@ -1,10 +1,10 @@
 import type { ClientHttp2Session } from "node:http2";
 import { describe, expect, it } from "vitest";
-import type { AdmissionCall } from "../../src/decide/admission-call.js";
-import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
-import { createExternalProcessorService } from "../../src/rpc/ext-proc.js";
-import { ExtProcCodec } from "../../src/rpc/ext-proc-codec.js";
-import { messageBytesMax } from "../../src/wire/service.js";
+import type { AdmissionCall } from "../../src/decide/admission/admission-call.js";
+import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
+import { createExternalProcessorService } from "../../src/rpc/ext-proc/ext-proc.js";
+import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";
+import { messageBytesMax } from "../../src/wire/grpc/service.js";
 import {
   DoorKeeper,
   openExchange,

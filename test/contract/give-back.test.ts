@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Bucket, levelUnitsMax, unitsPerHit } from "../../src/core/bucket.js";
-import { type Compensation, compensate } from "../../src/core/compensation.js";
-import { drainTimeUsMax, hitsMax } from "../../src/core/limit.js";
-import type { Windows } from "../../src/core/window.js";
+import { type Bucket, levelUnitsMax, unitsPerHit } from "../../src/core/limits/bucket.js";
+import { type Compensation, compensate } from "../../src/core/limits/compensation.js";
+import { drainTimeUsMax, hitsMax } from "../../src/core/limits/limit.js";
+import type { Windows } from "../../src/core/limits/window.js";
 import { testKey } from "../support/charges.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
@@ -52,7 +52,7 @@ describe.each(enginesFor.scripts)("RedisLimitStore.giveBack() on %s", (engine) =
   }
 
   it(
-    "does what core/compensation says, to the last bit",
+    "does what core/limits/compensation says, to the last bit",
     async () => {
       let changedCount = 0;
       const property = fc.asyncProperty(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type LeasesQuotas, leaseAsksPerCallMax } from "../../src/core/quota-leases.js";
+import { type LeasesQuotas, leaseAsksPerCallMax } from "../../src/core/quota/quota-leases.js";
 import { claimHz, leasedHz, testClaim } from "../support/quota-claims.js";
 import { realClock } from "../support/real-clock.js";
 import { waitFor } from "../support/wait.js";

@@ -1,7 +1,7 @@
-import type { Charge } from "../../src/core/bucket.js";
-import { costHitsMax } from "../../src/core/bucket.js";
-import { sizedKey } from "../../src/core/key.js";
-import { drainTimeUsMax, hitsMax } from "../../src/core/limit.js";
+import type { Charge } from "../../src/core/limits/bucket.js";
+import { costHitsMax } from "../../src/core/limits/bucket.js";
+import { sizedKey } from "../../src/core/limits/key.js";
+import { drainTimeUsMax, hitsMax } from "../../src/core/limits/limit.js";
 import { testCharge, testKey } from "../support/charges.js";
 
 /** One request of a case, and what must follow. */

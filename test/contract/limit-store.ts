@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Bucket, type Charge, levelAt, unitsPerHit } from "../../src/core/bucket.js";
-import { decideRequest, multiplicityMax } from "../../src/core/gcra.js";
-import { hitsMax, type LimitKey } from "../../src/core/limit.js";
+import { type Bucket, type Charge, levelAt, unitsPerHit } from "../../src/core/limits/bucket.js";
+import { decideRequest, multiplicityMax } from "../../src/core/limits/gcra.js";
+import { hitsMax, type LimitKey } from "../../src/core/limits/limit.js";
 import {
   batchChargesMax,
   type LimitStore,

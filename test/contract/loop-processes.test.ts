@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { defaultLeaderLeaseMs } from "../../src/fleet/leader.js";
+import { defaultLeaderLeaseMs } from "../../src/fleet/loop/leader.js";
 import type { ChildProgram } from "../support/child-program.js";
 import { startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";

@@ -1,4 +1,4 @@
-import { type LoopEvent, SharedLoop } from "../../src/fleet/shared-loop.js";
+import { type LoopEvent, SharedLoop } from "../../src/fleet/loop/shared-loop.js";
 import { TestMaker, testReport } from "../support/fleet-reports.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { openTestStore } from "../support/redis-store.js";

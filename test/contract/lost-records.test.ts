@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { systemRandom } from "../../src/app/clock.js";
-import { policyVersion } from "../../src/app/policy-files.js";
-import { ServiceError } from "../../src/core/errors.js";
-import { keptAuditMax } from "../../src/fleet/known-audit.js";
-import { type RecordsEvent, RedisRecords } from "../../src/fleet/redis-records.js";
-import type { SharedRecords } from "../../src/fleet/shared-records.js";
+import { systemRandom } from "../../src/app/base/clock.js";
+import { policyVersion } from "../../src/app/config/policy-files.js";
+import { ServiceError } from "../../src/core/base/errors.js";
+import { keptAuditMax } from "../../src/fleet/records/known-audit.js";
+import { type RecordsEvent, RedisRecords } from "../../src/fleet/records/redis-records.js";
+import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
 import type { StoreConnection } from "../../src/store/connection.js";
 import { type AdminApp, adminClients, startAdminApp } from "../support/admin.js";
 import type { Env } from "../support/configured-store.js";

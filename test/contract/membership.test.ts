@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { Membership } from "../../src/fleet/membership.js";
+import { Membership } from "../../src/fleet/claims/membership.js";
 import { enginesFor } from "../support/engines.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { RedisServer } from "../support/redis-server.js";

@@ -1,8 +1,11 @@
 import { expect, it } from "vitest";
-import { silentLogger } from "../../src/app/logger.js";
-import { type OperatorRecords, openOperatorRecords } from "../../src/app/operator-records.js";
-import type { Override } from "../../src/core/override.js";
-import { overrideToJson } from "../../src/fleet/override-record.js";
+import { silentLogger } from "../../src/app/base/logger.js";
+import {
+  type OperatorRecords,
+  openOperatorRecords,
+} from "../../src/app/operator/operator-records.js";
+import type { Override } from "../../src/core/limits/override.js";
+import { overrideToJson } from "../../src/fleet/records/override-record.js";
 import { startTestApp, type TestApp } from "../support/app.js";
 import { configOf, openConfiguredStore } from "../support/configured-store.js";
 import { realClock, realRandom } from "../support/real-clock.js";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Charge, unitsPerHit } from "../../src/core/bucket.js";
+import { type Charge, unitsPerHit } from "../../src/core/limits/bucket.js";
+import { createRedisStore } from "../../src/store/redis/cluster/split-redis.js";
 import { openRedis } from "../../src/store/redis/connections.js";
-import { createRedisStore } from "../../src/store/redis/split-redis.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { allStarted, RedisServer } from "../support/redis-server.js";

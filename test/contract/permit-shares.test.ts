@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
-import { fairShares } from "../../src/core/fair-share.js";
-import type { PermitShare } from "../../src/core/permit-share.js";
-import { shareScript } from "../../src/fleet/permit-script.js";
-import { PermitShares } from "../../src/fleet/permit-shares.js";
+import type { PermitShare } from "../../src/core/admission/permit-share.js";
+import { fairShares } from "../../src/core/feedback/fair-share.js";
+import { shareScript } from "../../src/fleet/claims/permit-script.js";
+import { PermitShares } from "../../src/fleet/claims/permit-shares.js";
 import type { StoreConnection } from "../../src/store/connection.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";

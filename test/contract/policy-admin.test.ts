@@ -1,25 +1,29 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { systemRandom } from "../../src/app/clock.js";
-import { GateAdmin } from "../../src/app/gate-admin.js";
-import { type LogEvent, silentLogger } from "../../src/app/logger.js";
-import { followStore, type OpenPolicies, type PolicyOrigin } from "../../src/app/policies.js";
-import { PolicyAdmin } from "../../src/app/policy-admin.js";
+import { systemRandom } from "../../src/app/base/clock.js";
+import { type LogEvent, silentLogger } from "../../src/app/base/logger.js";
+import { policyVersion } from "../../src/app/config/policy-files.js";
+import { GateAdmin } from "../../src/app/operator/gate-admin.js";
+import { PolicyAdmin } from "../../src/app/operator/policy-admin.js";
+import { reviewsWaitingMax } from "../../src/app/operator/policy-admin-review.js";
+import {
+  followStore,
+  type OpenPolicies,
+  type PolicyOrigin,
+} from "../../src/app/policy/policies.js";
 import {
   currentId,
   policiesKeptMax,
   policyRecordBytesMax,
   versionId,
-} from "../../src/app/policy-admin-records.js";
-import { reviewsWaitingMax } from "../../src/app/policy-admin-review.js";
-import { policyVersion } from "../../src/app/policy-files.js";
-import { PolicyInForce } from "../../src/app/policy-in-force.js";
-import { readAuditEntry } from "../../src/core/audit-entry.js";
-import { toServiceError } from "../../src/core/errors.js";
-import type { JsonObject } from "../../src/core/json.js";
-import { GateBook } from "../../src/fleet/gate-book.js";
-import { LoneRecords } from "../../src/fleet/lone-records.js";
-import { RedisRecords } from "../../src/fleet/redis-records.js";
-import type { SharedRecords } from "../../src/fleet/shared-records.js";
+} from "../../src/app/policy/policy-admin-records.js";
+import { PolicyInForce } from "../../src/app/policy/policy-in-force.js";
+import { readAuditEntry } from "../../src/core/base/audit-entry.js";
+import { toServiceError } from "../../src/core/base/errors.js";
+import type { JsonObject } from "../../src/core/base/json.js";
+import { GateBook } from "../../src/fleet/records/gate-book.js";
+import { LoneRecords } from "../../src/fleet/records/lone-records.js";
+import { RedisRecords } from "../../src/fleet/records/redis-records.js";
+import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
 import type { PolicyChange } from "../../src/rpc/admin/admin-parts.js";
 import { parseHere as parser } from "../support/parse-here.js";
 import { realClock } from "../support/real-clock.js";

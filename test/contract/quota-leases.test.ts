@@ -1,8 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { QuotaClaim } from "../../src/core/quota.js";
-import type { LeasesQuotas } from "../../src/core/quota-leases.js";
-import { type LeaseRecords, takeClaim } from "../../src/fleet/quota-lease-law.js";
-import { MemoryQuotaLeases, QuotaLeases, QuotaLeaseTable } from "../../src/fleet/quota-leases.js";
+import type { QuotaClaim } from "../../src/core/quota/quota.js";
+import type { LeasesQuotas } from "../../src/core/quota/quota-leases.js";
+import { type LeaseRecords, takeClaim } from "../../src/fleet/claims/quota-lease-law.js";
+import {
+  MemoryQuotaLeases,
+  QuotaLeases,
+  QuotaLeaseTable,
+} from "../../src/fleet/claims/quota-leases.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { claimHz, testClaim, testPool } from "../support/quota-claims.js";

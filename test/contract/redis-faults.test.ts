@@ -1,7 +1,7 @@
 import { createServer, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import type { Charge } from "../../src/core/bucket.js";
-import { isServiceError } from "../../src/core/errors.js";
+import { isServiceError } from "../../src/core/base/errors.js";
+import type { Charge } from "../../src/core/limits/bucket.js";
 import { batchesInFlightMax } from "../../src/store/redis/connections.js";
 import { reconnectMsMin } from "../../src/store/redis/redis-connection.js";
 import { once, testCharge, testKey } from "../support/charges.js";

@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/app/config.js";
-import { joinFleet } from "../../src/app/fleet.js";
-import { silentLogger } from "../../src/app/logger.js";
-import { openOperatorRecords } from "../../src/app/operator-records.js";
-import { type OpenStore, openStore } from "../../src/app/store.js";
-import { QuotaLeases } from "../../src/fleet/quota-leases.js";
+import { silentLogger } from "../../src/app/base/logger.js";
+import { loadConfig } from "../../src/app/config/config.js";
+import { joinFleet } from "../../src/app/fleet/fleet.js";
+import { openOperatorRecords } from "../../src/app/operator/operator-records.js";
+import { type OpenStore, openStore } from "../../src/app/store/store.js";
+import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import {
   ReplicaQuestions,
   type ReplicaQuestionsOptions,
-} from "../../src/fleet/replica-questions.js";
-import { SharedLoop } from "../../src/fleet/shared-loop.js";
-import type { SharedRecords } from "../../src/fleet/shared-records.js";
+} from "../../src/fleet/claims/replica-questions.js";
+import { SharedLoop } from "../../src/fleet/loop/shared-loop.js";
+import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
 import type { StoreConnection } from "../../src/store/connection.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
 import { takeOne, testCharge, testKey } from "../support/charges.js";

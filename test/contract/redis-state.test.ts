@@ -4,9 +4,9 @@ import {
   type Charge,
   levelUnitsMax,
   unitsPerHit,
-} from "../../src/core/bucket.js";
-import { Membership } from "../../src/fleet/membership.js";
-import { PermitShares } from "../../src/fleet/permit-shares.js";
+} from "../../src/core/limits/bucket.js";
+import { Membership } from "../../src/fleet/claims/membership.js";
+import { PermitShares } from "../../src/fleet/claims/permit-shares.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
 import { enginesFor } from "../support/engines.js";
 import { TestHolder } from "../support/permit-holder.js";

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import type { OpenStore } from "../../src/app/store.js";
-import { isServiceError, type ServiceError } from "../../src/core/errors.js";
+import type { OpenStore } from "../../src/app/store/store.js";
+import { isServiceError, type ServiceError } from "../../src/core/base/errors.js";
 import { type CertificateWish, TestAuthority } from "../support/certificates.js";
 import { once, testCharge } from "../support/charges.js";
 import { type Env, openConfiguredStore } from "../support/configured-store.js";

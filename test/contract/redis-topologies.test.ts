@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { OpenStore } from "../../src/app/store.js";
-import { isServiceError } from "../../src/core/errors.js";
+import type { OpenStore } from "../../src/app/store/store.js";
+import { isServiceError } from "../../src/core/base/errors.js";
 import { connectMsMin } from "../../src/store/redis/library-options.js";
 import { TestAuthority } from "../support/certificates.js";
 import { once, testCharge } from "../support/charges.js";

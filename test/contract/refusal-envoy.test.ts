@@ -1,10 +1,10 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { refusalOf, refusalRows } from "../../src/core/refusal.js";
-import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
+import { refusalOf, refusalRows } from "../../src/core/admission/refusal.js";
+import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
 import { StatusSchema } from "../../src/gen/google/rpc/status_pb.js";
-import { createExternalProcessorService } from "../../src/rpc/ext-proc.js";
-import { ExtProcCodec } from "../../src/rpc/ext-proc-codec.js";
+import { createExternalProcessorService } from "../../src/rpc/ext-proc/ext-proc.js";
+import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";
 import { Envoy } from "../support/envoy.js";
 import { DoorKeeper } from "../support/ext-proc.js";
 import { HttpClient } from "../support/http-client.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answersBytesMax, ReplicaQuestions } from "../../src/fleet/replica-questions.js";
+import { answersBytesMax, ReplicaQuestions } from "../../src/fleet/claims/replica-questions.js";
 import { enginesFor } from "../support/engines.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";

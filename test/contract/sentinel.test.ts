@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { type Charge, unitsPerHit } from "../../src/core/bucket.js";
-import { isServiceError } from "../../src/core/errors.js";
+import { isServiceError } from "../../src/core/base/errors.js";
+import { type Charge, unitsPerHit } from "../../src/core/limits/bucket.js";
+import { openRedisSentinel } from "../../src/store/redis/cluster/sentinel.js";
 import { openRedis, type RedisConnections } from "../../src/store/redis/connections.js";
 import type { RedisEvent } from "../../src/store/redis/redis-connection.js";
 import { RedisLimitStore } from "../../src/store/redis/redis-limit-store.js";
-import { openRedisSentinel } from "../../src/store/redis/sentinel.js";
 import { parseSentinelTarget, type SentinelTargetText } from "../../src/store/redis/target.js";
 import { once, testCharge, testKey } from "../support/charges.js";
 import { realClock, realRandom } from "../support/real-clock.js";

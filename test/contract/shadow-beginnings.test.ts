@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { sha256 } from "../../src/app/digest.js";
-import { noOverrides } from "../../src/core/override-table.js";
-import { DecisionCounters } from "../../src/decide/counters.js";
-import { ShadowRun } from "../../src/decide/shadow.js";
-import type { RuleDifference, ShadowCounts } from "../../src/decide/shadow-counts.js";
+import { sha256 } from "../../src/app/base/digest.js";
+import { noOverrides } from "../../src/core/limits/override-table.js";
+import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
+import { ShadowRun, shadowObserver } from "../../src/decide/trial/shadow.js";
+import type { RuleDifference, ShadowCounts } from "../../src/decide/trial/shadow-counts.js";
 import type { LimitStore } from "../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import { RedisLimitStore } from "../../src/store/redis/redis-limit-store.js";
@@ -34,7 +34,7 @@ function describeBeginnings(open: () => { live: LimitStore; shadow: LimitStore }
       storeBudgetMs: 5_000,
       clock: realClock,
       counters: new DecisionCounters(),
-      shadow: { current: () => run },
+      observers: [shadowObserver({ current: () => run })],
     });
     const ask = async (key: string): Promise<number | undefined> => {
       const entries = [{ key, value: "ann" }];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { systemRandom } from "../../src/app/clock.js";
+import { systemRandom } from "../../src/app/base/clock.js";
 import {
   type LedgerEntry,
   LoneLedger,
@@ -7,7 +7,7 @@ import {
   ledgerNamesMax,
   RedisLedger,
   type ShadowLedger,
-} from "../../src/fleet/shadow-ledger.js";
+} from "../../src/fleet/claims/shadow-ledger.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { realClock } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { ShareSheet } from "../../src/core/feedback.js";
-import { defaultGateSettings } from "../../src/core/gate.js";
-import { sheetAgeMsMax } from "../../src/fleet/sheet-board.js";
-import { encodeSheet } from "../../src/fleet/sheet-codec.js";
+import type { ShareSheet } from "../../src/core/feedback/feedback.js";
+import { defaultGateSettings } from "../../src/core/settings/gate.js";
+import { sheetAgeMsMax } from "../../src/fleet/loop/sheet-board.js";
+import { encodeSheet } from "../../src/fleet/loop/sheet-codec.js";
 import { enginesFor } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { testFleetSheet, testPressure, testReport } from "../support/fleet-reports.js";

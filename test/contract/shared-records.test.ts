@@ -1,15 +1,15 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { systemRandom } from "../../src/app/clock.js";
-import { goneRecordsMax } from "../../src/fleet/known-records.js";
-import { LoneRecords } from "../../src/fleet/lone-records.js";
-import { RedisRecords } from "../../src/fleet/redis-records.js";
+import { systemRandom } from "../../src/app/base/clock.js";
+import { goneRecordsMax } from "../../src/fleet/records/known-records.js";
+import { LoneRecords } from "../../src/fleet/records/lone-records.js";
+import { RedisRecords } from "../../src/fleet/records/redis-records.js";
 import {
   auditBytesMax,
   type RecordChange,
   type RecordKind,
   recordsMax,
   type SharedRecords,
-} from "../../src/fleet/shared-records.js";
+} from "../../src/fleet/records/shared-records.js";
 import { enginesFor } from "../support/engines.js";
 import { realClock } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { gatherBytesMax, reportKeptMs, SheetStore } from "../../src/fleet/sheet-store.js";
+import { gatherBytesMax, reportKeptMs, SheetStore } from "../../src/fleet/loop/sheet-store.js";
 import { enginesFor } from "../support/engines.js";
 import { realClock } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";

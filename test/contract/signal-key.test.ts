@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { isServiceError } from "../../src/core/errors.js";
+import { isServiceError } from "../../src/core/base/errors.js";
 import {
   fieldBytesMax,
   hashFieldsMax,
   KeySignalReader,
   keyNumberBytesMax,
-} from "../../src/fleet/signal-key.js";
+} from "../../src/fleet/signals/signal-key.js";
 import { enginesFor } from "../support/engines.js";
 import { userPassword, withPassword } from "../support/redis.js";
 import { openTestStore, shareTestStore, soon } from "../support/redis-store.js";

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { ServiceError } from "../../src/core/errors.js";
-import type { LaneTransportParts } from "../../src/wire/lane-transport.js";
+import { ServiceError } from "../../src/core/base/errors.js";
+import type { LaneTransportParts } from "../../src/wire/grpc/lane-transport.js";
 import {
   concurrentStreamsMax,
   type MethodHandler,
   messageBytesMax,
   type ServerStreamHandler,
-} from "../../src/wire/service.js";
+} from "../../src/wire/grpc/service.js";
 import { realClock } from "../support/real-clock.js";
 import {
   ask,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { LaneTransportParts } from "../../src/wire/lane-transport.js";
-import type { MethodHandler } from "../../src/wire/service.js";
+import type { LaneTransportParts } from "../../src/wire/grpc/lane-transport.js";
+import type { MethodHandler } from "../../src/wire/grpc/service.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { FrameClient } from "../support/http2-frames.js";
 import { framed } from "../support/recorded-stream.js";

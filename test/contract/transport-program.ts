@@ -1,6 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { ServiceHandlers } from "../../src/wire/service.js";
+import type { ServiceHandlers } from "../../src/wire/grpc/service.js";
 import { startTransport, transportNames } from "../support/transports.js";
 import { unaryHandler } from "../support/unary.js";
 

@@ -5,9 +5,9 @@ import type { ClientDuplexStream } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { RateLimitService } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.js";
-import { createReflectionServices, reflectionStreamsMax } from "../../src/rpc/reflection.js";
-import { reflectionRequestBytesMax } from "../../src/rpc/reflection-messages.js";
-import type { ServiceHandlers } from "../../src/wire/service.js";
+import { createReflectionServices, reflectionStreamsMax } from "../../src/rpc/grpc/reflection.js";
+import { reflectionRequestBytesMax } from "../../src/rpc/grpc/reflection-messages.js";
+import type { ServiceHandlers } from "../../src/wire/grpc/service.js";
 import {
   identity,
   type PortName,

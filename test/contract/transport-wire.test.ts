@@ -1,8 +1,8 @@
 import type { ClientHttp2Session } from "node:http2";
 import { deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { createHealthService, Health, healthRequestBytesMax } from "../../src/rpc/health.js";
-import { messageBytesMax } from "../../src/wire/service.js";
+import { createHealthService, Health, healthRequestBytesMax } from "../../src/rpc/grpc/health.js";
+import { messageBytesMax } from "../../src/wire/grpc/service.js";
 import { framed } from "../support/recorded-stream.js";
 import {
   askPath,

@@ -4,8 +4,8 @@ import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
-import { loadConfig } from "../../src/app/config.js";
-import { optionNames, optionRow } from "../../src/app/options.js";
+import { loadConfig } from "../../src/app/config/config.js";
+import { optionNames, optionRow } from "../../src/app/options/options.js";
 import { captureCli } from "../support/cli.js";
 import {
   ComposeTopology,

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { defaultPushTimes, type PushTimes } from "../../src/rpc/layer-pusher.js";
-import { standbyLoadReportSeconds } from "../../src/rpc/load-report.js";
+import { defaultPushTimes, type PushTimes } from "../../src/rpc/control/layer-pusher.js";
+import { standbyLoadReportSeconds } from "../../src/rpc/nodes/load-report.js";
 import { type ControlPort, ControlPortProcess } from "../support/control-port.js";
 import { Envoy } from "../support/envoy.js";
 import type { Json } from "../support/envoy-config.js";

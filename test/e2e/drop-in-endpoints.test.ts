@@ -3,7 +3,7 @@ import { mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promise
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import { rateLimitConfigTypeUrl } from "../../src/rpc/rate-limit-config.js";
+import { rateLimitConfigTypeUrl } from "../../src/rpc/policy-xds/rate-limit-config.js";
 import { captureCli } from "../support/cli.js";
 import { type DropIn, debugPage, quickDrain, startDropIn, told } from "../support/drop-in.js";
 import { freePort } from "../support/free-port.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rateLimitEntries } from "../../src/generate/envoy/rate-limit-actions.js";
+import { rateLimitEntries } from "../../src/generate/envoy/http/rate-limit-actions.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { adminClients } from "../support/admin.js";
 import type { Json } from "../support/envoy-config.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { PushTimes } from "../../src/rpc/layer-pusher.js";
+import type { PushTimes } from "../../src/rpc/control/layer-pusher.js";
 import { ControlPortProcess } from "../support/control-port.js";
 import { Envoy } from "../support/envoy.js";
 import { type EnvoyOptions, httpFilter, type Json } from "../support/envoy-config.js";

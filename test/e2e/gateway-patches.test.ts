@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { plainTree } from "../../src/generate/base/plain-tree.js";
 import { generateGateway } from "../../src/generate/gateway/gateway.js";
-import { plainTree } from "../../src/generate/plain-tree.js";
 import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
 import {

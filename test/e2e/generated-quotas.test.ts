@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { ConditionCompiler } from "../../src/policy/cel.js";
+import { ConditionCompiler } from "../../src/policy/cel/cel.js";
 import { parsePolicy } from "../../src/policy/parse.js";
-import { readQuotaBucket } from "../../src/policy/quota-bucket.js";
+import { readQuotaBucket } from "../../src/policy/quotas/quota-bucket.js";
 import { freePort } from "../support/free-port.js";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
 import { HeadgateProcess } from "../support/headgate-process.js";

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import type { Random } from "../../src/core/clock.js";
+import type { Random } from "../../src/core/base/clock.js";
 import type { Envoy } from "../support/envoy.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";

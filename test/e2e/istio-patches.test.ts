@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Tree } from "../../src/generate/document.js";
+import type { Tree } from "../../src/generate/base/document.js";
+import { plainTree } from "../../src/generate/base/plain-tree.js";
+import { memberOf } from "../../src/generate/base/tree-members.js";
 import { generateIstio } from "../../src/generate/istio/istio.js";
-import { plainTree } from "../../src/generate/plain-tree.js";
-import { memberOf } from "../../src/generate/tree-members.js";
 import { TestAuthority } from "../support/certificates.js";
 import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";

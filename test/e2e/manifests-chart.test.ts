@@ -1,9 +1,11 @@
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Tree } from "../../src/generate/document.js";
-import { usualGenerateOptions } from "../../src/generate/generate-options.js";
-import type { GeneratedPolicy } from "../../src/generate/generator.js";
+import type { Tree } from "../../src/generate/base/document.js";
+import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import type { GeneratedPolicy } from "../../src/generate/base/generator.js";
+import { plainTree } from "../../src/generate/base/plain-tree.js";
+import { renderDocument } from "../../src/generate/base/render.js";
 import { chartDocuments } from "../../src/generate/kubernetes/chart.js";
 import { valuesOf } from "../../src/generate/kubernetes/kubernetes.js";
 import { objectFiles } from "../../src/generate/kubernetes/objects.js";
@@ -14,8 +16,6 @@ import {
   type KubernetesValues,
   LiteralSource,
 } from "../../src/generate/kubernetes/value-source.js";
-import { plainTree } from "../../src/generate/plain-tree.js";
-import { renderDocument } from "../../src/generate/render.js";
 import { caseOptions, casePolicy, generatedCases } from "../support/generated.js";
 import { renderChart, runHelm } from "../support/helm.js";
 import { objectProblems, readSchemas } from "../support/object-schemas.js";

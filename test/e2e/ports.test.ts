@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/app/config.js";
-import { optionNames, optionRow } from "../../src/app/options.js";
+import { loadConfig } from "../../src/app/config/config.js";
+import { optionNames, optionRow } from "../../src/app/options/options.js";
 import { freePort } from "../support/free-port.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
 import { useStage } from "../support/stage.js";

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { quotaReportMs } from "../../src/core/quota.js";
+import { quotaReportMs } from "../../src/core/quota/quota.js";
 import * as strategies from "../../src/gen/envoy/type/v3/ratelimit_strategy_pb.js";
 import { TokenBucketSchema } from "../../src/gen/envoy/type/v3/token_bucket_pb.js";
 import { Envoy } from "../support/envoy.js";

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { quotaReportMs } from "../../src/core/quota.js";
+import { quotaReportMs } from "../../src/core/quota/quota.js";
 import type { HeadgateProcess } from "../support/headgate-process.js";
 import { HttpClient } from "../support/http-client.js";
 import {

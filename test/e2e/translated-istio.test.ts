@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { inboundPort } from "../../src/generate/istio/mesh-name.js";
-import type { ServicePolicy } from "../../src/policy/service-policy.js";
+import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { classRequests, everyClass } from "../support/class-requests.js";
 import { Envoy } from "../support/envoy.js";
 import { freePort } from "../support/free-port.js";

@@ -1,6 +1,6 @@
 import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
-import { defaultTimings } from "../../src/app/test-timings.js";
+import { defaultTimings } from "../../src/app/options/test-timings.js";
 import { type ExchangeClient, openExchange, requestHeaders } from "../support/ext-proc.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
 import { redisEnv, startRedis } from "../support/redis.js";

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { StoreOutcome } from "../../src/store/limit-store.js";
-import { clusterTags, keySlot, tagIndex } from "../../src/store/redis/cluster-tags.js";
+import { clusterTags, keySlot, tagIndex } from "../../src/store/redis/cluster/cluster-tags.js";
 import { once, testCharge, testKey } from "../support/charges.js";
 import { openClusterStore, type TestClusterStore, testTagCount } from "../support/cluster-store.js";
 import { recoveryMsMax } from "../support/failure-modes.js";

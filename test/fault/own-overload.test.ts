@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { reasonHeader } from "../../src/core/refusal.js";
+import { reasonHeader } from "../../src/core/admission/refusal.js";
 import { expectUnharmed } from "../support/fault-rig.js";
 import { type Gateway, startGateway } from "../support/gateway.js";
 import type { HeadgateProcess } from "../support/headgate-process.js";

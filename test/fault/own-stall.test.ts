@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { defaultTimings } from "../../src/app/test-timings.js";
+import { defaultTimings } from "../../src/app/options/test-timings.js";
 import { openRedis } from "../../src/store/redis/connections.js";
 import type { RedisEvent } from "../../src/store/redis/redis-connection.js";
 import { RedisLimitStore } from "../../src/store/redis/redis-limit-store.js";

@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { renderDocument } from "../../src/generate/base/render.js";
 import { generate } from "../../src/generate/generate.js";
-import { usualGenerateOptions } from "../../src/generate/generate-options.js";
-import { renderDocument } from "../../src/generate/render.js";
 import { policyOf } from "../support/generated.js";
 
 /** Folders of `envoy/` whose Envoy is made from the policy beside it. */

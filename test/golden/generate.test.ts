@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Tree } from "../../src/generate/document.js";
-import { plainTree } from "../../src/generate/plain-tree.js";
+import type { Tree } from "../../src/generate/base/document.js";
+import { plainTree } from "../../src/generate/base/plain-tree.js";
 import {
   type CertificateFiles,
   refusalsByEnvoy,

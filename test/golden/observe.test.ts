@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { runCli } from "../../src/cli/program.js";
-import { usualGenerateOptions } from "../../src/generate/generate-options.js";
+import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
 import { type AlertName, alertWords } from "../../src/generate/observe/alert-words.js";
 import { alertRules } from "../../src/generate/observe/alerts.js";
 import { renderRunbook } from "../../src/generate/observe/runbook.js";

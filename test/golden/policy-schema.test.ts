@@ -4,9 +4,9 @@ import { fileURLToPath } from "node:url";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, it } from "vitest";
 import { parseDocument } from "yaml";
-import { makeJsonSchema } from "../../src/policy/json-schema.js";
-import { domainForms } from "../../src/policy/limit-forms.js";
+import { domainForms } from "../../src/policy/limits/limit-forms.js";
 import { policyForm } from "../../src/policy/policy-form.js";
+import { makeJsonSchema } from "../../src/policy/text/json-schema.js";
 
 const root = fileURLToPath(new URL("./policy", import.meta.url));
 const ajv = new Ajv2020({ allowUnionTypes: true });

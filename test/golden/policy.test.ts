@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { metadataCharsMax } from "../../src/policy/metadata.js";
+import { metadataCharsMax } from "../../src/policy/limits/metadata.js";
 import { fileCharsMax, type PolicyText, parsePolicy } from "../../src/policy/parse.js";
-import { formatProblems, problemRows } from "../../src/policy/problem.js";
-import { usualProxies } from "../../src/policy/proxy-policy.js";
-import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/yaml-text.js";
+import { formatProblems, problemRows } from "../../src/policy/problems/problem.js";
+import { usualProxies } from "../../src/policy/proxies/proxy-policy.js";
+import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/text/yaml-text.js";
 
 /**
  * Each folder is a policy: its `*.yaml`, and in `expected` the rules or the problems they give. The

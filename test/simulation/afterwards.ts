@@ -1,5 +1,5 @@
-import type { LimitKey } from "../../src/core/limit.js";
-import { tagIndex } from "../../src/store/redis/cluster-tags.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
+import { tagIndex } from "../../src/store/redis/cluster/cluster-tags.js";
 import { storeBudgetMs } from "./ask.js";
 import type { FaultKind } from "./faults.js";
 import type { Fleet } from "./fleet.js";

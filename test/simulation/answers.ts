@@ -1,4 +1,4 @@
-import type { ErrorCode } from "../../src/core/errors.js";
+import type { ErrorCode } from "../../src/core/base/errors.js";
 import { type AnswerSource, type Ask, storeBudgetMs } from "./ask.js";
 
 /** Times are rounded up to a grid of 2^-10 ms, at most twice on the way to an answer. */

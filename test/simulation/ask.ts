@@ -1,5 +1,5 @@
-import type { PreparedQuery } from "../../src/decide/prepared-query.js";
-import type { RateLimitQuery } from "../../src/decide/query.js";
+import type { PreparedQuery } from "../../src/decide/rate-limit/prepared-query.js";
+import type { RateLimitQuery } from "../../src/decide/rate-limit/query.js";
 import type { SentBatch } from "../support/simulated-store.js";
 
 /** The store's budget of each replica, in milliseconds. */

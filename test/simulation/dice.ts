@@ -1,4 +1,4 @@
-import type { Random } from "../../src/core/clock.js";
+import type { Random } from "../../src/core/base/clock.js";
 
 /** Choices from a seeded source. */
 export class Dice {

@@ -1,4 +1,4 @@
-import type { ErrorCode } from "../../src/core/errors.js";
+import type { ErrorCode } from "../../src/core/base/errors.js";
 import { fairWeather, type NetworkWeather } from "../support/simulated-link.js";
 import type { ServerHealth, SimulatedServer } from "../support/simulated-server.js";
 import type { Dice } from "./dice.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { NodeReport, ShareSheet } from "../../src/core/feedback.js";
-import { FleetLoop } from "../../src/core/feedback-loop.js";
+import type { NodeReport, ShareSheet } from "../../src/core/feedback/feedback.js";
+import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { nodeReportOf } from "../support/node-reports.js";
 import { runSeeds, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";

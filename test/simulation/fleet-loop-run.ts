@@ -1,7 +1,15 @@
-import type { ConcurrencySettings } from "../../src/core/admission-settings.js";
-import type { NodeReport, NodeShare, ServiceShares, ShareSheet } from "../../src/core/feedback.js";
-import { FleetLoop, lapsedSheet } from "../../src/core/feedback-loop.js";
-import { defaultLoopTimes, type ServiceLoopSettings } from "../../src/core/feedback-settings.js";
+import type {
+  NodeReport,
+  NodeShare,
+  ServiceShares,
+  ShareSheet,
+} from "../../src/core/feedback/feedback.js";
+import { FleetLoop, lapsedSheet } from "../../src/core/feedback/feedback-loop.js";
+import {
+  defaultLoopTimes,
+  type ServiceLoopSettings,
+} from "../../src/core/feedback/feedback-settings.js";
+import type { ConcurrencySettings } from "../../src/core/settings/admission-settings.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
   type NodeTraffic,

@@ -1,6 +1,6 @@
-import type { Charge } from "../../src/core/bucket.js";
-import type { LimitKey } from "../../src/core/limit.js";
-import type { RateLimitQuery } from "../../src/decide/query.js";
+import type { Charge } from "../../src/core/limits/bucket.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
+import type { RateLimitQuery } from "../../src/decide/rate-limit/query.js";
 import type { Policy } from "../../src/policy/policy.js";
 import { FakeRandom } from "../support/fake-random.js";
 import type { KeyEvent } from "../support/simulated-events.js";

@@ -1,7 +1,7 @@
-import type { Clock } from "../../src/core/clock.js";
-import { Admission } from "../../src/decide/admission.js";
-import type { AdmissionTicket } from "../../src/decide/admission-call.js";
-import { DecisionCounters } from "../../src/decide/counters.js";
+import type { Clock } from "../../src/core/base/clock.js";
+import { Admission } from "../../src/decide/admission/admission.js";
+import type { AdmissionTicket } from "../../src/decide/admission/admission-call.js";
+import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 import { createTestDecider } from "../support/decider.js";

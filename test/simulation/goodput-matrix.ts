@@ -1,5 +1,5 @@
-import { type Priority, priorities } from "../../src/core/admission-settings.js";
-import { ClassCounts } from "../../src/core/class-counts.js";
+import { type Priority, priorities } from "../../src/core/settings/admission-settings.js";
+import { ClassCounts } from "../../src/core/admission/class-counts.js";
 import type { EventCalendar } from "../support/station.js";
 import { HeadgateProtection } from "./goodput-admission.js";
 import {
@@ -171,7 +171,7 @@ function candidatesOf({ world, event }: MatrixWorld): readonly number[] {
 
 function protectionOf(calendar: EventCalendar, one: MatrixWorld): Protection {
   const { policy, initial, seed } = one;
-  const law = `concurrency: {law: gradient, limits: {initial: ${initial}}}`;
+  const law = `concurrency: {limits: {initial: ${initial}}}`;
   const { workerCount } = one.world;
   switch (policy) {
     case "learned":

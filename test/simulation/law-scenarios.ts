@@ -1,5 +1,8 @@
-import type { ConcurrencySettings, LimitBounds } from "../../src/core/admission-settings.js";
-import { concurrencyDefaults } from "../../src/core/concurrency-laws.js";
+import { concurrencyDefaults } from "../../src/core/concurrency/concurrency-laws.js";
+import type {
+  ConcurrencySettings,
+  LimitBounds,
+} from "../../src/core/settings/admission-settings.js";
 import type { LawScenario } from "./law-run.js";
 
 /** Laws that find a limit by themselves, by the name that they have in tables. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { FixedLimit } from "../../src/core/fixed-limit.js";
-import { WindowLimit } from "../../src/core/window-limit.js";
+import { FixedLimit } from "../../src/core/concurrency/fixed-limit.js";
+import { WindowLimit } from "../../src/core/concurrency/window-limit.js";
 import { LawRun, type LawScenario } from "./law-run.js";
 import { halved, lawOf, overload } from "./law-scenarios.js";
 import { runWindow } from "./window-run.js";

@@ -1,11 +1,14 @@
 import { describe, expect, it } from "vitest";
-import type { Charge } from "../../src/core/bucket.js";
-import type { Compensation } from "../../src/core/compensation.js";
-import type { Role } from "../../src/core/limit.js";
-import type { Windows } from "../../src/core/window.js";
+import type { Charge } from "../../src/core/limits/bucket.js";
+import type { Compensation } from "../../src/core/limits/compensation.js";
+import type { Role } from "../../src/core/limits/limit.js";
+import type { Windows } from "../../src/core/limits/window.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";
-import { decodeGivenBack, encodeCompensations } from "../../src/store/redis/give-back-script.js";
-import { decodeReply, encodeBatch } from "../../src/store/redis/pack.js";
+import {
+  decodeGivenBack,
+  encodeCompensations,
+} from "../../src/store/redis/scripts/give-back-script.js";
+import { decodeReply, encodeBatch } from "../../src/store/redis/scripts/pack.js";
 import { testCharge } from "../support/charges.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {

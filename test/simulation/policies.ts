@@ -1,5 +1,5 @@
-import type { FailureMode, Limit, Role } from "../../src/core/limit.js";
-import type { DescriptorQuery, RateLimitQuery } from "../../src/decide/query.js";
+import type { FailureMode, Limit, Role } from "../../src/core/limits/limit.js";
+import type { DescriptorQuery, RateLimitQuery } from "../../src/decide/rate-limit/query.js";
 import type { Policy } from "../../src/policy/policy.js";
 import { type TestRule, testLimit, testPolicy } from "../support/policies.js";
 import type { Dice } from "./dice.js";

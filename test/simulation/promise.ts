@@ -1,4 +1,4 @@
-import type { Limit, Role } from "../../src/core/limit.js";
+import type { Limit, Role } from "../../src/core/limits/limit.js";
 import type { KeyEvent } from "../support/simulated-events.js";
 
 /**

@@ -1,4 +1,11 @@
 import {
+  isOverWaitCap,
+  type QueueState,
+  sigmoidRejectRatio,
+} from "../../src/core/admission/estimated-wait.js";
+import { type Dismissal, type Place, WaitingRoom } from "../../src/core/admission/waiting-room.js";
+import { SlotTime } from "../../src/core/concurrency/slot-time.js";
+import {
   type EstimatedWaitSettings,
   type GateSettings,
   type Priority,
@@ -6,16 +13,9 @@ import {
   type QueueSettings,
   type RefusalCause,
   type ShedThresholds,
-} from "../../src/core/admission-settings.js";
-import {
-  isOverWaitCap,
-  type QueueState,
-  sigmoidRejectRatio,
-} from "../../src/core/estimated-wait.js";
-import { Gate, type GateState } from "../../src/core/gate.js";
-import { sheds } from "../../src/core/priority.js";
-import { SlotTime } from "../../src/core/slot-time.js";
-import { type Dismissal, type Place, WaitingRoom } from "../../src/core/waiting-room.js";
+} from "../../src/core/settings/admission-settings.js";
+import { Gate, type GateState } from "../../src/core/settings/gate.js";
+import { sheds } from "../../src/core/settings/priority.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
   burstyMs,

@@ -1,4 +1,4 @@
-import { type QuotaAssignment, quotaReportMs } from "../../src/core/quota.js";
+import { type QuotaAssignment, quotaReportMs } from "../../src/core/quota/quota.js";
 
 /** What an Envoy reports of one bucket. */
 export interface SimulatedUsage {

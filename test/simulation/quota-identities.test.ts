@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { QuotaChange, QuotaHolder, QuotaUsage } from "../../src/core/quota.js";
-import { QuotaHolders } from "../../src/core/quota-holders.js";
-import { QuotaPool } from "../../src/core/quota-pool.js";
-import { type LeaseRecords, takeClaim } from "../../src/fleet/quota-lease-law.js";
+import type { QuotaChange, QuotaHolder, QuotaUsage } from "../../src/core/quota/quota.js";
+import { QuotaHolders } from "../../src/core/quota/quota-holders.js";
+import { QuotaPool } from "../../src/core/quota/quota-pool.js";
+import { type LeaseRecords, takeClaim } from "../../src/fleet/claims/quota-lease-law.js";
 import { QuotaStore } from "./quota-store.js";
 
 const limitHz = 100;

@@ -1,4 +1,4 @@
-import { limitHz } from "../../src/core/quota-ceiling.js";
+import { limitHz } from "../../src/core/quota/quota-ceiling.js";
 import { type PoolScenario, type PoolSpan, QuotaRun, type QuotaScenario } from "./quota-run.js";
 
 /** Seconds of a run: of foul weather with a while after it, and of the look at what is given. */

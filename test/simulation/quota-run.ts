@@ -3,12 +3,12 @@ import type {
   QuotaChange,
   QuotaHolder,
   QuotaLimit,
-} from "../../src/core/quota.js";
-import { quotaBounds } from "../../src/core/quota-bounds.js";
-import { quotaTickMs } from "../../src/core/quota-ceiling.js";
-import { QuotaHolders } from "../../src/core/quota-holders.js";
-import { QuotaPool } from "../../src/core/quota-pool.js";
-import { type LeaseRecords, takeClaim } from "../../src/fleet/quota-lease-law.js";
+} from "../../src/core/quota/quota.js";
+import { quotaBounds } from "../../src/core/quota/quota-bounds.js";
+import { quotaTickMs } from "../../src/core/quota/quota-ceiling.js";
+import { QuotaHolders } from "../../src/core/quota/quota-holders.js";
+import { QuotaPool } from "../../src/core/quota/quota-pool.js";
+import { type LeaseRecords, takeClaim } from "../../src/fleet/claims/quota-lease-law.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { Dice } from "./dice.js";
 import { SimulatedBucket, type SimulatedUsage } from "./quota-envoy.js";

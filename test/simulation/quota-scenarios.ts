@@ -1,4 +1,4 @@
-import type { QuotaLimit } from "../../src/core/quota.js";
+import type { QuotaLimit } from "../../src/core/quota/quota.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { Dice } from "./dice.js";
 import type { DemandShape, PoolScenario, QuotaScenario, QuotaWeather } from "./quota-run.js";

@@ -1,4 +1,4 @@
-import type { QuotaLimit } from "../../src/core/quota.js";
+import type { QuotaLimit } from "../../src/core/quota/quota.js";
 
 /** A line that may not be crossed: hits beyond what drains. */
 export interface DrainingBound {

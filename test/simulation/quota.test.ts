@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { limitHz } from "../../src/core/quota-ceiling.js";
+import { limitHz } from "../../src/core/quota/quota-ceiling.js";
 import { seedsFrom } from "../support/seeds.js";
 import { jainIndex, lookAtQuotas } from "./quota-report.js";
 import { type DemandShape, QuotaRun, type QuotaScenario } from "./quota-run.js";

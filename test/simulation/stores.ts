@@ -1,6 +1,6 @@
-import type { Bucket, Charge } from "../../src/core/bucket.js";
-import { type BucketTable, decideRepeated } from "../../src/core/gcra.js";
-import type { LimitKey } from "../../src/core/limit.js";
+import type { Bucket, Charge } from "../../src/core/limits/bucket.js";
+import { type BucketTable, decideRepeated } from "../../src/core/limits/gcra.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
 import { SimulatedCluster } from "../support/simulated-cluster.js";
 import type { KeyEvent } from "../support/simulated-events.js";
 import { SimulatedServer } from "../support/simulated-server.js";

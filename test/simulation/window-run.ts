@@ -1,4 +1,4 @@
-import type { ConcurrencyLimit } from "../../src/core/concurrency-limit.js";
+import type { ConcurrencyLimit } from "../../src/core/concurrency/concurrency-limit.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { EventCalendar, exponentialMs, Station, startArrivals } from "../support/station.js";
 

@@ -1,21 +1,21 @@
-import type { Priority } from "../../src/core/admission-settings.js";
-import type { PlainValue, Refusal } from "../../src/core/exchange-messages.js";
-import type { SharesPermits } from "../../src/core/permit-share.js";
-import { Admission, type AdmissionEvent } from "../../src/decide/admission.js";
+import type { PlainValue, Refusal } from "../../src/core/admission/exchange-messages.js";
+import type { SharesPermits } from "../../src/core/admission/permit-share.js";
+import type { Priority } from "../../src/core/settings/admission-settings.js";
+import { Admission, type AdmissionEvent } from "../../src/decide/admission/admission.js";
 import type {
   AdmissionCall,
   AdmissionRequest,
   AdmissionTicket,
   Admitted,
-} from "../../src/decide/admission-call.js";
-import { DecisionCounters } from "../../src/decide/counters.js";
-import type { Decider } from "../../src/decide/decider.js";
-import type { ReadGateSettings } from "../../src/decide/fleet-gate.js";
-import type { ServiceAdmission } from "../../src/decide/service-admission.js";
+} from "../../src/decide/admission/admission-call.js";
+import type { ReadGateSettings } from "../../src/decide/admission/fleet-gate.js";
+import type { ServiceAdmission } from "../../src/decide/admission/service-admission.js";
+import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
+import type { Decider } from "../../src/decide/rate-limit/decider.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
-import { permitsAlone } from "../../src/policy/service-admission.js";
-import type { AdmissionPolicy, ServicePolicy } from "../../src/policy/service-policy.js";
-import { usualUpstream } from "../../src/policy/usual-upstream.js";
+import { permitsAlone } from "../../src/policy/services/service-admission.js";
+import type { AdmissionPolicy, ServicePolicy } from "../../src/policy/services/service-policy.js";
+import { usualUpstream } from "../../src/policy/upstream/usual-upstream.js";
 import { createTestDecider } from "./decider.js";
 import { FakeClock } from "./fake-clock.js";
 import { testPolicy } from "./policies.js";

@@ -1,7 +1,7 @@
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type App, startApp } from "../../src/app/app.js";
-import { type LogEvent, silentLogger } from "../../src/app/logger.js";
+import { type LogEvent, silentLogger } from "../../src/app/base/logger.js";
 import { configOf, type Env, quietEnv } from "./configured-store.js";
 import { sumOfSeries } from "./headgate-process.js";
 import { parseHere } from "./parse-here.js";

@@ -1,5 +1,5 @@
-import type { Charge } from "../../src/core/bucket.js";
-import type { LimitKey } from "../../src/core/limit.js";
+import type { Charge } from "../../src/core/limits/bucket.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
 import type { LimitStore, StoreRequest, StoreResult } from "../../src/store/limit-store.js";
 
 /** A key as a test writes it down. */

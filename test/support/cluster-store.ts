@@ -1,8 +1,8 @@
-import { openRedisCluster } from "../../src/store/redis/cluster.js";
+import { openRedisCluster } from "../../src/store/redis/cluster/cluster.js";
+import { createRedisStore } from "../../src/store/redis/cluster/split-redis.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
 import type { RedisEvent } from "../../src/store/redis/redis-connection.js";
-import { createRedisStore } from "../../src/store/redis/split-redis.js";
-import { SplitStore } from "../../src/store/split-store.js";
+import { SplitStore } from "../../src/store/split/split-store.js";
 import { realClock, realRandom } from "./real-clock.js";
 import type { RedisServer } from "./redis-server.js";
 import { soon } from "./redis-store.js";

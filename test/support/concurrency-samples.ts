@@ -1,4 +1,7 @@
-import type { ConcurrencySample, WindowedSample } from "../../src/core/concurrency-limit.js";
+import type {
+  ConcurrencySample,
+  WindowedSample,
+} from "../../src/core/concurrency/concurrency-limit.js";
 
 /** A sample that was served at once with one permit in use, but for what is given. */
 export function sampleOf(given: Partial<ConcurrencySample> = {}): ConcurrencySample {

@@ -1,6 +1,6 @@
-import { type Config, loadConfig } from "../../src/app/config.js";
-import { silentLogger } from "../../src/app/logger.js";
-import { type OpenStore, openStore } from "../../src/app/store.js";
+import { silentLogger } from "../../src/app/base/logger.js";
+import { type Config, loadConfig } from "../../src/app/config/config.js";
+import { type OpenStore, openStore } from "../../src/app/store/store.js";
 import { realClock, realRandom } from "./real-clock.js";
 import type { Stage } from "./stage.js";
 

@@ -1,8 +1,8 @@
-import { createHealthService, Health } from "../../src/rpc/health.js";
-import { GrpcFailure, toCallFailure } from "../../src/rpc/status.js";
-import { GrpcLane } from "../../src/wire/grpc-lane.js";
-import { greetingMsMax, headerBlockMsMax } from "../../src/wire/http2-limits.js";
-import type { BidiAnswers, ServiceHandlers, UnaryAnswer } from "../../src/wire/service.js";
+import { createHealthService, Health } from "../../src/rpc/grpc/health.js";
+import { GrpcFailure, toCallFailure } from "../../src/rpc/grpc/status.js";
+import { greetingMsMax, headerBlockMsMax } from "../../src/wire/base/http2-limits.js";
+import { GrpcLane } from "../../src/wire/grpc/grpc-lane.js";
+import type { BidiAnswers, ServiceHandlers, UnaryAnswer } from "../../src/wire/grpc/service.js";
 import { Dice } from "../simulation/dice.js";
 import { framesOf, mutatedExchange } from "./exchange-mutations.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";

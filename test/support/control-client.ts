@@ -8,7 +8,7 @@ import {
 } from "@grpc/grpc-js";
 import { DiscoveryRequestSchema } from "../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
 import * as metricsService from "../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
-import { runtimeTypeUrl } from "../../src/rpc/layer-encoder.js";
+import { runtimeTypeUrl } from "../../src/rpc/control/layer-encoder.js";
 import { type SeenLayer, TestStream } from "./control-rig.js";
 
 const { StreamMetricsMessageSchema } = metricsService;

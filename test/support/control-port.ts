@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
-import type { NodeReport } from "../../src/core/feedback.js";
-import type { GateState } from "../../src/core/gate.js";
-import type { ControlService } from "../../src/rpc/control-stream.js";
-import type { PushTimes } from "../../src/rpc/layer-pusher.js";
+import type { NodeReport } from "../../src/core/feedback/feedback.js";
+import type { GateState } from "../../src/core/settings/gate.js";
+import type { PushTimes } from "../../src/rpc/control/layer-pusher.js";
+import type { ControlService } from "../../src/rpc/nodes/control-stream.js";
 import type { ChildProgram } from "./child-program.js";
 import type { SharesWish } from "./share-sheets.js";
 import type { Stage } from "./stage.js";

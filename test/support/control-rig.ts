@@ -1,6 +1,6 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { anyUnpack } from "@bufbuild/protobuf/wkt";
-import { type Peer, unknownPeer } from "../../src/core/peer.js";
+import { type Peer, unknownPeer } from "../../src/core/base/peer.js";
 import type { Node, NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
 import {
   DiscoveryRequestSchema,
@@ -18,12 +18,12 @@ import {
   type MetricFamilySchema,
   MetricType,
 } from "../../src/gen/io/prometheus/client/metrics_pb.js";
-import type { ServicePolicy } from "../../src/policy/service-policy.js";
-import { ControlPlane, type ControlPlaneParts } from "../../src/rpc/control-plane.js";
-import { runtimeTypeUrl } from "../../src/rpc/layer-encoder.js";
-import { GrpcFailure } from "../../src/rpc/status.js";
-import { StreamOwners } from "../../src/rpc/stream-owners.js";
-import type { BidiAnswers, BidiReader } from "../../src/wire/service.js";
+import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
+import { ControlPlane, type ControlPlaneParts } from "../../src/rpc/control/control-plane.js";
+import { runtimeTypeUrl } from "../../src/rpc/control/layer-encoder.js";
+import { GrpcFailure } from "../../src/rpc/grpc/status.js";
+import { StreamOwners } from "../../src/rpc/nodes/stream-owners.js";
+import type { BidiAnswers, BidiReader } from "../../src/wire/grpc/service.js";
 import { testService } from "./admission.js";
 import { FakeClock } from "./fake-clock.js";
 import { FakeRandom } from "./fake-random.js";

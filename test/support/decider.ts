@@ -1,8 +1,8 @@
-import { sha256 } from "../../src/app/digest.js";
-import type { Verdict } from "../../src/core/verdict.js";
-import { Decider, type DeciderParts } from "../../src/decide/decider.js";
-import { Pressure } from "../../src/decide/pressure.js";
-import type { RateLimitQuery } from "../../src/decide/query.js";
+import { sha256 } from "../../src/app/base/digest.js";
+import type { Verdict } from "../../src/core/limits/verdict.js";
+import { Decider, type DeciderParts } from "../../src/decide/rate-limit/decider.js";
+import { Pressure } from "../../src/decide/rate-limit/pressure.js";
+import type { RateLimitQuery } from "../../src/decide/rate-limit/query.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import { noSwitches } from "./switches.js";
 

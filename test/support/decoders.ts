@@ -7,9 +7,9 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import { httpBodyBytesMax } from "../../src/app/http.js";
-import { isServiceError } from "../../src/core/errors.js";
-import { descriptorCountMax, entryCountMax } from "../../src/decide/query.js";
+import { httpBodyBytesMax } from "../../src/app/ports/http.js";
+import { isServiceError } from "../../src/core/base/errors.js";
+import { descriptorCountMax, entryCountMax } from "../../src/decide/rate-limit/query.js";
 import * as config from "../../src/gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
 import * as discovery from "../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
 import * as extProc from "../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
@@ -20,24 +20,27 @@ import { RateLimitRequestSchema } from "../../src/gen/envoy/service/ratelimit/v3
 import { HealthCheckRequestSchema } from "../../src/gen/grpc/health/v1/health_pb.js";
 import { type AdminMethod, adminMethods } from "../../src/rpc/admin/methods.js";
 import { checkBinary, checkJson, jsonBytesMax } from "../../src/rpc/admin/request-body.js";
-import { decodeDiscoveryResponse } from "../../src/rpc/ads-messages.js";
-import { controlMessageBytesMax } from "../../src/rpc/control-plane.js";
-import { decodeDiscoveryAsk } from "../../src/rpc/discovery-request.js";
-import { decodeExchange } from "../../src/rpc/ext-proc-decoder.js";
-import { WantedNames } from "../../src/rpc/ext-proc-names.js";
-import { createHealthService, Health, healthRequestBytesMax } from "../../src/rpc/health.js";
-import { readJsonRequest } from "../../src/rpc/json.js";
-import { decodeLoads } from "../../src/rpc/load-message.js";
-import { MetricsDecoder } from "../../src/rpc/metrics-message.js";
-import { decodeUsage } from "../../src/rpc/quota-messages.js";
-import { rateLimitConfigTypeUrl, readRateLimitConfigs } from "../../src/rpc/rate-limit-config.js";
+import { controlMessageBytesMax } from "../../src/rpc/control/control-plane.js";
+import { decodeDiscoveryAsk } from "../../src/rpc/control/discovery-request.js";
+import { decodeUsage } from "../../src/rpc/control/quota-messages.js";
+import { decodeExchange } from "../../src/rpc/ext-proc/ext-proc-decoder.js";
+import { WantedNames } from "../../src/rpc/ext-proc/ext-proc-names.js";
+import { createHealthService, Health, healthRequestBytesMax } from "../../src/rpc/grpc/health.js";
 import {
   decodeReflectionRequest,
   reflectionRequestBytesMax,
-} from "../../src/rpc/reflection-messages.js";
-import { decodeRequest } from "../../src/rpc/rls-request-decoder.js";
-import { GrpcFailure } from "../../src/rpc/status.js";
-import type { MethodHandler } from "../../src/wire/service.js";
+} from "../../src/rpc/grpc/reflection-messages.js";
+import { GrpcFailure } from "../../src/rpc/grpc/status.js";
+import { decodeLoads } from "../../src/rpc/nodes/load-message.js";
+import { MetricsDecoder } from "../../src/rpc/nodes/metrics-message.js";
+import { decodeDiscoveryResponse } from "../../src/rpc/policy-xds/ads-messages.js";
+import {
+  rateLimitConfigTypeUrl,
+  readRateLimitConfigs,
+} from "../../src/rpc/policy-xds/rate-limit-config.js";
+import { readJsonRequest } from "../../src/rpc/rls/json.js";
+import { decodeRequest } from "../../src/rpc/rls/rls-request-decoder.js";
+import type { MethodHandler } from "../../src/wire/grpc/service.js";
 import { rawField } from "./raw-field.js";
 import { answerOf } from "./unary.js";
 import { type WorstMessage, wholeMessage, worstMessages } from "./worst-messages.js";

@@ -2,9 +2,9 @@ import { diagnose } from "../../src/doctor/diagnose.js";
 import { type EnvoyDump, readConfigDump } from "../../src/doctor/envoy-dump.js";
 import type { DoctorPolicy, Evidence, Look } from "../../src/doctor/look.js";
 import { parsePlain } from "../../src/doctor/plain.js";
+import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { isPlainMap, type PlainMap, plainTree } from "../../src/generate/base/plain-tree.js";
 import { generate } from "../../src/generate/generate.js";
-import { usualGenerateOptions } from "../../src/generate/generate-options.js";
-import { isPlainMap, type PlainMap, plainTree } from "../../src/generate/plain-tree.js";
 import { policyOf } from "./generated.js";
 
 /** A value of JSON that tests take apart and put together. */

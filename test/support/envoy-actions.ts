@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
-import type { DescriptorEntry } from "../../src/core/key.js";
-import type { DescriptorQuery } from "../../src/decide/query.js";
+import type { DescriptorEntry } from "../../src/core/limits/key.js";
+import type { DescriptorQuery } from "../../src/decide/rate-limit/query.js";
 
 /** A request as it reaches an Envoy. */
 export interface SentRequest {

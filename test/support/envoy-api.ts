@@ -1,4 +1,4 @@
-import { readEnvoyImage } from "../../src/app/envoy-image.js";
+import { readEnvoyImage } from "../../src/app/config/envoy-image.js";
 import { EnvoyApi } from "../../src/generate/check/envoy-api.js";
 
 let shared: EnvoyApi | undefined;

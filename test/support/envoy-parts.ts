@@ -1,11 +1,11 @@
+import type { Tree } from "../../src/generate/base/document.js";
+import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import type { GenerateProblem } from "../../src/generate/base/generator.js";
+import { plainTree } from "../../src/generate/base/plain-tree.js";
 import { checkMessage } from "../../src/generate/check/check-message.js";
-import type { Tree } from "../../src/generate/document.js";
-import type { EnvoyContext } from "../../src/generate/envoy/context.js";
-import { usualGenerateOptions } from "../../src/generate/generate-options.js";
-import type { GenerateProblem } from "../../src/generate/generator.js";
-import { plainTree } from "../../src/generate/plain-tree.js";
-import { type ProxyPolicy, usualProxies } from "../../src/policy/proxy-policy.js";
-import type { ServicePolicy } from "../../src/policy/service-policy.js";
+import type { EnvoyContext } from "../../src/generate/envoy/base/context.js";
+import { type ProxyPolicy, usualProxies } from "../../src/policy/proxies/proxy-policy.js";
+import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { testService } from "./admission.js";
 import { readEnvoyApi } from "./envoy-api.js";
 

@@ -1,15 +1,15 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { verifyWithEnvoy } from "../../src/cli/verify-envoy.js";
-import { bootstrapMessage } from "../../src/generate/check/find-messages.js";
-import type { Document } from "../../src/generate/document.js";
+import { verifyWithEnvoy } from "../../src/cli/generate/verify-envoy.js";
+import type { Document } from "../../src/generate/base/document.js";
 import {
   isPlainList,
   isPlainMap,
   type PlainMap,
   type PlainValue,
   plainTree,
-} from "../../src/generate/plain-tree.js";
+} from "../../src/generate/base/plain-tree.js";
+import { bootstrapMessage } from "../../src/generate/check/find-messages.js";
 import { TestAuthority } from "./certificates.js";
 import type { ProgramExit } from "./child-program.js";
 import { requireProgram } from "./programs.js";

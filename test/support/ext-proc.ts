@@ -8,7 +8,7 @@ import type {
   Admits,
   Admitted,
   ResponseFacts,
-} from "../../src/decide/admission-call.js";
+} from "../../src/decide/admission/admission-call.js";
 import {
   ProcessingRequestSchema,
   type ProcessingResponse,

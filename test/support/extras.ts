@@ -1,4 +1,4 @@
-import { ResponseExtras } from "../../src/rpc/rls-extras.js";
+import { ResponseExtras } from "../../src/rpc/rls/rls-extras.js";
 
 /** Responses with nothing but statuses, unless a rule wants more. */
 export const plainExtras = new ResponseExtras({

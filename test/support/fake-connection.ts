@@ -1,4 +1,4 @@
-import { type ErrorCode, ServiceError } from "../../src/core/errors.js";
+import { type ErrorCode, ServiceError } from "../../src/core/base/errors.js";
 import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/connection.js";
 
 /** How one call is answered; `hangs` never is, until the test calls `release`. */

@@ -1,6 +1,6 @@
 import type { ScriptCall, ScriptReply } from "../../src/store/connection.js";
-import type { NodeConnection, NodeLinks } from "../../src/store/redis/cluster-nodes.js";
-import type { NodeAddress } from "../../src/store/redis/cluster-topology.js";
+import type { NodeConnection, NodeLinks } from "../../src/store/redis/cluster/cluster-nodes.js";
+import type { NodeAddress } from "../../src/store/redis/cluster/cluster-topology.js";
 
 /** A call that a fake node was sent. */
 export interface SentCall {

@@ -1,4 +1,4 @@
-import type { Random } from "../../src/core/clock.js";
+import type { Random } from "../../src/core/base/clock.js";
 
 /** Randomness from a seed (mulberry32): the same seed gives the same test. */
 export class FakeRandom implements Random {

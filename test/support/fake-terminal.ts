@@ -1,4 +1,4 @@
-import type { Terminal } from "../../src/cli/terminal.js";
+import type { Terminal } from "../../src/cli/terminal/terminal.js";
 
 /** What a fake terminal is. */
 export interface FakeTerminalOptions {

@@ -1,6 +1,6 @@
-import type { Clock } from "../../src/core/clock.js";
-import { type ErrorCode, ServiceError } from "../../src/core/errors.js";
-import type { LimitKey } from "../../src/core/limit.js";
+import type { Clock } from "../../src/core/base/clock.js";
+import { type ErrorCode, ServiceError } from "../../src/core/base/errors.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
 import type {
   LimitStore,
   StoredBucket,

@@ -1,4 +1,4 @@
-import { defaultLayerTtlMs } from "../../src/core/feedback-settings.js";
+import { defaultLayerTtlMs } from "../../src/core/feedback/feedback-settings.js";
 import { Envoy } from "./envoy.js";
 import type { EnvoyOptions, Json } from "./envoy-config.js";
 import { joinedTo } from "./envoy-control.js";

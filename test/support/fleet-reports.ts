@@ -1,7 +1,7 @@
-import type { NodeReport, ServiceShares, ShareSheet } from "../../src/core/feedback.js";
-import type { ServicePressure } from "../../src/fleet/report-codec.js";
-import type { FleetSheet } from "../../src/fleet/sheet-codec.js";
-import type { ReignStart, SheetMaker } from "../../src/fleet/sheet-maker.js";
+import type { NodeReport, ServiceShares, ShareSheet } from "../../src/core/feedback/feedback.js";
+import type { ServicePressure } from "../../src/fleet/loop/report-codec.js";
+import type { FleetSheet } from "../../src/fleet/loop/sheet-codec.js";
+import type { ReignStart, SheetMaker } from "../../src/fleet/loop/sheet-maker.js";
 
 /** What one Envoy did; all that a test does not say is as in a quiet fleet. */
 export function testReport(wish: Partial<NodeReport> = {}): NodeReport {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import { type Charge, costHitsMax } from "../../src/core/bucket.js";
-import { drainTimeUsMax, hitsMax, type Role } from "../../src/core/limit.js";
+import { type Charge, costHitsMax } from "../../src/core/limits/bucket.js";
+import { drainTimeUsMax, hitsMax, type Role } from "../../src/core/limits/limit.js";
 import { testKey } from "./charges.js";
 
 /** One key's limit in a random history. */

@@ -1,4 +1,4 @@
-import type { Bucket, Charge } from "../../src/core/bucket.js";
+import type { Bucket, Charge } from "../../src/core/limits/bucket.js";
 import { add, type Fraction, fraction, isAbove, least, most, subtract } from "./fraction.js";
 
 /** Levels of the law are whole multiples of this part of a hit. */

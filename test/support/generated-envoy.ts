@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { renderDocument } from "../../src/generate/base/render.js";
 import { generate } from "../../src/generate/generate.js";
-import { usualGenerateOptions } from "../../src/generate/generate-options.js";
-import { renderDocument } from "../../src/generate/render.js";
 import { Envoy } from "./envoy.js";
 import { freePort } from "./free-port.js";
 import { policyOf } from "./generated.js";

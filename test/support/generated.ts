@@ -2,16 +2,13 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { policyVersion } from "../../src/app/policy-files.js";
-import { envoyCheck } from "../../src/generate/check/check-documents.js";
-import { objectCheck } from "../../src/generate/check/check-objects.js";
-import { type DocumentCheck, generate } from "../../src/generate/generate.js";
+import { policyVersion } from "../../src/app/config/policy-files.js";
+import { readExisting } from "../../src/generate/base/existing-object.js";
 import {
   parseMinorVersion,
   usualGenerateOptions,
   versionRanges,
-} from "../../src/generate/generate-options.js";
-import { generatedPolicy } from "../../src/generate/generated-policy.js";
+} from "../../src/generate/base/generate-options.js";
 import {
   type Generated,
   type GeneratedPolicy,
@@ -19,11 +16,14 @@ import {
   type GenerateProblem,
   type Target,
   targets,
-} from "../../src/generate/generator.js";
-import { readExisting } from "../../src/generate/merge/existing-object.js";
-import { renderDocument } from "../../src/generate/render.js";
+} from "../../src/generate/base/generator.js";
+import { renderDocument } from "../../src/generate/base/render.js";
+import { envoyCheck } from "../../src/generate/check/check-documents.js";
+import { objectCheck } from "../../src/generate/check/check-objects.js";
+import { type DocumentCheck, generate } from "../../src/generate/generate.js";
+import { generatedPolicy } from "../../src/generate/generated-policy.js";
 import { type PolicyText, parsePolicy } from "../../src/policy/parse.js";
-import { formatProblems } from "../../src/policy/problem.js";
+import { formatProblems } from "../../src/policy/problems/problem.js";
 import { readEnvoyApi } from "./envoy-api.js";
 import { readSchemas } from "./object-schemas.js";
 

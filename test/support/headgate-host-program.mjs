@@ -6,9 +6,9 @@ import { openSync } from "node:fs";
 
 const built = new URL("../../dist/app/", import.meta.url);
 const { startApp } = await import(new URL("app.js", built).href);
-const { keepNewObjectsYoung } = await import(new URL("collector.js", built).href);
-const { loadConfig } = await import(new URL("config.js", built).href);
-const { createLogger } = await import(new URL("logger.js", built).href);
+const { keepNewObjectsYoung } = await import(new URL("base/collector.js", built).href);
+const { loadConfig } = await import(new URL("config/config.js", built).href);
+const { createLogger } = await import(new URL("base/logger.js", built).href);
 
 /** Those that run, by the names that they were started under. */
 const apps = new Map();

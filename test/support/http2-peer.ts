@@ -1,15 +1,15 @@
-import { HpackDecoder } from "../../src/wire/hpack-decoder.js";
 import type {
   HeaderFields,
   ServerStream,
   StreamAcceptor,
   StreamReader,
-} from "../../src/wire/http2.js";
+} from "../../src/wire/base/http2.js";
+import { HpackDecoder } from "../../src/wire/hpack/hpack-decoder.js";
 import {
   type ByteStream,
   type ConnectionEnd,
   Http2Connection,
-} from "../../src/wire/http2-connection.js";
+} from "../../src/wire/http2/http2-connection.js";
 import { FakeClock } from "./fake-clock.js";
 import { FakeRandom } from "./fake-random.js";
 

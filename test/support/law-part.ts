@@ -1,12 +1,12 @@
-import { type Bucket, bucketTimeToFullUs, type Charge } from "../../src/core/bucket.js";
-import type { Clock } from "../../src/core/clock.js";
-import { type Compensation, compensate } from "../../src/core/compensation.js";
-import { ServiceError } from "../../src/core/errors.js";
-import { type BucketTable, decideRepeated } from "../../src/core/gcra.js";
-import type { LimitKey } from "../../src/core/limit.js";
+import type { Clock } from "../../src/core/base/clock.js";
+import { ServiceError } from "../../src/core/base/errors.js";
+import { type Bucket, bucketTimeToFullUs, type Charge } from "../../src/core/limits/bucket.js";
+import { type Compensation, compensate } from "../../src/core/limits/compensation.js";
+import { type BucketTable, decideRepeated } from "../../src/core/limits/gcra.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
 import { assertBatch } from "../../src/store/batch.js";
 import type { StoredBucket, StoreOutcome, StoreRequest } from "../../src/store/limit-store.js";
-import type { GivenBack, SplitPart } from "../../src/store/split-part.js";
+import type { GivenBack, SplitPart } from "../../src/store/split/split-part.js";
 
 /** What becomes of one call. */
 export type PartFate =

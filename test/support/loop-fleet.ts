@@ -1,9 +1,14 @@
-import type { GateSettings } from "../../src/core/admission-settings.js";
-import type { NodeReport, ShareSheet } from "../../src/core/feedback.js";
-import type { ServicePressure } from "../../src/fleet/report-codec.js";
-import { type LoopEvent, SharedLoop } from "../../src/fleet/shared-loop.js";
-import { compareRanks, lowestRank, parseRank, type SheetRank } from "../../src/fleet/sheet-rank.js";
-import { publishScript } from "../../src/fleet/sheet-script.js";
+import type { NodeReport, ShareSheet } from "../../src/core/feedback/feedback.js";
+import type { GateSettings } from "../../src/core/settings/admission-settings.js";
+import type { ServicePressure } from "../../src/fleet/loop/report-codec.js";
+import { type LoopEvent, SharedLoop } from "../../src/fleet/loop/shared-loop.js";
+import {
+  compareRanks,
+  lowestRank,
+  parseRank,
+  type SheetRank,
+} from "../../src/fleet/loop/sheet-rank.js";
+import { publishScript } from "../../src/fleet/loop/sheet-script.js";
 import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/connection.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import type { FakeRandom } from "./fake-random.js";

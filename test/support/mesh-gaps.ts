@@ -1,14 +1,14 @@
 import { z } from "zod";
-import { quotaBucketKey } from "../../src/core/quota.js";
-import type { GeneratedPolicy } from "../../src/generate/generator.js";
+import { quotaBucketKey } from "../../src/core/quota/quota.js";
+import type { GeneratedPolicy } from "../../src/generate/base/generator.js";
 import {
   inboundPort,
   meshName,
   outboundCluster,
   outboundVirtualHost,
 } from "../../src/generate/istio/mesh-name.js";
-import { quotaClassKey } from "../../src/policy/quota-policy.js";
-import type { ServicePolicy } from "../../src/policy/service-policy.js";
+import { quotaClassKey } from "../../src/policy/quotas/quota-policy.js";
+import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { type Chain, chainsOf, isHostOf, type VirtualHost } from "./mesh-invariants.js";
 import type { TranslatedProxy } from "./translated-istio.js";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { inboundPort, meshName, outboundVirtualHost } from "../../src/generate/istio/mesh-name.js";
-import type { ServicePolicy } from "../../src/policy/service-policy.js";
+import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import type { TranslatedProxy } from "./translated-istio.js";
 
 const perFilter = z.record(z.string(), z.looseObject({ "@type": z.string() })).default({});

@@ -1,4 +1,4 @@
-import type { NodeReport } from "../../src/core/feedback.js";
+import type { NodeReport } from "../../src/core/feedback/feedback.js";
 
 /** A report of a hundred served in 50 ms each within a second, but for what is given. */
 export function nodeReportOf(given: Partial<NodeReport> = {}): NodeReport {

@@ -1,8 +1,8 @@
-import { readObjectSchemas } from "../../src/app/object-schemas.js";
-import { formatJsonPath } from "../../src/generate/check/check-problem.js";
+import { readObjectSchemas } from "../../src/app/policy/object-schemas.js";
+import { formatJsonPath } from "../../src/generate/base/check-problem.js";
+import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import type { PlainValue } from "../../src/generate/base/plain-tree.js";
 import { ObjectSchemas, type ObjectVersions } from "../../src/generate/check/object-schemas.js";
-import { usualGenerateOptions } from "../../src/generate/generate-options.js";
-import type { PlainValue } from "../../src/generate/plain-tree.js";
 
 let shared: ObjectSchemas | undefined;
 

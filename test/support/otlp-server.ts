@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
 import { z } from "zod";
-import { listen } from "../../src/app/listen.js";
+import { listen } from "../../src/app/base/listen.js";
 import type { Stage } from "./stage.js";
 
 const attributeShape = z.object({

@@ -1,9 +1,9 @@
-import type { Charge } from "../../src/core/bucket.js";
-import type { Compensation } from "../../src/core/compensation.js";
-import { type Denial, type LimitKey, settledRole } from "../../src/core/limit.js";
-import type { Windows } from "../../src/core/window.js";
+import type { Charge } from "../../src/core/limits/bucket.js";
+import type { Compensation } from "../../src/core/limits/compensation.js";
+import { type Denial, type LimitKey, settledRole } from "../../src/core/limits/limit.js";
+import type { Windows } from "../../src/core/limits/window.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";
-import type { GivenBack } from "../../src/store/split-part.js";
+import type { GivenBack } from "../../src/store/split/split-part.js";
 
 /** When a charge denies, by the lowest two bits of its flags. */
 const denials: readonly Denial[] = ["enforce", "shadow", "quota"];

@@ -1,7 +1,7 @@
-import type { PolicyParsing, PolicyParsingOptions } from "../../src/app/policy-parsing.js";
+import type { PolicyParsing, PolicyParsingOptions } from "../../src/app/policy/policy-parsing.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder } from "../../src/policy/policy.js";
-import { readRateLimitConfigs } from "../../src/rpc/rate-limit-config.js";
+import { readRateLimitConfigs } from "../../src/rpc/policy-xds/rate-limit-config.js";
 
 /**
  * Parses a policy in this thread: to start one that loads TypeScript takes a second, which tests

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { expect } from "vitest";
-import type { PermitShare } from "../../src/core/permit-share.js";
-import { PermitShares } from "../../src/fleet/permit-shares.js";
+import type { PermitShare } from "../../src/core/admission/permit-share.js";
+import { PermitShares } from "../../src/fleet/claims/permit-shares.js";
 import type { StoreConnection } from "../../src/store/connection.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import type { FakeRandom } from "./fake-random.js";

@@ -1,6 +1,6 @@
-import { HpackTable } from "../../src/wire/hpack-table.js";
-import { huffmanBytes, writeHuffman } from "../../src/wire/huffman.js";
-import { OutputBuffer } from "../../src/wire/output-buffer.js";
+import { OutputBuffer } from "../../src/wire/base/output-buffer.js";
+import { HpackTable } from "../../src/wire/hpack/hpack-table.js";
+import { huffmanBytes, writeHuffman } from "../../src/wire/hpack/huffman.js";
 import type { Dice } from "../simulation/dice.js";
 
 /** A field as a test writes it. */

@@ -1,5 +1,5 @@
 import type { Node } from "../../src/gen/envoy/config/core/v3/base_pb.js";
-import { type NodeIdentity, nodeIdCharsMax } from "../../src/rpc/node-identity.js";
+import { type NodeIdentity, nodeIdCharsMax } from "../../src/rpc/nodes/node-identity.js";
 
 /** What a node says of itself, by the library's message. */
 export function plainNode(node: Node): NodeIdentity {

@@ -1,4 +1,4 @@
-import type { Limit, PathStep, Rule, RuleEffect } from "../../src/core/limit.js";
+import type { Limit, PathStep, Rule, RuleEffect } from "../../src/core/limits/limit.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 
 /** A limit of `hits` a minute with that burst, enforced, but for what the test says. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { inboundPort } from "../../src/generate/istio/mesh-name.js";
-import type { ServicePolicy } from "../../src/policy/service-policy.js";
+import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { Envoy } from "./envoy.js";
 import { freePort } from "./free-port.js";
 import { startLimiter } from "./gateway-limiter.js";

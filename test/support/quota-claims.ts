@@ -1,5 +1,5 @@
-import type { QuotaClaim } from "../../src/core/quota.js";
-import type { LeasesQuotas, QuotaLeaseAnswer } from "../../src/core/quota-leases.js";
+import type { QuotaClaim } from "../../src/core/quota/quota.js";
+import type { LeasesQuotas, QuotaLeaseAnswer } from "../../src/core/quota/quota-leases.js";
 
 /** Names of pools are digests. */
 export const testPool = "a7".repeat(16);

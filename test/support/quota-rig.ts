@@ -1,12 +1,16 @@
-import { sha256 } from "../../src/app/digest.js";
-import { noOverrides, type OverrideTable } from "../../src/core/override-table.js";
-import { type Peer, unknownPeer } from "../../src/core/peer.js";
-import type { QuotaAssignment } from "../../src/core/quota.js";
-import type { LeasesQuotas } from "../../src/core/quota-leases.js";
-import { DecisionCounters } from "../../src/decide/counters.js";
-import { QuotaBook, type QuotaBookParts, type QuotaEvent } from "../../src/decide/quota-book.js";
-import type { QuotaSession } from "../../src/decide/quota-session.js";
-import { MemoryQuotaLeases, QuotaLeaseTable } from "../../src/fleet/quota-leases.js";
+import { sha256 } from "../../src/app/base/digest.js";
+import { type Peer, unknownPeer } from "../../src/core/base/peer.js";
+import { noOverrides, type OverrideTable } from "../../src/core/limits/override-table.js";
+import type { QuotaAssignment } from "../../src/core/quota/quota.js";
+import type { LeasesQuotas } from "../../src/core/quota/quota-leases.js";
+import {
+  QuotaBook,
+  type QuotaBookParts,
+  type QuotaEvent,
+} from "../../src/decide/quota/quota-book.js";
+import type { QuotaSession } from "../../src/decide/quota/quota-session.js";
+import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
+import { MemoryQuotaLeases, QuotaLeaseTable } from "../../src/fleet/claims/quota-leases.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
-import { defaultQuotaTtlMs, quotaLeaseSlackMs, quotaReportMs } from "../../src/core/quota.js";
-import { type QuotaBound, quotaBounds } from "../../src/core/quota-bounds.js";
+import { defaultQuotaTtlMs, quotaLeaseSlackMs, quotaReportMs } from "../../src/core/quota/quota.js";
+import { type QuotaBound, quotaBounds } from "../../src/core/quota/quota-bounds.js";
 import type { QuotaShare } from "../../src/gen/headgate/admin/v1/admin_pb.js";
 import { type AdminClients, adminClients } from "./admin.js";
 import { freePort } from "./free-port.js";

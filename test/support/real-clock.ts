@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from "node:crypto";
-import type { Clock, Random } from "../../src/core/clock.js";
+import type { Clock, Random } from "../../src/core/base/clock.js";
 
 /** The machine's time, for tests that talk to real servers. */
 export const realClock: Clock = {

@@ -1,4 +1,9 @@
-import type { HeaderFields, SentField, ServerStream, StreamReader } from "../../src/wire/http2.js";
+import type {
+  HeaderFields,
+  SentField,
+  ServerStream,
+  StreamReader,
+} from "../../src/wire/base/http2.js";
 
 /** What was sent on a stream, in order. */
 export type SentFrame =

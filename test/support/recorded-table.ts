@@ -1,6 +1,6 @@
-import type { Bucket } from "../../src/core/bucket.js";
-import type { BucketTable } from "../../src/core/gcra.js";
-import type { LimitKey } from "../../src/core/limit.js";
+import type { Bucket } from "../../src/core/limits/bucket.js";
+import type { BucketTable } from "../../src/core/limits/gcra.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
 
 /** A write as the law asked for it. */
 export interface Write {

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
-import type { Bucket } from "../../src/core/bucket.js";
+import type { Bucket } from "../../src/core/limits/bucket.js";
 import { openRedis, type RedisConnections } from "../../src/store/redis/connections.js";
 import type { RedisEvent } from "../../src/store/redis/redis-connection.js";
 import { RedisLimitStore } from "../../src/store/redis/redis-limit-store.js";

@@ -1,4 +1,4 @@
-import type { ServiceShares, ShareSheet } from "../../src/core/feedback.js";
+import type { ServiceShares, ShareSheet } from "../../src/core/feedback/feedback.js";
 
 /** What a test says of one service; all else is as in a quiet fleet. */
 export interface SharesWish {

@@ -1,7 +1,7 @@
-import type { ServiceError } from "../../src/core/errors.js";
-import type { LimitKey } from "../../src/core/limit.js";
-import { clusterTags, keySlot, tagIndex } from "../../src/store/redis/cluster-tags.js";
-import type { NodeAddress } from "../../src/store/redis/cluster-topology.js";
+import type { ServiceError } from "../../src/core/base/errors.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
+import { clusterTags, keySlot, tagIndex } from "../../src/store/redis/cluster/cluster-tags.js";
+import type { NodeAddress } from "../../src/store/redis/cluster/cluster-topology.js";
 import { SlotRefusal } from "../../src/store/redis/redis-error.js";
 import type { SimulatedServer } from "./simulated-server.js";
 

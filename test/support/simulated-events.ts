@@ -1,5 +1,5 @@
-import type { Charge } from "../../src/core/bucket.js";
-import type { LimitKey } from "../../src/core/limit.js";
+import type { Charge } from "../../src/core/limits/bucket.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
 
 /** What happened to a key in the store, in the order of its happening. */
 export type KeyEvent =

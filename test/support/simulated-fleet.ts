@@ -1,7 +1,7 @@
-import type { Random } from "../../src/core/clock.js";
-import type { NodeReport, ShareSheet } from "../../src/core/feedback.js";
-import { defaultLoopTimes } from "../../src/core/feedback-settings.js";
-import { LayerLedger, type NodeLayer } from "../../src/rpc/layer-ledger.js";
+import type { Random } from "../../src/core/base/clock.js";
+import type { NodeReport, ShareSheet } from "../../src/core/feedback/feedback.js";
+import { defaultLoopTimes } from "../../src/core/feedback/feedback-settings.js";
+import { LayerLedger, type NodeLayer } from "../../src/rpc/nodes/layer-ledger.js";
 
 /** Time between two looks at the fleet, in milliseconds. */
 export const tickMs = 250;

@@ -1,5 +1,5 @@
-import type { Compensation } from "../../src/core/compensation.js";
-import type { LimitKey } from "../../src/core/limit.js";
+import type { Compensation } from "../../src/core/limits/compensation.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";
 
 /** Hits by key. */

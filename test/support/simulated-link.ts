@@ -1,10 +1,10 @@
-import type { Random } from "../../src/core/clock.js";
-import { type ErrorCode, ServiceError } from "../../src/core/errors.js";
-import type { LimitKey } from "../../src/core/limit.js";
+import type { Random } from "../../src/core/base/clock.js";
+import { type ErrorCode, ServiceError } from "../../src/core/base/errors.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
 import type { ScriptCall, ScriptReply } from "../../src/store/connection.js";
-import type { NodeLink } from "../../src/store/redis/cluster-nodes.js";
-import { giveBackScript } from "../../src/store/redis/give-back-script.js";
+import type { NodeLink } from "../../src/store/redis/cluster/cluster-nodes.js";
 import { SlotRefusal } from "../../src/store/redis/redis-error.js";
+import { giveBackScript } from "../../src/store/redis/scripts/give-back-script.js";
 import { decodeBatch, decodeCompensations, encodeGivenBack, encodeReply } from "./packed-calls.js";
 import type { SimulatedCluster } from "./simulated-cluster.js";
 import type { SimulatedLedger } from "./simulated-ledger.js";

@@ -1,10 +1,10 @@
-import type { Bucket } from "../../src/core/bucket.js";
-import { type Compensation, compensate } from "../../src/core/compensation.js";
-import { type ErrorCode, ServiceError } from "../../src/core/errors.js";
-import { type BucketTable, decideRepeated } from "../../src/core/gcra.js";
-import type { LimitKey } from "../../src/core/limit.js";
+import { type ErrorCode, ServiceError } from "../../src/core/base/errors.js";
+import type { Bucket } from "../../src/core/limits/bucket.js";
+import { type Compensation, compensate } from "../../src/core/limits/compensation.js";
+import { type BucketTable, decideRepeated } from "../../src/core/limits/gcra.js";
+import type { LimitKey } from "../../src/core/limits/limit.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";
-import type { GivenBack } from "../../src/store/split-part.js";
+import type { GivenBack } from "../../src/store/split/split-part.js";
 import type { KeyEvent, KeyEventSink } from "./simulated-events.js";
 import type { SimulatedTime } from "./simulated-time.js";
 

@@ -1,5 +1,5 @@
-import type { Random } from "../../src/core/clock.js";
-import { ServiceError } from "../../src/core/errors.js";
+import type { Random } from "../../src/core/base/clock.js";
+import { ServiceError } from "../../src/core/base/errors.js";
 import type { StoreConnection } from "../../src/store/connection.js";
 import type {
   LimitStore,
@@ -7,13 +7,16 @@ import type {
   StoreOutcome,
   StoreRequest,
 } from "../../src/store/limit-store.js";
-import { ClusterConnection } from "../../src/store/redis/cluster-connection.js";
-import type { NodeConnection, NodeLinks } from "../../src/store/redis/cluster-nodes.js";
-import { ClusterRefresh } from "../../src/store/redis/cluster-refresh.js";
-import { ClusterTopology, type NodeAddress } from "../../src/store/redis/cluster-topology.js";
+import { ClusterConnection } from "../../src/store/redis/cluster/cluster-connection.js";
+import type { NodeConnection, NodeLinks } from "../../src/store/redis/cluster/cluster-nodes.js";
+import { ClusterRefresh } from "../../src/store/redis/cluster/cluster-refresh.js";
+import {
+  ClusterTopology,
+  type NodeAddress,
+} from "../../src/store/redis/cluster/cluster-topology.js";
+import type { RedisSide } from "../../src/store/redis/cluster/split-redis.js";
+import { createRedisStore } from "../../src/store/redis/cluster/split-redis.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
-import type { RedisSide } from "../../src/store/redis/split-redis.js";
-import { createRedisStore } from "../../src/store/redis/split-redis.js";
 import type { SimulatedCluster } from "./simulated-cluster.js";
 import { SimulatedLedger } from "./simulated-ledger.js";
 import {

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from "../../src/core/clock.js";
+import type { Cancel, Clock } from "../../src/core/base/clock.js";
 import { settlePromises } from "./fake-clock.js";
 
 interface Event {

@@ -1,4 +1,4 @@
-import type { Random } from "../../src/core/clock.js";
+import type { Random } from "../../src/core/base/clock.js";
 
 /** A time in milliseconds, drawn anew at each call. */
 export type DrawMs = () => number;

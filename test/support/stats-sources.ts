@@ -1,5 +1,6 @@
-import type { RedisPool, StatsSources } from "../../src/app/stats.js";
-import { DecisionCounters, type HitCounters } from "../../src/decide/counters.js";
+import type { StatsSources } from "../../src/app/metrics/stats.js";
+import type { RedisPool } from "../../src/app/store/redis-journal.js";
+import { DecisionCounters, type HitCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Policy } from "../../src/policy/policy.js";
 import { emptyPolicySize } from "../../src/policy/policy-size.js";
 import { testLimit, testPolicy } from "./policies.js";

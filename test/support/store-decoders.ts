@@ -1,10 +1,6 @@
-import { policyRecordBytesMax } from "../../src/app/policy-admin-records.js";
-import { jsonBytesMax } from "../../src/app/signal-readers.js";
-import { orcaCharactersMax, parseOrcaReport } from "../../src/core/orca.js";
-import { textsMax } from "../../src/fleet/byte-fields.js";
-import { nothingKnown } from "../../src/fleet/known-records.js";
-import { readAudit, readPage } from "../../src/fleet/record-pages.js";
-import { pageBytesMax } from "../../src/fleet/redis-records.js";
+import { jsonBytesMax } from "../../src/app/admission/signal-readers.js";
+import { policyRecordBytesMax } from "../../src/app/policy/policy-admin-records.js";
+import { orcaCharactersMax, parseOrcaReport } from "../../src/core/settings/orca.js";
 import {
   answersBytesMax,
   decodeAnswers,
@@ -12,23 +8,31 @@ import {
   questionBytesMax,
   questionsMax,
   readQuestion,
-} from "../../src/fleet/replica-questions.js";
-import { parseNumbers } from "../../src/fleet/reply-numbers.js";
-import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/report-codec.js";
-import { recordKinds } from "../../src/fleet/shared-records.js";
+} from "../../src/fleet/claims/replica-questions.js";
+import { textsMax } from "../../src/fleet/loop/byte-fields.js";
+import { parseNumbers } from "../../src/fleet/loop/reply-numbers.js";
+import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/loop/report-codec.js";
 import {
   decodeSheet,
   encodeSheet,
   type FleetSheet,
   servicesMax,
   sheetBytesMax,
-} from "../../src/fleet/sheet-codec.js";
-import { gatherBytesMax, SheetStore } from "../../src/fleet/sheet-store.js";
-import { readJsonAnswer, readPrometheusAnswer } from "../../src/fleet/signal-answers.js";
-import { fieldBytesMax, hashFieldsMax, KeySignalReader } from "../../src/fleet/signal-key.js";
-import { pageLineCharsMax, SignalPage } from "../../src/fleet/signal-page.js";
-import { decodeGivenBack } from "../../src/store/redis/give-back-script.js";
-import { decodeBucket, decodeReply } from "../../src/store/redis/pack.js";
+} from "../../src/fleet/loop/sheet-codec.js";
+import { gatherBytesMax, SheetStore } from "../../src/fleet/loop/sheet-store.js";
+import { nothingKnown } from "../../src/fleet/records/known-records.js";
+import { readAudit, readPage } from "../../src/fleet/records/record-pages.js";
+import { pageBytesMax } from "../../src/fleet/records/redis-records.js";
+import { recordKinds } from "../../src/fleet/records/shared-records.js";
+import { readJsonAnswer, readPrometheusAnswer } from "../../src/fleet/signals/signal-answers.js";
+import {
+  fieldBytesMax,
+  hashFieldsMax,
+  KeySignalReader,
+} from "../../src/fleet/signals/signal-key.js";
+import { pageLineCharsMax, SignalPage } from "../../src/fleet/signals/signal-page.js";
+import { decodeGivenBack } from "../../src/store/redis/scripts/give-back-script.js";
+import { decodeBucket, decodeReply } from "../../src/store/redis/scripts/pack.js";
 import { allTurns } from "./all-turns.js";
 import { farDeadlineMs, once, testCharge } from "./charges.js";
 import type { PeerDecoder } from "./decoders.js";

@@ -1,11 +1,11 @@
-import { noSheets, openControlPort, type SheetSource } from "../../src/app/control-port.js";
-import { renderFleet } from "../../src/app/debug-fleet.js";
-import { silentLogger } from "../../src/app/logger.js";
-import type { NodeReport } from "../../src/core/feedback.js";
-import type { FleetSheet } from "../../src/fleet/sheet-codec.js";
+import { silentLogger } from "../../src/app/base/logger.js";
+import { noSheets, openControlPort, type SheetSource } from "../../src/app/fleet/control-port.js";
+import { renderFleet } from "../../src/app/ports/debug-fleet.js";
+import type { NodeReport } from "../../src/core/feedback/feedback.js";
+import type { FleetSheet } from "../../src/fleet/loop/sheet-codec.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
-import { ControlPlane } from "../../src/rpc/control-plane.js";
+import { ControlPlane } from "../../src/rpc/control/control-plane.js";
 import type { ControlPort, ControlPortSettings, SheetCommand } from "./control-port.js";
 import { realClock, realRandom } from "./real-clock.js";
 import { testSheet } from "./share-sheets.js";

@@ -1,5 +1,5 @@
-import { usualDefaults } from "../../src/core/limit.js";
-import type { Switches } from "../../src/decide/switches.js";
+import { usualDefaults } from "../../src/core/limits/limit.js";
+import type { Switches } from "../../src/decide/rate-limit/switches.js";
 
 /** Every limit as the policy says. */
 export const noSwitches: Switches = {

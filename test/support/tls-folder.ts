@@ -1,6 +1,6 @@
 import { mkdir, readlink, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { TlsChoice } from "../../src/app/tls-choice.js";
+import type { TlsChoice } from "../../src/app/config/tls-choice.js";
 import type { TestCertificate } from "./certificates.js";
 
 /** What a server's folder holds. */

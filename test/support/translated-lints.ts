@@ -1,7 +1,7 @@
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
+import { isAtLeastVersion } from "../../src/generate/base/generate-options.js";
 import { checkText } from "../../src/generate/check/check-text.js";
-import { isAtLeastVersion } from "../../src/generate/generate-options.js";
 import { lintPolicy } from "../../src/generate/lint-policy.js";
 import { watchedClusters } from "../../src/generate/observe/envoy-alerts.js";
 import { readEnvoyApi } from "./envoy-api.js";

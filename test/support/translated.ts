@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
-import { kustomizationFile } from "../../src/generate/custom-object.js";
+import { kustomizationFile } from "../../src/generate/base/custom-object.js";
 import { TestAuthority } from "./certificates.js";
 import { caseFiles, type GeneratedCase, generatedCases } from "./generated.js";
 

@@ -13,14 +13,14 @@ import {
   Metadata,
 } from "@grpc/grpc-js";
 import { afterEach } from "vitest";
-import { TlsConnection } from "../../src/app/tls-connection.js";
-import { peerOf } from "../../src/app/tls-peer.js";
-import { TlsTermination } from "../../src/app/tls-termination.js";
-import { GrpcJsTransport } from "../../src/rpc/grpc-js-transport.js";
-import { toCallFailure } from "../../src/rpc/status.js";
-import { LaneTransport, type LaneTransportParts } from "../../src/wire/lane-transport.js";
-import type { MethodHandler, ServiceHandlers } from "../../src/wire/service.js";
-import type { Transport } from "../../src/wire/transport.js";
+import { TlsConnection } from "../../src/app/tls/tls-connection.js";
+import { peerOf } from "../../src/app/tls/tls-peer.js";
+import { TlsTermination } from "../../src/app/tls/tls-termination.js";
+import { toCallFailure } from "../../src/rpc/grpc/status.js";
+import { GrpcJsTransport } from "../../src/rpc/grpc-js/grpc-js-transport.js";
+import { LaneTransport, type LaneTransportParts } from "../../src/wire/grpc/lane-transport.js";
+import type { MethodHandler, ServiceHandlers } from "../../src/wire/grpc/service.js";
+import type { Transport } from "../../src/wire/grpc/transport.js";
 import { TestAuthority } from "./certificates.js";
 import { realClock, realRandom } from "./real-clock.js";
 import { unaryHandler } from "./unary.js";

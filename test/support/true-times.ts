@@ -1,4 +1,4 @@
-import { type Timings, testTimingsName } from "../../src/app/test-timings.js";
+import { type Timings, testTimingsName } from "../../src/app/options/test-timings.js";
 
 /** With 1, scenarios run at the times that users have; `npm run soak` sets it. */
 export const trueTimesName = "HEADGATE_TRUE_TIMES";

@@ -1,4 +1,4 @@
-import type { CallContext, UnaryHandler } from "../../src/wire/service.js";
+import type { CallContext, UnaryHandler } from "../../src/wire/grpc/service.js";
 
 /** A handler that answers when the promise does. */
 export function unaryHandler(

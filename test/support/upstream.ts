@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { systemClock } from "../../src/app/clock.js";
+import { systemClock } from "../../src/app/base/clock.js";
 import { listenOnLoopback } from "./loopback-server.js";
 import type { Stage } from "./stage.js";
 

@@ -1,5 +1,5 @@
-import { pollMs } from "../../src/app/path-watcher.js";
-import type { Clock } from "../../src/core/clock.js";
+import { pollMs } from "../../src/app/base/path-watcher.js";
+import type { Clock } from "../../src/core/base/clock.js";
 import { realClock } from "./real-clock.js";
 
 /** How much shorter waits are. */

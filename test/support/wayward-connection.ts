@@ -1,5 +1,5 @@
-import type { Random } from "../../src/core/clock.js";
-import { ServiceError } from "../../src/core/errors.js";
+import type { Random } from "../../src/core/base/clock.js";
+import { ServiceError } from "../../src/core/base/errors.js";
 import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/connection.js";
 import { soon } from "./redis-store.js";
 

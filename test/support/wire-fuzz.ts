@@ -1,8 +1,8 @@
-import { FrameReader, heldBytesMax } from "../../src/wire/frame-reader.js";
-import { clientPreface, frameHeadBytes, framePayloadBytesMax } from "../../src/wire/frames.js";
-import { HpackDecoder } from "../../src/wire/hpack-decoder.js";
-import type { HeaderFields } from "../../src/wire/http2.js";
-import { Http2Error, http2ErrorCodes } from "../../src/wire/http2-error.js";
+import { clientPreface, frameHeadBytes, framePayloadBytesMax } from "../../src/wire/base/frames.js";
+import type { HeaderFields } from "../../src/wire/base/http2.js";
+import { Http2Error, http2ErrorCodes } from "../../src/wire/base/http2-error.js";
+import { HpackDecoder } from "../../src/wire/hpack/hpack-decoder.js";
+import { FrameReader, heldBytesMax } from "../../src/wire/http2/frame-reader.js";
 import { Dice } from "../simulation/dice.js";
 import { FakeRandom } from "./fake-random.js";
 import { type PlainBounds, PlainHpackDecoder, RandomBlocks } from "./plain-hpack.js";

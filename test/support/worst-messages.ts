@@ -1,5 +1,5 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { messageOf } from "../../src/rpc/count-parts.js";
+import { messageOf } from "../../src/rpc/codec/count-parts.js";
 import { rawField, rawVarint } from "./raw-field.js";
 
 /** A message that costs as much as it can, of so many bytes. */

@@ -16,7 +16,7 @@ import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from "../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
-import { rateLimitConfigTypeUrl } from "../../src/rpc/rate-limit-config.js";
+import { rateLimitConfigTypeUrl } from "../../src/rpc/policy-xds/rate-limit-config.js";
 import type { Stage } from "./stage.js";
 import { waitFor } from "./wait.js";
 

@@ -3,7 +3,7 @@
  * exception with its reason. To allow something new, change a row here, in the open.
  *
  * In patterns `*` stands for any part of one path segment, `**` for any rest and `{a,b}` for one
- * of several words. What an import reaches is a path (`src/core/gcra.ts`), a package
+ * of several words. What an import reaches is a path (`src/core/limits/gcra.ts`), a package
  * (`npm:ioredis`) or a built-in (`node:fs`).
  */
 
@@ -22,7 +22,7 @@ const rpcMay: readonly string[] = [
   "src/policy/**",
   "src/decide/**",
   "src/gen/**",
-  "src/wire/service.ts",
+  "src/wire/grpc/service.ts",
   "src/fleet/fleet.ts",
   "npm:@bufbuild/protobuf",
   // Whether bytes are UTF-8.
@@ -54,11 +54,11 @@ export const importRows: readonly ImportRow[] = [
   },
   // The one transport that is a library shows its sockets and sessions.
   {
-    from: "src/rpc/grpc-js*.ts",
+    from: "src/rpc/grpc-js/**",
     may: [
       ...rpcMay,
       // What unfinished requests may hold is one rule for both transports.
-      "src/wire/{partial-bytes,grpc-message,grpc-request-failures,grpc-status}.ts",
+      "src/wire/grpc/{partial-bytes,grpc-message,grpc-request-failures,grpc-status}.ts",
       "node:net",
       "node:http2",
       "node:stream",
@@ -69,7 +69,8 @@ export const importRows: readonly ImportRow[] = [
     from: "src/rpc/admin/**",
     may: [
       ...rpcMay,
-      "src/fleet/{shared-records,override-record,replica-questions}.ts",
+      "src/fleet/records/{shared-records,override-record}.ts",
+      "src/fleet/claims/replica-questions.ts",
       "npm:@connectrpc/connect",
       "npm:@connectrpc/connect/protocol",
     ],
@@ -119,17 +120,17 @@ export const importRows: readonly ImportRow[] = [
 /** The only files of src that may import something; tests are free. */
 export const importHomes: readonly { readonly what: string; readonly only: readonly string[] }[] = [
   { what: "npm:ioredis", only: ["src/store/redis/**"] },
-  { what: "npm:prom-client", only: ["src/app/metrics.ts", "src/app/metric-kinds.ts"] },
-  { what: "npm:@opentelemetry/*", only: ["src/app/tracing-sdk.ts"] },
-  { what: "npm:pino", only: ["src/app/logger.ts"] },
-  { what: "npm:pino-pretty", only: ["src/app/logger.ts"] },
-  { what: "npm:@grpc/grpc-js", only: ["src/rpc/grpc-js*.ts"] },
-  { what: "npm:@connectrpc/connect-node", only: ["src/app/admin-port.ts", "src/cli/**"] },
+  { what: "npm:prom-client", only: ["src/app/metrics/metrics.ts", "src/app/base/metric-kinds.ts"] },
+  { what: "npm:@opentelemetry/*", only: ["src/app/tracing/tracing-sdk.ts"] },
+  { what: "npm:pino", only: ["src/app/base/logger.ts"] },
+  { what: "npm:pino-pretty", only: ["src/app/base/logger.ts"] },
+  { what: "npm:@grpc/grpc-js", only: ["src/rpc/grpc-js/**"] },
+  { what: "npm:@connectrpc/connect-node", only: ["src/app/admin/admin-port.ts", "src/cli/**"] },
   {
     what: "npm:@connectrpc/connect",
-    only: ["src/rpc/admin/**", "src/app/admin-port.ts", "src/cli/**"],
+    only: ["src/rpc/admin/**", "src/app/admin/admin-port.ts", "src/cli/**"],
   },
-  { what: "npm:jose", only: ["src/app/admin-oidc.ts"] },
+  { what: "npm:jose", only: ["src/app/ports/admin-oidc.ts"] },
   { what: "npm:commander", only: ["src/cli/**"] },
   { what: "npm:yaml", only: ["src/policy/**", "src/generate/**"] },
   { what: "src/gen/**", only: ["src/rpc/**", "src/generate/**", "src/cli/**"] },
@@ -144,6 +145,9 @@ export const sizeMax = {
   positionalParameters: 3,
 } as const;
 
+/** The most files that one folder of src holds. */
+export const folderFilesMax = 25;
+
 /** Files whose functions may take more parameters, up to how many, and why. */
 export const parameterRows: readonly {
   readonly path: string;
@@ -151,7 +155,7 @@ export const parameterRows: readonly {
   readonly reason: string;
 }[] = [
   {
-    path: "src/core/exact.ts",
+    path: "src/core/base/exact.ts",
     most: 4,
     reason: "the terms of one formula on the decision path: an object for each call costs more",
   },
@@ -172,7 +176,7 @@ export const tokenRows: readonly TokenRow[] = [
   {
     tokens: ["Date", "performance", "node:perf_hooks", "process.hrtime", "process.uptime"],
     allowed: ["src/app/**", "src/dev/*.mjs", slowTests, "test/run*.ts"],
-    instead: "take a Clock (src/core/clock.ts), or now as an argument",
+    instead: "take a Clock (src/core/base/clock.ts), or now as an argument",
   },
   {
     tokens: ["setTimeout", "setInterval", "node:timers", "node:timers/promises"],
@@ -192,7 +196,7 @@ export const tokenRows: readonly TokenRow[] = [
   {
     tokens: ["Math.random", "crypto.randomUUID", "crypto.getRandomValues"],
     allowed: ["src/app/**"],
-    instead: "take a Random (src/core/clock.ts); a test makes one from a seed that it prints",
+    instead: "take a Random (src/core/base/clock.ts); a test makes one from a seed that it prints",
   },
   {
     tokens: ["process", "node:process"],
@@ -217,12 +221,16 @@ export const castRows: readonly {
   readonly count: number;
   readonly reason: string;
 }[] = [
-  { path: "src/core/key.ts", count: 4, reason: "puts the brand on a LimitKey" },
-  { path: "src/core/quota-holders.ts", count: 1, reason: "puts the brand on a QuotaHolder" },
-  { path: "src/app/config.ts", count: 1, reason: "each row has parsed its own value" },
-  { path: "src/app/policy-worker.ts", count: 1, reason: "reads what our own thread was sent" },
+  { path: "src/core/limits/key.ts", count: 4, reason: "puts the brand on a LimitKey" },
+  { path: "src/core/quota/quota-holders.ts", count: 1, reason: "puts the brand on a QuotaHolder" },
+  { path: "src/app/config/config.ts", count: 1, reason: "each row has parsed its own value" },
   {
-    path: "src/fleet/record-text.ts",
+    path: "src/app/policy/policy-worker.ts",
+    count: 1,
+    reason: "reads what our own thread was sent",
+  },
+  {
+    path: "src/fleet/records/record-text.ts",
     count: 1,
     reason: "decodes an object that JSON.parse made",
   },
@@ -230,20 +238,38 @@ export const castRows: readonly {
 
 /** Files of src that must write `null`, because an interface that is not ours asks for it. */
 export const nullRows: readonly { readonly path: string; readonly reason: string }[] = [
-  { path: "src/rpc/grpc-js-transport.ts", reason: "grpc-js calls back with null for no error" },
-  { path: "src/app/logger.ts", reason: "pino leaves out its base fields for null" },
-  { path: "src/policy/node-reader.ts", reason: "the YAML library has null for an empty value" },
-  { path: "src/policy/metadata.ts", reason: "the YAML library has null for an empty value" },
-  { path: "src/policy/policy-places.ts", reason: "the YAML library has null for an empty value" },
-  { path: "src/policy/format-policy.ts", reason: "the YAML library has null for an empty value" },
-  { path: "src/policy/format-comments.ts", reason: "the YAML library has null for no comment" },
   {
-    path: "src/generate/merge/existing-object.ts",
+    path: "src/rpc/grpc-js/grpc-js-transport.ts",
+    reason: "grpc-js calls back with null for no error",
+  },
+  { path: "src/app/base/logger.ts", reason: "pino leaves out its base fields for null" },
+  {
+    path: "src/policy/text/node-reader.ts",
     reason: "the YAML library has null for an empty value",
   },
-  { path: "src/core/json.ts", reason: "JSON and protobuf's Value have null" },
-  { path: "src/rpc/rate-limit-config.ts", reason: "JSON and protobuf's Value have null" },
-  { path: "src/app/tls-connection.ts", reason: "a stream ends with null, and without an error" },
+  { path: "src/policy/limits/metadata.ts", reason: "the YAML library has null for an empty value" },
+  { path: "src/policy/policy-places.ts", reason: "the YAML library has null for an empty value" },
+  {
+    path: "src/policy/format/format-policy.ts",
+    reason: "the YAML library has null for an empty value",
+  },
+  {
+    path: "src/policy/format/format-comments.ts",
+    reason: "the YAML library has null for no comment",
+  },
+  {
+    path: "src/generate/base/existing-object.ts",
+    reason: "the YAML library has null for an empty value",
+  },
+  { path: "src/core/base/json.ts", reason: "JSON and protobuf's Value have null" },
+  {
+    path: "src/rpc/policy-xds/rate-limit-config.ts",
+    reason: "JSON and protobuf's Value have null",
+  },
+  {
+    path: "src/app/tls/tls-connection.ts",
+    reason: "a stream ends with null, and without an error",
+  },
 ];
 
 /** Words that say nothing in a name, in the singular. */
@@ -255,7 +281,7 @@ export const unmirroredFolders: readonly string[] = ["proto", "tidy", "dev"];
 /** Where programs start; what package.json names in `bin` and `scripts` counts too. */
 export const entries: readonly string[] = [
   "src/cli/main.ts",
-  "src/app/policy-worker.ts",
+  "src/app/policy/policy-worker.ts",
   "src/dev/bootstrap.mjs",
   "test/**/*.test.ts",
   "test/*.test.ts",
@@ -275,12 +301,14 @@ export const topLevel: readonly string[] = [
   ".npmrc",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
+  "CONTRIBUTING.md",
   "Dockerfile",
   "LICENSE",
   "README.md",
   "SECURITY.md",
   "biome.json",
   "docker-compose.yml",
+  "docs",
   "envoy",
   "k8s",
   "package-lock.json",

@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import { importHomes, importRows } from "./house.js";
 import { importTarget, matches, matchesAny } from "./paths.js";
 import { type Source, type Violation, violationAt } from "./source.js";
@@ -74,10 +75,28 @@ export function checkTargetsExist(sources: readonly Source[]): Violation[] {
 
 /** Circles of imports, each once, as the shortest way round from its first file. */
 export function checkCycles(sources: readonly Source[]): Violation[] {
-  const graph = importGraph(sources);
+  return circlesOf(importGraph(sources));
+}
+
+/** Circles of imports between folders of src, as those between files. */
+export function checkFolderCycles(sources: readonly Source[]): Violation[] {
+  const edges = new Map<string, Set<string>>();
+  for (const [path, targets] of importGraph(sources)) {
+    if (!path.startsWith("src/")) continue;
+    const from = posix.dirname(path);
+    const reached = edges.get(from) ?? new Set();
+    edges.set(from, reached);
+    for (const target of targets.map((one) => posix.dirname(one))) {
+      if (target !== from) reached.add(target);
+    }
+  }
+  return circlesOf(new Map([...edges].map(([from, reached]) => [from, [...reached]])));
+}
+
+function circlesOf(graph: ReadonlyMap<string, readonly string[]>): Violation[] {
   const found: Violation[] = [];
   const reported = new Set<string>();
-  for (const { path } of sources) {
+  for (const path of graph.keys()) {
     if (reported.has(path)) continue;
     const circle = shortestCircle(graph, path);
     if (circle === undefined) continue;

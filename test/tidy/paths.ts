@@ -30,7 +30,7 @@ export function matchesAny(patterns: readonly string[], path: string): boolean {
 /** What an import reaches. */
 export interface ImportTarget {
   readonly kind: "file" | "builtin" | "package";
-  /** `src/core/gcra.ts`, `node:fs` or `npm:ioredis`. */
+  /** `src/core/limits/gcra.ts`, `node:fs` or `npm:ioredis`. */
   readonly path: string;
 }
 

@@ -1,4 +1,5 @@
-import { topLevel, unmirroredFolders, untracked } from "./house.js";
+import { posix } from "node:path";
+import { folderFilesMax, topLevel, unmirroredFolders, untracked } from "./house.js";
 import { matchesAny } from "./paths.js";
 import type { Violation } from "./source.js";
 
@@ -15,6 +16,38 @@ export function checkTracked(tracked: readonly string[]): Violation[] {
   return tracked
     .filter((path) => matchesAny(untracked, path))
     .map((path) => ({ path, line: 1, message: "is made by the build; take it out of git" }));
+}
+
+/** Folders of src that hold more files than a reader takes in. */
+export function checkFolderSizes(paths: readonly string[]): Violation[] {
+  return [...foldersOf(paths)].flatMap(([path, fileCount]) => {
+    if (fileCount <= folderFilesMax) return [];
+    const message = `holds ${fileCount} files, at most ${folderFilesMax}; part it by what they do`;
+    return [{ path, line: 1, message }];
+  });
+}
+
+/** Folders of src that the map of the architecture does not have, and those that are gone. */
+export function checkFolderIndex(paths: readonly string[], architecture: string): Violation[] {
+  const folders = foldersOf(paths);
+  const indexed = new Set(
+    [...architecture.matchAll(/^\| `(src\/[\w/-]+)\/` \|/gm)].map(([, folder = ""]) => folder),
+  );
+  const missing = [...folders.keys()].filter((folder) => !indexed.has(folder));
+  const gone = [...indexed].filter((folder) => folder !== "src/gen" && !folders.has(folder));
+  return [
+    ...missing.map((path) => ({ path, line: 1, message: "has no line in ARCHITECTURE.md" })),
+    ...gone.map((path) => ({ path, line: 1, message: "is in ARCHITECTURE.md and holds no file" })),
+  ];
+}
+
+function foldersOf(paths: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const path of paths.filter((one) => one.startsWith("src/"))) {
+    const folder = posix.dirname(path);
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return counts;
 }
 
 /**

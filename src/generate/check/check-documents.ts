@@ -1,9 +1,9 @@
-import type { Document } from "../document.js";
+import { type CheckProblem, formatJsonPath } from "../base/check-problem.js";
+import type { Document } from "../base/document.js";
+import type { GenerateOptions, GenerateProblem } from "../base/generator.js";
 import type { DocumentCheck } from "../generate.js";
-import type { GenerateOptions, GenerateProblem } from "../generator.js";
 import { allLints } from "./all-lints.js";
 import { checkMessage } from "./check-message.js";
-import { type CheckProblem, formatJsonPath } from "./check-problem.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { checkVersion } from "./envoy-versions.js";
 import { findMessages } from "./find-messages.js";

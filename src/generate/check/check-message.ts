@@ -1,7 +1,7 @@
 import { fromJson } from "@bufbuild/protobuf";
-import { quoteText } from "../../policy/problem.js";
-import type { PlainValue } from "../plain-tree.js";
-import type { CheckProblem, JsonPath } from "./check-problem.js";
+import { quoteText } from "../../policy/problems/problem.js";
+import type { CheckProblem, JsonPath } from "../base/check-problem.js";
+import type { PlainValue } from "../base/plain-tree.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import type { EnvoyMessage } from "./envoy-message.js";
 import { checkRules } from "./field-rules.js";

@@ -1,8 +1,8 @@
-import type { Document } from "../document.js";
+import { formatJsonPath } from "../base/check-problem.js";
+import type { Document } from "../base/document.js";
+import type { GenerateProblem } from "../base/generator.js";
+import { isPlainMap, type PlainValue, plainTree } from "../base/plain-tree.js";
 import type { DocumentCheck } from "../generate.js";
-import type { GenerateProblem } from "../generator.js";
-import { isPlainMap, type PlainValue, plainTree } from "../plain-tree.js";
-import { formatJsonPath } from "./check-problem.js";
 import type { ObjectSchemas, ObjectVersions } from "./object-schemas.js";
 
 /** Checks all objects of Kubernetes in documents against what their projects publish. */

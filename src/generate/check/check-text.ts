@@ -1,9 +1,9 @@
 import { isNode, LineCounter, parseAllDocuments, type Document as YamlDocument } from "yaml";
-import { visibleText } from "../../policy/problem.js";
-import type { Document, DocumentKind, Tree } from "../document.js";
-import { isPlainMap, type PlainMap, plainTree } from "../plain-tree.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import type { CheckProblem, JsonPath } from "../base/check-problem.js";
+import type { Document, DocumentKind, Tree } from "../base/document.js";
+import { isPlainMap, type PlainMap, plainTree } from "../base/plain-tree.js";
 import { checkDocument } from "./check-documents.js";
-import type { CheckProblem, JsonPath } from "./check-problem.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { bootstrapMessage } from "./find-messages.js";
 

@@ -1,4 +1,4 @@
-import { quoteText } from "../../policy/problem.js";
+import { quoteText } from "../../policy/problems/problem.js";
 import {
   type EnvoyMessage,
   messageAt,

@@ -1,5 +1,5 @@
-import type { PlainValue } from "../plain-tree.js";
-import { type CheckProblem, formatJsonPath } from "./check-problem.js";
+import { type CheckProblem, formatJsonPath } from "../base/check-problem.js";
+import type { PlainValue } from "../base/plain-tree.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { readTree } from "./read-message.js";
 

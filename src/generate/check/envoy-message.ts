@@ -1,6 +1,6 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import type { PlainValue } from "../plain-tree.js";
-import type { JsonPath } from "./check-problem.js";
+import type { JsonPath } from "../base/check-problem.js";
+import type { PlainValue } from "../base/plain-tree.js";
 
 /** A message of Envoy's as it was read from a document. */
 export interface EnvoyMessage {

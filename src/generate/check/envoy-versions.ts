@@ -1,6 +1,6 @@
-import { formatMinorVersion, isAtLeastVersion } from "../generate-options.js";
-import type { MinorVersion } from "../generator.js";
-import type { CheckProblem } from "./check-problem.js";
+import type { CheckProblem } from "../base/check-problem.js";
+import { formatMinorVersion, isAtLeastVersion } from "../base/generate-options.js";
+import type { MinorVersion } from "../base/generator.js";
 import { type EnvoyMessage, visitMessages } from "./envoy-message.js";
 
 const http = "envoy.extensions.filters.http";

@@ -1,5 +1,5 @@
 import { type DescEnum, type DescField, type DescOneof, ScalarType } from "@bufbuild/protobuf";
-import type { JsonPath, ReportProblem } from "./check-problem.js";
+import type { JsonPath, ReportProblem } from "../base/check-problem.js";
 import type { EnvoyApi, FieldRules } from "./envoy-api.js";
 import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
 import { brokenRule } from "./value-rules.js";

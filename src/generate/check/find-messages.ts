@@ -1,15 +1,15 @@
 import { parseAllDocuments } from "yaml";
-import { quoteText } from "../../policy/problem.js";
-import type { Document } from "../document.js";
+import { quoteText } from "../../policy/problems/problem.js";
+import type { CheckProblem, JsonPath } from "../base/check-problem.js";
+import type { Document } from "../base/document.js";
 import {
   isPlainList,
   isPlainMap,
   type PlainMap,
   type PlainValue,
   plainTree,
-} from "../plain-tree.js";
+} from "../base/plain-tree.js";
 import type { EnvoyTree } from "./check-message.js";
-import type { CheckProblem, JsonPath } from "./check-problem.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { findPatchPlace } from "./patch-place.js";
 

@@ -1,5 +1,5 @@
-import type { GenerateProblemId } from "../generate-problems.js";
-import type { CheckProblem, JsonPath } from "./check-problem.js";
+import type { CheckProblem, JsonPath } from "../base/check-problem.js";
+import type { GenerateProblemId } from "../base/generate-problems.js";
 import { type EnvoyMessage, messagesAt, textAt, visitMessages } from "./envoy-message.js";
 
 /** What is known of the configuration that a message stands in. */

@@ -1,8 +1,8 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
-import { quoteText } from "../../policy/problem.js";
-import type { GenerateOptions, MinorVersion } from "../generator.js";
-import { isPlainMap, type PlainValue } from "../plain-tree.js";
-import type { CheckProblem, JsonPath } from "./check-problem.js";
+import { quoteText } from "../../policy/problems/problem.js";
+import type { CheckProblem, JsonPath } from "../base/check-problem.js";
+import type { GenerateOptions, MinorVersion } from "../base/generator.js";
+import { isPlainMap, type PlainValue } from "../base/plain-tree.js";
 
 /** What objects are held against, as the files in `schemas/` have it: JSON lines. */
 export interface SchemaTexts {

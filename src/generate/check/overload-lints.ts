@@ -1,5 +1,5 @@
-import { findNearestName } from "../../policy/nearest-name.js";
-import { quoteText } from "../../policy/problem.js";
+import { quoteText } from "../../policy/problems/problem.js";
+import { findNearestName } from "../../policy/text/nearest-name.js";
 import {
   type EnvoyMessage,
   messageAt,

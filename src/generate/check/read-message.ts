@@ -1,8 +1,8 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { findNearestName } from "../../policy/nearest-name.js";
-import { quoteText } from "../../policy/problem.js";
-import { isPlainList, isPlainMap, type PlainMap, type PlainValue } from "../plain-tree.js";
-import type { JsonPath, ReportProblem } from "./check-problem.js";
+import { quoteText } from "../../policy/problems/problem.js";
+import { findNearestName } from "../../policy/text/nearest-name.js";
+import type { JsonPath, ReportProblem } from "../base/check-problem.js";
+import { isPlainList, isPlainMap, type PlainMap, type PlainValue } from "../base/plain-tree.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
 import { readDuration, readEnum, readScalar, type ScalarReading } from "./read-scalar.js";

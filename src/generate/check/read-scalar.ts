@@ -1,5 +1,5 @@
 import { type DescEnum, ScalarType } from "@bufbuild/protobuf";
-import type { PlainValue } from "../plain-tree.js";
+import type { PlainValue } from "../base/plain-tree.js";
 
 /** A scalar as it was read, or what would have been right. */
 export type ScalarReading =

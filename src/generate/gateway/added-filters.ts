@@ -1,11 +1,11 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { noted, type Tree } from "../document.js";
-import { adaptiveConcurrencyFilter, reportSharedPins } from "../envoy/adaptive-concurrency.js";
-import { admissionControlFilter } from "../envoy/admission-control.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { localRateLimitFilter } from "../envoy/local-rate-limit.js";
-import { quotaFilters } from "../envoy/quota-filter.js";
-import { memberOf, withMember } from "../tree-members.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { noted, type Tree } from "../base/document.js";
+import { memberOf, withMember } from "../base/tree-members.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { adaptiveConcurrencyFilter, reportSharedPins } from "../envoy/http/adaptive-concurrency.js";
+import { admissionControlFilter } from "../envoy/http/admission-control.js";
+import { localRateLimitFilter } from "../envoy/http/local-rate-limit.js";
+import { quotaFilters } from "../envoy/http/quota-filter.js";
 
 /**
  * Filters that Envoy Gateway has no kinds for, in the order in which requests meet them. A listener

@@ -1,4 +1,4 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type {
   HashSource,
   HealthCheckPolicy,
@@ -6,12 +6,12 @@ import type {
   LoadBalancingPolicy,
   OutlierDetectionPolicy,
   RetryCondition,
-} from "../../policy/upstream-policy.js";
-import { usualOutlierDetection, usualUpgrades } from "../../policy/usual-upstream.js";
-import { specObject } from "../custom-object.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { requestsMaxOf } from "../requests-max.js";
+} from "../../policy/upstream/upstream-policy.js";
+import { usualOutlierDetection, usualUpgrades } from "../../policy/upstream/usual-upstream.js";
+import { specObject } from "../base/custom-object.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { requestsMaxOf } from "../envoy/cluster/requests-max.js";
 import { envoyGatewayVersion, gatewayDuration, gatewayGroup, routePlace } from "./gateway-names.js";
 import { hasGatewayFeature, reportOldGateway } from "./gateway-version.js";
 import { globalRateLimit } from "./rate-limit-rules.js";

@@ -1,8 +1,8 @@
-import { metadata } from "../custom-object.js";
-import { noted, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import type { GenerateOptions, ImageName } from "../generator.js";
-import { renderYaml } from "../render.js";
+import { metadata } from "../base/custom-object.js";
+import { noted, type TreeMap } from "../base/document.js";
+import type { GenerateOptions, ImageName } from "../base/generator.js";
+import { renderYaml } from "../base/render.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
 import { envoyGatewayVersion, gatewayDuration } from "./gateway-names.js";
 
 /** Where Envoy Gateway's own configuration is. */

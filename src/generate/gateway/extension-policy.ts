@@ -1,13 +1,13 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { objectName, specObject } from "../custom-object.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { extProcFilter, usesExtProc } from "../envoy/ext-proc.js";
-import { replicaEjection, streamsMax } from "../envoy/headgate-clusters.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { objectName, specObject } from "../base/custom-object.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import { findItem } from "../base/merge-values.js";
+import { isPlainList, mapIn } from "../base/plain-tree.js";
+import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { replicaEjection, streamsMax } from "../envoy/base/headgate-clusters.js";
+import { extProcFilter, usesExtProc } from "../envoy/http/ext-proc.js";
 import { existingFor } from "../merge/merge-into.js";
-import { findItem } from "../merge/merge-values.js";
-import { isPlainList, mapIn } from "../plain-tree.js";
-import { asMap, itemsOf, memberOf, withMember } from "../tree-members.js";
 import { routeTarget } from "./backend-traffic-policy.js";
 import {
   envoyGatewayVersion,

@@ -1,7 +1,7 @@
-import type { GatewayListener } from "../../policy/proxy-policy.js";
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { type ObjectPlace, objectName } from "../custom-object.js";
-import type { EnvoyContext } from "../envoy/context.js";
+import type { GatewayListener } from "../../policy/proxies/proxy-policy.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { type ObjectPlace, objectName } from "../base/custom-object.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
 
 /** Group of the Gateway API's own kinds. */
 export const gatewayGroup = "gateway.networking.k8s.io";

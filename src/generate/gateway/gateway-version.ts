@@ -1,6 +1,6 @@
-import type { EnvoyContext } from "../envoy/context.js";
-import { formatMinorVersion, isAtLeastVersion } from "../generate-options.js";
-import type { MinorVersion } from "../generator.js";
+import { formatMinorVersion, isAtLeastVersion } from "../base/generate-options.js";
+import type { MinorVersion } from "../base/generator.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
 import { envoyGatewayVersion, gatewayGroup } from "./gateway-names.js";
 
 /** Envoy Gateway 1.2 has Envoy 1.32, and each one since the next. Source: its release notes. */

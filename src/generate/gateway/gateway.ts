@@ -1,12 +1,17 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { broughtEnvoy, type EnvoyBringer, reportOnce } from "../brought-envoy.js";
-import { filledDocuments, objectName, objectsDocument } from "../custom-object.js";
-import type { Document, Tree } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { filterDescriptors } from "../envoy/rate-limit-actions.js";
-import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { filledDocuments, objectName, objectsDocument } from "../base/custom-object.js";
+import type { Document, Tree } from "../base/document.js";
+import type {
+  GeneratedPolicy,
+  GenerateOptions,
+  GenerateProblem,
+  Generator,
+} from "../base/generator.js";
+import { broughtEnvoy, type EnvoyBringer, reportOnce } from "../envoy/base/brought-envoy.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { reportOptions } from "../envoy/base/option-support.js";
+import { filterDescriptors } from "../envoy/http/rate-limit-actions.js";
 import { mergedDocument } from "../merge/merged-document.js";
-import { reportOptions } from "../option-support.js";
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
 import { controllerConfig } from "./controller-config.js";
 import { backendTlsPolicy, extensionPolicy, referenceGrant } from "./extension-policy.js";

@@ -1,15 +1,15 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { type ObjectPlace, objectName, specObject } from "../custom-object.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { headerBounds } from "../envoy/listener.js";
-import { localRateLimitPerRoute } from "../envoy/local-rate-limit.js";
-import { localReplies } from "../envoy/local-replies.js";
-import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/priority-header.js";
-import { quotasPerRoute } from "../envoy/quota-filter.js";
-import { shedRoutes } from "../envoy/shed-routes.js";
-import { typed } from "../envoy/values.js";
-import { asMap } from "../tree-members.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { type ObjectPlace, objectName, specObject } from "../base/custom-object.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import { asMap } from "../base/tree-members.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { typed } from "../envoy/base/values.js";
+import { headerBounds } from "../envoy/http/listener.js";
+import { localRateLimitPerRoute } from "../envoy/http/local-rate-limit.js";
+import { localReplies } from "../envoy/http/local-replies.js";
+import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/http/priority-header.js";
+import { quotasPerRoute } from "../envoy/http/quota-filter.js";
+import { shedRoutes } from "../envoy/http/shed-routes.js";
 import { addedFilterNames, addedFilters, protectionsOf } from "./added-filters.js";
 import { extProcOf, serviceExtProc } from "./extension-policy.js";
 import {

@@ -1,11 +1,11 @@
-import { asksForCertificate } from "../../policy/listener-tls.js";
-import type { ListenerTls } from "../../policy/proxy-policy.js";
-import { specObject } from "../custom-object.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { sanType } from "../envoy/tls-socket.js";
-import { isEmptyBootstrap, mergedBootstrap } from "../merged-bootstrap.js";
-import { renderYaml } from "../render.js";
+import { asksForCertificate } from "../../policy/proxies/listener-tls.js";
+import type { ListenerTls } from "../../policy/proxies/proxy-policy.js";
+import { specObject } from "../base/custom-object.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import { renderYaml } from "../base/render.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { sanType } from "../envoy/base/tls-socket.js";
+import { isEmptyBootstrap, mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
 import { clientSecret, showsCertificate } from "./extension-policy.js";
 import { envoyGatewayVersion, gatewayGroup, gatewayPlace } from "./gateway-names.js";
 

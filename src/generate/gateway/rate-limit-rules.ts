@@ -5,14 +5,14 @@ import {
   type Limit,
   type PathStep,
   type Rule,
-} from "../../core/limit.js";
+} from "../../core/limits/limit.js";
 import type {
   DescriptorPart,
   ServiceDescriptor,
   ServicePolicy,
-} from "../../policy/service-policy.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
+} from "../../policy/services/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
 import { hasGatewayFeature, type OldGateway, reportOldGateway } from "./gateway-version.js";
 
 /**

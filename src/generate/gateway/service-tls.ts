@@ -1,9 +1,9 @@
-import { systemCaFile } from "../../policy/client-tls.js";
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { objectName, specObject } from "../custom-object.js";
-import { noted, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { isAddress } from "../envoy/domains.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { systemCaFile } from "../../policy/upstream/client-tls.js";
+import { objectName, specObject } from "../base/custom-object.js";
+import { noted, type TreeMap } from "../base/document.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { isAddress } from "../envoy/base/domains.js";
 import { serviceOf } from "./extension-policy.js";
 import { gatewayGroup } from "./gateway-names.js";
 import { hasGatewayFeature } from "./gateway-version.js";

@@ -1,8 +1,8 @@
-import { metadata } from "../custom-object.js";
-import type { TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { mergedBootstrap } from "../merged-bootstrap.js";
-import { renderYaml } from "../render.js";
+import { metadata } from "../base/custom-object.js";
+import type { TreeMap } from "../base/document.js";
+import { renderYaml } from "../base/render.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
 
 /** What the ConfigMap is called; pods name it in `sidecar.istio.io/bootstrapOverride`. */
 const bootstrapConfigMapName = "headgate-bootstrap";

@@ -1,10 +1,10 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
-import { hostThresholds } from "../envoy/circuit-breakers.js";
-import { healthChecks } from "../envoy/health-checks.js";
-import { panicThreshold } from "../envoy/load-balancing.js";
-import { outlierDetection } from "../envoy/outlier-detection.js";
-import { criticalThreshold } from "../requests-max.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import { hostThresholds } from "../envoy/cluster/circuit-breakers.js";
+import { healthChecks } from "../envoy/cluster/health-checks.js";
+import { panicThreshold } from "../envoy/cluster/load-balancing.js";
+import { outlierDetection } from "../envoy/cluster/outlier-detection.js";
+import { criticalThreshold } from "../envoy/cluster/requests-max.js";
 import { clusterPatch } from "./envoy-filter.js";
 import { meshName } from "./mesh-name.js";
 import type { Place } from "./place.js";

@@ -1,9 +1,9 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { type ObjectPlace, specObject } from "../custom-object.js";
-import { noted, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import type { GenerateOptions } from "../generator.js";
-import { requestsMaxOf } from "../requests-max.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { type ObjectPlace, specObject } from "../base/custom-object.js";
+import { noted, type TreeMap } from "../base/document.js";
+import type { GenerateOptions } from "../base/generator.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { requestsMaxOf } from "../envoy/cluster/requests-max.js";
 import { istioDuration } from "./istio-object.js";
 
 /** The largest number that Istio takes here: no limit. */

@@ -1,16 +1,16 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type {
   HashSource,
   OutlierDetectionPolicy,
   SlowStartPolicy,
   UpstreamTls,
-} from "../../policy/upstream-policy.js";
-import { type ObjectPlace, specObject } from "../custom-object.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { isAddress } from "../envoy/domains.js";
-import { formatMinorVersion, isAtLeastVersion } from "../generate-options.js";
-import type { MinorVersion } from "../generator.js";
+} from "../../policy/upstream/upstream-policy.js";
+import { type ObjectPlace, specObject } from "../base/custom-object.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import { formatMinorVersion, isAtLeastVersion } from "../base/generate-options.js";
+import type { MinorVersion } from "../base/generator.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { isAddress } from "../envoy/base/domains.js";
 import { isHeldByCallers, limitedPool, openPool } from "./connection-pool.js";
 import { istioDuration } from "./istio-object.js";
 import type { MeshName } from "./mesh-name.js";

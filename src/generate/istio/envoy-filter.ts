@@ -1,5 +1,5 @@
-import { type ObjectPlace, specObject } from "../custom-object.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
+import { type ObjectPlace, specObject } from "../base/custom-object.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
 
 /** In which of Istio's chains a patch acts. Source: Istio, EnvoyFilter.PatchContext. */
 export type PatchContext = "SIDECAR_INBOUND" | "SIDECAR_OUTBOUND" | "GATEWAY";

@@ -1,8 +1,8 @@
-import type { ClientTls } from "../../policy/upstream-policy.js";
-import { specObject } from "../custom-object.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { balancing, balancingNote, replicaEjection } from "../envoy/headgate-clusters.js";
+import type { ClientTls } from "../../policy/upstream/upstream-policy.js";
+import { specObject } from "../base/custom-object.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { balancing, balancingNote, replicaEjection } from "../envoy/base/headgate-clusters.js";
 import { isMeshHost } from "./mesh-name.js";
 
 /** Streams to Headgate at once: each request in flight may hold one. */

@@ -1,20 +1,25 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { broughtEnvoy, type EnvoyBringer, reportOnce } from "../brought-envoy.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import {
   filledDocuments,
   type ObjectPlace,
   objectName,
   objectsDocument,
-} from "../custom-object.js";
-import type { Document, Tree } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { headerBounds } from "../envoy/listener.js";
-import { isHeldHere, isOutside } from "../envoy/sides.js";
-import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
+} from "../base/custom-object.js";
+import type { Document, Tree } from "../base/document.js";
+import type {
+  GeneratedPolicy,
+  GenerateOptions,
+  GenerateProblem,
+  Generator,
+} from "../base/generator.js";
+import { broughtEnvoy, type EnvoyBringer, reportOnce } from "../envoy/base/brought-envoy.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { reportOptions } from "../envoy/base/option-support.js";
+import { isHeldHere, isOutside } from "../envoy/base/sides.js";
+import { headerBounds } from "../envoy/http/listener.js";
+import { type MetadataPlace, reportMetadata } from "../envoy/http/metadata-needs.js";
 import { type MergedTimes, mergeTimes, type ServiceTimes } from "../merge/merge-times.js";
 import { mergedDocument } from "../merge/merged-document.js";
-import { type MetadataPlace, reportMetadata } from "../metadata-needs.js";
-import { reportOptions } from "../option-support.js";
 import { bootstrapConfigMap } from "./bootstrap-override.js";
 import { clusterPatches } from "./cluster-patches.js";
 import { sidecarObject } from "./connection-pool.js";

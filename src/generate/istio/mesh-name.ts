@@ -1,5 +1,5 @@
-import { clusterNames } from "../../policy/service-clusters.js";
-import type { ServicePolicy } from "../../policy/service-policy.js";
+import { clusterNames } from "../../policy/services/service-clusters.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
 /** A service as the mesh calls it. */
 export interface MeshName {

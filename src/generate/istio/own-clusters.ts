@@ -1,6 +1,6 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import type { GeneratedPolicy } from "../generator.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { GeneratedPolicy } from "../base/generator.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
 import { inboundCluster } from "./mesh-name.js";
 
 /**

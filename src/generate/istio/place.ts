@@ -1,8 +1,8 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { type ObjectPlace, objectName } from "../custom-object.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { isAtLeastVersion } from "../generate-options.js";
-import type { GeneratedPolicy, GenerateOptions, MinorVersion } from "../generator.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { type ObjectPlace, objectName } from "../base/custom-object.js";
+import { isAtLeastVersion } from "../base/generate-options.js";
+import type { GeneratedPolicy, GenerateOptions, MinorVersion } from "../base/generator.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
 import type { HostMatch, PatchPlace } from "./envoy-filter.js";
 import { istioGatewayLabels, istioRootNamespace } from "./istio-object.js";
 import { gatewayVirtualHosts, inboundPort, meshName, outboundVirtualHost } from "./mesh-name.js";

@@ -1,10 +1,10 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { usualUpgrades } from "../../policy/usual-upstream.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
-import { hedgePolicy } from "../envoy/retries.js";
-import { virtualHost } from "../envoy/routes.js";
-import { shedRoutes } from "../envoy/shed-routes.js";
-import { asMap, itemsOf, memberOf, withMember } from "../tree-members.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { usualUpgrades } from "../../policy/upstream/usual-upstream.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
+import { hedgePolicy } from "../envoy/http/retries.js";
+import { virtualHost } from "../envoy/http/routes.js";
+import { shedRoutes } from "../envoy/http/shed-routes.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
 import { type FilterNames, filterNamesAt } from "./filter-patches.js";
 import { istioDuration } from "./istio-object.js";

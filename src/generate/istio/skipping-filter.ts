@@ -1,6 +1,6 @@
-import { noted, type Tree, type TreeMap } from "../document.js";
-import { extension, typed } from "../envoy/values.js";
-import { memberOf } from "../tree-members.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import { memberOf } from "../base/tree-members.js";
+import { extension, typed } from "../envoy/base/values.js";
 
 /**
  * A filter that passes over every request, until a virtual host says `notSkipped`: for filters that

@@ -1,12 +1,12 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import type { RetryPolicy } from "../../policy/upstream-policy.js";
-import { usualTimeouts } from "../../policy/usual-upstream.js";
-import { type ObjectPlace, specObject } from "../custom-object.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
-import type { EnvoyContext } from "../envoy/context.js";
-import { retryPolicy } from "../envoy/retries.js";
-import type { MinorVersion } from "../generator.js";
-import { isTreeList, plainTree } from "../plain-tree.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { RetryPolicy } from "../../policy/upstream/upstream-policy.js";
+import { usualTimeouts } from "../../policy/upstream/usual-upstream.js";
+import { type ObjectPlace, specObject } from "../base/custom-object.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
+import type { MinorVersion } from "../base/generator.js";
+import { isTreeList, plainTree } from "../base/plain-tree.js";
+import type { EnvoyContext } from "../envoy/base/context.js";
+import { retryPolicy } from "../envoy/http/retries.js";
 import { istioDuration } from "./istio-object.js";
 import type { MeshName } from "./mesh-name.js";
 

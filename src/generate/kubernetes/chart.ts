@@ -1,6 +1,6 @@
-import type { Document } from "../document.js";
-import type { GeneratedPolicy } from "../generator.js";
-import { renderDocument } from "../render.js";
+import type { Document } from "../base/document.js";
+import type { GeneratedPolicy } from "../base/generator.js";
+import { renderDocument } from "../base/render.js";
 import { type ObjectFile, objectFiles } from "./objects.js";
 import { TemplateSource, templateText, wrapTemplate } from "./template-source.js";
 import type { KubernetesValues } from "./value-source.js";

@@ -1,4 +1,4 @@
-import { noted, type Tree, type TreeMap } from "../document.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { ValueSource } from "./value-source.js";
 
 /** Health for the kubelet, metrics for the monitoring. */

@@ -1,4 +1,4 @@
-import { noted, type Tree, type TreeMap } from "../document.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { containerOf, monitoringPort, volumesOf } from "./container.js";
 import { labelsOf, metadataOf } from "./labels.js";
 import type { ValueSource } from "./value-source.js";

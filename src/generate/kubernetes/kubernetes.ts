@@ -1,6 +1,6 @@
-import { requestBytesFor } from "../../policy/request-bytes.js";
-import { type Document, noted, type Tree } from "../document.js";
-import type { Generated, GeneratedPolicy, GenerateOptions } from "../generator.js";
+import { requestBytesFor } from "../../policy/cel/request-bytes.js";
+import { type Document, noted, type Tree } from "../base/document.js";
+import type { Generated, GeneratedPolicy, GenerateOptions } from "../base/generator.js";
 import { chartDocuments } from "./chart.js";
 import { certificateFile, monitorFile, objectFiles } from "./objects.js";
 import { policyFiles } from "./policy-files.js";

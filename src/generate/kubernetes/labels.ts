@@ -1,4 +1,4 @@
-import type { Tree, TreeMap } from "../document.js";
+import type { Tree, TreeMap } from "../base/document.js";
 import type { ValueSource } from "./value-source.js";
 
 /** What every object of Headgate's is found by, its pods too. */

@@ -1,4 +1,4 @@
-import { noted, type Tree, type TreeMap } from "../document.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { deployment } from "./deployment.js";
 import { labelsOf, metadataOf } from "./labels.js";
 import { networkPolicy } from "./network-policy.js";

@@ -1,7 +1,7 @@
-import type { SignalPlace } from "../../policy/service-policy.js";
-import { isDriven } from "../envoy/layered-runtime.js";
-import { isWatched } from "../envoy/telemetry.js";
-import type { GeneratedPolicy } from "../generator.js";
+import type { SignalPlace } from "../../policy/services/service-policy.js";
+import type { GeneratedPolicy } from "../base/generator.js";
+import { isDriven } from "../envoy/http/layered-runtime.js";
+import { isWatched } from "../envoy/http/telemetry.js";
 
 /** What an installation has to have so that a policy works in it. */
 export interface PolicyNeeds {

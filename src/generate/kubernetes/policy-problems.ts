@@ -1,4 +1,4 @@
-import type { GeneratedPolicy, GenerateOptions, GenerateProblem } from "../generator.js";
+import type { GeneratedPolicy, GenerateOptions, GenerateProblem } from "../base/generator.js";
 import { podPorts } from "./container.js";
 import { configMapBytes, configMapBytesMax, policyFiles } from "./policy-files.js";
 import type { PolicyNeeds } from "./policy-needs.js";

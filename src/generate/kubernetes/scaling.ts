@@ -1,4 +1,4 @@
-import { noted, type TreeMap } from "../document.js";
+import { noted, type TreeMap } from "../base/document.js";
 import { labelsOf, metadataOf } from "./labels.js";
 import type { ValueSource } from "./value-source.js";
 

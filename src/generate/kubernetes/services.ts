@@ -1,4 +1,4 @@
-import type { Tree, TreeMap } from "../document.js";
+import type { Tree, TreeMap } from "../base/document.js";
 import { monitoringPort } from "./container.js";
 import { labelsOf, metadataOf } from "./labels.js";
 import type { ValueSource } from "./value-source.js";

@@ -1,4 +1,4 @@
-import type { Tree } from "../document.js";
+import type { Tree } from "../base/document.js";
 
 /** A rule that lets the pods reach a source of readings. */
 export function signalEgress(url: string): Tree {

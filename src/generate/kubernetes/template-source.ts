@@ -1,4 +1,4 @@
-import type { Tree, TreeMap } from "../document.js";
+import type { Tree, TreeMap } from "../base/document.js";
 import { type ValueName, valueRow } from "./value-rows.js";
 import { type Condition, fillIn, type ValueSource } from "./value-source.js";
 

@@ -1,5 +1,5 @@
-import { requestBytesBounds } from "../../policy/request-bytes.js";
-import type { Tree, TreeMap } from "../document.js";
+import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
+import type { Tree, TreeMap } from "../base/document.js";
 
 /** What one value of an installation may be. */
 export type ValueRow = {

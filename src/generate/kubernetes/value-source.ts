@@ -1,5 +1,5 @@
-import { assert } from "../../core/errors.js";
-import type { Tree, TreeMap } from "../document.js";
+import { assert } from "../../core/base/errors.js";
+import type { Tree, TreeMap } from "../base/document.js";
 import { type ValueName, type ValueNameOf, valueNames, valueRow } from "./value-rows.js";
 
 /** What an installation chooses: one value for each row. */

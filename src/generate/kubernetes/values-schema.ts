@@ -1,5 +1,5 @@
-import { assertNever } from "../../core/errors.js";
-import { noted, type Tree, type TreeMap } from "../document.js";
+import { assertNever } from "../../core/base/errors.js";
+import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { type ValueName, type ValueRow, valueNames, valueRow } from "./value-rows.js";
 import type { KubernetesValues } from "./value-source.js";
 

@@ -1,13 +1,19 @@
-import { quoteText } from "../../policy/problem.js";
-import { formatJsonPath, type JsonPath } from "../check/check-problem.js";
-import { objectName } from "../custom-object.js";
-import type { Tree, TreeMap } from "../document.js";
-import type { GenerateProblem, PolicySpot } from "../generator.js";
-import { isPlainMap, mapIn, type PlainMap, type PlainValue, plainTree } from "../plain-tree.js";
-import { asMap } from "../tree-members.js";
-import type { ExistingObject } from "./existing-object.js";
-import { istioGroup, type MergeRule, mergeRuleOf, type PlainObject } from "./merge-rules.js";
-import { type MergeConflict, type MergeStyle, mergeMaps } from "./merge-values.js";
+import { quoteText } from "../../policy/problems/problem.js";
+import { formatJsonPath, type JsonPath } from "../base/check-problem.js";
+import { objectName } from "../base/custom-object.js";
+import type { Tree, TreeMap } from "../base/document.js";
+import type { ExistingObject } from "../base/existing-object.js";
+import type { GenerateProblem, PolicySpot } from "../base/generator.js";
+import { istioGroup, type MergeRule, mergeRuleOf, type PlainObject } from "../base/merge-rules.js";
+import { type MergeConflict, type MergeStyle, mergeMaps } from "../base/merge-values.js";
+import {
+  isPlainMap,
+  mapIn,
+  type PlainMap,
+  type PlainValue,
+  plainTree,
+} from "../base/plain-tree.js";
+import { asMap } from "../base/tree-members.js";
 
 /** What came of objects that are generated, beside those of a user. */
 export interface MergedObjects {

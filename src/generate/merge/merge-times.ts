@@ -1,10 +1,16 @@
-import type { Tree, TreeMap } from "../document.js";
-import type { GenerateProblem } from "../generator.js";
-import { isPlainList, isPlainMap, mapIn, type PlainMap, type PlainValue } from "../plain-tree.js";
-import type { ExistingObject } from "./existing-object.js";
+import type { Tree, TreeMap } from "../base/document.js";
+import type { ExistingObject } from "../base/existing-object.js";
+import type { GenerateProblem } from "../base/generator.js";
+import { fullHost, istioGroup } from "../base/merge-rules.js";
+import { type MergeConflict, mergeMaps } from "../base/merge-values.js";
+import {
+  isPlainList,
+  isPlainMap,
+  mapIn,
+  type PlainMap,
+  type PlainValue,
+} from "../base/plain-tree.js";
 import { reportConflicts, routeStyle } from "./merge-into.js";
-import { fullHost, istioGroup } from "./merge-rules.js";
-import { type MergeConflict, mergeMaps } from "./merge-values.js";
 
 /** How long requests of a service may take, and what is tried again. */
 export interface ServiceTimes {

@@ -1,7 +1,7 @@
-import { objectsDocument } from "../custom-object.js";
-import type { Document } from "../document.js";
-import type { GenerateProblem } from "../generator.js";
-import type { ExistingObject } from "./existing-object.js";
+import { objectsDocument } from "../base/custom-object.js";
+import type { Document } from "../base/document.js";
+import type { ExistingObject } from "../base/existing-object.js";
+import type { GenerateProblem } from "../base/generator.js";
 import { mergeInto, titleOf } from "./merge-into.js";
 
 /** What a document is merged with. */

@@ -1,4 +1,4 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { Panel } from "./dashboard.js";
 import { lines, own, stacked, sumBy, sumRate } from "./panels.js";
 

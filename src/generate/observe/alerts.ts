@@ -1,6 +1,11 @@
-import { metadata } from "../custom-object.js";
-import type { Document, Tree, TreeMap } from "../document.js";
-import type { Generated, GeneratedPolicy, GenerateOptions, GenerateProblem } from "../generator.js";
+import { metadata } from "../base/custom-object.js";
+import type { Document, Tree, TreeMap } from "../base/document.js";
+import type {
+  Generated,
+  GeneratedPolicy,
+  GenerateOptions,
+  GenerateProblem,
+} from "../base/generator.js";
 import { type AlertRule, type AlertWords, severities, type TrialSeries } from "./alert.js";
 import { trialMinutes } from "./alert-trials.js";
 import { type AlertName, alertWords } from "./alert-words.js";

@@ -1,4 +1,4 @@
-import type { Tree, TreeMap } from "../document.js";
+import type { Tree, TreeMap } from "../base/document.js";
 
 /** Columns of Grafana's grid. */
 export const gridColumns = 24;

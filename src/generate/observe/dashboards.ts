@@ -1,5 +1,5 @@
-import type { Document } from "../document.js";
-import type { Generated, GeneratedPolicy, GenerateOptions } from "../generator.js";
+import type { Document } from "../base/document.js";
+import type { Generated, GeneratedPolicy, GenerateOptions } from "../base/generator.js";
 import { type Choice, renderDashboard, type Section } from "./dashboard.js";
 import { domainSections } from "./domain-dashboard.js";
 import { watchedClusters } from "./envoy-alerts.js";

@@ -1,5 +1,5 @@
-import type { Rule } from "../../core/limit.js";
-import { limitWords } from "../../policy/limit-words.js";
+import type { Rule } from "../../core/limits/limit.js";
+import { limitWords } from "../../policy/diff/limit-words.js";
 import type { Panel, Section } from "./dashboard.js";
 import { lines, number, own, stacked, sumRate } from "./panels.js";
 

@@ -1,8 +1,8 @@
-import { clusterNames } from "../../policy/service-clusters.js";
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { objectName } from "../custom-object.js";
+import { clusterNames } from "../../policy/services/service-clusters.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { objectName } from "../base/custom-object.js";
+import type { GeneratedPolicy, GenerateOptions } from "../base/generator.js";
 import { ruleCluster } from "../gateway/gateway-names.js";
-import type { GeneratedPolicy, GenerateOptions } from "../generator.js";
 import type { AlertRule } from "./alert.js";
 import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial, steady } from "./alert-trials.js";

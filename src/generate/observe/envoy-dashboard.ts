@@ -1,5 +1,5 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import type { GeneratedPolicy } from "../generator.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { GeneratedPolicy } from "../base/generator.js";
 import type { Choice, Panel, Section } from "./dashboard.js";
 import { byClass, envoys, lines, rate, stacked, sumRate } from "./panels.js";
 import { withEnvoyLabel } from "./promql.js";

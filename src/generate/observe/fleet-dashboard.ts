@@ -1,5 +1,5 @@
-import { isWatched } from "../envoy/telemetry.js";
-import type { GeneratedPolicy } from "../generator.js";
+import type { GeneratedPolicy } from "../base/generator.js";
+import { isWatched } from "../envoy/http/telemetry.js";
 import type { Panel, Section } from "./dashboard.js";
 import { lines, number, own, stacked, sumRate } from "./panels.js";
 import { quotaPanels } from "./quota-panels.js";

@@ -1,5 +1,5 @@
-import { denialOf } from "../../core/limit.js";
-import type { GeneratedPolicy } from "../generator.js";
+import { denialOf } from "../../core/limits/limit.js";
+import type { GeneratedPolicy } from "../base/generator.js";
 import type { AlertRule } from "./alert.js";
 import { grows } from "./alert-queries.js";
 import { counterTrial, growing } from "./alert-trials.js";

@@ -1,5 +1,5 @@
-import { isWatched } from "../envoy/telemetry.js";
-import type { GeneratedPolicy } from "../generator.js";
+import type { GeneratedPolicy } from "../base/generator.js";
+import { isWatched } from "../envoy/http/telemetry.js";
 import type { AlertRule } from "./alert.js";
 import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial, steady } from "./alert-trials.js";

@@ -1,5 +1,5 @@
-import type { FailureMode } from "../../core/limit.js";
-import type { GeneratedPolicy } from "../generator.js";
+import type { FailureMode } from "../../core/limits/limit.js";
+import type { GeneratedPolicy } from "../base/generator.js";
 import type { AlertRule } from "./alert.js";
 import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial, growing, steady } from "./alert-trials.js";

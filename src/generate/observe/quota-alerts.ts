@@ -1,4 +1,4 @@
-import type { GeneratedPolicy } from "../generator.js";
+import type { GeneratedPolicy } from "../base/generator.js";
 import type { AlertRule } from "./alert.js";
 import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial } from "./alert-trials.js";

@@ -1,6 +1,6 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { isWatched } from "../envoy/telemetry.js";
-import type { GeneratedPolicy } from "../generator.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { GeneratedPolicy } from "../base/generator.js";
+import { isWatched } from "../envoy/http/telemetry.js";
 import type { AlertRule } from "./alert.js";
 import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial, growing } from "./alert-trials.js";

@@ -1,5 +1,5 @@
-import type { ServicePolicy } from "../../policy/service-policy.js";
-import { isWatched } from "../envoy/telemetry.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { isWatched } from "../envoy/http/telemetry.js";
 import { admissionPanels, decided, mostBy, permitPanels } from "./admission-panels.js";
 import type { Mark, Panel, Section } from "./dashboard.js";
 import { byClass, envoys, lines, number, own, stacked, sumRate } from "./panels.js";

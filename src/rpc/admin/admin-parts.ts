@@ -1,9 +1,9 @@
-import type { AuditActor } from "../../core/audit-entry.js";
-import type { KeyInspector } from "../../decide/key-inspector.js";
-import type { QuotaBook } from "../../decide/quota-book.js";
-import type { SeenCalls } from "../../decide/seen-calls.js";
-import type { ReplicaQuestions } from "../../fleet/replica-questions.js";
-import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { AuditActor } from "../../core/base/audit-entry.js";
+import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
+import type { SeenCalls } from "../../decide/inspect/seen-calls.js";
+import type { QuotaBook } from "../../decide/quota/quota-book.js";
+import type { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
 /**
  * What the services of the admin port are made of, beside what the house has anyway: plain data in,

@@ -6,7 +6,7 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { PutQuestion, ReplicaQuestion } from "../../fleet/replica-questions.js";
+import type { PutQuestion, ReplicaQuestion } from "../../fleet/claims/replica-questions.js";
 import { callerOf } from "./call.js";
 import type { AdminServiceParts } from "./service-parts.js";
 

@@ -1,8 +1,8 @@
-import { type Bucket, type Charge, retryAfterUs } from "../../core/bucket.js";
-import type { Clock } from "../../core/clock.js";
-import { type BucketTable, decideRequest } from "../../core/gcra.js";
-import { limitKey } from "../../core/key.js";
-import type { LimitKey } from "../../core/limit.js";
+import type { Clock } from "../../core/base/clock.js";
+import { type Bucket, type Charge, retryAfterUs } from "../../core/limits/bucket.js";
+import { type BucketTable, decideRequest } from "../../core/limits/gcra.js";
+import { limitKey } from "../../core/limits/key.js";
+import type { LimitKey } from "../../core/limits/limit.js";
 
 /** Callers that are held apart at a time; more share one bucket. */
 export const pacedCallersMax = 10_000;

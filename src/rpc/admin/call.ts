@@ -1,8 +1,13 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
-import { type AdminRole, mayAct, type Principal, visibleDomains } from "../../core/access-list.js";
-import type { AuditActor } from "../../core/audit-entry.js";
-import { findNearestName } from "../../policy/nearest-name.js";
-import type { ServicePolicy } from "../../policy/service-policy.js";
+import {
+  type AdminRole,
+  mayAct,
+  type Principal,
+  visibleDomains,
+} from "../../core/base/access-list.js";
+import type { AuditActor } from "../../core/base/audit-entry.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { findNearestName } from "../../policy/text/nearest-name.js";
 import { AdminFailure } from "./failures.js";
 
 /** A call whose caller is known. */

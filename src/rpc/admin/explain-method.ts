@@ -1,14 +1,18 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { mayAct } from "../../core/access-list.js";
-import { costHitsMax } from "../../core/bucket.js";
-import type { Explanation } from "../../decide/explain.js";
+import { mayAct } from "../../core/base/access-list.js";
+import { costHitsMax } from "../../core/limits/bucket.js";
+import {
+  bucketQuery,
+  type LeftOutDescriptor,
+  serviceQuery,
+} from "../../decide/admission/service-query.js";
+import type { Explanation } from "../../decide/inspect/explain.js";
 import {
   type DescriptorQuery,
   descriptorCountMax,
   type RateLimitQuery,
   textLengthMax,
-} from "../../decide/query.js";
-import { bucketQuery, type LeftOutDescriptor, serviceQuery } from "../../decide/service-query.js";
+} from "../../decide/rate-limit/query.js";
 import type {
   DescriptorRequest,
   ExplainRequest,
@@ -16,10 +20,10 @@ import type {
   LimitService,
   PolicyFile as PolicyFileMessage,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { findNearestName } from "../../policy/nearest-name.js";
+import { addressAttribute, pathHeader, type RequestFacts } from "../../policy/cel/request-facts.js";
 import type { Policy } from "../../policy/policy.js";
-import type { QuotaPart, QuotaPolicy } from "../../policy/quota-policy.js";
-import { addressAttribute, pathHeader, type RequestFacts } from "../../policy/request-facts.js";
+import type { QuotaPart, QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import { findNearestName } from "../../policy/text/nearest-name.js";
 import type { PolicyFile } from "./admin-parts.js";
 import { callerOf, demandRole, notFound, serviceFilter, visibleAmong } from "./call.js";
 import { AdminFailure } from "./failures.js";

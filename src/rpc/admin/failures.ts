@@ -1,5 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { assertNever, type ErrorCode, toServiceError } from "../../core/errors.js";
+import { assertNever, type ErrorCode, toServiceError } from "../../core/base/errors.js";
 
 declare global {
   /** What the library's types name and only a browser's declare. */

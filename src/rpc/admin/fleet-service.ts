@@ -1,8 +1,12 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { mayAct, type Principal } from "../../core/access-list.js";
-import { type ReadAuditEntry, readAuditEntry, reasonCharsMax } from "../../core/audit-entry.js";
-import type { AuditRecord } from "../../fleet/shared-records.js";
+import { mayAct, type Principal } from "../../core/base/access-list.js";
+import {
+  type ReadAuditEntry,
+  readAuditEntry,
+  reasonCharsMax,
+} from "../../core/base/audit-entry.js";
+import type { AuditRecord } from "../../fleet/records/shared-records.js";
 import { FleetService, type ServiceSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { GateAdministration, GateThresholds, ServiceState } from "./admin-parts.js";
 import { askOthers } from "./ask-others.js";

@@ -1,16 +1,16 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { auditEntry, reasonCharsMax } from "../../core/audit-entry.js";
-import type { Rule } from "../../core/limit.js";
-import type { KeyLookup, KeySelector } from "../../decide/key-inspector.js";
-import { textLengthMax } from "../../decide/query.js";
+import { auditEntry, reasonCharsMax } from "../../core/base/audit-entry.js";
+import type { Rule } from "../../core/limits/limit.js";
+import type { KeyLookup, KeySelector } from "../../decide/inspect/key-inspector.js";
+import { textLengthMax } from "../../decide/rate-limit/query.js";
 import {
   LimitService,
   type KeySelector as SelectorMessage,
   TopOrder,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { findNearestName } from "../../policy/nearest-name.js";
 import type { Policy } from "../../policy/policy.js";
 import { isRule } from "../../policy/policy-size.js";
+import { findNearestName } from "../../policy/text/nearest-name.js";
 import { askOthers } from "./ask-others.js";
 import { actorOf, askedDomains, demandPart, demandRole, notFound, visibleAmong } from "./call.js";
 import { AdminFailure } from "./failures.js";

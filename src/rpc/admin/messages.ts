@@ -5,12 +5,16 @@ import {
   type Timestamp,
   timestampFromMs,
 } from "@bufbuild/protobuf/wkt";
-import type { Limit, PathStep } from "../../core/limit.js";
-import { whyNotText } from "../../core/match-report.js";
-import type { Override } from "../../core/override.js";
-import type { ExplainedDescriptor, ExplainedLimit, Explanation } from "../../decide/explain.js";
-import type { KeyState } from "../../decide/key-inspector.js";
-import type { LeftOutDescriptor } from "../../decide/service-query.js";
+import type { Limit, PathStep } from "../../core/limits/limit.js";
+import { whyNotText } from "../../core/limits/match-report.js";
+import type { Override } from "../../core/limits/override.js";
+import type { LeftOutDescriptor } from "../../decide/admission/service-query.js";
+import type {
+  ExplainedDescriptor,
+  ExplainedLimit,
+  Explanation,
+} from "../../decide/inspect/explain.js";
+import type { KeyState } from "../../decide/inspect/key-inspector.js";
 import type {
   EntrySchema,
   ExplanationSchema,
@@ -20,7 +24,7 @@ import type {
   PolicyVersionSchema,
   QuotaExplanationSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import type { QuotaPolicy } from "../../policy/quota-policy.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { PolicyVersion } from "./admin-parts.js";
 
 /** What our plain data is on the wire. */

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { AdminRole } from "../../core/access-list.js";
+import type { AdminRole } from "../../core/base/access-list.js";
 import {
   FleetService,
   LimitService,

@@ -1,8 +1,8 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import { globMatches, parseGlob } from "../../core/glob.js";
-import type { DescriptorEntry } from "../../core/key.js";
-import type { Limit, Rule } from "../../core/limit.js";
-import { type Override, overrideMaxOf, overrideRefusal } from "../../core/override.js";
+import { globMatches, parseGlob } from "../../core/collections/glob.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
+import type { Limit, Rule } from "../../core/limits/limit.js";
+import { type Override, overrideMaxOf, overrideRefusal } from "../../core/limits/override.js";
 import type { Policy } from "../../policy/policy.js";
 import { notFound } from "./call.js";
 import { AdminFailure } from "./failures.js";

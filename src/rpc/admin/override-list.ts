@@ -1,8 +1,8 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { DescriptorEntry } from "../../core/key.js";
-import type { Rule } from "../../core/limit.js";
-import type { Override } from "../../core/override.js";
-import { overrideFromJson } from "../../fleet/override-record.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
+import type { Rule } from "../../core/limits/limit.js";
+import type { Override } from "../../core/limits/override.js";
+import { overrideFromJson } from "../../fleet/records/override-record.js";
 import type { LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { askedDomains, notFound, visibleAmong } from "./call.js";
 import { demandDomain, nameRule, policyOf, readRuleLabel } from "./key-methods.js";

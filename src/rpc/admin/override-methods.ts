@@ -1,9 +1,9 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import { auditEntry, reasonCharsMax } from "../../core/audit-entry.js";
-import { hitsMax } from "../../core/limit.js";
-import { multiplierMax, type Override, type OverrideEffect } from "../../core/override.js";
-import { overrideRecordId, overrideToJson } from "../../fleet/override-record.js";
-import { recordBytesMax, type SharedRecord } from "../../fleet/shared-records.js";
+import { auditEntry, reasonCharsMax } from "../../core/base/audit-entry.js";
+import { hitsMax } from "../../core/limits/limit.js";
+import { multiplierMax, type Override, type OverrideEffect } from "../../core/limits/override.js";
+import { overrideRecordId, overrideToJson } from "../../fleet/records/override-record.js";
+import { recordBytesMax, type SharedRecord } from "../../fleet/records/shared-records.js";
 import type {
   LimitService,
   Override as OverrideMessage,

@@ -1,5 +1,5 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import { reasonCharsMax } from "../../core/audit-entry.js";
+import { reasonCharsMax } from "../../core/base/audit-entry.js";
 import type { PolicyService } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { PolicyChange, PolicyReview } from "./admin-parts.js";
 import { actorOf, demandPart, demandRole, notFound } from "./call.js";

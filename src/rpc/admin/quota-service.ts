@@ -1,14 +1,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { microHzPerHz, type QuotaAssignment } from "../../core/quota.js";
-import type { QuotaHolderView, QuotaPoolView, QuotaView } from "../../decide/quota-view.js";
+import { microHzPerHz, type QuotaAssignment } from "../../core/quota/quota.js";
+import type { QuotaHolderView, QuotaPoolView, QuotaView } from "../../decide/quota/quota-view.js";
 import type {
   QuotaPoolSchema,
   QuotaSchema,
   QuotaService,
   QuotaShareSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import type { QuotaPolicy } from "../../policy/quota-policy.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import { demandPart, notFound } from "./call.js";
 import { nameRule, policyOf, readAsked } from "./key-methods.js";
 import { durationOf, encodeEntries, wideOf } from "./messages.js";

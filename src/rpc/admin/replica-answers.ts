@@ -12,9 +12,9 @@ import {
   createHandlerContext,
   type HandlerContext,
 } from "@connectrpc/connect";
-import type { Principal, RoleGrant } from "../../core/access-list.js";
-import { isJsonObject, type JsonValue } from "../../core/json.js";
-import type { OpenAnswer, ReplicaQuestion } from "../../fleet/replica-questions.js";
+import type { Principal, RoleGrant } from "../../core/base/access-list.js";
+import { isJsonObject, type JsonValue } from "../../core/base/json.js";
+import type { OpenAnswer, ReplicaQuestion } from "../../fleet/claims/replica-questions.js";
 import { FleetService, LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { adminCallKey } from "./call.js";
 import { fleetService } from "./fleet-service.js";

@@ -1,9 +1,9 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression, UniversalServerRequest } from "@connectrpc/connect/protocol";
-import { isLeanJson } from "../../core/json-count.js";
-import { countParts } from "../count-parts.js";
-import { FieldReader, leanPartsMax, TooManyFieldsError } from "../field-reader.js";
+import { isLeanJson } from "../../core/base/json-count.js";
+import { countParts } from "../codec/count-parts.js";
+import { FieldReader, leanPartsMax, TooManyFieldsError } from "../codec/field-reader.js";
 import { type AdminMethod, messageBytesMax } from "./methods.js";
 
 /**

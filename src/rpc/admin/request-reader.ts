@@ -1,6 +1,6 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import type { DescriptorEntry } from "../../core/key.js";
-import { entryCountMax, textLengthMax } from "../../decide/query.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
+import { entryCountMax, textLengthMax } from "../../decide/rate-limit/query.js";
 import { AdminFailure } from "./failures.js";
 
 /** Problems of one request that are told. */

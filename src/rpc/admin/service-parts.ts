@@ -1,9 +1,9 @@
-import type { Clock, Random } from "../../core/clock.js";
-import type { OverrideTable } from "../../core/override-table.js";
-import type { RuleCounters } from "../../decide/counters.js";
-import type { ExplainCall, Explainer } from "../../decide/explain.js";
-import type { PolicySource } from "../../decide/policy-source.js";
-import type { SharedRecords } from "../../fleet/shared-records.js";
+import type { Clock, Random } from "../../core/base/clock.js";
+import type { OverrideTable } from "../../core/limits/override-table.js";
+import type { ExplainCall, Explainer } from "../../decide/inspect/explain.js";
+import type { RuleCounters } from "../../decide/rate-limit/counters.js";
+import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { Policy } from "../../policy/policy.js";
 import type {
   FleetView,

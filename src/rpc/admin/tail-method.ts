@@ -1,13 +1,17 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { Clock } from "../../core/clock.js";
-import type { DecisionSample, TailFilter, TailFollower } from "../../decide/decision-tail.js";
+import type { Clock } from "../../core/base/clock.js";
+import type {
+  DecisionSample,
+  TailFilter,
+  TailFollower,
+} from "../../decide/inspect/decision-tail.js";
 import {
   type OpenAnswer,
   type PutQuestion,
   questionsEveryMs,
   type ReplicaQuestion,
-} from "../../fleet/replica-questions.js";
+} from "../../fleet/claims/replica-questions.js";
 import {
   LimitService,
   type TailDecisionsRequest,

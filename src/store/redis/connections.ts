@@ -1,4 +1,4 @@
-import type { Clock, Random } from "../../core/clock.js";
+import type { Clock, Random } from "../../core/base/clock.js";
 import type { StoreConnection } from "../connection.js";
 import type { Dial, TlsSource } from "./dial.js";
 import { PatientConnection } from "./patient-connection.js";

@@ -1,7 +1,7 @@
 import { connect as connectNet, type Socket } from "node:net";
 import { type ConnectionOptions, connect as connectTls } from "node:tls";
 import { AbstractConnector } from "ioredis";
-import { ServiceError } from "../../core/errors.js";
+import { ServiceError } from "../../core/base/errors.js";
 import { cutHandshakeCode } from "./redis-error.js";
 import { ReplyBounds } from "./reply-bounds.js";
 import type { MovingAddress, RedisAddress } from "./target.js";

@@ -1,5 +1,5 @@
-import type { Clock, Random } from "../../core/clock.js";
-import { ServiceError, toServiceError } from "../../core/errors.js";
+import type { Clock, Random } from "../../core/base/clock.js";
+import { ServiceError, toServiceError } from "../../core/base/errors.js";
 import type { ScriptCall, ScriptReply, StoreConnection } from "../connection.js";
 import { callMsMax } from "./redis-connection.js";
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Redis } from "ioredis";
-import type { Cancel, Clock, Random } from "../../core/clock.js";
-import { type ErrorCode, ServiceError } from "../../core/errors.js";
+import type { Cancel, Clock, Random } from "../../core/base/clock.js";
+import { type ErrorCode, ServiceError } from "../../core/base/errors.js";
 import type { ScriptCall, ScriptReply, StoreConnection, StoreScript } from "../connection.js";
 import type { Dial, TlsSource } from "./dial.js";
 import { libraryOptions } from "./library-options.js";

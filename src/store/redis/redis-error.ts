@@ -1,4 +1,4 @@
-import { type ErrorCode, isServiceError, ServiceError } from "../../core/errors.js";
+import { type ErrorCode, isServiceError, ServiceError } from "../../core/base/errors.js";
 
 /**
  * What a reply's first word means to us. `detail` says what to look at; it is ours, never Redis's.

@@ -1,16 +1,20 @@
-import type { Charge } from "../../core/bucket.js";
-import type { Compensation } from "../../core/compensation.js";
-import { ServiceError } from "../../core/errors.js";
-import { limitKey } from "../../core/key.js";
-import { hitsMax, type LimitKey } from "../../core/limit.js";
+import { ServiceError } from "../../core/base/errors.js";
+import type { Charge } from "../../core/limits/bucket.js";
+import type { Compensation } from "../../core/limits/compensation.js";
+import { limitKey } from "../../core/limits/key.js";
+import { hitsMax, type LimitKey } from "../../core/limits/limit.js";
 import { assertBatch } from "../batch.js";
 import type { StoreConnection, StoreScript } from "../connection.js";
 import type { StoredBucket, StoreOutcome, StoreRequest } from "../limit-store.js";
-import type { GivenBack, SplitPart } from "../split-part.js";
+import type { GivenBack, SplitPart } from "../split/split-part.js";
 import type { RedisConnections } from "./connections.js";
-import { decodeGivenBack, encodeCompensations, giveBackScript } from "./give-back-script.js";
-import { decodeBucket, decodeReply, encodeBatch } from "./pack.js";
-import { takeScript } from "./take-script.js";
+import {
+  decodeGivenBack,
+  encodeCompensations,
+  giveBackScript,
+} from "./scripts/give-back-script.js";
+import { decodeBucket, decodeReply, encodeBatch } from "./scripts/pack.js";
+import { takeScript } from "./scripts/take-script.js";
 
 /** What a `RedisLimitStore` is made of. */
 export interface RedisLimitStoreOptions {

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from "../../core/clock.js";
+import type { Cancel, Clock } from "../../core/base/clock.js";
 
 /** What a `SilenceWatch` is made of. */
 export interface SilenceWatchParts {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { type App, startApp } from "../../../src/app/app.js";
-import { type LogEvent, silentLogger } from "../../../src/app/logger.js";
+import { type LogEvent, silentLogger } from "../../../src/app/base/logger.js";
 import { configOf, quietEnv } from "../../support/configured-store.js";
 import { openExchange, requestHeaders } from "../../support/ext-proc.js";
 import { parseHere } from "../../support/parse-here.js";

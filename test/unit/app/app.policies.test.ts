@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type App, startApp } from "../../../src/app/app.js";
-import { loadConfig } from "../../../src/app/config.js";
+import { loadConfig } from "../../../src/app/config/config.js";
 import { parseHere } from "../../support/parse-here.js";
 import { RlsClient } from "../../support/rls-client.js";
 import { useStage } from "../../support/stage.js";

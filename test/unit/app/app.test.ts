@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type App, type AppParts, startApp } from "../../../src/app/app.js";
-import { createLogger } from "../../../src/app/logger.js";
+import { createLogger } from "../../../src/app/base/logger.js";
 import { configOf, quietEnv } from "../../support/configured-store.js";
 import { parseHere } from "../../support/parse-here.js";
 import { RlsClient } from "../../support/rls-client.js";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type ChannelCredentials, credentials } from "@grpc/grpc-js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type App, startApp } from "../../../src/app/app.js";
-import { type LogEvent, silentLogger } from "../../../src/app/logger.js";
+import { type LogEvent, silentLogger } from "../../../src/app/base/logger.js";
 import { expiryUs, TestAuthority, type TestCertificate } from "../../support/certificates.js";
 import { configOf, quietEnv } from "../../support/configured-store.js";
 import { parseHere } from "../../support/parse-here.js";

@@ -1,8 +1,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { loadConfig } from "../../../src/app/config.js";
-import { textWidth } from "../../../src/cli/text-width.js";
+import { loadConfig } from "../../../src/app/config/config.js";
+import { textWidth } from "../../../src/cli/terminal/text-width.js";
 import { busyScript } from "../../support/admin-script.js";
 import { AdminServer } from "../../support/admin-server.js";
 import { captureCli } from "../../support/cli.js";

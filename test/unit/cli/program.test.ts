@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { createProgram } from "../../../src/cli/program.js";
-import { processTerminal } from "../../../src/cli/terminal.js";
+import { processTerminal } from "../../../src/cli/terminal/terminal.js";
 import { type CliRun, captureCli } from "../../support/cli.js";
 
 const run = (...args: readonly string[]): Promise<CliRun> => captureCli(args);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readEnvoyImage } from "../../../src/app/envoy-image.js";
+import { readEnvoyImage } from "../../../src/app/config/envoy-image.js";
 import { comparedDescriptorsMax } from "../../../src/doctor/descriptor-looks.js";
 import { diagnose } from "../../../src/doctor/diagnose.js";
 import { doctorProblemIds } from "../../../src/doctor/doctor-problems.js";

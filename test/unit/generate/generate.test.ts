@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
+import type { Document } from "../../../src/generate/base/document.js";
+import { isSafePath, pathCharsMax } from "../../../src/generate/base/document-path.js";
+import { usualGenerateOptions } from "../../../src/generate/base/generate-options.js";
+import type { GenerateProblem } from "../../../src/generate/base/generator.js";
+import { plainTree } from "../../../src/generate/base/plain-tree.js";
 import { hasObjects } from "../../../src/generate/check/check-objects.js";
-import type { Document } from "../../../src/generate/document.js";
-import { isSafePath, pathCharsMax } from "../../../src/generate/document-path.js";
 import { generate } from "../../../src/generate/generate.js";
-import { usualGenerateOptions } from "../../../src/generate/generate-options.js";
-import type { GenerateProblem } from "../../../src/generate/generator.js";
-import { plainTree } from "../../../src/generate/plain-tree.js";
 import { policyOf } from "../../support/generated.js";
 import { manyServices } from "../../support/many-services.js";
 

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isPattern, type Rule } from "../../../src/core/limit.js";
-import { metadataCharsMax, metadataDepthMax } from "../../../src/policy/metadata.js";
+import { isPattern, type Rule } from "../../../src/core/limits/limit.js";
+import { metadataCharsMax, metadataDepthMax } from "../../../src/policy/limits/metadata.js";
+import { replacesMax } from "../../../src/policy/limits/replaces.js";
+import { patternsPerKeyMax } from "../../../src/policy/limits/siblings.js";
 import { type ParsedPolicy, type ParseOptions, parsePolicy } from "../../../src/policy/parse.js";
-import { replacesMax } from "../../../src/policy/replaces.js";
-import { patternsPerKeyMax } from "../../../src/policy/siblings.js";
 import { propertyRuns, seedCount } from "../../support/seeds.js";
 
 function parse(text: string, options?: ParseOptions): ParsedPolicy {

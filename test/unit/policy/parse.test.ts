@@ -1,24 +1,24 @@
 import { describe, expect, it } from "vitest";
-import { drainTimeUsMax, hitsMax, type Limit } from "../../../src/core/limit.js";
-import { pathCharsMax, pathStepsMax } from "../../../src/policy/descriptors.js";
+import { drainTimeUsMax, hitsMax, type Limit } from "../../../src/core/limits/limit.js";
+import { pathCharsMax, pathStepsMax } from "../../../src/policy/limits/descriptors.js";
+import { limitsPerDescriptorMax } from "../../../src/policy/limits/rule-effect.js";
+import { rulesMax } from "../../../src/policy/limits/rule-list.js";
+import { patternsPerKeyMax } from "../../../src/policy/limits/siblings.js";
 import {
   fileCharsMax,
   type ParsedPolicy,
   parsePolicy,
   policyCharsMax,
 } from "../../../src/policy/parse.js";
-import type { Problem } from "../../../src/policy/problem.js";
-import { problemsMax } from "../../../src/policy/problem-log.js";
-import { limitsPerDescriptorMax } from "../../../src/policy/rule-effect.js";
-import { rulesMax } from "../../../src/policy/rule-list.js";
-import { patternsPerKeyMax } from "../../../src/policy/siblings.js";
+import type { Problem } from "../../../src/policy/problems/problem.js";
+import { problemsMax } from "../../../src/policy/problems/problem-log.js";
 import {
   domainCharsMax,
   keyCharsMax,
   nameCharsMax,
   valueCharsMax,
-} from "../../../src/policy/text-rules.js";
-import { nestingMax, syntaxProblemsMax } from "../../../src/policy/yaml-text.js";
+} from "../../../src/policy/text/text-rules.js";
+import { nestingMax, syntaxProblemsMax } from "../../../src/policy/text/yaml-text.js";
 
 function parse(...texts: readonly string[]): ParsedPolicy {
   return parsePolicy(texts.map((text, i) => ({ file: `${i}.yaml`, text })));

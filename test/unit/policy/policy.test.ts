@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Rule } from "../../../src/core/limit.js";
+import type { Rule } from "../../../src/core/limits/limit.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
 import { createPolicyBuilder } from "../../../src/policy/policy.js";
-import { usualProxies } from "../../../src/policy/proxy-policy.js";
+import { usualProxies } from "../../../src/policy/proxies/proxy-policy.js";
 
 const text = `
 domain: shop

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { serviceQuery } from "../../../src/decide/service-query.js";
-import { Trial } from "../../../src/decide/trial.js";
+import { serviceQuery } from "../../../src/decide/admission/service-query.js";
+import { Trial } from "../../../src/decide/trial/trial.js";
 import type {
   DescriptorPart,
   ServiceDescriptor,
   ServicePolicy,
-} from "../../../src/policy/service-policy.js";
+} from "../../../src/policy/services/service-policy.js";
 import {
   AskedServices,
   keptDescriptorsMax,

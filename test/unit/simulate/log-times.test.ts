@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseTimestampUs } from "../../../src/core/timestamp.js";
+import { parseTimestampUs } from "../../../src/core/base/timestamp.js";
 import { LogTimes } from "../../../src/simulate/log-times.js";
 import { propertyRuns } from "../../support/seeds.js";
 

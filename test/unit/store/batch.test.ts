@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type Charge, costHitsMax } from "../../../src/core/bucket.js";
-import { multiplicityMax } from "../../../src/core/gcra.js";
-import { drainTimeUsMax, hitsMax } from "../../../src/core/limit.js";
+import { type Charge, costHitsMax } from "../../../src/core/limits/bucket.js";
+import { multiplicityMax } from "../../../src/core/limits/gcra.js";
+import { drainTimeUsMax, hitsMax } from "../../../src/core/limits/limit.js";
 import { assertBatch } from "../../../src/store/batch.js";
 import {
   batchChargesMax,

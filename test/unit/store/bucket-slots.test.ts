@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Bucket } from "../../../src/core/bucket.js";
-import type { LimitKey } from "../../../src/core/limit.js";
+import type { Bucket } from "../../../src/core/limits/bucket.js";
+import type { LimitKey } from "../../../src/core/limits/limit.js";
 import { BucketSlots } from "../../../src/store/bucket-slots.js";
 import { testKey } from "../../support/charges.js";
 import { propertyRuns } from "../../support/seeds.js";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Bucket } from "../../../src/core/bucket.js";
-import { type BucketTable, decideRepeated } from "../../../src/core/gcra.js";
-import type { LimitKey } from "../../../src/core/limit.js";
+import type { Bucket } from "../../../src/core/limits/bucket.js";
+import { type BucketTable, decideRepeated } from "../../../src/core/limits/gcra.js";
+import type { LimitKey } from "../../../src/core/limits/limit.js";
 import { defaultKeysMax, MemoryLimitStore } from "../../../src/store/memory.js";
 import { farDeadlineMs, once, takeOne, testCharge, testKey } from "../../support/charges.js";
 import { FakeClock } from "../../support/fake-clock.js";

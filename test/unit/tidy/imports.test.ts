@@ -3,6 +3,7 @@ import {
   checkCycles,
   checkDirections,
   checkExportForms,
+  checkFolderCycles,
   checkTargetsExist,
 } from "../../tidy/imports.js";
 import { parseSource, type Source } from "../../tidy/source.js";
@@ -131,5 +132,32 @@ describe("checkCycles()", () => {
     expect(checkCycles([file("a", "b", "c"), file("b", "d"), file("c", "d"), file("d")])).toEqual(
       [],
     );
+  });
+});
+
+describe("checkFolderCycles()", () => {
+  const file = (path: string, ...imports: readonly string[]): Source =>
+    parseSource(path, imports.map((one) => `import type { A } from "${one}";`).join("\n"));
+
+  it("reports a circle of folders that is none of files", () => {
+    const found = checkFolderCycles([
+      file("src/core/limits/a.ts", "../base/b.js"),
+      file("src/core/base/b.ts"),
+      file("src/core/base/c.ts", "../limits/d.js"),
+      file("src/core/limits/d.ts"),
+    ]);
+    expect(found).toMatchObject([
+      { message: expect.stringContaining("src/core/limits -> src/core/base -> src/core/limits") },
+    ]);
+  });
+
+  it("lets folders import in one direction, and from within", () => {
+    const sources = [
+      file("src/core/limits/a.ts", "./d.js", "../base/b.js"),
+      file("src/core/base/b.ts", "./c.js"),
+      file("src/core/base/c.ts"),
+      file("src/core/limits/d.ts", "../base/c.js"),
+    ];
+    expect(checkFolderCycles(sources)).toEqual([]);
   });
 });

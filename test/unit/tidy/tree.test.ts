@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
+  checkFolderIndex,
+  checkFolderSizes,
   checkMirrors,
   checkPasswords,
   checkPlaces,
@@ -9,8 +11,8 @@ import {
 
 describe("checkTopLevel()", () => {
   it("refuses what the layout does not name", () => {
-    const tracked = ["src/a.ts", "tsconfig.build.json", "notes.md", "docs/a.md", "docs/b.md"];
-    expect(checkTopLevel(tracked).map(({ path }) => path)).toEqual(["notes.md", "docs"]);
+    const tracked = ["src/a.ts", "tsconfig.build.json", "notes.md", "notes/a.md", "notes/b.md"];
+    expect(checkTopLevel(tracked).map(({ path }) => path)).toEqual(["notes.md", "notes"]);
   });
 });
 
@@ -85,5 +87,29 @@ describe("checkPasswords()", () => {
     "redis://redis.redis.svc.cluster.local:6379 and user@example.com",
   ])("lets %s pass", (text) => {
     expect(checkPasswords("k8s/a.yaml", text)).toEqual([]);
+  });
+});
+
+describe("checkFolderSizes()", () => {
+  it("refuses a folder of more files than a reader takes in", () => {
+    const files = (folder: string, count: number): string[] =>
+      Array.from({ length: count }, (_, i) => `${folder}/a${i}.ts`);
+    const paths = [...files("src/core/limits", 25), ...files("src/core/base", 26)];
+    expect(checkFolderSizes(paths)).toMatchObject([{ path: "src/core/base" }]);
+  });
+});
+
+describe("checkFolderIndex()", () => {
+  const map = "| `src/core/limits/` | GCRA. |\n| `src/gen/` | Generated. |\n";
+
+  it("refuses a folder without a line, and a line without a folder", () => {
+    expect(checkFolderIndex(["src/core/base/a.ts"], map)).toMatchObject([
+      { path: "src/core/base", message: "has no line in ARCHITECTURE.md" },
+      { path: "src/core/limits", message: "is in ARCHITECTURE.md and holds no file" },
+    ]);
+  });
+
+  it("passes a map of what is there", () => {
+    expect(checkFolderIndex(["src/core/limits/a.ts", "test/a.ts"], map)).toEqual([]);
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import type { PlainValue } from "../../../../src/generate/base/plain-tree.js";
 import { allLints } from "../../../../src/generate/check/all-lints.js";
 import { checkMessage } from "../../../../src/generate/check/check-message.js";
 import { runLints } from "../../../../src/generate/check/lint.js";
-import type { PlainValue } from "../../../../src/generate/plain-tree.js";
 import { readEnvoyApi } from "../../../support/envoy-api.js";
 
 const api = readEnvoyApi();

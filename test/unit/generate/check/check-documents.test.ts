@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { Document, DocumentKind, Tree } from "../../../../src/generate/base/document.js";
+import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
 import { envoyCheck } from "../../../../src/generate/check/check-documents.js";
-import type { Document, DocumentKind, Tree } from "../../../../src/generate/document.js";
-import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
 import { readEnvoyApi } from "../../../support/envoy-api.js";
 
 const check = envoyCheck(readEnvoyApi());

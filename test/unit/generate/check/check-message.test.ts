@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { formatJsonPath } from "../../../../src/generate/base/check-problem.js";
+import type { PlainValue } from "../../../../src/generate/base/plain-tree.js";
 import { checkMessage } from "../../../../src/generate/check/check-message.js";
-import { formatJsonPath } from "../../../../src/generate/check/check-problem.js";
 import { nestingMax } from "../../../../src/generate/check/read-message.js";
-import type { PlainValue } from "../../../../src/generate/plain-tree.js";
 import { readEnvoyApi } from "../../../support/envoy-api.js";
 
 const api = readEnvoyApi();

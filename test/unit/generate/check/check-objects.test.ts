@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { DocumentKind, Tree } from "../../../../src/generate/base/document.js";
+import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
 import { objectCheck } from "../../../../src/generate/check/check-objects.js";
-import type { DocumentKind, Tree } from "../../../../src/generate/document.js";
-import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
 import { readSchemas } from "../../../support/object-schemas.js";
 
 const check = objectCheck(readSchemas());

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { formatJsonPath } from "../../../../src/generate/check/check-problem.js";
-import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
-import { type PlainValue, plainTree } from "../../../../src/generate/plain-tree.js";
+import { formatJsonPath } from "../../../../src/generate/base/check-problem.js";
+import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
+import { type PlainValue, plainTree } from "../../../../src/generate/base/plain-tree.js";
 import { generateCase, generatedCases } from "../../../support/generated.js";
 import { readSchemas } from "../../../support/object-schemas.js";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { parseImageName } from "../../../../src/generate/base/generate-options.js";
 import { controllerConfig } from "../../../../src/generate/gateway/controller-config.js";
-import { parseImageName } from "../../../../src/generate/generate-options.js";
 import { plain, testContext } from "../../../support/envoy-parts.js";
 
 const digest = `sha256:${"0a".repeat(32)}`;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { versionRanges } from "../../../../src/generate/base/generate-options.js";
 import { gatewayFeatures } from "../../../../src/generate/gateway/gateway-version.js";
-import { versionRanges } from "../../../../src/generate/generate-options.js";
 import { minorsHaving, publishedMinors } from "../../../support/published-fields.js";
 
 const { min, max } = versionRanges.gatewayVersion;

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { generate } from "../../../../src/generate/generate.js";
+import { readExisting } from "../../../../src/generate/base/existing-object.js";
 import {
   parseMinorVersion,
   usualGenerateOptions,
   versionRanges,
-} from "../../../../src/generate/generate-options.js";
-import type { GenerateProblem } from "../../../../src/generate/generator.js";
-import { readExisting } from "../../../../src/generate/merge/existing-object.js";
+} from "../../../../src/generate/base/generate-options.js";
+import type { GenerateProblem } from "../../../../src/generate/base/generator.js";
+import { generate } from "../../../../src/generate/generate.js";
 import { checks, expectedFiles, generatedCases, policyOf } from "../../../support/generated.js";
 
 /** Something that is refused or warned of, and what somebody does who does as told. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { plainTree } from "../../../../src/generate/base/plain-tree.js";
 import { firstRoutePatches, routeMergePatch } from "../../../../src/generate/istio/envoy-filter.js";
-import { plainTree } from "../../../../src/generate/plain-tree.js";
 import { applyEnvoyFilter } from "../../../support/istio-mesh.js";
 
 const gateway = { context: "GATEWAY", port: undefined } as const;

@@ -7,7 +7,7 @@ import {
   outboundCluster,
   outboundVirtualHost,
 } from "../../../../src/generate/istio/mesh-name.js";
-import type { ServicePolicy } from "../../../../src/policy/service-policy.js";
+import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import { policyOf } from "../../../support/generated.js";
 import { policyOf as textOf } from "../../../support/service-texts.js";
 

@@ -1,8 +1,11 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { parseImageName, usualGenerateOptions } from "../../../../src/generate/generate-options.js";
-import { generateProblemRows } from "../../../../src/generate/generate-problems.js";
-import type { GeneratedPolicy } from "../../../../src/generate/generator.js";
+import {
+  parseImageName,
+  usualGenerateOptions,
+} from "../../../../src/generate/base/generate-options.js";
+import { generateProblemRows } from "../../../../src/generate/base/generate-problems.js";
+import type { GeneratedPolicy } from "../../../../src/generate/base/generator.js";
 import { chartVersion } from "../../../../src/generate/kubernetes/chart.js";
 import { generateKubernetes, valuesOf } from "../../../../src/generate/kubernetes/kubernetes.js";
 import { configMapBytesMax } from "../../../../src/generate/kubernetes/policy-files.js";

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { Tree } from "../../../../src/generate/document.js";
+import type { Tree } from "../../../../src/generate/base/document.js";
+import { renderDocument } from "../../../../src/generate/base/render.js";
 import {
   TemplateSource,
   templateText,
   wrapTemplate,
 } from "../../../../src/generate/kubernetes/template-source.js";
-import { renderDocument } from "../../../../src/generate/render.js";
 
 const source = new TemplateSource();
 

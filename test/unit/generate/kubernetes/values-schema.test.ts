@@ -1,9 +1,9 @@
 import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
+import { isPlainMap, plainTree } from "../../../../src/generate/base/plain-tree.js";
 import { valueNames, valueRow } from "../../../../src/generate/kubernetes/value-rows.js";
 import { valuesWith } from "../../../../src/generate/kubernetes/value-source.js";
 import { valuesSchema, valuesTree } from "../../../../src/generate/kubernetes/values-schema.js";
-import { isPlainMap, plainTree } from "../../../../src/generate/plain-tree.js";
 
 const plain = plainTree(valuesSchema());
 const schema = isPlainMap(plain) ? plain : expect.fail("the schema is no map");

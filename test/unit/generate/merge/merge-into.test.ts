@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Tree, TreeMap } from "../../../../src/generate/document.js";
-import { readExisting } from "../../../../src/generate/merge/existing-object.js";
+import type { Tree, TreeMap } from "../../../../src/generate/base/document.js";
+import { readExisting } from "../../../../src/generate/base/existing-object.js";
+import { plainTree } from "../../../../src/generate/base/plain-tree.js";
 import { existingFor, mergeInto } from "../../../../src/generate/merge/merge-into.js";
-import { plainTree } from "../../../../src/generate/plain-tree.js";
 
 const istio = "networking.istio.io/v1";
 const gateway = "gateway.envoyproxy.io/v1alpha1";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { TreeMap } from "../../../../src/generate/document.js";
-import { readExisting } from "../../../../src/generate/merge/existing-object.js";
+import type { TreeMap } from "../../../../src/generate/base/document.js";
+import { readExisting } from "../../../../src/generate/base/existing-object.js";
+import { plainTree } from "../../../../src/generate/base/plain-tree.js";
 import { mergeTimes, type ServiceTimes } from "../../../../src/generate/merge/merge-times.js";
-import { plainTree } from "../../../../src/generate/plain-tree.js";
 
 const times: TreeMap = { timeout: "5s", retries: { attempts: 2, retryOn: "connect-failure" } };
 

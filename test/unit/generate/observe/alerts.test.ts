@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readGenerateOptions } from "../../../../src/cli/generate-flags.js";
-import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
+import { readGenerateOptions } from "../../../../src/cli/generate/generate-flags.js";
+import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
 import { type AlertName, alertWords } from "../../../../src/generate/observe/alert-words.js";
 import { alertRules, generateAlerts } from "../../../../src/generate/observe/alerts.js";
 import { watchedClusters } from "../../../../src/generate/observe/envoy-alerts.js";

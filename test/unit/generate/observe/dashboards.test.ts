@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
-import type { GeneratedPolicy } from "../../../../src/generate/generator.js";
+import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
+import type { GeneratedPolicy } from "../../../../src/generate/base/generator.js";
+import { plainTree } from "../../../../src/generate/base/plain-tree.js";
 import { gridColumns } from "../../../../src/generate/observe/dashboard.js";
 import { generateDashboards } from "../../../../src/generate/observe/dashboards.js";
 import { rulePanelsMax } from "../../../../src/generate/observe/domain-dashboard.js";
 import { keyPanelsMax } from "../../../../src/generate/observe/service-dashboard.js";
 import { uidCharsMax } from "../../../../src/generate/observe/slug.js";
-import { plainTree } from "../../../../src/generate/plain-tree.js";
 import { type DashboardText, dashboardShape, drawGrid } from "../../../support/dashboard-grid.js";
 import { policyOf } from "../../../support/generated.js";
 import { readQuery } from "../../../support/promql.js";

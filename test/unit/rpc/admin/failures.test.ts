@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { errorRows, ServiceError } from "../../../../src/core/errors.js";
+import { errorRows, ServiceError } from "../../../../src/core/base/errors.js";
 import { AdminFailure, codeName, toConnectError } from "../../../../src/rpc/admin/failures.js";
 
 describe("toConnectError()", () => {

@@ -5,9 +5,9 @@ import {
   type HandlerContext,
 } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import type { Principal } from "../../../../src/core/access-list.js";
-import { auditEntry } from "../../../../src/core/audit-entry.js";
-import { LoneRecords } from "../../../../src/fleet/lone-records.js";
+import type { Principal } from "../../../../src/core/base/access-list.js";
+import { auditEntry } from "../../../../src/core/base/audit-entry.js";
+import { LoneRecords } from "../../../../src/fleet/records/lone-records.js";
 import {
   FleetService,
   ListAuditRequestSchema,

@@ -1,11 +1,11 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { createContextValues, createHandlerContext } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Principal } from "../../../../src/core/access-list.js";
-import type { Override } from "../../../../src/core/override.js";
-import { LoneRecords } from "../../../../src/fleet/lone-records.js";
-import { OverrideBook } from "../../../../src/fleet/override-book.js";
-import { overrideToJson } from "../../../../src/fleet/override-record.js";
+import type { Principal } from "../../../../src/core/base/access-list.js";
+import type { Override } from "../../../../src/core/limits/override.js";
+import { LoneRecords } from "../../../../src/fleet/records/lone-records.js";
+import { OverrideBook } from "../../../../src/fleet/records/override-book.js";
+import { overrideToJson } from "../../../../src/fleet/records/override-record.js";
 import {
   LimitService,
   ListOverridesRequestSchema,

@@ -1,6 +1,6 @@
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { descriptorCountMax, entryCountMax } from "../../../../src/decide/query.js";
+import { descriptorCountMax, entryCountMax } from "../../../../src/decide/rate-limit/query.js";
 import { ExplainRequestSchema } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
 import { policyFilesMax } from "../../../../src/rpc/admin/explain-method.js";
 import {

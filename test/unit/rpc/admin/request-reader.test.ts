@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { entryCountMax, textLengthMax } from "../../../../src/decide/query.js";
+import { entryCountMax, textLengthMax } from "../../../../src/decide/rate-limit/query.js";
 import { RequestReader, requestProblemsMax } from "../../../../src/rpc/admin/request-reader.js";
 
 /** What is wrong with what a test reads. */

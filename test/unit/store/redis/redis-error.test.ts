@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ErrorCode, ServiceError } from "../../../../src/core/errors.js";
+import { type ErrorCode, ServiceError } from "../../../../src/core/base/errors.js";
 import {
   isLastingRefusal,
   isNoScriptReply,

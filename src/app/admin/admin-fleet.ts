@@ -1,0 +1,148 @@
+import {
+  type NodeReport,
+  reservedHighOf,
+  type ServiceShares,
+} from "../../core/feedback/feedback.js";
+import { priorities, refusalCauses } from "../../core/settings/admission-settings.js";
+import type { Admission } from "../../decide/admission/admission.js";
+import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
+import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { FleetView, NodeShare, ServiceState } from "../../rpc/admin/admin-parts.js";
+import type { ControlPlane } from "../../rpc/control/control-plane.js";
+import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
+
+/** What is known of the fleet is read from. */
+export interface AdminFleetParts {
+  readonly replica: string;
+  readonly policies: { current(): { readonly services: readonly ServicePolicy[] } | undefined };
+  readonly loop: () => FleetLoopStatus | undefined;
+  readonly plane: Pick<ControlPlane, "registry" | "lastReports">;
+  readonly admission: Pick<Admission, "services">;
+  readonly replicaCount: () => number;
+  readonly store: "memory" | "redis";
+  readonly isDegraded: () => boolean;
+  /** Monotonic time, in milliseconds. */
+  readonly nowMs: () => number;
+}
+
+/** Services that are told of; a policy may have more. */
+const toldServicesMax = 1_000;
+
+/** Shares of one service that are told of. */
+const toldSharesMax = 200;
+
+/** The fleet and its services, for the admin API. */
+export function createFleetView(parts: AdminFleetParts): FleetView {
+  return {
+    fleet: () => {
+      const status = parts.loop();
+      return {
+        replica: parts.replica,
+        isLeading: status?.isLeading === true,
+        leader: status?.sheet?.leaderId,
+        epoch: status?.sheet?.epoch ?? 0,
+        replicaCount: parts.replicaCount(),
+        store: parts.store,
+        isDegraded: parts.isDegraded(),
+      };
+    },
+    services: (isAsked) => {
+      const services = parts.policies.current()?.services ?? [];
+      const admissions = new Map([...parts.admission.services()].map((one) => [one.name, one]));
+      return services
+        .filter(isAsked)
+        .slice(0, toldServicesMax)
+        .map((service) => stateOf(parts, service, admissions.get(service.name)));
+    },
+  };
+}
+
+function stateOf(
+  parts: AdminFleetParts,
+  { name, concurrency, admission: admissionPolicy }: ServicePolicy,
+  admission: ServiceAdmission | undefined,
+): ServiceState {
+  const nowMs = parts.nowMs();
+  const shared = parts.loop()?.sheet?.services.get(name);
+  const own = admission === undefined ? nothingHere : pressureOf(admission, nowMs);
+  const ownGate = admission?.blocks.admission?.gate?.state;
+  const gate = shared?.gate ?? ownGate;
+  const limit = shared?.limit ?? own.limit;
+  return {
+    name,
+    law: concurrency?.settings.law ?? "none",
+    concurrencyLimit: Number.isFinite(limit) ? limit : undefined,
+    inFlight: shared?.facts.inFlight ?? own.inFlightCount,
+    rttMs: shared?.facts.rttMs,
+    minRttMs: shared?.facts.minRttMs,
+    gradient: shared?.facts.gradient,
+    gate: admissionPolicy === undefined ? undefined : gate,
+    rejectRatio: shared?.rejectRatio ?? own.rejectRatio,
+    waitingCount: own.waitingCount,
+    ...totalsOf(admission?.counts),
+    overflowPerSecond: shared?.facts.overflowPerSecond ?? 0,
+    reservedHigh: shared === undefined ? 0 : reservedHighOf(shared),
+    shares: shared === undefined ? [] : sharesOf(parts, name, shared),
+  };
+}
+
+/** What was decided here, of all classes. */
+function totalsOf(counts: AdmissionCounts | undefined) {
+  let admittedCount = 0;
+  let refusedCount = 0;
+  for (const priority of priorities) {
+    admittedCount += counts?.admitted[priority] ?? 0;
+    for (const cause of refusalCauses) refusedCount += counts?.refused.of(priority, cause) ?? 0;
+  }
+  return { admittedCount, refusedCount };
+}
+
+const nothingHere = {
+  limit: Number.POSITIVE_INFINITY,
+  inFlightCount: 0,
+  waitingCount: 0,
+  rejectRatio: 0,
+};
+
+/** The service here: its pools together. */
+function pressureOf(service: ServiceAdmission, nowMs: number): typeof nothingHere {
+  let limit = 0;
+  let inFlightCount = 0;
+  let waitingCount = 0;
+  for (const { pool } of service.pools.all()) {
+    const state = pool.state(nowMs);
+    limit += state.limit;
+    inFlightCount += state.inFlightCount;
+    waitingCount += state.waitingCount;
+  }
+  const isAdmitting = service.policy.admission !== undefined;
+  return {
+    limit,
+    inFlightCount,
+    waitingCount,
+    rejectRatio: isAdmitting ? service.rejectRatio(nowMs) : 0,
+  };
+}
+
+function sharesOf(
+  { plane, nowMs }: AdminFleetParts,
+  service: string,
+  { shares }: ServiceShares,
+): readonly NodeShare[] {
+  const reports = new Map<string, NodeReport>();
+  for (const report of plane.lastReports) {
+    if (report.service === service) reports.set(report.nodeId, report);
+  }
+  return [...shares].slice(0, toldSharesMax).map(([node, share]) => {
+    const known = plane.registry.find(node);
+    const version = known?.ledger.acknowledgedLayer?.version;
+    return {
+      node,
+      share: share.default,
+      inFlight: reports.get(node)?.inFlight,
+      acknowledgedVersion: version === undefined ? undefined : String(version),
+      ageMs: known === undefined ? undefined : Math.max(0, nowMs() - known.heardAtMs),
+    };
+  });
+}

@@ -1,0 +1,77 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import type { Clock } from "../../core/base/clock.js";
+import { LogInterval } from "../../core/base/log-interval.js";
+import { Tally } from "../../core/collections/tally.js";
+import type { Logger } from "./logger.js";
+import { peerAddress } from "./peer-address.js";
+
+/** What accepts connections on a port that peers share. */
+export interface AddressBound {
+  /** The most connections of one address at a time. */
+  readonly perAddressMax: number;
+  readonly onRefused: () => void;
+}
+
+/**
+ * Accepts so many connections of an address at a time and closes others at once, so that one peer
+ * cannot take all that a port has.
+ */
+export function boundByAddress(
+  accept: (socket: Socket) => void,
+  { perAddressMax, onRefused }: AddressBound,
+): (socket: Socket) => void {
+  const counts = new Tally<string>();
+  return (socket) => {
+    const address = peerAddress(socket);
+    // A Unix socket has none, and neither has a peer that has gone by now.
+    if (address === "") {
+      accept(socket);
+      return;
+    }
+    if (counts.get(address) >= perAddressMax) {
+      socket.destroy();
+      onRefused();
+      return;
+    }
+    counts.add(address, 1);
+    socket.once("close", () => counts.add(address, -1));
+    accept(socket);
+  };
+}
+
+/** The same for a server of HTTP, which accepts by itself. */
+export function boundHttpByAddress(server: Server, bound: AddressBound): void {
+  server.prependListener(
+    "connection",
+    boundByAddress(() => {}, bound),
+  );
+}
+
+/** Ports that peers share. */
+export type SharedPort = "grpc" | "control" | "http" | "monitoring";
+
+/** Connections that were refused for their address, by port. */
+export type RefusedConnections = Record<SharedPort, number>;
+
+/** Least time between two lines about one port: who is refused tries again at once. */
+const reportMsMin = 60_000;
+
+/** Counts refused connections, and logs them from time to time. */
+export function createRefusedReport(
+  counts: RefusedConnections,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): (port: SharedPort) => () => void {
+  const lines = new LogInterval<SharedPort>(reportMsMin);
+  return (port) => () => {
+    counts[port] += 1;
+    if (!lines.begins(port, clock.monotonicMs())) return;
+    const remedy =
+      port === "grpc" || port === "control"
+        ? " Where all come through one load balancer, raise HEADGATE_CONNECTIONS_PER_ADDRESS_MAX."
+        : "";
+    const fact = `One address has as many connections to the ${port} port as it may.`;
+    const refusedCount = counts[port];
+    logger.warn({ event: "connectionsRefused", port, refusedCount }, fact + remedy);
+  };
+}

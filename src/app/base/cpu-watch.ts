@@ -1,0 +1,155 @@
+import { readFileSync } from "node:fs";
+import type { Cancel, Clock } from "../../core/base/clock.js";
+
+/** Why an event loop was late: see `lateReasonOf`. */
+export type LateReason = "throttled" | "busy" | "starved";
+
+/** What this process had of the CPU in a time. */
+export interface CpuUse {
+  readonly elapsedMs: number;
+  /** On all CPUs together. */
+  readonly usedMs: number;
+  /** How long the CPU limit of its container kept it from running; 0 where nothing bounds it. */
+  readonly throttledMs: number;
+  /** In how many of the limit's periods it did. */
+  readonly throttledCount: number;
+}
+
+/** Where CPU time is read from. */
+export interface CpuReadings {
+  usedMs(): number;
+  /** The text of the control group's `cpu.stat`; undefined where there is none. */
+  cpuStat(): string | undefined;
+}
+
+/** What a `CpuWatch` is made of. */
+export interface CpuWatchParts {
+  readonly clock: Clock;
+  /** Default: this process's own. */
+  readonly readings?: CpuReadings;
+}
+
+/** Time between two samples, in milliseconds: one costs some tens of microseconds. */
+const sampleMs = 1_000;
+
+/** Knows what this process had of the CPU in the last one to two seconds, until `close`. */
+export class CpuWatch {
+  readonly #clock: Clock;
+  readonly #readings: CpuReadings;
+  #before: CpuSample;
+  #last: CpuSample;
+  #cancel: Cancel;
+
+  constructor({ clock, readings = ownReadings() }: CpuWatchParts) {
+    this.#clock = clock;
+    this.#readings = readings;
+    this.#last = this.#sample();
+    this.#before = this.#last;
+    this.#cancel = this.#schedule();
+  }
+
+  /** From the sample before the last one until now. */
+  get use(): CpuUse {
+    const now = this.#sample();
+    const before = this.#before;
+    return {
+      elapsedMs: Math.round(now.atMs - before.atMs),
+      usedMs: Math.round(now.usedMs - before.usedMs),
+      throttledMs: Math.round(now.throttledMs - before.throttledMs),
+      throttledCount: now.throttledCount - before.throttledCount,
+    };
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #schedule(): Cancel {
+    return this.#clock.schedule(sampleMs, () => {
+      this.#before = this.#last;
+      this.#last = this.#sample();
+      this.#cancel = this.#schedule();
+    });
+  }
+
+  #sample(): CpuSample {
+    const stat = this.#readings.cpuStat() ?? "";
+    const throttledMs = numberIn(stat, /^throttled_usec (\d+)$/m) / 1_000;
+    return {
+      atMs: this.#clock.monotonicMs(),
+      usedMs: this.#readings.usedMs(),
+      // The first version of control groups counts in nanoseconds.
+      throttledMs: throttledMs || numberIn(stat, /^throttled_time (\d+)$/m) / 1_000_000,
+      throttledCount: numberIn(stat, /^nr_throttled (\d+)$/m),
+    };
+  }
+}
+
+interface CpuSample {
+  readonly atMs: number;
+  readonly usedMs: number;
+  readonly throttledMs: number;
+  readonly throttledCount: number;
+}
+
+function numberIn(text: string, pattern: RegExp): number {
+  return Number(pattern.exec(text)?.[1] ?? 0);
+}
+
+/**
+ * Why the loop was late: `throttled` by the container's CPU limit, for a quarter of the time or
+ * more; `busy`, for it used the CPU itself; or `starved`: it could have run, and others did, or
+ * it was stopped.
+ *
+ * @param lateMs how long it was late
+ */
+export function lateReasonOf({ throttledMs, usedMs }: CpuUse, lateMs: number): LateReason {
+  if (throttledMs >= lateMs / 4) return "throttled";
+  return usedMs >= 0.8 * lateMs ? "busy" : "starved";
+}
+
+/** What to do about each. */
+export const lateRemedies: Readonly<Record<LateReason, string>> = {
+  throttled: "The container's CPU limit kept this process from running: raise or remove the limit.",
+  busy: "This process used the CPU itself: add replicas, or look for what else it does.",
+  starved: "Others had the CPU, or this process was stopped: request more CPU for it.",
+};
+
+function ownReadings(): CpuReadings {
+  const path = cpuStatPath();
+  return {
+    usedMs: () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1_000;
+    },
+    cpuStat: () => (path === undefined ? undefined : readText(path)),
+  };
+}
+
+/**
+ * Where this process's control group says how it was throttled. A container mostly sees its own
+ * group as the root, whatever `/proc/self/cgroup` calls it.
+ *
+ * Source: cgroups(7); Linux, "Control Group v2", cpu.stat.
+ */
+function cpuStatPath(): string | undefined {
+  const groups = readText("/proc/self/cgroup") ?? "";
+  const [, first = "/"] = /^\d+:[^:]*\bcpu\b[^:]*:(\/.*)$/m.exec(groups) ?? [];
+  const [, second = "/"] = /^0::(\/.*)$/m.exec(groups) ?? [];
+  const root = "/sys/fs/cgroup";
+  return [
+    `${root}${second}/cpu.stat`,
+    `${root}/cpu.stat`,
+    `${root}/cpu${first}/cpu.stat`,
+    `${root}/cpu/cpu.stat`,
+  ].find((path) => readText(path)?.includes("nr_throttled") === true);
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    // It belongs to the system, which need not have it.
+    return undefined;
+  }
+}

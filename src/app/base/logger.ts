@@ -1,0 +1,104 @@
+import { type DestinationStream, destination, type Logger as PinoLogger, pino } from "pino";
+import pretty from "pino-pretty";
+
+/** What happened, under a stable name, with its facts; never keys, values or credentials. */
+export interface LogEvent {
+  /** A stable name in camelCase, for searches and alerts. */
+  readonly event: string;
+  readonly [fact: string]: unknown;
+}
+
+/** Writes events with a sentence for people. */
+export interface Logger {
+  debug(event: LogEvent, sentence: string): void;
+  info(event: LogEvent, sentence: string): void;
+  warn(event: LogEvent, sentence: string): void;
+  error(event: LogEvent, sentence: string): void;
+}
+
+/** What is logged, and how. */
+export interface LogSettings {
+  readonly logLevel: "trace" | "debug" | "info" | "warn" | "warning" | "error" | "fatal" | "panic";
+  readonly logFormat: "auto" | "text" | "json";
+}
+
+/** Where logs go. */
+export interface LogTarget {
+  readonly isTerminal: boolean;
+  /** File descriptor. */
+  readonly fd: number;
+}
+
+/** A logger that writes nothing. */
+export const silentLogger: Logger = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+};
+
+/** Facts that must never be written, should an event ever carry them by mistake. */
+const redactedFacts = ["password", "auth", "url", "token", "authorization"].flatMap((name) => [
+  name,
+  `*.${name}`,
+]);
+
+const levelNames: Readonly<Record<LogSettings["logLevel"], string>> = {
+  trace: "trace",
+  debug: "debug",
+  info: "info",
+  warn: "warn",
+  warning: "warn",
+  error: "error",
+  fatal: "fatal",
+  panic: "fatal",
+};
+
+/** What the time and the sentence are called. Source: envoyproxy/ratelimit, LOG_FORMAT=json. */
+const fieldNames = {
+  messageKey: "@message",
+  timestamp: () => `,"@timestamp":"${new Date().toISOString()}"`,
+} as const;
+
+/** A pino logger: one JSON object a line, or text for people on a terminal. */
+export function createLogger(config: LogSettings, target: LogTarget): Logger {
+  const isText = config.logFormat === "text" || (config.logFormat === "auto" && target.isTerminal);
+  const logger: PinoLogger = pino(
+    {
+      level: levelNames[config.logLevel],
+      base: null,
+      ...fieldNames,
+      formatters: { level: (level) => ({ level }) },
+      redact: { paths: redactedFacts, censor: "[redacted]" },
+    },
+    isText ? textStream(target) : jsonStream(target),
+  );
+  return {
+    debug: (event, sentence) => logger.debug(event, sentence),
+    info: (event, sentence) => logger.info(event, sentence),
+    warn: (event, sentence) => logger.warn(event, sentence),
+    error: (event, sentence) => logger.error(event, sentence),
+  };
+}
+
+function jsonStream({ fd }: LogTarget): DestinationStream {
+  const stream = destination({ fd, sync: true });
+  // A full disk or a reader that left costs lines, never the service.
+  stream.on("error", () => {});
+  return stream;
+}
+
+function textStream({ fd, isTerminal }: LogTarget): DestinationStream {
+  const stream = pretty({
+    destination: fd,
+    sync: true,
+    colorize: isTerminal,
+    singleLine: true,
+    ignore: "event",
+    messageKey: "@message",
+    timestampKey: "@timestamp",
+    translateTime: "SYS:HH:MM:ss.l",
+  });
+  stream.on("error", () => {});
+  return stream;
+}

@@ -1,0 +1,139 @@
+import { totalmem } from "node:os";
+import { constants, type PerformanceEntry, PerformanceObserver } from "node:perf_hooks";
+import { getHeapStatistics, setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import type { Cancel, Clock } from "../../core/base/clock.js";
+import type { MemoryCause, Pressure } from "../../decide/rate-limit/pressure.js";
+
+/** The part of the heap for old objects from which on memory counts as used up. */
+export const heapRatioMax = 0.85;
+
+/** The part of the memory that the process may have, of which RSS counts the same. */
+export const residentRatioMax = 0.9;
+
+/**
+ * The part of it that must be in use besides: what was freed stays resident where the C library
+ * keeps it for later (freed 200 MB in pieces of 16 KB: 240 MB resident before and after), and would
+ * never be given back.
+ */
+export const inUseRatioMax = 0.5;
+
+/** Time between two looks, in milliseconds: one costs some microseconds. */
+const lookMs = 100;
+
+/** Least time between two rounds of the collector that we ask for, in milliseconds. */
+export const collectEveryMs = 5_000;
+
+/** What a `MemoryWatch` looks at. */
+export interface MemoryWatchParts {
+  readonly clock: Clock;
+  /** Told what is used up. */
+  readonly pressure: Pick<Pressure, "memoryFull">;
+  /** What this process may have in all; undefined: nobody bounds it. */
+  readonly bytesMax: number | undefined;
+  /** Default: this process's own. */
+  readonly memory?: ProcessMemory;
+}
+
+/** The memory of a process. */
+export interface ProcessMemory {
+  /** What is in use of the heap for old objects, as a part of what they may have. */
+  heapRatio(): number;
+  /** 0 where the system does not say. */
+  residentBytes(): number;
+  /** What objects and buffers take, with those that the collector has not met yet. */
+  inUseBytes(): number;
+  /** Calls back after each round of the collector over the whole heap. */
+  onCollected(told: () => void): Cancel;
+  /** Runs such a round now. */
+  collect(): void;
+}
+
+/**
+ * Looks at what memory this process uses, until it is cancelled. Of the heap what lived through the
+ * last round over all of it counts: before one, garbage fills any heap to its brim.
+ *
+ * Who answers without reading anything makes hardly any garbage, so V8 would not look again for
+ * long: while memory is used up we have it look, each `collectEveryMs`.
+ */
+export function watchMemory(parts: MemoryWatchParts): Cancel {
+  const { clock, pressure, bytesMax = Number.POSITIVE_INFINITY, memory = ownMemory } = parts;
+  let heapRatio = 0;
+  let collectedMs = Number.NEGATIVE_INFINITY;
+  let cancel: Cancel;
+  const fullest = (): MemoryCause | undefined => {
+    if (heapRatio > heapRatioMax) return "heap";
+    if (memory.residentBytes() <= residentRatioMax * bytesMax) return undefined;
+    return memory.inUseBytes() > inUseRatioMax * bytesMax ? "residentMemory" : undefined;
+  };
+  const look = (): void => {
+    cancel = clock.schedule(lookMs, look);
+    pressure.memoryFull = fullest();
+    const nowMs = clock.monotonicMs();
+    if (pressure.memoryFull === undefined || nowMs - collectedMs < collectEveryMs) return;
+    collectedMs = nowMs;
+    memory.collect();
+  };
+  const stop = memory.onCollected(() => {
+    collectedMs = clock.monotonicMs();
+    heapRatio = memory.heapRatio();
+    pressure.memoryFull = fullest();
+  });
+  look();
+  return () => {
+    stop();
+    cancel();
+  };
+}
+
+/** What the container that this runs in may have; undefined where nobody bounds it. */
+export function containerBytesMax(): number | undefined {
+  const bytes = process.constrainedMemory();
+  return bytes > 0 && bytes < totalmem() ? bytes : undefined;
+}
+
+/**
+ * What V8 keeps for young objects beside the old ones: three semi-spaces of their usual 16 MiB.
+ * They are in its limit of the heap, which so is never reached: a process with
+ * `--max-old-space-size=96` ends at two thirds of it.
+ */
+const youngBytes = 3 * 16_777_216;
+
+/** The memory of this process. */
+export const ownMemory: ProcessMemory = {
+  heapRatio: () => {
+    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+    return used / Math.max(youngBytes, limit - youngBytes);
+  },
+  residentBytes: () => {
+    try {
+      return process.memoryUsage.rss();
+    } catch {
+      // Node opens a file of /proc for it, and there may be no descriptor left.
+      return 0;
+    }
+  },
+  inUseBytes: () => {
+    const { used_heap_size: used, external_memory: external } = getHeapStatistics();
+    return used + external;
+  },
+  onCollected: (told) => {
+    const observer = new PerformanceObserver((entries) => {
+      if (entries.getEntries().some(isMajor)) told();
+    });
+    observer.observe({ entryTypes: ["gc"] });
+    return () => observer.disconnect();
+  },
+  collect: () => {
+    // The inspector's HeapProfiler.collectGarbage would never return here.
+    setFlagsFromString("--expose-gc");
+    const collect: unknown = runInNewContext("gc");
+    setFlagsFromString("--no-expose-gc");
+    if (typeof collect === "function") collect();
+  },
+};
+
+function isMajor(entry: PerformanceEntry): boolean {
+  const kind: unknown = Reflect.get(Object(Reflect.get(entry, "detail")), "kind");
+  return kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+}

@@ -1,0 +1,104 @@
+import { type FSWatcher, realpathSync, watch } from "node:fs";
+import { dirname } from "node:path";
+import type { Cancel, Clock } from "../../core/base/clock.js";
+
+/** What a `PathWatcher` is made of. */
+export interface PathWatcherParts {
+  /** The file or directory whose contents matter. */
+  readonly path: string;
+  /** Further directories whose changes count. */
+  readonly directories: readonly string[];
+  readonly clock: Clock;
+  /** Called when something may have changed; also when nothing has. */
+  readonly onChange: () => void;
+}
+
+/** Quiet after which a burst of changes counts as over: half-written files are mostly not read. */
+export const settleMs = 250;
+
+/** The longest that changes which never stop put off a look. */
+export const settleMsMax = 2_000;
+
+/** A look without any sign of change: file systems without notification need it. */
+export const pollMs = 10_000;
+
+/**
+ * Says when a path may have changed. It watches directories, not files: editors and ConfigMaps
+ * replace files and swap symbolic links, and a watched file that was replaced never speaks again.
+ */
+export class PathWatcher {
+  readonly #parts: PathWatcherParts;
+  #watchers: readonly FSWatcher[] = [];
+  #cancelSettle: Cancel | undefined;
+  #cancelPoll: Cancel | undefined;
+  #firstChangeMs: number | undefined;
+  #isClosed = false;
+
+  constructor(parts: PathWatcherParts) {
+    this.#parts = parts;
+    this.#watch();
+    this.#armPoll();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelSettle?.();
+    this.#cancelPoll?.();
+    for (const watcher of this.#watchers) watcher.close();
+  }
+
+  #noteChange(): void {
+    if (this.#isClosed) return;
+    const { clock } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    this.#firstChangeMs ??= nowMs;
+    const leftMs = this.#firstChangeMs + settleMsMax - nowMs;
+    this.#cancelSettle?.();
+    this.#cancelSettle = clock.schedule(Math.max(0, Math.min(settleMs, leftMs)), () => {
+      this.#firstChangeMs = undefined;
+      this.#look();
+    });
+  }
+
+  #armPoll(): void {
+    this.#cancelPoll = this.#parts.clock.schedule(pollMs, () => {
+      this.#look();
+      this.#armPoll();
+    });
+  }
+
+  /** Watches first and tells then, so that a change during the look brings another one. */
+  #look(): void {
+    if (this.#isClosed) return;
+    for (const watcher of this.#watchers) watcher.close();
+    this.#watch();
+    this.#parts.onChange();
+  }
+
+  #watch(): void {
+    const { path, directories } = this.#parts;
+    const real = realPath(path);
+    const watched = new Set([dirname(path), path, dirname(real), real, ...directories]);
+    this.#watchers = [...watched].flatMap((one) => this.#watchOne(one));
+  }
+
+  #watchOne(path: string): readonly FSWatcher[] {
+    try {
+      const watcher = watch(path, { persistent: false }, () => this.#noteChange());
+      // A directory that goes away ends its watcher; the next look starts a new one.
+      watcher.on("error", () => watcher.close());
+      return [watcher];
+    } catch {
+      return [];
+    }
+  }
+}
+
+/** Where the path leads to now; the path itself when it leads nowhere. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}

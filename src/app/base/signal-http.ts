@@ -1,0 +1,124 @@
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { StringDecoder } from "node:string_decoder";
+import type { Clock } from "../../core/base/clock.js";
+import { ServiceError } from "../../core/base/errors.js";
+
+/** One question to a source. */
+export interface SignalAsk {
+  readonly url: URL;
+  /** What the header `authorization` says; a secret. */
+  readonly authorization?: string;
+  /** What is asked for, for servers that have several forms. */
+  readonly accept: string;
+  /** The most bytes of an answer that are read. */
+  readonly bytesMax: number;
+  /** Monotonic time at which the question is given up. */
+  readonly deadlineMs: number;
+  readonly clock: Clock;
+  /** The next piece of the answer, as text. An error that it throws ends the question. */
+  readonly onPiece: (piece: string) => void;
+}
+
+/** The largest head of an answer, in bytes. */
+const headBytesMax = 16_384;
+
+/**
+ * Asks by GET and hands the answer on in pieces. Nothing of a source is trusted: it is not followed
+ * elsewhere (it could have us ask what only we may), nothing is decompressed, bytes and time are
+ * bounded. Each question has a connection of its own: they are seldom, and one that was kept could
+ * be found closed.
+ *
+ * @throws ServiceError SIGNAL_TIMEOUT, SIGNAL_UNAVAILABLE, SIGNAL_REFUSED, SIGNAL_MALFORMED,
+ *   SIGNAL_TOO_LARGE, or what `onPiece` throws
+ */
+export function askSource(ask: SignalAsk): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const asked = openRequest(ask);
+    const end = (thrown?: unknown): void => {
+      cancel();
+      asked.destroy();
+      if (thrown === undefined) resolve();
+      else reject(thrown);
+    };
+    const cancel = ask.clock.schedule(Math.max(0, ask.deadlineMs - ask.clock.monotonicMs()), () =>
+      end(new ServiceError("SIGNAL_TIMEOUT")),
+    );
+    asked.on("error", (error) => end(unavailable(error)));
+    // A question that hangs keeps no process from its end.
+    asked.on("socket", (socket) => socket.unref());
+    asked.on("response", (response) => {
+      const refusal = refusalOf(response);
+      if (refusal === undefined) readPieces(response, ask, end);
+      else end(refusal);
+    });
+    asked.end();
+  });
+}
+
+function openRequest({ url, authorization, accept }: SignalAsk): ClientRequest {
+  const open = url.protocol === "https:" ? httpsRequest : httpRequest;
+  return open(url, {
+    method: "GET",
+    agent: false,
+    maxHeaderSize: headBytesMax,
+    headers: {
+      accept,
+      "accept-encoding": "identity",
+      "user-agent": "headgate",
+      ...(authorization === undefined ? {} : { authorization }),
+    },
+  });
+}
+
+function refusalOf({ statusCode, headers }: IncomingMessage): ServiceError | undefined {
+  if (statusCode !== 200) return new ServiceError("SIGNAL_REFUSED", `Its status is ${statusCode}.`);
+  const encoding = headers["content-encoding"] ?? "identity";
+  if (encoding === "identity") return undefined;
+  return new ServiceError("SIGNAL_MALFORMED", "It is compressed, which was not asked for.");
+}
+
+function readPieces(
+  response: IncomingMessage,
+  { bytesMax, onPiece }: SignalAsk,
+  end: (thrown?: unknown) => void,
+): void {
+  const decoder = new StringDecoder("utf8");
+  let byteCount = 0;
+  let isOver = false;
+  const over = (thrown?: unknown): void => {
+    isOver = true;
+    end(thrown);
+  };
+  const handOn = (piece: string): void => {
+    try {
+      onPiece(piece);
+    } catch (thrown) {
+      over(thrown);
+    }
+  };
+  response.on("data", (bytes: Buffer) => {
+    if (isOver) return;
+    byteCount += bytes.length;
+    if (byteCount > bytesMax) {
+      over(new ServiceError("SIGNAL_TOO_LARGE", `It has more than ${bytesMax} bytes.`));
+    } else {
+      handOn(decoder.write(bytes));
+    }
+  });
+  response.on("error", (error) => over(unavailable(error)));
+  response.on("end", () => {
+    if (isOver) return;
+    handOn(decoder.end());
+    if (!isOver) over();
+  });
+}
+
+/** Codes of Node and OpenSSL name what failed; their messages may name hosts. */
+function unavailable(error: Error): ServiceError {
+  const code = String(Reflect.get(error, "code"));
+  const detail = /^[A-Z][A-Z0-9_]{2,47}$/.test(code)
+    ? `The connection failed: ${code}.`
+    : undefined;
+  return new ServiceError("SIGNAL_UNAVAILABLE", detail, { cause: error });
+}

@@ -1,0 +1,153 @@
+import type { OptionValues } from "../options/options.js";
+
+/** Tokens of an identity provider, as configured. */
+export interface OidcChoice {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly jwksUrl: URL;
+  readonly groupsClaim: string;
+}
+
+/** The admin API, as configured. */
+export interface AdminChoice {
+  readonly host: string;
+  readonly port: number;
+  readonly isLoopback: boolean;
+  /** Who may call; undefined: everybody on this machine. */
+  readonly accessPath: string | undefined;
+  /** Without an access list: whether they may also change things. */
+  readonly isOpen: boolean;
+  readonly oidc: OidcChoice | undefined;
+  readonly callsPerSecond: number;
+}
+
+/** What the options say together. */
+export type ChosenAdmin =
+  | {
+      readonly kind: "admin";
+      readonly admin: AdminChoice | undefined;
+      readonly notices: readonly string[];
+    }
+  | { readonly kind: "problems"; readonly problems: readonly string[] };
+
+/** The options that this is about. */
+export type AdminValues = Pick<
+  OptionValues,
+  | "adminAddress"
+  | "adminAccess"
+  | "adminOpen"
+  | "adminCallsPerSecond"
+  | "adminOidcIssuer"
+  | "adminOidcAudience"
+  | "adminOidcJwksUrl"
+  | "adminOidcGroupsClaim"
+>;
+
+/** Whether operators may take profiles, and where. */
+type ProfileValues = Pick<OptionValues, "debugHost" | "debugProfiles">;
+
+/**
+ * What the options of the admin API say together. Nothing is opened to a network without
+ * credentials, and no protection is taken that would silently not hold.
+ */
+export function chooseAdmin(
+  values: AdminValues & ProfileValues & Pick<OptionValues, "grpcServerUseTls">,
+): ChosenAdmin {
+  const { adminAddress: place, adminAccess: accessPath, adminOpen: isOpen } = values;
+  const problems: string[] = [];
+  checkProfiles(values, problems);
+  if (place === undefined) {
+    if (problems.length > 0) return { kind: "problems", problems };
+    return { kind: "admin", admin: undefined, notices: [] };
+  }
+  const isLoopback = isLoopbackHost(place.host);
+  if (!isLoopback && accessPath === undefined) {
+    problems.push(
+      "HEADGATE_ADMIN_ADDR is reached from beyond this machine, but HEADGATE_ADMIN_ACCESS is not " +
+        "set: everybody could call; name a file that says who may, or listen on 127.0.0.1",
+    );
+  }
+  if (isOpen && accessPath !== undefined) {
+    problems.push(
+      "HEADGATE_ADMIN_OPEN is true, but HEADGATE_ADMIN_ACCESS says who may call; keep one of them",
+    );
+  }
+  const oidc = chooseOidc(values, problems);
+  if (problems.length > 0) return { kind: "problems", problems };
+  const notices: string[] = [];
+  if (!isLoopback && !values.grpcServerUseTls) {
+    notices.push(
+      "The admin API is reached from beyond this machine in plaintext: whoever listens on the " +
+        "way reads tokens. Set GRPC_SERVER_USE_TLS, or let a proxy or a mesh protect it.",
+    );
+  }
+  const { adminCallsPerSecond: callsPerSecond } = values;
+  const admin = { ...place, isLoopback, accessPath, isOpen, oidc, callsPerSecond };
+  return { kind: "admin", admin, notices };
+}
+
+/** The debug port has no TLS: what it gives to operators does not leave this machine. */
+function checkProfiles(values: AdminValues & ProfileValues, problems: string[]): void {
+  const { debugHost, debugProfiles, adminAddress, adminAccess, adminOpen } = values;
+  if (!debugProfiles || debugHost === "") return;
+  if (!isLoopbackHost(debugHost)) {
+    problems.push(
+      "HEADGATE_DEBUG_PROFILES is true, but DEBUG_HOST is reached from beyond this machine: heap " +
+        "snapshots hold passwords; listen on 127.0.0.1",
+    );
+  }
+  if (adminAddress === undefined || (adminAccess === undefined && !adminOpen)) {
+    problems.push(
+      "HEADGATE_DEBUG_PROFILES is true, but profiles are for operators of the admin API, and it " +
+        "has none; set HEADGATE_ADMIN_ADDR, and HEADGATE_ADMIN_ACCESS or HEADGATE_ADMIN_OPEN",
+    );
+  }
+}
+
+function chooseOidc(values: AdminValues, problems: string[]): OidcChoice | undefined {
+  const { adminOidcIssuer: issuer, adminOidcAudience: audience, adminOidcJwksUrl } = values;
+  const given = [issuer, audience, adminOidcJwksUrl].filter((one) => one !== undefined);
+  if (given.length === 0) return undefined;
+  if (issuer === undefined || audience === undefined || adminOidcJwksUrl === undefined) {
+    problems.push(
+      "HEADGATE_ADMIN_OIDC_ISSUER, HEADGATE_ADMIN_OIDC_AUDIENCE and HEADGATE_ADMIN_OIDC_JWKS_URL " +
+        "belong together; set all three, or none",
+    );
+    return undefined;
+  }
+  if (values.adminAccess === undefined) {
+    problems.push(
+      "HEADGATE_ADMIN_OIDC_ISSUER needs HEADGATE_ADMIN_ACCESS: its lines `subject:` and `group:` " +
+        "say what holders of tokens may do",
+    );
+  }
+  // Of principals' names: what comes behind it is the subject.
+  if (!/^[!-"$-~]+$/.test(issuer)) {
+    problems.push("HEADGATE_ADMIN_OIDC_ISSUER must be a URL without a fragment");
+    return undefined;
+  }
+  const jwksUrl = parseJwksUrl(adminOidcJwksUrl);
+  if (jwksUrl === undefined) {
+    problems.push(
+      "HEADGATE_ADMIN_OIDC_JWKS_URL must be an https URL without user and password (http only to " +
+        "this machine)",
+    );
+    return undefined;
+  }
+  return { issuer, audience, jwksUrl, groupsClaim: values.adminOidcGroupsClaim };
+}
+
+/** Keys that come in plaintext over a network are anybody's keys. */
+function parseJwksUrl(text: string): URL | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  if (url.username !== "" || url.password !== "") return undefined;
+  if (url.protocol === "https:") return url;
+  return url.protocol === "http:" && isLoopbackHost(url.hostname) ? url : undefined;
+}
+
+/** Whether a host is this machine alone. */
+export function isLoopbackHost(host: string): boolean {
+  const name = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+  return name === "localhost" || name === "::1" || /^127(?:\.\d{1,3}){3}$/.test(name);
+}

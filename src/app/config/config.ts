@@ -1,0 +1,288 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { findNearestName } from "../../policy/text/nearest-name.js";
+import { ignoredNotices } from "../options/ignored-options.js";
+import { type OptionName, type OptionValues, optionNames, optionRow } from "../options/options.js";
+import { parseTimings, type Timings, testTimingsName } from "../options/test-timings.js";
+import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
+import { chooseControl } from "./control-choice.js";
+import { checkOpenPorts } from "./open-ports.js";
+import type { PolicyFileStyle } from "./policy-files.js";
+import { readErrorWords } from "./policy-files.js";
+import { chooseSignals, type SignalChoice } from "./signal-choice.js";
+import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
+import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
+import { chooseTls, type TlsChoice, type TlsValues } from "./tls-choice.js";
+import { chooseTracing, type TracingChoice, type TracingValues } from "./tracing-choice.js";
+import { chooseXds, type XdsChoice } from "./xds-choice.js";
+
+type SecretName =
+  | "redisUrl"
+  | "redisAuth"
+  | "redisSentinelAuth"
+  | "redisPerSecondUrl"
+  | "redisPerSecondAuth"
+  | "redisPerSecondSentinelAuth"
+  | "xdsHeaders"
+  | "prometheusUrl";
+
+/** All settings of the process, checked. */
+export interface Config
+  extends Omit<
+    OptionValues,
+    | SecretName
+    | "signalTokens"
+    | keyof TlsValues
+    | keyof StatsValues
+    | keyof TracingValues
+    | keyof AdminValues
+  > {
+  readonly store: StoreChoice;
+  /** TLS on the gRPC port; absent where it is plaintext. */
+  readonly tls?: TlsChoice;
+  /** The admin API; absent where there is none. */
+  readonly admin?: AdminChoice;
+  /** A policy file, or a directory of them. */
+  readonly policyPath: string;
+  /** Which files of such a directory are read. */
+  readonly policyStyle: PolicyFileStyle;
+  /** A control plane from which the policy comes, in place of files. */
+  readonly xds?: XdsChoice;
+  /** The control port of a configuration that is ours by its policy alone; see `chooseControl`. */
+  readonly ownPolicyControlAddress?: OptionValues["controlAddress"];
+  /** How sources of signals are reached. */
+  readonly signals: SignalChoice;
+  /** Where statistics go besides `/metrics`. */
+  readonly stats: StatsChoice;
+  /** Absent where decisions are not traced. */
+  readonly tracing?: TracingChoice;
+  /** The fleet's times; other ones than the defaults only in tests. */
+  readonly timings: Timings;
+  /** Directories besides the policy's own that are watched for swaps. */
+  readonly watchedDirectories: readonly string[];
+  /** What the user should know about settings that were accepted; holds no values. */
+  readonly notices: readonly string[];
+  /** Which ports anybody may reach, and what to do; undefined: none. */
+  readonly openPorts?: string;
+}
+
+/** A configuration, or everything that is wrong with it. */
+export type LoadedConfig =
+  | { readonly kind: "config"; readonly config: Config }
+  | { readonly kind: "problems"; readonly problems: readonly string[] };
+
+/** Where settings come from. */
+export interface ConfigSources {
+  /** By option name; undefined where the flag was not given. */
+  readonly flags: Readonly<Partial<Record<OptionName, string>>>;
+  /** The environment. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** The largest file that holds a secret, in bytes. */
+export const secretFileBytesMax = 65_536;
+
+/**
+ * Reads all settings: flags, then environment, then defaults. Reports every problem at once, and no
+ * problem echoes a value.
+ */
+export function loadConfig(sources: ConfigSources): LoadedConfig {
+  const problems: string[] = [];
+  const values: Partial<Record<OptionName, unknown>> = {};
+  for (const name of optionNames) {
+    const parsed = readOption(name, sources);
+    if (parsed.kind === "problem") problems.push(parsed.message);
+    else values[name] = parsed.value;
+  }
+  problems.push(...unknownNames(sources.env));
+  if (problems.length > 0) return { kind: "problems", problems };
+  // Text is decoded here: each row parsed its own value.
+  return combine(values as OptionValues, sources);
+}
+
+type ReadOption =
+  | { readonly kind: "value"; readonly value: unknown }
+  | { readonly kind: "problem"; readonly message: string };
+
+function readOption(name: OptionName, { flags, env }: ConfigSources): ReadOption {
+  const row = optionRow(name);
+  const flag = flags[name];
+  if (flag !== undefined) {
+    const parsed = row.parse(flag);
+    return parsed.kind === "value" ? parsed : problem(`--${row.flag} ${parsed.message}`);
+  }
+  const text = env[row.env];
+  const fileName = `${row.env}_FILE`;
+  const path = row.isSecret ? env[fileName] : undefined;
+  if (path !== undefined && path !== "") {
+    if (text !== undefined) return problem(`${row.env} and ${fileName} are both set; keep one`);
+    return readSecret(path, fileName);
+  }
+  if (text === undefined) return { kind: "value", value: row.defaultValue };
+  const parsed = row.parse(text);
+  return parsed.kind === "value" ? parsed : problem(`${row.env} ${parsed.message}`);
+}
+
+/** A secret's file without the newline that editors leave at its end. */
+function readSecret(path: string, fileName: string): ReadOption {
+  try {
+    if (statSync(path).size > secretFileBytesMax) {
+      return problem(`${fileName} names a file of more than ${secretFileBytesMax} bytes`);
+    }
+    const text = readFileSync(path, "utf8").replace(/\r?\n$/, "");
+    return { kind: "value", value: text === "" ? undefined : text };
+  } catch (thrown) {
+    return problem(`${fileName} names a file that cannot be read: ${readErrorWords(thrown)}`);
+  }
+}
+
+function problem(message: string): { readonly kind: "problem"; readonly message: string } {
+  return { kind: "problem", message };
+}
+
+const ourPrefix = "HEADGATE_";
+
+/** What the command line reads to find a running service; one environment may hold both. */
+const commandLineNames: readonly string[] = [
+  "HEADGATE_ADMIN_URL",
+  "HEADGATE_ADMIN_TOKEN",
+  "HEADGATE_ADMIN_TOKEN_FILE",
+  "HEADGATE_ADMIN_CA",
+  "HEADGATE_ADMIN_CERT",
+  "HEADGATE_ADMIN_KEY",
+];
+
+/**
+ * Names that begin with our prefix and are none of ours, so that a typo is never silent. What
+ * Kubernetes adds for a Service called headgate or headgate-something is let through.
+ */
+function unknownNames(env: ConfigSources["env"]): readonly string[] {
+  const options = optionNames.flatMap((name) => {
+    const row = optionRow(name);
+    return row.isSecret ? [row.env, `${row.env}_FILE`] : [row.env];
+  });
+  const known = [...options, ...commandLineNames];
+  const ours = known.filter((name) => name.startsWith(ourPrefix));
+  // It is accepted, and never suggested.
+  const accepted = [...known, testTimingsName];
+  return Object.keys(env)
+    .filter(
+      (name) => name.startsWith(ourPrefix) && !accepted.includes(name) && !isServiceLink(name),
+    )
+    .map((name) => {
+      const nearest = findNearestName(name, ours);
+      const hint =
+        nearest === undefined ? "see `headgate serve --help`" : `did you mean ${nearest}?`;
+      return `${name} is not a setting; ${hint}`;
+    });
+}
+
+/** Source: Kubernetes, "Discovering services", environment variables. */
+function isServiceLink(name: string): boolean {
+  return /_SERVICE_(?:HOST|PORT)(?:_|$)|^HEADGATE(?:_.*)?_PORT(?:_\d+_[A-Z]+(?:_\w+)?)?$/.test(
+    name,
+  );
+}
+
+/** What several options say together. */
+function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
+  const { redisUrl: _url, redisAuth: _auth, redisSentinelAuth: _sentinelAuth, ...others } = values;
+  const { redisPerSecondUrl: _perSecondUrl, redisPerSecondAuth: _perSecondAuth, ...more } = others;
+  const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, xdsHeaders: _h, ...less } = more;
+  const { prometheusUrl: _prometheusUrl, signalTokens: _signalTokens, ...rest } = less;
+  const store = chooseStore(values);
+  const tls = chooseTls(values);
+  const xds = chooseXds(values);
+  const stats = chooseStats(values, sources.env);
+  const signals = chooseSignals(values);
+  const admin = chooseAdmin(values);
+  const control = chooseControl(values, {
+    isSet: (name) => isSet(name, sources),
+    hasOwnSetting: optionNames.some((name) => isOurs(name) && isSet(name, sources)),
+  });
+  const controlAddress = control.kind === "control" ? control.address : undefined;
+  const openPorts = checkOpenPorts({ ...values, controlAddress }, tls);
+  const timings = parseTimings(sources.env[testTimingsName]);
+  if (
+    timings.kind === "problem" ||
+    store.kind === "problem" ||
+    tls.kind === "problems" ||
+    xds.kind === "problems" ||
+    stats.kind === "problems" ||
+    signals.kind === "problems" ||
+    admin.kind === "problems" ||
+    control.kind === "problems" ||
+    openPorts.kind === "problems"
+  ) {
+    const problems = [tls, xds, stats, signals, admin, control, openPorts].flatMap((one) =>
+      one.kind === "problems" ? one.problems : [],
+    );
+    if (store.kind === "problem") problems.unshift(store.message);
+    if (timings.kind === "problem") problems.push(`${testTimingsName} ${timings.message}`);
+    return { kind: "problems", problems };
+  }
+  const runtimeDirectory = join(values.runtimeRoot, values.runtimeSubdirectory);
+  const tracing = chooseTracing(values, sources.env);
+  const isRuntime = values.policy === undefined;
+  const config: Config = {
+    ...rest,
+    controlAddress,
+    ownPolicyControlAddress: control.ownPolicyAddress,
+    store,
+    ...(tls.kind === "tls" ? { tls: tls.tls } : {}),
+    ...(admin.admin === undefined ? {} : { admin: admin.admin }),
+    policyPath: values.policy ?? join(runtimeDirectory, values.runtimeAppDirectory),
+    policyStyle: isRuntime ? runtimeStyle(values) : "yamlFiles",
+    ...(xds.kind === "xds" ? { xds: xds.xds } : {}),
+    signals: signals.signals,
+    stats: stats.stats,
+    ...(tracing === undefined ? {} : { tracing }),
+    ...(openPorts.notice === undefined ? {} : { openPorts: openPorts.notice }),
+    timings: timings.timings,
+    watchedDirectories:
+      isRuntime && values.runtimeWatchRoot
+        ? [join(values.runtimeRoot, ".."), runtimeDirectory]
+        : [],
+    notices: [
+      ...notices(sources, store),
+      ...(values.policySource === "store" && store.kind === "memory" ? [lonePolicyNotice] : []),
+      ...(tls.kind === "plaintext" ? tls.notices : []),
+      ...(xds.kind === "xds" ? xds.notices : []),
+      ...admin.notices,
+      ...control.notices,
+      ...(sources.env[testTimingsName] === undefined ? [] : [testTimingsNotice]),
+    ],
+  };
+  return { kind: "config", config };
+}
+
+function runtimeStyle({ runtimeIgnoreDotFiles }: OptionValues): PolicyFileStyle {
+  return runtimeIgnoreDotFiles ? "allButDotFiles" : "allFiles";
+}
+
+const lonePolicyNotice =
+  "HEADGATE_POLICY_SOURCE is store, and the store is this process: a policy that is applied ends " +
+  "with it. Set REDIS_URL to keep it.";
+
+const testTimingsNotice =
+  `${testTimingsName} is set, which only tests may do: leases and lifetimes differ from the ` +
+  "documented ones, and replicas with other values cannot work with this one.";
+
+function isSet(name: OptionName, { flags, env }: ConfigSources): boolean {
+  return flags[name] !== undefined || env[optionRow(name).env] !== undefined;
+}
+
+/** Whether an option is one that envoyproxy/ratelimit does not have. */
+function isOurs(name: OptionName): boolean {
+  return optionRow(name).env.startsWith(ourPrefix);
+}
+
+/** Settings that change nothing: what they say must not be taken for done. */
+function notices(sources: ConfigSources, store: StoreChoice): readonly string[] {
+  const tlsNames = optionNames.filter((name) => name.startsWith("redisTls") && name !== "redisTls");
+  const all = [...ignoredNotices(sources.env)];
+  if (tlsNames.some((name) => isSet(name, sources)) && !speaksTls(store)) {
+    all.push("REDIS_TLS_ names are set, but no Redis is reached over TLS; set REDIS_TLS to true.");
+  }
+  return all;
+}

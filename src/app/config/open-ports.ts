@@ -1,0 +1,47 @@
+import type { OptionValues } from "../options/options.js";
+import { isLoopbackHost } from "./admin-choice.js";
+import type { ChosenTls } from "./tls-choice.js";
+
+/** What is to be said of ports that anybody may reach. */
+export type OpenPorts =
+  | { readonly kind: "notice"; readonly notice: string | undefined }
+  | { readonly kind: "problems"; readonly problems: readonly string[] };
+
+/** The options that this is about. */
+export type OpenPortValues = Pick<
+  OptionValues,
+  "host" | "httpJson" | "grpcHost" | "grpcUds" | "controlAddress" | "requireClientCertificates"
+>;
+
+/**
+ * Whether decisions and reports of Envoys are taken from whoever reaches their ports: a stranger
+ * uses up the limits of callers, gives hits back and speaks for any Envoy. That is worth a warning,
+ * and no start where certificates are required.
+ */
+export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPorts {
+  const { grpcHost, grpcUds, controlAddress, requireClientCertificates: isRequired } = values;
+  if (tls.kind === "tls" && tls.tls.clientAuthority !== undefined) return nothing;
+  const open = [
+    ...(grpcUds === undefined && !isLoopbackHost(grpcHost) ? ["GRPC_HOST"] : []),
+    ...(controlAddress === undefined || isLoopbackHost(controlAddress.host)
+      ? []
+      : ["HEADGATE_CONTROL_ADDR"]),
+    ...(values.httpJson && !isLoopbackHost(values.host) ? ["HOST (POST /json)"] : []),
+  ];
+  if (open.length === 0) return nothing;
+  const names = new Intl.ListFormat("en").format(open);
+  const fact = `${names} can be reached from beyond this machine, with no client's certificate`;
+  const remedy = "set GRPC_SERVER_USE_TLS and GRPC_CLIENT_TLS_CACERT";
+  if (isRequired) {
+    return {
+      kind: "problems",
+      problems: [`HEADGATE_REQUIRE_CLIENT_CERTIFICATES is true, but ${fact}; ${remedy}`],
+    };
+  }
+  const notice =
+    `${fact}: whoever reaches it asks and reports like an Envoy. To change that, ${remedy}; or ` +
+    "let a mesh or a NetworkPolicy say who may.";
+  return { kind: "notice", notice };
+}
+
+const nothing: OpenPorts = { kind: "notice", notice: undefined };

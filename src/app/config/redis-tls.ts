@@ -1,0 +1,117 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { type ConnectionOptions, createSecureContext } from "node:tls";
+import type { TlsSource } from "../../store/redis/dial.js";
+import { exitCodes, StartFailure } from "../base/failure.js";
+import type { Logger } from "../base/logger.js";
+import { readErrorWords } from "./policy-files.js";
+import type { RedisTlsChoice } from "./store-choice.js";
+
+/** The largest of these files, in bytes: the authorities of a whole system are half of it. */
+export const redisTlsFileBytesMax = 524_288;
+
+/**
+ * The TLS settings of each new connection, read from the files at that moment. Files that are gone
+ * or only half written change nothing: the last good ones stay in use, and the log says so once.
+ *
+ * @throws StartFailure when the files are no good at the start; it names settings alone
+ */
+export function openRedisTls(choice: RedisTlsChoice, logger: Logger): TlsSource {
+  const first = load(choice);
+  if (first.kind === "problem") throw new StartFailure(exitCodes.failure, first.problem);
+  let inForce = first;
+  let isStale = false;
+  return () => {
+    const loaded = load(choice, inForce);
+    if (loaded.kind === "material") {
+      inForce = loaded;
+      if (isStale) logger.info({ event: "redisTlsLoaded" }, "Redis's TLS files are good again.");
+    } else if (!isStale) {
+      logger.warn(
+        { event: "redisTlsRefused", problem: loaded.problem },
+        "Redis's TLS files are no good now; the last good ones stay in use.",
+      );
+    }
+    isStale = loaded.kind === "problem";
+    return inForce.options;
+  };
+}
+
+interface Material {
+  readonly kind: "material";
+  /** What the files held, to see whether they hold the same now. */
+  readonly texts: readonly (string | undefined)[];
+  readonly options: ConnectionOptions;
+}
+
+type Loaded = Material | { readonly kind: "problem"; readonly problem: string };
+
+function load({ authorityPath, pair, skipsHostName }: RedisTlsChoice, before?: Material): Loaded {
+  try {
+    const ca = readSetting("REDIS_TLS_CACERT", authorityPath);
+    const cert = readSetting("REDIS_TLS_CLIENT_CERT", pair?.certificatePath);
+    const key = readSetting("REDIS_TLS_CLIENT_KEY", pair?.keyPath);
+    const texts = [ca, cert, key];
+    // To parse the authorities of a whole system takes longer than a decision may.
+    if (before?.texts.every((text, i) => text === texts[i])) return before;
+    if (ca !== undefined) checkAuthorities(ca);
+    const shown = cert === undefined || key === undefined ? {} : { cert, key };
+    const secureContext = createContext({ ...(ca === undefined ? {} : { ca }), ...shown });
+    const checks = skipsHostName ? { checkServerIdentity: () => undefined } : {};
+    return { kind: "material", texts, options: { secureContext, ...checks } };
+  } catch (thrown) {
+    if (!(thrown instanceof FileProblem)) throw thrown;
+    return { kind: "problem", problem: thrown.message };
+  }
+}
+
+/** What is wrong with a file, by its setting; never holds what is in it. */
+class FileProblem extends Error {}
+
+function readSetting(setting: string, path: string | undefined): string | undefined {
+  if (path === undefined) return undefined;
+  let text: string;
+  try {
+    if (statSync(path).size > redisTlsFileBytesMax) {
+      throw new FileProblem(`${setting} names a file of more than ${redisTlsFileBytesMax} bytes`);
+    }
+    text = readFileSync(path, "latin1");
+  } catch (thrown) {
+    if (thrown instanceof FileProblem) throw thrown;
+    const words = readErrorWords(thrown);
+    throw new FileProblem(
+      `${setting} names a file that cannot be read: ${words}; mount it or correct it`,
+    );
+  }
+  return text;
+}
+
+/** Node takes any text here, and then trusts nobody. */
+function checkAuthorities(text: string): void {
+  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  const begunCount = text.split("-----BEGIN CERTIFICATE-----").length - 1;
+  try {
+    for (const block of blocks) new X509Certificate(block);
+    if (blocks.length > 0 && blocks.length === begunCount) return;
+  } catch {
+    // Said below.
+  }
+  throw new FileProblem("REDIS_TLS_CACERT names a file without whole certificates; it must be PEM");
+}
+
+function createContext(given: {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}) {
+  try {
+    // Node takes a file that is empty, as it is while it is written, for none at all.
+    if (given.cert === "" || given.key === "") throw new Error("an empty file");
+    return createSecureContext({ ...given, minVersion: "TLSv1.2" });
+  } catch {
+    throw new FileProblem(
+      "REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY are no pair: both must be PEM, without a " +
+        "passphrase, and belong together",
+    );
+  }
+}

@@ -1,0 +1,56 @@
+import type { OptionValues } from "../options/options.js";
+
+/** How sources of signals are reached, beside what a policy says. */
+export interface SignalChoice {
+  /** The Prometheus of this process. */
+  readonly prometheus?: PrometheusChoice;
+  /** A directory of bearer tokens, each in a file named as its host. */
+  readonly tokensPath?: string;
+}
+
+/** A Prometheus and who asks it. */
+export interface PrometheusChoice {
+  /** Without user and password. */
+  readonly url: string;
+  /** What the header `authorization` says; a secret. */
+  readonly authorization?: string;
+}
+
+/** A choice, or what is wrong with the settings; no problem echoes a value. */
+export type ChosenSignals =
+  | { readonly kind: "signals"; readonly signals: SignalChoice }
+  | { readonly kind: "problems"; readonly problems: readonly string[] };
+
+/** Reads the settings of signals' sources. */
+export function chooseSignals(
+  values: Pick<OptionValues, "prometheusUrl" | "signalTokens">,
+): ChosenSignals {
+  const { prometheusUrl, signalTokens: tokensPath } = values;
+  const tokens = tokensPath === undefined ? {} : { tokensPath };
+  if (prometheusUrl === undefined) return { kind: "signals", signals: tokens };
+  const url = URL.canParse(prometheusUrl) ? new URL(prometheusUrl) : undefined;
+  const isWeb = url?.protocol === "http:" || url?.protocol === "https:";
+  if (url === undefined || !isWeb || url.search !== "" || url.hash !== "") {
+    const expected = "a URL of http or https, such as http://prometheus:9090, without a query";
+    return { kind: "problems", problems: [`HEADGATE_PROMETHEUS_URL must be ${expected}`] };
+  }
+  return { kind: "signals", signals: { ...tokens, prometheus: withoutLogin(url) } };
+}
+
+function withoutLogin(url: URL): PrometheusChoice {
+  const bare = new URL(url);
+  bare.username = "";
+  bare.password = "";
+  if (url.username === "" && url.password === "") return { url: bare.href };
+  const login = `${decodePercent(url.username)}:${decodePercent(url.password)}`;
+  return { url: bare.href, authorization: `Basic ${Buffer.from(login).toString("base64")}` };
+}
+
+/** A `%` that stands for itself is left as it is. */
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

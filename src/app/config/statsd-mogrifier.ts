@@ -1,0 +1,69 @@
+import { type StatTag, statText, tagText } from "../options/stats-names.js";
+
+/**
+ * Turns parts of a statistic's name into tags.
+ *
+ * Source: "DogStatsD" in the README of envoyproxy/ratelimit.
+ */
+export interface Mogrifier {
+  /** What a name must match, anywhere. */
+  readonly pattern: RegExp;
+  /** The new name; `$1` stands for the first group, `$0` for all that matched. */
+  readonly name: string;
+  /** Tags whose values are made like the name. */
+  readonly tags: readonly StatTag[];
+}
+
+/** A statistic's name, and the tags that were made of it. */
+export interface Mogrified {
+  readonly name: string;
+  readonly tags: readonly StatTag[];
+}
+
+/** A rule without its tags, or which of its parts is wrong and how. */
+export type ParsedMogrifier =
+  | { readonly kind: "value"; readonly value: Omit<Mogrifier, "tags"> }
+  | {
+      readonly kind: "problem";
+      readonly part: "PATTERN" | "NAME";
+      readonly message: string;
+    };
+
+/** Reads a rule; named groups may be written as Go has them. */
+export function parseMogrifier(texts: {
+  readonly pattern: string;
+  readonly name: string;
+}): ParsedMogrifier {
+  const { pattern, name } = texts;
+  if (pattern === "") return { kind: "problem", part: "PATTERN", message: "is missing" };
+  if (name === "") return { kind: "problem", part: "NAME", message: "is missing" };
+  try {
+    const value = { pattern: new RegExp(pattern.replaceAll("(?P<", "(?<"), "u"), name };
+    return { kind: "value", value };
+  } catch {
+    // The words of the engine quote the text.
+    const message = "is not a regular expression as ECMAScript has them";
+    return { kind: "problem", part: "PATTERN", message };
+  }
+}
+
+/** Applies the first rule that matches; rules are asked in their order. */
+export function mogrify(name: string, mogrifiers: readonly Mogrifier[]): Mogrified {
+  for (const mogrifier of mogrifiers) {
+    const found = mogrifier.pattern.exec(name);
+    if (found === null) continue;
+    return {
+      name: statText(fill(mogrifier.name, found)),
+      tags: mogrifier.tags.map((tag) => ({ ...tag, value: tagText(fill(tag.value, found)) })),
+    };
+  }
+  return { name, tags: [] };
+}
+
+/** A group that the pattern does not have stays as it is written; one that met nothing is empty. */
+function fill(template: string, found: readonly (string | undefined)[]): string {
+  return template.replace(/\$(\d{1,2})/g, (written, digits: string) => {
+    const group = Number(digits);
+    return group < found.length ? (found[group] ?? "") : written;
+  });
+}

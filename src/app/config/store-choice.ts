@@ -1,0 +1,168 @@
+import { assertNever } from "../../core/base/errors.js";
+import {
+  type ClusterTarget,
+  parseClusterTarget,
+  parseRedisTarget,
+  parseSentinelTarget,
+  type RedisTarget,
+  type SentinelTarget,
+  type SentinelTargetText,
+} from "../../store/redis/target.js";
+import type { OptionValues } from "../options/options.js";
+import type { RedisSocketType, RedisType } from "../options/redis-options.js";
+
+/** One Redis, as configured. */
+export type RedisChoice = RedisPlace & {
+  /** The longest that a call may take; absent: its deadline alone counts. */
+  readonly timeoutMs?: number;
+};
+
+type RedisPlace =
+  | { readonly kind: "single"; readonly target: RedisTarget }
+  | { readonly kind: "cluster"; readonly target: ClusterTarget }
+  | { readonly kind: "sentinel"; readonly target: SentinelTarget };
+
+/** What connections to Redis prove themselves with, and whom they trust, as configured. */
+export interface RedisTlsChoice {
+  /** Authorities, in place of those that Node knows. */
+  readonly authorityPath?: string;
+  /** Our own certificate and its key. */
+  readonly pair?: { readonly certificatePath: string; readonly keyPath: string };
+  /** Whether a trusted certificate may be for another host. */
+  readonly skipsHostName: boolean;
+}
+
+/** Where limits are kept. */
+export type StoreChoice =
+  | { readonly kind: "memory" }
+  | {
+      readonly kind: "redis";
+      readonly main: RedisChoice;
+      /** The second one, for limits whose period is one second. */
+      readonly perSecond?: RedisChoice;
+      /** For all connections that are made over TLS. */
+      readonly tls: RedisTlsChoice;
+    };
+
+/** A choice, or why the options make none; the message holds no values of theirs. */
+type Chosen<T> = T | { readonly kind: "problem"; readonly message: string };
+
+/** What the options of the store say together. */
+export function chooseStore(values: OptionValues): Chosen<StoreChoice> {
+  const { backendType, redisUrl, redisPerSecond } = values;
+  if (backendType === "memory") return { kind: "memory" };
+  if (redisUrl === undefined) {
+    if (backendType === "redis") {
+      return problem("BACKEND_TYPE is redis, but REDIS_URL is not set; set it to host:port");
+    }
+    if (redisPerSecond) return problem("REDIS_PERSECOND is true, but REDIS_URL is not set");
+    return { kind: "memory" };
+  }
+  const tls = chooseRedisTls(values);
+  if (tls.kind === "problem") return tls;
+  const main = chooseRedis("REDIS", {
+    type: values.redisType,
+    url: redisUrl,
+    auth: values.redisAuth,
+    sentinelAuth: values.redisSentinelAuth,
+    timeoutMs: values.redisTimeoutMs,
+    socketType: values.redisTls ? "tls" : values.redisSocketType,
+  });
+  if (main.kind === "problem") return main;
+  const choice = { kind: "redis", main, tls: tls.tls } as const;
+  if (!redisPerSecond) return checkPrefix(choice, values);
+  const { redisPerSecondUrl } = values;
+  if (redisPerSecondUrl === undefined) {
+    return problem("REDIS_PERSECOND is true, but REDIS_PERSECOND_URL is not set");
+  }
+  const perSecond = chooseRedis("REDIS_PERSECOND", {
+    type: values.redisPerSecondType,
+    url: redisPerSecondUrl,
+    auth: values.redisPerSecondAuth,
+    sentinelAuth: values.redisPerSecondSentinelAuth,
+    timeoutMs: values.redisPerSecondTimeoutMs,
+    socketType: values.redisPerSecondTls ? "tls" : values.redisPerSecondSocketType,
+  });
+  if (perSecond.kind === "problem") return perSecond;
+  return checkPrefix({ ...choice, perSecond }, values);
+}
+
+/** The pair of one's own is whole, or there is none. */
+function chooseRedisTls(values: OptionValues): Chosen<{ kind: "tls"; tls: RedisTlsChoice }> {
+  const { redisTlsCaCert, redisTlsClientCert, redisTlsClientKey, redisTlsSkipHostName } = values;
+  if ((redisTlsClientCert === undefined) !== (redisTlsClientKey === undefined)) {
+    return problem("REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY need each other; set both");
+  }
+  const tls: RedisTlsChoice = {
+    ...(redisTlsCaCert === undefined ? {} : { authorityPath: redisTlsCaCert }),
+    ...(redisTlsClientCert === undefined || redisTlsClientKey === undefined
+      ? {}
+      : { pair: { certificatePath: redisTlsClientCert, keyPath: redisTlsClientKey } }),
+    skipsHostName: redisTlsSkipHostName,
+  };
+  return { kind: "tls", tls };
+}
+
+/** Whether any connection of this choice is made over TLS. */
+export function speaksTls(choice: StoreChoice): boolean {
+  if (choice.kind === "memory") return false;
+  const { main, perSecond } = choice;
+  return [main, ...(perSecond === undefined ? [] : [perSecond])].some(({ kind, target }) => {
+    if (kind === "single") return target.address.kind === "tcp" && target.address.isTls;
+    return target.isTls;
+  });
+}
+
+interface RedisText {
+  readonly type: RedisType;
+  readonly url: string;
+  readonly auth: string | undefined;
+  readonly sentinelAuth: string | undefined;
+  readonly timeoutMs: number;
+  readonly socketType: RedisSocketType;
+}
+
+function chooseRedis(name: string, given: RedisText): Chosen<RedisChoice> {
+  const { type, url, auth, sentinelAuth, timeoutMs, socketType } = given;
+  const place = choosePlace(type, {
+    url,
+    ...(socketType === "auto" ? {} : { socketType }),
+    ...(auth === undefined ? {} : { auth }),
+    ...(sentinelAuth === undefined ? {} : { sentinelAuth }),
+  });
+  if (place.kind === "problem") return problem(`${name}_URL: ${place.message}`);
+  return timeoutMs === 0 ? place : { ...place, timeoutMs };
+}
+
+function choosePlace(type: RedisType, text: SentinelTargetText): Chosen<RedisPlace> {
+  switch (type) {
+    case "single": {
+      const parsed = parseRedisTarget(text);
+      return parsed.kind === "target" ? { kind: type, target: parsed.target } : parsed;
+    }
+    case "cluster": {
+      const parsed = parseClusterTarget(text);
+      return parsed.kind === "target" ? { kind: type, target: parsed.target } : parsed;
+    }
+    case "sentinel": {
+      const parsed = parseSentinelTarget(text);
+      return parsed.kind === "target" ? { kind: type, target: parsed.target } : parsed;
+    }
+    default:
+      return assertNever(type);
+  }
+}
+
+/** In a cluster, what stands in braces says where a key lives. */
+function checkPrefix(
+  choice: Extract<StoreChoice, { kind: "redis" }>,
+  { keyPrefix }: OptionValues,
+): Chosen<StoreChoice> {
+  const isTagged = choice.main.kind === "cluster" || choice.perSecond?.kind === "cluster";
+  if (!isTagged || !/[{}]/.test(keyPrefix)) return choice;
+  return problem("CACHE_KEY_PREFIX must hold no braces in a cluster, where they are hash tags");
+}
+
+function problem(message: string): { readonly kind: "problem"; readonly message: string } {
+  return { kind: "problem", message };
+}

@@ -1,0 +1,106 @@
+import type { OptionValues } from "../options/options.js";
+import type { ClientSan } from "../options/tls-client-san.js";
+
+/** A file and the setting that named it. */
+export interface NamedFile {
+  readonly setting: string;
+  readonly path: string;
+}
+
+/** TLS on the gRPC port, as configured. */
+export interface TlsChoice {
+  readonly certificate: NamedFile;
+  readonly key: NamedFile;
+  /** Who vouches for clients; without it no client is asked for a certificate. */
+  readonly clientAuthority?: NamedFile;
+  /** What a client's certificate must hold besides. */
+  readonly clientSan?: ClientSan;
+}
+
+/** What the options say together: TLS, none, or what is wrong with them. */
+export type ChosenTls =
+  | { readonly kind: "tls"; readonly tls: TlsChoice }
+  | { readonly kind: "plaintext"; readonly notices: readonly string[] }
+  | { readonly kind: "problems"; readonly problems: readonly string[] };
+
+/** The options that this is about. */
+export type TlsValues = Pick<
+  OptionValues,
+  | "grpcServerUseTls"
+  | "grpcServerTlsCert"
+  | "grpcServerTlsKey"
+  | "grpcClientTlsCaCert"
+  | "grpcServerTlsCaCert"
+  | "grpcClientTlsSan"
+>;
+
+/** Those with what needs certificates of clients. */
+type CheckedValues = TlsValues & Pick<OptionValues, "nodeRules">;
+
+/**
+ * What the options of the gRPC port's TLS say together. Checks of clients that would silently not
+ * happen are problems; a certificate that is not used is only worth a notice.
+ */
+export function chooseTls(values: CheckedValues): ChosenTls {
+  const authority = clientAuthority(values);
+  if (!values.grpcServerUseTls) return withoutTls(values, authority);
+  const problems: string[] = [];
+  const { grpcServerTlsCert, grpcServerTlsKey, grpcClientTlsSan } = values;
+  if (grpcServerTlsCert === undefined) problems.push(missing("GRPC_SERVER_TLS_CERT"));
+  if (grpcServerTlsKey === undefined) problems.push(missing("GRPC_SERVER_TLS_KEY"));
+  const unchecked = [
+    ...(grpcClientTlsSan === undefined ? [] : ["GRPC_CLIENT_TLS_SAN"]),
+    ...(values.nodeRules === undefined ? [] : ["HEADGATE_CONTROL_NODES"]),
+  ];
+  if (authority === undefined) {
+    for (const setting of unchecked) {
+      problems.push(
+        `${setting} is set, but GRPC_CLIENT_TLS_CACERT is not: clients would not be asked for a ` +
+          "certificate; set it to the authorities that vouch for them",
+      );
+    }
+  }
+  if (grpcServerTlsCert === undefined || grpcServerTlsKey === undefined || problems.length > 0) {
+    return { kind: "problems", problems };
+  }
+  const tls: TlsChoice = {
+    certificate: { setting: "GRPC_SERVER_TLS_CERT", path: grpcServerTlsCert },
+    key: { setting: "GRPC_SERVER_TLS_KEY", path: grpcServerTlsKey },
+    ...(authority === undefined ? {} : { clientAuthority: authority }),
+    ...(grpcClientTlsSan === undefined ? {} : { clientSan: grpcClientTlsSan }),
+  };
+  return { kind: "tls", tls };
+}
+
+function clientAuthority(values: TlsValues): NamedFile | undefined {
+  const { grpcClientTlsCaCert, grpcServerTlsCaCert } = values;
+  if (grpcClientTlsCaCert !== undefined) {
+    return { setting: "GRPC_CLIENT_TLS_CACERT", path: grpcClientTlsCaCert };
+  }
+  if (grpcServerTlsCaCert === undefined) return undefined;
+  return { setting: "GRPC_SERVER_TLS_CA_CERT", path: grpcServerTlsCaCert };
+}
+
+function withoutTls(values: CheckedValues, authority: NamedFile | undefined): ChosenTls {
+  const unused =
+    authority?.setting ??
+    (values.grpcClientTlsSan && "GRPC_CLIENT_TLS_SAN") ??
+    (values.nodeRules && "HEADGATE_CONTROL_NODES");
+  if (unused !== undefined) {
+    const remedy = "set it to true, or remove the other";
+    const problem = `${unused} needs GRPC_SERVER_USE_TLS: no client is checked now; ${remedy}`;
+    return { kind: "problems", problems: [problem] };
+  }
+  const { grpcServerTlsCert, grpcServerTlsKey } = values;
+  if (grpcServerTlsCert === undefined && grpcServerTlsKey === undefined) {
+    return { kind: "plaintext", notices: [] };
+  }
+  const notice =
+    "GRPC_SERVER_TLS_CERT or GRPC_SERVER_TLS_KEY is set, but GRPC_SERVER_USE_TLS is not: gRPC is " +
+    "served in plaintext. Set GRPC_SERVER_USE_TLS to true to protect it.";
+  return { kind: "plaintext", notices: [notice] };
+}
+
+function missing(setting: string): string {
+  return `GRPC_SERVER_USE_TLS is true, but ${setting} is not set; set it to a PEM file`;
+}

@@ -1,0 +1,169 @@
+import type { Backoff } from "../../core/base/backoff.js";
+import type { OptionValues } from "../options/options.js";
+
+/** A file and the setting that named it. */
+export interface XdsFile {
+  readonly setting: string;
+  readonly path: string;
+}
+
+/** TLS towards the control plane, as configured. */
+export interface XdsTlsChoice {
+  readonly authority?: XdsFile;
+  readonly identity?: { readonly certificate: XdsFile; readonly key: XdsFile };
+  readonly serverName?: string;
+}
+
+/** A control plane as the source of the policy. */
+export interface XdsChoice {
+  readonly address: string;
+  readonly nodeId: string;
+  readonly nodeMetadata: Readonly<Record<string, string>>;
+  /** May hold a credential. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** Absent without TLS. */
+  readonly tls?: XdsTlsChoice;
+  readonly connectRetryMs: number;
+  readonly backoff: Backoff;
+  readonly messageBytesMax: number;
+}
+
+/** What the options say together: files, a control plane, or what is wrong with them. */
+export type ChosenXds =
+  | { readonly kind: "files" }
+  | { readonly kind: "xds"; readonly xds: XdsChoice; readonly notices: readonly string[] }
+  | { readonly kind: "problems"; readonly problems: readonly string[] };
+
+/** The largest message by default, in bytes. Source: gRPC's own default. */
+export const defaultMessageBytes = 4_194_304;
+
+/** The most pairs of a list of headers or of metadata. */
+export const pairsMax = 100;
+
+const defaultGrowthFactor = 2;
+
+/** Which source of the policy the options choose, and how it is reached. */
+export function chooseXds(values: OptionValues): ChosenXds {
+  if (values.configType === "file") return { kind: "files" };
+  const problems: string[] = [];
+  const notices: string[] = [];
+  if (values.policy !== undefined) {
+    problems.push(
+      "HEADGATE_POLICY (--policy) and CONFIG_TYPE=GRPC_XDS_SOTW exclude each other: the policy " +
+        "comes from a file or from a control plane; keep one",
+    );
+  }
+  if (values.policySource === "store") {
+    problems.push(
+      "HEADGATE_POLICY_SOURCE=store and CONFIG_TYPE=GRPC_XDS_SOTW exclude each other: the policy " +
+        "comes from the store or from a control plane; keep one",
+    );
+  }
+  const { xdsServer: address } = values;
+  if (!/^\S+$/.test(address) || /^(?:https?|grpcs?):/i.test(address)) {
+    problems.push("CONFIG_GRPC_XDS_SERVER_URL must be host:port, without a scheme before it");
+  }
+  const headers = readHeaders(values.xdsHeaders ?? "", problems);
+  const tls = chooseTls(values, { problems, notices });
+  const nodeMetadata = readMetadata(values.xdsNodeMetadata, { problems, notices });
+  if (problems.length > 0) return { kind: "problems", problems };
+  const { xdsBackoffFactor: factor } = values;
+  const xds: XdsChoice = {
+    address,
+    nodeId: values.xdsNodeId,
+    nodeMetadata,
+    headers,
+    ...(tls === undefined ? {} : { tls }),
+    connectRetryMs: values.xdsConnectRetryMs,
+    backoff: {
+      initialMs: values.xdsBackoffInitialMs,
+      maxMs: values.xdsBackoffMsMax,
+      growthFactor: factor > 1 ? factor : defaultGrowthFactor,
+      isJittered: values.xdsBackoffJitter,
+    },
+    messageBytesMax: values.xdsMessageBytesMax || defaultMessageBytes,
+  };
+  return { kind: "xds", xds, notices };
+}
+
+interface Findings {
+  readonly problems: string[];
+  readonly notices: string[];
+}
+
+function chooseTls(values: OptionValues, found: Findings): XdsTlsChoice | undefined {
+  const { xdsServerCaCert, xdsServerSan, xdsClientCert, xdsClientKey } = values;
+  if (!values.xdsUseTls) {
+    const isSet = [xdsServerCaCert, xdsServerSan, xdsClientCert, xdsClientKey].some(Boolean);
+    if (isSet) {
+      found.notices.push(
+        "TLS files for the control plane are set, but CONFIG_GRPC_XDS_SERVER_USE_TLS is not: it " +
+          "is reached in plaintext. Set it to true to protect the policy on its way.",
+      );
+    }
+    return undefined;
+  }
+  if ((xdsClientCert === undefined) !== (xdsClientKey === undefined)) {
+    found.problems.push(
+      "CONFIG_GRPC_XDS_CLIENT_TLS_CERT and CONFIG_GRPC_XDS_CLIENT_TLS_KEY need each other; set " +
+        "both, or none",
+    );
+  }
+  const identity = xdsClientCert !== undefined &&
+    xdsClientKey !== undefined && {
+      certificate: { setting: "CONFIG_GRPC_XDS_CLIENT_TLS_CERT", path: xdsClientCert },
+      key: { setting: "CONFIG_GRPC_XDS_CLIENT_TLS_KEY", path: xdsClientKey },
+    };
+  const setting = "CONFIG_GRPC_XDS_SERVER_TLS_CACERT";
+  return {
+    ...(xdsServerCaCert === undefined ? {} : { authority: { setting, path: xdsServerCaCert } }),
+    ...(identity === false ? {} : { identity }),
+    ...(xdsServerSan === undefined ? {} : { serverName: xdsServerSan }),
+  };
+}
+
+/** `name=value,...`; what has no `=` says nothing, as in envoyproxy/ratelimit. */
+function readMetadata(text: string, found: Findings): Readonly<Record<string, string>> {
+  const setting = "CONFIG_GRPC_XDS_NODE_METADATA";
+  const parts = text === "" ? [] : text.split(",");
+  if (parts.length > pairsMax) found.problems.push(tooMany(setting));
+  const pairs = parts.map((part) => splitOnce(part, "="));
+  const good = pairs.filter((pair) => pair !== undefined);
+  if (good.length < pairs.length) {
+    found.notices.push(`${setting} holds parts without "=", left out: write name=value.`);
+  }
+  return Object.fromEntries(good);
+}
+
+/** What gRPC takes as a name; names that end in -bin hold bytes, which no environment can. */
+const headerName = /^(?!grpc-)[a-z0-9_.-]+(?<!-bin)$/;
+
+function readHeaders(text: string, problems: string[]): ReadonlyMap<string, string> {
+  const setting = "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS";
+  const headers = new Map<string, string>();
+  const parts = text === "" ? [] : text.split(",");
+  if (parts.length > pairsMax) problems.push(tooMany(setting));
+  for (const [i, part] of parts.entries()) {
+    const pair = splitOnce(part, ":");
+    const name = pair?.[0].trim().toLowerCase() ?? "";
+    const value = pair?.[1].trim() ?? "";
+    if (pair === undefined || !headerName.test(name) || !/^[ -~]*$/.test(value)) {
+      problems.push(
+        `${setting}: header number ${i + 1} is none; write name:value,name:value in ASCII, ` +
+          "without names that begin with grpc- or end with -bin",
+      );
+    } else {
+      headers.set(name, value);
+    }
+  }
+  return headers;
+}
+
+function tooMany(setting: string): string {
+  return `${setting} holds more than ${pairsMax} pairs`;
+}
+
+function splitOnce(text: string, separator: string): readonly [string, string] | undefined {
+  const at = text.indexOf(separator);
+  return at < 0 ? undefined : [text.slice(0, at), text.slice(at + separator.length)];
+}

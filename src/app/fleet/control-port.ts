@@ -1,0 +1,205 @@
+import { createServer, type Socket } from "node:net";
+import type { Clock, Random } from "../../core/base/clock.js";
+import { isServiceError } from "../../core/base/errors.js";
+import { LogInterval } from "../../core/base/log-interval.js";
+import type { Peer } from "../../core/base/peer.js";
+import type { NodeReport } from "../../core/feedback/feedback.js";
+import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
+import type { HeldSheet } from "../../fleet/loop/sheet-board.js";
+import { type ControlPlane, controlMessageBytesMax } from "../../rpc/control/control-plane.js";
+import { GrpcJsTransport } from "../../rpc/grpc-js/grpc-js-transport.js";
+import type { OwnerFault } from "../../rpc/nodes/stream-owners.js";
+import { boundByAddress } from "../base/address-bound.js";
+import { type ListenAddress, listen } from "../base/listen.js";
+import type { Logger } from "../base/logger.js";
+import type { Config } from "../config/config.js";
+import { isOwnPolicy } from "../config/control-choice.js";
+import type { OpenTls } from "../tls/tls.js";
+import { TlsConnection } from "../tls/tls-connection.js";
+import { peerOf } from "../tls/tls-peer.js";
+import { refusalReportMsMin } from "../tls/tls-refusal.js";
+
+/** Who makes sheets of reports: a loop in this process, or the leader of the fleet. */
+export interface SheetSource {
+  /** The sheet that holds now; undefined: none, or nobody has renewed it for too long. */
+  held(): HeldSheet | undefined;
+  /** Calls back after every new sheet until the answer is called. */
+  onSheet(listener: () => void): () => void;
+  /** Takes what this replica's Envoys did since the last time. */
+  report(reports: readonly NodeReport[]): void;
+}
+
+/** What the control port is opened with. */
+export interface ControlPortParts {
+  readonly plane: ControlPlane;
+  readonly sheets: SheetSource;
+  readonly policies: PolicySource & { onLoaded(listener: () => void): () => void };
+  readonly config: Pick<
+    Config,
+    | "controlAddress"
+    | "ownPolicyControlAddress"
+    | "connectionsPerAddressMax"
+    | "grpcConnectionAgeMsMax"
+    | "grpcConnectionAgeGraceMs"
+  >;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Undefined where gRPC is served in plaintext. */
+  readonly tls: OpenTls | undefined;
+  /** Told of each connection above what one address may have. */
+  readonly onRefused: () => void;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** The open control port. */
+export interface ControlPort {
+  /** Absent where there is none, or it is taken. */
+  readonly address?: ListenAddress;
+  /** Ends all streams, so that Envoys find another replica, and what runs by itself. */
+  close(): Promise<void>;
+}
+
+/** The most connections at a time: an Envoy has one, or one a stream. */
+const controlConnectionsMax = 20_000;
+
+/** How often Envoys' numbers are handed on, in milliseconds. */
+const reportEveryMs = 1_000;
+
+/** How long connections may take to end when the process does. */
+const closeMsMax = 1_000;
+
+/**
+ * Opens the control port, off the path of decisions: it is served by a library, on connections of
+ * its own, and no fault here reaches a decision. A port that is taken is only warned of, since it
+ * is new to those who never asked for it.
+ */
+export async function openControlPort(parts: ControlPortParts): Promise<ControlPort> {
+  const { config, plane, policies, logger } = parts;
+  const policy = policies.current();
+  const isOwn = policy !== undefined && isOwnPolicy(policy);
+  const place = config.controlAddress ?? (isOwn ? config.ownPolicyControlAddress : undefined);
+  if (place === undefined) return { close: async () => {} };
+  const transport = createTransport(parts);
+  const { connectionsPerAddressMax: perAddressMax } = config;
+  const { onRefused } = parts;
+  const accept = boundByAddress(acceptor(transport, parts.tls), { perAddressMax, onRefused });
+  const server = createServer({ noDelay: true }, accept);
+  const setting = "HEADGATE_CONTROL_ADDR";
+  const settings = { hostSetting: setting, portSetting: setting };
+  try {
+    const connectionsMax = controlConnectionsMax;
+    const address = await listen(server, { ...place, ...settings, connectionsMax });
+    logger.info({ event: "controlListening", address }, "The control port is open.");
+    const stop = follow(parts);
+    return {
+      address,
+      close: async () => {
+        stop();
+        server.close();
+        plane.close();
+        await transport.close(closeMsMax);
+      },
+    };
+  } catch (thrown) {
+    if (!isServiceError(thrown)) throw thrown;
+    logger.warn({ event: "controlPortFailed" }, `There is no control port: ${thrown.message}`);
+    return { close: async () => {} };
+  }
+}
+
+function createTransport({ plane, config, clock, random, onBug }: ControlPortParts) {
+  return new GrpcJsTransport({
+    services: plane.services,
+    clock,
+    random,
+    connectionAgeMsMax: config.grpcConnectionAgeMsMax,
+    connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
+    receivedBytesMax: controlMessageBytesMax,
+    onBug,
+    isLate: () => false,
+    onDropped: () => {},
+  });
+}
+
+function acceptor(transport: GrpcJsTransport, tls: OpenTls | undefined): (socket: Socket) => void {
+  if (tls === undefined) return (socket) => transport.accept(socket, peerOf(socket));
+  return tls.terminate((socket) => transport.accept(new TlsConnection(socket), peerOf(socket)));
+}
+
+/** Hands policies and sheets in, and reports on; nothing of it may throw into a timer. */
+function follow({ plane, sheets, policies, clock, onBug }: ControlPortParts): () => void {
+  const guard = (work: () => void) => (): void => {
+    try {
+      work();
+    } catch (thrown) {
+      onBug(thrown);
+    }
+  };
+  const takePolicy = guard(() => {
+    const policy = policies.current();
+    plane.usePolicy(policy?.services ?? [], policy?.proxies);
+  });
+  const useSheet = (held: HeldSheet | undefined): void => {
+    if (held === undefined) {
+      plane.useSheet(undefined);
+      return;
+    }
+    const { fleet, atMs: madeAtMs } = held;
+    const gates = new Map([...fleet.verdicts].map(([service, { state }]) => [service, state]));
+    plane.useSheet(fleet.sheet, { gates, madeAtMs });
+  };
+  const takeSheet = guard(() => useSheet(sheets.held()));
+  const report = guard(() => {
+    sheets.report(plane.takeReports());
+    // One that nobody renews ends between two new ones.
+    const held = sheets.held();
+    if (held?.fleet.sheet !== plane.sheet) useSheet(held);
+  });
+  let cancel = (): void => {};
+  const tick = (): void => {
+    cancel = clock.schedule(reportEveryMs, () => {
+      report();
+      tick();
+    });
+  };
+  takePolicy();
+  takeSheet();
+  tick();
+  const stops = [policies.onLoaded(takePolicy), sheets.onSheet(takeSheet), () => cancel()];
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+/** The longest identity that a line says, in characters. */
+const toldIdentityCharsMax = 256;
+
+/** Logs each cause for which peers are refused from time to time, with the last one's identity. */
+export function createRefusalReport({
+  clock,
+  logger,
+}: Pick<ControlPortParts, "clock" | "logger">): (fault: OwnerFault, peer: Peer) => void {
+  const lines = new LogInterval<OwnerFault>(refusalReportMsMin);
+  return (cause, { identity }) => {
+    if (!lines.begins(cause, clock.monotonicMs())) return;
+    const told = identity.slice(0, toldIdentityCharsMax).replace(/[^ -~]/g, "?");
+    const sentence = `A stream of the control port was refused: ${refusalRows[cause]}.`;
+    logger.warn({ event: "controlStreamRefused", cause, identity: told }, sentence);
+  };
+}
+
+const refusalRows: Readonly<Record<OwnerFault, string>> = {
+  identity_not_allowed: "no rule of HEADGATE_CONTROL_NODES lets its certificate speak for its node",
+  owned_by_another: "its node's id is in use by a client with another certificate",
+  too_many_of_identity:
+    "its client has as many streams or nodes as HEADGATE_CONTROL_IDENTITY_PERCENT_MAX lets it",
+  too_many_nodes: "as many nodes are known as may be: add replicas",
+};
+
+/** Where no loop is closed: Envoys are listened to, and keep their configured defaults. */
+export const noSheets: SheetSource = {
+  held: () => undefined,
+  onSheet: () => () => {},
+  report: () => {},
+};

@@ -1,0 +1,108 @@
+import {
+  reservedHighOf,
+  type ServiceShares,
+  type ShareSheet,
+} from "../../core/feedback/feedback.js";
+import type { LoopEvent } from "../../fleet/loop/shared-loop.js";
+import type { Logger } from "../base/logger.js";
+import { remedyOf } from "../store/store-remedies.js";
+
+/** By how much of itself a limit has to change to be told of again. */
+const toldChangeRatio = 0.2;
+
+/** Sheets in a row without a refusal after which Envoys' breakers have let all in again. */
+const calmSheets = 10;
+
+/** Logs what happens to the loop of the fleet, at changes. No name of an Envoy is logged. */
+export class FleetJournal {
+  readonly #logger: Logger;
+  /** What was told of last, by service. */
+  #told = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
+  /** By service whose breakers refuse requests: sheets since the last refusal. */
+  readonly #overflowing = new Map<string, number>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** Who leads, and whether a sheet holds. */
+  note(event: LoopEvent): void {
+    const { kind, ...facts } = event;
+    const line = { event: kind, ...facts };
+    switch (event.kind) {
+      case "leadingBegan":
+        this.#logger.info(line, "This replica leads: it makes the sheets of the fleet.");
+        break;
+      case "leadingEnded":
+        this.#logger.info(line, "This replica does not lead any more.");
+        break;
+      case "leaderChanged":
+        this.#logger.info(line, "The sheets of another leader hold.");
+        break;
+      case "leaseLost":
+        this.#logger.warn(
+          { ...line, remedy: remedyOf(event.code) },
+          "The store cannot be asked who leads: sheets grow old, and then Envoys' defaults hold.",
+        );
+        break;
+      case "leaseFound":
+        this.#logger.info(line, "The store can be asked who leads again.");
+        break;
+      case "sheetLost":
+        this.#logger.warn(line, "No sheet holds: Envoys go back to their configured defaults.");
+        break;
+      case "fleetUnreadable":
+        this.#logger.warn(
+          line,
+          "A report or sheet is of another version: it is left out, and so is each further one.",
+        );
+        break;
+      case "sheetFound":
+        this.#logger.info(line, "A sheet holds again.");
+        break;
+    }
+  }
+
+  /** A new sheet holds that this replica has made. */
+  noteSheet({ services }: ShareSheet): void {
+    const told = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
+    for (const service of this.#overflowing.keys()) {
+      if (!services.has(service)) this.#overflowing.delete(service);
+    }
+    for (const [service, shares] of services) {
+      const { limit, gate, facts } = shares;
+      this.#noteOverflow(service, shares);
+      const before = this.#told.get(service);
+      const isNew = before === undefined || isMove(before.limit, limit) || before.gate !== gate;
+      told.set(service, isNew ? { limit, gate } : before);
+      if (!isNew) continue;
+      const from = before === undefined ? {} : { before: before.limit };
+      const line = { event: "fleetLimitChanged", service, limit, ...from, gate, ...facts };
+      this.#logger.info(line, "The fleet's limit of a service has changed.");
+    }
+    this.#told = told;
+  }
+
+  #noteOverflow(service: string, shares: ServiceShares): void {
+    const { limit, facts } = shares;
+    const calm = this.#overflowing.get(service);
+    const line = { service, limit, reservedHigh: reservedHighOf(shares), ...facts };
+    if (facts.overflowPerSecond > 0) {
+      this.#overflowing.set(service, 0);
+      if (calm !== undefined) return;
+      const sentence =
+        "Circuit breakers of Envoys refuse requests of a service: its limit is full.";
+      this.#logger.warn({ event: "overflowBegan", ...line }, sentence);
+    } else if (calm !== undefined && calm + 1 < calmSheets) {
+      this.#overflowing.set(service, calm + 1);
+    } else if (calm !== undefined) {
+      this.#overflowing.delete(service);
+      const sentence = "Circuit breakers of Envoys refuse no requests of a service any more.";
+      this.#logger.info({ event: "overflowEnded", ...line }, sentence);
+    }
+  }
+}
+
+function isMove(before: number, limit: number): boolean {
+  return Math.abs(limit - before) >= toldChangeRatio * before;
+}

@@ -1,0 +1,192 @@
+import type { Clock, Random } from "../../core/base/clock.js";
+import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
+import type { NodeReport, ShareSheet } from "../../core/feedback/feedback.js";
+import { loopTimesFor } from "../../core/feedback/feedback-settings.js";
+import type { Admission } from "../../decide/admission/admission.js";
+import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
+import type { GateVerdict } from "../../fleet/loop/fleet-gates.js";
+import { LoneLoop } from "../../fleet/loop/lone-loop.js";
+import type { ServicePressure } from "../../fleet/loop/report-codec.js";
+import { type LoopCounts, type LoopParts, SharedLoop } from "../../fleet/loop/shared-loop.js";
+import type { HeldSheet } from "../../fleet/loop/sheet-board.js";
+import type { Logger } from "../base/logger.js";
+import type { Config } from "../config/config.js";
+import type { PolicyFeed } from "../policy/policy-in-force.js";
+import type { OpenStore } from "../store/store.js";
+import { FleetJournal } from "./fleet-journal.js";
+import {
+  type ChangedGates,
+  gateSettings,
+  type KnownReading,
+  needsLoop,
+  PolicyMaker,
+} from "./fleet-maker.js";
+
+/** What the loop of the fleet is opened with. */
+export interface FleetLoopAppParts {
+  readonly config: Pick<Config, "keyPrefix" | "layerTtlMs" | "timings">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
+  readonly opened: OpenStore;
+  /** What operators have changed about gates; absent: nothing, ever. */
+  readonly gates?: ChangedGates;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** What is known of the loop now, for metrics and people. */
+export interface FleetLoopStatus {
+  readonly isLeading: boolean;
+  /** Undefined: none holds. */
+  readonly sheet: ShareSheet | undefined;
+  /** Of the newest sheet, whether it holds or not. */
+  readonly ageMs: number | undefined;
+  readonly counts: LoopCounts;
+}
+
+/**
+ * This process's part in the loop of the fleet. It takes part from the first policy on that has
+ * limits for Envoys or a gate: who only asks for rate limits has no use for a leader.
+ */
+export class FleetLoopApp {
+  readonly #parts: FleetLoopAppParts;
+  readonly #journal: FleetJournal;
+  readonly #listeners = new Set<() => void>();
+  readonly #readings = new Map<string, KnownReading>();
+  readonly #stopFollowing: () => void;
+  #admission: Pick<Admission, "services"> | undefined;
+  #loop: SharedLoop | LoneLoop | undefined;
+
+  constructor(parts: FleetLoopAppParts) {
+    this.#parts = parts;
+    this.#journal = new FleetJournal(parts.logger);
+    this.#follow();
+    this.#stopFollowing = parts.policies.onLoaded(() => this.#follow());
+  }
+
+  get status(): FleetLoopStatus | undefined {
+    const loop = this.#loop;
+    if (loop === undefined) return undefined;
+    const { isLeading, board, counts } = loop;
+    return { isLeading, sheet: board.current(), ageMs: board.ageMs, counts };
+  }
+
+  /** From now on it is told how the services of this process are. */
+  watch(admission: Pick<Admission, "services">): void {
+    this.#admission = admission;
+  }
+
+  /** The sheet that holds now; undefined: none, or nobody has renewed it for too long. */
+  held(): HeldSheet | undefined {
+    return this.#loop?.board.held();
+  }
+
+  /** Calls back after every new sheet, until the answer is called. */
+  onSheet(listener: () => void): () => void {
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  /** Takes what this replica's Envoys did since the last time. */
+  report(reports: readonly NodeReport[]): void {
+    this.#loop?.report(reports);
+  }
+
+  /** What the fleet says of a service's gate; undefined: this replica goes by what it sees. */
+  verdict(service: string): GateVerdict | undefined {
+    const loop = this.#loop;
+    if (loop === undefined) return undefined;
+    // Alone, a process sees its own queues sooner by itself; only the loop's word is another one.
+    if (loop.isAlone && loop.current()?.services.has(service) !== true) return undefined;
+    return loop.board.verdict(service);
+  }
+
+  /** A reading of a service's signal. */
+  read(service: string, reading: SignalReading): void {
+    this.#readings.set(service, { reading });
+  }
+
+  /** Leaves, as far as anybody can hear it. Never rejects. */
+  async close(): Promise<void> {
+    this.#stopFollowing();
+    await this.#loop?.stop();
+  }
+
+  #follow(): void {
+    const services = this.#parts.policies.current()?.services ?? [];
+    for (const name of this.#readings.keys()) {
+      if (!services.some((service) => service.name === name)) this.#readings.delete(name);
+    }
+    if (this.#loop !== undefined || !needsLoop(services)) return;
+    this.#loop = this.#open();
+    this.#loop.onSheet(() => this.#noteSheet());
+  }
+
+  #open(): SharedLoop | LoneLoop {
+    const { opened, config, clock, random, policies, gates, onBug } = this.#parts;
+    const changed = gates === undefined ? {} : { gates };
+    const times = loopTimesFor(config.layerTtlMs);
+    const parts: LoopParts = {
+      clock,
+      id: random.id(),
+      createMaker: (start) =>
+        new PolicyMaker({ policies, start, times, readings: this.#readings, ...changed }),
+      pressures: () => this.#pressures(),
+      gateSettings: () =>
+        gateSettings(policies.current()?.services ?? [], (name, own) =>
+          gates === undefined ? own : gates.settingsOf(name, own),
+        ),
+      // As long as Envoys keep what they were sent.
+      ageMsMax: config.layerTtlMs,
+      onBug,
+    };
+    if (opened.kind === "memory") return new LoneLoop(parts);
+    return new SharedLoop({
+      ...parts,
+      connection: opened.connections.fleet,
+      // Megabytes on the one for heartbeats would make them late.
+      bulkConnection: opened.connections.background,
+      keyPrefix: config.keyPrefix,
+      heartbeatMs: config.timings.leaderHeartbeatMs,
+      leaseMs: config.timings.leaderLeaseMs,
+      onEvent: (event) => this.#journal.note(event),
+    });
+  }
+
+  #noteSheet(): void {
+    const sheet = this.#loop?.current();
+    if (sheet !== undefined && this.#loop?.isLeading === true) this.#journal.noteSheet(sheet);
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  #pressures(): readonly ServicePressure[] {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const services = [...(this.#admission?.services() ?? [])];
+    return services
+      .filter(({ policy }) => policy.admission !== undefined)
+      .map((service) => pressureOf(service, nowMs));
+  }
+}
+
+/** How hard a service is pressed here: its pools together. */
+export function pressureOf(service: ServiceAdmission, nowMs: number): ServicePressure {
+  let weight = 0;
+  let waitingCount = 0;
+  let served = 0;
+  let servedMs = 0;
+  for (const { pool } of service.pools.all()) {
+    const { waitingCount: waiting, inFlightCount, limit, serviceMs } = pool.state(nowMs);
+    // Where nothing limits it nobody waits, and all replicas weigh the same.
+    weight += limit === Number.POSITIVE_INFINITY ? 1 : limit;
+    waitingCount += waiting;
+    if (serviceMs === undefined) continue;
+    served += Math.max(1, inFlightCount);
+    servedMs += Math.max(1, inFlightCount) * serviceMs;
+  }
+  const serviceMs = served === 0 ? undefined : servedMs / served;
+  const { name, policy } = service;
+  const rejectRatio = policy.admission === undefined ? 0 : service.rejectRatio(nowMs);
+  return { service: name, rejectRatio, weight, waitingCount, serviceMs };
+}

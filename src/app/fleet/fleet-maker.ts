@@ -1,0 +1,133 @@
+import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
+import type { NodeReport, ShareSheet } from "../../core/feedback/feedback.js";
+import { FleetLoop } from "../../core/feedback/feedback-loop.js";
+import type { LoopTimes, ServiceLoopSettings } from "../../core/feedback/feedback-settings.js";
+import type { GateSettings } from "../../core/settings/admission-settings.js";
+import type { ReadGateSettings } from "../../decide/admission/fleet-gate.js";
+import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
+import type { SheetQueue } from "../../fleet/loop/fleet-gates.js";
+import type { ReignStart, SheetMaker } from "../../fleet/loop/sheet-maker.js";
+import type { Policy } from "../../policy/policy.js";
+import { type ProxyPolicy, usualProxies } from "../../policy/proxies/proxy-policy.js";
+import { configuredShare, hasCriticalRoutes } from "../../policy/services/configured-share.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+
+/** What a `PolicyMaker` is made of. */
+export interface PolicyMakerParts {
+  readonly policies: PolicySource;
+  readonly start: ReignStart;
+  readonly times: LoopTimes;
+  /** What operators have changed about gates; absent: nothing, ever. */
+  readonly gates?: ChangedGates;
+  /** The last reading of each service's signal, as far as there is one. */
+  readonly readings: ReadonlyMap<string, KnownReading>;
+}
+
+/** Gates whose thresholds are not their policy's. */
+export interface ChangedGates {
+  /** Another number whenever any of them may have changed. */
+  readonly version: number;
+  readonly settingsOf: ReadGateSettings;
+}
+
+/** A reading as it came; the same one again is another object. */
+export interface KnownReading {
+  readonly reading: SignalReading;
+}
+
+/** The loop of the core for the services of the policy in force, whichever that is. */
+export class PolicyMaker implements SheetMaker {
+  readonly #parts: PolicyMakerParts;
+  readonly #loop: FleetLoop;
+  #policy: Policy | undefined;
+  #gatesVersion: number | undefined;
+  /** What was read in already: once each, or what is smoothed would not be. */
+  readonly #taken = new Map<string, KnownReading>();
+
+  constructor(parts: PolicyMakerParts) {
+    const { policies, start, times, gates } = parts;
+    const { epoch, leaderId, nowMs, lastSheet } = start;
+    this.#parts = parts;
+    this.#policy = policies.current();
+    this.#gatesVersion = gates?.version;
+    const services = this.#settings();
+    const from = lastSheet === undefined ? {} : { from: lastSheet };
+    this.#loop = new FleetLoop({ epoch, leaderId, services, nowMs, times, ...from });
+  }
+
+  noteQueue(service: string, queue: SheetQueue, nowMs: number): void {
+    this.#loop.noteQueue(service, queue, nowMs);
+  }
+
+  update(reports: readonly NodeReport[], nowMs: number): ShareSheet {
+    const { policies, gates, readings } = this.#parts;
+    const policy = policies.current();
+    if (policy !== this.#policy || gates?.version !== this.#gatesVersion) {
+      this.#policy = policy;
+      this.#gatesVersion = gates?.version;
+      this.#loop.configure(this.#settings(), nowMs);
+      // A law that was made anew has read nothing.
+      this.#taken.clear();
+    }
+    for (const [service, known] of readings) {
+      if (this.#taken.get(service) === known) continue;
+      this.#taken.set(service, known);
+      this.#loop.read(service, { reading: known.reading, nowMs });
+    }
+    return this.#loop.update(reports, nowMs);
+  }
+
+  #settings(): readonly ServiceLoopSettings[] {
+    const { services = [], proxies } = this.#policy ?? {};
+    return loopSettings(services, proxies).map((settings) => {
+      const { service, gate } = settings;
+      const changed = gate && this.#parts.gates?.settingsOf(service, gate);
+      return changed === undefined ? settings : { ...settings, gate: changed };
+    });
+  }
+}
+
+/**
+ * The part of the demand that critical requests are taken for at an Envoy that does not tell how
+ * many it has: too much costs the others a part of the limit, too little refuses what must not be.
+ */
+const highRatioUnsaid = 0.25;
+
+/** What the loop goes by for the services whose limits go back to Envoys. */
+export function loopSettings(
+  services: readonly ServicePolicy[],
+  proxies: ProxyPolicy = usualProxies,
+): readonly ServiceLoopSettings[] {
+  return services.flatMap((service): readonly ServiceLoopSettings[] => {
+    const { name, admission, concurrency } = service;
+    if (concurrency === undefined || concurrency.feedback.length === 0) return [];
+    return [
+      {
+        service: name,
+        law: concurrency.settings,
+        maxInFlight: admission?.maxInFlight,
+        configuredShare: configuredShare(service, proxies),
+        highRatio: hasCriticalRoutes(service) ? highRatioUnsaid : undefined,
+        sigmoid: admission?.estimatedWait?.sigmoid,
+        gate: admission?.gate,
+      },
+    ];
+  });
+}
+
+/** The services that have a gate, with its settings; `changed` as an operator has them. */
+export function gateSettings(
+  services: readonly ServicePolicy[],
+  changed: ReadGateSettings = (_service, own) => own,
+): Map<string, GateSettings> {
+  const found = new Map<string, GateSettings>();
+  for (const { name, admission } of services) {
+    if (admission?.gate !== undefined) found.set(name, changed(name, admission.gate));
+  }
+  return found;
+}
+
+/** Whether a policy has anything that replicas decide together once a second. */
+export function needsLoop(services: readonly ServicePolicy[]): boolean {
+  return loopSettings(services).length > 0 || gateSettings(services).size > 0;
+}

@@ -1,0 +1,170 @@
+import type { ServiceShares } from "../../core/feedback/feedback.js";
+import { gateStates } from "../../core/settings/gate.js";
+import type { ReadMetric } from "../base/metric-kinds.js";
+import type { FleetLoopStatus } from "./fleet-loop.js";
+
+/** The metrics of the fleet's loop. Labels are of closed sets or the policy's; no node's name. */
+export function fleetMetrics(status: () => FleetLoopStatus | undefined): {
+  readonly gauges: readonly ReadMetric[];
+  readonly counters: readonly ReadMetric[];
+} {
+  return {
+    gauges: [...leaderGauges(status), ...serviceGauges(status)],
+    counters: counters(status),
+  };
+}
+
+type ReadStatus = () => FleetLoopStatus | undefined;
+
+function leaderGauges(status: ReadStatus): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_fleet_leading",
+      help: "1 at the replica that makes the sheets of the fleet.",
+      read: (add) => add(status()?.isLeading === true ? 1 : 0),
+    },
+    {
+      name: "headgate_fleet_epoch",
+      help: "Reign of the leader whose sheet holds here; absent while none does.",
+      read: (add) => {
+        const epoch = status()?.sheet?.epoch;
+        if (epoch !== undefined) add(epoch);
+      },
+    },
+    {
+      name: "headgate_fleet_sheet_age_seconds",
+      help: "How long ago the newest sheet was made that is known here; absent before the first.",
+      read: (add) => {
+        const ageMs = status()?.ageMs;
+        if (ageMs !== undefined) add(ageMs / 1_000);
+      },
+    },
+  ];
+}
+
+function serviceGauges(status: ReadStatus): readonly ReadMetric[] {
+  return [...factRows.map((row) => factGauge(row, status)), ...sumGauges(status)];
+}
+
+/** One number of a service, or nothing where it is not known. */
+interface FactRow {
+  readonly name: string;
+  readonly help: string;
+  readonly of: (service: ServiceShares) => number | undefined;
+}
+
+const factRows: readonly FactRow[] = [
+  {
+    name: "headgate_fleet_limit",
+    help: "Requests that may be in work at a service at once, over the fleet.",
+    of: ({ limit }) => limit,
+  },
+  {
+    name: "headgate_fleet_inflight",
+    help: "Requests in work at a service, over the fleet.",
+    of: ({ facts }) => facts.inFlight,
+  },
+  {
+    name: "headgate_fleet_requests_per_second",
+    help: "Requests of a service that ended, over the fleet.",
+    of: ({ facts }) => facts.rps,
+  },
+  {
+    name: "headgate_fleet_rtt_seconds",
+    help: "What requests take at a service.",
+    of: ({ facts }) => inSeconds(facts.rttMs),
+  },
+  {
+    name: "headgate_fleet_min_rtt_seconds",
+    help: "What requests take at a service without queueing, as its law believes.",
+    of: ({ facts }) => inSeconds(facts.minRttMs),
+  },
+  {
+    name: "headgate_fleet_gradient",
+    help: "The one over the other, as its law bounds it: below 1 there is queueing.",
+    of: ({ facts }) => facts.gradient,
+  },
+  {
+    name: "headgate_fleet_reject_probability",
+    help: "The share of a service's requests that the fleet ought to refuse.",
+    of: ({ rejectRatio }) => rejectRatio,
+  },
+  {
+    name: "headgate_fleet_share_nodes",
+    help: "Envoys that have a share of a service's limit.",
+    of: ({ shares }) => shares.size,
+  },
+];
+
+function factGauge({ name, help, of }: FactRow, status: ReadStatus): ReadMetric {
+  return {
+    name,
+    help,
+    labelNames: ["service"],
+    read: (add) => {
+      for (const [service, shares] of status()?.sheet?.services ?? []) {
+        const value = of(shares);
+        if (value !== undefined) add(value, { service });
+      }
+    },
+  };
+}
+
+function inSeconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1_000;
+}
+
+function sumGauges(status: ReadStatus): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_fleet_shares",
+      help: "What the Envoys' shares of a service's limit add up to, by Envoy's own priority.",
+      labelNames: ["service", "priority"],
+      read: (add) => {
+        for (const [service, { shares }] of status()?.sheet?.services ?? []) {
+          const all = [...shares.values()];
+          const usual = all.reduce((sum, share) => sum + share.default, 0);
+          add(usual, { service, priority: "default" });
+          const high = all.reduce((sum, share) => sum + share.high, 0);
+          add(high, { service, priority: "high" });
+        }
+      },
+    },
+    {
+      name: "headgate_fleet_gate_state",
+      help: "1 for the state that the fleet's gate of a service is in.",
+      labelNames: ["service", "state"],
+      read: (add) => {
+        for (const [service, { gate }] of status()?.sheet?.services ?? []) {
+          for (const state of gateStates) add(gate === state ? 1 : 0, { service, state });
+        }
+      },
+    },
+  ];
+}
+
+function counters(status: ReadStatus): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_fleet_sheets_total",
+      help: "Sheets, by what became of them; refused: another one leads. older: came too late.",
+      labelNames: ["outcome"],
+      read: (add) => {
+        const { published = 0, refused = 0, older = 0, unreadable = 0 } = status()?.counts ?? {};
+        for (const [outcome, count] of Object.entries({ published, refused, older, unreadable })) {
+          add(count, { outcome });
+        }
+      },
+    },
+    {
+      name: "headgate_fleet_failed_calls_total",
+      help: "Reports and sheets that the store did not take or give.",
+      read: (add) => add(status()?.counts.failed ?? 0),
+    },
+    {
+      name: "headgate_fleet_left_out_total",
+      help: "Rows of reports, whole reports, and services of sheets, for which there was no room.",
+      read: (add) => add(status()?.counts.leftOut ?? 0),
+    },
+  ];
+}

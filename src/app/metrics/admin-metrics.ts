@@ -1,0 +1,38 @@
+import type { ReadMetric } from "../base/metric-kinds.js";
+
+/** How calls of the admin API ended. Plain integers: read them when scraped. */
+export class AdminCounts {
+  readonly #byEnd = new Map<
+    string,
+    { readonly method: string; readonly code: string; n: number }
+  >();
+
+  /** Notes how a call ended; both words are of closed sets. */
+  count(method: string, code: string): void {
+    const id = `${method} ${code}`;
+    const known = this.#byEnd.get(id);
+    if (known === undefined) this.#byEnd.set(id, { method, code, n: 1 });
+    else known.n += 1;
+  }
+
+  /** Each way in which calls ended. */
+  *ends(): Iterable<{ readonly method: string; readonly code: string; readonly count: number }> {
+    for (const { method, code, n: count } of this.#byEnd.values()) yield { method, code, count };
+  }
+}
+
+/** The metrics of the admin API. */
+export function adminMetrics(counts: AdminCounts): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_admin_requests_total",
+      help:
+        "Calls of the admin API, by method (`none`: there is no such) and code (`unread`: the " +
+        "message was none of the method's).",
+      labelNames: ["method", "code"],
+      read: (add) => {
+        for (const { method, code, count } of counts.ends()) add(count, { method, code });
+      },
+    },
+  ];
+}

@@ -1,0 +1,314 @@
+import {
+  type Priority,
+  priorities,
+  refusalCauses,
+} from "../../core/settings/admission-settings.js";
+import { gateStates } from "../../core/settings/gate.js";
+import { loadSignals } from "../../core/settings/load.js";
+import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
+import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
+import { otherKey } from "../../decide/admission/service-pools.js";
+import type { Labels, ReadHistogram, ReadMetric } from "../base/metric-kinds.js";
+import { snakeCase } from "../base/snake-case.js";
+
+/** What the metrics of admission are read from. */
+export interface AdmissionMetricsParts {
+  /** Named by the policy in force. */
+  readonly services: () => Iterable<ServiceAdmission>;
+  /** Requests for services that the policy does not have. */
+  readonly unknownCount: () => number;
+  /** Monotonic time, in milliseconds. */
+  readonly nowMs: () => number;
+}
+
+/** The metrics of admission, by kind. All labels are the policy's names, or of closed sets. */
+export function admissionMetrics(parts: AdmissionMetricsParts): {
+  readonly gauges: readonly ReadMetric[];
+  readonly counters: readonly ReadMetric[];
+  readonly histograms: readonly ReadHistogram[];
+} {
+  return {
+    gauges: [...permitGauges(parts), ...wallGauges(parts), ...signalGauges(parts)],
+    counters: countersOf(parts),
+    histograms: histogramsOf(parts),
+  };
+}
+
+/** In use and the most that may be are read at one time: one without the other says nothing. */
+function permitGauges({ services, nowMs }: AdmissionMetricsParts): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_admission_inflight",
+      help: "Permits in use here, by service and, where its limit is split, by key.",
+      labelNames: ["service", "key"],
+      read: (add) => {
+        for (const { labels, inFlight } of poolSums(services(), nowMs())) add(inFlight, labels);
+      },
+    },
+    {
+      name: "headgate_admission_inflight_max",
+      help: "Permits that may be in use here; +Inf where nothing limits them.",
+      labelNames: ["service", "key"],
+      read: (add) => {
+        for (const { labels, inFlightMax } of poolSums(services(), nowMs())) {
+          add(inFlightMax, labels);
+        }
+      },
+    },
+    {
+      name: "headgate_admission_queue_depth",
+      help: "Requests that wait for a permit.",
+      labelNames: ["service", "key"],
+      read: (add) => {
+        for (const { labels, waiting } of poolSums(services(), nowMs())) add(waiting, labels);
+      },
+    },
+  ];
+}
+
+interface PoolSum {
+  readonly labels: Labels;
+  inFlight: number;
+  inFlightMax: number;
+  waiting: number;
+}
+
+/** Keys that the policy does not name are one series of a service. */
+function poolSums(services: Iterable<ServiceAdmission>, nowMs: number): readonly PoolSum[] {
+  const sums: PoolSum[] = [];
+  for (const { name: service, policy, pools } of services) {
+    if (policy.admission === undefined) continue;
+    const byKey = new Map<string, PoolSum>();
+    for (const { label: key, pool } of pools.all()) {
+      const labels = { service, key };
+      const sum = byKey.get(key) ?? { labels, inFlight: 0, inFlightMax: 0, waiting: 0 };
+      sum.inFlight += pool.inUseCount();
+      sum.inFlightMax += pool.limit(nowMs);
+      sum.waiting += pool.waitingCount;
+      byKey.set(key, sum);
+    }
+    sums.push(...byKey.values());
+  }
+  return sums;
+}
+
+/** What stands before the permits: the expected wait, the gate, the throttle. */
+function wallGauges({ services, nowMs }: AdmissionMetricsParts): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_admission_reject_probability",
+      help: "The share of requests that the expected wait would refuse now.",
+      labelNames: ["service"],
+      read: (add) => {
+        for (const one of services()) {
+          if (one.policy.admission?.estimatedWait?.sigmoid === undefined) continue;
+          add(one.rejectRatio(nowMs()), { service: one.name });
+        }
+      },
+    },
+    {
+      name: "headgate_admission_gate_state",
+      help: "1 for the state that a service's gate is in.",
+      labelNames: ["service", "state"],
+      read: (add) => {
+        for (const { name: service, blocks } of services()) {
+          const gate = blocks.admission?.gate;
+          if (gate === undefined) continue;
+          for (const state of gateStates) add(gate.state === state ? 1 : 0, { service, state });
+        }
+      },
+    },
+    {
+      name: "headgate_admission_gate_pass_ratio",
+      help: "The share of requests that a service's gate lets through.",
+      labelNames: ["service"],
+      read: (add) => {
+        for (const { name: service, blocks } of services()) {
+          const gate = blocks.admission?.gate;
+          if (gate !== undefined) add(gate.passRatio, { service });
+        }
+      },
+    },
+    {
+      name: "headgate_admission_gate_threshold_ratio",
+      help: "Reject probabilities below which a gate is open and above which it is closed.",
+      labelNames: ["service", "threshold"],
+      read: (add) => {
+        for (const { name: service, blocks } of services()) {
+          const settings = blocks.admission?.gate?.settings;
+          if (settings === undefined) continue;
+          add(settings.openBelowRatio, { service, threshold: "open_below" });
+          add(settings.closeAboveRatio, { service, threshold: "close_above" });
+        }
+      },
+    },
+    {
+      name: "headgate_admission_throttle_probability",
+      help: "The share of a service's requests that its throttle refuses now.",
+      labelNames: ["service"],
+      read: (add) => {
+        for (const { name: service, blocks } of services()) {
+          const throttles = blocks.admission?.throttles;
+          if (throttles !== undefined) add(throttles.rejectRatio(nowMs()), { service });
+        }
+      },
+    },
+  ];
+}
+
+function signalGauges({ services, nowMs }: AdmissionMetricsParts): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_admission_load_ratio",
+      help: "Each signal of a service's load as far as it is known; 1 is full.",
+      labelNames: ["service", "signal"],
+      read: (add) => {
+        for (const one of services()) {
+          const { name: service, blocks } = one;
+          if (blocks.admission === undefined) continue;
+          for (const signal of loadSignals) {
+            const ratio =
+              signal === "inFlight"
+                ? one.occupancyRatio(nowMs())
+                : blocks.admission.health?.signals.signal(signal, nowMs());
+            if (ratio !== undefined) add(ratio, { service, signal: snakeCase(signal) });
+          }
+        }
+      },
+    },
+    {
+      name: "headgate_admission_law",
+      help: "What a service's concurrency law believes, by the law's own names.",
+      labelNames: ["service", "key", "fact"],
+      read: (add) => {
+        for (const { name: service, pools } of services()) {
+          for (const { label: key, pool } of pools.all()) {
+            // Laws of keys that the policy does not name would be one series with many values.
+            if (key === otherKey) continue;
+            for (const [fact, value] of Object.entries(pool.law?.facts() ?? {})) {
+              add(value, { service, key, fact: snakeCase(fact) });
+            }
+          }
+        }
+      },
+    },
+  ];
+}
+
+function countersOf({ services, unknownCount }: AdmissionMetricsParts): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_admission_decisions_total",
+      help: "Requests admitted and refused, by class and cause; dry: what would be refused.",
+      labelNames: ["service", "priority", "decision", "cause", "dry_run"],
+      read: (add) => {
+        for (const { name: service, counts } of services()) {
+          for (const priority of priorities) addDecisions(add, counts, { service, priority });
+        }
+      },
+    },
+    {
+      name: "headgate_admission_outcomes_total",
+      help: "How requests ended that held a permit, as concurrency laws see it.",
+      labelNames: ["service", "outcome"],
+      read: (add) => {
+        for (const { name: service, counts } of services()) {
+          for (const [outcome, value] of Object.entries(counts.outcomes)) {
+            add(value, { service, outcome });
+          }
+        }
+      },
+    },
+    ofEachService(services, {
+      name: "headgate_admission_bypassed_total",
+      help: "Requests on paths that are neither counted nor refused.",
+      value: (counts) => counts.bypassedCount,
+    }),
+    ofEachService(services, {
+      name: "headgate_admission_failure_mode_allowed_total",
+      help: "Requests let in undecided while this replica was overloaded (`ownOverload: allow`).",
+      value: (counts) => counts.failureModeAllowedCount,
+    }),
+    ofEachService(services, {
+      name: "headgate_admission_left_total",
+      help: "Requests whose caller gave up before they were decided, most of them in a queue.",
+      value: (counts) => counts.leftCount,
+    }),
+    ofEachService(services, {
+      name: "headgate_admission_leases_expired_total",
+      help: "Permits that came back because their time was up before their ext_proc stream ended.",
+      value: (counts) => counts.overdueCount,
+    }),
+    ofEachService(services, {
+      name: "headgate_admission_rate_limit_failures_total",
+      help: "Requests that passed because their rate limit could not be asked.",
+      value: (counts) => counts.rateLimitFailedCount,
+    }),
+    {
+      name: "headgate_admission_unknown_service_requests_total",
+      help: "Requests that passed because the policy has no service for them.",
+      read: (add) => add(unknownCount()),
+    },
+  ];
+}
+
+function ofEachService(
+  services: AdmissionMetricsParts["services"],
+  {
+    name,
+    help,
+    value,
+  }: Pick<ReadMetric, "name" | "help"> & {
+    readonly value: (counts: AdmissionCounts) => number;
+  },
+): ReadMetric {
+  return {
+    name,
+    help,
+    labelNames: ["service"],
+    read: (add) => {
+      for (const { name: service, counts } of services()) add(value(counts), { service });
+    },
+  };
+}
+
+/** A series begins with its first decision: there are nearly a hundred of each service. */
+function addDecisions(
+  add: (value: number, labels: Labels) => void,
+  counts: AdmissionCounts,
+  { service, priority }: { readonly service: string; readonly priority: Priority },
+): void {
+  const of = { service, priority };
+  const admitted = counts.admitted[priority];
+  if (admitted > 0) add(admitted, { ...of, decision: "admitted", cause: "", dry_run: "false" });
+  for (const one of refusalCauses) {
+    const cause = snakeCase(one);
+    const refused = counts.refused.of(priority, one);
+    const dryRefused = counts.dryRefused.of(priority, one);
+    if (refused > 0) add(refused, { ...of, decision: "refused", cause, dry_run: "false" });
+    if (dryRefused > 0) add(dryRefused, { ...of, decision: "refused", cause, dry_run: "true" });
+  }
+}
+
+function histogramsOf({ services }: AdmissionMetricsParts): readonly ReadHistogram[] {
+  return [
+    {
+      name: "headgate_admission_wait_seconds",
+      help: "How long requests waited that were let in from a queue.",
+      labelNames: ["service"],
+      unit: 1_000,
+      read: (add) => {
+        for (const { name: service, counts } of services()) add(counts.waits, { service });
+      },
+    },
+    {
+      name: "headgate_admission_capacity",
+      help: "Permits that might be in use here, looked at once a second.",
+      labelNames: ["service"],
+      unit: 1,
+      read: (add) => {
+        for (const { name: service, counts } of services()) add(counts.capacity, { service });
+      },
+    },
+  ];
+}

@@ -1,0 +1,177 @@
+import type { QuotaBook } from "../../decide/quota/quota-book.js";
+import type { ControlPlane } from "../../rpc/control/control-plane.js";
+import {
+  type NodeProblem,
+  nodeProblems,
+  problemsOf,
+  streamClaims,
+} from "../../rpc/nodes/node-registry.js";
+import type { ReadMetric } from "../base/metric-kinds.js";
+import { snakeCase } from "../base/snake-case.js";
+import { quotaMetrics } from "./quota-metrics.js";
+
+/** What the metrics of the control port are read from. */
+export interface ControlMetricsParts {
+  readonly plane: ControlPlane;
+  /** Monotonic time, in milliseconds. */
+  readonly nowMs: () => number;
+  /** What Envoys are given of quotas; absent where nobody divides any. */
+  readonly quotas?: QuotaBook;
+}
+
+/** The metrics of the control port. Labels are of closed sets or the policy's; no node's name. */
+export function controlMetrics(parts: ControlMetricsParts): {
+  readonly gauges: readonly ReadMetric[];
+  readonly counters: readonly ReadMetric[];
+} {
+  const quotas = parts.quotas && quotaMetrics(parts.quotas);
+  return {
+    gauges: [...gauges(parts), ...(quotas?.gauges ?? [])],
+    counters: [...counters(parts), ...(quotas?.counters ?? [])],
+  };
+}
+
+function gauges({ plane, nowMs }: ControlMetricsParts): readonly ReadMetric[] {
+  const { registry } = plane;
+  return [
+    {
+      name: "headgate_control_nodes",
+      help: "Envoys that are known here.",
+      read: (add) => add(registry.nodeCount),
+    },
+    {
+      name: "headgate_control_node_streams",
+      help: "Envoys that get layers here, and that tell load or metrics here.",
+      labelNames: ["stream"],
+      read: (add) => {
+        const nodes = [...registry.nodes];
+        for (const claim of streamClaims) {
+          const { length } = nodes.filter(({ claims }) => claims.has(claim));
+          add(length, { stream: snakeCase(claim) });
+        }
+      },
+    },
+    {
+      name: "headgate_control_open_streams",
+      help: "Streams of the control port that are open, by service.",
+      labelNames: ["service"],
+      read: (add) => {
+        for (const [service, count] of plane.counts.openStreams) add(count, { service });
+      },
+    },
+    {
+      name: "headgate_control_node_problems",
+      help: "Envoys with which something is wrong; /debug/fleet names them.",
+      labelNames: ["problem"],
+      read: (add) => {
+        const counts = new Map<NodeProblem, number>(nodeProblems.map((problem) => [problem, 0]));
+        for (const node of registry.nodes) {
+          for (const problem of problemsOf(node, nowMs())) {
+            counts.set(problem, (counts.get(problem) ?? 0) + 1);
+          }
+        }
+        for (const [problem, count] of counts) add(count, { problem });
+      },
+    },
+    {
+      name: "headgate_control_service_problems",
+      help: "Services without a cluster, clusters of two services, pins that cannot be sent.",
+      labelNames: ["problem"],
+      read: (add) => {
+        add(plane.unseenServices().length, { problem: "no_cluster" });
+        add(plane.contestedClusters.size, { problem: "cluster_of_two" });
+        add(plane.contestedPins.length, { problem: "pins_of_two" });
+        add(plane.unfixedPins.length, { problem: "pin_without_fixed_rtt" });
+      },
+    },
+    {
+      name: "headgate_control_unclaimed_clusters",
+      help: "Clusters of Envoys that lead to no service, up to a bound; /debug/fleet names them.",
+      read: (add) => add(registry.unclaimedClusters.size),
+    },
+    ...shareGauges(plane),
+  ];
+}
+
+/** Of the last second, by service. */
+function shareGauges(plane: ControlPlane): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_control_held_requests",
+      help: "Requests that Envoys with layers from here may let in at once, by service.",
+      labelNames: ["service"],
+      read: (add) => {
+        for (const [service, held] of sums(plane, ({ held }) => held)) add(held, { service });
+      },
+    },
+    {
+      name: "headgate_control_inflight",
+      help: "Requests in work at a service, as the Envoys that tell it here count them.",
+      labelNames: ["service"],
+      read: (add) => {
+        for (const [service, count] of sums(plane, ({ inFlight }) => inFlight)) {
+          add(count, { service });
+        }
+      },
+    },
+  ];
+}
+
+function sums(
+  { lastReports }: ControlPlane,
+  of: (report: ControlPlane["lastReports"][number]) => number,
+): ReadonlyMap<string, number> {
+  const byService = new Map<string, number>();
+  for (const report of lastReports) {
+    byService.set(report.service, (byService.get(report.service) ?? 0) + of(report));
+  }
+  return byService;
+}
+
+function counters({ plane }: ControlMetricsParts): readonly ReadMetric[] {
+  const { counts, registry } = plane;
+  return [
+    {
+      name: "headgate_control_overflow_requests_total",
+      help: "Requests that circuit breakers refused, as the Envoys that tell it here count them.",
+      labelNames: ["service"],
+      read: (add) => {
+        for (const [service, count] of plane.overflowCounts) add(count, { service });
+      },
+    },
+    {
+      name: "headgate_control_messages_total",
+      help: "Messages from Envoys, by service.",
+      labelNames: ["service"],
+      read: (add) => {
+        for (const [service, count] of counts.messages) add(count, { service });
+      },
+    },
+    {
+      name: "headgate_control_failed_streams_total",
+      help:
+        "Streams that were ended or refused, by cause; owned_by_another and identity_not_allowed " +
+        "for who their client is.",
+      labelNames: ["cause"],
+      read: (add) => {
+        for (const [cause, count] of counts.faults) add(count, { cause });
+      },
+    },
+    {
+      name: "headgate_control_layers_total",
+      help: "Layers that were sent, and Envoys' answers; stray: to nothing that waits for one.",
+      labelNames: ["event"],
+      read: (add) => {
+        add(counts.pushCount, { event: "sent" });
+        add(counts.acknowledgedCount, { event: "acknowledged" });
+        add(counts.refusedCount, { event: "refused" });
+        add(counts.strayCount, { event: "stray" });
+      },
+    },
+    {
+      name: "headgate_control_ignored_numbers_total",
+      help: "Numbers of Envoys that came twice, too late or beyond a bound.",
+      read: (add) => add(registry.ignoredCount),
+    },
+  ];
+}

@@ -1,0 +1,149 @@
+import { microHzPerHz } from "../../core/quota/quota.js";
+import type { QuotaBook } from "../../decide/quota/quota-book.js";
+import type { QuotaLeaseState, QuotaPoolView } from "../../decide/quota/quota-view.js";
+import type { ReadMetric } from "../base/metric-kinds.js";
+
+/** The metrics of quotas. Labels are of closed sets or the policy's names; no caller's values. */
+export function quotaMetrics(book: QuotaBook): {
+  readonly gauges: readonly ReadMetric[];
+  readonly counters: readonly ReadMetric[];
+} {
+  return { gauges: gauges(book), counters: counters(book) };
+}
+
+const leaseStates: readonly QuotaLeaseState[] = ["claiming", "leased", "unrenewed", "lost"];
+
+function gauges(book: QuotaBook): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_quota_streams",
+      help: "Streams of Envoys that report usage of quotas here.",
+      read: (add) => add(book.sessionCount),
+    },
+    {
+      name: "headgate_quota_holders",
+      help: "Buckets of Envoys that have a share here, with those that may use it still.",
+      read: (add) => add(book.holderCount),
+    },
+    {
+      name: "headgate_quota_pools",
+      help: "Limits, or sets of them, that quotas are given of here.",
+      read: (add) => add(book.poolCount),
+    },
+    {
+      name: "headgate_quota_leases",
+      help: "Limited pools by what this replica may give of them; unrenewed: its last lease.",
+      labelNames: ["state"],
+      read: (add) => {
+        const counts = new Map(leaseStates.map((state) => [state, 0]));
+        for (const { mode, lease } of book.view().pools()) {
+          if (mode === "limited") counts.set(lease.state, (counts.get(lease.state) ?? 0) + 1);
+        }
+        for (const [state, count] of counts) add(count, { state });
+      },
+    },
+    rateGauge(book, {
+      name: "headgate_quota_handed_out_hits_per_second",
+      help: "What Envoys of this replica may let pass at most, by quota.",
+      of: ({ heldMicroHz }) => heldMicroHz,
+    }),
+    rateGauge(book, {
+      name: "headgate_quota_demand_hits_per_second",
+      help: "What Envoys of this replica were asked for by their last reports, by quota.",
+      of: ({ demandMicroHz }) => demandMicroHz,
+    }),
+  ];
+}
+
+function rateGauge(
+  book: QuotaBook,
+  row: Pick<ReadMetric, "name" | "help"> & { readonly of: (pool: QuotaPoolView) => number },
+): ReadMetric {
+  return {
+    name: row.name,
+    help: row.help,
+    labelNames: ["quota"],
+    read: (add) => {
+      const rates = new Map<string, number>();
+      for (const pool of book.view().pools()) {
+        // A pool that several quotas share counts for the first of them.
+        const quota = pool.quotas[0] ?? "";
+        rates.set(quota, (rates.get(quota) ?? 0) + row.of(pool));
+      }
+      for (const [quota, rate] of rates) add(rate / microHzPerHz, { quota });
+    },
+  };
+}
+
+function counters({ counts }: QuotaBook): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_quota_reports_total",
+      help: "Reports of buckets.",
+      read: (add) => add(counts.reportCount),
+    },
+    rows("headgate_quota_assignments_total", {
+      help: "What buckets were told: a token bucket, everything, nothing, or to be forgotten.",
+      label: "kind",
+      counts: counts.told,
+    }),
+    rows("headgate_quota_unusual_reports_total", {
+      help:
+        "Usage beyond what an Envoy was assigned, or without an assignment beyond its part, cut " +
+        "to that; and Envoys with the name of another live one.",
+      label: "reason",
+      counts: counts.unusual,
+    }),
+    rows("headgate_quota_ignored_reports_total", {
+      help: "Reports of buckets that have no share: their Envoys' own settings decide.",
+      label: "cause",
+      counts: counts.ignored,
+    }),
+    rows("headgate_quota_overflows_total", {
+      help: "Buckets beyond a bound: of a stream, of an identity, of a domain, or of the process.",
+      label: "bound",
+      counts: counts.overflows,
+    }),
+    {
+      name: "headgate_quota_hits_total",
+      help: "Hits that Envoys let pass: charged to the store, or missed there and due again.",
+      labelNames: ["outcome"],
+      read: (add) => {
+        add(counts.chargedHits, { outcome: "charged" });
+        add(counts.missedHits, { outcome: "missed" });
+      },
+    },
+    {
+      name: "headgate_quota_failed_claims_total",
+      help: "Claims of shares that the store did not answer.",
+      read: (add) => add(counts.failedClaimCount),
+    },
+    {
+      name: "headgate_quota_rejoins_total",
+      help: "Buckets that went on with what they had, on another stream of the same Envoy.",
+      read: (add) => add(counts.rejoinCount),
+    },
+  ];
+}
+
+function rows(
+  name: string,
+  {
+    help,
+    label,
+    counts,
+  }: {
+    readonly help: string;
+    readonly label: string;
+    readonly counts: ReadonlyMap<string, number>;
+  },
+): ReadMetric {
+  return {
+    name,
+    help,
+    labelNames: [label],
+    read: (add) => {
+      for (const [row, count] of counts) add(count, { [label]: row });
+    },
+  };
+}

@@ -1,0 +1,87 @@
+import type { DecisionCounters, HitCounters } from "../../decide/rate-limit/counters.js";
+import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
+import type { Labels, ReadMetric } from "../base/metric-kinds.js";
+import { statText } from "../options/stats-names.js";
+import { hasHits } from "./stats.js";
+
+/** The longest label made of callers' values, in UTF-16 code units; what is above is cut off. */
+export const detailedLabelLengthMax = 256;
+
+/** What hit metrics are read from. */
+export interface HitMetricsParts {
+  readonly counters: DecisionCounters;
+  readonly policies: PolicySource;
+}
+
+type Add = (value: number, labels?: Labels) => void;
+
+/**
+ * Hits by rule, and by the callers' values where a rule asks for that. Outcomes exclude each other:
+ * without the refunds they add up to all hits that were asked for.
+ */
+export function hitMetrics(parts: HitMetricsParts): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_hits_total",
+      help: "Hits asked for, by rule and by what became of them; a series begins with its first.",
+      labelNames: ["domain", "rule", "outcome"],
+      read: (add) => {
+        for (const { domain, label: rule, hits } of countedRules(parts)) {
+          addOutcomes(hits, { domain, rule }, add);
+        }
+      },
+    },
+    {
+      name: "headgate_near_limit_hits_total",
+      help: "Of the hits within a limit, those above NEAR_LIMIT_RATIO of it.",
+      labelNames: ["domain", "rule"],
+      read: (add) => {
+        for (const { domain, label: rule, hits } of countedRules(parts)) {
+          if (hits.near > 0) add(hits.near, { domain, rule });
+        }
+      },
+    },
+    {
+      name: "headgate_remembered_hits_total",
+      help: "Of the hits over a limit, those refused without asking the store.",
+      labelNames: ["domain", "rule"],
+      read: (add) => {
+        for (const { domain, label: rule, hits } of countedRules(parts)) {
+          if (hits.overFromMemory > 0) add(hits.overFromMemory, { domain, rule });
+        }
+      },
+    },
+    {
+      name: "headgate_detailed_hits_total",
+      help:
+        "Hits of rules with detailed_metric or value_to_metric, in place of headgate_hits_total. " +
+        "`path` holds callers' values, of 1,000 paths and 256 characters at most.",
+      labelNames: ["domain", "rule", "path", "outcome"],
+      read: (add) => {
+        for (const { rule, label, hits } of parts.counters.detailed) {
+          const path = clip(statText(label));
+          addOutcomes(hits, { domain: rule.domain, rule: rule.label, path }, add);
+        }
+      },
+    },
+  ];
+}
+
+function* countedRules({ counters, policies }: HitMetricsParts) {
+  const policy = policies.current();
+  if (policy === undefined) return;
+  for (const rule of counters.forPolicy(policy)) if (hasHits(rule.hits)) yield rule;
+}
+
+function addOutcomes(hits: HitCounters, labels: Labels, add: Add): void {
+  const { within, over, shadow, refunded } = hits;
+  if (within > 0) add(within, { ...labels, outcome: "within" });
+  if (over > shadow) add(over - shadow, { ...labels, outcome: "over" });
+  if (shadow > 0) add(shadow, { ...labels, outcome: "shadow_over" });
+  if (refunded > 0) add(refunded, { ...labels, outcome: "refunded" });
+}
+
+/** Not in the middle of a character: half a pair is no text. */
+function clip(text: string): string {
+  return text.slice(0, detailedLabelLengthMax).replace(/[\uD800-\uDBFF]$/, "");
+}

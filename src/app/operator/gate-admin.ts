@@ -1,0 +1,112 @@
+import { auditEntry } from "../../core/base/audit-entry.js";
+import type { Clock } from "../../core/base/clock.js";
+import type { JsonObject } from "../../core/base/json.js";
+import { gateProblem } from "../../core/settings/gate.js";
+import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
+import { type GateBook, thresholdsToJson } from "../../fleet/records/gate-book.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type {
+  ChangeRequest,
+  GateAdministration,
+  GateChange,
+  GateThresholds,
+} from "../../rpc/admin/admin-parts.js";
+import { gateSettings } from "../fleet/fleet-maker.js";
+
+/** What a `GateAdmin` is made of. */
+export interface GateAdminParts {
+  readonly records: SharedRecords;
+  readonly gates: GateBook;
+  readonly policies: PolicySource;
+  readonly clock: Pick<Clock, "epochUs">;
+  /** What this replica is called in the audit log. */
+  readonly replica: string;
+}
+
+/** Where an operator wants a gate to open and to close. */
+type Ratios = Pick<GateThresholds, "openBelowRatio" | "closeAboveRatio">;
+
+/** Thresholds of gates, kept for all replicas until the policy's own are asked for again. */
+export class GateAdmin implements GateAdministration {
+  readonly #parts: GateAdminParts;
+
+  constructor(parts: GateAdminParts) {
+    this.#parts = parts;
+  }
+
+  services(isAsked: (service: ServicePolicy) => boolean): readonly string[] {
+    return [...gateSettings(this.#services().filter(isAsked)).keys()];
+  }
+
+  get(service: string): GateThresholds | undefined {
+    const own = this.#policyGates().get(service);
+    if (own === undefined) return undefined;
+    const { gates } = this.#parts;
+    // What does not go with the policy in force is there, and changes nothing.
+    const { openBelowRatio, closeAboveRatio } = gates.settingsOf(service, own);
+    const isOverridden =
+      openBelowRatio !== own.openBelowRatio || closeAboveRatio !== own.closeAboveRatio;
+    const version = gates.find(service)?.version ?? 0;
+    return { service, openBelowRatio, closeAboveRatio, isOverridden, version };
+  }
+
+  async set(
+    service: string,
+    ratios: Ratios | undefined,
+    request: ChangeRequest & { readonly expectedVersion: number },
+  ): Promise<GateChange> {
+    const own = this.#policyGates().get(service);
+    if (own === undefined) return { kind: "refused", why: "The policy has no such gate." };
+    const problem = ratios && gateProblem({ ...own, ...ratios });
+    if (problem !== undefined) return { kind: "refused", why: `A gate cannot be so: ${problem}.` };
+    const before = this.#parts.gates.find(service);
+    const { expectedVersion } = request;
+    if (ratios === undefined && before === undefined) {
+      const thresholds = this.get(service);
+      if (thresholds !== undefined && expectedVersion === 0) return { kind: "changed", thresholds };
+      return { kind: "conflict", version: 0 };
+    }
+    const value = ratios && this.#record(ratios, request);
+    const outcome = await this.#parts.records.change({
+      kind: "gate",
+      id: service,
+      value,
+      expectedVersion,
+      audit: auditEntry({
+        actor: request.actor,
+        action: "SetGateThresholds",
+        subject: service,
+        domain: undefined,
+        before: before && ratiosOf(before),
+        after: ratios && ratiosOf(ratios),
+        reason: request.reason,
+        replica: this.#parts.replica,
+      }),
+    });
+    if (outcome.kind === "conflict") return outcome;
+    if (outcome.kind === "full") {
+      return { kind: "refused", why: "As many gates as may be are changed already: clear some." };
+    }
+    const thresholds = this.get(service);
+    if (thresholds === undefined) return { kind: "refused", why: "The policy has no such gate." };
+    return { kind: "changed", thresholds };
+  }
+
+  #record(ratios: Ratios, { actor, reason }: ChangeRequest): JsonObject {
+    const setEpochMs = Math.floor(this.#parts.clock.epochUs() / 1_000);
+    return thresholdsToJson({ ...ratiosOf(ratios), author: actor.name, reason, setEpochMs });
+  }
+
+  #policyGates() {
+    return gateSettings(this.#services());
+  }
+
+  #services(): readonly ServicePolicy[] {
+    return this.#parts.policies.current()?.services ?? [];
+  }
+}
+
+function ratiosOf({ openBelowRatio, closeAboveRatio }: Ratios): Ratios & JsonObject {
+  return { openBelowRatio, closeAboveRatio };
+}

@@ -1,0 +1,290 @@
+import { type AuditActor, auditEntry } from "../../core/base/audit-entry.js";
+import type { Clock, Random } from "../../core/base/clock.js";
+import type { JsonObject } from "../../core/base/json.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
+import type {
+  ChangeRequest,
+  PolicyAdministration,
+  PolicyChange,
+  PolicyFile,
+  PolicyReview,
+  PolicyVersion,
+  ShadowReport,
+} from "../../rpc/admin/admin-parts.js";
+import { policyVersion } from "../config/policy-files.js";
+import type { OpenPolicies } from "../policy/policies.js";
+import {
+  policyRecordBytesMax,
+  policyToJson,
+  recordBytes,
+  type StoredPolicy,
+} from "../policy/policy-admin-records.js";
+import type { ParsesPolicies } from "../policy/policy-parsing.js";
+import { PolicyReviewer } from "./policy-admin-review.js";
+import type { PolicyShadow } from "./policy-admin-shadow.js";
+import { PolicyShelf, type ShelfOutcome } from "./policy-admin-shelf.js";
+
+/** What a `PolicyAdmin` is made of. */
+export interface PolicyAdminParts {
+  readonly policies: OpenPolicies;
+  readonly records: SharedRecords;
+  readonly shadow: Pick<PolicyShadow, "report" | "refresh">;
+  /** Default: a worker thread. */
+  readonly parser?: ParsesPolicies;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** What this replica is called in the audit log. */
+  readonly replica: string;
+}
+
+/** What a change is asked with. */
+type Asked = ChangeRequest & { readonly expectedVersion: string };
+
+/**
+ * Changes of the policy by operators. What is applied is kept in shared records: whoever follows
+ * them puts it in force. Two who change at a time do not overwrite each other: both have said which
+ * version they replace, and the second one is told that it is another.
+ */
+export class PolicyAdmin implements PolicyAdministration {
+  readonly #parts: PolicyAdminParts;
+  readonly #shelf: PolicyShelf;
+  readonly #reviewer: PolicyReviewer;
+
+  constructor(parts: PolicyAdminParts) {
+    this.#parts = parts;
+    this.#shelf = new PolicyShelf(parts.records);
+    this.#reviewer = new PolicyReviewer(parts);
+  }
+
+  current(): PolicyVersion | undefined {
+    const { policies } = this.#parts;
+    const { version, loadedEpochUs } = policies.feed.status;
+    if (version === undefined) return undefined;
+    const stored = this.#shelf.history().find((one) => one.version === version);
+    if (policies.origin === "store" && stored !== undefined) return stored;
+    return {
+      version,
+      appliedEpochMs: loadedEpochUs && Math.floor(loadedEpochUs / 1_000),
+      author: "",
+      reason: "",
+      files: policies.texts(),
+      source: policies.origin === "xds" ? "xds" : "files",
+    };
+  }
+
+  shadow(): PolicyVersion | undefined {
+    return this.#shelf.shadow();
+  }
+
+  find(version: string): PolicyVersion | undefined {
+    const current = this.current();
+    if (current?.version === version) return current;
+    return this.#shelf.history().find((one) => one.version === version);
+  }
+
+  history(): readonly PolicyVersion[] {
+    const stored = this.#shelf.history();
+    const current = this.current();
+    const isKept = current === undefined || stored.some((one) => one.version === current.version);
+    const all = isKept ? stored : [current, ...stored];
+    return all.map((one) => ({ ...one, files: [] }));
+  }
+
+  async review(files: readonly PolicyFile[]): Promise<PolicyReview> {
+    const reviewed = await this.#reviewer.review(files);
+    if (reviewed.kind === "problems") return reviewed.review;
+    return { problems: [], unreportedCount: 0, changes: reviewed.changes };
+  }
+
+  async apply(
+    files: readonly PolicyFile[],
+    request: Asked & { readonly isShadow: boolean; readonly isDryRun: boolean },
+  ): Promise<PolicyChange> {
+    const { isShadow, isDryRun } = request;
+    const refusal = isShadow || isDryRun ? undefined : this.#refusal();
+    if (refusal !== undefined) return refusal;
+    const reviewed = await this.#reviewer.review(files);
+    if (reviewed.kind === "problems") return reviewed;
+    // As it is now: reading took its time.
+    const current = this.current();
+    if (request.expectedVersion !== (current?.version ?? "")) return conflictWith(current);
+    const { changes } = reviewed;
+    if (isDryRun) return { kind: "changed", policy: undefined, changes };
+    const policy = this.#made(files, request);
+    // One that is in force here may be lost in the store: to apply it again repairs that.
+    const isKept = policy.version === current?.version && this.#isKept(current);
+    if (isKept || (isShadow && policy.version === current?.version)) {
+      if (isShadow) return { kind: "refused", why: "This policy is the one in force." };
+      return { kind: "changed", policy: current, changes };
+    }
+    if (recordBytes(policyToJson(policy)) > policyRecordBytesMax) {
+      const why = `A policy in the store has at most ${policyRecordBytesMax} bytes.`;
+      return { kind: "refused", why };
+    }
+    const change = isShadow
+      ? await this.#putShadow(policy, request)
+      : await this.#put(policy, { ...request, action: "ApplyPolicy" });
+    return change.kind === "changed" ? { ...change, changes } : change;
+  }
+
+  async enforce(request: Asked): Promise<PolicyChange> {
+    const refusal = this.#refusal();
+    if (refusal !== undefined) return refusal;
+    const shadow = this.#shelf.shadow();
+    if (shadow === undefined) return noShadow;
+    const current = this.current();
+    if (request.expectedVersion !== (current?.version ?? "")) return conflictWith(current);
+    const reviewed = await this.#reviewer.review(shadow.files);
+    if (reviewed.kind === "problems") return reviewed;
+    const policy = this.#made(shadow.files, request);
+    const change = await this.#put(policy, { ...request, action: "EnforcePolicy" });
+    if (change.kind !== "changed") return change;
+    // Who dies here leaves a shadow of what is in force, which every replica takes away.
+    await this.#shelf.endShadow(shadow, undefined);
+    await this.#parts.shadow.refresh();
+    return change;
+  }
+
+  async rollBack(version: string | undefined, request: Asked): Promise<PolicyChange> {
+    const current = this.current();
+    if (request.expectedVersion !== (current?.version ?? "")) return conflictWith(current);
+    const shadow = this.#shelf.shadow();
+    if (version === undefined && shadow !== undefined) {
+      const audit = this.#audit(request, {
+        action: "RollBackPolicy",
+        before: summaryOf(shadow),
+        after: undefined,
+      });
+      const outcome = await this.#shelf.endShadow(shadow, audit);
+      if (outcome !== "changed") return this.#failed(outcome);
+      await this.#parts.shadow.refresh();
+      return { kind: "changed", policy: current, changes: [] };
+    }
+    const refusal = this.#refusal();
+    if (refusal !== undefined) return refusal;
+    const history = this.#shelf.history();
+    const earlier = history.filter((one) => one.version !== current?.version);
+    const wanted =
+      version === undefined
+        ? policyBefore(history)
+        : earlier.find((one) => one.version === version);
+    if (wanted === undefined) {
+      if (version === undefined) return { kind: "refused", why: "There is no earlier policy." };
+      return { kind: "unknown", versions: [...new Set(earlier.map((one) => one.version))] };
+    }
+    // What was right once may be wrong for a later version of this program.
+    const reviewed = await this.#reviewer.review(wanted.files);
+    if (reviewed.kind === "problems") return reviewed;
+    const { restoredEpochMs = wanted.appliedEpochMs } = wanted;
+    const policy = { ...this.#made(wanted.files, request), restoredEpochMs };
+    return this.#put(policy, { ...request, action: "RollBackPolicy" });
+  }
+
+  shadowReport(): ShadowReport | undefined {
+    return this.#parts.shadow.report();
+  }
+
+  /** Why nothing can be put in force here; undefined: it can. */
+  #refusal(): Extract<PolicyChange, { kind: "refused" }> | undefined {
+    const { origin } = this.#parts.policies;
+    if (origin === "store") return undefined;
+    const place = origin === "xds" ? "the control plane" : "its files";
+    const why =
+      `The policy comes from ${place}: change it there, or start with ` +
+      "HEADGATE_POLICY_SOURCE=store. It can run beside the one in force (shadow).";
+    return { kind: "refused", why };
+  }
+
+  /** Whether the policy in force is where it came from. */
+  #isKept({ source, version, files }: PolicyVersion): boolean {
+    return (source === "files" && files.length > 0) || this.#shelf.isCurrent(version);
+  }
+
+  #made(files: readonly PolicyFile[], { actor, reason }: ChangeRequest): StoredPolicy {
+    const appliedEpochMs = Math.floor(this.#parts.clock.epochUs() / 1_000);
+    const version = policyVersion(files);
+    return { version, appliedEpochMs, author: actor.name, reason, files, source: "admin" };
+  }
+
+  /** Names a policy the one in force; whoever has the answer finds it so here, too. */
+  async #put(
+    policy: StoredPolicy,
+    request: Asked & { readonly action: string },
+  ): Promise<PolicyChange> {
+    const current = this.current();
+    const isFound = current !== undefined && current.files.length > 0;
+    const { appliedEpochMs = policy.appliedEpochMs } = current ?? {};
+    const outcome = await this.#shelf.put(policy, {
+      // What a new fleet began with is worth to go back to.
+      first: isFound ? { ...current, appliedEpochMs } : undefined,
+      audit: this.#audit(request, {
+        action: request.action,
+        before: current && summaryOf(current),
+        after: summaryOf(policy),
+      }),
+    });
+    if (outcome !== "changed") return this.#failed(outcome);
+    await this.#parts.policies.refresh?.();
+    return { kind: "changed", policy, changes: [] };
+  }
+
+  async #putShadow(policy: StoredPolicy, request: Asked): Promise<PolicyChange> {
+    const before = this.#shelf.shadow();
+    const outcome = await this.#shelf.putShadow(policy, {
+      run: this.#parts.random.id(),
+      audit: this.#audit(request, {
+        action: "ApplyPolicy",
+        before: before && summaryOf(before),
+        after: { ...summaryOf(policy), shadow: true },
+      }),
+    });
+    if (outcome !== "changed") return this.#failed(outcome);
+    await this.#parts.shadow.refresh();
+    return { kind: "changed", policy, changes: [] };
+  }
+
+  #failed(outcome: Exclude<ShelfOutcome, "changed">): PolicyChange {
+    if (outcome === "conflict") return conflictWith(this.current());
+    return { kind: "refused", why: "The store keeps as many policies as it may." };
+  }
+
+  #audit(
+    { actor, reason }: { readonly actor: AuditActor; readonly reason: string },
+    facts: {
+      readonly action: string;
+      readonly before: JsonObject | undefined;
+      readonly after: JsonObject | undefined;
+    },
+  ): JsonObject {
+    const { replica } = this.#parts;
+    return auditEntry({ ...facts, actor, reason, subject: "policy", domain: undefined, replica });
+  }
+}
+
+const noShadow: PolicyChange = {
+  kind: "refused",
+  why: "No policy runs beside the one in force.",
+};
+
+function conflictWith(current: PolicyVersion | undefined): PolicyChange {
+  return { kind: "conflict", version: current?.version ?? "" };
+}
+
+/** What the audit log says of a policy: the records keep its texts. */
+function summaryOf({ version, author, source, files }: PolicyVersion): JsonObject {
+  return { version, author, source, files: files.map(({ file }) => file) };
+}
+
+/** The one before the one in force; before one that was gone back to, what was then before it. */
+function policyBefore(history: readonly StoredPolicy[]): StoredPolicy | undefined {
+  const [current] = history;
+  if (current === undefined) return undefined;
+  const { version, restoredEpochMs } = current;
+  // The oldest: of those of one moment the others are copies of it.
+  const place = history.findLastIndex((one) => {
+    if (restoredEpochMs === undefined) return one === current;
+    return one.version === version && one.appliedEpochMs === restoredEpochMs;
+  });
+  if (place === -1) return undefined;
+  return history.slice(place + 1).find((one) => one.version !== version);
+}

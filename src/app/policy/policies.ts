@@ -1,0 +1,154 @@
+import type { Clock, Random } from "../../core/base/clock.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
+import type { ParseOptions, PolicyText } from "../../policy/parse.js";
+import { exitCodes, StartFailure } from "../base/failure.js";
+import type { Logger } from "../base/logger.js";
+import { readVersion } from "../base/version.js";
+import type { Config } from "../config/config.js";
+import { limitDefaultsOf } from "../options/decision-options.js";
+import type { PolicyFeed } from "./policy-in-force.js";
+import type { ParsesPolicies } from "./policy-parsing.js";
+import { PolicyReloader } from "./policy-reloader.js";
+import { StoredPolicies } from "./policy-source.js";
+import { XdsPolicies, type XdsStatus } from "./policy-xds.js";
+
+/** Where the policy in force may come from. */
+export const policyOrigins = ["files", "xds", "store"] as const;
+
+/** One of them. */
+export type PolicyOrigin = (typeof policyOrigins)[number];
+
+/** The policy in force, kept up to date from where the configuration says. */
+export interface OpenPolicies {
+  readonly feed: PolicyFeed;
+  /** What the configuration says. With `store`, files hold until a policy is applied. */
+  readonly origin: PolicyOrigin;
+  /** The texts of the policy in force where they come from files; none else. */
+  readonly texts: () => readonly PolicyText[];
+  /** How texts are read. */
+  readonly parse: ParseOptions;
+  /** Absent where policies are files. */
+  readonly xdsStatus?: () => XdsStatus;
+  /** Follows changes from now on. */
+  readonly watch: () => void;
+  /** Whether the store has said which policy holds; absent: it is not asked. */
+  readonly isKnown?: () => boolean;
+  /** Resolves when what is known of the store is in force here, or refused; absent: no store. */
+  readonly refresh?: () => Promise<void>;
+  readonly close: () => void;
+  /** Why there is none, where the start went on to ask the store for one. */
+  readonly failure?: StartFailure;
+}
+
+/** What opening them needs. */
+export interface PoliciesParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Reads the texts of files and of the store; messages are a worker thread's. */
+  readonly parser?: ParsesPolicies;
+}
+
+/**
+ * Opens the source of policies. Files are read now; a control plane is asked now, and whoever needs
+ * its answer waits for it.
+ *
+ * @throws StartFailure when files are missing or wrong, unless the start is forced
+ */
+export async function openPolicies(config: Config, parts: PoliciesParts): Promise<OpenPolicies> {
+  const { xds } = config;
+  if (xds === undefined) return openFiles(config, parts);
+  const policies = new XdsPolicies({
+    xds,
+    parse: parseOptionsOf(config),
+    programVersion: readVersion(),
+    ...parts,
+  });
+  return {
+    feed: policies,
+    origin: "xds",
+    texts: () => [],
+    parse: parseOptionsOf(config),
+    xdsStatus: () => policies.xdsStatus,
+    watch: () => policies.start(),
+    close: () => policies.close(),
+  };
+}
+
+function parseOptionsOf(config: Config): ParseOptions {
+  return { mergesDomains: config.mergesDomains, defaults: limitDefaultsOf(config) };
+}
+
+async function openFiles(config: Config, parts: PoliciesParts): Promise<OpenPolicies> {
+  const { policyPath: path, policyStyle: style, watchedDirectories } = config;
+  const parse = parseOptionsOf(config);
+  const policies = new PolicyReloader({ path, style, parse, watchedDirectories, ...parts });
+  const open: OpenPolicies = {
+    feed: policies,
+    origin: config.policySource,
+    texts: () => policies.texts,
+    parse,
+    watch: () => policies.watch(),
+    close: () => policies.close(),
+  };
+  const look = await policies.look();
+  if (look.kind !== "refused") return open;
+  if (config.forceStart) {
+    const event = { event: "policyRefused", cause: look.cause };
+    parts.logger.error(
+      event,
+      `There is no policy yet, and calls fail until there is:\n${look.report}`,
+    );
+    return open;
+  }
+  const remedy = "Name a file or directory with --policy or HEADGATE_POLICY.";
+  const failure =
+    look.cause === "invalid"
+      ? new StartFailure(exitCodes.invalidPolicy, look.report)
+      : new StartFailure(exitCodes.failure, `There is no policy: ${look.report}. ${remedy}`);
+  if (config.policySource === "store") return { ...open, failure };
+  throw failure;
+}
+
+/**
+ * Puts the policies of the store before those of files, where the configuration says so; else
+ * answers what it was given.
+ *
+ * @throws StartFailure when there is none in either place, unless the start is forced
+ */
+export async function followStore(
+  files: OpenPolicies,
+  parts: Pick<PoliciesParts, "clock" | "logger" | "parser"> & {
+    readonly records: SharedRecords;
+  },
+): Promise<OpenPolicies> {
+  if (files.origin !== "store") return files;
+  const stored = new StoredPolicies({ ...parts, first: files.feed, parse: files.parse });
+  await stored.begin();
+  if (files.failure !== undefined && stored.current() === undefined) {
+    stored.close();
+    throw files.failure;
+  }
+  const { failure: _failure, ...open } = files;
+  return {
+    ...open,
+    feed: stored,
+    texts: () => (stored.isStored ? [] : files.texts()),
+    isKnown: () => stored.isKnown,
+    refresh: () => stored.refresh(),
+    watch: () => {
+      if (!stored.isStored) files.watch();
+    },
+    close: () => {
+      files.close();
+      stored.close();
+    },
+  };
+}
+
+/** Whether this replica should be sent calls, by the policy in force. */
+export function isHealthyWith(feed: PolicyFeed, config: Config): boolean {
+  const { version, domainCount } = feed.status;
+  if (config.needsDomainForHealth) return domainCount > 0;
+  return version !== undefined || config.forceStart;
+}

@@ -1,0 +1,146 @@
+import type { JsonObject, JsonValue } from "../../core/base/json.js";
+import {
+  recordBytesMax,
+  type SharedRecord,
+  type SharedRecords,
+} from "../../fleet/records/shared-records.js";
+import type { PolicyFile, PolicyVersion } from "../../rpc/admin/admin-parts.js";
+
+/** The most bytes of a policy's record: its texts as JSON. */
+export const policyRecordBytesMax = recordBytesMax.policy;
+
+/** Policies that were in force and are kept, with the one that is. */
+export const policiesKeptMax = 20;
+
+/** The record that says which policy is in force. */
+export const currentId = "current";
+
+/** The record of the policy that runs beside it. */
+export const shadowId = "shadow";
+
+/** The record of a policy that is, or was, in force. */
+export function versionId(number: number): string {
+  return `v.${number}`;
+}
+
+/** Which policies there are, by the numbers of their records; the one in force first. */
+export interface PolicyIndex {
+  readonly numbers: readonly number[];
+  /** Of this record; 0: there is none yet. */
+  readonly recordVersion: number;
+}
+
+/** A policy as its record has it. */
+export interface StoredPolicy extends PolicyVersion {
+  readonly appliedEpochMs: number;
+  /** When it was in force before, of one that was gone back to; undefined: it is no such. */
+  readonly restoredEpochMs?: number;
+}
+
+/** A policy that runs beside the one in force. */
+export interface StoredShadow extends StoredPolicy {
+  /** Names its counts, and the space of its buckets: another one for each run. */
+  readonly run: string;
+  readonly recordVersion: number;
+}
+
+/** A record of policies, read. */
+export type ReadRecord<T> =
+  | { readonly kind: "none" }
+  | { readonly kind: "found"; readonly value: T }
+  /** Nobody of ours wrote it, or a later version did. */
+  | { readonly kind: "unreadable" };
+
+/** Which policies there are. */
+export function readIndex(records: Pick<SharedRecords, "list">): ReadRecord<PolicyIndex> {
+  const record = records.list("policy").get(currentId);
+  if (record === undefined) return { kind: "none" };
+  const numbers = record.value["numbers"];
+  if (!Array.isArray(numbers) || numbers.length === 0 || !numbers.every(isWhole)) {
+    return { kind: "unreadable" };
+  }
+  return { kind: "found", value: { numbers, recordVersion: record.version } };
+}
+
+/** The policy in force, as the store has it. */
+export function readCurrent(records: Pick<SharedRecords, "list">): ReadRecord<StoredPolicy> {
+  const index = readIndex(records);
+  if (index.kind !== "found") return index;
+  const policy = readPolicy(records, index.value.numbers[0] ?? 0);
+  return policy === undefined ? { kind: "unreadable" } : { kind: "found", value: policy };
+}
+
+/** The policies that are kept, the one in force first; what cannot be read is left out. */
+export function readHistory(records: Pick<SharedRecords, "list">): readonly StoredPolicy[] {
+  const index = readIndex(records);
+  if (index.kind !== "found") return [];
+  return index.value.numbers.flatMap((number) => readPolicy(records, number) ?? []);
+}
+
+/** One of them. */
+function readPolicy(
+  records: Pick<SharedRecords, "list">,
+  number: number,
+): StoredPolicy | undefined {
+  const record = records.list("policy").get(versionId(number));
+  return record && policyFromJson(record);
+}
+
+/** The policy that runs beside the one in force. */
+export function readShadow(records: Pick<SharedRecords, "list">): ReadRecord<StoredShadow> {
+  const record = records.list("policy").get(shadowId);
+  if (record === undefined) return { kind: "none" };
+  const policy = policyFromJson(record);
+  const run = record.value["run"];
+  if (policy === undefined || typeof run !== "string" || !/^[0-9a-f]{1,64}$/.test(run)) {
+    return { kind: "unreadable" };
+  }
+  return { kind: "found", value: { ...policy, run, recordVersion: record.version } };
+}
+
+/** A policy as a record has it; `run` for one beside the one in force. */
+export function policyToJson(policy: StoredPolicy, run?: string): JsonObject {
+  const { version, appliedEpochMs, restoredEpochMs, author, reason, files, source } = policy;
+  return {
+    version,
+    appliedEpochMs,
+    ...(restoredEpochMs === undefined ? {} : { restoredEpochMs }),
+    author,
+    reason,
+    source,
+    files: files.map(({ file, text }) => [file, text]),
+    ...(run === undefined ? {} : { run }),
+  };
+}
+
+/** How large a record is, in bytes of UTF-8. */
+export function recordBytes(value: JsonObject): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
+function policyFromJson({ value }: SharedRecord): StoredPolicy | undefined {
+  const { version, appliedEpochMs, author, reason, source } = value;
+  const files = readFiles(value["files"]);
+  if (typeof version !== "string" || typeof appliedEpochMs !== "number") return undefined;
+  if (typeof author !== "string" || typeof reason !== "string") return undefined;
+  if (source !== "files" && source !== "xds" && source !== "admin") return undefined;
+  const { restoredEpochMs } = value;
+  const restored = typeof restoredEpochMs === "number" ? { restoredEpochMs } : {};
+  return files && { version, appliedEpochMs, ...restored, author, reason, source, files };
+}
+
+function readFiles(value: JsonValue | undefined): readonly PolicyFile[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const files: PolicyFile[] = [];
+  for (const item of value) {
+    if (!Array.isArray(item)) return undefined;
+    const [file, text] = item;
+    if (typeof file !== "string" || typeof text !== "string") return undefined;
+    files.push({ file, text });
+  }
+  return files;
+}
+
+function isWhole(value: JsonValue): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+}

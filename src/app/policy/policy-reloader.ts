@@ -1,0 +1,107 @@
+import type { Clock } from "../../core/base/clock.js";
+import type { ParseOptions, PolicyText } from "../../policy/parse.js";
+import type { Policy } from "../../policy/policy.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import type { Logger } from "../base/logger.js";
+import { LookInTurn } from "../base/look-in-turn.js";
+import { PathWatcher } from "../base/path-watcher.js";
+import { type PolicyFileStyle, readPolicyFiles } from "../config/policy-files.js";
+import {
+  type PolicyChange,
+  type PolicyFeed,
+  PolicyInForce,
+  type PolicyStatus,
+} from "./policy-in-force.js";
+import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
+
+/** What a `PolicyReloader` is made of. */
+export interface PolicyReloaderParts {
+  /** A policy file, or a directory of them. */
+  readonly path: string;
+  /** Which files of a directory are read. Default `yamlFiles`. */
+  readonly style?: PolicyFileStyle;
+  /** How the files are read. */
+  readonly parse?: ParseOptions;
+  /** Default: a worker thread. */
+  readonly parser?: ParsesPolicies;
+  /** Further directories whose changes count. */
+  readonly watchedDirectories: readonly string[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** How a look at the policy's files ended. */
+export type PolicyLook = { readonly kind: "unchanged" } | PolicyChange;
+
+/**
+ * Keeps the policy in force: loads it, watches its files and swaps it whole. Files that are wrong
+ * change nothing but the log, a counter and the status, until good ones come.
+ */
+export class PolicyReloader implements PolicyFeed {
+  readonly #parts: PolicyReloaderParts;
+  readonly #inForce: PolicyInForce;
+  /** What the last look found, so that the same is neither parsed nor reported again. */
+  #seen: string | undefined;
+  #texts: readonly PolicyText[] = [];
+  readonly #looks = new LookInTurn(() => this.#lookOnce());
+  #watcher: PathWatcher | undefined;
+
+  constructor(parts: PolicyReloaderParts) {
+    this.#parts = parts;
+    this.#inForce = new PolicyInForce(parts);
+  }
+
+  current(): Policy | undefined {
+    return this.#inForce.current();
+  }
+
+  get status(): PolicyStatus {
+    return this.#inForce.status;
+  }
+
+  /** The texts of the policy in force; none while there is none. */
+  get texts(): readonly PolicyText[] {
+    return this.#texts;
+  }
+
+  onLoaded(listener: () => void): () => void {
+    return this.#inForce.onLoaded(listener);
+  }
+
+  /** Looks at the files now. Looks never overlap: one that is wanted meanwhile follows. */
+  look(): Promise<PolicyLook> {
+    return this.#looks.now();
+  }
+
+  /** Looks again whenever the files may have changed, until `close`. */
+  watch(): void {
+    const { path, watchedDirectories, clock } = this.#parts;
+    const onChange = (): void => this.#looks.want();
+    this.#watcher ??= new PathWatcher({ path, directories: watchedDirectories, clock, onChange });
+  }
+
+  /** Ends watching; a look under way still ends by itself. */
+  close(): void {
+    this.#watcher?.close();
+  }
+
+  async #lookOnce(): Promise<PolicyLook> {
+    const { path, style } = this.#parts;
+    const read = await readPolicyFiles(path, style);
+    const seen = read.kind === "sources" ? read.version : read.message;
+    if (seen === this.#seen) return { kind: "unchanged" };
+    this.#seen = seen;
+    if (read.kind === "unreadable") {
+      const words = visibleText(read.message);
+      return this.#inForce.refuse({ cause: "unreadable", report: words, summary: words });
+    }
+    const { sources, version } = read;
+    const input = { kind: "texts", sources } as const;
+    const { clock, parse = {}, parser = parsePolicyInWorker } = this.#parts;
+    const parsing = await parser({ input, parse, version, clock });
+    if (parsing.kind === "policy") this.#texts = sources;
+    // The next look parses the same texts again.
+    if (parsing.kind === "failed" && parsing.isPassing === true) this.#seen = undefined;
+    return this.#inForce.take(parsing);
+  }
+}

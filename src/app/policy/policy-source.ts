@@ -1,0 +1,180 @@
+import type { Clock } from "../../core/base/clock.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
+import type { ParseOptions } from "../../policy/parse.js";
+import type { Policy } from "../../policy/policy.js";
+import type { Logger } from "../base/logger.js";
+import { LookInTurn } from "../base/look-in-turn.js";
+import { policyVersion } from "../config/policy-files.js";
+import { readCurrent, type StoredPolicy } from "./policy-admin-records.js";
+import {
+  type PolicyFeed,
+  PolicyInForce,
+  type PolicyRefusal,
+  type PolicyStatus,
+} from "./policy-in-force.js";
+import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
+
+/** What `StoredPolicies` are made of. */
+export interface StoredPoliciesParts {
+  readonly records: SharedRecords;
+  /** What is in force until somebody has applied a policy. */
+  readonly first: PolicyFeed;
+  readonly parse: ParseOptions;
+  /** Default: a worker thread. */
+  readonly parser?: ParsesPolicies;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** How long the start waits for what is in the store. */
+const startWaitMsMax = 2_000;
+
+/**
+ * Keeps the policy in force from shared records: what an operator applies to one replica takes
+ * force on all of them. A record that is wrong changes nothing but the log, a counter and the
+ * status, until a good one comes. As long as there is none the first policy holds.
+ */
+export class StoredPolicies implements PolicyFeed {
+  readonly #parts: StoredPoliciesParts;
+  readonly #inForce: PolicyInForce;
+  readonly #listeners = new Set<() => void>();
+  readonly #stopFollowing: readonly (() => void)[];
+  readonly #looks = new LookInTurn(() => this.#lookOnce());
+  readonly #known: Promise<void>;
+  #isKnown = false;
+  /** The text of the last record that was looked at. */
+  #seen: string | undefined;
+  #isClosed = false;
+
+  constructor(parts: StoredPoliciesParts) {
+    this.#parts = parts;
+    this.#inForce = new PolicyInForce(parts);
+    const tell = (): void => {
+      for (const listener of [...this.#listeners]) listener();
+    };
+    this.#stopFollowing = [
+      this.#inForce.onLoaded(tell),
+      parts.first.onLoaded(() => {
+        if (!this.isStored) tell();
+      }),
+      parts.records.onChange((kind) => {
+        if (kind === "policy") this.#looks.want();
+      }),
+    ];
+    this.#known = parts.records.known().then(async () => {
+      await this.refresh();
+      this.#isKnown = true;
+    });
+  }
+
+  /** Whether the store has said which policy holds, and that one was looked at. */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  /** Whether the policy in force is one from the store. */
+  get isStored(): boolean {
+    return this.#inForce.current() !== undefined;
+  }
+
+  current(): Policy | undefined {
+    return this.#inForce.current() ?? this.#parts.first.current();
+  }
+
+  get status(): PolicyStatus {
+    const stored = this.#inForce.status;
+    const first = this.#parts.first.status;
+    const { lastProblem } = stored;
+    return {
+      ...(this.isStored ? stored : first),
+      ...(lastProblem === undefined ? {} : { lastProblem }),
+      loadedCount: stored.loadedCount + first.loadedCount,
+      refusedCount: stored.refusedCount + first.refusedCount,
+    };
+  }
+
+  onLoaded(listener: () => void): () => void {
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  /** Takes what is in the store, as far as that says it in time: else it follows later. */
+  async begin(): Promise<void> {
+    const { records, clock, logger } = this.#parts;
+    let cancel = (): void => {};
+    const isKnown = await Promise.race([
+      records.known().then(() => true),
+      new Promise<false>((resolve) => {
+        cancel = clock.schedule(startWaitMsMax, () => resolve(false));
+      }),
+    ]);
+    cancel();
+    if (isKnown) await this.#known;
+    else {
+      logger.warn(
+        { event: "storedPolicyUnknown", version: this.current()?.version },
+        "The store does not say which policy holds: until it does, that of the files does, and " +
+          "limits answer by their on_store_failure.",
+      );
+    }
+  }
+
+  /** Resolves when what is known of the store now is in force, or refused. */
+  async refresh(): Promise<void> {
+    // The first one may have begun too early; then another one follows it.
+    await this.#looks.now();
+    await this.#looks.now();
+  }
+
+  /** Follows changes no more. */
+  close(): void {
+    this.#isClosed = true;
+    for (const stop of this.#stopFollowing) stop();
+    this.#listeners.clear();
+  }
+
+  async #lookOnce(): Promise<void> {
+    const found = readCurrent(this.#parts.records);
+    const seen = found.kind === "found" ? `found ${found.value.version}` : found.kind;
+    if (seen === this.#seen || this.#isClosed) return;
+    this.#seen = seen;
+    if (found.kind === "none") {
+      if (this.isStored) this.#refuse("unreadable", "the policy in force is gone from the store");
+    } else if (found.kind === "unreadable") {
+      this.#refuse("unreadable", "the policy in the store is none that this version reads");
+    } else if (found.value.version === this.#inForce.current()?.version) {
+      this.#inForce.confirm();
+    } else {
+      await this.#take(found.value);
+    }
+  }
+
+  async #take({ files, version }: StoredPolicy): Promise<void> {
+    if (policyVersion(files) !== version) {
+      this.#refuse("invalid", "the policy in the store is not what its version names");
+      return;
+    }
+    const { parse, parser = parsePolicyInWorker, clock } = this.#parts;
+    const input = { kind: "texts", sources: files } as const;
+    const parsing = await parser({ input, parse, version, clock });
+    if (this.#isClosed) return;
+    const change = this.#inForce.take(parsing, { source: "store" });
+    if (change.kind === "refused") this.#logRefusal(change);
+    // No thread, no time: it is tried again with the next change of any policy.
+    if (parsing.kind === "failed") this.#seen = undefined;
+  }
+
+  #refuse(cause: PolicyRefusal["cause"], words: string): void {
+    this.#logRefusal(this.#inForce.refuse({ cause, report: words, summary: words }));
+  }
+
+  /** What is in force has said so itself, where it is one of the store. */
+  #logRefusal({ cause, report }: PolicyRefusal): void {
+    if (this.isStored) return;
+    this.#parts.logger.error(
+      { event: "policyRefused", cause, keptVersion: this.current()?.version },
+      `The policy of the store is refused, and that of the files stays in force:\n${report}`,
+    );
+  }
+}

@@ -1,0 +1,63 @@
+import type { Rule } from "../../core/limits/limit.js";
+import type { ParsedPolicy, ParseOptions, PolicyText } from "../../policy/parse.js";
+import type { FoundProblems } from "../../policy/problems/problem-log.js";
+import type { ProxyPolicy } from "../../policy/proxies/proxy-policy.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { DiscoveredResource } from "../../rpc/policy-xds/rate-limit-config.js";
+
+/** What a policy is made of: texts, or the messages of a control plane. */
+export type PolicyInput =
+  | { readonly kind: "texts"; readonly sources: readonly PolicyText[] }
+  | { readonly kind: "resources"; readonly resources: readonly DiscoveredResource[] };
+
+/** What the worker is started with. */
+export interface WorkerInput {
+  readonly policy: PolicyInput;
+  readonly options: ParseOptions;
+}
+
+/** What the worker says: one answer first, then one chunk for every `next` that it is told. */
+export type WorkerMessage =
+  | Extract<ParsedPolicy, { kind: "problems" }>
+  /** The messages cannot be turned into texts. */
+  | { readonly kind: "unreadable"; readonly message: string }
+  | {
+      readonly kind: "parsed";
+      readonly domains: readonly string[];
+      readonly proxies: ProxyPolicy;
+      readonly quotas: readonly QuotaPolicy[];
+      readonly ruleCount: number;
+      readonly serviceCount: number;
+      readonly warnings: FoundProblems;
+    }
+  /** First the services, then the rules. */
+  | { readonly kind: "services"; readonly services: readonly ServicePolicy[] }
+  | { readonly kind: "rules"; readonly rules: readonly Rule[] };
+
+/** What the worker is told: to send the next chunk. */
+export const nextChunk = "next";
+
+/** Rules of one chunk: about a tenth of a millisecond of the event loop. */
+export const chunkRulesMax = 256;
+
+/** Services of one chunk. */
+export const chunkServicesMax = 32;
+
+/**
+ * Conditions of one chunk, unless a single service has more: each is compiled again where it is
+ * taken over, since a function cannot cross threads. About 2 ms of the event loop.
+ */
+export const chunkConditionsMax = 32;
+
+/** How many of the services, from `start` on, make up the next chunk; at least one. */
+export function countChunkServices(services: readonly ServicePolicy[], start: number): number {
+  let conditionCount = 0;
+  let count = 0;
+  for (const { priority } of services.slice(start, start + chunkServicesMax)) {
+    conditionCount += priority.rules.length;
+    if (count > 0 && conditionCount > chunkConditionsMax) break;
+    count += 1;
+  }
+  return count;
+}

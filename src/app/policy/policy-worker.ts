@@ -1,0 +1,49 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { parsePolicy } from "../../policy/parse.js";
+import type {
+  DiscoveredResource,
+  RateLimitConfigTexts,
+} from "../../rpc/policy-xds/rate-limit-config.js";
+import {
+  chunkRulesMax,
+  countChunkServices,
+  type WorkerInput,
+  type WorkerMessage,
+} from "./policy-worker-messages.js";
+
+/**
+ * Runs in a worker thread: parses a policy and hands it over in chunks, each when asked for, so
+ * that copying them never holds the event loop that decides.
+ */
+const { policy, options } = workerData as WorkerInput;
+const texts = policy.kind === "texts" ? policy : await textsOf(policy.resources);
+const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, options) : texts;
+if (parsed.kind !== "policy") {
+  send(parsed);
+} else {
+  const { domains, proxies, quotas, rules, services, warnings } = parsed;
+  let sentRuleCount = 0;
+  let sentServiceCount = 0;
+  parentPort?.on("message", () => {
+    if (sentServiceCount < services.length) {
+      const end = sentServiceCount + countChunkServices(services, sentServiceCount);
+      send({ kind: "services", services: services.slice(sentServiceCount, end) });
+      sentServiceCount = end;
+      return;
+    }
+    send({ kind: "rules", rules: rules.slice(sentRuleCount, sentRuleCount + chunkRulesMax) });
+    sentRuleCount += chunkRulesMax;
+  });
+  const counts = { ruleCount: rules.length, serviceCount: services.length };
+  send({ kind: "parsed", domains, proxies, quotas, warnings, ...counts });
+}
+
+/** Files need no decoder of protobuf, which takes a while to load. */
+async function textsOf(resources: readonly DiscoveredResource[]): Promise<RateLimitConfigTexts> {
+  const { readRateLimitConfigs } = await import("../../rpc/policy-xds/rate-limit-config.js");
+  return readRateLimitConfigs(resources);
+}
+
+function send(message: WorkerMessage): void {
+  parentPort?.postMessage(message);
+}

@@ -1,0 +1,200 @@
+import { createHash } from "node:crypto";
+import type { Clock, Random } from "../../core/base/clock.js";
+import type { ParseOptions } from "../../policy/parse.js";
+import type { Policy } from "../../policy/policy.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import { openGrpcJsAdsStream } from "../../rpc/grpc-js/grpc-js-ads-stream.js";
+import {
+  AdsClient,
+  type AdsEvent,
+  type AdsStatus,
+  type SetVerdict,
+} from "../../rpc/policy-xds/ads-client.js";
+import type { DiscoveredSet } from "../../rpc/policy-xds/ads-messages.js";
+import {
+  type DiscoveredResource,
+  rateLimitConfigTypeUrl,
+} from "../../rpc/policy-xds/rate-limit-config.js";
+import type { Logger } from "../base/logger.js";
+import type { XdsChoice } from "../config/xds-choice.js";
+import { readXdsCredentials } from "../tls/xds-credentials.js";
+import { type PolicyFeed, PolicyInForce, type PolicyStatus } from "./policy-in-force.js";
+import { type ParsesPolicies, type PolicyParsing, parsePolicyInWorker } from "./policy-parsing.js";
+
+/** What `XdsPolicies` are made of. */
+export interface XdsPoliciesParts {
+  readonly xds: XdsChoice;
+  /** How the texts of the resources are read. */
+  readonly parse: ParseOptions;
+  /** Default: a worker thread. */
+  readonly parser?: ParsesPolicies;
+  /** This program's version, for the control plane. */
+  readonly programVersion: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+/** How it stands with the control plane, for metrics. */
+export interface XdsStatus extends AdsStatus {
+  /** When a set was accepted last, also an unchanged one; in microseconds since 1970. */
+  readonly confirmedEpochUs?: number;
+}
+
+/** The characters of a version. */
+const versionCharsCount = 12;
+
+/** The most characters of what others say that a log line shows. */
+const shownCharsMax = 200;
+
+/**
+ * Keeps the policy in force from a control plane. A set of resources is one policy: what is missing
+ * from a set is gone, and a set that is wrong in any part changes nothing.
+ */
+export class XdsPolicies implements PolicyFeed {
+  readonly #parts: XdsPoliciesParts;
+  readonly #inForce: PolicyInForce;
+  readonly #client: AdsClient;
+  /** Content of the last set, and why it was refused for good; the same is not parsed again. */
+  #last: { readonly version: string; readonly refusal?: string } | undefined;
+  #confirmedEpochUs: number | undefined;
+
+  constructor(parts: XdsPoliciesParts) {
+    const { xds, programVersion: version, clock, random } = parts;
+    this.#parts = parts;
+    this.#inForce = new PolicyInForce(parts);
+    const { address, headers, messageBytesMax, tls, backoff, connectRetryMs } = xds;
+    this.#client = new AdsClient({
+      open: (listener) => {
+        const read = tls === undefined ? {} : { tls: readXdsCredentials(tls) };
+        return openGrpcJsAdsStream({ address, headers, messageBytesMax, ...read }, listener);
+      },
+      node: { id: xds.nodeId, metadata: xds.nodeMetadata, version },
+      typeUrl: rateLimitConfigTypeUrl,
+      backoff,
+      connectRetryMs,
+      clock,
+      random,
+      decide: (set) => this.#decide(set),
+      onEvent: (event) => this.#logEvent(event),
+    });
+  }
+
+  current(): Policy | undefined {
+    return this.#inForce.current();
+  }
+
+  get status(): PolicyStatus {
+    const { isConnected, lastEnd } = this.#client.status;
+    const lastFailure = lastEnd === undefined ? {} : { lastFailure: lastEnd.reason };
+    return { ...this.#inForce.status, controlPlane: { isConnected, ...lastFailure } };
+  }
+
+  get xdsStatus(): XdsStatus {
+    const confirmed = this.#confirmedEpochUs;
+    return {
+      ...this.#client.status,
+      ...(confirmed === undefined ? {} : { confirmedEpochUs: confirmed }),
+    };
+  }
+
+  onLoaded(listener: () => void): () => void {
+    return this.#inForce.onLoaded(listener);
+  }
+
+  /** Begins to ask; call it once. */
+  start(): void {
+    this.#client.start();
+  }
+
+  /** Ends it; a policy that is being parsed may still take force. */
+  close(): void {
+    this.#client.close();
+  }
+
+  async #decide(set: DiscoveredSet): Promise<SetVerdict> {
+    const version = contentVersion(set.resources);
+    const isRepeated = version === this.#last?.version;
+    if (isRepeated && this.#last?.refusal !== undefined) {
+      return { kind: "refused", reason: this.#last.refusal, isRepeated };
+    }
+    if (set.resources.length === 0 && this.#inForce.current() === undefined) {
+      this.#parts.logger.warn(
+        { event: "policyMissing", server: this.#parts.xds.address },
+        "The control plane has sent no configuration: there is no policy until it does.",
+      );
+      return { kind: "accepted", isRepeated };
+    }
+    if (version === this.#inForce.current()?.version) {
+      // A wrong set came between, or a new stream began: what is in force is right again.
+      this.#inForce.confirm();
+      return this.#accept(version, isRepeated);
+    }
+    const { clock, parse, parser = parsePolicyInWorker } = this.#parts;
+    const input = { kind: "resources", resources: set.resources } as const;
+    const parsing = await parser({ input, parse, version, clock });
+    return this.#take(parsing, { set, version, isRepeated });
+  }
+
+  #take(
+    parsing: PolicyParsing,
+    from: { readonly set: DiscoveredSet; readonly version: string; readonly isRepeated: boolean },
+  ): SetVerdict {
+    const { set, version, isRepeated } = from;
+    const isFirst = this.#inForce.current() === undefined;
+    const change = this.#inForce.take(parsing, { controlPlaneVersion: shown(set.version) });
+    if (change.kind === "loaded") return this.#accept(version, isRepeated);
+    const { report } = change;
+    if (isFirst) {
+      this.#parts.logger.error(
+        { event: "policyRefused", cause: change.cause },
+        `The policy of the control plane is refused, and there is no other:\n${report}`,
+      );
+    }
+    // What failed for want of time, memory or a thread may succeed when it comes again.
+    this.#last = parsing.kind === "problems" ? { version, refusal: report } : { version };
+    return { kind: "refused", reason: report, isRepeated };
+  }
+
+  #accept(version: string, isRepeated: boolean): SetVerdict {
+    this.#last = { version };
+    this.#confirmedEpochUs = this.#parts.clock.epochUs();
+    return { kind: "accepted", isRepeated };
+  }
+
+  #logEvent(event: AdsEvent): void {
+    const { logger, xds } = this.#parts;
+    const server = xds.address;
+    if (event.kind === "connected") {
+      logger.info({ event: "xdsConnected", server }, "The control plane is connected.");
+      return;
+    }
+    const { reason, detail } = event.end;
+    const facts = { server, reason, detail: shown(detail) };
+    if (event.kind === "disconnected") {
+      const sentence =
+        this.current() === undefined
+          ? "The control plane cannot be reached, and there is no policy yet; it is tried again."
+          : "The control plane is away: the policy stays in force, and it is tried again.";
+      logger.warn({ event: "xdsDisconnected", ...facts }, sentence);
+    } else {
+      const { waitMs } = event;
+      logger.debug({ event: "xdsRetry", ...facts, waitMs }, "The control plane is still away.");
+    }
+  }
+}
+
+/** Names the content, in whatever order it came and whatever the control plane calls it. */
+function contentVersion(resources: readonly DiscoveredResource[]): string {
+  const digests = resources.map(({ typeUrl, value }) => {
+    return createHash("sha256").update(`${typeUrl.length}:${typeUrl}`).update(value).digest("hex");
+  });
+  return createHash("sha256")
+    .update(digests.sort().join())
+    .digest("hex")
+    .slice(0, versionCharsCount);
+}
+
+function shown(text: string): string {
+  return visibleText(text.slice(0, shownCharsMax));
+}

@@ -1,0 +1,152 @@
+import { createRemoteJWKSet, customFetch, type JWTPayload, jwtVerify } from "jose";
+import type { Clock } from "../../core/base/clock.js";
+import { ServiceError } from "../../core/base/errors.js";
+import { isLeanJson } from "../../core/base/json-count.js";
+import { askSource } from "../base/signal-http.js";
+import type { OidcChoice } from "../config/admin-choice.js";
+
+/** What a token of an identity provider says, or why it is not taken. */
+export type VerifiedToken =
+  /** @property untilEpochMs when it expires */
+  | {
+      readonly kind: "claims";
+      readonly issuer: string;
+      /** Printable ASCII, with single blanks inside at most. */
+      readonly subject: string;
+      readonly groups: readonly string[];
+      readonly untilEpochMs: number;
+    }
+  | { readonly kind: "expired" | "invalid" }
+  /** The provider's keys cannot be read now. */
+  | { readonly kind: "unavailable" };
+
+/** How far the provider's clock and ours may be apart, in seconds. */
+const clockSkewSecondsMax = 30;
+
+/** The longest token, in characters. */
+export const tokenCharsMax = 16_384;
+
+/** The longest subject, in characters. */
+const subjectCharsMax = 255;
+
+/** The most groups of one token that are looked at. */
+const groupsMax = 1_000;
+
+/** How long the provider's keys are used, how soon unknown ones are asked for again, in ms. */
+const keysAgeMsMax = 600_000;
+const keysPauseMs = 10_000;
+
+/** The longest that the provider may take to say its keys, in milliseconds. */
+export const keysMsMax = 3_000;
+
+/** The most bytes of its keys: of RSA's, some 400. */
+export const keysBytesMax = 262_144;
+
+/**
+ * Signatures that are taken: those with a public key. One with a shared secret would be made by
+ * whoever knows the public one.
+ */
+const algorithms = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+];
+
+/** Reads tokens of an identity provider; never rejects. */
+export type TokenReader = (token: string) => Promise<VerifiedToken>;
+
+/**
+ * Tokens of an OpenID Connect provider: signature, issuer, audience and times are looked at.
+ *
+ * Source: RFC 7519 section 7.2; OpenID Connect Core 1.0 section 3.1.3.7.
+ */
+export function createTokenReader(
+  { issuer, audience, jwksUrl, groupsClaim }: OidcChoice,
+  clock: Clock,
+): TokenReader {
+  const keys = createRemoteJWKSet(jwksUrl, {
+    [customFetch]: () => fetchKeys(jwksUrl, clock),
+    timeoutDuration: keysMsMax,
+    cooldownDuration: keysPauseMs,
+    cacheMaxAge: keysAgeMsMax,
+  });
+  return async (token) => {
+    if (token.length > tokenCharsMax) return { kind: "invalid" };
+    try {
+      const { payload } = await jwtVerify(token, keys, {
+        issuer,
+        audience,
+        algorithms,
+        clockTolerance: clockSkewSecondsMax,
+        requiredClaims: ["exp", "sub"],
+        currentDate: new Date(clock.epochUs() / 1_000),
+      });
+      return readClaims(payload, { issuer, groupsClaim });
+    } catch (thrown) {
+      return { kind: failureOf(thrown) };
+    }
+  };
+}
+
+/** The library itself would read and parse whatever comes. */
+async function fetchKeys(url: URL, clock: Clock): Promise<Response> {
+  const pieces: string[] = [];
+  await askSource({
+    url,
+    accept: "application/json, application/jwk-set+json",
+    bytesMax: keysBytesMax,
+    deadlineMs: clock.monotonicMs() + keysMsMax,
+    clock,
+    onPiece: (piece) => pieces.push(piece),
+  });
+  const text = pieces.join("");
+  if (!isLeanJson(text)) throw new ServiceError("SIGNAL_TOO_LARGE");
+  return new Response(text);
+}
+
+function readClaims(
+  payload: JWTPayload,
+  { issuer, groupsClaim }: Pick<OidcChoice, "issuer" | "groupsClaim">,
+): VerifiedToken {
+  const { sub, exp } = payload;
+  if (typeof sub !== "string" || !isSubject(sub) || exp === undefined) return { kind: "invalid" };
+  const claim = payload[groupsClaim];
+  const listed: readonly unknown[] = Array.isArray(claim) ? claim : [claim];
+  const groups = listed.filter((one) => typeof one === "string").slice(0, groupsMax);
+  const untilEpochMs = (exp + clockSkewSecondsMax) * 1_000;
+  return { kind: "claims", issuer, subject: sub, groups, untilEpochMs };
+}
+
+/**
+ * Whether a subject may stand in the audit log: nothing in it acts on a terminal, or looks like
+ * somebody else's.
+ *
+ * Source: OpenID Connect Core 1.0 section 2: at most 255 ASCII characters.
+ */
+function isSubject(text: string): boolean {
+  return text.length <= subjectCharsMax && /^[!-~]+(?: [!-~]+)*$/.test(text);
+}
+
+/** What the token itself is to blame for, and what the way to the provider. Source: jose errors. */
+function failureOf(thrown: unknown): "expired" | "invalid" | "unavailable" {
+  const code: unknown = Reflect.get(Object(thrown), "code");
+  if (code === "ERR_JWT_EXPIRED") return "expired";
+  const isOfToken =
+    typeof code === "string" &&
+    (code.startsWith("ERR_JWT_") || code.startsWith("ERR_JWS_") || ofToken.has(code));
+  return isOfToken ? "invalid" : "unavailable";
+}
+
+const ofToken: ReadonlySet<string> = new Set([
+  "ERR_JOSE_ALG_NOT_ALLOWED",
+  "ERR_JOSE_NOT_SUPPORTED",
+  "ERR_JWKS_NO_MATCHING_KEY",
+  "ERR_JWKS_MULTIPLE_MATCHING_KEYS",
+]);

@@ -1,0 +1,143 @@
+import type { Server } from "node:http";
+import type { Clock } from "../../core/base/clock.js";
+import {
+  hitStats,
+  hitsPrefix,
+  namedHits,
+  type StatsSources,
+  serviceStats,
+} from "../metrics/stats.js";
+import { type FleetPageParts, renderFleet, shownNodesMax } from "./debug-fleet.js";
+import { renderPolicy } from "./debug-policy.js";
+import { Profiles, profileSecondsMax } from "./debug-profiles.js";
+import { createGetServer, type Page, type PageAsk, textPage } from "./get-server.js";
+
+/** What the debug port shows. */
+export interface DebugParts {
+  readonly sources: StatsSources;
+  readonly fleet: FleetPageParts;
+  readonly clock: Clock;
+  /** Undefined: nobody may, profiles are off. */
+  readonly mayProfile: MayProfile | undefined;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** Whether somebody may take the profile that they ask for. */
+export type MayProfile = (ask: PageAsk) => Promise<boolean>;
+
+interface DebugPage {
+  readonly help: string;
+  readonly answer: (ask: PageAsk) => Promise<Page>;
+}
+
+/** The debug port's server. It does not listen yet. */
+export function createDebugServer(parts: DebugParts): Server {
+  const { sources, fleet, onBug } = parts;
+  const profiles = profilePages(parts);
+  const pages = new Map<string, DebugPage>([
+    [
+      "/debug/fleet",
+      {
+        help: `Envoys of the control port, up to ${shownNodesMax}; ?node= shows the one of that id`,
+        answer: async ({ query }) => jsonPage(renderFleet(fleet, query.get("node") ?? undefined)),
+      },
+    ],
+    ...profiles,
+    [
+      "/rlconfig",
+      {
+        help: "the limits in force",
+        answer: async () => rawPage(renderPolicy(sources.policies.current())),
+      },
+    ],
+    [
+      "/stats",
+      {
+        help: "statistics by the names of envoyproxy/ratelimit; ?filter= keeps those that hold it",
+        answer: async ({ query }) => rawPage(renderStats(sources, query.get("filter") ?? "")),
+      },
+    ],
+  ]);
+  const index = [...pages].map(([path, { help }]) => `${path}: ${help}`).join("\n");
+  return createGetServer(async (ask) => {
+    if (!isOwnName(ask.host)) return textPage(403, nameRefusal);
+    if (ask.path === "/" || ask.path === "/debug/pprof/") return textPage(200, index);
+    const page = pages.get(ask.path);
+    if (page !== undefined) return page.answer(ask);
+    if (ask.path.startsWith("/debug/pprof/")) return textPage(404, otherProfiles);
+    return textPage(404, `Nothing is here. There is:\n${index}`);
+  }, onBug);
+}
+
+/** A heap snapshot holds passwords and callers' values, and either profile slows this process. */
+function profilePages({
+  clock,
+  mayProfile,
+}: DebugParts): readonly (readonly [string, DebugPage])[] {
+  const profiles = new Profiles(clock);
+  const guarded = (take: (ask: PageAsk) => Promise<Page>) => async (ask: PageAsk) => {
+    if (mayProfile === undefined) return textPage(403, profilesOff);
+    return (await mayProfile(ask)) ? take(ask) : textPage(403, profilesRefused);
+  };
+  const note = mayProfile === undefined ? "; off" : "; for operators";
+  return [
+    [
+      "/debug/pprof/heap",
+      {
+        help: `a heap snapshot, with all texts in memory; decisions wait while it is taken${note}`,
+        answer: guarded(() => profiles.heap()),
+      },
+    ],
+    [
+      "/debug/pprof/profile",
+      {
+        help: `a CPU profile; ?seconds= from 1 to ${profileSecondsMax}${note}`,
+        answer: guarded((ask) => profiles.cpu(ask)),
+      },
+    ],
+  ];
+}
+
+const profilesOff =
+  "Profiles are off. Set HEADGATE_DEBUG_PROFILES=true to let operators take them.";
+
+const profilesRefused =
+  "Profiles need the role operator in all domains: send `authorization: Bearer TOKEN`, with a " +
+  "token of HEADGATE_ADMIN_ACCESS or of its identity provider.";
+
+const otherProfiles =
+  "That is a profile of Go's runtime, which this is not: /debug/pprof/ says what there is.";
+
+/** A name that somebody else owns could lead a browser of this machine here. */
+const nameRefusal = "Ask for it by an address or by localhost.";
+
+function isOwnName(host: string): boolean {
+  return host === "" || host === "localhost" || /^[0-9.]+$|^\[[0-9a-f:.]+\]$/i.test(host);
+}
+
+function jsonPage(value: unknown): Page {
+  const body = `${JSON.stringify(value, undefined, 2)}\n`;
+  return { status: 200, contentType: "application/json", body };
+}
+
+function rawPage(body: string): Page {
+  return { status: 200, contentType: "text/plain; charset=utf-8", body };
+}
+
+/** A line a statistic, `name: value`, in the order of names. */
+function renderStats(sources: StatsSources, filter: string): string {
+  const values = new Map<string, number>();
+  for (const { name, value } of serviceStats(sources)) values.set(name, value);
+  for (const named of namedHits(sources)) {
+    const prefix = hitsPrefix(named);
+    for (const { name, field } of hitStats) {
+      const full = `${prefix}.${name}`;
+      // Two rules may read the same: they add up, as they do where statistics are sent.
+      values.set(full, (values.get(full) ?? 0) + named.hits[field]);
+    }
+  }
+  const lines = [...values]
+    .filter(([name]) => name.includes(filter))
+    .map(([name, value]) => `${name}: ${value}\n`);
+  return lines.sort().join("");
+}

@@ -1,0 +1,240 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import type { Cancel, Clock } from "../../core/base/clock.js";
+import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
+import type { Health } from "../../rpc/grpc/health.js";
+import { toFailure } from "../../rpc/grpc/status.js";
+import { answerJson, type Decides } from "../../rpc/rls/json.js";
+import type { ResponseExtras } from "../../rpc/rls/rls-extras.js";
+import { partialMsMax, schedulePartialEnd } from "../../wire/grpc/partial-bytes.js";
+import type { Metrics } from "../metrics/metrics.js";
+import type { PolicyStatus } from "../policy/policy-in-force.js";
+
+/**
+ * The largest body of a request, in bytes: three times the longest list that Envoy has. It has
+ * `partialMsMax` to be whole, so what is held is this much of each connection.
+ */
+export const httpBodyBytesMax = 65_536;
+
+/** The largest head of a request, in bytes. */
+export const httpHeadBytesMax = 16_384;
+
+/** Longer than proxies in front keep idle connections: they would meet a closing one otherwise. */
+const keepAliveMs = 65_000;
+
+/** Times for a request's head and for all of it; the first must be longer than `keepAliveMs`. */
+const headMsMax = 66_000;
+const requestMsMax = 75_000;
+
+/** What the HTTP port and the monitoring port show. */
+export interface HttpParts {
+  /** Whether `POST /json` decides. */
+  readonly hasJson: boolean;
+  readonly decider: Decides & { readonly isDegraded: boolean };
+  /** What responses carry beside their statuses. */
+  readonly extras: ResponseExtras;
+  readonly counters: DecisionCounters;
+  readonly clock: Clock;
+  readonly health: Health;
+  readonly metrics: Metrics;
+  readonly policies: { readonly status: PolicyStatus };
+  readonly storeKind: "memory" | "redis";
+  /** Whether the store cannot be reached, also where nobody asks it for anything. */
+  readonly isStoreAway: () => boolean;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** The HTTP server: health, readiness, metrics, and decisions as JSON. It does not listen yet. */
+export function createHttpServer(parts: HttpParts): Server {
+  return createRoutedServer(new Map([...monitoringRoutes, ["/json", jsonRoute]]), parts);
+}
+
+/**
+ * Health, readiness and metrics without decisions, so that a NetworkPolicy can let probes and
+ * scrapers in and nobody else's questions. It does not listen yet.
+ */
+export function createMonitoringServer(parts: HttpParts): Server {
+  return createRoutedServer(monitoringRoutes, parts);
+}
+
+function createRoutedServer(routes: Routes, parts: HttpParts): Server {
+  return createServer(
+    {
+      keepAliveTimeout: keepAliveMs,
+      headersTimeout: headMsMax,
+      requestTimeout: requestMsMax,
+      connectionsCheckingInterval: 5_000,
+      maxHeaderSize: httpHeadBytesMax,
+    },
+    createHttpListener(routes, parts),
+  );
+}
+
+interface Route {
+  readonly method: "GET" | "POST";
+  readonly answer: (request: IncomingMessage, parts: HttpParts) => Promise<Answer>;
+}
+
+/** What is sent back. */
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+type Routes = ReadonlyMap<string, Route>;
+
+const monitoringRoutes: Routes = new Map([
+  ["/healthcheck", { method: "GET", answer: answerHealthcheck }],
+  ["/livez", { method: "GET", answer: async () => text(200, "OK") }],
+  ["/readyz", { method: "GET", answer: answerReadiness }],
+  ["/metrics", { method: "GET", answer: answerMetrics }],
+] satisfies readonly (readonly [string, Route])[]);
+
+const jsonRoute: Route = { method: "POST", answer: answerDecision };
+
+/** Answers requests; whatever they hold, nothing is thrown. */
+function createHttpListener(routes: Routes, parts: HttpParts): RequestListener {
+  return (request, response) => {
+    // A client that leaves early is no error of ours.
+    request.on("error", () => {});
+    response.on("error", () => {});
+    answer(request, routes, parts)
+      .catch((thrown: unknown) => {
+        const { httpStatus, message, code } = toFailure(thrown);
+        if (code === "INTERNAL") parts.onBug(thrown);
+        return json(httpStatus, { code, message });
+      })
+      .then((ready) => {
+        // While stopping, each connection ends with its next answer instead of being cut later.
+        if (!parts.health.isServing) response.shouldKeepAlive = false;
+        send(request, response, ready);
+      })
+      .catch((thrown: unknown) => parts.onBug(thrown));
+  };
+}
+
+async function answer(request: IncomingMessage, routes: Routes, parts: HttpParts): Promise<Answer> {
+  const path = (request.url ?? "").split("?", 1)[0] ?? "";
+  const route = routes.get(path);
+  if (route === undefined) {
+    return text(404, `Nothing is here. There is ${[...routes.keys()].join(", ")}.`);
+  }
+  // Node leaves out the body of an answer to HEAD by itself.
+  const method = request.method === "HEAD" ? "GET" : request.method;
+  if (method !== route.method) {
+    const refusal = text(405, `Use ${route.method} here.`);
+    return { ...refusal, headers: { allow: route.method } };
+  }
+  return route.answer(request, parts);
+}
+
+/** Source: envoyproxy/ratelimit answers 500 here while it stops. */
+async function answerHealthcheck(_: IncomingMessage, { health }: HttpParts): Promise<Answer> {
+  return health.isServing ? text(200, "OK") : text(500, "NOT_SERVING");
+}
+
+/** A store that is away does not make this replica useless, so it stays ready, and says so. */
+async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<Answer> {
+  const { health, policies, decider, storeKind, isStoreAway } = parts;
+  const { status: policy } = policies;
+  const { version, domainCount, ruleCount, limitCount, serviceCount } = policy;
+  const { lastProblem, loadedEpochUs, controlPlane } = policy;
+  const isStoreOut = decider.isDegraded || isStoreAway();
+  const isCutOff = controlPlane?.isConnected === false;
+  const isDegraded = isStoreOut || isCutOff || lastProblem !== undefined;
+  const isReady = health.isServing && version !== undefined;
+  const isWaiting = version === undefined || (!health.isServing && domainCount === 0);
+  const otherStatus = isWaiting ? "waiting for a policy" : "stopping";
+  return json(isReady ? 200 : 503, {
+    status: isReady ? (isDegraded ? "degraded" : "ready") : otherStatus,
+    policy: {
+      version,
+      domains: domainCount,
+      rules: ruleCount,
+      limits: limitCount,
+      services: serviceCount,
+      loadedAt: loadedEpochUs === undefined ? undefined : isoTime(loadedEpochUs),
+      lastReloadProblem: lastProblem,
+      controlPlane,
+    },
+    store: { kind: storeKind, state: isStoreOut ? "unavailable" : "ok" },
+  });
+}
+
+async function answerMetrics(_: IncomingMessage, { metrics }: HttpParts): Promise<Answer> {
+  return { status: 200, contentType: metrics.contentType, body: await metrics.render() };
+}
+
+async function answerDecision(request: IncomingMessage, parts: HttpParts): Promise<Answer> {
+  if (!parts.hasJson) {
+    const why = "HEADGATE_JSON is false, or clients of gRPC need certificates. Ask over gRPC.";
+    return text(403, `POST /json is off: ${why}`);
+  }
+  const body = await readBody(request, parts.clock);
+  if (typeof body !== "string") return body;
+  const { isDenied, body: answered } = await answerJson(body, parts);
+  return { status: isDenied ? 429 : 200, contentType: jsonType, body: answered };
+}
+
+/** The whole body as text, or the answer to one that is larger or slower than it may be. */
+async function readBody(request: IncomingMessage, clock: Clock): Promise<string | Answer> {
+  const tooLarge = json(413, { message: `The body is larger than ${httpBodyBytesMax} bytes.` });
+  if (Number(request.headers["content-length"] ?? 0) > httpBodyBytesMax) return tooLarge;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  let cancel: Cancel = () => {};
+  return new Promise<string | Answer>((resolve) => {
+    const refuse = (answer: Answer): void => {
+      request.pause();
+      resolve(answer);
+    };
+    cancel = schedulePartialEnd(clock, () => {
+      refuse(json(408, { message: `The body was not whole within ${partialMsMax / 1_000} s.` }));
+    });
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > httpBodyBytesMax) refuse(tooLarge);
+      else chunks.push(chunk);
+    });
+    request.on("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
+    // It ended early: nobody reads the answer, so any will do.
+    request.on("close", () => resolve(""));
+  }).finally(() => cancel());
+}
+
+function send(request: IncomingMessage, response: ServerResponse, ready: Answer): void {
+  if (response.destroyed) return;
+  // What is left of a body that nobody reads must not be taken for the next request.
+  const isLeft = !request.complete;
+  if (isLeft) response.shouldKeepAlive = false;
+  response.writeHead(ready.status, {
+    "content-type": ready.contentType,
+    "content-length": Buffer.byteLength(ready.body),
+    "x-content-type-options": "nosniff",
+    ...ready.headers,
+  });
+  response.end(ready.body, () => {
+    if (isLeft) request.destroy();
+  });
+}
+
+const jsonType = "application/json";
+
+function json(status: number, body: unknown): Answer {
+  return { status, contentType: jsonType, body: `${JSON.stringify(body)}\n` };
+}
+
+function text(status: number, body: string): Answer {
+  return { status, contentType: "text/plain; charset=utf-8", body: `${body}\n` };
+}
+
+function isoTime(epochUs: number): string {
+  return new Date(epochUs / 1_000).toISOString();
+}

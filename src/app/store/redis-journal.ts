@@ -1,0 +1,132 @@
+import type { Clock } from "../../core/base/clock.js";
+import { clusterNodesMax } from "../../store/redis/cluster/cluster-topology.js";
+import type { RedisEvent } from "../../store/redis/redis-connection.js";
+import type { LogEvent, Logger } from "../base/logger.js";
+import { remedyOf } from "./store-remedies.js";
+
+/** Connections that are known: some to each node of the largest cluster. */
+export const journalConnectionsMax = 4 * clusterNodesMax;
+
+/** How long a connection must have been well, in milliseconds, for what follows to be news. */
+export const newsAfterMs = 10_000;
+
+/** Connections for decisions to one Redis, of one server or many. */
+export interface ConnectionCounts {
+  readonly activeCount: number;
+  /** All that were ever made. */
+  readonly openedCount: number;
+}
+
+/** Connections for decisions to one Redis. */
+export interface RedisPool {
+  readonly name: "redis_pool" | "redis_per_second_pool";
+  readonly counts: ConnectionCounts;
+}
+
+/** What was said of one connection. */
+interface Entry {
+  readonly said: Set<string>;
+  connectedMs: number;
+  isWell: boolean;
+}
+
+/**
+ * Logs what happens to the connections to one Redis, of one server or many: each outage once a
+ * connection and cause, with what to do next, however often it is retried and however briefly it
+ * was well in between. Knows whether any server is left to decide.
+ */
+export class RedisJournal {
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  /** By role and address. */
+  readonly #entries = new Map<string, Entry>();
+  /** Addresses with a connection for decisions. */
+  readonly #deciding = new Set<string>();
+  #openedCount = 0;
+
+  constructor({ logger, clock }: { readonly logger: Logger; readonly clock: Clock }) {
+    this.#logger = logger;
+    this.#clock = clock;
+  }
+
+  /** Whether no server can be asked for a decision. */
+  get isAway(): boolean {
+    return this.#deciding.size === 0;
+  }
+
+  /** Connections for decisions, now and ever. */
+  get counts(): ConnectionCounts {
+    return { activeCount: this.#deciding.size, openedCount: this.#openedCount };
+  }
+
+  /** @param address of the server, without credentials */
+  note(event: RedisEvent, address: string): void {
+    const { kind, ...facts } = event;
+    const line = { event: kind, address, ...facts };
+    const connection = `${event.role} ${address}`;
+    if (event.role === "decision" && event.kind !== "redisRetrying") {
+      if (event.kind !== "redisConnected") this.#deciding.delete(address);
+      else if (!this.#deciding.has(address)) {
+        this.#deciding.add(address);
+        this.#openedCount += 1;
+      }
+    }
+    switch (event.kind) {
+      case "redisRetrying":
+        this.#logger.debug(line, "Connecting to Redis again.");
+        return;
+      case "redisClosed":
+        this.#entries.delete(connection);
+        return;
+      case "redisConnected":
+        this.#noteConnected(this.#entryOf(connection), line);
+        return;
+      default:
+        this.#noteFailure(this.#entryOf(connection), event, line);
+    }
+  }
+
+  #noteConnected(entry: Entry, line: LogEvent): void {
+    const nowMs = this.#clock.monotonicMs();
+    const isNew = nowMs - entry.connectedMs >= newsAfterMs;
+    entry.connectedMs = nowMs;
+    entry.isWell = true;
+    if (isNew) this.#logger.info(line, "Connected to Redis.");
+    else this.#logger.debug(line, "Connected to Redis again.");
+  }
+
+  #noteFailure(
+    entry: Entry,
+    event: Extract<RedisEvent, { kind: "redisFailed" | "redisLost" }>,
+    line: LogEvent,
+  ): void {
+    const { said } = entry;
+    const wellMs = entry.isWell ? this.#clock.monotonicMs() - entry.connectedMs : 0;
+    if (wellMs >= newsAfterMs) said.clear();
+    entry.isWell = false;
+    const cause = event.kind === "redisFailed" ? event.code : event.kind;
+    // A loss says nothing beside a reason that was given for it.
+    const isNew = event.kind === "redisFailed" ? !said.has(cause) : said.size === 0;
+    said.add(cause);
+    if (!isNew) {
+      this.#logger.debug(line, "The connection to Redis failed again.");
+      return;
+    }
+    const remedy = event.kind === "redisFailed" ? remedyOf(event.code) : undefined;
+    this.#logger.warn({ ...line, remedy }, "The connection to Redis failed; it is tried again.");
+  }
+
+  #entryOf(connection: string): Entry {
+    const found = this.#entries.get(connection);
+    if (found !== undefined) return found;
+    // Addresses that sentinels name have no end of their own.
+    if (this.#entries.size >= journalConnectionsMax) this.#entries.clear();
+    const entry: Entry = {
+      said: new Set(),
+      connectedMs: Number.NEGATIVE_INFINITY,
+      isWell: false,
+    };
+    this.#entries.set(connection, entry);
+    return entry;
+  }
+}

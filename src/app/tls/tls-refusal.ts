@@ -1,0 +1,110 @@
+import type { X509Certificate } from "node:crypto";
+import type { TLSSocket } from "node:tls";
+import type { Clock } from "../../core/base/clock.js";
+import { LogInterval } from "../../core/base/log-interval.js";
+import type { Logger } from "../base/logger.js";
+import { type ClientSan, holdsSan } from "../options/tls-client-san.js";
+
+/** Why a connection was refused before its first call: what happened, and what to do. */
+const tlsRefusalRows = {
+  tooManyHandshakes: "more handshakes at a time than this replica does: add replicas",
+  handshakeTimeout: "a client connected and did not finish its handshake",
+  connectionLost: "a client left during its handshake, as port checks do",
+  plaintext: "a client does not speak TLS: give its cluster a TLS transport socket",
+  tlsVersion: "a client knows no TLS version or cipher suite of ours: it needs TLS 1.2 or newer",
+  notHttp2: "a client did not ask for HTTP/2 by ALPN, which gRPC needs",
+  noClientCertificate: "a client showed no certificate: give its cluster one",
+  untrustedClientCertificate:
+    "a client's certificate comes from none of the authorities of GRPC_CLIENT_TLS_CACERT",
+  expiredClientCertificate: "a client's certificate is not valid at this time: renew it",
+  wrongClientSan: "a client's certificate does not hold the name of GRPC_CLIENT_TLS_SAN",
+  serverCertificateDistrusted:
+    "a client does not accept our certificate: look at its authorities and at the names and the " +
+    "expiry of the certificate",
+  other: "a handshake failed for another reason",
+} as const;
+
+/** Why a connection was refused before its first call. */
+export type TlsRefusal = keyof typeof tlsRefusalRows;
+
+/** Causes that are everyday life of a port, or that anybody may bring about: only counted. */
+const quietRefusals: ReadonlySet<TlsRefusal> = new Set(["handshakeTimeout", "connectionLost"]);
+
+/** Least time between two lines on one cause: a fleet with a wrong certificate tries all day. */
+export const refusalReportMsMin = 60_000;
+
+/** Counts refused connections, and logs each cause from time to time. Nothing of a caller's. */
+export class TlsRefusals {
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #countByCause = new Map<TlsRefusal, number>();
+  readonly #lines = new LogInterval<TlsRefusal>(refusalReportMsMin);
+
+  constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
+    this.#clock = clock;
+    this.#logger = logger;
+  }
+
+  /** Counts by cause; a cause begins with its first connection. */
+  get countByCause(): ReadonlyMap<TlsRefusal, number> {
+    return this.#countByCause;
+  }
+
+  note(cause: TlsRefusal): void {
+    const count = (this.#countByCause.get(cause) ?? 0) + 1;
+    this.#countByCause.set(cause, count);
+    if (quietRefusals.has(cause)) return;
+    if (!this.#lines.begins(cause, this.#clock.monotonicMs())) return;
+    const sentence = `A gRPC connection was refused: ${tlsRefusalRows[cause]}.`;
+    this.#logger.warn({ event: "tlsRefused", cause, count }, sentence);
+  }
+}
+
+/** What speaks against a client that has finished its handshake; undefined when nothing does. */
+export function clientRefusal(
+  socket: TLSSocket,
+  clientSan: ClientSan | undefined,
+): TlsRefusal | undefined {
+  if (socket.alpnProtocol !== "h2") return "notHttp2";
+  if (clientSan === undefined) return undefined;
+  const certificate: X509Certificate | undefined = socket.getPeerX509Certificate();
+  if (certificate === undefined) return "noClientCertificate";
+  return holdsSan(certificate, clientSan) ? undefined : "wrongClientSan";
+}
+
+/** Why a handshake failed, by the error's code and by what the library found about the client. */
+export function failureCause(error: unknown, socket: TLSSocket): TlsRefusal {
+  // A client's certificate is judged after the handshake; the error says only that it ended then.
+  const verdict = codeOf(socket.authorizationError);
+  if (verdict !== "") return certificateCauses.get(verdict) ?? "untrustedClientCertificate";
+  const code = codeOf(error);
+  const row = codeRows.find(({ pattern }) => pattern.test(code));
+  return row?.cause ?? "other";
+}
+
+/** Source: openssl-verification-options(1), as Node names its results. */
+const certificateCauses: ReadonlyMap<string, TlsRefusal> = new Map([
+  ["CERT_HAS_EXPIRED", "expiredClientCertificate"],
+  ["CERT_NOT_YET_VALID", "expiredClientCertificate"],
+]);
+
+/** The first row that matches counts. Source: OpenSSL's sslerr.h, RFC 8446, section 6.2. */
+const codeRows: readonly { readonly pattern: RegExp; readonly cause: TlsRefusal }[] = [
+  { pattern: /^ERR_TLS_HANDSHAKE_TIMEOUT$/, cause: "handshakeTimeout" },
+  { pattern: /^(?:ECONNRESET|EPIPE|ETIMEDOUT)$/, cause: "connectionLost" },
+  { pattern: /PEER_DID_NOT_RETURN_A_CERTIFICATE$/, cause: "noClientCertificate" },
+  { pattern: /HTTP_REQUEST|HTTPS_PROXY|WRONG_VERSION_NUMBER$/, cause: "plaintext" },
+  { pattern: /NO_APPLICATION_PROTOCOL$/, cause: "notHttp2" },
+  { pattern: /UNSUPPORTED_PROTOCOL|NO_SHARED_CIPHER|VERSION_TOO_LOW/, cause: "tlsVersion" },
+  { pattern: /NO_SUITABLE_(?:KEY_SHARE|SIGNATURE_ALGORITHM)/, cause: "tlsVersion" },
+  { pattern: /ALERT_(?:UNKNOWN_CA|BAD_CERTIFICATE)/, cause: "serverCertificateDistrusted" },
+  { pattern: /ALERT_CERTIFICATE_(?:EXPIRED|UNKNOWN)/, cause: "serverCertificateDistrusted" },
+  { pattern: /ALERT_UNSUPPORTED_CERTIFICATE/, cause: "serverCertificateDistrusted" },
+];
+
+/** The code of an error, or the text that stands in its place; empty when there is neither. */
+function codeOf(error: unknown): string {
+  if (typeof error === "string") return error;
+  const code: unknown = Reflect.get(Object(error), "code");
+  return typeof code === "string" ? code : "";
+}

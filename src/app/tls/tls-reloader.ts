@@ -1,0 +1,158 @@
+import type { Clock } from "../../core/base/clock.js";
+import type { Logger } from "../base/logger.js";
+import { LookInTurn } from "../base/look-in-turn.js";
+import { PathWatcher } from "../base/path-watcher.js";
+import type { TlsChoice } from "../config/tls-choice.js";
+import { type ReadTls, readTlsFiles, type TlsMaterial } from "./tls-files.js";
+
+/** What a `TlsReloader` is made of. */
+export interface TlsReloaderParts {
+  readonly choice: TlsChoice;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** How a look at the files ended. */
+export type TlsLook =
+  | { readonly kind: "unchanged" }
+  | { readonly kind: "loaded"; readonly material: TlsMaterial }
+  | { readonly kind: "refused"; readonly problems: readonly string[] };
+
+/** What is known of the certificate, for metrics. */
+export interface CertificateStatus {
+  /** The end of the certificate in force, in microseconds since 1970; 0 before the first one. */
+  readonly expiryEpochUs: number;
+  /** Whether the newest files are refused, and older ones in force. */
+  readonly isStale: boolean;
+  readonly loadedCount: number;
+  readonly refusedCount: number;
+}
+
+/**
+ * Keeps the TLS material in force: loads it, watches its files and hands on what is new. Files that
+ * are wrong, or only half written, change nothing but the log and the status, until good ones come.
+ */
+export class TlsReloader {
+  readonly #parts: TlsReloaderParts;
+  #inForce: TlsMaterial | undefined;
+  #isStale = false;
+  #loadedCount = 0;
+  #refusedCount = 0;
+  #hasToldExpiry = false;
+  /** What the last look found, so that the same is neither checked nor reported again. */
+  #seen: string | undefined;
+  readonly #looks = new LookInTurn(() => this.#lookOnce());
+  #watchers: readonly PathWatcher[] = [];
+  #isClosed = false;
+  #onLoaded: (material: TlsMaterial) => void = () => {};
+
+  constructor(parts: TlsReloaderParts) {
+    this.#parts = parts;
+  }
+
+  get status(): CertificateStatus {
+    return {
+      expiryEpochUs: this.#inForce?.expiryEpochUs ?? 0,
+      isStale: this.#isStale,
+      loadedCount: this.#loadedCount,
+      refusedCount: this.#refusedCount,
+    };
+  }
+
+  /** Looks at the files now. Looks never overlap: one that is wanted meanwhile follows. */
+  look(): Promise<TlsLook> {
+    return this.#looks.now();
+  }
+
+  /** Looks again whenever a file may have changed, until `close`; tells of what is new. */
+  watch(onLoaded: (material: TlsMaterial) => void): void {
+    const { choice, clock } = this.#parts;
+    this.#onLoaded = onLoaded;
+    const onChange = (): void => this.#looks.want();
+    this.#watchers = [choice.certificate, choice.key, choice.clientAuthority].flatMap((file) => {
+      if (file === undefined) return [];
+      return [new PathWatcher({ path: file.path, directories: [], clock, onChange })];
+    });
+  }
+
+  /** Ends watching; a look under way ends by itself, changes nothing any more and tells nothing. */
+  close(): void {
+    this.#isClosed = true;
+    for (const watcher of this.#watchers) watcher.close();
+  }
+
+  async #lookOnce(): Promise<TlsLook> {
+    const read = await readTlsFiles(this.#parts.choice);
+    if (this.#isClosed) return { kind: "unchanged" };
+    const look = this.#judge(read);
+    if (look.kind === "loaded") this.#onLoaded(look.material);
+    this.#tellExpiry();
+    return look;
+  }
+
+  #judge(read: ReadTls): TlsLook {
+    if (read.version === this.#seen) return { kind: "unchanged" };
+    this.#seen = read.version;
+    if (read.kind === "problems") return this.#refuse(read.problems);
+    const { material } = read;
+    const nowUs = this.#parts.clock.epochUs();
+    const isWorse = material.expiryEpochUs <= nowUs && this.#isValidAt(nowUs);
+    if (isWorse) {
+      const { setting } = this.#parts.choice.certificate;
+      return this.#refuse([`${setting} names a certificate that has expired; renew it`]);
+    }
+    return this.#swap(material);
+  }
+
+  #isValidAt(epochUs: number): boolean {
+    return this.#inForce !== undefined && epochUs < this.#inForce.expiryEpochUs;
+  }
+
+  #swap(material: TlsMaterial): TlsLook {
+    this.#inForce = material;
+    this.#isStale = false;
+    this.#hasToldExpiry = false;
+    this.#loadedCount += 1;
+    const { logger } = this.#parts;
+    const expires = isoTime(material.expiryEpochUs);
+    const sentence = "New gRPC connections get this certificate.";
+    logger.info({ event: "tlsCertificateLoaded", expires }, sentence);
+    return { kind: "loaded", material };
+  }
+
+  #refuse(problems: readonly string[]): TlsLook {
+    this.#isStale = true;
+    this.#refusedCount += 1;
+    // At start the caller reports it, and there is nothing older to keep.
+    if (this.#inForce !== undefined) {
+      const keptExpires = isoTime(this.#inForce.expiryEpochUs);
+      this.#parts.logger.error(
+        { event: "tlsCertificateRefused", problems, keptExpires },
+        "The new TLS files are refused, and the old ones stay in force; they are looked at again " +
+          `when they change:\n  ${problems.join("\n  ")}`,
+      );
+    }
+    return { kind: "refused", problems };
+  }
+
+  /** Says once of each certificate that clients will refuse it for the time. */
+  #tellExpiry(): void {
+    const { clock, logger, choice } = this.#parts;
+    const inForce = this.#inForce;
+    if (inForce === undefined || this.#hasToldExpiry) return;
+    const nowUs = clock.epochUs();
+    const isEarly = nowUs < inForce.beginEpochUs;
+    if (!isEarly && nowUs < inForce.expiryEpochUs) return;
+    this.#hasToldExpiry = true;
+    const when = isEarly ? "is not valid yet" : "has expired";
+    logger.warn(
+      { event: isEarly ? "tlsCertificateEarly" : "tlsCertificateExpired" },
+      `The certificate of ${choice.certificate.setting} ${when}: clients refuse it. ` +
+        "Renew it; new files are taken by themselves.",
+    );
+  }
+}
+
+function isoTime(epochUs: number): string {
+  return new Date(epochUs / 1_000).toISOString();
+}

@@ -1,0 +1,149 @@
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { type Command, Option } from "commander";
+import { exitCodes } from "../../app/base/failure.js";
+import {
+  FleetService,
+  LimitService,
+  PolicyService,
+  QuotaService,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import { readSmallFile } from "../input/small-file.js";
+import { CommandFailure } from "../terminal/command-failure.js";
+import type { CommandContext } from "../terminal/context.js";
+import { readTlsFiles, type TlsFlags } from "./admin-tls.js";
+import type { AdminAsker } from "./admin-unreached.js";
+
+/** What stands on the command line about where a Headgate is. */
+export interface AdminFlags extends TlsFlags {
+  readonly adminUrl?: string;
+}
+
+/** Where the admin port is when nobody says otherwise. */
+const usualAdminUrl = "http://127.0.0.1:8082";
+
+/** How long one answer may take, in milliseconds. */
+const answerMsMax = 10_000;
+
+/** The largest answer, in bytes: a policy's texts, or a page of rules. */
+const answerBytesMax = 16 * 1_048_576;
+
+/** Adds what says where a Headgate is, and how it is trusted. A token is never a flag. */
+export function addAdminFlags(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--admin-url <URL>", `its admin port; ${usualAdminUrl} (HEADGATE_ADMIN_URL)`),
+    )
+    .addOption(new Option("--admin-ca <FILE>", "whom to trust, in PEM (HEADGATE_ADMIN_CA)"))
+    .addOption(new Option("--admin-cert <FILE>", "who we are, in PEM (HEADGATE_ADMIN_CERT)"))
+    .addOption(new Option("--admin-key <FILE>", "its key, in PEM (HEADGATE_ADMIN_KEY)"));
+}
+
+/**
+ * Services of the admin port, ready to be asked. Its idle connection keeps no program from ending.
+ */
+export interface AdminClient extends AdminAsker {
+  readonly limits: Client<typeof LimitService>;
+  readonly policies: Client<typeof PolicyService>;
+  readonly quotas: Client<typeof QuotaService>;
+  readonly fleet: Client<typeof FleetService>;
+}
+
+/**
+ * Makes a client; connects to nobody yet. Warns where a token would go over a network in the clear.
+ *
+ * @throws CommandFailure for a URL that is none, and files that cannot be read
+ */
+export function createAdminClient(
+  flags: AdminFlags,
+  { env, output }: Pick<CommandContext, "env" | "output">,
+): AdminClient {
+  const url = readUrl(flags.adminUrl ?? nonEmpty(env["HEADGATE_ADMIN_URL"]) ?? usualAdminUrl);
+  const token = readToken(env);
+  const isPlain = url.protocol === "http:";
+  if (token !== undefined && isPlain && !isLoopback(url.hostname)) {
+    output.err(`Note: the token goes to ${visibleText(url.host)} unencrypted; https is safer.`);
+  }
+  if (isPlain && (flags.adminCa ?? flags.adminCert ?? flags.adminKey) !== undefined) {
+    throw new CommandFailure(
+      exitCodes.usage,
+      "--admin-ca, --admin-cert and --admin-key belong to a URL that begins with https://.",
+    );
+  }
+  const files = isPlain ? {} : readTlsFiles(flags, env);
+  const transport = createConnectTransport({
+    baseUrl: url.href.replace(/\/$/, ""),
+    // A call may be refused before it is read, and only HTTP/2 hears of it for certain.
+    httpVersion: "2",
+    nodeOptions: { ...files },
+    interceptors: token === undefined ? [] : [withToken(token)],
+    defaultTimeoutMs: answerMsMax,
+    readMaxBytes: answerBytesMax,
+  });
+  return {
+    url: url.href.replace(/\/$/, ""),
+    hasToken: token !== undefined,
+    hasAuthority: files.ca !== undefined,
+    hasCertificate: files.cert !== undefined,
+    limits: createClient(LimitService, transport),
+    policies: createClient(PolicyService, transport),
+    quotas: createClient(QuotaService, transport),
+    fleet: createClient(FleetService, transport),
+  };
+}
+
+function readUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    // It may hold a password, and is not quoted.
+    throw new CommandFailure(
+      exitCodes.usage,
+      `The URL of the admin port must begin with http:// or https://, as ${usualAdminUrl} does.`,
+    );
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new CommandFailure(
+      exitCodes.usage,
+      "The URL of the admin port holds a name or a password; a token goes in " +
+        "HEADGATE_ADMIN_TOKEN.",
+    );
+  }
+  return url;
+}
+
+function readToken(env: CommandContext["env"]): string | undefined {
+  const text = nonEmpty(env["HEADGATE_ADMIN_TOKEN"]);
+  const file = nonEmpty(env["HEADGATE_ADMIN_TOKEN_FILE"]);
+  if (text !== undefined && file !== undefined) {
+    throw new CommandFailure(
+      exitCodes.usage,
+      "HEADGATE_ADMIN_TOKEN and HEADGATE_ADMIN_TOKEN_FILE are both set; keep one.",
+    );
+  }
+  const token = file === undefined ? text : readSmallFile(file).trim();
+  if (token === undefined || token === "") return undefined;
+  // What a header cannot carry would fail with words that hold the token.
+  if (!/^[\u0021-\u007e]+$/.test(token)) {
+    throw new CommandFailure(
+      exitCodes.usage,
+      "The token holds characters that no token has; it must be one word.",
+    );
+  }
+  return token;
+}
+
+function withToken(token: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}

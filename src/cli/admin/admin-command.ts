@@ -1,0 +1,131 @@
+import { type Command, CommanderError } from "commander";
+import { exitCodes } from "../../app/base/failure.js";
+import { CommandFailure } from "../terminal/command-failure.js";
+import type { CommandContext } from "../terminal/context.js";
+import { many } from "../terminal/many.js";
+import { addPrintFlags, Printer, type PrintFlags } from "../terminal/print.js";
+import {
+  type AdminClient,
+  type AdminFlags,
+  addAdminFlags,
+  createAdminClient,
+} from "./admin-client.js";
+import { commandFailure } from "./admin-errors.js";
+
+/** What every command has that talks to a Headgate. */
+export interface AdminCommandFlags extends AdminFlags, PrintFlags {}
+
+/** What such a command works with. */
+export interface AdminCall {
+  /** Made when it is asked for first: some commands may do without. */
+  readonly client: AdminClient;
+  readonly printer: Printer;
+  readonly context: CommandContext;
+}
+
+/** Exit codes of these commands, for the end of their help. */
+export const adminExitCodes =
+  "Exit codes: 0 done, 1 refused or failed, 2 usage, 5 no Headgate can be reached.";
+
+/** The same, of those that read policies. */
+export const policyExitCodes = `Exit codes: 0 done, 1 refused or failed, 2 usage, 3 invalid policy,
+5 no Headgate can be reached.`;
+
+/** Adds the flags that all of them share, after their own. */
+export function addAdminCommandFlags(command: Command): Command {
+  return addAdminFlags(addPrintFlags(command));
+}
+
+/** What stands on the command line of a command that shows the fleet. */
+export interface FleetViewFlags {
+  readonly thisReplica?: boolean;
+}
+
+/** Adds the flag of a command that shows what each replica sees. */
+export function addFleetViewFlags(command: Command): Command {
+  return command.option("--this-replica", "only what the replica that answers sees");
+}
+
+/** Says on standard error how many replicas did not answer. */
+export function noteSilent({ context }: AdminCall, silentReplicas: number): void {
+  if (silentReplicas === 0) return;
+  context.output.err(`Note: ${many(silentReplicas, "replica")} did not answer in time.`);
+}
+
+/** What stands on the command line of a command that changes something. */
+export interface ChangeFlags {
+  readonly reason: string;
+  readonly expectedVersion?: string;
+  readonly yes?: true;
+}
+
+/**
+ * Adds the flags of a command that changes something, after its own.
+ *
+ * @param replaced what `--expected-version` is of
+ */
+export function addChangeFlags(command: Command, replaced: string): Command {
+  return command
+    .requiredOption("--reason <TEXT>", "why, for the audit log")
+    .option("--expected-version <VERSION>", replaced)
+    .option("--yes", "do not ask on a terminal");
+}
+
+/**
+ * Runs a command, and tells what went wrong as a sentence.
+ *
+ * @param run answers the exit code where it is not 0
+ */
+export async function runAdmin(
+  command: Command,
+  context: CommandContext,
+  run: (call: AdminCall) => Promise<number | undefined>,
+): Promise<void> {
+  const flags: AdminCommandFlags = command.opts();
+  let client: AdminClient | undefined;
+  try {
+    const call: AdminCall = {
+      get client() {
+        client ??= createAdminClient(flags, context);
+        return client;
+      },
+      printer: new Printer(flags.output, context),
+      context,
+    };
+    context.exitWith((await run(call)) ?? exitCodes.ok);
+  } catch (thrown) {
+    if (thrown instanceof CommanderError) throw thrown;
+    const failure = commandFailure(thrown, client ?? nobody);
+    if (failure.message !== "") {
+      context.output.err(`headgate ${commandPath(command)}: ${failure.message}`);
+    }
+    context.exitWith(failure.exitCode);
+  }
+}
+
+/** Who asked before anybody could be asked. */
+const nobody = { url: "", hasToken: false, hasAuthority: false, hasCertificate: false } as const;
+
+/**
+ * Asks on a terminal whether to go on; where nobody can be asked, and with `--yes`, the command
+ * line itself is the answer.
+ *
+ * @throws CommandFailure where the answer is anything but yes
+ */
+export async function confirm(
+  { terminal }: Pick<CommandContext, "terminal">,
+  isYes: boolean | undefined,
+  question: string,
+): Promise<void> {
+  if (isYes === true || !terminal.canAsk) return;
+  const answer = await terminal.ask(`${question} [y/N] `);
+  if (/^y(?:es)?$/i.test(answer.trim())) return;
+  throw new CommandFailure(exitCodes.failure, "Nothing was changed.");
+}
+
+/** `keys get`, as it was typed. */
+function commandPath(command: Command): string {
+  const names = [command.name()];
+  for (let outer = command.parent; outer?.parent; outer = outer.parent) names.unshift(outer.name());
+  return names.join(" ");
+}

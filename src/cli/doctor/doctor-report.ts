@@ -1,0 +1,68 @@
+import type { Style } from "../../dev/demo-report.js";
+import { doctorProblemRows } from "../../doctor/doctor-problems.js";
+import type { Look } from "../../doctor/look.js";
+import type { PlainMap } from "../../generate/base/plain-tree.js";
+import { many } from "../terminal/many.js";
+
+/** What a report is of. */
+export interface DoctorReport {
+  readonly looks: readonly Look[];
+  /** Who was asked, as people named it. */
+  readonly subject: string;
+}
+
+/** The report for people. */
+export function renderDoctor({ looks, subject }: DoctorReport, style: Style): string {
+  const { errors, warnings, passes } = countLooks(looks);
+  const lines = looks.flatMap((look) => renderLook(look, style));
+  const counts = [many(errors, "error"), many(warnings, "warning")];
+  if (passes > 0) counts.push(`${passes} right`);
+  const unseen = looks.length - errors - warnings - passes;
+  if (unseen > 0) counts.push(`${unseen} not looked at`);
+  return [style.bold(subject), ...lines, "", `${counts.join(", ")}.`].join("\n");
+}
+
+function renderLook(look: Look, style: Style): readonly string[] {
+  const { id, seen } = look;
+  if (look.kind === "pass") return [`  ${style.good("✓")} ${style.dim(id)} ${seen}`];
+  if (look.kind === "unseen") return [style.dim(`  - ${id} not looked at: ${seen}`)];
+  const { title, remedy } = doctorProblemRows[id];
+  const mark = look.severity === "error" ? style.bad("✗") : "!";
+  const todo = (look.todo ?? remedy).split("\n");
+  return [
+    `  ${mark} ${style.bold(`${id} ${title}`)} (${look.severity})`,
+    `      seen: ${seen}`,
+    `      do:   ${todo[0] ?? ""}`,
+    ...todo.slice(1).map((line) => `            ${line}`),
+  ];
+}
+
+/** The report for programs. */
+export function doctorAsPlain({ looks, subject }: DoctorReport): PlainMap {
+  const { errors, warnings, passes } = countLooks(looks);
+  return {
+    ok: errors === 0,
+    subject,
+    errors,
+    warnings,
+    passes,
+    looks: looks.map((look): PlainMap => {
+      const { title, remedy } = doctorProblemRows[look.id];
+      const { kind, id, seen } = look;
+      if (look.kind !== "finding") return { id, kind, title, seen };
+      return { id, kind, severity: look.severity, title, seen, todo: look.todo ?? remedy };
+    }),
+  };
+}
+
+/** How many findings of each kind there are, and how much is right. */
+export function countLooks(looks: readonly Look[]): {
+  readonly errors: number;
+  readonly warnings: number;
+  readonly passes: number;
+} {
+  const of = (severity: "error" | "warning"): number =>
+    looks.filter((look) => look.kind === "finding" && look.severity === severity).length;
+  const passes = looks.filter(({ kind }) => kind === "pass").length;
+  return { errors: of("error"), warnings: of("warning"), passes };
+}

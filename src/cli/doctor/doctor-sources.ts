@@ -1,0 +1,116 @@
+import { readFile, stat } from "node:fs/promises";
+import { systemClock } from "../../app/base/clock.js";
+import { readErrorWords } from "../../app/config/policy-files.js";
+import { parseHttpDateMs } from "../../doctor/http-date.js";
+import { visibleText } from "../../policy/problems/problem.js";
+
+/** Longest that one answer may take. */
+const answerMsMax = 15_000;
+
+/** Most bytes of one answer, and of one file. */
+export const sourceBytesMax = 134_217_728;
+
+/** Where a text comes from was not to be had; the message says why and what for. */
+export class SourceFailure extends Error {
+  override readonly name = "SourceFailure";
+}
+
+/** An answer of a server, and when it was given. */
+export interface ServerAnswer {
+  readonly status: number;
+  readonly text: string;
+  /** The server's time of day in milliseconds since 1970, in the middle of its whole second. */
+  readonly dateMs: number | undefined;
+  /** When it was asked for and had arrived, by our time of day. */
+  readonly askedMs: number;
+  readonly answeredMs: number;
+}
+
+/** Reads a URL of a person's; undefined where it is none that can be asked. */
+export function parseServerUrl(text: string): URL | undefined {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    return undefined;
+  }
+  const isPlain = url.username === "" && url.password === "" && url.search === "";
+  return isPlain && /^https?:$/.test(url.protocol) ? url : undefined;
+}
+
+/**
+ * Asks a server, bounded in time and size.
+ *
+ * @throws SourceFailure where no whole answer comes
+ */
+export async function askServer(base: URL, path: string): Promise<ServerAnswer> {
+  const url = new URL(base.pathname.replace(/\/$/, "") + path, base);
+  const askedMs = systemClock.epochUs() / 1_000;
+  try {
+    const answer = await fetch(url, {
+      redirect: "error",
+      signal: AbortSignal.timeout(answerMsMax),
+    });
+    const text = await readBody(answer);
+    const dateMs = parseHttpDateMs(answer.headers.get("date") ?? "");
+    return {
+      status: answer.status,
+      text,
+      dateMs: dateMs === undefined ? undefined : dateMs + 500,
+      askedMs,
+      answeredMs: systemClock.epochUs() / 1_000,
+    };
+  } catch (thrown) {
+    if (thrown instanceof SourceFailure) throw thrown;
+    throw new SourceFailure(`${shownServer(base)} cannot be asked: ${whyWords(thrown)}`, {
+      cause: thrown,
+    });
+  }
+}
+
+/** A server as a message may name it. */
+export function shownServer(url: URL): string {
+  return visibleText(url.origin);
+}
+
+async function readBody(answer: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of answer.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > sourceBytesMax) {
+      throw new SourceFailure(`an answer is longer than ${sourceBytesMax} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function whyWords(thrown: unknown): string {
+  if (thrown instanceof Error && thrown.name === "TimeoutError") {
+    return `no answer within ${answerMsMax / 1_000} s`;
+  }
+  const cause: unknown = thrown instanceof Error ? thrown.cause : undefined;
+  const code: unknown = Reflect.get(Object(cause), "code");
+  if (code === "ECONNREFUSED") return "nothing listens there";
+  return typeof code === "string" ? code : "it answered nothing that is understood";
+}
+
+/**
+ * Reads a file, bounded in size.
+ *
+ * @throws SourceFailure where it cannot be read
+ */
+export async function readSourceFile(path: string): Promise<string> {
+  const shown = visibleText(path);
+  try {
+    const { size } = await stat(path);
+    if (size > sourceBytesMax) {
+      throw new SourceFailure(`${shown} is longer than ${sourceBytesMax} bytes`);
+    }
+    return await readFile(path, "utf8");
+  } catch (thrown) {
+    if (thrown instanceof SourceFailure) throw thrown;
+    throw new SourceFailure(`${shown} cannot be read: ${readErrorWords(thrown)}`);
+  }
+}

@@ -1,0 +1,142 @@
+import { type Command, Option } from "commander";
+import { systemClock } from "../../app/base/clock.js";
+import { exitCodes } from "../../app/base/failure.js";
+import { readVersion } from "../../app/base/version.js";
+import { createStyle, isColorWanted } from "../../dev/demo-report.js";
+import { diagnose } from "../../doctor/diagnose.js";
+import { type DoctorPolicy, doctorPolicyOf } from "../../doctor/look.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import { parseDurationMs } from "../../policy/text/duration.js";
+import { readPolicyArgument } from "../input/policy-argument.js";
+import type { CommandContext } from "../terminal/context.js";
+import { addPrintFlags, type PrintFlags, renderPlain } from "../terminal/print.js";
+import { gatherEvidence } from "./doctor-evidence.js";
+import { countLooks, doctorAsPlain, renderDoctor } from "./doctor-report.js";
+import { parseServerUrl, SourceFailure } from "./doctor-sources.js";
+
+/** Longest that is watched. */
+const watchMsMax = 600_000;
+
+interface DoctorOptions extends PrintFlags {
+  readonly envoy?: string;
+  readonly configDump?: string;
+  readonly stats?: string;
+  readonly policy?: readonly string[];
+  readonly headgate?: string;
+  readonly cluster?: string;
+  readonly watch?: string;
+}
+
+const usualEnvoy = "http://127.0.0.1:9901";
+
+/** Adds `headgate doctor`: an Envoy compared with the policy, and with what Headgate knows. */
+export function addDoctor(program: Command, context: CommandContext): void {
+  const command = program
+    .command("doctor")
+    .description("compare an Envoy with the policy and with Headgate: what is wrong, worst first")
+    .option("--envoy <URL>", `an Envoy's admin port; default ${usualEnvoy}`)
+    .option("--config-dump <FILE>", "what its /config_dump?include_eds said, in place of --envoy")
+    .option("--stats <FILE>", "with --config-dump: what its /stats?format=json said")
+    .option("--policy <FILE>", "a policy file or directory; may be given again", collect)
+    .option("--headgate <URL>", "Headgate's HTTP port, such as http://127.0.0.1:8080")
+    .option("--cluster <NAME>", "the cluster that leads to Headgate, where it is not found")
+    .addOption(
+      new Option("--watch <TIME>", "look at what is in flight for so long, such as 5s or 1m"),
+    );
+  addPrintFlags(command)
+    .addHelpText("before", examplesText)
+    .addHelpText("after", helpText)
+    .action(async (options: DoctorOptions) => {
+      context.exitWith(await doctor(options, { command, context }));
+    });
+}
+
+const examplesText = `Examples:
+  headgate doctor --policy policy.yaml
+  headgate doctor --envoy http://127.0.0.1:9901 --policy policy.yaml \\
+    --headgate http://127.0.0.1:8080
+  headgate doctor --policy policy.yaml --watch 30s
+  kubectl exec deploy/edge -- \\
+    curl -s 'localhost:9901/config_dump?include_eds' > dump.json
+  headgate doctor --config-dump dump.json --policy policy.yaml -o json
+`;
+
+const helpText = `
+Reads only. A finding says what was seen, with its numbers, and what to do;
+\`headgate help HG504\` explains its id. What is right is listed too, and what
+could not be looked at.
+
+Exit codes: 0 no error found, 1 errors found or a file cannot be read, 2 usage,
+3 invalid policy, 5 Envoy cannot be reached.`;
+
+/** An option that may be given several times. */
+function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
+interface Call {
+  readonly command: Command;
+  readonly context: CommandContext;
+}
+
+async function doctor(options: DoctorOptions, { command, context }: Call): Promise<number> {
+  const complain = (message: string): never => command.error(`error: ${message}`);
+  const { configDump, envoy = usualEnvoy, policy: paths = [], watch = "0s" } = options;
+  if (configDump !== undefined && options.envoy !== undefined) {
+    complain("--envoy and --config-dump exclude each other");
+  }
+  if (options.stats !== undefined && configDump === undefined) {
+    complain("--stats belongs to --config-dump; --envoy is asked for its own");
+  }
+  const watchMs = parseDurationMs(watch) ?? complain("--watch is a time, such as 5s");
+  if (watchMs > watchMsMax) complain(`--watch is at most ${watchMsMax / 60_000}m`);
+  if (watchMs > 0 && configDump !== undefined) complain("--watch needs --envoy: files stand still");
+  const readUrl = (flag: string, text: string): URL =>
+    parseServerUrl(text) ?? complain(`${flag} is a URL such as ${usualEnvoy}, without a password`);
+  const source =
+    configDump === undefined
+      ? ({ kind: "envoy", url: readUrl("--envoy", envoy), watchMs } as const)
+      : ({ kind: "files", configDump, stats: options.stats } as const);
+  const headgate = options.headgate && readUrl("--headgate", options.headgate);
+  const policy = await readPolicy(paths, context);
+  if (typeof policy === "number") return policy;
+  try {
+    const evidence = await gatherEvidence({
+      source,
+      headgate: headgate === "" ? undefined : headgate,
+      policy,
+      cluster: options.cluster,
+      ownVersion: readVersion(),
+      clock: systemClock,
+      terminal: context.terminal,
+    });
+    const subject = visibleText(configDump ?? envoy);
+    return report({ looks: diagnose(evidence), subject }, options, context);
+  } catch (thrown) {
+    if (!(thrown instanceof SourceFailure)) throw thrown;
+    context.output.err(`headgate doctor: ${thrown.message}`);
+    return source.kind === "envoy" ? exitCodes.unreachable : exitCodes.failure;
+  }
+}
+
+function report(
+  found: Parameters<typeof renderDoctor>[0],
+  { output: format }: DoctorOptions,
+  { output, env, terminal }: CommandContext,
+): number {
+  if (format === "table") {
+    output.out(renderDoctor(found, createStyle(isColorWanted(env, terminal.isScreen))));
+  } else output.out(renderPlain(doctorAsPlain(found), format));
+  return countLooks(found.looks).errors === 0 ? exitCodes.ok : exitCodes.failure;
+}
+
+/** The exit code after what is wrong with it has been told. */
+async function readPolicy(
+  paths: readonly string[],
+  { output }: CommandContext,
+): Promise<DoctorPolicy | number | undefined> {
+  if (paths.length === 0) return undefined;
+  const read = await readPolicyArgument(paths, "doctor", output);
+  if (read.kind === "failed") return read.exitCode;
+  return doctorPolicyOf(read.policy);
+}

@@ -1,0 +1,99 @@
+import { readFileSync } from "node:fs";
+import { exitCodes } from "../../app/base/failure.js";
+import { readVersion } from "../../app/base/version.js";
+import { readEnvoyImage } from "../../app/config/envoy-image.js";
+import { readErrorWords } from "../../app/config/policy-files.js";
+import { createStyle, isColorWanted } from "../../dev/demo-report.js";
+import { diagnoseBootstrap } from "../../doctor/diagnose.js";
+import { readBootstrap } from "../../doctor/envoy-dump.js";
+import type { DoctorPolicy, Look } from "../../doctor/look.js";
+import { formatJsonPath } from "../../generate/base/check-problem.js";
+import { checkText, readDocuments, type TextProblem } from "../../generate/check/check-text.js";
+import { EnvoyApi } from "../../generate/check/envoy-api.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import { problemsMax } from "../../policy/problems/problem-log.js";
+import type { CommandContext } from "../terminal/context.js";
+import { many } from "../terminal/many.js";
+import { countLooks, doctorAsPlain, renderDoctor } from "./doctor-report.js";
+
+/** What is checked, and how it is reported. */
+export interface EnvoyCheck {
+  readonly files: readonly string[];
+  readonly format: "text" | "json";
+  readonly context: CommandContext;
+  /** What bootstraps are compared with; absent: nothing. */
+  readonly policy?: DoctorPolicy;
+}
+
+/**
+ * Checks Envoy's configuration as people have it: strictly against its API and its rules, and for
+ * what it takes and should not. Answers the exit code: warnings alone are none.
+ */
+export function checkEnvoyFiles({ files, format, context, policy }: EnvoyCheck): number {
+  const { output, env, terminal } = context;
+  const compared: { readonly file: string; readonly looks: readonly Look[] }[] = [];
+  const api = context.envoyApi ?? new EnvoyApi(readEnvoyImage());
+  const found: (TextProblem & { readonly file: string })[] = [];
+  for (const file of new Set(files)) {
+    let text: string;
+    try {
+      text = readFileSync(file === "-" ? 0 : file, "utf8");
+    } catch (error) {
+      output.err(`headgate check: ${visibleText(file)} cannot be read: ${readErrorWords(error)}`);
+      return exitCodes.failure;
+    }
+    const name = file === "-" ? "<stdin>" : file;
+    found.push(...checkText(text, api).map((problem) => ({ ...problem, file: name })));
+    if (policy === undefined) continue;
+    const dumps = readDocuments(text).map(readBootstrap);
+    const [dump] = dumps.filter((one) => one !== undefined);
+    if (dump === undefined) {
+      output.err(`headgate check: ${visibleText(name)} is no bootstrap: not compared.`);
+    } else {
+      const looks = diagnoseBootstrap(dump, { policy, ownVersion: readVersion() });
+      compared.push({ file: name, looks });
+    }
+  }
+  const isWrong = ({ severity }: { readonly severity: string }) => severity === "error";
+  const wrongCount = compared.reduce((sum, { looks }) => sum + countLooks(looks).errors, 0);
+  const errors = found.filter(isWrong).length + wrongCount;
+  if (format === "json") {
+    const problems = found.map((problem) => ({ ...problem, path: formatJsonPath(problem.path) }));
+    const reports = compared.map(({ file, looks }) => {
+      return { file, ...doctorAsPlain({ looks, subject: file }) };
+    });
+    const doctor = policy === undefined ? {} : { compared: reports };
+    const report = { ok: errors === 0, files: files.length, problems, ...doctor };
+    output.out(JSON.stringify(report, undefined, 2));
+  } else {
+    const style = createStyle(isColorWanted(env, terminal.isScreen));
+    const reports = compared
+      .filter(({ looks }) => looks.length > 0)
+      .map(({ file, looks }) => renderDoctor({ looks, subject: visibleText(file) }, style));
+    // What a comparison found is told there, and is not to stand below an OK.
+    const own =
+      found.length > 0 || reports.length === 0 ? [asText(found, errors - wrongCount)] : [];
+    output.out([...own, ...reports].join("\n\n"));
+  }
+  return errors === 0 ? exitCodes.ok : exitCodes.invalidPolicy;
+}
+
+function asText(
+  found: readonly (TextProblem & { readonly file: string })[],
+  errors: number,
+): string {
+  if (found.length === 0) return "OK: nothing is wrong.";
+  const texts = found.slice(0, problemsMax).map((problem) => {
+    const { file, line, column, severity, id, path, message, hint } = problem;
+    const place = `${visibleText(file)}:${line}:${column}`;
+    return [
+      visibleText(`${place}: ${severity} ${id} ${message}`),
+      visibleText(`  at ${formatJsonPath(path)}`),
+      visibleText(`  hint: ${hint}`),
+    ].join("\n");
+  });
+  const more = found.length - problemsMax;
+  if (more > 0) texts.push(`and ${more} more`);
+  const counts = `${many(errors, "error")}, ${many(found.length - errors, "warning")}.`;
+  return `${texts.join("\n")}\n\n${counts}`;
+}

@@ -1,0 +1,167 @@
+import { type Command, Option } from "commander";
+import type { ParsedOption } from "../../app/options/option.js";
+import {
+  formatMinorVersion,
+  isNamespace,
+  parseImageName,
+  parseMinorVersion,
+  replicasMax,
+  usualGenerateOptions,
+  versionRanges,
+} from "../../generate/base/generate-options.js";
+import {
+  type GenerateOptions,
+  type MinorVersion,
+  type Target,
+  targets,
+} from "../../generate/base/generator.js";
+import { findNearestName } from "../../policy/text/nearest-name.js";
+
+/** What stands on the command line, as it was typed. */
+export interface GenerateFlags {
+  readonly out?: string;
+  readonly check?: boolean;
+  readonly force?: boolean;
+  readonly verify?: boolean;
+  readonly envoyVersion: string;
+  readonly istioVersion: string;
+  readonly gatewayVersion: string;
+  readonly form: GenerateOptions["form"];
+  readonly role: "sidecar" | "edge" | "both";
+  readonly namespace: string;
+  readonly with?: readonly string[];
+  readonly replicas: string;
+  readonly image?: string;
+  readonly withoutClientCertificates?: boolean;
+  readonly runbookUrl?: string;
+  readonly output: "text" | "json";
+}
+
+/** The flags that say what is generated, and where it goes. */
+export function addGenerateFlags(command: Command): void {
+  const usual = usualGenerateOptions;
+  const version = (flag: string, name: keyof typeof versionRanges, of: string): Option => {
+    const { min, max } = versionRanges[name];
+    const range = `${formatMinorVersion(min)} to ${formatMinorVersion(max)}`;
+    return new Option(`${flag} <VERSION>`, `${of} that it is for, ${range}`).default(
+      formatMinorVersion(usual[name]),
+    );
+  };
+  const options = [
+    new Option("--out <DIR>", "the folder that takes the files; standard output without it"),
+    new Option("--check", "compare with the folder of --out, and write nothing"),
+    new Option("--force", "write over files that were not generated, or were changed since"),
+    new Option(
+      "--verify",
+      "let Envoy, istioctl or egctl look at it as well, where they are on PATH",
+    ),
+    version("--envoy-version", "envoyVersion", "Envoy"),
+    version("--istio-version", "istioVersion", "Istio"),
+    version("--gateway-version", "gatewayVersion", "Envoy Gateway"),
+    new Option("--form <FORM>", "whole proxies, or pieces to be merged into yours")
+      .choices(["bootstrap", "fragments"])
+      .default(usual.form),
+    new Option("--role <ROLE>", "which proxies, for envoy and istio")
+      .choices(["sidecar", "edge", "both"])
+      .default("both"),
+    new Option("--namespace <NAME>", "of Headgate, and of what names none").default(
+      usual.namespace,
+    ),
+    new Option(
+      "--with <FILE>",
+      "objects that you have (FILE,FILE or again): what stands beside is merged into them",
+    ).argParser(addFiles),
+    new Option("--replicas <COUNT>", "of Headgate").default(String(usual.replicas)),
+    new Option("--image <NAME>", "of Headgate, with a tag or a digest (name@sha256:...)"),
+    new Option(
+      "--without-client-certificates",
+      "lets whoever reaches Headgate's pods ask like a proxy, as where a mesh asks who they are",
+    ),
+    new Option("--runbook-url <URL>", "where people find the runbook, for alerts and dashboards"),
+  ];
+  for (const option of options) command.addOption(option);
+}
+
+function addFiles(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, ...text.split(",").filter((file) => file !== "")];
+}
+
+/** Flags that say something to some targets only; the others to all. */
+const targetsOfFlag = {
+  envoyVersion: ["envoy"],
+  istioVersion: ["istio"],
+  gatewayVersion: ["gateway"],
+  form: ["envoy"],
+  role: ["envoy", "istio"],
+  namespace: ["istio", "gateway", "kubernetes", "alerts"],
+  with: ["istio", "gateway"],
+  replicas: ["gateway", "kubernetes", "alerts"],
+  image: ["gateway", "kubernetes"],
+  withoutClientCertificates: ["kubernetes"],
+  runbookUrl: ["alerts", "dashboards"],
+} as const satisfies Partial<Record<keyof GenerateFlags, readonly Target[]>>;
+
+/**
+ * What is generated for whom, or what is wrong with the command line.
+ *
+ * @param isGiven whether a flag stands on the command line
+ */
+export function readGenerateOptions(
+  target: string,
+  flags: GenerateFlags,
+  isGiven: (flag: string) => boolean,
+): ParsedOption<{ readonly target: Target; readonly options: GenerateOptions }> {
+  const known = targets.find((one) => one === target);
+  if (known === undefined) {
+    const nearest = findNearestName(target, targets);
+    const meant = nearest === undefined ? "" : `\n(Did you mean ${nearest}?)`;
+    return problem(`TARGET is one of ${targets.join(", ")}${meant}`);
+  }
+  for (const [flag, ofTargets] of Object.entries<readonly Target[]>(targetsOfFlag)) {
+    if (!isGiven(flag) || ofTargets.includes(known)) continue;
+    const name = flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    return problem(`--${name} is for ${ofTargets.join(", ")}, and ${known} takes no notice of it`);
+  }
+  const versions = new Map<keyof typeof versionRanges, MinorVersion>();
+  for (const name of ["envoyVersion", "istioVersion", "gatewayVersion"] as const) {
+    const range = versionRanges[name];
+    const version = parseMinorVersion(flags[name], range);
+    const flag = `--${name.replace("V", "-v")}`;
+    const bounds = `${formatMinorVersion(range.min)} to ${formatMinorVersion(range.max)}`;
+    if (version === undefined) return problem(`${flag} is a version from ${bounds}`);
+    versions.set(name, version);
+  }
+  const { namespace, replicas, form, role, runbookUrl, withoutClientCertificates = false } = flags;
+  if (!isNamespace(namespace)) return problem("--namespace is a name as Kubernetes has them");
+  const count = /^\d{1,6}$/.test(replicas) ? Number(replicas) : 0;
+  if (count < 1 || count > replicasMax) return problem(`--replicas is from 1 to ${replicasMax}`);
+  if (flags.check === true && flags.out === undefined) {
+    return problem("--check compares with a folder: name it in --out");
+  }
+  if (runbookUrl !== undefined && !plainUrl.test(runbookUrl)) {
+    return problem("--runbook-url is an http or https URL without a fragment");
+  }
+  const image = flags.image === undefined ? undefined : parseImageName(flags.image);
+  if (flags.image !== undefined && image === undefined) {
+    return problem("--image is a name with a tag, or with a digest (sha256:...)");
+  }
+  const options: GenerateOptions = {
+    ...usualGenerateOptions,
+    ...Object.fromEntries(versions),
+    form,
+    roles: role === "both" ? usualGenerateOptions.roles : [role],
+    namespace,
+    replicas: count,
+    withoutClientCertificates,
+    ...(image === undefined ? {} : { image }),
+    ...(runbookUrl === undefined ? {} : { runbookUrl }),
+  };
+  return { kind: "value", value: { target: known, options } };
+}
+
+/** Alerts add the section; braces would be read by Prometheus. */
+const plainUrl = /^https?:\/\/[^\s#{}]+$/;
+
+function problem(message: string): { readonly kind: "problem"; readonly message: string } {
+  return { kind: "problem", message };
+}

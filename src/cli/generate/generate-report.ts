@@ -1,0 +1,90 @@
+import type { GenerateProblem } from "../../generate/base/generator.js";
+import type { PolicyPlaces } from "../../policy/policy-places.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import { problemsMax } from "../../policy/problems/problem-log.js";
+import { diffTexts } from "../terminal/text-diff.js";
+import type { FileStep } from "./generated-folder.js";
+
+/** A problem, and where in the policy's files it is; undefined where files say nothing of it. */
+export interface LocatedProblem extends Omit<GenerateProblem, "spot"> {
+  readonly service: string | undefined;
+  readonly path: readonly string[];
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  readonly column: number | undefined;
+  readonly excerpt: string | undefined;
+  readonly caret: { readonly start: number; readonly length: number } | undefined;
+}
+
+/** Finds each problem's place; errors come first, each kind in the order of places. */
+export function locateProblems(
+  problems: readonly GenerateProblem[],
+  places: Pick<PolicyPlaces, "find">,
+): readonly LocatedProblem[] {
+  const located = problems.map(({ spot, ...problem }): LocatedProblem => {
+    const place = places.find(spot);
+    return {
+      ...problem,
+      ...spot,
+      file: place?.file,
+      line: place?.line,
+      column: place?.column,
+      excerpt: place?.excerpt,
+      caret: place?.caret,
+    };
+  });
+  const rank = ({ severity }: LocatedProblem): number => (severity === "error" ? 0 : 1);
+  return located.toSorted((a, b) => rank(a) - rank(b) || (a.line ?? 0) - (b.line ?? 0));
+}
+
+/**
+ * Problems as text; at most `problemsMax`, and how many more there are.
+ *
+ * Example:
+ *
+ *     shop.yaml:7:7: error HG320 the edge cannot tell apart ...
+ *       7 |       adaptiveConcurrency: {}
+ *         |       ^^^^^^^^^^^^^^^^^^^
+ *       hint: generate sidecars
+ */
+export function formatLocated(problems: readonly LocatedProblem[]): string {
+  const texts = problems.slice(0, problemsMax).map(formatOne);
+  const more = problems.length - problemsMax;
+  if (more > 0) texts.push(`and ${more} more`);
+  return texts.join("\n");
+}
+
+function formatOne(problem: LocatedProblem): string {
+  const { file, line, column, severity, id, message, hint, excerpt, caret } = problem;
+  const words = visibleText(`${severity} ${id} ${message}`);
+  if (file === undefined || excerpt === undefined || caret === undefined) {
+    return `${words}\n  hint: ${visibleText(hint)}`;
+  }
+  const gutter = " ".repeat(String(line).length);
+  return [
+    `${visibleText(file)}:${line}:${column}: ${words}`,
+    `  ${line} | ${excerpt}`.trimEnd(),
+    `  ${gutter} | ${" ".repeat(caret.start)}${"^".repeat(caret.length)}`,
+    `  hint: ${visibleText(hint)}`,
+  ].join("\n");
+}
+
+/** What differs between a folder and what is generated, for a person; empty where nothing does. */
+export function formatStale(steps: readonly FileStep[]): string {
+  return steps.flatMap(formatStep).join("\n");
+}
+
+function formatStep(step: FileStep): readonly string[] {
+  switch (step.kind) {
+    case "keep":
+      return [];
+    case "add":
+      return [`missing: ${step.path}`];
+    case "remove":
+      return [`no longer generated: ${step.path}`];
+    default: {
+      const lines = diffTexts(step.oldText, step.text);
+      return [`stale: ${step.path}`, ...lines.map((line) => `  ${visibleText(line)}`.trimEnd())];
+    }
+  }
+}

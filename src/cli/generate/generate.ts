@@ -1,0 +1,287 @@
+import { type Command, Option } from "commander";
+import { exitCodes } from "../../app/base/failure.js";
+import { policyVersion, readErrorWords, readPolicyFiles } from "../../app/config/policy-files.js";
+import { lookUp, thisMachine } from "../../dev/provision.js";
+import { kustomizationFile } from "../../generate/base/custom-object.js";
+import type { Document } from "../../generate/base/document.js";
+import type { GeneratedPolicy, GenerateOptions, Target } from "../../generate/base/generator.js";
+import { targets } from "../../generate/base/generator.js";
+import { renderDocument } from "../../generate/base/render.js";
+import { hasObjects } from "../../generate/check/check-objects.js";
+import { generate } from "../../generate/generate.js";
+import { generatedPolicy } from "../../generate/generated-policy.js";
+import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
+import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import type { CommandContext } from "../terminal/context.js";
+import { many } from "../terminal/many.js";
+import { documentChecks } from "./document-checks.js";
+import { leftOut, readObjects } from "./existing-objects.js";
+import { addGenerateFlags, type GenerateFlags, readGenerateOptions } from "./generate-flags.js";
+import {
+  formatLocated,
+  formatStale,
+  type LocatedProblem,
+  locateProblems,
+} from "./generate-report.js";
+import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
+import { verifyWithEnvoy } from "./verify-envoy.js";
+import { verifyObjects } from "./verify-objects.js";
+import { writeFolder } from "./write-folder.js";
+
+/** Adds `headgate generate`: configuration of others, made from a policy and checked. */
+export function addGenerate(program: Command, context: CommandContext): void {
+  const command = program
+    .command("generate")
+    .description("make configuration for proxies, meshes and clusters from a policy")
+    .argument("<TARGET>", `what for: ${targets.join(", ")}`)
+    .argument("<POLICY...>", "files, or directories of *.yaml and *.yml files");
+  addGenerateFlags(command);
+  command
+    .addOption(
+      new Option("-o, --output <format>", "how to report")
+        .choices(["text", "json"])
+        .default("text"),
+    )
+    .addHelpText("before", examplesText)
+    .addHelpText("after", helpText)
+    .action(async (target: string, paths: readonly string[], flags: GenerateFlags) => {
+      const isGiven = (flag: string): boolean => command.getOptionValueSource(flag) === "cli";
+      const read = readGenerateOptions(target, flags, isGiven);
+      if (read.kind === "problem") return command.error(`error: ${read.message}`);
+      const run = { ...read.value, flags, paths, context };
+      context.exitWith(await runGenerate(run));
+    });
+}
+
+const examplesText = `Examples:
+  headgate generate envoy policy.yaml --out envoy/
+  headgate generate envoy policy.yaml --role edge --verify
+  headgate generate istio policy.yaml --namespace shop --out istio/
+  headgate generate kubernetes policy.yaml --out k8s/ --check
+  headgate generate istio policy.yaml --with vs.yaml,rules.yaml --out istio/
+  headgate generate gateway policy.yaml | kubectl apply --server-side -f -
+`;
+
+const helpText = `
+Everything is checked before anything is written: against Envoy's own API and its rules, also in
+patches, against what Kubernetes, Istio and Envoy Gateway publish of their objects, and for mistakes
+that Envoy would take. An error writes nothing.
+
+Files go into the folder of --out together or not at all. A file that was not generated, or was
+changed since, stays as it is unless --force says otherwise; one that is no longer generated goes.
+The folder's .headgate-TARGET.sha256 lists what was generated.
+
+Istio and Envoy Gateway heed one object of a kind for a host or target. With --with, ours go into
+those that you have: DestinationRule, Sidecar and the HTTP routes of VirtualServices; and
+BackendTrafficPolicy, ClientTrafficPolicy and EnvoyExtensionPolicy. What yours say stays, without
+its comments; where the policy says it otherwise you are warned. Objects into which nothing goes
+are not printed: they stay yours.
+
+Objects are applied by \`kubectl apply --server-side\`: without it, those of more than 262,144 bytes
+are refused. A cluster takes 1.5 MiB; what is larger is an error here.
+
+Exit codes: 0 ok, 1 failure, 2 usage, 3 invalid, 4 the files of --check are stale.`;
+
+/** Objects that are applied in another way are kept once more, in an annotation of 256 KiB. */
+const applyText = "Apply objects with `kubectl apply --server-side`.";
+
+/** What one run of the command is given. */
+interface Run {
+  readonly target: Target;
+  readonly options: GenerateOptions;
+  readonly flags: GenerateFlags;
+  readonly paths: readonly string[];
+  readonly context: CommandContext;
+}
+
+/** A policy that was understood, and documents that were checked. */
+interface Made {
+  readonly run: Run;
+  readonly policy: GeneratedPolicy;
+  readonly documents: readonly Document[];
+  readonly files: readonly WantedFile[];
+  readonly problems: readonly LocatedProblem[];
+  /** Objects of --with into which nothing went. */
+  readonly leftOut: readonly string[];
+}
+
+async function runGenerate(run: Run): Promise<number> {
+  const { paths, target, options, context } = run;
+  const texts: PolicyText[] = [];
+  for (const path of new Set(paths)) {
+    const read = await readPolicyFiles(path);
+    if (read.kind === "unreadable") return fail(context, visibleText(read.message));
+    texts.push(...read.sources);
+  }
+  const parsed = parsePolicy(texts);
+  if (parsed.kind === "problems") return refusePolicy(run, parsed);
+  const policy = generatedPolicy(parsed, { texts, hashOf: policyVersion });
+  const read = await readObjects(run.flags.with ?? []);
+  if (read.kind === "unreadable") return fail(context, visibleText(read.message));
+  if (read.kind === "problems") {
+    const { problems } = read;
+    return refuseMade({ run, policy, documents: [], files: [], problems, leftOut: [] });
+  }
+  const existing = read.objects;
+  const wish = { target, policy, options: { ...options, existing } };
+  const { documents, problems: found } = generate(
+    wish,
+    await documentChecks(target, context.envoyApi),
+  );
+  const problems = locateProblems(found, parsed.places);
+  const files = documents.map((document) => {
+    return { path: document.path, text: renderDocument(document, { target, policy }) };
+  });
+  const notMerged = leftOut(existing, documents);
+  const made: Made = { run, policy, documents, files, problems, leftOut: notMerged };
+  if (problems.some(({ severity }) => severity === "error")) return refuseMade(made);
+  if (!(await isVerified(made))) return exitCodes.invalidPolicy;
+  return handOut(made);
+}
+
+function fail({ output }: CommandContext, message: string): number {
+  output.err(`headgate generate: ${message}`);
+  return exitCodes.failure;
+}
+
+function refusePolicy(run: Run, parsed: Extract<ParsedPolicy, { kind: "problems" }>): number {
+  const { output } = run.context;
+  if (run.flags.output === "json") {
+    const { problems, unreportedCount } = parsed;
+    output.out(JSON.stringify({ ok: false, problems, unreportedCount, files: [] }, undefined, 2));
+  } else {
+    output.err(`${formatProblems(parsed)}\n\nThe policy is wrong; nothing was written.`);
+  }
+  return exitCodes.invalidPolicy;
+}
+
+function refuseMade(made: Made): number {
+  const { output } = made.run.context;
+  if (made.run.flags.output === "json") output.out(asJson(made, { ok: false, files: [] }));
+  else output.err(`${formatLocated(made.problems)}\n\nNothing was written.`);
+  return exitCodes.invalidPolicy;
+}
+
+/** Also where nobody asked, or no Envoy is there; the latter is said. */
+async function isVerified({ run, documents }: Made): Promise<boolean> {
+  if (run.flags.verify !== true) return true;
+  const { output, env } = run.context;
+  const objects = await verifyObjects(run.target, documents, env["PATH"] ?? "");
+  if (objects?.kind === "missing") {
+    output.err(`Not verified: ${objects.command} is not on PATH.`);
+    return true;
+  }
+  if (objects?.kind === "asked") {
+    const { command, refusal, leavesOut } = objects;
+    const words = leavesOut === undefined ? "" : `, by their schemas alone: ${leavesOut}`;
+    if (refusal === undefined) output.err(`Verified by ${command}${words}.`);
+    else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
+    return refusal === undefined;
+  }
+  const envoy = await lookUp("envoy", thisMachine());
+  if (envoy.kind === "missing") {
+    output.err(`Not verified: ${envoy.why}; ${envoy.hint}.`);
+    return true;
+  }
+  const verdicts = await verifyWithEnvoy(documents, envoy);
+  const refused = verdicts.filter(({ refusal }) => refusal !== undefined);
+  for (const { path, refusal } of refused) {
+    output.err(`${path}: Envoy ${envoy.version} refuses it: ${visibleLines(refusal ?? "")}`);
+  }
+  if (refused.length > 0) output.err("Nothing was written.");
+  else if (verdicts.length === 0) output.err("Not verified: there is no whole configuration.");
+  else output.err(`Verified by Envoy ${envoy.version}: ${many(verdicts.length, "configuration")}.`);
+  return refused.length === 0;
+}
+
+function visibleLines(text: string): string {
+  return text.split("\n").map(visibleText).join("\n");
+}
+
+/** To a folder, to standard output, or only compared. */
+async function handOut(made: Made): Promise<number> {
+  const { run, files, problems } = made;
+  const { flags, context } = run;
+  const isJson = flags.output === "json";
+  if (!isJson && made.leftOut.length > 0) context.output.err(formatLeftOut(made.leftOut));
+  if (!isJson && problems.length > 0) context.output.err(formatLocated(problems));
+  if (flags.out !== undefined) return handOutToFolder(made, flags.out);
+  if (isJson) {
+    context.output.out(asJson(made, { ok: true, files }));
+    return exitCodes.ok;
+  }
+  if (files.length > 1 && made.documents.some(({ kind }) => kind.format !== "yaml")) {
+    return fail(context, `${files.length} files of several kinds go to a folder: name it in --out`);
+  }
+  // What is piped into `kubectl apply -f -` is objects; a kustomization names files.
+  const objects = files.filter(({ path }) => path !== kustomizationFile);
+  const texts = objects.map(({ path, text }) =>
+    objects.length > 1 ? `# File: ${path}\n${text}` : text,
+  );
+  context.output.out(texts.join("---\n"));
+  return exitCodes.ok;
+}
+
+async function handOutToFolder(made: Made, folder: string): Promise<number> {
+  const { run, files } = made;
+  const { target, flags, context } = run;
+  const { steps, foreign, blocked } = await planFolder(folder, target, files);
+  const isStale = steps.some(({ kind }) => kind !== "keep") || blocked.length > 0;
+  if (flags.check === true) {
+    if (flags.output === "json") {
+      context.output.out(asJson(made, { ok: !isStale, files: stepsAsJson(steps), blocked }));
+    } else if (isStale) {
+      const words = [formatStale(steps), ...[...blocked, ...foreign].map(visibleText)];
+      const again = foreign.length > 0 ? ", and with --force" : "";
+      const told = words.filter((text) => text !== "").join("\n");
+      context.output.out(`${told}\n\nRun it again without --check${again}.`);
+    }
+    return isStale ? exitCodes.stale : exitCodes.ok;
+  }
+  const stopped = flags.force === true ? blocked : [...blocked, ...foreign];
+  if (stopped.length > 0) {
+    const hint = blocked.length > 0 ? "" : " --force writes over it.";
+    return fail(context, `${stopped.map(visibleText).join("; ")}. Nothing was written.${hint}`);
+  }
+  try {
+    await writeFolder(folder, { steps, list: { name: listName(target), text: renderList(files) } });
+  } catch (error) {
+    const why = readErrorWords(error);
+    return fail(context, `${visibleText(folder)} cannot be written: ${why}. Nothing was written.`);
+  }
+  if (flags.output === "json") {
+    context.output.out(asJson(made, { ok: true, files: stepsAsJson(steps) }));
+  } else {
+    context.output.err(`${countSteps(steps)} in ${visibleText(folder)}.`);
+    if (made.documents.some(hasObjects)) context.output.err(applyText);
+  }
+  return exitCodes.ok;
+}
+
+/** Most objects that are named where nothing went into them. */
+const namedMax = 10;
+
+function formatLeftOut(titles: readonly string[]): string {
+  const named = titles.slice(0, namedMax).map(visibleText).join(", ");
+  const more = titles.length > namedMax ? `, and ${titles.length - namedMax} more` : "";
+  return `Left out, since nothing of the policy goes into them: ${named}${more}.`;
+}
+
+function asJson({ policy, run, problems, leftOut: titles }: Made, result: object): string {
+  const { name, hash } = policy;
+  const others = run.flags.with === undefined ? {} : { leftOut: titles };
+  const made = { target: run.target, policy: name, hash, ...others };
+  return JSON.stringify({ ...made, ...result, problems }, undefined, 2);
+}
+
+function stepsAsJson(steps: readonly { readonly kind: string; readonly path: string }[]): object[] {
+  return steps.map(({ kind, path }) => ({ path, step: kind }));
+}
+
+function countSteps(steps: readonly { readonly kind: string }[]): string {
+  const count = (kind: string): number => steps.filter((step) => step.kind === kind).length;
+  return (
+    `${many(count("add"), "file")} added, ${count("change")} changed, ` +
+    `${count("remove")} removed, ${count("keep")} as they were`
+  );
+}

@@ -1,0 +1,73 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Program } from "../../dev/programs.js";
+import type { Document } from "../../generate/base/document.js";
+import { plainTree } from "../../generate/base/plain-tree.js";
+import { bootstrapMessage } from "../../generate/check/find-messages.js";
+
+/** How long a program may take, in milliseconds; Envoy takes a tenth of a second for a file. */
+const verifyMsMax = 30_000;
+
+/** Most of what Envoy says that is kept, in characters. */
+const saidCharsMax = 4_000;
+
+/** What Envoy itself says of a document. */
+export interface Verdict {
+  readonly path: string;
+  /** Undefined: it takes it. */
+  readonly refusal: string | undefined;
+}
+
+/** Lets a real Envoy look at each whole configuration, without starting it. */
+export async function verifyWithEnvoy(
+  documents: readonly Document[],
+  envoy: Program & { readonly kind: "found" },
+): Promise<readonly Verdict[]> {
+  const folder = await mkdtemp(join(tmpdir(), "headgate-verify-"));
+  try {
+    const verdicts: Verdict[] = [];
+    for (const { path, kind, parts } of documents) {
+      if (kind.format !== "yaml" || kind.is !== "envoy" || kind.message !== bootstrapMessage)
+        continue;
+      const file = join(folder, `${verdicts.length}.json`);
+      await writeFile(file, JSON.stringify(parts[0] === undefined ? {} : plainTree(parts[0])));
+      const words = ["--mode", "validate", "--config-path", file, "--log-level", "critical"];
+      verdicts.push({ path, refusal: await runVerifier(envoy.path, words, file) });
+    }
+    return verdicts;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Lets a program look at files, and answers what it refuses, in its words; undefined: nothing.
+ *
+ * @param place the file or folder of ours, which would be nothing to whoever reads the words
+ */
+export function runVerifier(
+  program: string,
+  args: readonly string[],
+  place: string,
+): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      timeout: verifyMsMax,
+      killSignal: "SIGKILL",
+    });
+    let said = "";
+    const take = (text: Buffer): void => {
+      said = (said + text.toString("utf8")).slice(0, saidCharsMax);
+    };
+    child.stdout.on("data", take);
+    child.stderr.on("data", take);
+    child.once("error", (error) => resolve(error.message));
+    child.once("close", (code, signal) => {
+      const words = said.replaceAll(`${place}/`, "").replaceAll(place, "it").trim();
+      resolve(code === 0 ? undefined : `${signal ?? `exit code ${code}`}: ${words}`);
+    });
+  });
+}

@@ -1,0 +1,179 @@
+import type {
+  DescriptorExplanation,
+  ExplainResponse,
+  Explanation,
+  KeyState,
+  QuotaExplanation,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import { drawBar } from "../terminal/bar.js";
+import { many } from "../terminal/many.js";
+import type { Drawing } from "../terminal/print.js";
+import { countText, entriesText, rateText, safeText, waitText } from "../terminal/quantity.js";
+import { cutText, wrapText } from "../terminal/text-width.js";
+import { overrideText, whenText } from "./keys-report.js";
+import { limitText } from "./rules.js";
+
+const barColumns = 10;
+
+/** Rules that did not match and are shown for each descriptor; JSON has all. */
+const triedShownMax = 8;
+
+/** A line of a tree, and what hangs below it. */
+interface Branch {
+  readonly text: string;
+  readonly paint?: (text: string) => string;
+  readonly below?: readonly Branch[];
+}
+
+/** The explanation for people: a tree, and the candidate's below where there is one. */
+export function drawExplanation(
+  { current, candidate }: ExplainResponse,
+  drawing: Drawing,
+): readonly string[] {
+  if (current === undefined) return ["Nothing was explained."];
+  const lines = drawOne(current, drawing);
+  if (candidate === undefined) return lines;
+  const { style } = drawing;
+  const change =
+    current.isDenied === candidate.isDenied
+      ? "The candidate decides the same."
+      : `The candidate decides otherwise: ${candidate.isDenied ? "it refuses" : "it lets pass"}.`;
+  return [
+    style.bold("In force"),
+    ...lines,
+    "",
+    style.bold("Candidate"),
+    ...drawOne(candidate, drawing),
+    "",
+    change,
+  ];
+}
+
+function drawOne(explanation: Explanation, drawing: Drawing): readonly string[] {
+  const { style, columnsMax } = drawing;
+  const { isDenied, policyVersion, service, descriptors, leftOut, isDomainKnown } = explanation;
+  const { quotas } = explanation;
+  const verdict = isDenied ? style.bad("denied") : style.good("allowed");
+  const by = service === "" ? "" : `, service ${safeText(service)}`;
+  const about = style.dim(cutText(`  policy ${safeText(policyVersion)}${by}`, columnsMax - 7));
+  const branches: Branch[] = [
+    // Of a domain that nobody knows no rule says anything.
+    ...(isDomainKnown ? descriptors : []).map((one) => descriptorBranch(one, drawing)),
+    ...leftOut.map(({ key, why }) => ({
+      text: `not asked: descriptor with ${safeText(key)}: ${safeText(why)}`,
+      paint: style.dim,
+    })),
+    ...quotas.map((quota) => quotaBranch(quota, drawing)),
+  ];
+  const { nearestDomain } = explanation;
+  const nearest = nearestDomain === "" ? "" : `; did you mean ${safeText(nearestDomain)}?`;
+  if (!isDomainKnown) {
+    branches.push({
+      text: `the policy does not know this domain, and lets it pass${nearest}`,
+      paint: style.bad,
+    });
+  } else if (branches.length === 0) branches.push({ text: "nothing is asked for this request" });
+  return [`${verdict}${about}`, ...drawBranches(branches, "", columnsMax)];
+}
+
+function descriptorBranch(descriptor: DescriptorExplanation, drawing: Drawing): Branch {
+  const { style } = drawing;
+  const { entries, hits, matchedLabel, tried, isOver, states } = descriptor;
+  const cost = hits === 1n ? "" : `, ${countText(hits)} hits`;
+  const others = tried.filter(({ isMatch }) => !isMatch);
+  const shown = others.slice(0, triedShownMax);
+  const below: Branch[] = [
+    {
+      text:
+        (matchedLabel === "" ? "no rule matches" : `rule ${safeText(matchedLabel)}`) +
+        `: ${effectWords(descriptor)}`,
+      paint: isOver ? style.bad : matchedLabel === "" ? style.dim : style.good,
+      below: states.map((state) => stateBranch(state, drawing)),
+    },
+    ...shown.map(({ label, why }) => ({
+      text: `not ${safeText(label)}: ${safeText(why)}`,
+      paint: style.dim,
+    })),
+  ];
+  if (others.length > shown.length) {
+    below.push({
+      text: `and ${many(others.length - shown.length, "rule")} more`,
+      paint: style.dim,
+    });
+  }
+  return { text: `${entriesText(entries)}${cost}`, paint: style.bold, below };
+}
+
+/** What Envoys decide by themselves: the limits behind it, and what they have of them. */
+function quotaBranch(explained: QuotaExplanation, drawing: Drawing): Branch {
+  const { quota, condition, descriptor, bucketCount, demandRate, heldRate } = explained;
+  const held = heldRate === undefined ? "no bound" : `${rateText(heldRate)} handed out`;
+  const use =
+    bucketCount === 0n
+      ? "no Envoy has asked this Headgate for it"
+      : `${many(Number(bucketCount), "bucket")} here, ${rateText(demandRate)} wanted, ${held}`;
+  const bucket = descriptor === undefined ? [] : [descriptorBranch(descriptor, drawing)];
+  return {
+    text: `quota ${safeText(quota)}: Envoys decide by their shares: ${use}`,
+    paint: drawing.style.bold,
+    below: [
+      ...(condition === "" ? [] : [{ text: `only where ${safeText(condition)}` }]),
+      ...bucket,
+    ],
+  };
+}
+
+function effectWords(descriptor: DescriptorExplanation): string {
+  const { effect, isOver, changesAfter, states } = descriptor;
+  switch (effect) {
+    case "unlimited":
+      return "unlimited";
+    case "replaced":
+      return "left out, as another rule of this request replaces it";
+    case "unmatched":
+      return "it passes";
+    default:
+      if (!isOver) return "within its limits";
+      if (states.some(({ override }) => override?.effect.case === "isFrozen")) {
+        return "frozen by an operator";
+      }
+      return changesAfter === undefined
+        ? "over its limit, and will stay so"
+        : `over its limit, fits again in ${waitText(changesAfter)}`;
+  }
+}
+
+function stateBranch(state: KeyState, { style }: Drawing): Branch {
+  const { limit, override, usedHits, remainingHits, key } = state;
+  const name = limit === undefined || limit.name === "" ? "" : `${safeText(limit.name)}: `;
+  const burst = Number(limit?.burst ?? 0n);
+  const bar = drawBar(burst === 0 ? 1 : usedHits / burst, barColumns);
+  const used = (Math.round(usedHits * 10) / 10).toLocaleString("en");
+  const below: Branch[] = [
+    {
+      text: `${bar}  ${used} of ${countText(burst)} used, ${countText(remainingHits)} left`,
+      paint: remainingHits === 0n ? style.bad : style.good,
+    },
+    { text: whenText(state, "the call") },
+  ];
+  if (override !== undefined) below.push({ text: `override ${overrideText(override)}` });
+  if (key !== "") below.push({ text: `key ${safeText(key)}`, paint: style.dim });
+  return { text: `${name}${limit === undefined ? "" : limitText(limit)}`, below };
+}
+
+function drawBranches(
+  branches: readonly Branch[],
+  indent: string,
+  columnsMax: number,
+): readonly string[] {
+  return branches.flatMap(({ text, paint = (plain) => plain, below = [] }, i) => {
+    const isLast = i === branches.length - 1;
+    const head = `${indent}${isLast ? "└─ " : "├─ "}`;
+    const under = `${indent}${isLast ? "   " : "│  "}`;
+    // What goes on in the next line leaves the line down to what hangs below it.
+    const more = `${under}${below.length > 0 ? "│  " : ""}`;
+    const [first = "", ...others] = wrapText(text, columnsMax - more.length);
+    const lines = [head + paint(first), ...others.map((line) => more + paint(line))];
+    return [...lines, ...drawBranches(below, under, columnsMax)];
+  });
+}

@@ -1,0 +1,164 @@
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import { costHitsMax } from "../../core/limits/bucket.js";
+import {
+  DescriptorRequestSchema,
+  type ExplainRequest,
+  type ExplainResponse,
+  ExplainResponseSchema,
+  HttpRequestSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import { quoteText } from "../../policy/problems/problem.js";
+import {
+  type AdminCall,
+  addAdminCommandFlags,
+  policyExitCodes,
+  runAdmin,
+} from "../admin/admin-command.js";
+import { readCount } from "../input/number-flags.js";
+import { readPolicyArgument } from "../input/policy-argument.js";
+import { readPolicyTexts } from "../input/policy-texts.js";
+import { isIdLike } from "../policy/help-problem.js";
+import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
+import type { CommandContext } from "../terminal/context.js";
+import { entriesHelp, parseEntries } from "../terminal/key-selector.js";
+import { explainOffline } from "./explain-offline.js";
+import { drawExplanation } from "./explain-report.js";
+
+interface ExplainFlags {
+  readonly hits?: string;
+  readonly method?: string;
+  readonly host?: string;
+  readonly path?: string;
+  readonly header?: readonly string[];
+  readonly remoteAddress?: string;
+  readonly policy?: readonly string[];
+  readonly candidate?: readonly string[];
+}
+
+/** Adds `headgate explain`: why a request passes or is refused. */
+export function addExplain(program: Command, context: CommandContext): void {
+  const command = program
+    .command("explain")
+    .description("say why a request passes or is refused; nothing is charged")
+    .argument("[DOMAIN]", "as Envoy would ask: a domain, and descriptors")
+    .argument("[ENTRIES...]", "each a descriptor, such as plan=free,user=ann")
+    .option("--hits <COUNT>", "what it costs; default 1")
+    .option("--host <HOST>", "as a caller would ask: the host, or the name of a service")
+    .option("--method <METHOD>", "with --host; default GET")
+    .option("--path <PATH>", "with --host; default /")
+    .option("--header <NAME: VALUE>", "with --host; may be given again", collect)
+    .option("--remote-address <ADDRESS>", "with --host: where the request comes from")
+    .option("--candidate <FILE>", "what another policy would say; may be given again", collect)
+    .option("--policy <FILE>", "by this policy, with nothing in use; asks nobody", collect);
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate explain shop plan=free,user=ann
+  headgate explain --host shop.example --path /cart --header 'x-user: ann'
+  headgate explain shop plan=free,user=ann --candidate new.yaml
+  headgate explain --policy policy.yaml shop plan=free,user=ann
+  headgate explain shop plan=free,user=ann -o json | jq .current.isDenied
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+${entriesHelp}
+
+${policyExitCodes}`,
+    )
+    .action((domain: string | undefined, texts: readonly string[], flags: ExplainFlags) =>
+      runAdmin(command, context, (call) => explain({ domain, texts, flags }, call)),
+    );
+}
+
+/** An option that may be given several times. */
+function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
+interface Asked {
+  readonly domain: string | undefined;
+  readonly texts: readonly string[];
+  readonly flags: ExplainFlags;
+}
+
+async function explain(asked: Asked, call: AdminCall): Promise<undefined> {
+  const request = readRequest(asked);
+  const { flags } = asked;
+  const answer =
+    flags.policy === undefined
+      ? await call.client.limits.explain({
+          request,
+          candidate: await readPolicyTexts(flags.candidate ?? []),
+        })
+      : await explainByFiles({ request, policy: flags.policy, flags }, call);
+  call.printer.print(ExplainResponseSchema, answer, drawExplanation);
+  return undefined;
+}
+
+interface OfflineAsked {
+  readonly request: ExplainRequest["request"];
+  readonly policy: readonly string[];
+  readonly flags: ExplainFlags;
+}
+
+async function explainByFiles(
+  { request, policy, flags }: OfflineAsked,
+  call: AdminCall,
+): Promise<ExplainResponse> {
+  const current = await explainOffline(request, await readWhole(policy, call));
+  if (flags.candidate === undefined) return create(ExplainResponseSchema, { current });
+  const candidate = await explainOffline(request, await readWhole(flags.candidate, call));
+  return create(ExplainResponseSchema, { current, candidate });
+}
+
+async function readWhole(paths: readonly string[], { context }: AdminCall) {
+  const read = await readPolicyArgument(paths, "explain", context.output);
+  if (read.kind === "failed") throw new CommandFailure(read.exitCode, "");
+  return read.policy;
+}
+
+function readRequest({ domain, texts, flags }: Asked): ExplainRequest["request"] {
+  if (flags.host !== undefined) {
+    if (domain !== undefined) throw usageFailure("keep one of --host and DOMAIN ENTRIES");
+    return { case: "http", value: readHttp(flags, flags.host) };
+  }
+  const { method, path, header, remoteAddress } = flags;
+  if ([method, path, header, remoteAddress].some((flag) => flag !== undefined)) {
+    throw usageFailure("--method, --path, --header and --remote-address need --host");
+  }
+  if (domain !== undefined && texts.length === 0 && isIdLike(domain)) {
+    throw usageFailure(`ids and error codes are explained by: headgate help ${domain}`);
+  }
+  if (domain === undefined || texts.length === 0) {
+    throw usageFailure("say what to explain: shop plan=free,user=ann, or --host shop.example");
+  }
+  const hits = flags.hits === undefined ? 1n : BigInt(readCount("--hits", flags.hits, costHitsMax));
+  const descriptors = texts.map((text) => ({ entries: [...parseEntries(text)], hits }));
+  return { case: "descriptors", value: create(DescriptorRequestSchema, { domain, descriptors }) };
+}
+
+function readHttp(flags: ExplainFlags, host: string) {
+  if (flags.hits !== undefined) {
+    throw usageFailure("--hits belongs to DOMAIN ENTRIES; with --host the policy says the cost");
+  }
+  const headers = new Map<string, string>();
+  for (const text of flags.header ?? []) {
+    const found = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*:\s*(.*?)\s*$/s.exec(text);
+    if (found === null) {
+      throw usageFailure(`--header ${quoteText(text)}: write 'x-user: ann'`);
+    }
+    headers.set((found[1] ?? "").toLowerCase(), found[2] ?? "");
+  }
+  const { method = "GET", path = "/", remoteAddress = "" } = flags;
+  return create(HttpRequestSchema, {
+    method,
+    host,
+    path,
+    headers: Object.fromEntries(headers),
+    remoteAddress,
+  });
+}

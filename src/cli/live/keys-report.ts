@@ -1,0 +1,121 @@
+import type {
+  GetKeyResponse,
+  KeyState,
+  ListOverridesResponse,
+  Override,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import { drawBar } from "../terminal/bar.js";
+import { many } from "../terminal/many.js";
+import type { Drawing } from "../terminal/print.js";
+import { countText, entriesText, safeText, timeText, waitText } from "../terminal/quantity.js";
+import { cutText, wrapText } from "../terminal/text-width.js";
+import { limitText } from "./rules.js";
+
+const barColumns = 20;
+
+/** What a key holds, for people: its limits one below the other. */
+export function drawKey({ states }: GetKeyResponse, drawing: Drawing): readonly string[] {
+  return states.flatMap((state) => drawKeyState(state, drawing));
+}
+
+/** One limit: what it is, how full, and until when. */
+function drawKeyState(state: KeyState, drawing: Drawing): readonly string[] {
+  const { style, columnsMax } = drawing;
+  const { ruleLabel, limit, override, usedHits, key } = state;
+  const name = limit === undefined || limit.name === "" ? "" : ` ${safeText(limit.name)}`;
+  const title = `${safeText(ruleLabel)}${name}`;
+  const burst = Number(limit?.burst ?? 0n);
+  const isFull = state.remainingHits === 0n;
+  const bar = drawBar(burst === 0 ? 1 : usedHits / burst, barColumns);
+  const lines = [
+    `${style.bold(title)}  ${limit === undefined ? "" : limitText(limit)}`,
+    `  ${isFull ? style.bad(bar) : style.good(bar)}  ${usedText(usedHits)} of ` +
+      `${countText(burst)} used, ${countText(state.remainingHits)} left`,
+    `  ${whenText(state)}`,
+  ];
+  if (override !== undefined) {
+    lines.push(...indented(`override ${overrideText(override)}`, columnsMax));
+  }
+  if (key !== "") lines.push(`  ${style.dim(cutText(`key ${safeText(key)}`, columnsMax - 2))}`);
+  return lines;
+}
+
+function indented(text: string, columnsMax: number): readonly string[] {
+  return wrapText(text, columnsMax - 2).map((line) => `  ${line}`);
+}
+
+/** With fractions where there are some: a leaky bucket drains all the time. */
+function usedText(hits: number): string {
+  const rounded = Math.round(hits * 10) / 10;
+  return rounded.toLocaleString("en");
+}
+
+/** When something fits, and when nothing is in use any more. */
+export function whenText({ retryAfter, fullAfter, usedHits }: KeyState, what = "one more"): string {
+  const words: string[] = [];
+  if (retryAfter === undefined) words.push(`${what} never fits`);
+  else if (retryAfter.seconds === 0n && retryAfter.nanos === 0) words.push(`${what} fits now`);
+  else words.push(`${what} fits in ${waitText(retryAfter)}`);
+  if (usedHits > 0) {
+    words.push(fullAfter === undefined ? "it never empties" : `empty in ${waitText(fullAfter)}`);
+  }
+  return words.join("; ");
+}
+
+/** `vip: times 2 until 2026-11-27T12:00:00Z, by ann: launch week`. */
+export function overrideText(override: Override): string {
+  const { id, author, reason } = override;
+  const by = author === "" ? "" : `, by ${safeText(author)}`;
+  const why = reason === "" ? "" : `: ${safeText(reason)}`;
+  return `${safeText(id)}: ${effectText(override)} ${untilText(override)}${by}${why}`;
+}
+
+/** What it does: `times 2`, `200 hits, burst 20`, `frozen`. */
+export function effectText({ effect }: Pick<Override, "effect">): string {
+  switch (effect.case) {
+    case "amount": {
+      const { hits, burst } = effect.value;
+      const other = burst === 0n || burst === hits ? "" : `, burst ${countText(burst)}`;
+      return `${countText(hits)} hits${other}`;
+    }
+    case "multiplier":
+      return `times ${effect.value}`;
+    case "isFrozen":
+      return "frozen";
+    case undefined:
+      return "nothing";
+  }
+}
+
+/** Until when it holds. */
+export function untilText({ expiresAt }: Pick<Override, "expiresAt">): string {
+  return expiresAt === undefined ? "until it is taken away" : `until ${timeText(expiresAt)}`;
+}
+
+/** Whom an override is for: `shop plan=free, user=ann and what is below`. */
+export function overrideSubject(override: Override): string {
+  const { domain, entries, isPrefix, limitName } = override;
+  const below = isPrefix ? ", and all below" : "";
+  const limit = limitName === "" ? "" : ` (${safeText(limitName)})`;
+  return `${safeText(domain)} ${entriesText(entries)}${below}${limit}`;
+}
+
+/** Overrides for people. */
+export function drawOverrides(
+  { overrides }: ListOverridesResponse,
+  { style, columnsMax }: Drawing,
+): readonly string[] {
+  if (overrides.length === 0) return ["There are no overrides."];
+  const list = overrides.flatMap((override) => {
+    const { id, author, reason, version } = override;
+    const why = `version ${version}, by ${safeText(author)}: ${safeText(reason)}`;
+    const line = `${effectText(override)} ${untilText(override)}; ${why}`;
+    const subject = cutText(overrideSubject(override), columnsMax);
+    return [
+      style.bold(subject),
+      ...indented(line, columnsMax),
+      `  ${style.dim(`id ${safeText(id)}`)}`,
+    ];
+  });
+  return [...list, style.dim(many(overrides.length, "override"))];
+}

@@ -1,0 +1,200 @@
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import {
+  GetKeyResponseSchema,
+  ListOverridesResponseSchema,
+  ResetKeyResponseSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type AdminCall,
+  addAdminCommandFlags,
+  adminExitCodes,
+  confirm,
+  runAdmin,
+} from "../admin/admin-command.js";
+import type { CommandContext } from "../terminal/context.js";
+import { entriesHelp, formatEntries, parseEntries } from "../terminal/key-selector.js";
+import { many } from "../terminal/many.js";
+import { eachPage } from "../terminal/pages.js";
+import { addFreezing } from "./freezing.js";
+import { drawKey, drawOverrides } from "./keys-report.js";
+import { addOverride } from "./override-command.js";
+
+/** Adds `headgate keys`: what a key holds, and what is done to it. */
+export function addKeys(program: Command, context: CommandContext): void {
+  const keys = program
+    .command("keys")
+    .description("look at a key, or change what it may do")
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate keys get shop plan=free,user=ann
+  headgate keys override shop plan=free,user=ann --times 2x --for 3d \\
+    --reason "launch week"
+  headgate keys freeze shop user=mallory --reason "scraping, ticket 42"
+  headgate keys overrides
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+\`headgate keys help override\` has the rest of each.`,
+    );
+  addGet(keys, context);
+  addReset(keys, context);
+  addOverride(keys, context);
+  addFreezing(keys, context);
+  addOverrides(keys, context);
+}
+
+interface SelectorFlags {
+  readonly limit?: string;
+}
+
+function addGet(keys: Command, context: CommandContext): void {
+  const command = keys
+    .command("get")
+    .description("show what a key holds now")
+    .argument("<DOMAIN>", "its domain")
+    .argument("<ENTRIES>", "its descriptor, such as plan=free,user=ann")
+    .option("--limit <NAME>", "only this limit of its rule");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate keys get shop plan=free,user=ann
+  headgate keys get shop plan=free,user=ann --limit pace -o json
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+${entriesHelp}
+
+${adminExitCodes}`,
+    )
+    .action((domain: string, text: string, { limit = "" }: SelectorFlags) =>
+      runAdmin(command, context, async ({ client, printer }) => {
+        const key = { domain, entries: [...parseEntries(text)], limitName: limit };
+        printer.print(GetKeyResponseSchema, await client.limits.getKey({ key }), drawKey);
+        return undefined;
+      }),
+    );
+}
+
+interface ResetFlags extends SelectorFlags {
+  readonly reason: string;
+  readonly yes?: true;
+}
+
+function addReset(keys: Command, context: CommandContext): void {
+  const command = keys
+    .command("reset")
+    .description("empty a key")
+    .argument("<DOMAIN>", "its domain")
+    .argument("<ENTRIES>", "its descriptor, such as plan=free,user=ann")
+    .requiredOption("--reason <TEXT>", "why, for the audit log")
+    .option("--limit <NAME>", "only this limit of its rule")
+    .option("--yes", "do not ask on a terminal");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate keys reset shop plan=free,user=ann --reason "a loop of ours, fixed"
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+${entriesHelp}
+
+${adminExitCodes}`,
+    )
+    .action((domain: string, text: string, flags: ResetFlags) =>
+      runAdmin(command, context, (call) => reset({ domain, text, flags }, call)),
+    );
+}
+
+async function reset(
+  asked: { readonly domain: string; readonly text: string; readonly flags: ResetFlags },
+  { client, context, printer }: AdminCall,
+): Promise<undefined> {
+  const { domain, flags } = asked;
+  const entries = [...parseEntries(asked.text)];
+  await confirm(context, flags.yes, `Empty ${domain} ${formatEntries(entries)}?`);
+  const answer = await client.limits.resetKey({
+    key: { domain, entries, limitName: flags.limit ?? "" },
+    reason: flags.reason,
+  });
+  printer.print(ResetKeyResponseSchema, answer, ({ resetCount, carriedLimitsLeft }) => [
+    resetCount === 0 ? "Nothing was in use." : `Emptied ${many(resetCount, "bucket")}.`,
+    ...(carriedLimitsLeft ? ["Limits that requests carry themselves are left as they are."] : []),
+  ]);
+  return undefined;
+}
+
+interface ListFlags {
+  readonly beginsWith?: string;
+  readonly rule?: string;
+  readonly frozen?: true;
+}
+
+function addOverrides(keys: Command, context: CommandContext): void {
+  const command = keys
+    .command("overrides")
+    .description("list overrides and freezes")
+    .argument("[DOMAIN]", "only of this domain")
+    .option("--begins-with <ENTRIES>", "only of descriptors that begin so: plan=free")
+    .option("--rule <LABEL>", "only those that change a limit of this rule; needs DOMAIN")
+    .option("--frozen", "only freezes");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate keys overrides
+  headgate keys overrides shop -o yaml
+  headgate keys overrides shop --begins-with plan=free
+  headgate keys overrides --frozen
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+\`headgate rules\` has the labels; \`headgate keys get\` says which override holds
+for a key.
+${entriesHelp}
+
+${adminExitCodes}`,
+    )
+    .action((domain: string | undefined, flags: ListFlags) =>
+      runAdmin(command, context, (call) => listOverrides(domain ?? "", flags, call)),
+    );
+}
+
+async function listOverrides(
+  domain: string,
+  { beginsWith, rule, frozen }: ListFlags,
+  { client, printer }: AdminCall,
+): Promise<undefined> {
+  const asked = {
+    domain,
+    beginsWith: beginsWith === undefined ? [] : [...parseEntries(beginsWith)],
+    ruleLabel: rule ?? "",
+    frozenOnly: frozen === true,
+  };
+  const isNarrow = beginsWith !== undefined || rule !== undefined || frozen === true;
+  const all = create(ListOverridesResponseSchema);
+  await eachPage(
+    (page) => client.limits.listOverrides({ ...asked, ...page }),
+    ({ overrides }) => {
+      all.overrides.push(...overrides);
+      return "more";
+    },
+  );
+  printer.print(ListOverridesResponseSchema, all, (list, drawing) =>
+    isNarrow && list.overrides.length === 0
+      ? ["There are no such overrides."]
+      : drawOverrides(list, drawing),
+  );
+  return undefined;
+}

@@ -1,0 +1,199 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import { sha256 } from "../../app/base/digest.js";
+import { exitCodes } from "../../app/base/failure.js";
+import {
+  DeleteOverrideResponseSchema,
+  type Override,
+  OverrideSchema,
+  SetOverrideResponseSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type AdminCall,
+  addAdminCommandFlags,
+  addChangeFlags,
+  adminExitCodes,
+  type ChangeFlags,
+  confirm,
+  runAdmin,
+} from "../admin/admin-command.js";
+import { readVersion } from "../input/number-flags.js";
+import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
+import type { CommandContext } from "../terminal/context.js";
+import { entriesHelp, formatEntries, parseEntries } from "../terminal/key-selector.js";
+import { effectText, overrideSubject, overrideText, untilText } from "./keys-report.js";
+import {
+  type EffectFlags,
+  type EndFlags,
+  findOverride,
+  type OverrideTarget,
+  readEffect,
+  readEnd,
+} from "./overrides.js";
+
+/** What all commands have that give or take overrides. */
+export interface OverrideFlags extends EndFlags, ChangeFlags {
+  readonly limit?: string;
+  readonly prefix?: true;
+}
+
+interface SetFlags extends OverrideFlags, EffectFlags {
+  readonly remove?: true;
+}
+
+/** Adds `headgate keys override`. */
+export function addOverride(keys: Command, context: CommandContext): void {
+  const command = keys
+    .command("override")
+    .description("give keys another limit for a time")
+    .argument("<DOMAIN>", "its domain")
+    .argument("<ENTRIES>", "its descriptor, such as plan=free,user=ann")
+    .option("--hits <COUNT>", "so many hits in the limit's own period")
+    .option("--burst <COUNT>", "with --hits: so many at once; default: as hits")
+    .option("--times <FACTOR>", "so many times as much: 2x, 0.5x");
+  addOverrideFlags(command).option("--remove", "take the override away, back to the policy");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate keys override shop plan=free,user=ann --times 2x --for 3d \\
+    --reason "launch week"
+  headgate keys override shop plan=free --prefix --hits 50 \\
+    --until 2026-11-27T12:00:00Z --reason "sale"
+  headgate keys override shop plan=free,user=ann --remove --reason "it is over"
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+It holds on all replicas within a second. What was used stays used. A policy's
+overrideMax says how much may be given. To replace an override, name its
+version by --expected-version.
+${entriesHelp}
+
+${adminExitCodes}`,
+    )
+    .action((domain: string, text: string, flags: SetFlags) =>
+      runAdmin(command, context, async (call) => {
+        const target = readTarget({ domain, text }, flags);
+        if (flags.remove === true) return removeOverride(target, flags, call);
+        return giveOverride({ target, effect: readEffect(flags) }, flags, call);
+      }),
+    );
+}
+
+/** Adds what all of them share. */
+export function addOverrideFlags(command: Command): Command {
+  command
+    .option("--limit <NAME>", "only this limit of its rule")
+    .option("--prefix", "all descriptors that begin so")
+    .option("--for <DURATION>", "it ends after so long: 3d, 12h30m")
+    .option(
+      "--until <TIME>",
+      "it ends then: 2026-11-27T12:00:00Z, 2026-11-27 or friday (0:00 UTC)",
+    );
+  return addChangeFlags(command, "of the override that is replaced or taken away");
+}
+
+/** For whom it is. */
+export function readTarget(
+  { domain, text }: { readonly domain: string; readonly text: string },
+  { prefix, limit }: Pick<OverrideFlags, "prefix" | "limit">,
+): OverrideTarget {
+  const entries = parseEntries(text);
+  return { domain, entries, isPrefix: prefix === true, limitName: limit ?? "" };
+}
+
+/** An override as it is wished for. */
+export interface WantedOverride {
+  readonly target: OverrideTarget;
+  readonly effect: NonNullable<MessageInitShape<typeof OverrideSchema>["effect"]>;
+}
+
+/**
+ * Gives an override; replaces only the one whose version was named.
+ *
+ * @throws CommandFailure
+ */
+export async function giveOverride(
+  { target, effect }: WantedOverride,
+  flags: OverrideFlags,
+  { client, context, printer }: AdminCall,
+): Promise<undefined> {
+  const expected = flags.expectedVersion === undefined ? 0n : readVersion(flags.expectedVersion);
+  const end = readEnd(flags);
+  const before = await findOverride(client, target);
+  if (before !== undefined && expected === 0n) throw alreadyThere(before);
+  const override = create(OverrideSchema, {
+    // The same for the same keys: of two who give one at once, one learns of the other.
+    id: before?.id ?? overrideId(target),
+    ...target,
+    entries: [...target.entries],
+    effect,
+    ...end,
+    reason: flags.reason,
+  });
+  await confirm(
+    context,
+    flags.yes,
+    `Give ${overrideSubject(override)}: ${effectText(override)} ${untilText(override)}?`,
+  );
+  const answer = await client.limits.setOverride({ override, expectedVersion: expected });
+  printer.print(SetOverrideResponseSchema, answer, ({ override: given }) => {
+    if (given === undefined) return ["Given."];
+    const version = `It is version ${given.version}, on all replicas within a second.`;
+    return [`${overrideSubject(given)}`, `  ${overrideText(given)}`, version];
+  });
+  return undefined;
+}
+
+/**
+ * Takes an override away.
+ *
+ * @throws CommandFailure
+ */
+export async function removeOverride(
+  target: OverrideTarget,
+  flags: OverrideFlags,
+  { client, context, printer }: AdminCall,
+): Promise<undefined> {
+  if (flags.for !== undefined || flags.until !== undefined) {
+    throw usageFailure("--for and --until say when an override ends; this ends it now");
+  }
+  const before = await findOverride(client, target);
+  if (before === undefined) {
+    const what = `${target.domain} ${formatEntries(target.entries)}`;
+    throw new CommandFailure(
+      exitCodes.failure,
+      `There is no override for ${what}${target.isPrefix ? " and all below" : ""}; ` +
+        "`headgate keys overrides` lists those that there are.",
+    );
+  }
+  const { id, version } = before;
+  const expected =
+    flags.expectedVersion === undefined ? version : readVersion(flags.expectedVersion);
+  await confirm(context, flags.yes, `Take away ${overrideText(before)}?`);
+  const answer = await client.limits.deleteOverride({
+    id,
+    domain: target.domain,
+    expectedVersion: expected,
+    reason: flags.reason,
+  });
+  printer.print(DeleteOverrideResponseSchema, answer, () => [
+    `Taken away from ${overrideSubject(before)}: the policy's own limits hold again.`,
+  ]);
+  return undefined;
+}
+
+function overrideId({ domain, entries, isPrefix, limitName }: OverrideTarget): string {
+  const words = entries.flatMap(({ key, value }) => [key, value]);
+  return `o-${sha256(JSON.stringify([domain, isPrefix, limitName, ...words])).slice(0, 16)}`;
+}
+
+function alreadyThere(override: Override): CommandFailure {
+  return new CommandFailure(
+    exitCodes.failure,
+    `There is an override already, ${overrideText(override)}. To replace it, add ` +
+      `--expected-version ${override.version}.`,
+  );
+}

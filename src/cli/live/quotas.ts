@@ -1,0 +1,97 @@
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import {
+  ListQuotaPoolsResponseSchema,
+  ListQuotasResponseSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type AdminCall,
+  addAdminCommandFlags,
+  adminExitCodes,
+  runAdmin,
+} from "../admin/admin-command.js";
+import { isWatched, readEvery, roomBeside, watch } from "../admin/live-command.js";
+import { readCount } from "../input/number-flags.js";
+import type { CommandContext } from "../terminal/context.js";
+import { eachPage } from "../terminal/pages.js";
+import { drawQuotaPools, drawQuotas } from "./quotas-report.js";
+
+interface QuotasFlags {
+  readonly domain?: string;
+  readonly list?: true;
+  readonly count?: string;
+  readonly every: string;
+  readonly once?: true;
+}
+
+/** Limits that are shown, at most. */
+const poolCountMax = 100;
+
+const usualPoolCount = 10;
+
+/** Adds `headgate quotas`: who wants how much of what Envoys decide by themselves, and has it. */
+export function addQuotas(program: Command, context: CommandContext): void {
+  const command = program
+    .command("quotas")
+    .description("watch quotas: what each Envoy wants of them, and may let pass by itself")
+    .argument("[QUOTA]", "only this quota")
+    .option("--domain <DOMAIN>", "only of this domain")
+    .option("--list", "the quotas of the policy, without limits and Envoys")
+    .option("-n, --count <COUNT>", `how many limits, at most ${poolCountMax}`)
+    .option("--every <DURATION>", "how often it is drawn again", "1s")
+    .option("--once", "print one table and end, as without a terminal");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate quotas
+  headgate quotas search --once
+  headgate quotas --list
+  headgate quotas search -o json | jq '.pools[0].shares[] | {node, heldRate}'
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+On a terminal it is drawn again until q or Ctrl-C. What is shown is what the
+replica that answers knows: the Envoys whose streams it has, and its own lease.
+
+${adminExitCodes}`,
+    )
+    .action((quota: string | undefined, flags: QuotasFlags) =>
+      runAdmin(command, context, (call) => quotas(quota ?? "", flags, call)),
+    );
+}
+
+async function quotas(quota: string, flags: QuotasFlags, call: AdminCall): Promise<undefined> {
+  const { printer, client } = call;
+  const { domain = "" } = flags;
+  const count =
+    flags.count === undefined ? usualPoolCount : readCount("--count", flags.count, poolCountMax);
+  const everyMs = readEvery(flags.every);
+  if (flags.list === true) {
+    const all = create(ListQuotasResponseSchema);
+    await eachPage(
+      (page) => client.quotas.listQuotas({ domain, ...page }),
+      (page) => {
+        all.quotas.push(...page.quotas);
+        all.policyVersion = page.policyVersion;
+        return "more";
+      },
+    );
+    printer.print(ListQuotasResponseSchema, all, drawQuotas);
+    return undefined;
+  }
+  const look = () => client.quotas.listQuotaPools({ domain, quota, count });
+  if (!isWatched(call, flags)) {
+    printer.print(ListQuotaPoolsResponseSchema, await look(), drawQuotaPools);
+    return undefined;
+  }
+  const draw = async (): Promise<readonly string[]> => {
+    const drawing = printer.drawing();
+    const lines = drawQuotaPools(await look(), drawing).slice(0, roomBeside(2, call));
+    return [...lines, "", drawing.style.dim("q ends")];
+  };
+  await watch({ everyMs, draw }, call);
+  return undefined;
+}

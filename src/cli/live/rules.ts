@@ -1,0 +1,120 @@
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import {
+  type Limit,
+  type ListRulesResponse,
+  ListRulesResponseSchema,
+  type Rule,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  addAdminCommandFlags,
+  addFleetViewFlags,
+  adminExitCodes,
+  type FleetViewFlags,
+  noteSilent,
+  runAdmin,
+} from "../admin/admin-command.js";
+import type { CommandContext } from "../terminal/context.js";
+import { many } from "../terminal/many.js";
+import { eachPage } from "../terminal/pages.js";
+import type { Drawing } from "../terminal/print.js";
+import { countText, isOfFleet, periodText, replicaText, safeText } from "../terminal/quantity.js";
+import { drawTable } from "../terminal/text-table.js";
+
+/** Adds `headgate rules`: what the policy in force limits, and how often. */
+export function addRules(program: Command, context: CommandContext): void {
+  const command = program
+    .command("rules")
+    .description("list the rules of the policy in force, and what they have counted")
+    .argument("[DOMAIN]", "only of this domain");
+  addAdminCommandFlags(addFleetViewFlags(command))
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate rules
+  headgate rules shop
+  headgate rules -o json | jq '.rules[] | select(.counts.overLimitHits > 0)'
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+Counts are of each replica, since it started.
+
+${adminExitCodes}`,
+    )
+    .action((domain: string | undefined, { thisReplica = false }: FleetViewFlags) =>
+      runAdmin(command, context, async (call) => {
+        const { client, printer } = call;
+        const all = create(ListRulesResponseSchema);
+        await eachPage(
+          (page) => client.limits.listRules({ domain: domain ?? "", thisReplica, ...page }),
+          (page) => {
+            all.rules.push(...page.rules);
+            all.policyVersion = page.policyVersion;
+            all.silentReplicas = Math.max(all.silentReplicas, page.silentReplicas);
+            return "more";
+          },
+        );
+        printer.print(ListRulesResponseSchema, all, drawRules);
+        noteSilent(call, all.silentReplicas);
+        return undefined;
+      }),
+    );
+}
+
+/** The list for people. */
+function drawRules(
+  { rules, policyVersion }: ListRulesResponse,
+  { style, columnsMax }: Drawing,
+): readonly string[] {
+  if (rules.length === 0) return ["The policy in force has no rules."];
+  const isFleet = isOfFleet(rules);
+  const number = { align: "right", paint: (cell: string) => cell } as const;
+  const table = drawTable(
+    [
+      { title: "domain", isFlexible: true },
+      { title: "rule", isFlexible: true, paint: style.bold },
+      { title: "limits", isFlexible: true, isWrapped: true },
+      ...(isFleet ? [{ title: "replica" }] : []),
+      { ...number, title: "asked" },
+      { ...number, title: "over", paint: (cell) => (cell.trim() === "0" ? cell : style.bad(cell)) },
+      { ...number, title: "near" },
+    ],
+    rules.flatMap((rule, at) => {
+      // Replicas of one rule follow each other, and its limits are said once.
+      const before = rules[at - 1];
+      const isSame = before?.domain === rule.domain && before.label === rule.label;
+      const [first = "none", ...others] = limitsOf(rule);
+      const { hits = 0n, overLimitHits = 0n, nearLimitHits = 0n } = rule.counts ?? {};
+      const counts = [hits, overLimitHits, nearLimitHits].map(countText);
+      const numbers = isFleet ? [replicaText(rule.replica), ...counts] : counts;
+      if (isSame) return [["", "", "", ...numbers]];
+      const row = [safeText(rule.domain), safeText(rule.label), first, ...numbers];
+      return [row, ...others.map((limit) => ["", "", limit])];
+    }),
+    columnsMax,
+  );
+  // Of each replica there is a row; what it says of the policy is the same.
+  const once = new Map(rules.map((rule) => [JSON.stringify([rule.domain, rule.label]), rule]));
+  const limitCount = [...once.values()].reduce((sum, { limits }) => sum + limits.length, 0);
+  const size = `${many(once.size, "rule")}, ${many(limitCount, "limit")}`;
+  const version = style.dim(`${size} of policy ${safeText(policyVersion)}`);
+  return [...table, version];
+}
+
+function limitsOf({ limits, isUnlimited }: Rule): readonly string[] {
+  if (isUnlimited) return ["unlimited"];
+  return limits.map((limit) => {
+    return limit.name === "" ? limitText(limit) : `${safeText(limit.name)}: ${limitText(limit)}`;
+  });
+}
+
+/** A limit in one line: `5 per 10s, burst 20, shadow`. */
+export function limitText({ hits, period, burst, role, algorithm }: Limit): string {
+  const words = [`${countText(hits)} per ${periodText(period)}`];
+  if (burst !== hits && algorithm !== "fixed_window") words.push(`burst ${countText(burst)}`);
+  if (algorithm === "fixed_window") words.push("windows");
+  if (role !== "" && role !== "enforce") words.push(role);
+  return words.join(", ");
+}

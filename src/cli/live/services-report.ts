@@ -1,0 +1,175 @@
+import type {
+  GetFleetResponse,
+  ListServicesResponse,
+  NodeShare,
+  Service,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import { drawBar } from "../terminal/bar.js";
+import { many } from "../terminal/many.js";
+import type { Drawing } from "../terminal/print.js";
+import {
+  countText,
+  isOfFleet,
+  percentText,
+  replicaText,
+  safeText,
+  waitText,
+} from "../terminal/quantity.js";
+import { type Column, drawTable } from "../terminal/text-table.js";
+
+const shareBarColumns = 20;
+
+/** In the place of a replica's name: what all of them share, or count together. */
+const wholeFleet = "all";
+
+/**
+ * Services for people. Where Envoys share a limit, what is the fleet's has a row of its own above
+ * those of replicas, which then have what is theirs alone.
+ */
+export function drawServices(
+  { services }: ListServicesResponse,
+  { style, columnsMax }: Drawing,
+): readonly string[] {
+  if (services.length === 0) return ["The policy in force has no services with admission."];
+  const isFleet = isOfFleet(services);
+  const overflows = services.some(({ overflowPerSecond }) => overflowPerSecond > 0);
+  const reserves = services.some(({ reservedHigh }) => reservedHigh > 0n);
+  // 80 columns have no room for everything.
+  const hasLeast = !isFleet && !overflows && !reserves;
+  const hasRtt = !overflows || !reserves;
+  const rowOf = (service: Service): readonly string[] => [
+    safeText(service.name),
+    safeText(service.law),
+    inUseText(service),
+    ...(reserves ? [reservedText(service)] : []),
+    ...(hasRtt ? [millisText(service.rttMs)] : []),
+    ...(hasLeast ? [millisText(service.minRttMs)] : []),
+    service.gate === "" ? "-" : safeText(service.gate),
+    percentText(service.rejectRatio),
+    countText(service.waiting),
+    countText(service.refused),
+    ...(overflows ? [overflowText(service)] : []),
+    ...(isFleet ? [replicaText(service.replica)] : []),
+  ];
+  const columns: readonly Column[] = [
+    { title: "service", isFlexible: true, paint: style.bold },
+    { title: "law", isFlexible: true },
+    { title: "in use", align: "right" },
+    ...(reserves ? [{ title: "HIGH", align: "right" } as const] : []),
+    ...(hasRtt ? [{ title: "rtt", align: "right" } as const] : []),
+    ...(hasLeast ? [{ title: "least", align: "right" } as const] : []),
+    { title: "gate", paint: (cell) => (/^(open|-?\s*$)/.test(cell) ? cell : style.bad(cell)) },
+    { title: "shed", align: "right" },
+    { title: waitingTitle, align: "right" },
+    { title: refusedTitle, align: "right" },
+    ...(overflows ? [{ title: "overflow", align: "right", paint: style.bad } as const] : []),
+    ...(isFleet ? [{ title: replicaTitle }] : []),
+  ];
+  const ownTitles = [waitingTitle, refusedTitle, replicaTitle];
+  const own = (row: readonly string[]): readonly string[] =>
+    row.map((cell, i) => (ownTitles.includes(columns[i]?.title ?? "") ? cell : ""));
+  const rows = byName(services).flatMap((ofOne) => {
+    const whole = isFleet ? wholeOf(ofOne) : undefined;
+    if (whole === undefined) return ofOne.map(rowOf);
+    return [rowOf(whole), ...ofOne.map((one) => own(rowOf(one)))];
+  });
+  return drawTable(columns, rows, columnsMax);
+}
+
+const waitingTitle = "waiting";
+const refusedTitle = "refused";
+const replicaTitle = "replica";
+
+function byName(services: readonly Service[]): readonly (readonly Service[])[] {
+  const names = [...new Set(services.map(({ name }) => name))];
+  return names.map((name) => services.filter((one) => one.name === name));
+}
+
+/** A service whose limit Envoys share, as the fleet has it; undefined where none share it. */
+function wholeOf(ofOne: readonly Service[]): Service | undefined {
+  const shared = ofOne.find(({ shares }) => shares.length > 0);
+  if (shared === undefined) return undefined;
+  const sum = (of: (one: Service) => bigint): bigint =>
+    ofOne.reduce((total, one) => total + of(one), 0n);
+  return {
+    ...shared,
+    waiting: sum(({ waiting }) => waiting),
+    refused: sum(({ refused }) => refused),
+    overflowPerSecond: Math.max(...ofOne.map(({ overflowPerSecond }) => overflowPerSecond)),
+    replica: wholeFleet,
+  };
+}
+
+function inUseText({ inFlight, concurrencyLimit }: Service): string {
+  if (concurrencyLimit === 0n) return countText(inFlight);
+  return `${countText(inFlight)} of ${countText(concurrencyLimit)}`;
+}
+
+/** The part of the limit that only Envoy's priority HIGH may use. */
+function reservedText({ reservedHigh }: Service): string {
+  return reservedHigh === 0n ? "-" : countText(reservedHigh);
+}
+
+/** What Envoys' breakers refuse: admission never sees it. */
+function overflowText({ overflowPerSecond }: Service): string {
+  return overflowPerSecond === 0 ? "-" : `${overflowPerSecond.toFixed(1)}/s`;
+}
+
+function millisText(ms: number): string {
+  if (ms === 0) return "-";
+  return ms < 10 ? `${ms.toFixed(1)}ms` : `${Math.round(ms)}ms`;
+}
+
+/** The fleet for people: who leads, and what each Envoy may hold. */
+export function drawFleet(fleet: GetFleetResponse, drawing: Drawing): readonly string[] {
+  const { style } = drawing;
+  const { replica, leader, replicaCount, store, isDegraded, services } = fleet;
+  const lines = [
+    `${many(replicaCount, "replica")}; this one is ${style.bold(safeText(replica))}` +
+      leaderText(fleet),
+    `Store: ${safeText(store)}${isDegraded ? `, ${style.bad("away at the moment")}` : ""}`,
+  ];
+  if (leader === "" && replicaCount > 1) lines.push(style.bad("Nobody leads at the moment."));
+  for (const service of services) lines.push("", ...drawShares(service, drawing));
+  if (services.length === 0) lines.push("", "No service has a limit that Envoys share.");
+  return lines;
+}
+
+function leaderText({ isLeading, leader, epoch }: GetFleetResponse): string {
+  if (isLeading) return `, which leads (epoch ${countText(epoch)})`;
+  return leader === "" ? "" : `, and ${safeText(leader)} leads (epoch ${countText(epoch)})`;
+}
+
+function drawShares(service: Service, { style, columnsMax }: Drawing): readonly string[] {
+  const { name, concurrencyLimit, reservedHigh, overflowPerSecond, shares } = service;
+  const limit =
+    concurrencyLimit === 0n ? "no limit yet" : `${countText(concurrencyLimit)} at a time`;
+  const reserved = reservedHigh === 0n ? "" : `, ${countText(reservedHigh)} of them for HIGH`;
+  const refused =
+    overflowPerSecond === 0 ? "" : style.bad(`; breakers refuse ${overflowText(service)}`);
+  const title = `${style.bold(safeText(name))}: ${limit}${reserved}${refused}`;
+  if (shares.length === 0) return [title, "  no Envoy takes part"];
+  const most = Math.max(1, ...shares.map(({ share }) => Number(share)));
+  const table = drawTable(
+    [
+      { title: "  envoy", isFlexible: true },
+      { title: "share", align: "right" },
+      { title: "", paint: style.good },
+      { title: "in flight", align: "right" },
+      { title: "heard of", align: "right" },
+    ],
+    shares.map((share) => [
+      `  ${safeText(share.node)}`,
+      countText(share.share),
+      drawBar(Number(share.share) / most, shareBarColumns),
+      countText(share.inFlight),
+      ageText(share),
+    ]),
+    columnsMax,
+  );
+  return [title, ...table];
+}
+
+function ageText({ age }: NodeShare): string {
+  return age === undefined ? "elsewhere" : `${waitText(age)} ago`;
+}

@@ -1,0 +1,153 @@
+import { type Command, Option } from "commander";
+import {
+  NearLimitKeysResponseSchema,
+  TopKeysResponseSchema,
+  TopOrder,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type AdminCall,
+  addAdminCommandFlags,
+  addFleetViewFlags,
+  adminExitCodes,
+  type FleetViewFlags,
+  noteSilent,
+  runAdmin,
+} from "../admin/admin-command.js";
+import { isWatched, readEvery, roomBeside, watch } from "../admin/live-command.js";
+import { readCount } from "../input/number-flags.js";
+import { usageFailure } from "../terminal/command-failure.js";
+import type { CommandContext } from "../terminal/context.js";
+import { refusalLooks, refusalRows } from "./service-refusals.js";
+import { drawTop, type TopBy, type TopView } from "./top-report.js";
+
+interface TopFlags extends FleetViewFlags {
+  readonly by: TopBy;
+  readonly rule?: string;
+  readonly count?: string;
+  readonly every: string;
+  readonly once?: true;
+}
+
+/** The most keys that are asked for. */
+const topCountMax = 100;
+
+const usualCount = 10;
+
+/** Lines of a picture that are no keys: title, empty line, titles of columns, empty line, foot. */
+const otherLines = 5;
+
+/** Adds `headgate top`: who asks, and who is refused, most. */
+export function addTop(program: Command, context: CommandContext): void {
+  const command = program
+    .command("top")
+    .description("watch the keys that ask most, are refused most, or are near their limit")
+    .argument("[DOMAIN]", "only of this domain")
+    .addOption(
+      new Option("--by <order>", "which keys come first")
+        .choices(["hits", "denials", "near"])
+        .default("hits"),
+    )
+    .option("--rule <LABEL>", "only of the rule with this label")
+    .option("-n, --count <COUNT>", `how many keys, at most ${topCountMax}; default: as fit`)
+    .option("--every <DURATION>", "how often it is drawn again", "1s")
+    .option("--once", "print one table and end, as without a terminal");
+  addAdminCommandFlags(addFleetViewFlags(command))
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate top
+  headgate top shop --by denials
+  headgate top --by near --once
+  headgate top shop --rule plan.user -o json
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+On a terminal it is drawn again until q or Ctrl-C; h, d and n show hits, denials
+and keys near their limit. Without DOMAIN, the services whose requests admission
+or circuit breakers refuse stand below: how many a second, and at a first look
+how many so far; -o json has keys alone. What is counted is a sample of the
+calls that each replica has seen; \`100 -4\` means that it may be 4 fewer.
+
+${adminExitCodes}`,
+    )
+    .action((domain: string | undefined, flags: TopFlags) =>
+      runAdmin(command, context, (call) => top(domain ?? "", flags, call)),
+    );
+}
+
+async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<undefined> {
+  const { printer } = call;
+  if (flags.rule !== undefined && domain === "") {
+    throw usageFailure("--rule needs a domain before it: headgate top shop --rule plan.user");
+  }
+  const asked =
+    flags.count === undefined ? undefined : readCount("--count", flags.count, topCountMax);
+  const everyMs = readEvery(flags.every);
+  let { by } = flags;
+  const { thisReplica = false } = flags;
+  const look = (count: number): Promise<TopView> => {
+    return ask(call, { by, domain, ruleLabel: flags.rule ?? "", count, thisReplica });
+  };
+  const lookAtRefusals = refusalLooks(call, { thisReplica });
+  const refusals = async (): Promise<readonly string[]> => {
+    if (domain !== "" || printer.format !== "table") return [];
+    return refusalRows(call, lookAtRefusals);
+  };
+  if (!isWatched(call, flags)) {
+    const [view, below] = await Promise.all([look(asked ?? usualCount), refusals()]);
+    printOnce(view, below, call);
+    noteSilent(call, view.answer.silentReplicas);
+    return undefined;
+  }
+  const draw = async (): Promise<readonly string[]> => {
+    const below = await refusals();
+    const room = roomBeside(otherLines + below.length, call);
+    const view = await look(Math.min(asked ?? room, room, topCountMax));
+    const foot = printer.drawing().style.dim("q ends   h hits   d denials   n near the limit");
+    return [...drawTop(view, printer.drawing()), ...below, "", foot];
+  };
+  const onKey = (key: string): void => {
+    by = keys.get(key) ?? by;
+  };
+  await watch({ everyMs, draw, onKey }, call);
+  return undefined;
+}
+
+const keys: ReadonlyMap<string, TopBy> = new Map([
+  ["h", "hits"],
+  ["d", "denials"],
+  ["n", "near"],
+]);
+
+async function ask(
+  { client }: AdminCall,
+  asked: {
+    readonly by: TopBy;
+    readonly domain: string;
+    readonly ruleLabel: string;
+    readonly count: number;
+    readonly thisReplica: boolean;
+  },
+): Promise<TopView> {
+  const { by, ...request } = asked;
+  if (by === "near") return { by, answer: await client.limits.nearLimitKeys(request) };
+  const order = by === "hits" ? TopOrder.HITS : TopOrder.DENIALS;
+  return { by, answer: await client.limits.topKeys({ ...request, order }) };
+}
+
+function printOnce(view: TopView, below: readonly string[], { printer }: AdminCall): void {
+  const { by } = view;
+  if (by === "near") {
+    printer.print(NearLimitKeysResponseSchema, view.answer, (answer, drawing) => [
+      ...drawTop({ by, answer }, drawing),
+      ...below,
+    ]);
+  } else {
+    printer.print(TopKeysResponseSchema, view.answer, (answer, drawing) => [
+      ...drawTop({ by, answer }, drawing),
+      ...below,
+    ]);
+  }
+}

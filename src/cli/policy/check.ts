@@ -1,0 +1,247 @@
+import { type Command, Option } from "commander";
+import { exitCodes } from "../../app/base/failure.js";
+import type { PolicyFileStyle } from "../../app/config/policy-files.js";
+import { decisionOptionRows } from "../../app/options/decision-options.js";
+import type { OptionRow, ParsedOption } from "../../app/options/option.js";
+import { policyStartOptionRows } from "../../app/options/xds-options.js";
+import type { LimitDefaults } from "../../core/limits/limit.js";
+import { doctorPolicyOf } from "../../doctor/look.js";
+import { lintPaths } from "../../generate/lint-paths.js";
+import { compareWithReference } from "../../policy/diff/comparison.js";
+import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
+import { measurePolicy } from "../../policy/policy-size.js";
+import { formatProblems, problemRows, visibleText } from "../../policy/problems/problem.js";
+import { checkEnvoyFiles } from "../doctor/envoy-check.js";
+import { formatLocated, type LocatedProblem, locateProblems } from "../generate/generate-report.js";
+import { readPolicyArgument } from "../input/policy-argument.js";
+import { readFilesOrInput } from "../input/policy-texts.js";
+import type { CommandContext } from "../terminal/context.js";
+import { many } from "../terminal/many.js";
+import { renderQuotas, summarizeQuotas } from "./quota-report.js";
+import { renderComparison } from "./ratelimit-report.js";
+import { renderServices, summarizeServices } from "./service-report.js";
+
+type CheckFormat = "text" | "json";
+
+interface CheckOptions {
+  readonly output: CheckFormat;
+  readonly ratelimit?: string;
+  readonly mergeDomainConfig?: string | true;
+  readonly envoy?: true;
+  readonly policy?: readonly string[];
+}
+
+/** Adds `headgate check`: reads policy files of either dialect together, reports all mistakes. */
+export function addCheck(program: Command, context: CommandContext): void {
+  const command = program
+    .command("check")
+    .description("check policy files, of either dialect, as one policy")
+    .argument("[FILE...]", "files, directories of *.yaml and *.yml files, or - for standard input")
+    .addOption(
+      new Option("-o, --output <format>", "how to report")
+        .choices(["text", "json"])
+        .default("text"),
+    )
+    .addOption(
+      new Option(
+        "--ratelimit <DIR>",
+        "report what changes for this directory of envoyproxy/ratelimit files",
+      ),
+    )
+    .addOption(
+      new Option(
+        `--${mergeOption.flag} [true|false]`,
+        `${mergeOption.docs} Default: ${mergeOption.defaultText}. (${mergeOption.env})`,
+      ),
+    )
+    .addOption(new Option("--envoy", "the files are configuration of Envoy, or patches for it"))
+    .addOption(
+      new Option(
+        "--policy <FILE>",
+        "with --envoy: compare it with this policy; may be given again",
+      ).argParser((value: string, before: readonly string[] = []) => [...before, value]),
+    )
+    .addHelpText("before", examplesText)
+    .addHelpText("after", helpText)
+    .action(async (given: readonly string[], said: CheckOptions) => {
+      const { paths, options } = withoutFileAsFlag(given, said);
+      const complain = (message: string): never => command.error(`error: ${message}`);
+      if (options.envoy === true && (paths.length === 0 || options.ratelimit !== undefined)) {
+        complain("--envoy needs files, and no --ratelimit");
+      }
+      if ((paths.length === 0) === (options.ratelimit === undefined)) {
+        complain("name files to check, or a directory with --ratelimit");
+      }
+      const { policy: policyPaths } = options;
+      if (policyPaths !== undefined && options.envoy !== true) {
+        complain("--policy belongs to --envoy; a policy to check is named without it");
+      }
+      if (options.envoy === true) {
+        const checked = { files: paths, format: options.output, context };
+        if (policyPaths === undefined) return context.exitWith(checkEnvoyFiles(checked));
+        const read = await readPolicyArgument(policyPaths, "check", context.output);
+        if (read.kind === "failed") return context.exitWith(read.exitCode);
+        const policy = doctorPolicyOf(read.policy);
+        return context.exitWith(checkEnvoyFiles({ ...checked, policy }));
+      }
+      const read = readSettings(options, context);
+      if (read.kind === "problem") return complain(read.message);
+      context.exitWith(await check(paths, { ...options, ...read.value, context }));
+    });
+}
+
+const examplesText = `Examples:
+  headgate check policy.yaml
+  headgate check /srv/runtime_data/current/config
+  headgate check -o json policy.yaml | jq .problems
+  headgate check --ratelimit /srv/runtime_data/current/config
+  headgate check --envoy /etc/envoy/envoy.yaml
+  headgate check --envoy envoy.yaml --policy policy.yaml
+  kubectl get configmap policy -o jsonpath='{.data.policy\\.yaml}' | headgate check -`;
+
+const helpText = `
+Each problem begins with file:line:column and an id. Files are checked together, as the service
+reads them: a domain may stand in one of them only, unless MERGE_DOMAIN_CONFIG says otherwise.
+A policy that is right may have warnings, such as what is reachable below a bypassed prefix.
+The report of --ratelimit follows HEADGATE_ALGORITHM and HEADGATE_ON_STORE_FAILURE.
+
+With --envoy each file is a bootstrap, or objects of Kubernetes that carry pieces of one: what Envoy
+would refuse is an error, and so is much that it would take and then not do.
+With --policy each bootstrap is compared with it too, as \`headgate doctor\` compares an
+Envoy that runs: a domain that is wrong, a filter that is missing, a timeout too short.
+
+Exit codes: 0 right, 1 a file cannot be read, 2 usage, 3 invalid.`;
+
+/** A flag that may stand alone takes the file behind it for its value: that one is given back. */
+function withoutFileAsFlag(
+  paths: readonly string[],
+  options: CheckOptions,
+): { readonly paths: readonly string[]; readonly options: CheckOptions } {
+  const { mergeDomainConfig: value } = options;
+  if (typeof value !== "string" || mergeOption.parse(value).kind === "value") {
+    return { paths, options };
+  }
+  return { paths: [value, ...paths], options: { ...options, mergeDomainConfig: true } };
+}
+
+/** The service's own setting. */
+const mergeOption = policyStartOptionRows.mergesDomains;
+
+/** What the service would read from its environment. */
+interface CheckSettings {
+  readonly mergesDomains: boolean;
+  readonly defaults: LimitDefaults;
+}
+
+/** The flag wins over the environment; it may stand alone. */
+function readSettings(
+  { mergeDomainConfig }: CheckOptions,
+  { env }: CommandContext,
+): ParsedOption<CheckSettings> {
+  const merge = readSetting(mergeOption, mergeDomainConfig ?? env[mergeOption.env]);
+  if (merge.kind === "problem") return merge;
+  const { algorithm: algorithmOption, onStoreFailure: failureOption } = decisionOptionRows;
+  const algorithm = readSetting(algorithmOption, env[algorithmOption.env]);
+  if (algorithm.kind === "problem") return algorithm;
+  const failure = readSetting(failureOption, env[failureOption.env]);
+  if (failure.kind === "problem") return failure;
+  const defaults = { algorithm: algorithm.value, onStoreFailure: failure.value };
+  return { kind: "value", value: { mergesDomains: merge.value, defaults } };
+}
+
+/** An empty text is none. */
+function readSetting<T>(row: OptionRow<T>, given: string | true | undefined): ParsedOption<T> {
+  if (given === undefined || given === "") return { kind: "value", value: row.defaultValue };
+  const parsed = row.parse(String(given));
+  if (parsed.kind === "value") return parsed;
+  return { kind: "problem", message: `${row.env} ${parsed.message}` };
+}
+
+interface CheckParts extends CheckOptions, CheckSettings {
+  readonly context: CommandContext;
+}
+
+async function check(paths: readonly string[], parts: CheckParts): Promise<number> {
+  const { output: format, ratelimit, mergesDomains, defaults, context } = parts;
+  const { output } = context;
+  const { sources, unreadable } = await (ratelimit === undefined
+    ? readAll(paths, "yamlFiles")
+    : readAll([ratelimit], "allButDotFiles"));
+  if (unreadable.length > 0) {
+    for (const message of unreadable) output.err(`headgate check: ${visibleText(message)}`);
+    return exitCodes.failure;
+  }
+  const only = ratelimit === undefined ? {} : { onlyDialect: "ratelimit" as const };
+  const parsed = parsePolicy(sources, { mergesDomains, defaults, ...only });
+  const comparison =
+    ratelimit !== undefined && parsed.kind === "policy"
+      ? compareWithReference(parsed.rules)
+      : undefined;
+  if (format === "json") {
+    output.out(JSON.stringify({ ...asJson(sources, parsed), ...comparison }, undefined, 2));
+  } else {
+    const columnsMax = context.terminal.columns() ?? Number.POSITIVE_INFINITY;
+    const report = comparison === undefined ? [] : [renderComparison(comparison, columnsMax)];
+    const services = parsed.kind === "policy" ? renderServices(parsed.services) : "";
+    const quotas = parsed.kind === "policy" ? renderQuotas(parsed.quotas) : "";
+    const warnings = parsed.kind === "policy" ? formatLocated(warningsOf(parsed)) : "";
+    const parts = [asText(sources, parsed), services, quotas, warnings, ...report];
+    output.out(parts.filter((part) => part !== "").join("\n\n"));
+  }
+  return parsed.kind === "policy" ? exitCodes.ok : exitCodes.invalidPolicy;
+}
+
+interface ReadFiles {
+  readonly sources: readonly PolicyText[];
+  readonly unreadable: readonly string[];
+}
+
+async function readAll(paths: readonly string[], style: PolicyFileStyle): Promise<ReadFiles> {
+  const sources: PolicyText[] = [];
+  const unreadable: string[] = [];
+  for (const path of new Set(paths)) {
+    const read = await readFilesOrInput(path, style);
+    if (read.kind === "sources") sources.push(...read.sources);
+    else unreadable.push(read.message);
+  }
+  return { sources, unreadable };
+}
+
+/** What is right, and hardly meant, or may reach further than it was meant to. */
+function warningsOf(parsed: Extract<ParsedPolicy, { kind: "policy" }>): readonly LocatedProblem[] {
+  const odd = parsed.warnings.problems.map((problem) => {
+    const { remedy: hint } = problemRows[problem.id];
+    return { ...problem, hint, severity: "warning", service: undefined, path: [] } as const;
+  });
+  return [...odd, ...locateProblems(lintPaths(parsed), parsed.places)];
+}
+
+function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
+  if (parsed.kind === "policy") {
+    const { domainCount, ruleCount, limitCount, serviceCount } = measurePolicy(parsed);
+    const parts = [
+      many(sources.length, "file"),
+      many(domainCount, "domain"),
+      many(ruleCount, "rule"),
+      many(limitCount, "limit"),
+    ];
+    if (serviceCount > 0) parts.push(many(serviceCount, "service"));
+    return `OK: ${parts.join(", ")}.`;
+  }
+  const count = parsed.problems.length + parsed.unreportedCount;
+  const summary = `${many(count, "problem")} in ${many(sources.length, "file")}.`;
+  return `${formatProblems(parsed)}\n\n${summary}`;
+}
+
+function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): object {
+  if (parsed.kind === "policy") {
+    const services = summarizeServices(parsed.services);
+    const quotas = summarizeQuotas(parsed.quotas);
+    const warnings = warningsOf(parsed);
+    const found = { services, quotas, problems: [], warnings };
+    const { domainCount: domains, ruleCount: rules, limitCount: limits } = measurePolicy(parsed);
+    return { ok: true, files: sources.length, domains, rules, limits, ...found };
+  }
+  const { problems, unreportedCount } = parsed;
+  return { ok: false, files: sources.length, problems, unreportedCount };
+}

@@ -1,0 +1,106 @@
+import type { Command } from "commander";
+import { exitCodes } from "../../app/base/failure.js";
+import { readErrorWords } from "../../app/config/policy-files.js";
+import { formatPolicy } from "../../policy/format/format-policy.js";
+import type { PolicyText } from "../../policy/parse.js";
+import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import { readFilesOrInput } from "../input/policy-texts.js";
+import { writeWholeFile } from "../input/whole-file.js";
+import type { CommandContext } from "../terminal/context.js";
+
+interface FmtOptions {
+  readonly check?: true;
+  readonly write?: true;
+}
+
+/** Adds `headgate fmt`: brings policy files of either dialect into their one form. */
+export function addFmt(program: Command, context: CommandContext): void {
+  const command = program
+    .command("fmt")
+    .description("bring policy files, of either dialect, into their one form")
+    .argument("<FILE...>", "files, directories of *.yaml and *.yml files, or - for standard input")
+    .option("-w, --write", "write files that change, instead of printing one")
+    .option("-c, --check", "list files that would change, and exit with 4 if there are any")
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate fmt policy.yaml
+  headgate fmt --write policies/
+  headgate fmt --check policies/ || echo "run headgate fmt --write"
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+Names stand in the order of the language, two spaces are a level, and what does not fit into 100
+columns has lines of its own. Comments are kept, and texts, numbers and durations stay as they are
+written. Names of a file with aliases stay in their order.
+
+Exit codes: 0 done, 1 a file cannot be read or written, 2 usage, 3 not YAML, 4 files would change.`,
+    )
+    .action(async (paths: readonly string[], options: FmtOptions) => {
+      const complain = (message: string): never => command.error(`error: ${message}`);
+      if (options.check && options.write) complain("--check and --write exclude each other");
+      if (options.write && paths.includes("-")) complain("standard input cannot be written");
+      const read = await readAll(paths, context);
+      if (read === undefined) return context.exitWith(exitCodes.failure);
+      if (!options.check && !options.write && read.length > 1) {
+        complain("one file can be printed; several need --write or --check");
+      }
+      context.exitWith(await format(read, options, context));
+    });
+}
+
+/** Undefined, and told, where a file cannot be read. */
+async function readAll(
+  paths: readonly string[],
+  { output }: CommandContext,
+): Promise<readonly PolicyText[] | undefined> {
+  const sources: PolicyText[] = [];
+  for (const path of new Set(paths)) {
+    const read = await readFilesOrInput(path, "yamlFiles");
+    if (read.kind === "unreadable") {
+      output.err(`headgate fmt: ${visibleText(read.message)}`);
+      return undefined;
+    }
+    sources.push(...read.sources);
+  }
+  return sources;
+}
+
+/** Nothing is written where a file has no form; answers the exit code. */
+async function format(
+  sources: readonly PolicyText[],
+  { check, write }: FmtOptions,
+  { output }: CommandContext,
+): Promise<number> {
+  const formatted: { readonly source: PolicyText; readonly text: string }[] = [];
+  let hasProblem = false;
+  for (const source of sources) {
+    const result = formatPolicy(source);
+    if (result.kind === "formatted") formatted.push({ source, text: result.text });
+    else output.err(formatProblems(result));
+    hasProblem ||= result.kind === "problems";
+  }
+  if (hasProblem) return exitCodes.invalidPolicy;
+  const changed = formatted.filter(({ source, text }) => source.text !== text);
+  if (check) {
+    for (const { source } of changed) output.out(visibleText(source.file));
+    return changed.length === 0 ? exitCodes.ok : exitCodes.stale;
+  }
+  if (!write) {
+    for (const { text } of formatted) output.out(text.replace(/\n$/, ""));
+    return exitCodes.ok;
+  }
+  for (const { source, text } of changed) {
+    try {
+      await writeWholeFile(source.file, text);
+    } catch (error) {
+      const file = visibleText(source.file);
+      output.err(`headgate fmt: ${file} cannot be written: ${readErrorWords(error)}`);
+      return exitCodes.failure;
+    }
+    output.out(visibleText(source.file));
+  }
+  return exitCodes.ok;
+}

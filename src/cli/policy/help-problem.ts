@@ -1,0 +1,83 @@
+import { remedyOf } from "../../app/store/store-remedies.js";
+import { type ErrorCode, errorRows } from "../../core/base/errors.js";
+import { doctorProblemRows } from "../../doctor/doctor-problems.js";
+import { generateProblemRows } from "../../generate/base/generate-problems.js";
+import { problemRows } from "../../policy/problems/problem.js";
+import type { ProblemRow } from "../../policy/problems/problem-row.js";
+import { findNearestName } from "../../policy/text/nearest-name.js";
+import { problemExamples } from "./problem-examples.js";
+
+/** What a person is told of an id. */
+export interface IdHelp {
+  readonly id: string;
+  readonly title: string;
+  readonly remedy: string;
+  /** Who says it, and when. */
+  readonly from: string;
+  readonly example?: { readonly wrong: string; readonly right: string };
+}
+
+/** An id, or what it may be. */
+export type FoundHelp =
+  | { readonly kind: "found"; readonly help: IdHelp }
+  | { readonly kind: "unknown"; readonly nearest: string | undefined };
+
+/** Whether a word is written as ids of mistakes and codes of errors are. */
+export function isIdLike(word: string): boolean {
+  return /^HG\d+$/i.test(word) || /^[A-Z]+_[A-Z_]+$/.test(word) || Object.hasOwn(errorRows, word);
+}
+
+const problemSources: readonly (readonly [from: string, rows: Record<string, ProblemRow>])[] = [
+  ["`headgate check`, and a policy that is loaded", problemRows],
+  ["`headgate generate`, and `headgate check --envoy`", generateProblemRows],
+  ["`headgate doctor`", doctorProblemRows],
+];
+
+/** All ids and codes. */
+export const helpIds: readonly string[] = [
+  ...problemSources.flatMap(([, rows]) => Object.keys(rows)),
+  ...Object.keys(errorRows),
+].sort();
+
+/** Explains the id of a mistake or of a finding, or the code of an error. */
+export function findHelp(word: string): FoundHelp {
+  const id = word.toUpperCase();
+  for (const [from, rows] of problemSources) {
+    const row = Object.hasOwn(rows, id) ? rows[id] : undefined;
+    if (row === undefined) continue;
+    const example = problemExamples[id];
+    const told = { id, ...row, from };
+    return { kind: "found", help: example === undefined ? told : { ...told, example } };
+  }
+  if (isErrorCode(id)) return { kind: "found", help: errorHelp(id) };
+  return { kind: "unknown", nearest: findNearestName(id, helpIds) };
+}
+
+function isErrorCode(id: string): id is ErrorCode {
+  return Object.hasOwn(errorRows, id);
+}
+
+function errorHelp(code: ErrorCode): IdHelp {
+  const { meaning, transient } = errorRows[code];
+  const passing = transient
+    ? "It may pass by itself; look at the log and the metrics where it stays."
+    : "It does not pass by itself; look at the log for its detail.";
+  const from = "calls, logs and metrics of a running Headgate";
+  return { id: code, title: meaning, remedy: remedyOf(code) ?? passing, from };
+}
+
+/** The explanation as text. */
+export function renderIdHelp({ id, title, remedy, from, example }: IdHelp): string {
+  const lines = [`${id}  ${title}`, "", `What to do: ${remedy}`, `Said by:    ${from}`];
+  if (example !== undefined) {
+    lines.push("", "Wrong:", indented(example.wrong), "", "Right:", indented(example.right));
+  }
+  return lines.join("\n");
+}
+
+function indented(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => `  ${line}`)
+    .join("\n");
+}

@@ -1,0 +1,141 @@
+import type {
+  ApplyPolicyResponse,
+  GetShadowReportResponse,
+  ListPoliciesResponse,
+  PolicyVersion,
+  Problem,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import { drawBar } from "../terminal/bar.js";
+import { many } from "../terminal/many.js";
+import type { Drawing } from "../terminal/print.js";
+import { countText, percentText, safeText, timeText } from "../terminal/quantity.js";
+import { drawTable } from "../terminal/text-table.js";
+import { wrapText } from "../terminal/text-width.js";
+
+const barColumns = 12;
+
+/** What is wrong with a policy's text, a line each, as `headgate check` begins them. */
+export function drawProblems(problems: readonly Problem[]): readonly string[] {
+  return problems.flatMap(({ file, line, column, id, message, hint }) => [
+    `${safeText(file)}:${line}:${column}: ${safeText(id)} ${safeText(message)}`,
+    ...(hint === "" ? [] : [`  ${safeText(hint)}`]),
+  ]);
+}
+
+/** What a policy changes, a line each. */
+export function drawChanges(changes: readonly string[]): readonly string[] {
+  return changes.length === 0 ? ["  nothing"] : changes.map((change) => `  ${safeText(change)}`);
+}
+
+/** What came of putting a policy somewhere. */
+export function drawApplied({ policy }: ApplyPolicyResponse, how: string): readonly string[] {
+  return [`${how}: ${policy === undefined ? "nothing" : policyText(policy)}`];
+}
+
+/** `policy 3f2a, by ann at 2026-11-21T12:00:00Z: launch week`. */
+export function policyText({ version, author, reason, appliedAt }: PolicyVersion): string {
+  const by = author === "" ? "" : `, by ${safeText(author)}`;
+  const at = appliedAt === undefined ? "" : ` at ${timeText(appliedAt)}`;
+  const why = reason === "" ? "" : `: ${safeText(reason)}`;
+  return `policy ${safeText(version)}${by}${at}${why}`;
+}
+
+/** Policies for people, the newest first. */
+export function drawHistory(
+  { policies }: ListPoliciesResponse,
+  { style, columnsMax }: Drawing,
+): readonly string[] {
+  if (policies.length === 0) return ["No policy was applied yet."];
+  return drawTable(
+    [
+      { title: "version", paint: style.bold },
+      { title: "since" },
+      { title: "from" },
+      { title: "by", isFlexible: true },
+      { title: "why", isFlexible: true, isWrapped: true },
+    ],
+    policies.map(({ version, appliedAt, source, author, reason }) => [
+      safeText(version),
+      timeText(appliedAt),
+      safeText(source),
+      safeText(author),
+      safeText(reason),
+    ]),
+    columnsMax,
+  );
+}
+
+/** What the policy beside would have decided otherwise. */
+export function drawShadowReport(
+  report: GetShadowReportResponse,
+  { style, columnsMax }: Drawing,
+): readonly string[] {
+  const { policyVersion, shadowVersion, since, callCount, unseenCallCount, rules } = report;
+  const changed = rules.filter(
+    ({ newlyDeniedCount, newlyAllowedCount }) => newlyDeniedCount + newlyAllowedCount > 0n,
+  );
+  const head = [
+    `Policy ${safeText(shadowVersion)} beside ${safeText(policyVersion)}`,
+    `${countText(callCount)} ${callCount === 1n ? "call" : "calls"} since ${timeText(since)}` +
+      (unseenCallCount === 0n ? "" : `, and ${countText(unseenCallCount)} that it did not see`),
+    ...wrapText(beginningText(rules), columnsMax, beginningLinesMax),
+  ];
+  if (changed.length === 0) {
+    return [...head, `All would have been decided the same, by ${many(rules.length, "rule")}.`];
+  }
+  const table = drawTable(
+    [
+      { title: "domain", isFlexible: true },
+      { title: "rule", isFlexible: true, paint: style.bold },
+      { title: "newly denied", align: "right", paint: style.bad },
+      { title: "newly allowed", align: "right", paint: style.good },
+      { title: "same", align: "right" },
+      { title: "changed", align: "right" },
+      { title: "" },
+    ],
+    changed.map(({ domain, label, newlyDeniedCount, newlyAllowedCount, sameCount }) => {
+      const part = ratioOf(newlyDeniedCount + newlyAllowedCount, sameCount);
+      return [
+        safeText(domain),
+        safeText(label),
+        countText(newlyDeniedCount),
+        countText(newlyAllowedCount),
+        countText(sameCount),
+        percentText(part),
+        drawBar(part, barColumns),
+      ];
+    }),
+    columnsMax,
+  );
+  const same = rules.length - changed.length;
+  return [
+    ...head,
+    "",
+    ...table,
+    ...(same > 0 ? [`${many(same, "rule")} more, without a change`] : []),
+  ];
+}
+
+/** The most lines of the sentence on beginnings. */
+const beginningLinesMax = 10;
+
+/** The most rules that a sentence names. */
+const namedRulesMax = 5;
+
+function beginningText(rules: GetShadowReportResponse["rules"]): string {
+  const live = "began with what those in force had in use";
+  const empty = rules.filter(({ beganEmptyCount }) => beganEmptyCount > 0n);
+  if (empty.length === 0) return `Its buckets ${live}.`;
+  const names = empty.slice(0, namedRulesMax).map(({ domain, label }) => `${domain}/${label}`);
+  if (empty.length > names.length) names.push(`${empty.length - names.length} more`);
+  const others = rules.some(({ beganLiveCount }) => beganLiveCount > 0n) ? `; others ${live}` : "";
+  return (
+    `Buckets of ${safeText(names.join(", "))} began empty, and allow too much for one period of ` +
+    `their limit${others}.`
+  );
+}
+
+function ratioOf(changed: bigint, same: bigint): number {
+  const all = changed + same;
+  return all === 0n ? 0 : Number(changed) / Number(all);
+}

@@ -1,0 +1,123 @@
+import type {
+  AdmissionPolicy,
+  ServicePolicy,
+  TrustPolicy,
+} from "../../policy/services/service-policy.js";
+import { many } from "../terminal/many.js";
+import { drawTable } from "../terminal/text-table.js";
+
+/** What a policy says of a service, in words: for people, and by the same names for machines. */
+export interface ServiceSummary {
+  readonly name: string;
+  /**
+   * `off`, or the checks before it; behind `dry run:` those that only count. It says where a
+   * service has classes, and nothing but permits and circuit breakers, which know none.
+   */
+  readonly admission: string;
+  /** What bounds the requests in flight. */
+  readonly limit: string;
+  /** Whose word on a request's class is taken. */
+  readonly classStatedBy: string;
+  /** What Envoy holds that is not usual, by the policy's names; `usual` where there is nothing. */
+  readonly atEnvoy: string;
+}
+
+/** Services that the text shows; JSON shows all. */
+export const reportServicesMax = 50;
+
+/** Sums up what stands before each service. */
+export function summarizeServices(services: readonly ServicePolicy[]): readonly ServiceSummary[] {
+  return services.map((service) => ({
+    name: service.name,
+    admission: service.admission === undefined ? "off" : checksOf(service, service.admission),
+    limit: limitOf(service),
+    classStatedBy: trustOf(service.priority.trust),
+    atEnvoy: protectionsOf(service),
+  }));
+}
+
+/** The services as a table; empty where there are none. */
+export function renderServices(services: readonly ServicePolicy[]): string {
+  if (services.length === 0) return "";
+  const shown = services.slice(0, reportServicesMax);
+  const summaries = summarizeServices(shown);
+  const titles = ["service", "admission", "limit", "class stated by"];
+  // A column of nothing but `usual` would say nothing.
+  const hasOwn = summaries.some(({ atEnvoy }) => atEnvoy !== usualWord);
+  if (hasOwn) titles.push("at Envoy");
+  const rows = summaries.map(({ name, admission, limit, classStatedBy, atEnvoy }) => {
+    return [name, admission, limit, classStatedBy, ...(hasOwn ? [atEnvoy] : [])];
+  });
+  const table = drawTable(
+    titles.map((title) => ({ title })),
+    rows,
+  );
+  const lines = table.map((line) => `  ${line}`);
+  const moreCount = services.length - shown.length;
+  return ["Services", ...lines, ...(moreCount > 0 ? [`  and ${moreCount} more`] : [])].join("\n");
+}
+
+/** In the order of the checks. */
+const checks = [
+  ["deadline", "deadline"],
+  ["gate", "gate"],
+  ["throttle", "throttle"],
+  ["estimatedWait", "estimatedWait"],
+  ["shedAt", "priority"],
+  ["load", "load"],
+  ["queue", "queue"],
+] as const satisfies readonly (readonly [keyof AdmissionPolicy, string])[];
+
+function checksOf({ concurrency, priority }: ServicePolicy, admission: AdmissionPolicy): string {
+  const present = checks.filter(([name]) => admission[name] !== undefined);
+  const isDry = ([, block]: (typeof checks)[number]) => admission.dryRun.has(block);
+  const words = present.filter((check) => !isDry(check)).map(([name]) => name);
+  const dry = present.filter(isDry).map(([name]) => name);
+  const parts = [words.join(" "), dry.length > 0 ? `dry run: ${dry.join(" ")}` : ""];
+  if (present.length > 0) return parts.filter((part) => part !== "").join("; ");
+  const hasBreakers = concurrency?.feedback.includes("circuitBreakers") === true;
+  return hasBreakers && priority.rules.length > 0 ? "permits; breakers know no classes" : "permits";
+}
+
+function limitOf({ admission, concurrency }: ServicePolicy): string {
+  const max = admission?.maxInFlight;
+  const isDry = admission?.dryRun.has("permits") === true;
+  const words: string[] = [];
+  if (concurrency !== undefined) {
+    const { law, limits } = concurrency.settings;
+    words.push(law === "fixed" ? `${limits.max}` : `${law} ${limits.min} to ${limits.max}`);
+  }
+  if (max !== undefined) words.push(words.length === 0 ? `${max}` : `at most ${max}`);
+  if (words.length === 0) return "none";
+  return isDry ? `dry run: ${words.join(", ")}` : words.join(", ");
+}
+
+function trustOf({ anyone, sources, principals }: TrustPolicy): string {
+  if (anyone) return "anyone";
+  const words = [
+    ...(sources.length > 0 ? [many(sources.length, "network")] : []),
+    ...(principals.length > 0 ? [many(principals.length, "principal")] : []),
+  ];
+  return words.length === 0 ? "nobody" : words.join(", ");
+}
+
+const usualWord = "usual";
+
+/** What can be there or not, in the order of the language. */
+const protections = [
+  "retries",
+  "localRateLimit",
+  "adaptiveConcurrency",
+  "admissionControl",
+] as const satisfies readonly (keyof ServicePolicy)[];
+
+function protectionsOf(service: ServicePolicy): string {
+  const { direction, circuitBreakers, outlierDetection } = service;
+  const words: string[] = protections.filter((name) => service[name] !== undefined);
+  if (circuitBreakers.requestsMax !== "auto") {
+    words.unshift(`maxRequests ${circuitBreakers.requestsMax}`);
+  }
+  if (outlierDetection === undefined) words.push("no outlierDetection");
+  if (direction === "outbound") words.unshift("outbound:");
+  return words.length === 0 ? usualWord : words.join(" ");
+}

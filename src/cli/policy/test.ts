@@ -1,0 +1,157 @@
+import { dirname, resolve } from "node:path";
+import { type Command, Option } from "commander";
+import { systemClock } from "../../app/base/clock.js";
+import { sha256 } from "../../app/base/digest.js";
+import { exitCodes } from "../../app/base/failure.js";
+import { readPolicyFiles } from "../../app/config/policy-files.js";
+import { isServiceError } from "../../core/base/errors.js";
+import { usualDefaults } from "../../core/limits/limit.js";
+import type { Policy } from "../../policy/policy.js";
+import { type PolicyTest, type PolicyTests, parsePolicyTests } from "../../policy/policy-tests.js";
+import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
+import { readPolicyArgument } from "../input/policy-argument.js";
+import type { CommandContext } from "../terminal/context.js";
+import { renderJunit, renderTests, type TestedFile } from "./test-report.js";
+
+interface TestOptions {
+  readonly policy?: readonly string[];
+  readonly output: "text" | "json" | "junit";
+}
+
+/** Adds `headgate test`: requests over virtual time, and what must come of them. */
+export function addTest(program: Command, context: CommandContext): void {
+  program
+    .command("test")
+    .description("run tests of a policy: requests over time, and what must come of them")
+    .argument("<FILE...>", "files of tests")
+    .option("--policy <FILE>", "test this policy in place of the one that a file names", collect)
+    .addOption(
+      new Option("-o, --output <format>", "how to report")
+        .choices(["text", "json", "junit"])
+        .default("text"),
+    )
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate test policy.tests.yaml
+  headgate test -o junit *.tests.yaml > report.xml
+  headgate test --policy candidate.yaml policy.tests.yaml
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+A file of tests names its policy and holds tests, each on limits that nobody has used yet, in a time
+of its own. A step asks once or several times at one moment, or waits:
+
+  policy: policy.yaml
+  tests:
+    - name: fifty in ten seconds
+      start: 2026-01-05T08:00:00Z
+      steps:
+        - {ask: {domain: shop, entries: {plan: free, user: ann}}, times: 50, expect: allowed}
+        - ask: {domain: shop, entries: {plan: free, user: ann}}
+          expect: {verdict: denied, retryAfter: 200ms}
+        - {wait: 1s}
+        - http: {host: orders.shop.example, headers: {x-plan: free, x-user: ann}}
+          expect: allowed
+
+expect also takes {allowed: N, denied: N} of several, rule (its label) and remaining.
+
+Exit codes: 0 all passed, 1 some failed, 2 usage, 3 tests or policy invalid.`,
+    )
+    .action(async (paths: readonly string[], options: TestOptions) => {
+      context.exitWith(await test(paths, options, context));
+    });
+}
+
+/** An option that may be given several times. */
+function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
+async function test(
+  paths: readonly string[],
+  options: TestOptions,
+  { output }: CommandContext,
+): Promise<number> {
+  const files: TestedFile[] = [];
+  for (const path of new Set(paths)) {
+    const file = await testFile(path, options, { output });
+    if (typeof file === "number") return file;
+    files.push(file);
+  }
+  if (options.output === "json") output.out(JSON.stringify({ files }, undefined, 2));
+  else output.out(options.output === "junit" ? renderJunit(files) : renderTests(files));
+  const isFailed = files.some(({ outcomes }) =>
+    outcomes.some(({ failures }) => failures.length > 0),
+  );
+  return isFailed ? exitCodes.failure : exitCodes.ok;
+}
+
+/** The outcome, or the exit code after what is wrong has been told. */
+async function testFile(
+  path: string,
+  options: TestOptions,
+  { output }: Pick<CommandContext, "output">,
+): Promise<TestedFile | number> {
+  const read = await readPolicyFiles(path);
+  if (read.kind === "unreadable") {
+    output.err(`headgate test: ${visibleText(read.message)}`);
+    return exitCodes.failure;
+  }
+  const [source] = read.sources;
+  if (source === undefined) return exitCodes.failure;
+  const parsed = parsePolicyTests(source);
+  if (parsed.kind === "problems") {
+    output.err(formatProblems(parsed));
+    return exitCodes.invalidPolicy;
+  }
+  const policies = options.policy ?? policiesOf(parsed.tests, path);
+  const argument = await readPolicyArgument(policies, "test", output);
+  if (argument.kind === "failed") return argument.exitCode;
+  const { policy } = argument;
+  const startMs = systemClock.monotonicMs();
+  const outcomes = parsed.tests.tests.map((one) => runOne(one, policy));
+  const durationMs = systemClock.monotonicMs() - startMs;
+  return { file: path, outcomes, durationMs, ...reachOf(outcomes, policy) };
+}
+
+/** Named as seen from the file of the tests. */
+function policiesOf({ policies }: PolicyTests, path: string): readonly string[] {
+  return policies.map((name) => resolve(dirname(path), name));
+}
+
+function runOne(test: PolicyTest, policy: Policy): TestedFile["outcomes"][number] {
+  const switches = {
+    isShadow: false,
+    isQuota: false,
+    chargesDenied: false,
+    defaults: usualDefaults,
+  };
+  let outcome: TestOutcome;
+  try {
+    outcome = runPolicyTest(test, { policy, switches, digest: sha256 });
+  } catch (thrown) {
+    if (!isServiceError(thrown)) throw thrown;
+    const failures = [{ line: test.line, message: thrown.message }];
+    outcome = { name: test.name, line: test.line, failures, callCount: 0, rules: new Set() };
+  }
+  const { rules, ...told } = outcome;
+  return { ...told, ruleIndexes: [...rules] };
+}
+
+/** Which rules no test has met. */
+function reachOf(
+  outcomes: TestedFile["outcomes"],
+  { rules }: Policy,
+): Pick<TestedFile, "ruleCount" | "unmetRules"> {
+  const met = new Set(outcomes.flatMap(({ ruleIndexes }) => ruleIndexes));
+  const limited = rules.filter(({ effect }) => effect.kind !== "none");
+  const unmet = limited.filter(({ index }) => !met.has(index));
+  return {
+    ruleCount: limited.length,
+    unmetRules: unmet.map(({ domain, label }) => `${domain}/${label}`),
+  };
+}

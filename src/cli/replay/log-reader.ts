@@ -1,0 +1,77 @@
+import { type LogLine, lineText } from "../../simulate/log-line.js";
+import type { LineReader, LoggedRequest } from "../../simulate/logged-request.js";
+import {
+  createCsvReader,
+  createJsonReader,
+  type NamedLogOptions,
+  timeFields,
+} from "../../simulate/named-log.js";
+import { createTextReader } from "../../simulate/text-log.js";
+
+/** What `--format` may say. */
+export const logFormats = ["auto", "envoy", "json", "csv"] as const;
+
+/** What a log is written in; `auto`: whatever its first line is that can be read. */
+export type LogFormat = (typeof logFormats)[number];
+
+/** A line as a request; `titles` for one that names the columns of CSV; undefined: unreadable. */
+export type ReadLine = LoggedRequest | "titles" | undefined;
+
+/** Reads the lines of one log. */
+export class LogReader {
+  readonly #format: LogFormat;
+  readonly #names: NamedLogOptions;
+  readonly #text: LineReader;
+  readonly #json: LineReader;
+  #chosen: LineReader | undefined;
+  #isFirst = true;
+
+  constructor(format: LogFormat, names: NamedLogOptions) {
+    this.#format = format;
+    this.#names = names;
+    this.#text = createTextReader(names.wanted);
+    this.#json = createJsonReader(names);
+    if (format === "envoy") this.#chosen = this.#text;
+    if (format === "json") this.#chosen = this.#json;
+  }
+
+  /** Reads the next line. */
+  read(line: LogLine): ReadLine {
+    return this.#chosen === undefined ? this.#readFirst(line) : this.#chosen(line);
+  }
+
+  /** What would have to be different in a log of which no line could be read. */
+  get hint(): string {
+    return hints[this.#format];
+  }
+
+  /** Logs of containers begin with what their programs say before: that decides nothing. */
+  #readFirst(line: LogLine): ReadLine {
+    const isFirst = this.#isFirst;
+    this.#isFirst = false;
+    const begin = line.bytes[line.start];
+    const isJson = begin === openBrace;
+    if (this.#format === "csv" || (isFirst && !isJson && begin !== openBracket)) {
+      this.#chosen = isFirst ? createCsvReader(lineText(line), this.#names) : undefined;
+      if (this.#chosen !== undefined) return "titles";
+      if (this.#format === "csv") return undefined;
+    }
+    const reader = isJson ? this.#json : this.#text;
+    const request = reader(line);
+    if (request !== undefined) this.#chosen = reader;
+    return request;
+  }
+}
+
+const [openBrace, openBracket] = [0x7b, 0x5b];
+
+const timeHint = `${timeFields.join(", ")}, or what --field time=NAME says`;
+
+const hints: Readonly<Record<LogFormat, string>> = {
+  envoy: "--format envoy is the text that Envoy, or Istio, writes by default",
+  json: `--format json is an object a line, with a time: ${timeHint}`,
+  csv: `--format csv begins with a line of titles, one of them the time: ${timeHint}`,
+  auto:
+    "it is not the text that Envoy writes by default, not an object of JSON a line, and not CSV " +
+    `with titles, or none says the time: ${timeHint}`,
+};

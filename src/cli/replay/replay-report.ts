@@ -1,0 +1,140 @@
+import { formatTimestamp } from "../../core/base/timestamp.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import type { ReplayReport } from "../../simulate/replay.js";
+import { alignTimeline, type TimelineCounts } from "../../simulate/timeline.js";
+import { sparkline } from "../terminal/sparkline.js";
+import { drawTable } from "../terminal/text-table.js";
+
+/** What came of a replay, and of the reading before it. */
+export interface ReplayOutcome extends ReplayReport {
+  readonly lineCount: number;
+  readonly unreadableCount: number;
+  /** Where the first one stands. */
+  readonly firstUnreadable?: string;
+}
+
+/** Columns of a timeline, and of one beside a rule. */
+const timelineColumnsMax = 60;
+const ruleTimelineColumnsMax = 24;
+
+/** Rules that are shown; JSON has all. */
+const rulesShownMax = 20;
+
+/** The longest key that is shown. */
+const keyCharsMax = 48;
+
+/** The report for people. */
+export function renderReplay(outcome: ReplayOutcome, columns: number): string {
+  const { calls } = outcome;
+  if (outcome.lineCount === 0) return "There is no line to replay.";
+  const lines = [...headLines(outcome)];
+  if (calls !== undefined) {
+    const width = Math.min(timelineColumnsMax, columns - 12);
+    const most = Math.max(...calls.counts);
+    const denied = alignTimeline(outcome.denied, calls);
+    lines.push(
+      "",
+      `From ${formatTimestamp(calls.startUs)}, ${durationText(calls)}`,
+      `  asked    ${sparkline(calls.counts, width)}`,
+      `  limited  ${sparkline(denied, width, most)}`,
+      "",
+      ...ruleLines(outcome, calls),
+    );
+  }
+  return lines.join("\n");
+}
+
+function headLines(outcome: ReplayOutcome): readonly string[] {
+  const { lineCount, unreadableCount, firstUnreadable, callCount, deniedCount } = outcome;
+  const { unasked, limitedThenCount, limitedBothCount, unknownParts, laterParts, lateCount } =
+    outcome;
+  const lines = [
+    `${count(lineCount, "line")}, ${count(callCount, "request")} that ask for limits: ` +
+      `${count(deniedCount)} would be limited (${percent(deniedCount, callCount)}).`,
+  ];
+  if (limitedThenCount > 0) {
+    const again = `${count(limitedBothCount)} of them would be again`;
+    lines.push(`${count(limitedThenCount)} were limited then, ${again}.`);
+  }
+  if (unasked.count > 0) {
+    const hosts = unasked.hosts.map(({ key, count: times }) => {
+      return `${key === "" ? "no host" : shorten(key)} (${count(times)})`;
+    });
+    lines.push(
+      `${count(unasked.count, "request")} of no service with limits: ${hosts.join(", ")}.`,
+      "  Give a service of the policy these hosts, or ask all by --domain and --descriptor.",
+    );
+  }
+  if (unreadableCount > 0) {
+    const where =
+      firstUnreadable === undefined ? "" : `, the first at ${visibleText(firstUnreadable)}`;
+    lines.push(`${count(unreadableCount, "line")} could not be read${where}.`);
+  }
+  for (const { key, count: times } of unknownParts) {
+    lines.push(`${count(times, "descriptor")} left out: only Envoy knows "${shorten(key)}".`);
+  }
+  for (const { key, count: times } of laterParts) {
+    const why = "it is told after the response, and a log does not say its cost";
+    lines.push(`${count(times, "descriptor")} left out: of "${shorten(key)}" ${why}.`);
+  }
+  if (lateCount > 0) {
+    const late = `${count(lateCount, "request")} came too late to be put in order`;
+    lines.push(`${late}: sort the log by its times first.`);
+  }
+  return lines;
+}
+
+function ruleLines({ rules }: ReplayOutcome, calls: TimelineCounts): readonly string[] {
+  if (rules.length === 0) return ["No request met a limit."];
+  const shown = rules.slice(0, rulesShownMax);
+  const table = drawTable(
+    [
+      { title: "domain" },
+      { title: "rule" },
+      { title: "asked", align: "right" },
+      { title: "limited", align: "right" },
+      { title: "", align: "right" },
+      { title: "when" },
+      { title: "most often" },
+    ],
+    shown.map(({ domain, label, callCount, overCount, denied, keys }) => [
+      shorten(domain),
+      shorten(label),
+      count(callCount),
+      count(overCount),
+      percent(overCount, callCount),
+      sparkline(alignTimeline(denied, calls), ruleTimelineColumnsMax),
+      keys
+        .slice(0, 2)
+        .map(({ key, count: times }) => `${shorten(key)} (${count(times)})`)
+        .join(", "),
+    ]),
+  );
+  const more = rules.length - shown.length;
+  return [...table, ...(more > 0 ? [`and ${count(more, "rule")} more`] : [])];
+}
+
+/** What callers wrote, as one line that no terminal takes for orders. */
+function shorten(text: string): string {
+  const visible = visibleText(text);
+  return visible.length > keyCharsMax ? `${visible.slice(0, keyCharsMax - 1)}…` : visible;
+}
+
+function count(amount: number, noun?: string): string {
+  const digits = amount.toLocaleString("en");
+  if (noun === undefined) return digits;
+  return `${digits} ${noun}${amount === 1 ? "" : "s"}`;
+}
+
+function percent(part: number, whole: number): string {
+  if (whole === 0) return "0 %";
+  const value = (100 * part) / whole;
+  return `${value > 0 && value < 0.1 ? "<0.1" : value.toFixed(1)} %`;
+}
+
+function durationText({ stepUs, counts }: TimelineCounts): string {
+  const seconds = Math.round((stepUs * counts.length) / 1_000_000);
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
+  return `${Math.round(seconds / 3_600)} h`;
+}

@@ -1,0 +1,111 @@
+import type { Command } from "commander";
+import { exitCodes } from "../../app/base/failure.js";
+import { ApplyPolicyResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type AdminCall,
+  addAdminCommandFlags,
+  confirm,
+  policyExitCodes,
+  runAdmin,
+} from "../admin/admin-command.js";
+import { readPolicyTexts } from "../input/policy-texts.js";
+import { drawApplied, drawChanges, drawProblems } from "../policy/policy-report.js";
+import { usageFailure } from "../terminal/command-failure.js";
+import type { CommandContext } from "../terminal/context.js";
+import { many } from "../terminal/many.js";
+
+interface ApplyFlags {
+  readonly shadow?: true;
+  readonly dryRun?: true;
+  readonly reason?: string;
+  readonly expectedVersion?: string;
+  readonly yes?: true;
+}
+
+/** Adds `headgate apply`: puts a policy in force, or beside the one in force. */
+export function addApply(program: Command, context: CommandContext): void {
+  const command = program
+    .command("apply")
+    .description("put a policy in force on all replicas, or beside the one in force")
+    .argument("<FILE...>", "policy files and directories, together one policy")
+    .option("--shadow", "beside the one in force: it decides nothing, and is reported on")
+    .option("--dry-run", "only say what would change")
+    .option("--reason <TEXT>", "why, for the audit log; needed but for --dry-run")
+    .option("--expected-version <VERSION>", "of the policy that is replaced; default: as it is")
+    .option("--yes", "do not ask on a terminal");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate apply policy.yaml --dry-run
+  headgate apply policy.yaml --shadow --reason "half the free plan"
+  headgate shadow
+  headgate enforce --reason "nobody was hurt"
+  headgate rollback --reason "somebody was"
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+A Headgate that reads its policy from files or a control plane refuses; start it
+with HEADGATE_POLICY_SOURCE=store. It takes --shadow nevertheless.
+
+${policyExitCodes}`,
+    )
+    .action((paths: readonly string[], flags: ApplyFlags) =>
+      runAdmin(command, context, (call) => apply(paths, flags, call)),
+    );
+}
+
+async function apply(
+  paths: readonly string[],
+  flags: ApplyFlags,
+  call: AdminCall,
+): Promise<number | undefined> {
+  const { client, context, printer } = call;
+  if (flags.dryRun !== true && (flags.reason ?? "").trim() === "") {
+    throw usageFailure("--reason is needed: it is what others find in the audit log");
+  }
+  const files = await readPolicyTexts(paths);
+  const expectedVersion = flags.expectedVersion ?? (await currentVersion(call));
+  const request = { files, expectedVersion, shadow: flags.shadow === true };
+  const trial = await client.policies.applyPolicy({
+    ...request,
+    reason: flags.reason ?? "",
+    dryRun: true,
+  });
+  if (trial.problems.length > 0 || flags.dryRun === true) {
+    printer.print(ApplyPolicyResponseSchema, trial, ({ problems, changes, unreportedCount }) => {
+      if (problems.length === 0) return ["It would change:", ...drawChanges(changes)];
+      const more = unreportedCount > 0 ? [`and ${unreportedCount} more`] : [];
+      return [...drawProblems(problems), ...more];
+    });
+    return trial.problems.length > 0 ? exitCodes.invalidPolicy : undefined;
+  }
+  if (context.terminal.canAsk && flags.yes !== true) {
+    context.output.err(["It changes:", ...drawChanges(trial.changes)].join("\n"));
+  }
+  const where = flags.shadow === true ? "Run it beside the policy in force" : "Put it in force";
+  await confirm(context, flags.yes, `${where} (${many(trial.changes.length, "change")})?`);
+  const answer = await client.policies.applyPolicy({
+    ...request,
+    reason: flags.reason ?? "",
+    dryRun: false,
+  });
+  const how = flags.shadow === true ? "Beside the one in force" : "In force";
+  printer.print(ApplyPolicyResponseSchema, answer, (applied) => [
+    ...(applied.problems.length > 0 ? drawProblems(applied.problems) : drawApplied(applied, how)),
+    ...(applied.changes.length > 0 ? ["It changes:", ...drawChanges(applied.changes)] : []),
+    ...(flags.shadow === true && applied.policy !== undefined ? ["", shadowNext] : []),
+  ]);
+  return answer.problems.length > 0 ? exitCodes.invalidPolicy : undefined;
+}
+
+const shadowNext =
+  "`headgate shadow` reports on it, `enforce` puts it in force, `rollback` ends it.";
+
+/** What is replaced is what is there now; whoever has looked before names it. */
+async function currentVersion({ client }: AdminCall): Promise<string> {
+  const { policy } = await client.policies.getPolicy({});
+  return policy?.version ?? "";
+}

@@ -1,0 +1,47 @@
+import type { Command } from "commander";
+import { EnforcePolicyResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type AdminCall,
+  addAdminCommandFlags,
+  addChangeFlags,
+  adminExitCodes,
+  type ChangeFlags,
+  confirm,
+  runAdmin,
+} from "../admin/admin-command.js";
+import { policyText } from "../policy/policy-report.js";
+import type { CommandContext } from "../terminal/context.js";
+import { nothingBeside } from "./shadow.js";
+
+/** Adds `headgate enforce`: what was tried beside the policy in force takes its place. */
+export function addEnforce(program: Command, context: CommandContext): void {
+  const command = program
+    .command("enforce")
+    .description("put the policy that runs beside the one in force in its place");
+  addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate enforce --reason "nobody was hurt"
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+${adminExitCodes}`,
+    )
+    .action((flags: ChangeFlags) => runAdmin(command, context, (call) => enforce(flags, call)));
+}
+
+async function enforce(flags: ChangeFlags, call: AdminCall): Promise<undefined> {
+  const { client, context, printer } = call;
+  const { policy, shadow } = await client.policies.getPolicy({});
+  if (shadow === undefined) throw nothingBeside();
+  await confirm(context, flags.yes, `Put ${policyText(shadow)} in force?`);
+  const expectedVersion = flags.expectedVersion ?? policy?.version ?? "";
+  const answer = await client.policies.enforcePolicy({ expectedVersion, reason: flags.reason });
+  printer.print(EnforcePolicyResponseSchema, answer, ({ policy: now }) => [
+    `In force: ${now === undefined ? "nothing" : policyText(now)}`,
+  ]);
+  return undefined;
+}

@@ -1,0 +1,42 @@
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import { ListPoliciesResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { addAdminCommandFlags, adminExitCodes, runAdmin } from "../admin/admin-command.js";
+import { drawHistory } from "../policy/policy-report.js";
+import type { CommandContext } from "../terminal/context.js";
+import { eachPage } from "../terminal/pages.js";
+
+/** Adds `headgate history`: which policies were in force. */
+export function addHistory(program: Command, context: CommandContext): void {
+  const command = program
+    .command("history")
+    .description("list the policies that were in force, the newest first");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate history
+  headgate history -o json | jq -r '.policies[].version'
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+${adminExitCodes}`,
+    )
+    .action(() =>
+      runAdmin(command, context, async ({ client, printer }) => {
+        const policies: Awaited<ReturnType<typeof client.policies.listPolicies>>["policies"] = [];
+        await eachPage(
+          (page) => client.policies.listPolicies(page),
+          (page) => {
+            policies.push(...page.policies);
+            return "more";
+          },
+        );
+        const all = create(ListPoliciesResponseSchema, { policies });
+        printer.print(ListPoliciesResponseSchema, all, drawHistory);
+        return undefined;
+      }),
+    );
+}

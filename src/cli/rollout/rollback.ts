@@ -1,0 +1,71 @@
+import type { Command } from "commander";
+import {
+  type PolicyVersion,
+  RollBackPolicyResponseSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type AdminCall,
+  addAdminCommandFlags,
+  addChangeFlags,
+  adminExitCodes,
+  type ChangeFlags,
+  confirm,
+  runAdmin,
+} from "../admin/admin-command.js";
+import { policyText } from "../policy/policy-report.js";
+import type { CommandContext } from "../terminal/context.js";
+import { safeText } from "../terminal/quantity.js";
+
+/** Adds `headgate rollback`: back to an earlier policy, or the end of a trial. */
+export function addRollback(program: Command, context: CommandContext): void {
+  const command = program
+    .command("rollback")
+    .description("put an earlier policy in force, or end the one that runs beside")
+    .argument("[VERSION]", "which one (`headgate history`); default: the one before");
+  addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate rollback --reason "too strict for partners"
+  headgate rollback 3f2a91c0 --reason "back to last week"
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+Without VERSION it ends the policy that runs beside, where there is one.
+
+${adminExitCodes}`,
+    )
+    .action((version: string | undefined, flags: ChangeFlags) =>
+      runAdmin(command, context, (call) => rollBack(version, flags, call)),
+    );
+}
+
+async function rollBack(
+  version: string | undefined,
+  flags: ChangeFlags,
+  { client, context, printer }: AdminCall,
+): Promise<undefined> {
+  const { policy: before, shadow } = await client.policies.getPolicy({});
+  const ended = version === undefined ? shadow : undefined;
+  await confirm(context, flags.yes, questionOf(version, ended));
+  const answer = await client.policies.rollBackPolicy({
+    version: version ?? "",
+    expectedVersion: flags.expectedVersion ?? before?.version ?? "",
+    reason: flags.reason,
+  });
+  printer.print(RollBackPolicyResponseSchema, answer, ({ policy }) => [
+    ...(ended === undefined ? [] : [`Ended beside the one in force: ${policyText(ended)}`]),
+    ...(policy === undefined ? [] : [`In force: ${policyText(policy)}`]),
+  ]);
+  return undefined;
+}
+
+/** Without a version it ends what runs beside, and does nothing else, where something does. */
+function questionOf(version: string | undefined, ended: PolicyVersion | undefined): string {
+  if (ended !== undefined) return `End ${policyText(ended)}, which runs beside the one in force?`;
+  return version === undefined
+    ? "Go back to the policy before?"
+    : `Go back to policy ${safeText(version)}?`;
+}

@@ -1,0 +1,49 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Command } from "commander";
+import { exitCodes } from "../../app/base/failure.js";
+import { GetShadowReportResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { addAdminCommandFlags, adminExitCodes, runAdmin } from "../admin/admin-command.js";
+import { drawShadowReport } from "../policy/policy-report.js";
+import { CommandFailure } from "../terminal/command-failure.js";
+import type { CommandContext } from "../terminal/context.js";
+
+/** Adds `headgate shadow`: what the policy beside the one in force would decide otherwise. */
+export function addShadow(program: Command, context: CommandContext): void {
+  const command = program
+    .command("shadow")
+    .description("report what the policy beside the one in force would have decided otherwise");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate shadow
+  headgate shadow -o json | jq '[.rules[].newlyDeniedCount] | add'
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+Counts are of all replicas, up to a second ago. \`headgate apply --shadow\` puts a
+policy there.
+
+${adminExitCodes}`,
+    )
+    .action(() =>
+      runAdmin(command, context, async ({ client, printer }) => {
+        const report = await client.policies.getShadowReport({}).catch((thrown: unknown) => {
+          const isNone = thrown instanceof ConnectError && thrown.code === Code.NotFound;
+          throw isNone ? nothingBeside() : thrown;
+        });
+        printer.print(GetShadowReportResponseSchema, report, drawShadowReport);
+        return undefined;
+      }),
+    );
+}
+
+/** What there is to say where no policy runs beside the one in force. */
+export function nothingBeside(): CommandFailure {
+  return new CommandFailure(
+    exitCodes.failure,
+    "No policy runs beside the one in force; `headgate apply --shadow` puts one there.",
+  );
+}

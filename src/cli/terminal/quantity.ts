@@ -1,0 +1,77 @@
+import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { formatTimestamp } from "../../core/base/timestamp.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import { formatDuration } from "../../policy/text/duration.js";
+import { formatEntries, type SelectedEntry } from "./key-selector.js";
+
+/** A count with thousands apart: `12,345`. */
+export function countText(count: number | bigint): string {
+  return count.toLocaleString("en");
+}
+
+/** A part as `12.5 %`. */
+export function percentText(ratio: number): string {
+  const percent = 100 * ratio;
+  return `${percent > 0 && percent < 0.1 ? "<0.1" : percent.toFixed(1)} %`;
+}
+
+/** Hits a second, or in a longer time where that reads better: `1,200/s`, `12.5/min`, `3/day`. */
+export function rateText(perSecond: number): string {
+  const unit = rateUnits.find(({ seconds }) => perSecond * seconds >= 1) ?? rateUnits[0];
+  const count = perSecond * unit.seconds;
+  const places = count < 10 ? 2 : count < 100 ? 1 : 0;
+  const text = count.toLocaleString("en", { maximumFractionDigits: places });
+  return `${text}/${unit.name}`;
+}
+
+const rateUnits = [
+  { name: "s", seconds: 1 },
+  { name: "min", seconds: 60 },
+  { name: "h", seconds: 3_600 },
+  { name: "day", seconds: 86_400 },
+] as const;
+
+/** A wait, rounded up: `180ms`, `1.8s`, `2m5s`. */
+export function waitText(duration: Duration): string {
+  const ms = durationMs(duration);
+  if (ms < 1_000) return `${Math.ceil(ms)}ms`;
+  if (ms < 60_000) return `${Math.ceil(ms / 100) / 10}s`;
+  return formatDuration(Math.ceil(ms / 1_000) * 1_000);
+}
+
+/** A span of a limit, as a policy writes it: `10s`. */
+export function periodText(duration: Duration | undefined): string {
+  return duration === undefined ? "?" : formatDuration(durationMs(duration));
+}
+
+/** A time in UTC, to the second; empty where there is none. */
+export function timeText(time: Timestamp | undefined): string {
+  return time === undefined ? "" : formatTimestamp(timestampMs(time) * 1_000);
+}
+
+/** The time of day alone, in UTC, with milliseconds: `12:00:03.250`. */
+export function clockText(time: Timestamp | undefined): string {
+  if (time === undefined) return "";
+  const millis = String(Math.floor((time.nanos ?? 0) / 1_000_000)).padStart(3, "0");
+  return `${timeText(time).slice(11, 19)}.${millis}`;
+}
+
+/** What policies and callers say, as one line that no terminal takes for orders. */
+export function safeText(text: string): string {
+  return visibleText(text);
+}
+
+/** A descriptor as commands take it: `plan=free,user=ann`. */
+export function entriesText(entries: readonly SelectedEntry[]): string {
+  return safeText(formatEntries(entries));
+}
+
+/** Whether a table is of several replicas, and needs a column for them. */
+export function isOfFleet(rows: readonly { readonly replica: string }[]): boolean {
+  return rows.some(({ replica }) => replica !== rows[0]?.replica);
+}
+
+/** A replica in a table: the beginning of its name, which tells it from the others. */
+export function replicaText(replica: string): string {
+  return safeText(replica.slice(0, 6));
+}

@@ -1,0 +1,34 @@
+import { type Priority, priorities } from "../settings/admission-settings.js";
+
+/** How many there are of each class. */
+export class ClassCounts {
+  readonly #counts = priorities.map(() => 0);
+
+  /** @param change 1 or -1 */
+  add(priority: Priority, change: number): void {
+    const i = priorities.indexOf(priority);
+    this.#counts[i] = (this.#counts[i] ?? 0) + change;
+  }
+
+  /** How many there are of a class. */
+  of(priority: Priority): number {
+    return this.#counts[priorities.indexOf(priority)] ?? 0;
+  }
+
+  /** How many there are of a class and of those above it. */
+  from(priority: Priority): number {
+    let sum = 0;
+    for (let i = priorities.indexOf(priority); i >= 0; i -= 1) sum += this.#counts[i] ?? 0;
+    return sum;
+  }
+}
+
+/**
+ * Permits that so many in the mean need now and then, when they come independently: three standard
+ * deviations more, of a Poisson number. About one look in a thousand finds more.
+ *
+ * Example: 16 in the mean need 28.
+ */
+export function withHeadroom(meanCount: number): number {
+  return meanCount + 3 * Math.sqrt(meanCount);
+}

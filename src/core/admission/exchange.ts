@@ -1,0 +1,271 @@
+import { assertNever } from "../base/errors.js";
+import {
+  type ExchangeMessage,
+  type ExchangePart,
+  type ExchangeReply,
+  type HeaderField,
+  metadataNamespace,
+  type PlainValue,
+  type Refusal,
+} from "./exchange-messages.js";
+
+/** Where an exchange stands: one ext_proc stream, which is one HTTP request. */
+export type ExchangeState =
+  /** Nothing came yet. */
+  | { readonly kind: "new" }
+  /** Asked for a place; no verdict yet. */
+  | { readonly kind: "deciding"; readonly isObserved: boolean; readonly hasWaited: boolean }
+  /** Let in: it holds a place until it ends. */
+  | {
+      readonly kind: "admitted";
+      readonly isObserved: boolean;
+      /** Response headers have come. */
+      readonly hasResponse: boolean;
+      /** Response headers will not come, because we asked so. */
+      readonly skipsResponse: boolean;
+    }
+  /** Holds no place any more; Envoy only finishes an answer of its own. */
+  | { readonly kind: "finishing"; readonly isObserved: boolean }
+  /** Over: whatever comes now is of no interest. */
+  | { readonly kind: "over" };
+
+/** What happens to an exchange. */
+export type ExchangeEvent =
+  | { readonly kind: "message"; readonly message: ExchangeMessage }
+  /** The verdict of admission. */
+  | { readonly kind: "admitted"; readonly terms: AdmissionTerms }
+  | { readonly kind: "refused"; readonly refusal: Refusal }
+  /** Admission needs time; a verdict follows. */
+  | { readonly kind: "waiting"; readonly timeoutMs: number }
+  /** A message is larger than is read: `refusal` answers a request that is not let in yet. */
+  | { readonly kind: "tooLarge"; readonly refusal: Refusal }
+  /**
+   * Envoy half-closed the stream, reset it, or its connection is gone. It resets streams of
+   * exchanges that went well, so the three mean the same.
+   */
+  | { readonly kind: "callerEnded" };
+
+/** How a request goes on. */
+export interface AdmissionTerms {
+  readonly setHeaders: readonly HeaderField[];
+  readonly removeHeaders: readonly string[];
+  /** Undefined sends none. */
+  readonly metadata: ReadonlyMap<string, PlainValue> | undefined;
+  /** Whether Envoy sends response headers; undefined leaves its configuration. */
+  readonly responseHeaders: "send" | "skip" | undefined;
+  /** False: nobody needs to know how it ends. */
+  readonly isFollowed: boolean;
+}
+
+/** A message with a part of the exchange. */
+export type PartMessage = Extract<ExchangeMessage, { kind: "part" }>;
+
+/** What to do outside. */
+export type ExchangeEffect =
+  /** Ask for a place. A verdict may be told at once. */
+  | { readonly kind: "begin"; readonly message: PartMessage }
+  /** Tell what the upstream answered. */
+  | { readonly kind: "responded"; readonly headers: ReadonlyMap<string, string> }
+  /**
+   * The place is not needed any more. "completed": the response went through; "left": the caller
+   * gave up before there was one; "broken": Envoy broke the protocol.
+   */
+  | { readonly kind: "end"; readonly end: "completed" | "left" | "broken" }
+  /** Count it: somebody answered before we were asked. */
+  | { readonly kind: "answeredBefore" }
+  /** End the stream well. */
+  | { readonly kind: "endStream" }
+  | { readonly kind: "failStream"; readonly fault: ExchangeFault };
+
+/** What Envoy sent that cannot be answered. */
+export type ExchangeFault =
+  /** Not a ProcessingRequest. */
+  | "malformed"
+  /** None of the parts that we know. */
+  | "unknown"
+  /** Headers that have been there already, or a part while the request still waits. */
+  | "outOfOrder"
+  /** The exchange begins neither with request headers nor with an answer. */
+  | "noRequestHeaders"
+  /** Bodies come through us: Envoy drops what is not sent back. */
+  | "bodiesStreamed";
+
+/** What follows from an event: replies leave first, then effects in their order. */
+export interface ExchangeStep {
+  readonly state: ExchangeState;
+  readonly replies: readonly ExchangeReply[];
+  readonly effects: readonly ExchangeEffect[];
+}
+
+/** How an exchange begins. */
+export const newExchange: ExchangeState = { kind: "new" };
+
+/**
+ * The protocol of one ext_proc stream, purely. Whatever the order of events: `begin` is asked for
+ * at most once; `end` follows it exactly once, unless it was refused; every part is answered at
+ * most once, an exchange that Envoy only lets us observe never, and nothing after a refusal.
+ *
+ * Source: envoy/service/ext_proc/v3/external_processor.proto.
+ */
+export function stepExchange(state: ExchangeState, event: ExchangeEvent): ExchangeStep {
+  if (state.kind === "over") return stay(state);
+  switch (event.kind) {
+    case "message":
+      return event.message.kind === "part"
+        ? onPart(state, event.message)
+        : fail(state, event.message.kind);
+    case "admitted":
+      return state.kind === "deciding" ? admit(state, event.terms) : stay(state);
+    case "refused":
+      return state.kind === "deciding" ? refuse(state, event.refusal) : stay(state);
+    case "waiting":
+      return state.kind === "deciding" ? wait(state, event.timeoutMs) : stay(state);
+    case "tooLarge":
+      return refuseUnread(state, event.refusal);
+    case "callerEnded":
+      return { state: over, replies: none, effects: [...givingBack(state), endStream] };
+    default:
+      return assertNever(event);
+  }
+}
+
+type OpenState = Exclude<ExchangeState, { kind: "over" }>;
+type StateOf<Kind extends ExchangeState["kind"]> = Extract<ExchangeState, { kind: Kind }>;
+
+const none: readonly never[] = [];
+const over: ExchangeState = { kind: "over" };
+const endStream: ExchangeEffect = { kind: "endStream" };
+const completed: ExchangeEffect = { kind: "end", end: "completed" };
+const left: ExchangeEffect = { kind: "end", end: "left" };
+const broken: ExchangeEffect = { kind: "end", end: "broken" };
+
+function stay(state: ExchangeState): ExchangeStep {
+  return { state, replies: none, effects: none };
+}
+
+function onPart(state: OpenState, message: PartMessage): ExchangeStep {
+  const { part } = message;
+  if (state.kind === "new") {
+    const { isObserved } = message;
+    const isAnswered = part === "responseHeaders";
+    if (part !== "requestHeaders" && !isAnswered) return fail(state, "noRequestHeaders");
+    if (isLostUnlessSentBack(message)) return fail(state, "bodiesStreamed");
+    if (isAnswered) return passAnswer(isObserved);
+    const deciding: ExchangeState = { kind: "deciding", isObserved, hasWaited: false };
+    return { state: deciding, replies: none, effects: [{ kind: "begin", message }] };
+  }
+  if (part === "requestHeaders") return fail(state, "outOfOrder");
+  if (state.kind === "deciding") return onPartTooEarly(state, part);
+  const replies = state.isObserved ? none : [plainReply(part)];
+  if (state.kind === "finishing") return { state, replies, effects: none };
+  if (part === "responseHeaders" && state.hasResponse) return fail(state, "outOfOrder");
+  if (part === "responseHeaders") {
+    const effects: readonly ExchangeEffect[] = [{ kind: "responded", headers: message.headers }];
+    return { state: { ...state, hasResponse: true }, replies, effects };
+  }
+  if (part !== "responseTrailers") return { state, replies, effects: none };
+  return { state, replies, effects: [{ kind: "responded", headers: message.headers }] };
+}
+
+/**
+ * A filter before ours answered the request itself (a rate limit, a fault): Envoy shows every
+ * filter what goes back, this one for the first time. It asks for nothing, and holds no place.
+ */
+function passAnswer(isObserved: boolean): ExchangeStep {
+  const replies = isObserved ? none : [plainReply("responseHeaders")];
+  const effects: readonly ExchangeEffect[] = [{ kind: "answeredBefore" }];
+  return { state: { kind: "finishing", isObserved }, replies, effects };
+}
+
+/**
+ * A response while its request still waits is one of Envoy's own making (a time-out of its stream):
+ * nobody waits any more. Where Envoy only lets us observe it sends everything as it comes.
+ */
+function onPartTooEarly(state: StateOf<"deciding">, part: ExchangePart): ExchangeStep {
+  const { isObserved } = state;
+  if (part === "responseHeaders") {
+    const replies = isObserved ? none : [plainReply(part)];
+    return { state: { kind: "finishing", isObserved }, replies, effects: [left] };
+  }
+  return isObserved ? stay(state) : fail(state, "outOfOrder");
+}
+
+function isLostUnlessSentBack({ bodyModes, isObserved }: PartMessage): boolean {
+  if (bodyModes === undefined || isObserved) return false;
+  const { request, response } = bodyModes;
+  return request === "fullDuplexStreamed" || response === "fullDuplexStreamed";
+}
+
+function admit(state: StateOf<"deciding">, terms: AdmissionTerms): ExchangeStep {
+  const { isObserved } = state;
+  const { setHeaders, removeHeaders, metadata, responseHeaders, isFollowed } = terms;
+  const reply: ExchangeReply = {
+    kind: "continue",
+    part: "requestHeaders",
+    setHeaders,
+    removeHeaders,
+    metadata:
+      metadata === undefined ? undefined : { namespace: metadataNamespace, fields: metadata },
+    responseHeaders: isFollowed ? responseHeaders : undefined,
+  };
+  const replies = isObserved ? none : [reply];
+  if (!isFollowed) return { state: over, replies, effects: [completed, endStream] };
+  const skipsResponse = !isObserved && responseHeaders === "skip";
+  const admitted: ExchangeState = {
+    kind: "admitted",
+    isObserved,
+    hasResponse: false,
+    skipsResponse,
+  };
+  return { state: admitted, replies, effects: none };
+}
+
+function refuse({ isObserved }: StateOf<"deciding">, refusal: Refusal): ExchangeStep {
+  const replies: readonly ExchangeReply[] = isObserved ? none : [{ kind: "immediate", refusal }];
+  return { state: over, replies, effects: [endStream] };
+}
+
+/**
+ * An error would let the request pass where Envoy fails open. One that was let in goes on by
+ * itself: a stream that ends well is no failure.
+ */
+function refuseUnread(state: OpenState, refusal: Refusal): ExchangeStep {
+  const isRefused = state.kind === "new" || (state.kind === "deciding" && !state.isObserved);
+  const replies: readonly ExchangeReply[] = isRefused ? [{ kind: "immediate", refusal }] : none;
+  return { state: over, replies, effects: [...givingBack(state), endStream] };
+}
+
+/** Envoy takes one override of its time-out while it waits for an answer, and ignores others. */
+function wait(state: StateOf<"deciding">, timeoutMs: number): ExchangeStep {
+  if (state.isObserved || state.hasWaited) return stay(state);
+  const replies: readonly ExchangeReply[] = [{ kind: "wait", timeoutMs }];
+  return { state: { ...state, hasWaited: true }, replies, effects: none };
+}
+
+function fail(state: OpenState, fault: ExchangeFault): ExchangeStep {
+  const isHeld = state.kind === "deciding" || state.kind === "admitted";
+  const effects: readonly ExchangeEffect[] = [
+    ...(isHeld ? [broken] : none),
+    { kind: "failStream", fault },
+  ];
+  return { state: over, replies: none, effects };
+}
+
+/** The end of whoever holds a place or waits for one. */
+function givingBack(state: OpenState): readonly ExchangeEffect[] {
+  if (state.kind === "deciding") return [left];
+  if (state.kind !== "admitted") return none;
+  return [state.hasResponse || state.skipsResponse ? completed : left];
+}
+
+/** The answer that changes nothing. */
+function plainReply(part: ExchangePart): ExchangeReply {
+  return {
+    kind: "continue",
+    part,
+    setHeaders: none,
+    removeHeaders: none,
+    metadata: undefined,
+    responseHeaders: undefined,
+  };
+}

@@ -1,0 +1,188 @@
+import { encodeBase64 } from "../base/base64.js";
+import { encodeRetryStatus } from "../base/rpc-status.js";
+import {
+  headerText,
+  ruleHeader,
+  type ToldRule,
+  toldRuleFields,
+  toldRuleText,
+  usualTelling,
+} from "../limits/told-rule.js";
+import type { RefusalCause, RejectSettings } from "../settings/admission-settings.js";
+import {
+  type HeaderField,
+  metadataNamespace,
+  type PlainValue,
+  type Refusal,
+  type ReplyMetadata,
+} from "./exchange-messages.js";
+
+/** What a cause looks like from outside. */
+export interface RefusalRow {
+  /** HTTP status. */
+  readonly status: number;
+  /** gRPC status. */
+  readonly grpcStatus: number;
+  /** For a person: printable ASCII without anything of the request. */
+  readonly reason: string;
+}
+
+/** Source: RFC 6585 (429), RFC 9110 (503, 504); gRPC's status codes. */
+const tooMany = { status: 429, grpcStatus: 8 } as const;
+const unavailable = { status: 503, grpcStatus: 14 } as const;
+const tooLate = { status: 504, grpcStatus: 4 } as const;
+
+/**
+ * Every cause. 429 says that this caller or its class has had its part, and 503 that the service
+ * has no room for anybody.
+ */
+export const refusalRows: Readonly<Record<RefusalCause, RefusalRow>> = {
+  rateLimit: { ...tooMany, reason: "The rate limit is reached." },
+  priority: {
+    ...tooMany,
+    reason: "The service is busy, and requests of this priority are refused first.",
+  },
+  queueFull: { ...tooMany, reason: "The service is busy, and its queue is full." },
+  queueTimeout: { ...tooMany, reason: "The service is busy, and the wait in its queue was over." },
+  waitCap: { ...tooMany, reason: "The service is busy, and the wait would be too long." },
+  sigmoid: {
+    ...tooMany,
+    reason: "The service is busy: the longer the wait, the more requests are refused.",
+  },
+  concurrency: { ...unavailable, reason: "The service has as many requests as it can take." },
+  load: { ...unavailable, reason: "The service is overloaded." },
+  gate: { ...unavailable, reason: "The service is overloaded, and its gate is closed." },
+  throttle: { ...unavailable, reason: "The service has refused many requests of late." },
+  deadline: { ...tooLate, reason: "The time left is too short for an answer." },
+  ownOverload: { ...unavailable, reason: "The admission service itself is overloaded." },
+};
+
+/** Says in words why a request was refused. */
+export const reasonHeader = "x-headgate-reason";
+
+/** What a refusal must know of its request. */
+export interface RefusedRequest {
+  /** Of `:method`. */
+  readonly method: string | undefined;
+  /** Of `content-type`. */
+  readonly contentType: string | undefined;
+}
+
+/** What `refusalOf` takes. */
+export interface RefusalQuestion {
+  /** The service, as the policy calls it. */
+  readonly service: string;
+  readonly cause: RefusalCause;
+  /** The rule whose limit it is; undefined for other causes, and where nobody knows. */
+  readonly told?: ToldRule | undefined;
+  readonly request: RefusedRequest;
+  /** What `retryAfterSeconds` says. */
+  readonly retrySeconds: number;
+}
+
+/**
+ * Whether a request is gRPC: `application/grpc`, alone or with a suffix (`+proto`) or parameters.
+ * gRPC-Web is another type, and answered as HTTP unless Envoy has made gRPC of it before.
+ *
+ * Source: gRPC over HTTP2, "Content-Type".
+ */
+export function isGrpcRequest(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^application\/grpc(?:[+;]|$)/i.test(contentType);
+}
+
+/**
+ * The answer to a refused request, by its cause. Nothing in it comes from the request.
+ *
+ * Where the policy allows, the service and the cause, or the rule of a rate limit, are named in
+ * dynamic metadata and in a header.
+ *
+ * HTTP has the status, `retry-after`, the reason in a header, and a body as RFC 9457 has it, but
+ * for HEAD. gRPC has its status with the reason as message, and when to come back as `RetryInfo`;
+ * the headers stay, for whoever looks at them on the way.
+ */
+export function refusalOf(
+  settings: Pick<RejectSettings, "statusByCause" | "telling">,
+  question: RefusalQuestion,
+): Refusal {
+  const { cause, request, retrySeconds } = question;
+  const row = refusalRows[cause];
+  const status = settings.statusByCause[cause] ?? row.status;
+  const headers: readonly HeaderField[] = [
+    { name: "retry-after", value: String(retrySeconds) },
+    { name: reasonHeader, value: row.reason },
+    ...namingHeaders(settings, question),
+  ];
+  const details = `headgate_${snakeCase(cause)}`;
+  const metadata = namingMetadata(settings, question);
+  const named = metadata === undefined ? { details } : { details, metadata };
+  if (isGrpcRequest(request.contentType)) {
+    const { grpcStatus, reason } = row;
+    const value = encodeBase64(
+      encodeRetryStatus({ code: grpcStatus, message: reason, retrySeconds }),
+    );
+    const detail: HeaderField = { name: "grpc-status-details-bin", value };
+    // Envoy makes the body of an answer to a gRPC request its grpc-message.
+    return { status, grpcStatus, headers: [...headers, detail], body: reason, ...named };
+  }
+  const contentType: HeaderField = { name: "content-type", value: "application/problem+json" };
+  const isHead = request.method === "HEAD";
+  const body = isHead ? "" : problemBody({ status, cause, retrySeconds });
+  return { status, grpcStatus: undefined, headers: [...headers, contentType], body, ...named };
+}
+
+/** Example: `x-headgate-rule: orders/queueTimeout`, or the rule of a rate limit. */
+function namingHeaders(
+  { telling = usualTelling }: Pick<RejectSettings, "telling">,
+  { service, cause, told }: RefusalQuestion,
+): readonly HeaderField[] {
+  if (!(told?.telling ?? telling).header) return [];
+  const value = told === undefined ? headerText(`${service}/${cause}`) : toldRuleText(told);
+  return [{ name: ruleHeader, value }];
+}
+
+function namingMetadata(
+  { telling = usualTelling }: Pick<RejectSettings, "telling">,
+  { service, cause, told }: RefusalQuestion,
+): ReplyMetadata | undefined {
+  const fields = new Map<string, PlainValue>();
+  if (telling.metadata) fields.set("service", service).set("cause", cause);
+  if (told?.telling.metadata === true) {
+    for (const [name, value] of toldRuleFields(told)) fields.set(name, value);
+  }
+  return fields.size === 0 ? undefined : { namespace: metadataNamespace, fields };
+}
+
+/** Names of statuses that refusals may have. Source: IANA's registry of HTTP status codes. */
+const statusNames: ReadonlyMap<number, string> = new Map([
+  [400, "Bad Request"],
+  [403, "Forbidden"],
+  [408, "Request Timeout"],
+  [409, "Conflict"],
+  [425, "Too Early"],
+  [429, "Too Many Requests"],
+  [500, "Internal Server Error"],
+  [502, "Bad Gateway"],
+  [503, "Service Unavailable"],
+  [504, "Gateway Timeout"],
+]);
+
+/** Source: RFC 9457; a type of its own needs a page of its own, so it has none. */
+function problemBody({
+  status,
+  cause,
+  retrySeconds,
+}: Pick<Refusal, "status"> & Pick<RefusalQuestion, "cause" | "retrySeconds">): string {
+  const title = statusNames.get(status);
+  return JSON.stringify({
+    type: "about:blank",
+    ...(title === undefined ? {} : { title }),
+    status,
+    detail: refusalRows[cause].reason,
+    cause,
+    "retry-after": retrySeconds,
+  });
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

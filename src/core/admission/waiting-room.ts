@@ -1,0 +1,306 @@
+import { type Expiring, ExpiryHeap } from "../collections/expiry-heap.js";
+import { LinkedList, type ListNode } from "../collections/linked-list.js";
+import { type Priority, priorities, type QueueSettings } from "../settings/admission-settings.js";
+import { Codel } from "./codel.js";
+
+/** The share of its places from which a room counts as overloaded. */
+const overloadedShare = 0.5;
+
+/** A request that asks for a place. */
+export interface Newcomer<T> {
+  /** What the room hands back with its decision. */
+  readonly payload: T;
+  readonly priority: Priority;
+  /** How long its caller still waits, in milliseconds; undefined: for as long as we like. */
+  readonly remainingMs: number | undefined;
+}
+
+/** A request's place in the room, for as long as it waits. */
+export interface Place<T> {
+  readonly payload: T;
+  readonly priority: Priority;
+  /**
+   * From 1: how many were before it when it came, itself included; by priority only those of its
+   * class and of the ones above count.
+   */
+  readonly position: number;
+  readonly enteredMs: number;
+  /** From then on it is not let in any more. */
+  readonly expiresMs: number;
+  /** What ends it then: the room's patience, or its caller's. */
+  readonly expiryCause: "queueTimeout" | "deadline";
+}
+
+/** A request that leaves without having been let in, and the cause that it is told. */
+export interface Dismissal<T> {
+  readonly place: Place<T>;
+  readonly cause: "queueFull" | "queueTimeout" | "deadline";
+}
+
+/** What came of a step. */
+export interface RoomAnswer<T> {
+  /** The place that was given or whose request is let in; undefined: none. */
+  readonly place: Place<T> | undefined;
+  /** Requests that have to be refused now, none of them in the room any more. */
+  readonly dismissed: readonly Dismissal<T>[];
+}
+
+/** Whose turn it may be. */
+export interface Turn<T> {
+  /** The lowest class whose turn it may be, by priority; other orders know no class. */
+  readonly lowest: Priority;
+  /** Whether it may be, by the payload. */
+  readonly mayGo: MayGo<T>;
+}
+
+type MayGo<T> = (payload: T) => boolean;
+
+interface Seat<T> extends Expiring {
+  readonly place: Place<T>;
+  readonly arrival: ListNode<Place<T>>;
+  readonly inClass: ListNode<Place<T>>;
+}
+
+/**
+ * Where requests wait for a permit: a bounded number, each for a bounded time. It starts no timer
+ * and calls nobody; what has to be let in or refused it answers, once it is done with its own
+ * books. Entering, leaving and being let in take O(log n).
+ *
+ * Orders:
+ * - `priority`: the highest class first, within it the oldest. A full room dismisses the newest of
+ *   the lowest class below the newcomer's, which has lost the least.
+ * - `fifo`: the oldest first. A full room takes nobody.
+ * - `newestFirstUnderOverload`: the oldest first, as is fair, until the room is overloaded: half
+ *   full, or somebody in it timed out. From then on until it is empty the newest first, because the
+ *   newest has the most time left and the oldest will mostly be served for nobody; the oldest goes
+ *   when it is full, and everything older than one that times out goes with it.
+ *
+ * CoDel's test is made on who would be let in, but for critical requests.
+ *
+ * Source: RFC 8289 for CoDel; the OpenZiti text, "Future Possibilities", for the newest first.
+ */
+export class WaitingRoom<T> {
+  #settings: QueueSettings;
+  #codel: Codel | undefined;
+  readonly #seats = new Map<Place<T>, Seat<T>>();
+  readonly #expiries = new ExpiryHeap<Seat<T>>();
+  readonly #arrivals = new LinkedList<Place<T>>();
+  readonly #classes: Readonly<Record<Priority, LinkedList<Place<T>>>> = {
+    critical: new LinkedList(),
+    high: new LinkedList(),
+    normal: new LinkedList(),
+    low: new LinkedList(),
+  };
+  #isOverloaded = false;
+
+  /** @param settings `sizeMax` a whole number; 0 takes nobody in */
+  constructor(settings: QueueSettings) {
+    this.#settings = settings;
+    this.#codel = settings.codel && new Codel(settings.codel);
+  }
+
+  /** How many wait. */
+  get waitingCount(): number {
+    return this.#seats.size;
+  }
+
+  /** How many of a class wait. */
+  countOf(priority: Priority): number {
+    return this.#classes[priority].count;
+  }
+
+  /** How many of a class and of those above it wait. */
+  countFrom(lowest: Priority): number {
+    let count = 0;
+    for (const priority of priorities) {
+      count += this.#classes[priority].count;
+      if (priority === lowest) break;
+    }
+    return count;
+  }
+
+  /** When `expire` has something to do next; undefined while nobody waits. */
+  get nextExpiryMs(): number | undefined {
+    return this.#expiries.first?.place.expiresMs;
+  }
+
+  /** Changes settings while it runs. Who waits keeps place and time, also in a smaller room. */
+  configure(settings: QueueSettings): void {
+    const { codel } = settings;
+    const isSameCodel =
+      codel?.targetMs === this.#settings.codel?.targetMs &&
+      codel?.intervalMs === this.#settings.codel?.intervalMs;
+    this.#settings = settings;
+    if (!isSameCodel) this.#codel = codel && new Codel(codel);
+  }
+
+  /** Takes a request in. There is no place for it in a full room: then its cause is `queueFull`. */
+  enter(newcomer: Newcomer<T>, nowMs: number): RoomAnswer<T> {
+    const dismissed = this.#expired(nowMs);
+    if (this.#seats.size >= this.#settings.sizeMax) {
+      const displaced = this.#displacedBy(newcomer.priority);
+      if (displaced === undefined) return { place: undefined, dismissed };
+      this.#remove(displaced);
+      dismissed.push({ place: displaced, cause: "queueFull" });
+    }
+    const place = this.#placeFor(newcomer, nowMs);
+    this.#add(place);
+    if (this.#seats.size >= overloadedShare * this.#settings.sizeMax) this.#isOverloaded = true;
+    return { place, dismissed };
+  }
+
+  /**
+   * Takes out who is let in next, for a permit that is free.
+   *
+   * @param positionMax whoever came at a later position is dismissed: what a law that bounds the
+   *   queue still believes in. Infinity for none
+   * @param turn whose turn it may be; others keep their places. Default anybody's
+   */
+  next(nowMs: number, positionMax: number, turn: Turn<T> = anybodysTurn): RoomAnswer<T> {
+    const dismissed = this.#expired(nowMs);
+    for (;;) {
+      const place = this.#first(turn);
+      if (place === undefined) return { place: undefined, dismissed };
+      this.#remove(place);
+      if (place.position > positionMax) dismissed.push({ place, cause: "queueFull" });
+      else if (this.#isDropped(place, nowMs)) dismissed.push({ place, cause: "queueTimeout" });
+      else return { place, dismissed };
+    }
+  }
+
+  /** Whether anybody waits whose turn it may be. */
+  hasNext(turn: Turn<T>): boolean {
+    return this.#first(turn) !== undefined;
+  }
+
+  /** Takes out everybody whose time is over. To be called at `nextExpiryMs`; it may be later. */
+  expire(nowMs: number): readonly Dismissal<T>[] {
+    return this.#expired(nowMs);
+  }
+
+  /** A request leaves by itself. @returns whether it was still here */
+  leave(place: Place<T>): boolean {
+    return this.#remove(place);
+  }
+
+  #placeFor({ payload, priority, remainingMs }: Newcomer<T>, nowMs: number): Place<T> {
+    const { waitMsMax } = this.#settings;
+    const isCallerFirst = remainingMs !== undefined && remainingMs < waitMsMax;
+    return {
+      payload,
+      priority,
+      position: this.#countBefore(priority) + 1,
+      enteredMs: nowMs,
+      expiresMs: nowMs + (isCallerFirst ? remainingMs : waitMsMax),
+      expiryCause: isCallerFirst ? "deadline" : "queueTimeout",
+    };
+  }
+
+  #countBefore(priority: Priority): number {
+    return this.#settings.order === "priority" ? this.countFrom(priority) : this.#seats.size;
+  }
+
+  #first({ lowest, mayGo }: Turn<T>): Place<T> | undefined {
+    if (this.#settings.order === "priority") return this.#highest(mayGo, lowest);
+    if (this.#isNewestFirst()) return firstFrom(this.#arrivals.newest, "older", mayGo);
+    return firstFrom(this.#arrivals.oldest, "newer", mayGo);
+  }
+
+  #highest(mayGo: MayGo<T>, lowest: Priority): Place<T> | undefined {
+    for (const priority of priorities) {
+      const place = firstFrom(this.#classes[priority].oldest, "newer", mayGo);
+      if (place !== undefined || priority === lowest) return place;
+    }
+    return undefined;
+  }
+
+  #displacedBy(newcomer: Priority): Place<T> | undefined {
+    switch (this.#settings.order) {
+      case "priority":
+        return this.#lowestBelow(newcomer);
+      case "fifo":
+        return undefined;
+      case "newestFirstUnderOverload":
+        return this.#arrivals.oldest?.value;
+    }
+  }
+
+  #lowestBelow(newcomer: Priority): Place<T> | undefined {
+    for (const priority of priorities.toReversed()) {
+      if (priority === newcomer) return undefined;
+      const { newest } = this.#classes[priority];
+      if (newest !== undefined) return newest.value;
+    }
+    return undefined;
+  }
+
+  #isDropped(place: Place<T>, nowMs: number): boolean {
+    if (this.#codel === undefined || place.priority === "critical") return false;
+    const isLast = this.#seats.size === 0;
+    return this.#codel.drops({ sojournMs: nowMs - place.enteredMs, isLast }, nowMs);
+  }
+
+  #expired(nowMs: number): Dismissal<T>[] {
+    const dismissed: Dismissal<T>[] = [];
+    for (let seat = this.#expiries.first; seat !== undefined; seat = this.#expiries.first) {
+      const { place } = seat;
+      if (place.expiresMs > nowMs) break;
+      if (this.#isNewestFirst()) this.#dismissOlder(seat.arrival, dismissed);
+      this.#remove(place);
+      dismissed.push({ place, cause: place.expiryCause });
+      this.#isOverloaded = this.#seats.size > 0;
+    }
+    return dismissed;
+  }
+
+  #isNewestFirst(): boolean {
+    return this.#isOverloaded && this.#settings.order === "newestFirstUnderOverload";
+  }
+
+  #dismissOlder(arrival: ListNode<Place<T>>, dismissed: Dismissal<T>[]): void {
+    for (let node = arrival.older; node !== undefined; node = arrival.older) {
+      this.#remove(node.value);
+      dismissed.push({ place: node.value, cause: "queueTimeout" });
+    }
+  }
+
+  #add(place: Place<T>): void {
+    const seat: Seat<T> = {
+      place,
+      expiresMs: place.expiresMs,
+      heapPlace: undefined,
+      arrival: this.#arrivals.push(place),
+      inClass: this.#classes[place.priority].push(place),
+    };
+    this.#seats.set(place, seat);
+    this.#expiries.push(seat);
+  }
+
+  #remove(place: Place<T>): boolean {
+    const seat = this.#seats.get(place);
+    if (seat === undefined) return false;
+    this.#seats.delete(place);
+    this.#expiries.remove(seat);
+    this.#arrivals.remove(seat.arrival);
+    this.#classes[place.priority].remove(seat.inClass);
+    if (this.#seats.size === 0) this.#empty();
+    return true;
+  }
+
+  #empty(): void {
+    this.#isOverloaded = false;
+    this.#codel?.emptied();
+  }
+}
+
+const anybodysTurn: Turn<unknown> = { lowest: "low", mayGo: () => true };
+
+function firstFrom<T>(
+  start: ListNode<Place<T>> | undefined,
+  towards: "older" | "newer",
+  mayGo: MayGo<T>,
+): Place<T> | undefined {
+  let node = start;
+  while (node !== undefined && !mayGo(node.value.payload)) node = node[towards];
+  return node?.value;
+}

@@ -1,0 +1,76 @@
+import type { AimdSettings, LimitBounds } from "../settings/admission-settings.js";
+import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
+import { withinBounds } from "./limit-bounds.js";
+
+/**
+ * Additive increase, multiplicative decrease: looks at nothing but drops.
+ *
+ * ```
+ * success:  limit + increase              while at least half of the limit is in use
+ * drop:     min(limit - 1, limit * decreaseRatio)
+ * ```
+ *
+ * Example, by the defaults +1 and x0.5: at 20 with 12 in use a success makes 21, a drop then 10,
+ * and at 10 with 3 in use a success leaves 10.
+ *
+ * A drop of a request that got its permit before the last decrease decreases nothing: it tells of
+ * the same congestion, as TCP cuts once a round trip. Taught by windows, it moves once a window.
+ *
+ * Fits when drops are what hurts, and come soon: a store that refuses, a short deadline. Does not
+ * fit where nothing fails before it is very late: then it fills the queue until requests take as
+ * long as whoever waits for them, at any load that the service cannot carry.
+ *
+ * Source: TCP's congestion avoidance; Netflix/concurrency-limits, AIMDLimit (+1, x0.9, and a
+ * timeout of 5 s, where here `lateAfter` or the deadline makes a drop).
+ */
+export class AimdLimit implements ConcurrencyLimit {
+  readonly #settings: AimdSettings;
+  readonly #limits: LimitBounds;
+  #limit: number;
+  #cutMs = Number.NEGATIVE_INFINITY;
+
+  constructor(settings: AimdSettings, limits: LimitBounds) {
+    this.#settings = settings;
+    this.#limits = limits;
+    this.#limit = withinBounds(limits, limits.initial);
+  }
+
+  get limit(): number {
+    return Math.floor(this.#limit);
+  }
+
+  shedRatio(): number {
+    return 0;
+  }
+
+  dropsQueued(): boolean {
+    return false;
+  }
+
+  record({ startMs, endMs, inFlight, outcome }: ConcurrencySample): void {
+    if (outcome === "success") this.#increase(inFlight);
+    if (outcome === "dropped" && startMs >= this.#cutMs) this.#decrease(endMs);
+  }
+
+  update({ droppedCount, sampleCount, inFlightMax, endMs }: WindowedSample): void {
+    if (droppedCount > 0) this.#decrease(endMs);
+    else if (sampleCount > 0) this.#increase(inFlightMax);
+  }
+
+  read(): void {}
+
+  facts(): Readonly<Record<string, number>> {
+    return {};
+  }
+
+  #increase(inFlight: number): void {
+    if (inFlight * 2 < this.#limit) return;
+    this.#limit = withinBounds(this.#limits, this.#limit + this.#settings.increase);
+  }
+
+  #decrease(nowMs: number): void {
+    this.#cutMs = nowMs;
+    const cut = Math.min(this.#limit - 1, this.#limit * this.#settings.decreaseRatio);
+    this.#limit = withinBounds(this.#limits, cut);
+  }
+}

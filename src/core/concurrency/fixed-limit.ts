@@ -1,0 +1,35 @@
+import type { LimitBounds } from "../settings/admission-settings.js";
+import type { ConcurrencyLimit } from "./concurrency-limit.js";
+
+/**
+ * The law that does not learn: the limit is `limits.max`.
+ *
+ * Fits when the number is known, as that of a pool's connections is, and stays; it is the only one
+ * next to `signal` that can be promised for a whole fleet. Does not fit when capacity changes by
+ * releases or neighbours: too low it refuses for nothing, too high it refuses too late.
+ */
+export class FixedLimit implements ConcurrencyLimit {
+  readonly limit: number;
+
+  constructor(limits: LimitBounds) {
+    this.limit = limits.max;
+  }
+
+  shedRatio(): number {
+    return 0;
+  }
+
+  dropsQueued(): boolean {
+    return false;
+  }
+
+  record(): void {}
+
+  update(): void {}
+
+  read(): void {}
+
+  facts(): Readonly<Record<string, number>> {
+    return {};
+  }
+}

@@ -1,0 +1,88 @@
+import type { LimitBounds } from "../settings/admission-settings.js";
+import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
+import { withinBounds } from "./limit-bounds.js";
+
+/** Successes in a row by which the window grows by one. */
+export const windowGrowthCount = 10;
+
+/** How far below a late request's place the window shrinks, and what is forgiven at the head. */
+export const windowMargin = 10;
+
+/**
+ * The adaptive window: how many places the queue has, learned from who was served too late. A
+ * request's place is its position in the queue when it came, or where there is no queue the
+ * permits in use, itself included.
+ *
+ * ```
+ * ten successes in a row:  limit + 1
+ * a late one at place p:   min(limit, p - 10), and the successes are counted anew
+ * at the head of the queue, place p:  dropped without work when p > limit + 10
+ * ```
+ *
+ * Example: at 200 ten successes make 201; the request at place 201 is late: 191. The one at place
+ * 205, taken in before, is late too: 195 is no less than 191, so nothing changes. One at place 202
+ * that now comes to the head is dropped, since 202 > 201.
+ *
+ * Taught by windows of time, a window with drops counts as one late request at its most permits.
+ *
+ * Fits when requests take about the same time each and work goes on for callers who have left: it
+ * finds the longest queue that is still served in time. Does not fit when service times differ
+ * much (one slow request at a low place costs the window), or when latency should be short: it
+ * keeps the queue as long as callers can stand.
+ *
+ * Source: OpenZiti, "Fun with Adaptive Rate Limiting" (OpenZiti 0.32.0).
+ */
+export class WindowLimit implements ConcurrencyLimit {
+  readonly #limits: LimitBounds;
+  #limit: number;
+  #successCount = 0;
+  #shrinkCount = 0;
+
+  constructor(limits: LimitBounds) {
+    this.#limits = limits;
+    this.#limit = Math.floor(withinBounds(limits, limits.initial));
+  }
+
+  get limit(): number {
+    return this.#limit;
+  }
+
+  shedRatio(): number {
+    return 0;
+  }
+
+  dropsQueued(position: number): boolean {
+    return position > this.#limit + windowMargin;
+  }
+
+  record({ outcome, position }: ConcurrencySample): void {
+    if (outcome === "success") this.#succeed(1);
+    if (outcome === "dropped") this.#shrink(position);
+  }
+
+  update({ droppedCount, sampleCount, inFlightMax }: WindowedSample): void {
+    if (droppedCount > 0) this.#shrink(inFlightMax);
+    else this.#succeed(sampleCount);
+  }
+
+  read(): void {}
+
+  facts(): Readonly<Record<string, number>> {
+    return { successCount: this.#successCount, shrinkCount: this.#shrinkCount };
+  }
+
+  #succeed(count: number): void {
+    this.#successCount += count;
+    const grownBy = Math.floor(this.#successCount / windowGrowthCount);
+    this.#successCount -= grownBy * windowGrowthCount;
+    this.#limit = withinBounds(this.#limits, this.#limit + grownBy);
+  }
+
+  #shrink(position: number): void {
+    this.#successCount = 0;
+    const shrunk = withinBounds(this.#limits, position - windowMargin);
+    if (shrunk >= this.#limit) return;
+    this.#limit = shrunk;
+    this.#shrinkCount += 1;
+  }
+}

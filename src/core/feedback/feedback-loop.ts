@@ -1,0 +1,180 @@
+import type { SignalReading } from "../concurrency/concurrency-limit.js";
+import type { NodeReport, ServiceShares, ShareSheet } from "./feedback.js";
+import type { ServiceQueue } from "./feedback-pressure.js";
+import { ServiceLoop } from "./feedback-service.js";
+import {
+  defaultLimitPace,
+  defaultLoopTimes,
+  type LimitPace,
+  type LoopTimes,
+  loopServicesMax,
+  type ServiceLoopSettings,
+} from "./feedback-settings.js";
+
+/** What a `FleetLoop` is made of. */
+export interface FleetLoopParts {
+  /** Of this reign; higher than that of any sheet before it. */
+  readonly epoch: number;
+  readonly leaderId: string;
+  readonly services: readonly ServiceLoopSettings[];
+  /** The last sheet that anybody wrote: its limits and shares are begun with. */
+  readonly from?: ShareSheet;
+  /** Now, on the monotonic clock of all times that are handed in. */
+  readonly nowMs: number;
+  readonly times?: LoopTimes;
+  readonly pace?: LimitPace;
+}
+
+/** A reading for the law `signal`. */
+export interface ServiceReading {
+  readonly reading: SignalReading;
+  readonly nowMs: number;
+}
+
+/**
+ * What is worth knowing of a sheet that nobody has renewed for so long that Envoys go by their
+ * configured defaults: limits and latencies. Shares and gates are of another time.
+ */
+export function lapsedSheet(sheet: ShareSheet): ShareSheet {
+  const services = new Map<string, ServiceShares>();
+  for (const [name, known] of sheet.services) {
+    services.set(name, { ...known, shares: new Map(), rejectRatio: 0, gate: "open" });
+  }
+  return { ...sheet, services };
+}
+
+/**
+ * What a fleet of Envoys reports, made into one limit for each service and a share of it for each
+ * Envoy: pure arithmetic, for whoever leads. It is asked once a second.
+ *
+ * - **Limit.** Reports of all Envoys are added up to windows, and the service's law learns from
+ *   them. The limit follows the law within bounds, at a pace, and not for noise (`pacedLimit`).
+ *   When the law takes a step, as into a dip that measures the latency without queueing, windows
+ *   pause until all Envoys have taken it: else it would take the old latency for the new one's.
+ * - **Shares.** By demand (`shareTargets`), and growing only into room that others have given up
+ *   (`ShareLedger`). They add up to no more than the larger of the limit and the number of Envoys,
+ *   but for identities that have more Envoys than their part of the limit.
+ * - **Silence.** An Envoy whose numbers stop is not added up any more; it keeps its share until its
+ *   lease is over. A service without Envoys is left out of the sheet, so that configured defaults
+ *   hold.
+ * - **Many Envoys.** Each has one permit at least. Where a limit is less than about 2.5 permits an
+ *   Envoy, a dip cannot be told to them, and the latency without queueing is not measured anew.
+ * - **A new leader** begins with the last sheet: the same limits, the same shares, and no room to
+ *   grow before Envoys have told what they hold. Of a sheet that holds no more it has the limits
+ *   (`lapsedSheet`).
+ */
+export class FleetLoop {
+  readonly #parts: FleetLoopParts;
+  #services = new Map<string, ServiceLoop>();
+  #version: number;
+  #strayCount = 0;
+  #leftOutCount = 0;
+
+  constructor(parts: FleetLoopParts) {
+    this.#parts = parts;
+    const { from, epoch, services, nowMs } = parts;
+    this.#version = from?.epoch === epoch ? from.version : 0;
+    this.configure(services, nowMs);
+  }
+
+  /** Reports that were left aside: of services that nobody asks for, or of no sense. */
+  get strayCount(): number {
+    return this.#strayCount;
+  }
+
+  /** Reports of Envoys for which there was no place. */
+  get crowdedOutCount(): number {
+    let count = 0;
+    for (const service of this.#services.values()) count += service.crowdedOutCount;
+    return count;
+  }
+
+  /** Services above `loopServicesMax`, which have no shares. */
+  get leftOutCount(): number {
+    return this.#leftOutCount;
+  }
+
+  /** Another policy: a service whose settings are the same goes on, any other one begins anew. */
+  configure(services: readonly ServiceLoopSettings[], nowMs: number): void {
+    const next = new Map<string, ServiceLoop>();
+    for (const settings of services.slice(0, loopServicesMax)) {
+      const known = this.#services.get(settings.service);
+      next.set(
+        settings.service,
+        known !== undefined && isSame(known.settings, settings)
+          ? known
+          : this.#begin(settings, known, nowMs),
+      );
+    }
+    this.#leftOutCount = Math.max(0, services.length - loopServicesMax);
+    this.#services = next;
+  }
+
+  /** A service's signal was read; see `ServiceLoop.read`. */
+  read(service: string, { reading, nowMs }: ServiceReading): void {
+    this.#services.get(service)?.read(reading, nowMs);
+  }
+
+  /** Requests that wait before a service in all replicas, as far as somebody knows; each second. */
+  noteQueue(service: string, queue: ServiceQueue, nowMs: number): void {
+    this.#services.get(service)?.noteQueue(queue, nowMs);
+  }
+
+  /** The most that Envoys may let into work for a service now, all together. */
+  mayHold(service: string, nowMs: number): number {
+    return this.#services.get(service)?.mayHold(nowMs) ?? 0;
+  }
+
+  /**
+   * Takes in what has come since the last time, in any order, and decides.
+   *
+   * @param nowMs not before that of the last time
+   */
+  update(reports: readonly NodeReport[], nowMs: number): ShareSheet {
+    for (const report of [...reports].sort((one, other) => one.atMs - other.atMs)) {
+      const service = this.#services.get(report.service);
+      if (service === undefined || !isSound(report)) this.#strayCount += 1;
+      else service.take(report, nowMs);
+    }
+    const services = new Map<string, ServiceShares>();
+    for (const [name, service] of this.#services) {
+      const shares = service.update(nowMs);
+      if (shares !== undefined) services.set(name, shares);
+    }
+    this.#version += 1;
+    const { epoch, leaderId } = this.#parts;
+    return { epoch, leaderId, version: this.#version, services };
+  }
+
+  #begin(
+    settings: ServiceLoopSettings,
+    known: ServiceLoop | undefined,
+    nowMs: number,
+  ): ServiceLoop {
+    const { from, times = defaultLoopTimes, pace = defaultLimitPace } = this.#parts;
+    const last = known?.last ?? from?.services.get(settings.service);
+    return new ServiceLoop({ settings, times, pace, from: last, nowMs });
+  }
+}
+
+/** Numbers come over a network, from processes of other versions. */
+function isSound(report: NodeReport): boolean {
+  const { atMs, heldAtMs = atMs, inFlight, highInFlight = 0, rps, latency, held } = report;
+  const { errorCount, dropCount, overflowCount } = report;
+  const { count, sumMs, p50 = 0, minMs = 0 } = latency;
+  const amounts = [inFlight, highInFlight, rps, count, sumMs, p50, minMs, held];
+  return (
+    Number.isFinite(atMs) &&
+    Number.isFinite(heldAtMs) &&
+    [...amounts, errorCount, dropCount, overflowCount].every(isAmount)
+  );
+}
+
+function isAmount(value: number): boolean {
+  return value >= 0 && Number.isFinite(value);
+}
+
+/** Settings are plain data, made in one place in one order of fields. */
+function isSame(one: ServiceLoopSettings, other: ServiceLoopSettings): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

@@ -1,0 +1,84 @@
+import type { Priority } from "../settings/admission-settings.js";
+
+/** The runtime layer with what the fleet's loop has decided; Envoys ask for it by this name. */
+export const runtimeLayerName = "headgate";
+
+/** Envoy's own two priorities of an upstream. Source: envoy.config.core.v3.RoutingPriority. */
+export type BreakerPriority = "default" | "high";
+
+/** Thresholds of a circuit breaker that count requests. */
+export type BreakerThreshold = "max_requests" | "max_pending_requests" | "max_retries";
+
+/** What a retry budget consists of. */
+export type RetryBudgetPart = "budget_percent" | "min_retry_concurrency";
+
+/**
+ * The runtime key of a circuit breaker's threshold. Dots and bars in a cluster's name stay.
+ *
+ * Example: `circuit_breakers.orders.default.max_requests`.
+ *
+ * Source: Envoy, "Circuit breaking", runtime.
+ */
+export function breakerKey(
+  cluster: string,
+  priority: BreakerPriority,
+  threshold: BreakerThreshold,
+): string {
+  return `circuit_breakers.${cluster}.${priority}.${threshold}`;
+}
+
+/**
+ * The runtime key of a part of a circuit breaker's retry budget. Where any is set, a budget bounds
+ * retries in place of `max_retries`, whatever is configured.
+ *
+ * Example: `circuit_breakers.orders.default.retry_budget.budget_percent`.
+ *
+ * Source: Envoy, "Circuit breaking", runtime.
+ */
+export function retryBudgetKey(
+  cluster: string,
+  priority: BreakerPriority,
+  part: RetryBudgetPart,
+): string {
+  return `circuit_breakers.${cluster}.${priority}.retry_budget.${part}`;
+}
+
+/**
+ * The runtime key of the percentage of a class that a generated route refuses by itself.
+ *
+ * Example: `headgate.shed.orders.low`.
+ */
+export function shedKey(service: string, priority: Priority): string {
+  return `headgate.shed.${service}.${priority}`;
+}
+
+/**
+ * The runtime key of the share of a service's requests for which a generated local rate limit
+ * refuses at all, as `filter_enforced` of Envoy's filter names it. Headgate sends 0 while it lives,
+ * where the policy wants that limit only without it.
+ *
+ * Example: `headgate.local_rate_limit.orders`.
+ */
+export function localRateLimitKey(service: string): string {
+  return `headgate.local_rate_limit.${service}`;
+}
+
+/**
+ * The runtime key that switches a service's generated admission control, as `enabled` of Envoy's
+ * filter names it. Headgate sends false while it lives, where the policy wants that control only
+ * without it.
+ *
+ * Example: `headgate.admission_control.orders`.
+ */
+export function admissionControlKey(service: string): string {
+  return `headgate.admission_control.${service}`;
+}
+
+/**
+ * The two keys that, set to one number, pin the limit of every `adaptive_concurrency` filter of a
+ * process. Source: Envoy, "Adaptive concurrency", runtime.
+ */
+export const concurrencyPinKeys: readonly string[] = [
+  "adaptive_concurrency.gradient_controller.min_concurrency_limit",
+  "adaptive_concurrency.gradient_controller.max_concurrency_limit",
+];

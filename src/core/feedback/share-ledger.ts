@@ -1,0 +1,337 @@
+import { assert } from "../base/errors.js";
+import { fairShares, type ShareClaim } from "./fair-share.js";
+import type { LoopTimes } from "./feedback-settings.js";
+
+/** What a `ShareLedger` goes by. */
+export interface ShareLedgerParts {
+  readonly times: Pick<LoopTimes, "ttlMs" | "sheetSpreadMs" | "obeyMsMax">;
+  /** What an Envoy lets into work without a share. */
+  readonly configuredShare: number;
+}
+
+/** What somebody knows of one Envoy. */
+export interface HeldNews {
+  /** The most that it may let into work: a whole number from 1. */
+  readonly held: number;
+  /** When that was so. */
+  readonly atMs: number;
+}
+
+/** What one step is to come to. */
+export interface GrantOrder {
+  /** What each Envoy is to have in the end: whole numbers from 1, together at most `bound`. */
+  readonly targets: ReadonlyMap<string, number>;
+  /** The most that all together may hold. */
+  readonly bound: number;
+  /** What counts for Envoys that do not follow, instead of what they may hold. */
+  readonly reserved: ReadonlyMap<string, number>;
+  /** The most that counts of the default of an Envoy which may have expired. Default: all of it. */
+  readonly byDefaultMost?: number;
+  /** What nobody falls below. Default 1. */
+  readonly least?: 1 | 2;
+}
+
+/** A target that differs by no more than this part of the share is left alone, while it may be. */
+const keepRatio = 0.1;
+
+/**
+ * What each Envoy has been given of one limit, and what it may still be holding. A share that is
+ * taken back is in force until its Envoy has acknowledged less, or its time is up; so shares shrink
+ * at once, and grow only into room that others have given up:
+ *
+ * ```
+ * room = bound - the sum of what each may hold
+ * ```
+ *
+ * An Envoy may hold its share; what was its share before, until it is known to hold less; and its
+ * configured default, when nobody has renewed what it has for so long that it may have expired.
+ * What is known must have been seen `sheetSpreadMs` after the share was taken back: until then some
+ * replica may still hand out the old one, to an Envoy that changes from one replica to another.
+ *
+ * Of an Envoy that somebody else has given its share nobody knows what it was before, until it
+ * says so. But whoever gave it has counted it together with the shares of all others: so as long as
+ * there is such an Envoy, the others may have what they had then, all together, and no more.
+ *
+ * An Envoy that comes lets in its configured default until it is told a share, so a share of no
+ * more than that adds nothing to what the fleet lets in: it is given at once. Only what it is to
+ * have above its default waits for room.
+ *
+ * Example: a limit of 100, defaults of 30, and two Envoys with 50 each. A third one comes, and is
+ * to have 34: 33, 33 and 30 at once. When the first two have acknowledged 33 each, there is room
+ * for 4 more.
+ *
+ * All times are those of one monotonic clock, in milliseconds.
+ */
+export class ShareLedger {
+  readonly #parts: ShareLedgerParts;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(parts: ShareLedgerParts) {
+    this.#parts = parts;
+  }
+
+  /** The share of an Envoy; 0 where it never had one. */
+  share(nodeId: string): number {
+    return this.#entries.get(nodeId)?.share ?? 0;
+  }
+
+  /**
+   * A share that somebody else has given, who may have taken back any larger one a moment ago:
+   * until this Envoy has told what it holds, or its time is up. All of one sheet are restored
+   * before anything is granted.
+   */
+  restore(nodeId: string, share: number, nowMs: number): void {
+    this.#entries.set(nodeId, {
+      share,
+      inherited: share,
+      isUnknown: true,
+      held: share,
+      heldAtMs: nowMs,
+      isControlled: true,
+      metAtMs: nowMs,
+      loweredAtMs: nowMs,
+      obeyedAtMs: undefined,
+      disobeyedAtMs: undefined,
+      isUnruly: false,
+    });
+  }
+
+  /**
+   * Takes in what an Envoy may hold; what is older than what is known already says nothing. Of who
+   * has no share yet it is its configured default, which is not ours to count.
+   */
+  noteHeld(nodeId: string, { held, atMs }: HeldNews): void {
+    const entry = this.#entries.get(nodeId);
+    if (entry === undefined) return;
+    if (entry.isControlled && atMs <= entry.heldAtMs) return;
+    const { obeyMsMax, sheetSpreadMs } = this.#parts.times;
+    const isKnown = atMs >= entry.loweredAtMs + sheetSpreadMs;
+    entry.held = isKnown ? held : Math.max(held, entry.held);
+    if (isKnown) entry.isUnknown = false;
+    entry.heldAtMs = atMs;
+    entry.isControlled = true;
+    if (atMs < entry.loweredAtMs) return;
+    if (held <= entry.share) {
+      entry.obeyedAtMs ??= atMs;
+      entry.disobeyedAtMs = undefined;
+    } else {
+      entry.obeyedAtMs = undefined;
+      entry.disobeyedAtMs ??= atMs;
+    }
+    entry.isUnruly = atMs - (entry.disobeyedAtMs ?? atMs) >= obeyMsMax;
+  }
+
+  /** The most that an Envoy may let into work now; 0 where it never had a share. */
+  mayHold(nodeId: string, nowMs: number): number {
+    const entry = this.#entries.get(nodeId);
+    return entry === undefined ? 0 : this.#most(entry, nowMs);
+  }
+
+  /** The sum of what all of them may hold. */
+  total(nowMs: number): number {
+    let sum = 0;
+    for (const entry of this.#entries.values()) sum += this.#most(entry, nowMs);
+    return sum;
+  }
+
+  /**
+   * Whether it does not follow: it holds more than it was given, and has for long; or nobody has
+   * heard of what it holds for so long that it goes by its configured default, which is more.
+   */
+  isUnruly(nodeId: string, nowMs: number): boolean {
+    const entry = this.#entries.get(nodeId);
+    if (entry === undefined || !entry.isControlled) return false;
+    const knownMs = Math.max(entry.heldAtMs, entry.metAtMs);
+    const isExpired = nowMs >= knownMs + this.#parts.times.ttlMs;
+    return entry.isUnruly || (isExpired && this.#parts.configuredShare > entry.share);
+  }
+
+  /** Whether it may go by its configured default, since nobody is known to have renewed it. */
+  mayHaveExpired(nodeId: string, nowMs: number): boolean {
+    const entry = this.#entries.get(nodeId);
+    return entry !== undefined && this.#mayHaveExpired(entry, nowMs);
+  }
+
+  /**
+   * Since when all Envoys are known to have taken their present shares; undefined while that is not
+   * known of one. Those of whom nobody has heard for `silentMs` are not waited for.
+   */
+  obeyedSinceMs(silentMs: number, nowMs: number): number | undefined {
+    let sinceMs = Number.NEGATIVE_INFINITY;
+    for (const { isControlled, isUnruly, heldAtMs, obeyedAtMs } of this.#entries.values()) {
+      if (!isControlled || isUnruly || nowMs - heldAtMs > silentMs) continue;
+      if (obeyedAtMs === undefined) return undefined;
+      sinceMs = Math.max(sinceMs, obeyedAtMs);
+    }
+    return sinceMs;
+  }
+
+  /**
+   * An Envoy that sheets leave out from now on. Who still has its layers from here goes by its
+   * configured default as soon as it is told; and may be given its share once more by who has not
+   * read the newest sheet yet.
+   */
+  leaveOut(nodeId: string, nowMs: number): void {
+    const entry = this.#entries.get(nodeId);
+    if (entry === undefined) return;
+    lower(entry, entry.share, nowMs);
+    entry.held = Math.max(entry.held, this.#parts.configuredShare);
+  }
+
+  /** An Envoy that is gone; its share is free. */
+  forget(nodeId: string): void {
+    this.#entries.delete(nodeId);
+  }
+
+  /**
+   * Moves all shares towards their targets as far as may be now. Who has no target keeps what it
+   * may hold, and gets nothing.
+   *
+   * @returns the shares of those with a target: together at most `bound`
+   */
+  grant(order: GrantOrder, nowMs: number): ReadonlyMap<string, number> {
+    const wanted = this.#wanted(order);
+    for (const [nodeId, share] of wanted) {
+      const entry = this.#entryOf(nodeId, nowMs);
+      if (entry.share === 0) {
+        entry.share = Math.max(order.least ?? 1, Math.min(share, this.#parts.configuredShare));
+      }
+      if (share < entry.share) lower(entry, share, nowMs);
+    }
+    this.#grow(wanted, this.#room(order, nowMs));
+    return new Map([...wanted.keys()].map((nodeId) => [nodeId, this.share(nodeId)]));
+  }
+
+  /** Targets, but the present share where that is about the same and all fit together even so. */
+  #wanted({ targets, bound, reserved }: GrantOrder): ReadonlyMap<string, number> {
+    const kept = new Map<string, number>();
+    let sum = 0;
+    let targetSum = 0;
+    for (const [nodeId, target] of targets) {
+      assert(Number.isInteger(target) && target >= 1, "a target that is no share");
+      const share = this.share(nodeId);
+      const isNear = Math.abs(target - share) <= keepRatio * share;
+      const wanted = share > 0 && isNear ? share : target;
+      kept.set(nodeId, wanted);
+      sum += Math.max(wanted, reserved.get(nodeId) ?? 0);
+      targetSum += target;
+    }
+    assert(targetSum <= bound, "targets above their bound");
+    if (sum <= bound) return kept;
+    for (const [nodeId, target] of targets) {
+      kept.set(nodeId, Math.min(target, kept.get(nodeId) ?? target));
+    }
+    return kept;
+  }
+
+  #room({ bound, reserved, byDefaultMost }: GrantOrder, nowMs: number): number {
+    let room = bound;
+    let inheritedRoom = 0;
+    let isAllKnown = true;
+    for (const [nodeId, entry] of this.#entries) {
+      const mayHold = this.#mayHold(entry, nowMs, byDefaultMost);
+      const counted = Math.max(entry.share, reserved.get(nodeId) ?? mayHold);
+      const isKnown = !entry.isUnknown || this.#isOver(entry, nowMs) || reserved.has(nodeId);
+      room -= counted;
+      isAllKnown &&= isKnown;
+      // Who is not known to hold less has been counted with what it inherited.
+      inheritedRoom += isKnown ? entry.inherited - counted : Math.min(0, entry.inherited - counted);
+    }
+    return isAllKnown ? room : Math.min(room, inheritedRoom);
+  }
+
+  #grow(wanted: ReadonlyMap<string, number>, room: number): void {
+    if (!(room > 0)) return;
+    const growing: Entry[] = [];
+    const claims: ShareClaim[] = [];
+    for (const [nodeId, share] of wanted) {
+      const entry = this.#entries.get(nodeId);
+      if (entry === undefined || share <= entry.share) continue;
+      growing.push(entry);
+      claims.push({ demand: share - entry.share, floor: 0, weight: 1 });
+    }
+    if (claims.length === 0) return;
+    const grown = fairShares(room, claims);
+    growing.forEach((entry, i) => {
+      entry.share += grown[i] ?? 0;
+    });
+  }
+
+  /** Without end where somebody else has given it what nobody here knows of. */
+  #most(entry: Entry, nowMs: number): number {
+    const isUnknown = entry.isUnknown && !this.#isOver(entry, nowMs);
+    return isUnknown ? Number.POSITIVE_INFINITY : this.#mayHold(entry, nowMs);
+  }
+
+  /** As far as anybody here knows: of an unknown one, without what it had before. */
+  #mayHold(entry: Entry, nowMs: number, byDefaultMost = Number.POSITIVE_INFINITY): number {
+    const { configuredShare } = this.#parts;
+    const byDefault = this.#mayHaveExpired(entry, nowMs)
+      ? Math.min(configuredShare, byDefaultMost)
+      : 0;
+    return Math.max(entry.share, this.#isOver(entry, nowMs) ? 0 : entry.held, byDefault);
+  }
+
+  /** Whether all that it had before its share was taken back has run out, though nobody told. */
+  #isOver({ heldAtMs, loweredAtMs }: Entry, nowMs: number): boolean {
+    const { ttlMs, sheetSpreadMs } = this.#parts.times;
+    const knownMs = loweredAtMs + sheetSpreadMs;
+    return heldAtMs < knownMs && nowMs >= knownMs + ttlMs;
+  }
+
+  /** Renewals come each third of the time: by half of it one may be due that never came. */
+  #mayHaveExpired({ isControlled, heldAtMs }: Entry, nowMs: number): boolean {
+    return isControlled && nowMs >= heldAtMs + this.#parts.times.ttlMs / 2;
+  }
+
+  #entryOf(nodeId: string, nowMs: number): Entry {
+    const known = this.#entries.get(nodeId);
+    if (known !== undefined) return known;
+    const entry: Entry = {
+      share: 0,
+      inherited: 0,
+      isUnknown: false,
+      held: 0,
+      heldAtMs: nowMs,
+      isControlled: false,
+      metAtMs: nowMs,
+      loweredAtMs: nowMs,
+      obeyedAtMs: undefined,
+      disobeyedAtMs: undefined,
+      isUnruly: false,
+    };
+    this.#entries.set(nodeId, entry);
+    return entry;
+  }
+}
+
+interface Entry {
+  /** In the newest sheet; 0 before the first one. */
+  share: number;
+  /** What it had in the sheet that was begun with; 0: it was not in it. */
+  readonly inherited: number;
+  /** Whether it may still have something that was given before that sheet. */
+  isUnknown: boolean;
+  /** The most that it may hold beside that, as far as it was known at `heldAtMs`. */
+  held: number;
+  heldAtMs: number;
+  /** Somebody has sent it a share once; before that it is not ours to count. */
+  isControlled: boolean;
+  readonly metAtMs: number;
+  /** When its share was taken back in part for the last time. */
+  loweredAtMs: number;
+  /** When it was first known to hold no more than its share; undefined: not yet. */
+  obeyedAtMs: number | undefined;
+  /** The same for having held more ever since. */
+  disobeyedAtMs: number | undefined;
+  isUnruly: boolean;
+}
+
+function lower(entry: Entry, share: number, nowMs: number): void {
+  entry.held = Math.max(entry.held, entry.share);
+  entry.share = share;
+  entry.loweredAtMs = nowMs;
+  entry.obeyedAtMs = undefined;
+  entry.disobeyedAtMs = undefined;
+  entry.isUnruly = false;
+}

@@ -1,0 +1,83 @@
+import type { HeaderField, PlainValue, Refusal } from "../../core/admission/exchange-messages.js";
+import type { Priority } from "../../core/settings/admission-settings.js";
+
+/** One request that asks to be let in, as its headers and Envoy's attributes tell. */
+export interface AdmissionRequest {
+  /** As the route says (`x-headgate-service` in the stream's metadata); undefined: by host. */
+  readonly serviceName: string | undefined;
+  /** Who asks on its behalf, a proxy or all that show one certificate; see `Peer.identity`. */
+  readonly peer: string;
+  /** Wanted header fields by lower-case name, pseudo-headers among them. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** Envoy's attributes by name, as far as they were sent. */
+  readonly attributes: ReadonlyMap<string, PlainValue>;
+  /** Envoy waits for no answer: counted and learnt from, never refused and never held. */
+  readonly isObserved: boolean;
+}
+
+/** What goes on with an admitted request. */
+export interface Admitted {
+  readonly priority: Priority;
+  /** For the upstream: the class, and the time left where it is known. */
+  readonly setHeaders: readonly HeaderField[];
+  /** Never to be believed further on. */
+  readonly removeHeaders: readonly string[];
+  /** For later filters, in the namespace `headgate`; undefined: none. */
+  readonly metadata: ReadonlyMap<string, PlainValue> | undefined;
+  /** Whether response headers are wanted for this request; undefined: as Envoy is set up. */
+  readonly responseHeaders: "send" | "skip" | undefined;
+  /**
+   * Whether its end has to be known. False (a bypassed path, a service without admission): the
+   * stream is ended with the answer, and Envoy sends nothing more.
+   */
+  readonly isFollowed: boolean;
+}
+
+/**
+ * Told how a request fares, maybe before `Admission.begin` returns: `admitted` or `refused` exactly
+ * once, unless the ticket was dropped before; `waiting` at most once and before them.
+ */
+export interface AdmissionCall {
+  admitted(admitted: Admitted): void;
+  refused(refusal: Refusal): void;
+  /** @param timeoutMs how long Envoy has to wait at most; our own answer comes first */
+  waiting(timeoutMs: number): void;
+}
+
+/** What the upstream answered. */
+export interface ResponseFacts {
+  /** Of `:status`; undefined where it was no number. */
+  readonly status: number | undefined;
+  /** Of `grpc-status` among headers or trailers, where there was one. */
+  readonly grpcStatus: number | undefined;
+  /** Whether there was `x-envoy-overloaded`: a proxy on the way had no room. */
+  readonly isOverloaded: boolean;
+  /** The header `endpoint-load-metrics`, as it came. */
+  readonly loadMetrics: string | undefined;
+}
+
+/** A request's hold on its place, from `Admission.begin` on. */
+export interface AdmissionTicket {
+  /** The upstream's headers came, or trailers with more to say. At most a few times. */
+  responded(facts: ResponseFacts): void;
+  /**
+   * The exchange is over: gives the permit back, or leaves the queue. Exactly once, whatever came
+   * before; after a refusal it does nothing.
+   *
+   * @param end what the stream's end says; the ticket judges it with what it knows (deadline,
+   * status): "completed" the response went through, "left" the caller gave up before a response,
+   * "broken" the stream ended in a way that says nothing
+   */
+  end(end: "completed" | "left" | "broken"): void;
+}
+
+/** Who decides per request: made by the composition root, used by the ext_proc service. */
+export interface Admits {
+  /** Header names that it wants to see of requests, in lower case. */
+  readonly requestHeaderNames: ReadonlySet<string>;
+  /** Header names that it wants to see of responses, in lower case. */
+  readonly responseHeaderNames: ReadonlySet<string>;
+  /** Attribute names that it wants to see. */
+  readonly attributeNames: ReadonlySet<string>;
+  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket;
+}

@@ -1,0 +1,73 @@
+import { budgetHeaders } from "../../core/admission/deadline.js";
+import type { PlainValue } from "../../core/admission/exchange-messages.js";
+import { isGrpcRequest } from "../../core/admission/refusal.js";
+import type { Priority } from "../../core/settings/admission-settings.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { Admitted } from "./admission-call.js";
+import type { Visit } from "./visit.js";
+
+/** What goes on with admitted requests of a service; nearly always the same few objects. */
+export class AdmissionTerms {
+  readonly #policy: ServicePolicy;
+  readonly #draw: () => number;
+  readonly #full: Readonly<Record<Priority, Admitted>>;
+  readonly #sampled: Readonly<Record<Priority, Admitted>>;
+  readonly #unsampled: Readonly<Record<Priority, Admitted>>;
+  readonly #unfollowed: Readonly<Record<Priority, Admitted>>;
+  /** For a path that is not counted: its class is nobody's business, and not to be believed. */
+  readonly bypassed: Admitted;
+
+  /** @param draw uniform in [0, 1) */
+  constructor(policy: ServicePolicy, draw: () => number) {
+    this.#policy = policy;
+    this.#draw = draw;
+    this.#full = byPriority(policy, { responseHeaders: undefined, isFollowed: true });
+    this.#sampled = byPriority(policy, { responseHeaders: "send", isFollowed: true });
+    this.#unsampled = byPriority(policy, { responseHeaders: "skip", isFollowed: true });
+    this.#unfollowed = byPriority(policy, { responseHeaders: undefined, isFollowed: false });
+    this.bypassed = {
+      ...this.#unfollowed[policy.priority.usual],
+      setHeaders: [],
+      removeHeaders: [policy.priority.header],
+      metadata: undefined,
+    };
+  }
+
+  /** For a request that holds a permit; `waitedMs` is how long it was here. */
+  followed(visit: Visit, waitedMs: number): Admitted {
+    const terms = this.#sample()[visit.priority];
+    const deadline = this.#policy.admission?.deadline;
+    if (deadline === undefined || visit.deadline === undefined) return terms;
+    const isGrpc = isGrpcRequest(visit.request.headers.get("content-type"));
+    const budget = budgetHeaders(deadline, { deadline: visit.deadline, waitedMs, isGrpc });
+    return { ...terms, setHeaders: [...terms.setHeaders, ...budget] };
+  }
+
+  /** For a request whose end nobody needs to know. */
+  unfollowed(priority: Priority): Admitted {
+    return this.#unfollowed[priority];
+  }
+
+  #sample(): Readonly<Record<Priority, Admitted>> {
+    const sampleRatio = this.#policy.admission?.sampleRatio ?? 1;
+    if (sampleRatio >= 1) return this.#full;
+    return this.#draw() < sampleRatio ? this.#sampled : this.#unsampled;
+  }
+}
+
+function byPriority(
+  { name, priority: { header } }: ServicePolicy,
+  fields: Pick<Admitted, "responseHeaders" | "isFollowed">,
+): Readonly<Record<Priority, Admitted>> {
+  const of = (priority: Priority): Admitted => ({
+    priority,
+    setHeaders: [{ name: header, value: priority }],
+    removeHeaders: [],
+    metadata: new Map<string, PlainValue>([
+      ["priority", priority],
+      ["service", name],
+    ]),
+    ...fields,
+  });
+  return { critical: of("critical"), high: of("high"), normal: of("normal"), low: of("low") };
+}

@@ -1,0 +1,167 @@
+import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../core/admission/deadline.js";
+import type { Cancel } from "../../core/base/clock.js";
+import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
+import { orcaHeader } from "../../core/settings/orca.js";
+import type { Policy } from "../../policy/policy.js";
+import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
+import type { PolicySource } from "../rate-limit/policy-source.js";
+import type {
+  AdmissionCall,
+  AdmissionRequest,
+  AdmissionTicket,
+  Admits,
+  Admitted,
+} from "./admission-call.js";
+import {
+  passedTicket,
+  ServiceAdmission,
+  type ServiceAdmissionParts,
+  type ServiceEvent,
+} from "./service-admission.js";
+
+/** What happens to admission, for logs. */
+export type AdmissionEvent = ServiceEvent;
+
+/** What an `Admission` is made of. */
+export interface AdmissionParts extends ServiceAdmissionParts {
+  readonly policies: PolicySource;
+}
+
+/** Time between two looks at each gate and each limit, in milliseconds. */
+export const tickMs = 1_000;
+
+/** What is wanted of every response. Source: Envoy, router filter (`x-envoy-overloaded`). */
+const responseHeaderNames: ReadonlySet<string> = new Set([
+  ":status",
+  "grpc-status",
+  orcaHeader,
+  "x-envoy-overloaded",
+]);
+
+/** What is wanted of every request: whose it is, how long it lasts, and how to refuse it. */
+const commonHeaderNames: readonly string[] = [
+  ":authority",
+  ":method",
+  "content-type",
+  grpcTimeoutHeader,
+  expectedTimeoutHeader,
+];
+
+/**
+ * Admission to all services of the policy in force. A service keeps what it has learnt, who is in
+ * it and who waits for as long as policies name it.
+ */
+export class Admission implements Admits {
+  readonly #parts: AdmissionParts;
+  #policy: Policy | undefined;
+  #services: ReadonlyMap<string, ServiceAdmission> = new Map();
+  #requestHeaderNames: ReadonlySet<string> = new Set();
+  #attributeNames: ReadonlySet<string> = new Set();
+  #cancelTick: Cancel;
+  /** Requests for services that the policy does not have; they pass. */
+  unknownCount = 0;
+
+  /** Looks at gates and limits once a second, until `close`. */
+  constructor(parts: AdmissionParts) {
+    this.#parts = parts;
+    this.#cancelTick = this.#scheduleTick();
+    this.#follow();
+  }
+
+  readonly responseHeaderNames: ReadonlySet<string> = responseHeaderNames;
+
+  get requestHeaderNames(): ReadonlySet<string> {
+    this.#follow();
+    return this.#requestHeaderNames;
+  }
+
+  get attributeNames(): ReadonlySet<string> {
+    this.#follow();
+    return this.#attributeNames;
+  }
+
+  /** The services of the policy in force. */
+  services(): Iterable<ServiceAdmission> {
+    this.#follow();
+    return this.#services.values();
+  }
+
+  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket {
+    this.#follow();
+    const service = this.#find(request);
+    if (service === undefined) {
+      this.unknownCount += 1;
+      call.admitted(passing);
+      return passedTicket;
+    }
+    return service.begin(request, call);
+  }
+
+  /**
+   * Readings of what a service's law `signal` looks at, by key where its limit is split. The policy
+   * may have changed since they were asked for: they are nothing then.
+   */
+  read(service: string, update: SignalUpdate): void {
+    this.#follow();
+    this.#services.get(service)?.read(update);
+  }
+
+  /** Ends what runs by itself, and gives shares up. Who is in stays in. */
+  close(): void {
+    this.#cancelTick();
+    for (const service of this.#services.values()) service.close();
+  }
+
+  #find({ serviceName, headers }: AdmissionRequest): ServiceAdmission | undefined {
+    if (serviceName !== undefined) return this.#services.get(serviceName);
+    const authority = headers.get(":authority");
+    if (authority === undefined) return undefined;
+    const name = this.#policy?.serviceIndex.at(authority)?.service.name;
+    return name === undefined ? undefined : this.#services.get(name);
+  }
+
+  /** Takes a new policy over as soon as anything is asked of it. */
+  #follow(): void {
+    const policy = this.#parts.policies.current();
+    if (policy === this.#policy) return;
+    this.#policy = policy;
+    const before = this.#services;
+    const services = new Map<string, ServiceAdmission>();
+    const needs: RequestNeeds = {
+      headers: new Set(commonHeaderNames),
+      attributes: new Set(),
+    };
+    for (const { name } of policy?.services ?? []) {
+      const indexed = policy?.serviceIndex.named(name);
+      if (indexed === undefined) continue;
+      addRequestNeeds(indexed.service, indexed.classifier, needs);
+      const known = before.get(name);
+      known?.configure(indexed);
+      services.set(name, known ?? new ServiceAdmission(this.#parts, indexed));
+    }
+    for (const [name, service] of before) if (!services.has(name)) service.close();
+    this.#services = services;
+    this.#requestHeaderNames = needs.headers;
+    this.#attributeNames = needs.attributes;
+  }
+
+  #scheduleTick(): Cancel {
+    const { clock } = this.#parts;
+    return clock.schedule(tickMs, () => {
+      this.#cancelTick = this.#scheduleTick();
+      this.#follow();
+      const nowMs = clock.monotonicMs();
+      for (const service of this.#services.values()) service.tick(nowMs);
+    });
+  }
+}
+
+/** For a service that the policy does not have: nothing is known of it, and nothing to follow. */
+const passing: Admitted = {
+  priority: "normal",
+  setHeaders: [],
+  removeHeaders: [],
+  metadata: undefined,
+  responseHeaders: undefined,
+  isFollowed: false,
+};

@@ -1,0 +1,83 @@
+import { addressAttribute, routeAttribute } from "../../policy/cel/request-facts.js";
+import type { AskablePart, KeyedPermits } from "../../policy/services/service-policy.js";
+import type { AdmissionRequest } from "./admission-call.js";
+
+/**
+ * Who sent a request, or by which route it came. Empty where the request does not say it: all of
+ * those are one.
+ */
+export function requestKey(
+  by: KeyedPermits["per"],
+  { headers, attributes }: Pick<AdmissionRequest, "headers" | "attributes">,
+): string {
+  switch (by.kind) {
+    case "header":
+      return headers.get(by.header) ?? "";
+    case "remoteAddress":
+      return withoutPort(textOf(attributes.get(addressAttribute)));
+    case "route":
+      return textOf(attributes.get(routeAttribute));
+  }
+}
+
+/**
+ * What Envoy writes for a part of a descriptor; undefined where it leaves the descriptor out. A
+ * header that is there and empty makes an entry with an empty value.
+ *
+ * Source: envoy.config.route.v3.RateLimit.Action, as Envoy 1.40 answers it.
+ */
+export function descriptorText(
+  part: AskablePart,
+  request: Pick<AdmissionRequest, "headers" | "attributes">,
+): string | undefined {
+  switch (part.kind) {
+    case "fixed":
+      return part.value;
+    case "header":
+      return request.headers.get(part.header);
+    case "remoteAddress": {
+      const address = requestKey(part, request);
+      return address === "" || isSocketPath(address) ? undefined : address;
+    }
+  }
+}
+
+/**
+ * A number in [0, 1) that is always the same for a caller, in every replica, and as good as random
+ * between callers: near a threshold the same callers keep service.
+ *
+ * Source: the hash FNV-1a of 32 bits over UTF-16 units, its bits mixed as MurmurHash3 ends.
+ */
+export function callerHashRatio(caller: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < caller.length; i += 1) {
+    hash = Math.imul(hash ^ caller.charCodeAt(i), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
+}
+
+/**
+ * `10.0.0.1:5000` is `10.0.0.1`, `[::1]:5000` is `::1`: Envoy's descriptors have no brackets, so
+ * that limits and overrides of an address are written without. What has no port stays.
+ */
+function withoutPort(address: string): string {
+  if (address.startsWith("[")) {
+    const end = address.indexOf("]");
+    return end === -1 ? address : address.slice(1, end);
+  }
+  const colon = address.indexOf(":");
+  // None, or more than the one before a port.
+  if (colon === -1 || isSocketPath(address) || address.includes(":", colon + 1)) return address;
+  return address.slice(0, colon);
+}
+
+/** A caller behind a Unix socket, named or abstract, has no address. */
+function isSocketPath(address: string): boolean {
+  return address.startsWith("/") || address.startsWith("@");
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

@@ -1,0 +1,437 @@
+import { withHeadroom } from "../../core/admission/class-counts.js";
+import { estimatedWaitMs, type QueueState } from "../../core/admission/estimated-wait.js";
+import type {
+  PermitHolder,
+  PermitShare,
+  SharesPermits,
+} from "../../core/admission/permit-share.js";
+import type { RetryWait } from "../../core/admission/retry-after.js";
+import {
+  type Dismissal,
+  type Newcomer,
+  type Place,
+  type RoomAnswer,
+  type Turn,
+  WaitingRoom,
+} from "../../core/admission/waiting-room.js";
+import { assert } from "../../core/base/errors.js";
+import { Tally } from "../../core/collections/tally.js";
+import { createConcurrencyLimit } from "../../core/concurrency/concurrency-laws.js";
+import type {
+  ConcurrencyLimit,
+  ConcurrencySample,
+  Demand,
+} from "../../core/concurrency/concurrency-limit.js";
+import { SlotTime } from "../../core/concurrency/slot-time.js";
+import { windowMargin } from "../../core/concurrency/window-limit.js";
+import type {
+  ConcurrencySettings,
+  Priority,
+  QueueSettings,
+} from "../../core/settings/admission-settings.js";
+import { Permits } from "./permits.js";
+
+/** What limits a pool; each part may be missing. */
+export interface PoolSettings {
+  /** Permits of the whole fleet. */
+  readonly maxInFlight: number | undefined;
+  readonly concurrency: ConcurrencySettings | undefined;
+  readonly queue: QueueSettings | undefined;
+}
+
+/** What a `PermitPool` is made of. */
+export interface PoolParts {
+  /** The part of a limit that one peer may have in use, 1 to 100. */
+  readonly peerPercentMax: number;
+  /** Names the pool among replicas. */
+  readonly name: string;
+  /** Names its key in metrics and logs; empty where a limit is not split. */
+  readonly label: string;
+  /** Told when somebody who waits may go in now. */
+  readonly onGrown: () => void;
+  /** Absent where this process is alone. */
+  readonly shares: SharesPermits | undefined;
+}
+
+/** Laws whose limit is the whole fleet's; the others learn it in each replica by itself. */
+const fleetLaws: ReadonlySet<ConcurrencySettings["law"]> = new Set(["fixed", "signal"]);
+
+/**
+ * Permits under one limit, the law that sets it, and the queue in front of it. `T` is what waits.
+ *
+ * A limit of the fleet (`maxInFlight`, and what `fixed` and `signal` say) is shared among replicas;
+ * a law that learns runs in each replica, within its share. The law `window` bounds the queue where
+ * there is one, and permits where there is none.
+ */
+export class PermitPool<T> implements PermitHolder {
+  readonly name: string;
+  readonly label: string;
+  readonly #parts: PoolParts;
+  readonly #permits = new Permits();
+  readonly #slotTime = new SlotTime();
+  /** The time from one end of a request to the next, while any is in use: one slot for all. */
+  readonly #gapTime = new SlotTime({ memoryCount: 30 });
+  /** Permits in use, by peer; nothing where one may have all. */
+  readonly #inUseByPeer = new Tally<string>();
+  /** Exchanges that are open although the leases of their permits have ended, by peer. */
+  readonly #overdue = new Tally<string>();
+  #settings: PoolSettings = nothing;
+  #law: ConcurrencyLimit | undefined;
+  #room: WaitingRoom<T> | undefined;
+  #share: PermitShare | undefined;
+
+  constructor(parts: PoolParts, settings: PoolSettings) {
+    this.#parts = parts;
+    this.name = parts.name;
+    this.label = parts.label;
+    this.configure(settings);
+  }
+
+  /** Changes settings while it runs; the law is made anew only where its own settings differ. */
+  configure(settings: PoolSettings): void {
+    const { concurrency, queue } = settings;
+    if (!isSame(concurrency, this.#settings.concurrency)) {
+      this.#law = concurrency && createConcurrencyLimit(concurrency);
+    }
+    this.#settings = settings;
+    if (this.#room !== undefined) this.#room.configure(queue ?? closedQueue);
+    else if (queue !== undefined) this.#room = new WaitingRoom(queue);
+    if (this.fleetLimit() === Number.POSITIVE_INFINITY) this.close();
+    else this.#share ??= this.#parts.shares?.open(this);
+  }
+
+  /** Gives its share up; who is in it stays in. */
+  close(): void {
+    this.#share?.close();
+    this.#share = undefined;
+  }
+
+  /** The law that sets the limit; undefined: none. */
+  get law(): ConcurrencyLimit | undefined {
+    return this.#law;
+  }
+
+  get waitingCount(): number {
+    return this.#room?.waitingCount ?? 0;
+  }
+
+  /** Whether requests may wait at all. */
+  get hasQueue(): boolean {
+    return this.#settings.queue !== undefined;
+  }
+
+  /** The most that may wait now. */
+  get waitingMax(): number {
+    const { queue } = this.#settings;
+    if (queue === undefined) return 0;
+    return this.#law !== undefined && this.#isWindow
+      ? Math.min(queue.sizeMax, this.#law.limit)
+      : queue.sizeMax;
+  }
+
+  /** When `expire` has something to do next. */
+  get nextExpiryMs(): number | undefined {
+    return this.#room?.nextExpiryMs;
+  }
+
+  inUseCount(): number {
+    return this.#permits.inUseCount;
+  }
+
+  /** Permits that this replica may have in use; Infinity where nothing limits them. */
+  limit(nowMs: number): number {
+    const limit = this.#hardLimit(nowMs);
+    return this.#learnsHere ? Math.min(limit, this.#law?.limit ?? limit) : limit;
+  }
+
+  /** Permits that nobody may pass: what a policy says, and of that this replica's share. */
+  #hardLimit(nowMs: number): number {
+    const limit = this.fleetLimit();
+    return this.#share === undefined ? limit : Math.min(limit, this.#share.permits(nowMs));
+  }
+
+  /** Permits of the whole fleet; Infinity where nothing limits them there. */
+  fleetLimit(): number {
+    const { maxInFlight = Number.POSITIVE_INFINITY, concurrency } = this.#settings;
+    if (this.#law === undefined || concurrency === undefined) return maxInFlight;
+    return fleetLaws.has(concurrency.law) ? Math.min(maxInFlight, this.#law.limit) : maxInFlight;
+  }
+
+  takeDemand(): number {
+    return this.#permits.takeDemand() + this.waitingCount;
+  }
+
+  shareGrew(): void {
+    this.#parts.onGrown();
+  }
+
+  /** Someone was refused who needed a permit. */
+  noteRefused(priority: Priority): void {
+    this.#permits.noteRefused(priority);
+  }
+
+  /** Someone was refused whom no more permits would have helped. */
+  noteAsked(priority: Priority): void {
+    this.#permits.noteAsked(priority);
+  }
+
+  /** How a new request finds it. */
+  state(nowMs: number): QueueState {
+    return {
+      waitingCount: this.waitingCount,
+      inFlightCount: this.#permits.inUseCount,
+      limit: Math.max(1, this.#slotCount(nowMs)),
+      serviceMs: this.#slotTime.serviceMs(nowMs),
+    };
+  }
+
+  /**
+   * How long a new request must expect to take, its wait included: as long as all that are before
+   * it take to end, at the pace at which they end, and no less than one takes. So it knows what
+   * waits at the service, too, and needs no limit to be right. A queue of n takes sqrt(n) of these
+   * times more or less, six times of which are added for all but critical requests: the room that
+   * is left to lateness is theirs. Undefined where nothing has ended.
+   *
+   * Example: 30 in flight of which one ends each 5 ms: 150 ms, were it for 10 servers of 50 ms.
+   */
+  expectedMs(priority: Priority, nowMs: number): number | undefined {
+    const gapMs = this.#gapTime.serviceMs(nowMs);
+    const serviceMs = this.#slotTime.serviceMs(nowMs);
+    if (gapMs === undefined || serviceMs === undefined) return undefined;
+    const isOrdered = this.#settings.queue?.order === "priority";
+    const waitingCount = isOrdered ? (this.#room?.countFrom(priority) ?? 0) : this.waitingCount;
+    const count = this.#permits.inUseCount + waitingCount + 1;
+    const baselineMs = this.#law?.baselineMs;
+    // With much room ends come at the pace of arrivals, and tell nothing.
+    const isFull = 2 * count > this.#slotCount(nowMs);
+    if (priority === "critical" || baselineMs === undefined || !isFull) {
+      return Math.max(serviceMs, count * gapMs);
+    }
+    // What is served side by side does not wait for each other.
+    const scatter = scatterMax * Math.sqrt(Math.max(0, count - baselineMs / gapMs));
+    return Math.max(serviceMs, (count + scatter) * gapMs);
+  }
+
+  /** When to come back, as far as the queue tells. */
+  retryWait(nowMs: number): RetryWait {
+    const ms = estimatedWaitMs(this.state(nowMs));
+    return ms === undefined || ms === 0 ? unknownWait : { kind: "estimated", ms };
+  }
+
+  /**
+   * How full it is: requests here over what there is room for, permits and places in the queue. So
+   * without a queue it is permits in use over their limit. 0 where nothing limits it.
+   *
+   * Example: 10 permits, 6 in use, no queue: 0.6. All in use, and 20 of 30 places: 0.75.
+   */
+  occupancyRatio(nowMs: number): number {
+    return this.#ratioOf(this.#permits.inUseCount + this.waitingCount, this.limit(nowMs));
+  }
+
+  /**
+   * How full it is for a class, by the limits that hold for it (`isFree`): of a limit that is
+   * learned, only its own requests and those of the classes above it count.
+   */
+  occupancyFor(priority: Priority, nowMs: number): number {
+    if (!this.#learnsHere || !this.#isByClass) return this.occupancyRatio(nowMs);
+    const count = this.#permits.inUseFrom(priority) + (this.#room?.countFrom(priority) ?? 0);
+    const hardRatio = this.#ratioOf(
+      this.#permits.inUseCount + this.waitingCount,
+      this.#hardLimit(nowMs),
+    );
+    return Math.max(hardRatio, this.#ratioOf(count, this.limit(nowMs)));
+  }
+
+  #ratioOf(count: number, limit: number): number {
+    const placeCount = limit + this.waitingMax;
+    if (placeCount === 0) return 1;
+    return placeCount === Number.POSITIVE_INFINITY ? 0 : count / placeCount;
+  }
+
+  /**
+   * Whether a permit is free for a class.
+   *
+   * A limit that is learned says what keeps the service busy, so a class is held by it to what it
+   * and the classes above it have in use: lower ones, who came first, keep nobody out, and are let
+   * in again when there is room for all. Critical requests may go above it by what chance brings
+   * at once (`withHeadroom`), and no measurement takes permits away from them. Nobody passes a
+   * limit of the fleet, and a queue in another order than by class knows no class.
+   */
+  isFree(priority: Priority, nowMs: number): boolean {
+    if (this.#permits.inUseCount >= this.#hardLimit(nowMs)) return false;
+    if (!this.#learnsHere || this.#law === undefined) return true;
+    const { limit, criticalLimit = Math.floor(withHeadroom(limit)) } = this.#law;
+    if (!this.#isByClass) return this.#permits.inUseCount < limit;
+    const most = priority === "critical" ? criticalLimit : limit;
+    return this.#permits.inUseFrom(priority) < most;
+  }
+
+  /** Whether somebody waits whose turn it may be. */
+  hasNext(turn: Turn<T>): boolean {
+    return this.#room?.hasNext(turn) === true;
+  }
+
+  /** Whether somebody may still begin to wait, where need be in somebody else's place. */
+  mayTakePlace(): boolean {
+    if (this.waitingCount < this.waitingMax) return true;
+    const { queue } = this.#settings;
+    return queue !== undefined && queue.order !== "fifo" && !this.#isWindow;
+  }
+
+  /** Takes a permit for a peer, whatever the limit. @returns permits in use with it */
+  take(peer: string, priority: Priority, nowMs: number): number {
+    this.#permits.take(priority);
+    if (this.#boundsPeers) this.#inUseByPeer.add(peer, 1);
+    this.#occupy(nowMs);
+    return this.#permits.inUseCount;
+  }
+
+  /** Gives a permit of a peer back. */
+  giveBack(peer: string, priority: Priority, nowMs: number): void {
+    this.#permits.giveBack(priority);
+    if (this.#boundsPeers) this.#inUseByPeer.add(peer, -1);
+    this.#slotTime.complete(nowMs);
+    this.#gapTime.complete(nowMs);
+    this.#occupy(nowMs);
+  }
+
+  /** The lease of a permit has ended before its exchange: it is free, but see `bears`. */
+  endLease(peer: string, priority: Priority, nowMs: number): void {
+    this.giveBack(peer, priority, nowMs);
+    this.#overdue.add(peer, 1);
+  }
+
+  /** An exchange is over whose permit's lease had ended before. */
+  forgetOverdue(peer: string): void {
+    assert(this.#overdue.add(peer, -1) >= 0, "an exchange is over once");
+  }
+
+  /**
+   * Whether the limit bears one more request of a peer, for which permits are still in use that it
+   * has lost with their leases. So a peer that opens exchanges and falls silent has them once, and
+   * not once a lease or a connection; and a fleet of one certificate before a service that is
+   * slower than its leases is held to the limit all the same.
+   */
+  bears(peer: string, nowMs: number): boolean {
+    if (this.#hasPart(peer, nowMs)) return false;
+    const overdueCount = this.#overdue.get(peer);
+    return overdueCount === 0 || this.#permits.inUseCount + overdueCount < this.limit(nowMs);
+  }
+
+  /**
+   * Whether a request of a peer may wait: not where only the end of overdue ones could help it, or
+   * of those that fill its peer's part, or one peer could fill the queue.
+   */
+  mayWait(peer: string, nowMs: number): boolean {
+    if (this.#hasPart(peer, nowMs)) return false;
+    const overdueCount = this.#overdue.get(peer);
+    return overdueCount === 0 || overdueCount < this.limit(nowMs);
+  }
+
+  /** Teaches the law. */
+  learn(sample: ConcurrencySample): void {
+    this.#law?.record(sample);
+  }
+
+  /** What is asked of it. */
+  get demand(): Demand {
+    return this.#permits;
+  }
+
+  /** Lets a request wait; see `WaitingRoom.enter`. */
+  enter(newcomer: Newcomer<T>, nowMs: number): RoomAnswer<T> {
+    const isBeyondWindow = this.#isWindow && this.waitingCount >= this.waitingMax;
+    if (this.#room === undefined || isBeyondWindow) return nobody;
+    return this.#room.enter(newcomer, nowMs);
+  }
+
+  /** Who goes in next, for a permit that is free for these classes, of whose turn it may be. */
+  next(nowMs: number, turn: Turn<T>): RoomAnswer<T> {
+    const windowLimit = this.#isWindow ? this.#law?.limit : undefined;
+    const positionMax = (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
+    return this.#room?.next(nowMs, positionMax, turn) ?? nobody;
+  }
+
+  /** Takes out whose wait is over. */
+  expire(nowMs: number): readonly Dismissal<T>[] {
+    return this.#room?.expire(nowMs) ?? [];
+  }
+
+  /** A request leaves the queue by itself. */
+  leave(place: Place<T>): void {
+    this.#room?.leave(place);
+  }
+
+  get #isByClass(): boolean {
+    const { queue } = this.#settings;
+    return queue === undefined || queue.order === "priority";
+  }
+
+  get #boundsPeers(): boolean {
+    return this.#parts.peerPercentMax < 100;
+  }
+
+  /** Whether a peer has all that it may have: its part of the limit, rounded up. */
+  #hasPart(peer: string, nowMs: number): boolean {
+    const inUseCount = this.#inUseByPeer.get(peer);
+    if (inUseCount === 0) return false;
+    return inUseCount >= Math.ceil((this.limit(nowMs) * this.#parts.peerPercentMax) / 100);
+  }
+
+  get #isWindow(): boolean {
+    return this.#settings.concurrency?.law === "window";
+  }
+
+  /** Whether the law's limit is one of permits, learned in this replica. */
+  get #learnsHere(): boolean {
+    const { concurrency } = this.#settings;
+    if (concurrency === undefined || fleetLaws.has(concurrency.law)) return false;
+    return !(this.#isWindow && this.hasQueue);
+  }
+
+  /** What is in use above the limit waits for a slot somewhere, it has none. */
+  #occupy(nowMs: number): void {
+    this.#slotTime.occupy(Math.min(this.#permits.inUseCount, this.#slotCount(nowMs)), nowMs);
+    this.#gapTime.occupy(Math.min(this.#permits.inUseCount, 1), nowMs);
+  }
+
+  /**
+   * Slots in which requests are served, as waits are reckoned. A limit that is lowered for a
+   * measurement takes none away: by the time a slot took before, each wait would look much longer,
+   * and requests would be refused as late that are not.
+   */
+  #slotCount(nowMs: number): number {
+    const limit = this.#hardLimit(nowMs);
+    if (!this.#learnsHere || this.#law === undefined) return limit;
+    return Math.min(limit, this.#law.steadyLimit ?? this.#law.limit);
+  }
+}
+
+const nothing: PoolSettings = {
+  maxInFlight: undefined,
+  concurrency: undefined,
+  queue: undefined,
+};
+
+/** Takes nobody; who waits in it when the policy does without a queue still gets its turn. */
+const closedQueue: QueueSettings = {
+  sizeMax: 0,
+  waitMsMax: 0,
+  order: "fifo",
+  codel: undefined,
+};
+
+/** Standard deviations by which a queue that is longer than usual may be slower than its mean. */
+const scatterMax = 6;
+
+const unknownWait: RetryWait = { kind: "unknown" };
+
+const nobody: RoomAnswer<never> = { place: undefined, dismissed: [] };
+
+/** Settings are plain data, made in one place in one order of fields. */
+function isSame(
+  one: ConcurrencySettings | undefined,
+  other: ConcurrencySettings | undefined,
+): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

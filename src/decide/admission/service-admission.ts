@@ -1,0 +1,466 @@
+import {
+  type Deadline,
+  expectedTimeoutHeader,
+  grpcTimeoutHeader,
+  readDeadline,
+} from "../../core/admission/deadline.js";
+import { gateInputRatio } from "../../core/admission/estimated-wait.js";
+import type { SharesPermits } from "../../core/admission/permit-share.js";
+import type { RetryWait } from "../../core/admission/retry-after.js";
+import type { Dismissal } from "../../core/admission/waiting-room.js";
+import type { Clock } from "../../core/base/clock.js";
+import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
+import type { CapacityChange, SignalUpdate } from "../../core/concurrency/signal-update.js";
+import type { AdmissionBlock, RefusalCause } from "../../core/settings/admission-settings.js";
+import type { GateState } from "../../core/settings/gate.js";
+import type { IndexedService } from "../../policy/services/service-index.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { AdmissionCall, AdmissionRequest, AdmissionTicket } from "./admission-call.js";
+import { AdmissionCounts } from "./admission-counts.js";
+import type { RateLimitAnswer } from "./admission-rate-limit.js";
+import { requestKey } from "./callers.js";
+import { CapacityChanges } from "./capacity-changes.js";
+import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
+import { LongWaits, type LongWaitsTold } from "./long-waits.js";
+import { permitLeaseMs } from "./permit-lease.js";
+import type { PermitPool } from "./permit-pool.js";
+import type { RefusalGrounds } from "./refusal-cache.js";
+import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
+import { ServicePools } from "./service-pools.js";
+import { Visit, type VisitHost } from "./visit.js";
+import { visitOutcome } from "./visit-outcome.js";
+import { VisitQueue } from "./visit-queue.js";
+
+/** What admission to a service is made of. */
+export interface ServiceAdmissionParts extends BlockParts {
+  readonly clock: Clock;
+  /** Absent where this process is alone. */
+  readonly shares: SharesPermits | undefined;
+  /** A strong hash of a text, in hexadecimal. */
+  readonly digest: (text: string) => string;
+  /** See `LeaseBounds.leaseMsMax`. Default 300,000. */
+  readonly permitLeaseMsMax: number;
+  /** The part of a service's permits that one peer may have in use, 1 to 100. Default 100. */
+  readonly permitsPeerPercentMax?: number;
+  readonly onEvent: (event: ServiceEvent) => void;
+  /** What the fleet's leader says of gates; absent where this process is alone. */
+  readonly fleetGate?: ReadFleetGate;
+}
+
+/** What happens to a service, for logs; all names are the policy's. */
+export type ServiceEvent =
+  | { readonly kind: "gateChanged"; readonly service: string; readonly state: GateState }
+  | ({ readonly kind: "capacityChanged"; readonly service: string } & CapacityChange)
+  /** Requests that were let in in the last second had waited for long. */
+  | ({ readonly kind: "waitedLong"; readonly service: string } & LongWaitsTold);
+
+/**
+ * How much longer than our own wait Envoy is told to wait, in milliseconds: our answer comes first.
+ * The filter's `max_message_timeout` must be the longest wait plus this, or Envoy takes no notice.
+ */
+export const waitTimeoutMarginMs = 200;
+
+/** For a request that is not followed: there is nothing to give back. */
+export const passedTicket: AdmissionTicket = { responded: () => {}, end: () => {} };
+
+/**
+ * Admission to one service: asks the checks in their order, then the rate limit, then for a permit,
+ * and lets wait who may. Outlives policies as long as one of this name is in them.
+ *
+ * Whoever is called back may end its visit at once: so all books are closed before each call.
+ */
+export class ServiceAdmission implements VisitHost {
+  readonly name: string;
+  readonly counts = new AdmissionCounts();
+  readonly #parts: ServiceAdmissionParts;
+  readonly #pools: ServicePools;
+  #indexed: IndexedService;
+  #blocks: ServiceBlocks;
+  readonly #queue: VisitQueue;
+  /** Who holds a permit, by when its lease ends. */
+  readonly #leases = new ExpiryHeap<Visit>();
+  readonly #longWaits = new LongWaits();
+  readonly #capacityChanges = new CapacityChanges();
+
+  constructor(parts: ServiceAdmissionParts, indexed: IndexedService) {
+    const { service } = indexed;
+    this.name = service.name;
+    this.#parts = parts;
+    this.#indexed = indexed;
+    this.#blocks = new ServiceBlocks(parts, service, undefined);
+    const { clock, shares, digest, permitsPeerPercentMax: peerPercentMax = 100 } = parts;
+    const onGrown = (): void => this.#queue.serve(clock.monotonicMs());
+    const nowMs = (): number => clock.monotonicMs();
+    const common = { shares, digest, peerPercentMax, onGrown, nowMs };
+    this.#pools = new ServicePools({ policy: service, ...common });
+    this.#queue = new VisitQueue({
+      clock,
+      whole: this.#pools.whole,
+      admit: (visit, nowMs) => this.#admit(visit, nowMs),
+      dismiss: (dismissed, nowMs) => this.#dismiss(dismissed, nowMs),
+    });
+  }
+
+  /** What the policy in force says of it. */
+  get policy(): ServicePolicy {
+    return this.#indexed.service;
+  }
+
+  get blocks(): ServiceBlocks {
+    return this.#blocks;
+  }
+
+  get pools(): ServicePools {
+    return this.#pools;
+  }
+
+  /** A new policy: what was learnt stays where its settings do. */
+  configure(indexed: IndexedService): void {
+    if (indexed.service === this.#indexed.service) return;
+    this.#indexed = indexed;
+    this.#blocks = new ServiceBlocks(this.#parts, indexed.service, this.#blocks);
+    this.#pools.configure(indexed.service);
+    this.#queue.serve(this.#parts.clock.monotonicMs());
+  }
+
+  /** No policy has it any more: who is in it goes on as before. */
+  close(): void {
+    this.#pools.close();
+  }
+
+  /** How full it is: the fullest of its pools; see `PermitPool.occupancyRatio`. */
+  occupancyRatio(nowMs: number): number {
+    let ratio = this.#pools.whole.occupancyRatio(nowMs);
+    for (const { pool } of this.#pools.all()) ratio = Math.max(ratio, pool.occupancyRatio(nowMs));
+    return ratio;
+  }
+
+  /** Whether its policy bounds permits of the whole fleet. */
+  get isLimited(): boolean {
+    if (this.policy.admission === undefined) return false;
+    const { whole } = this.#pools;
+    return this.#pools.isSplit || whole.fleetLimit() !== Number.POSITIVE_INFINITY;
+  }
+
+  /** Readings of what the law `signal` looks at; see `Admission.read`. */
+  read(update: SignalUpdate): void {
+    for (const change of this.#pools.read(update)) this.#capacityChanges.add(change);
+    if (update.byKey.size > 0 || typeof update.rest === "number") this.#loadBySignal();
+    this.#queue.serve(this.#parts.clock.monotonicMs());
+  }
+
+  /** The share of requests that the expected wait would refuse now; 0 without a sigmoid. */
+  rejectRatio(nowMs: number): number {
+    const sigmoid = this.#blocks.admission?.policy.estimatedWait?.sigmoid;
+    if (sigmoid === undefined) return 0;
+    let ratio = 0;
+    for (const { pool } of this.#pools.all()) {
+      ratio = Math.max(ratio, gateInputRatio(sigmoid, pool.state(nowMs)));
+    }
+    return ratio;
+  }
+
+  /** Once a second. */
+  tick(nowMs: number): void {
+    const gate = this.#blocks.admission?.gate;
+    if (gate !== undefined) {
+      const before = gate.state;
+      this.#blocks.admission?.renewGate();
+      moveGate(gate, this.#parts.fleetGate?.(this.name), this.rejectRatio(nowMs));
+      const { state } = gate;
+      if (state !== before) {
+        this.#parts.onEvent({ kind: "gateChanged", service: this.name, state });
+      }
+    }
+    for (const { pool } of this.#pools.all()) {
+      const limit = pool.limit(nowMs);
+      if (limit !== Number.POSITIVE_INFINITY) this.counts.capacity.add(limit);
+    }
+    this.#pools.expire(nowMs);
+    this.#endLeases(nowMs);
+    for (const change of this.#capacityChanges.take()) {
+      this.#parts.onEvent({ kind: "capacityChanged", service: this.name, ...change });
+    }
+    const waits = this.#longWaits.take();
+    if (waits !== undefined) {
+      this.#parts.onEvent({ kind: "waitedLong", service: this.name, ...waits });
+    }
+    // The end of a lease, of a permit's or of a share's, or a reading may have made room.
+    this.#queue.serve(nowMs);
+  }
+
+  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket {
+    const { terms, admission, rateLimit } = this.#blocks;
+    const priority = this.#indexed.classifier.classify(request);
+    if (priority === "bypass") {
+      this.counts.bypassedCount += 1;
+      call.admitted(terms.bypassed);
+      return passedTicket;
+    }
+    const isPassed = admission?.passesUndecided() === true;
+    if (isPassed) this.counts.failureModeAllowedCount += 1;
+    if (isPassed || (admission === undefined && rateLimit === undefined)) {
+      this.counts.admitted[priority] += 1;
+      call.admitted(terms.unfollowed(priority));
+      return passedTicket;
+    }
+    const visit = new Visit({
+      host: this,
+      request,
+      call,
+      priority,
+      caller: admission === undefined ? "" : requestKey(admission.policy.caller, request),
+      deadline: deadlineOf(request.headers, admission?.policy.deadline?.header),
+      arrivedMs: this.#parts.clock.monotonicMs(),
+      pool: this.#pools.of(request),
+    });
+    this.#decide(visit);
+    return visit;
+  }
+
+  /** The exchange of a visit is over. */
+  ended(visit: Visit, end: Ending): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const { stage } = visit;
+    this.#close(visit);
+    if (stage === "overdue") {
+      for (const pool of this.#poolsOf(visit)) pool.forgetOverdue(visit.request.peer);
+      this.#queue.serve(nowMs);
+      return;
+    }
+    if (stage !== "admitted") {
+      this.counts.leftCount += 1;
+      return;
+    }
+    this.#leases.remove(visit);
+    for (const pool of this.#poolsOf(visit))
+      pool.giveBack(visit.request.peer, visit.priority, nowMs);
+    const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
+    const learnt = visitOutcome(visit, { end, nowMs, lateAfterMs });
+    this.counts.outcomes[learnt.outcome] += 1;
+    this.#blocks.learn(visit, learnt, nowMs);
+    this.#queue.serve(nowMs);
+  }
+
+  /**
+   * Takes permits back whose leases have ended: nobody has said how their requests did, so they
+   * teach nothing, or a peer that falls silent could move a law either way. Its caller's own permit
+   * stays taken until the exchange ends: its caller would have more in work than it may.
+   */
+  #endLeases(nowMs: number): void {
+    for (;;) {
+      const visit = this.#leases.first;
+      if (visit === undefined || visit.expiresMs > nowMs) return;
+      this.#leases.remove(visit);
+      visit.stage = "overdue";
+      this.counts.overdueCount += 1;
+      for (const pool of this.#poolsOf(visit))
+        pool.endLease(visit.request.peer, visit.priority, nowMs);
+    }
+  }
+
+  /** Where an admitted visit has its permits. */
+  #poolsOf({ pool, holdsWhole }: Visit): readonly PermitPool<Visit>[] {
+    return holdsWhole ? [pool, this.#pools.whole] : [pool];
+  }
+
+  reported(loadMetrics: string): void {
+    this.#blocks.admission?.health?.reported(loadMetrics, this.#parts.clock.monotonicMs());
+  }
+
+  #decide(visit: Visit): void {
+    const nowMs = visit.arrivedMs;
+    const { rateLimit } = this.#blocks;
+    const cause = this.#firstRefusal(visit, nowMs);
+    if (cause !== undefined) {
+      this.#refuse(visit, cause, { wait: visit.pool.retryWait(nowMs) });
+    } else if (rateLimit === undefined || visit.request.isObserved) {
+      this.#enter(visit, nowMs);
+    } else if (!this.#mayEnter(visit, nowMs)) {
+      // Who would be refused for want of room is not charged first.
+      const full = this.#queue.mayWait(visit, nowMs) ? "queueFull" : "concurrency";
+      this.#refuse(visit, full, { wait: visit.pool.retryWait(nowMs) });
+    } else {
+      const deadlineMs = nowMs + (visit.deadline?.remainingMs ?? Number.POSITIVE_INFINITY);
+      rateLimit.ask(visit.request, deadlineMs, (answer) => this.#rateLimited(visit, answer));
+    }
+  }
+
+  #firstRefusal(visit: Visit, nowMs: number): RefusalCause | undefined {
+    const { admission } = this.#blocks;
+    if (admission === undefined) return undefined;
+    const isCritical = visit.priority === "critical";
+    for (const check of admission.checks) {
+      if (isCritical && check.sparesCritical) continue;
+      if (!check.refuses(visit, nowMs)) continue;
+      if (!this.#isDry(visit, check.block)) return check.cause;
+      this.counts.dryRefused.add(visit.priority, check.cause);
+    }
+    return undefined;
+  }
+
+  /** Whether a block only counts for this request. */
+  #isDry({ request }: Visit, block: AdmissionBlock): boolean {
+    return request.isObserved || this.#blocks.admission?.policy.dryRun.has(block) === true;
+  }
+
+  #rateLimited(visit: Visit, answer: RateLimitAnswer): void {
+    // Its caller may have left meanwhile.
+    if (visit.stage !== "asking") return;
+    if (answer.kind === "failed") this.counts.rateLimitFailedCount += 1;
+    if (answer.kind !== "denied") {
+      this.#enter(visit, this.#parts.clock.monotonicMs());
+    } else if (this.#isDry(visit, "rateLimit")) {
+      this.counts.dryRefused.add(visit.priority, "rateLimit");
+      this.#enter(visit, this.#parts.clock.monotonicMs());
+    } else {
+      const wait: RetryWait = { kind: "known", ms: answer.retryMs };
+      this.#refuse(visit, "rateLimit", { wait, told: answer.told });
+    }
+  }
+
+  /** Whether a permit is free, or a place in the queue, or somebody may have to go for it. */
+  #mayEnter(visit: Visit, nowMs: number): boolean {
+    if (this.#blocks.admission === undefined || this.#isDry(visit, "permits")) return true;
+    if (this.#queue.hasRoom(visit, nowMs)) return true;
+    return this.#queue.mayWait(visit, nowMs) && visit.pool.mayTakePlace();
+  }
+
+  /** Takes a permit, or a place in the queue, or neither. */
+  #enter(visit: Visit, nowMs: number): void {
+    const { admission, terms } = this.#blocks;
+    if (admission === undefined) {
+      visit.stage = "over";
+      this.counts.admitted[visit.priority] += 1;
+      visit.call.admitted(terms.unfollowed(visit.priority));
+      return;
+    }
+    const { maxInFlightPer } = admission.policy;
+    if (maxInFlightPer !== undefined) {
+      visit.keyCount = admission.keyed?.take(requestKey(maxInFlightPer.per, visit.request));
+    }
+    if (this.#queue.hasRoom(visit, nowMs)) {
+      this.#admit(visit, nowMs);
+    } else if (this.#isDry(visit, "permits")) {
+      this.counts.dryRefused.add(visit.priority, "concurrency");
+      this.#admit(visit, nowMs);
+    } else if (this.#queue.mayWait(visit, nowMs)) {
+      this.#wait(visit, nowMs);
+    } else {
+      this.#refuse(visit, "concurrency", { wait: visit.pool.retryWait(nowMs) });
+    }
+  }
+
+  #wait(visit: Visit, nowMs: number): void {
+    const { place, dismissed } = this.#queue.enter(visit, nowMs);
+    if (place === undefined) {
+      this.#refuse(visit, "queueFull", { wait: visit.pool.retryWait(nowMs) });
+    } else {
+      visit.stage = "waiting";
+      visit.place = place;
+      visit.position = place.position;
+      visit.call.waiting(Math.ceil(place.expiresMs - nowMs) + waitTimeoutMarginMs);
+    }
+    this.#dismiss(dismissed, nowMs);
+    // A permit may have come free that nobody was told of: a lease has ended, or a limit rose.
+    if (visit.pool.isFree(visit.priority, nowMs)) this.#queue.serve(nowMs);
+  }
+
+  #admit(visit: Visit, nowMs: number): void {
+    const { pool } = visit;
+    const waitedMs = nowMs - visit.arrivedMs;
+    if (visit.place !== undefined) {
+      const waitMs = nowMs - visit.place.enteredMs;
+      this.counts.waits.add(waitMs);
+      this.#longWaits.add(pool.label, waitMs);
+    }
+    this.#blocks.admission?.health?.signals.queueWait(waitedMs, nowMs);
+    visit.stage = "admitted";
+    visit.place = undefined;
+    visit.admittedMs = nowMs;
+    visit.expiresMs = nowMs + this.#leaseMs(visit, nowMs);
+    this.#leases.push(visit);
+    visit.inFlight = pool.take(visit.request.peer, visit.priority, nowMs);
+    if (pool !== this.#pools.whole) {
+      visit.holdsWhole = true;
+      this.#pools.whole.take(visit.request.peer, visit.priority, nowMs);
+    }
+    if (visit.position === 0) visit.position = pool.hasQueue ? 1 : visit.inFlight;
+    this.counts.admitted[visit.priority] += 1;
+    visit.call.admitted(this.#blocks.terms.followed(visit, waitedMs));
+  }
+
+  #leaseMs(visit: Visit, nowMs: number): number {
+    const { requestMs } = this.policy.timeouts;
+    const { permitLeaseMsMax: leaseMsMax } = this.#parts;
+    return permitLeaseMs({ requestMs, remainingMs: visit.remainingMs(nowMs), leaseMsMax });
+  }
+
+  /** The largest of all readings, as a load; it fades when no newer one comes in time. */
+  #loadBySignal(): void {
+    const full = this.policy.admission?.load?.signalReading;
+    const holdMs = this.policy.concurrency?.signal?.staleAfterMs;
+    if (full === undefined || holdMs === undefined) return;
+    let largest: number | undefined;
+    for (const [, reading] of this.#pools.readings())
+      largest = Math.max(reading, largest ?? reading);
+    if (largest === undefined) return;
+    const nowMs = this.#parts.clock.monotonicMs();
+    this.#blocks.admission?.health?.signals.outside(largest / full, holdMs, nowMs);
+  }
+
+  #refuse(visit: Visit, cause: RefusalCause, grounds: RefusalGrounds): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    this.#close(visit);
+    this.counts.refused.add(visit.priority, cause);
+    if (forWantOfRoom.has(cause)) visit.pool.noteRefused(visit.priority);
+    else if (cause === "deadline") visit.pool.noteAsked(visit.priority);
+    this.#blocks.tellRefused(cause, nowMs);
+    if (cause === "throttle") this.#blocks.admission?.throttles?.refused(visit.caller, nowMs);
+    visit.call.refused(this.#blocks.refusals.refusal(cause, visit.request, grounds));
+  }
+
+  #dismiss(dismissed: readonly Dismissal<Visit>[], nowMs: number): void {
+    for (const { place, cause } of dismissed) {
+      const visit = place.payload;
+      // The one before may have ended its neighbours.
+      if (visit.stage === "waiting")
+        this.#refuse(visit, cause, { wait: visit.pool.retryWait(nowMs) });
+    }
+  }
+
+  /** It is over: leaves the queue, and its caller's permit goes back. */
+  #close(visit: Visit): void {
+    visit.stage = "over";
+    if (visit.place !== undefined) visit.pool.leave(visit.place);
+    visit.place = undefined;
+    const { keyCount } = visit;
+    keyCount?.owner.giveBack(keyCount);
+    visit.keyCount = undefined;
+  }
+}
+
+type Ending = Parameters<AdmissionTicket["end"]>[0];
+
+/** Most requests say nothing of their time: that is seen without a list of who said what. */
+function deadlineOf(
+  headers: AdmissionRequest["headers"],
+  header: string | undefined,
+): Deadline | undefined {
+  const isStated =
+    headers.has(grpcTimeoutHeader) ||
+    headers.has(expectedTimeoutHeader) ||
+    (header !== undefined && headers.has(header));
+  return isStated ? readDeadline(headers, { header }) : undefined;
+}
+
+/** Causes that a larger share of the fleet's permits would have spared. */
+const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([
+  "priority",
+  "queueFull",
+  "queueTimeout",
+  "waitCap",
+  "sigmoid",
+  "concurrency",
+  "gate",
+]);

@@ -1,0 +1,175 @@
+import type { Random } from "../../core/base/clock.js";
+import { usualTelling } from "../../core/limits/told-rule.js";
+import type {
+  GateSettings,
+  RefusalCause,
+  RejectSettings,
+} from "../../core/settings/admission-settings.js";
+import { Gate } from "../../core/settings/gate.js";
+import type { AdmissionPolicy, ServicePolicy } from "../../policy/services/service-policy.js";
+import type { RefusalLog, RefusingCause } from "../rate-limit/refusal-log.js";
+import { type AdmissionCheck, createChecks } from "./admission-checks.js";
+import { type AskedDecider, RateLimitAsker } from "./admission-rate-limit.js";
+import { AdmissionTerms } from "./admission-terms.js";
+import { type ReadGateSettings, setGate } from "./fleet-gate.js";
+import { KeyedPermits } from "./permits.js";
+import { RefusalCache } from "./refusal-cache.js";
+import { ServiceHealth } from "./service-health.js";
+import { Throttles } from "./throttles.js";
+import type { Visit } from "./visit.js";
+import type { VisitOutcome } from "./visit-outcome.js";
+
+/** What the blocks of a policy are made with. */
+export interface BlockParts {
+  readonly random: Random;
+  /** Whether this process has more to do than it can do in time. */
+  readonly isOverloaded: () => boolean;
+  /** Whether it hears of things later than they are; absent: never. */
+  readonly isLate?: (nowMs: number) => boolean;
+  readonly decider: AskedDecider;
+  /** What operators have changed about gates; absent: nothing, ever. */
+  readonly gateSettings?: ReadGateSettings;
+  /** Whoever tells of refusals; absent: nobody, ever. */
+  readonly refusalLog?: RefusalLog | undefined;
+}
+
+/** How rate limits refuse where admission is off. */
+const defaultRejectSettings: RejectSettings = {
+  retryAfterSecondsMin: 1,
+  retryAfterJitterRatio: 0.5,
+  statusByCause: {},
+};
+
+/**
+ * What one policy makes of a service, but for its permits. Made anew with each policy; what has
+ * learnt something is taken over from the one before wherever its own settings are the same.
+ */
+export class ServiceBlocks {
+  readonly service: ServicePolicy;
+  readonly terms: AdmissionTerms;
+  readonly refusals: RefusalCache;
+  /** Undefined where admission is off. */
+  readonly admission: AdmissionBlocks | undefined;
+  /** Undefined where the policy asks for none here. */
+  readonly rateLimit: RateLimitAsker | undefined;
+  /** Undefined where nobody is told. */
+  readonly #refusalLog: RefusalLog | undefined;
+  readonly #refusing = new Map<RefusalCause, RefusingCause>();
+  readonly #isLate: BlockParts["isLate"];
+
+  constructor(parts: BlockParts, service: ServicePolicy, before: ServiceBlocks | undefined) {
+    const draw = (): number => parts.random.next();
+    this.service = service;
+    this.#isLate = parts.isLate;
+    this.terms = new AdmissionTerms(service, draw);
+    const { admission, rateLimit } = service;
+    const settings = admission?.reject ?? defaultRejectSettings;
+    this.refusals = new RefusalCache({ service: service.name, settings, draw });
+    this.#refusalLog = (settings.telling ?? usualTelling).log ? parts.refusalLog : undefined;
+    this.admission =
+      admission &&
+      new AdmissionBlocks(parts, service.name, {
+        policy: admission,
+        before: before?.admission,
+      });
+    // Its queries are known by the policy that matched them, so there is nothing to take over.
+    this.rateLimit =
+      rateLimit?.inExtProc === true ? new RateLimitAsker(parts.decider, rateLimit) : undefined;
+  }
+
+  /** A request was refused: it may be one of those that are told in the log. */
+  tellRefused(cause: RefusalCause, nowMs: number): void {
+    // Whoever decides rate limits tells of theirs.
+    if (this.#refusalLog === undefined || cause === "rateLimit") return;
+    let refusing = this.#refusing.get(cause);
+    if (refusing === undefined) {
+      refusing = { service: this.service.name, cause };
+      this.#refusing.set(cause, refusing);
+    }
+    this.#refusalLog.noteCause(refusing, nowMs);
+  }
+
+  /**
+   * Teaches law, throttle and load what a request taught that held a permit. What this process
+   * hears of late took no longer at the service: it is no latency of it.
+   */
+  learn(visit: Visit, { outcome, isAccepted, isFailed }: VisitOutcome, nowMs: number): void {
+    const { admittedMs: startMs, inFlight, position, caller, pool } = visit;
+    const isLate = this.#isLate?.(nowMs) === true;
+    if (!isLate && this.service.concurrency?.sources.includes("extProc") === true) {
+      pool.learn({ startMs, endMs: nowMs, inFlight, position, outcome, demand: pool.demand });
+    }
+    const { throttles, health } = this.admission ?? {};
+    if (isAccepted === true) throttles?.accepted(caller, nowMs);
+    else if (isAccepted === false) throttles?.refused(caller, nowMs);
+    if (isLate) return;
+    health?.ended({ outcome, isFailed, latencyMs: nowMs - startMs, nowMs });
+  }
+}
+
+/** The same for admission alone. */
+class AdmissionBlocks {
+  readonly policy: AdmissionPolicy;
+  readonly checks: readonly AdmissionCheck[];
+  readonly gate: Gate | undefined;
+  readonly throttles: Throttles | undefined;
+  readonly health: ServiceHealth | undefined;
+  readonly keyed: KeyedPermits | undefined;
+  readonly #isOverloaded: () => boolean;
+  readonly #gateSettings: () => GateSettings | undefined;
+
+  constructor(
+    parts: BlockParts,
+    service: string,
+    { policy, before }: { policy: AdmissionPolicy; before: AdmissionBlocks | undefined },
+  ) {
+    const { random, isOverloaded } = parts;
+    const draw = (): number => random.next();
+    this.policy = policy;
+    this.#isOverloaded = isOverloaded;
+    this.#gateSettings = () =>
+      policy.gate && (parts.gateSettings?.(service, policy.gate) ?? policy.gate);
+    this.gate = gateOf(this.#gateSettings(), before?.gate);
+    const { throttle, load, maxInFlightPer } = policy;
+    this.throttles = isSame(throttle, before?.policy.throttle)
+      ? before?.throttles
+      : throttle && new Throttles(throttle);
+    this.health = isSame(load, before?.policy.load)
+      ? before?.health
+      : load && new ServiceHealth(load);
+    this.keyed = isSame(maxInFlightPer, before?.policy.maxInFlightPer)
+      ? before?.keyed
+      : maxInFlightPer && new KeyedPermits(maxInFlightPer);
+    const { gate, throttles, health, keyed } = this;
+    this.checks = createChecks({ policy, gate, throttles, health, keyed, draw, isOverloaded });
+  }
+
+  /**
+   * Whether requests pass without a decision now, critical ones as well: a late decision must not
+   * be worse than none.
+   */
+  passesUndecided(): boolean {
+    const { ownOverload, dryRun } = this.policy;
+    return ownOverload === "allow" && !dryRun.has("load") && this.#isOverloaded();
+  }
+
+  /** Takes over what operators have changed about its gate. */
+  renewGate(): void {
+    const settings = this.#gateSettings();
+    if (this.gate !== undefined && settings !== undefined) setGate(this.gate, settings);
+  }
+}
+
+/** A gate keeps its state: thresholds change while it runs. */
+function gateOf(settings: GateSettings | undefined, before: Gate | undefined): Gate | undefined {
+  if (settings === undefined) return undefined;
+  if (before === undefined) return new Gate(settings);
+  // The policy's reader has refused what the gate would.
+  before.change(settings);
+  return before;
+}
+
+/** Settings are plain data, made in one place in one order of fields. */
+function isSame<T extends object>(one: T | undefined, other: T | undefined): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

@@ -1,0 +1,312 @@
+import type { SharesPermits } from "../../core/admission/permit-share.js";
+import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
+import type { CapacityChange, SignalUpdate } from "../../core/concurrency/signal-update.js";
+import type { ConcurrencySettings } from "../../core/settings/admission-settings.js";
+import type { ServiceConcurrency, ServicePolicy } from "../../policy/services/service-policy.js";
+import type { AdmissionRequest } from "./admission-call.js";
+import { PermitPool, type PoolSettings } from "./permit-pool.js";
+import type { Visit } from "./visit.js";
+
+/** What the pools of a service are made of. */
+export interface ServicePoolsParts {
+  readonly policy: ServicePolicy;
+  /** Absent where this process is alone. */
+  readonly shares: SharesPermits | undefined;
+  /** The part of each limit that one peer may have in use, 1 to 100. */
+  readonly peerPercentMax: number;
+  /** A strong hash of a text, in hexadecimal, for keys in names. */
+  readonly digest: (text: string) => string;
+  /** Told when somebody who waits may go in now. */
+  readonly onGrown: () => void;
+  /** Monotonic time, in milliseconds. */
+  readonly nowMs: () => number;
+}
+
+/** How long a key that nobody asks for keeps its pool, in milliseconds. */
+export const keyIdleMsMax = 600_000;
+
+/** Pools that one `expire` looks at. */
+export const expiryLooksMax = 100;
+
+/** Pools that are looked at for one that is idle, when a new key finds no room. */
+const idleLooksMax = 16;
+
+/** How metrics name keys that the policy does not. */
+export const otherKey = "other";
+
+/** One key's pool. */
+export interface KeyedPool {
+  /** A name of the policy's, or `otherKey`. */
+  readonly label: string;
+  readonly pool: PermitPool<Visit>;
+}
+
+interface HeldPool extends KeyedPool {
+  /** When a request last asked for it. */
+  usedMs: number;
+}
+
+/** Longer keys are known by their digests. */
+export const keyCharsMax = 256;
+
+/**
+ * The pools of one service: one for all requests, or, where its limit is split by a header, one for
+ * each key beside one for all together. Keys above the bound share a pool, and so have the permits
+ * of one; a key that has nothing in it makes room for a new one, and goes by itself when nobody has
+ * asked for it in ten minutes.
+ */
+export class ServicePools {
+  readonly #parts: ServicePoolsParts;
+  #policy: ServicePolicy;
+  /** All requests of the service: the only pool, or a bound on those of all keys together. */
+  readonly whole: PermitPool<Visit>;
+  readonly #byKey = new Map<string, HeldPool>();
+  #others: KeyedPool | undefined;
+  /** The last reading of a signal, for keys that come later and laws that are made anew. */
+  readonly #readings = new Map<string, number>();
+  #readingOfRest: SignalReading | undefined;
+
+  constructor(parts: ServicePoolsParts) {
+    this.#parts = parts;
+    this.#policy = parts.policy;
+    const { policy } = parts;
+    this.whole = this.#create(wholeName(policy), { label: "", settings: wholeSettings(policy) });
+  }
+
+  /** Changes settings while it runs; a law that is made anew begins with the last reading. */
+  configure(policy: ServicePolicy): void {
+    const before = this.#policy.concurrency?.per?.header;
+    this.#policy = policy;
+    if (policy.concurrency?.per?.header !== before) this.#forgetKeys();
+    this.#configurePool(this.whole, wholeSettings(policy));
+    for (const [key, { pool }] of this.#byKey) {
+      this.#configurePool(pool, keySettings(policy, key), key);
+    }
+    if (this.#others !== undefined) this.#configurePool(this.#others.pool, keySettings(policy));
+  }
+
+  /** Gives all shares up. */
+  close(): void {
+    for (const { pool } of this.all()) pool.close();
+    this.whole.close();
+  }
+
+  /** Whether each key has a pool of its own, within the service's. */
+  get isSplit(): boolean {
+    return this.#policy.concurrency?.per !== undefined;
+  }
+
+  /** The pools in which requests wait and are served. */
+  *all(): Iterable<KeyedPool> {
+    if (!this.isSplit) {
+      yield { label: "", pool: this.whole };
+      return;
+    }
+    yield* this.#byKey.values();
+    if (this.#others !== undefined) yield this.#others;
+  }
+
+  /** The pool of a request. */
+  of({ headers }: AdmissionRequest): PermitPool<Visit> {
+    const per = this.#policy.concurrency?.per;
+    if (per === undefined) return this.whole;
+    const value = headers.get(per.header) ?? "";
+    // Keys are kept for minutes, and callers may make them as long as a header may be.
+    const key = value.length > keyCharsMax ? this.#parts.digest(value) : value;
+    const usedMs = this.#parts.nowMs();
+    const known = this.#byKey.get(key);
+    if (known !== undefined) {
+      known.usedMs = usedMs;
+      return known.pool;
+    }
+    if (this.#byKey.size >= per.keysMax && !this.#dropIdle()) return this.#shared();
+    const label = per.names.includes(key) ? key : otherKey;
+    const name = this.#nameOf(label === key ? key : this.#parts.digest(key));
+    const pool = this.#create(name, { label, settings: keySettings(this.#policy, key) });
+    this.#teach(pool, this.#readings.get(key) ?? this.#readingOfRest);
+    this.#byKey.set(key, { label, pool, usedMs });
+    return pool;
+  }
+
+  /**
+   * Readings of what the law `signal` looks at. Of keys without a pool as many are kept as keys are
+   * held.
+   *
+   * @returns what they changed: each name of the policy by itself, all other keys together
+   */
+  read({ isAnew, byKey, gone, rest }: SignalUpdate): readonly CapacityChange[] {
+    const changes = new Map<string, CapacityChange>();
+    const old = isAnew ? [...this.#readings.keys()].filter((key) => !byKey.has(key)) : [];
+    const lost = new Set([...gone, ...old]);
+    for (const key of lost) this.#readings.delete(key);
+    if (rest !== undefined) this.#readingOfRest = rest;
+    if (this.isSplit) {
+      for (const [key, reading] of byKey) {
+        this.#keep(key, reading);
+        this.#follow(this.#byKey.get(key)?.pool, { reading, changes });
+      }
+    }
+    const restNow = this.#readingOfRest;
+    for (const key of lost) {
+      this.#follow(this.#byKey.get(key)?.pool, { reading: restNow, changes });
+    }
+    if (rest === undefined) return [...changes.values()];
+    for (const [key, { pool }] of this.#byKey) {
+      if (!this.#readings.has(key) && !lost.has(key))
+        this.#follow(pool, { reading: rest, changes });
+    }
+    this.#follow(this.isSplit ? this.#others?.pool : this.whole, { reading: rest, changes });
+    return [...changes.values()];
+  }
+
+  /** The last readings by label: of each name, the largest of all others, and what is for all. */
+  readings(): ReadonlyMap<string, number> {
+    const byLabel = new Map<string, number>();
+    const names = this.#policy.concurrency?.per?.names ?? [];
+    if (typeof this.#readingOfRest === "number") byLabel.set("", this.#readingOfRest);
+    for (const [key, reading] of this.#readings) {
+      const label = names.includes(key) ? key : otherKey;
+      byLabel.set(label, Math.max(reading, byLabel.get(label) ?? reading));
+    }
+    return byLabel;
+  }
+
+  /** Lets keys go that nobody has asked for in a long time; a part of them with each call. */
+  expire(nowMs: number): void {
+    // Each goes to the end, so the count of this call's beginning ends it.
+    let leftCount = Math.min(expiryLooksMax, this.#byKey.size);
+    for (const [key, held] of this.#byKey) {
+      if (leftCount === 0) return;
+      leftCount -= 1;
+      this.#byKey.delete(key);
+      if (nowMs - held.usedMs >= keyIdleMsMax && isIdle(held.pool)) held.pool.close();
+      else this.#byKey.set(key, held);
+    }
+  }
+
+  #keep(key: string, reading: number): void {
+    const keysMax = this.#policy.concurrency?.per?.keysMax ?? 0;
+    if (this.#readings.has(key) || this.#readings.size < keysMax) this.#readings.set(key, reading);
+  }
+
+  /** A pool follows a reading; of keys that share a label the largest change is told. */
+  #follow(pool: PermitPool<Visit> | undefined, { reading, changes }: Followed): void {
+    const law = pool?.law;
+    if (pool === undefined || law === undefined || reading === undefined) return;
+    const from = law.limit;
+    law.read(reading, this.#parts.nowMs());
+    const to = law.limit;
+    const { label: key } = pool;
+    const told = changes.get(key);
+    if (from === to || (told && Math.abs(told.to - told.from) >= Math.abs(to - from))) return;
+    changes.set(key, { key, from, to, reading });
+  }
+
+  #teach(pool: PermitPool<Visit>, reading: SignalReading | undefined): void {
+    if (reading !== undefined) pool.law?.read(reading, this.#parts.nowMs());
+  }
+
+  #configurePool(pool: PermitPool<Visit>, settings: PoolSettings, key?: string): void {
+    const before = pool.law;
+    pool.configure(settings);
+    if (pool.law === before) return;
+    const own = key === undefined ? undefined : this.#readings.get(key);
+    this.#teach(pool, own ?? this.#readingOfRest);
+  }
+
+  /** Who is in one of the pools keeps its permit there; nobody else comes. */
+  #forgetKeys(): void {
+    for (const { pool } of this.#byKey.values()) pool.close();
+    this.#others?.pool.close();
+    this.#byKey.clear();
+    this.#others = undefined;
+    this.#readings.clear();
+  }
+
+  #shared(): PermitPool<Visit> {
+    if (this.#others === undefined) {
+      const settings = keySettings(this.#policy);
+      const pool = this.#create(this.#nameOf(otherKey), { label: otherKey, settings });
+      this.#others = { label: otherKey, pool };
+      this.#teach(pool, this.#readingOfRest);
+    }
+    return this.#others.pool;
+  }
+
+  #dropIdle(): boolean {
+    let lookCount = 0;
+    for (const [key, keyed] of this.#byKey) {
+      if (lookCount >= idleLooksMax) return false;
+      lookCount += 1;
+      this.#byKey.delete(key);
+      if (isIdle(keyed.pool)) {
+        keyed.pool.close();
+        return true;
+      }
+      // To the end, so that the next look begins with others.
+      this.#byKey.set(key, keyed);
+    }
+    return false;
+  }
+
+  #nameOf(key: string): string {
+    return `${wholeName(this.#policy)}/${key}`;
+  }
+
+  #create(
+    name: string,
+    { label, settings }: { readonly label: string; readonly settings: PoolSettings },
+  ): PermitPool<Visit> {
+    const { shares, onGrown, peerPercentMax } = this.#parts;
+    return new PermitPool<Visit>({ name, label, shares, onGrown, peerPercentMax }, settings);
+  }
+}
+
+interface Followed {
+  readonly reading: SignalReading | undefined;
+  /** By label. */
+  readonly changes: Map<string, CapacityChange>;
+}
+
+function isIdle(pool: PermitPool<Visit>): boolean {
+  return pool.inUseCount() === 0 && pool.waitingCount === 0;
+}
+
+/** With its length, so that no service's name and key read like another's. */
+function wholeName({ name }: ServicePolicy): string {
+  return `${name.length}:${name}`;
+}
+
+function wholeSettings(policy: ServicePolicy): PoolSettings {
+  const { admission, concurrency } = policy;
+  const maxInFlight = admission?.maxInFlight;
+  if (concurrency?.per !== undefined) return { ...unlimited, maxInFlight };
+  return { ...keySettings(policy), maxInFlight };
+}
+
+/** A queue that only counts holds nobody. Where admission is off, a law has nobody to let in. */
+function keySettings({ admission, concurrency }: ServicePolicy, key?: string): PoolSettings {
+  if (admission === undefined) return unlimited;
+  const queue = admission.dryRun.has("queue") ? undefined : admission.queue;
+  return {
+    maxInFlight: undefined,
+    concurrency: concurrency && settingsOf(concurrency, key),
+    queue,
+  };
+}
+
+/** A key may have thresholds of its own. */
+function settingsOf(
+  { settings, signal }: ServiceConcurrency,
+  key: string | undefined,
+): ConcurrencySettings {
+  if (key === undefined || settings.law !== "signal") return settings;
+  const own = signal?.thresholds.find(({ name }) => name === key);
+  return own === undefined ? settings : { ...settings, target: own.target, critical: own.critical };
+}
+
+const unlimited: PoolSettings = {
+  maxInFlight: undefined,
+  concurrency: undefined,
+  queue: undefined,
+};

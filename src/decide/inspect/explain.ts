@@ -1,0 +1,250 @@
+import {
+  type Bucket,
+  bucketTimeToFullUs,
+  levelAt,
+  pastBucket,
+  remainingHits,
+  retryAfterUs,
+  unitsPerHit,
+} from "../../core/limits/bucket.js";
+import { type BucketTable, decideRequest } from "../../core/limits/gcra.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
+import { denialOf, type Limit, type LimitKey, type Rule } from "../../core/limits/limit.js";
+import { reportMatch, type TriedRule } from "../../core/limits/match-report.js";
+import type { Override } from "../../core/limits/override.js";
+import type { OverrideTable } from "../../core/limits/override-table.js";
+import type { Policy } from "../../policy/policy.js";
+import type { StoredBucket } from "../../store/limit-store.js";
+import { present } from "../rate-limit/answers.js";
+import { DecisionCounters } from "../rate-limit/counters.js";
+import type { DecidedRequest } from "../rate-limit/decided-request.js";
+import { chargesFor } from "../rate-limit/decision.js";
+import { KeyRecords } from "../rate-limit/key-records.js";
+import { NewKeyGuard } from "../rate-limit/new-keys.js";
+import {
+  type PreparedDescriptor,
+  type PreparedQuery,
+  prepareQuery,
+} from "../rate-limit/prepared-query.js";
+import type { RateLimitQuery } from "../rate-limit/query.js";
+import type { Switches } from "../rate-limit/switches.js";
+import { WindowSource } from "../rate-limit/window-source.js";
+
+/** Why a call would pass or be refused now. */
+export interface Explanation {
+  readonly policyVersion: string;
+  readonly isDomainKnown: boolean;
+  readonly isDenied: boolean;
+  /** One a descriptor, in the order in which they are asked. */
+  readonly descriptors: readonly ExplainedDescriptor[];
+}
+
+/** What one descriptor meets. */
+export interface ExplainedDescriptor {
+  readonly entries: readonly DescriptorEntry[];
+  readonly hits: number;
+  /** The rule that it meets first, then those that came near; at most `triedRulesMax`. */
+  readonly tried: readonly TriedRule[];
+  /** Label of the rule that it meets; undefined: none. */
+  readonly matched: string | undefined;
+  /**
+   * What that means: `limited` is charged; `replaced` is left out in favour of another rule of the
+   * request.
+   */
+  readonly effect: "unmatched" | "unlimited" | "replaced" | "limited";
+  readonly isOver: boolean;
+  readonly limits: readonly ExplainedLimit[];
+  /** When the same call would be answered otherwise, if nobody else asks; undefined: never. */
+  readonly changesAfterUs: number | undefined;
+}
+
+/** One limit, and its bucket as it is. */
+export interface ExplainedLimit {
+  /** As it holds now, under an override where there is one, and settling where it does by now. */
+  readonly limit: Limit;
+  readonly override: Override | undefined;
+  readonly key: LimitKey;
+  /** Hits in use, and how many more fit. */
+  readonly usedHits: number;
+  readonly remainingHits: number;
+  readonly isOver: boolean;
+  /** Until the call fits; 0: it does. Undefined: it never will. */
+  readonly retryAfterUs: number | undefined;
+  /** Until nothing is in use; undefined: it does not drain. */
+  readonly fullAfterUs: number | undefined;
+}
+
+/** What an `Explainer` is made of. */
+export interface ExplainerParts {
+  readonly switches: Switches;
+  /** A strong hash of a text, in hexadecimal. */
+  readonly digest: (text: string) => string;
+  /** Rules of a policy that settle since calls peeked at them; absent where no call is known. */
+  readonly peekedRules?: (policy: Policy) => ReadonlySet<Rule>;
+}
+
+/** What an explanation is about. */
+export interface ExplainCall {
+  readonly query: RateLimitQuery;
+  readonly policy: Policy;
+  readonly overrides: OverrideTable;
+  /** Reads a bucket as it is. */
+  readonly peek: (key: LimitKey) => Promise<StoredBucket | undefined>;
+  /** Now, in microseconds since 1970, where no bucket says it. */
+  readonly epochUs: number;
+}
+
+/**
+ * Says how a call is decided, without charging anything: by the same matching, law and answers as
+ * the `Decider`, over copies of the buckets. What this process alone remembers or holds back (a
+ * refusal of a moment ago, a flood of new keys) is not in it.
+ */
+export class Explainer {
+  readonly #parts: ExplainerParts;
+  readonly #newKeys = new NewKeyGuard({ newKeysPerSecondMax: Number.POSITIVE_INFINITY });
+
+  constructor(parts: ExplainerParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * @throws ServiceError REQUEST_INVALID, and STORE_ codes of `peek`
+   */
+  async explain(call: ExplainCall): Promise<Explanation> {
+    const { query, policy } = call;
+    const prepared = this.#prepare(call);
+    const buckets = await readBuckets(prepared, call.peek);
+    const nowUs = buckets.nowUs ?? call.epochUs;
+    const hits = query.descriptors.map((descriptor) => descriptor.hits);
+    const charges = chargesFor(prepared, hits);
+    const table: BucketTable = { get: (key) => buckets.byKey.get(key), set() {}, delete() {} };
+    const { isDenied, results } = decideRequest(charges, table, nowUs);
+    const request: DecidedRequest = { isDenied, charges, results, nowUs, isFromMemory: false };
+    const verdict = present(prepared, request);
+    return {
+      policyVersion: policy.version,
+      isDomainKnown: prepared.isDomainKnown,
+      isDenied: verdict.isDenied,
+      descriptors: prepared.descriptors.map((descriptor, index) => {
+        const isOver = verdict.statuses[index]?.isOver === true;
+        return explainDescriptor({ descriptor, index, isOver, prepared, request, buckets, call });
+      }),
+    };
+  }
+
+  #prepare({ query, policy, overrides, epochUs }: ExplainCall) {
+    const { switches, digest, peekedRules } = this.#parts;
+    return prepareQuery(query, {
+      policy,
+      overrides,
+      switches,
+      digest,
+      peekedRules: peekedRules?.(policy) ?? new Set(),
+      // Of its own: what is explained is counted nowhere.
+      counters: new DecisionCounters(),
+      records: new KeyRecords(0),
+      isKept: false,
+      nameOf: (key) => key,
+      newKeys: this.#newKeys,
+      nowMs: 0,
+      windowSource: new WindowSource(),
+      epochUs,
+    });
+  }
+}
+
+/** Buckets as they were, and the store's time of them. */
+interface ReadBuckets {
+  readonly byKey: ReadonlyMap<LimitKey, Bucket>;
+  readonly nowUs: number | undefined;
+}
+
+async function readBuckets(
+  { charges }: PreparedQuery,
+  peek: ExplainCall["peek"],
+): Promise<ReadBuckets> {
+  const byKey = new Map<LimitKey, Bucket>();
+  let nowUs: number | undefined;
+  const keys = [...new Set(charges.flatMap(({ key, lastKey = key }) => [key, lastKey]))];
+  const found = await Promise.all(keys.map((key) => peek(key)));
+  found.forEach((stored, i) => {
+    const key = keys[i];
+    if (stored === undefined || key === undefined) return;
+    byKey.set(key, stored.bucket);
+    nowUs = Math.max(nowUs ?? 0, stored.nowUs);
+  });
+  return { byKey, nowUs };
+}
+
+interface Explaining {
+  readonly descriptor: PreparedDescriptor;
+  readonly index: number;
+  readonly isOver: boolean;
+  readonly prepared: PreparedQuery;
+  readonly request: DecidedRequest;
+  readonly buckets: ReadBuckets;
+  readonly call: ExplainCall;
+}
+
+function explainDescriptor(explaining: Explaining): ExplainedDescriptor {
+  const { descriptor, index, isOver, call } = explaining;
+  const { query, policy } = call;
+  const { entries = [], hits = 0 } = query.descriptors[index] ?? {};
+  const rule = "rule" in descriptor ? descriptor.rule : undefined;
+  const limits = explainLimits(explaining);
+  const rules = policy.rules.filter(({ domain }) => domain === query.domain);
+  return {
+    entries,
+    hits,
+    tried: reportMatch(rules, entries, rule),
+    matched: rule?.label,
+    effect: descriptor.kind,
+    isOver,
+    limits,
+    changesAfterUs: changeOf(limits, isOver),
+  };
+}
+
+function explainLimits(explaining: Explaining): readonly ExplainedLimit[] {
+  const { descriptor, index, prepared, request, buckets, call } = explaining;
+  if (descriptor.kind !== "limited") return [];
+  const { query, overrides } = call;
+  const isSettling =
+    "rule" in descriptor &&
+    descriptor.rule !== undefined &&
+    prepared.peekedRules.has(descriptor.rule);
+  const entries = query.descriptors[index]?.entries ?? [];
+  const limits: ExplainedLimit[] = [];
+  for (let i = descriptor.firstAsk; i < descriptor.firstAsk + descriptor.askCount; i += 1) {
+    const ask = prepared.asks[i];
+    const charge = request.charges[i];
+    const result = request.results[i];
+    if (ask === undefined || charge === undefined || result === undefined) continue;
+    const { nowUs } = request;
+    // As it is, and not as the call would leave it.
+    const bucket = pastBucket(buckets.byKey.get(charge.key), nowUs);
+    limits.push({
+      limit: isSettling ? { ...ask.limit, role: charge.role } : ask.limit,
+      override: overrides.find(query.domain, entries, ask.limit.name),
+      key: charge.key,
+      usedHits: levelAt(charge, bucket, nowUs) / unitsPerHit,
+      remainingHits: remainingHits(charge, bucket, nowUs),
+      isOver: result.isOver,
+      retryAfterUs: result.isOver ? retryAfterUs(charge, bucket, nowUs) : 0,
+      fullAfterUs: bucketTimeToFullUs(charge, bucket, nowUs),
+    });
+  }
+  return limits;
+}
+
+/** Over: until all that is over fits. Not over: what drains makes no other answer of it. */
+function changeOf(limits: readonly ExplainedLimit[], isOver: boolean): number | undefined {
+  if (!isOver) return undefined;
+  let changeUs = 0;
+  for (const { isOver: isLimitOver, limit, retryAfterUs: waitUs } of limits) {
+    if (!isLimitOver || denialOf(limit.role) === "shadow") continue;
+    if (waitUs === undefined) return undefined;
+    changeUs = Math.max(changeUs, waitUs);
+  }
+  return changeUs;
+}

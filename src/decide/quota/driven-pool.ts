@@ -1,0 +1,180 @@
+import { microHzPerHz, type QuotaLease, type QuotaPoolSettings } from "../../core/quota/quota.js";
+import { limitHz } from "../../core/quota/quota-ceiling.js";
+import type { QuotaHolders } from "../../core/quota/quota-holders.js";
+import { QuotaPool } from "../../core/quota/quota-pool.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import type { QuotaReach, ReachDescriptor } from "./quota-reach.js";
+import type { QuotaLeaseState } from "./quota-view.js";
+
+/** What a `DrivenPool` is made of. */
+export interface DrivenPoolParts {
+  /** Names it among replicas: no text of callers. */
+  readonly name: string;
+  readonly reach: QuotaReach;
+  /** The first descriptor that led here. */
+  readonly descriptor: ReachDescriptor;
+  readonly quota: QuotaPolicy;
+  readonly holders: QuotaHolders;
+  readonly nowMs: number;
+}
+
+/** Claims without an answer after which a pool that never had a lease is taken to get none. */
+const firstClaimsMax = 3;
+
+const noLease: QuotaLease = {
+  rateMicroHz: 0,
+  untilMs: Number.NEGATIVE_INFINITY,
+  elsewhere: [],
+};
+
+/** How often what Envoys have let pass is charged: within these, in milliseconds. */
+const chargeEveryMs = { least: 100, most: 1_000 } as const;
+
+/** A pool of this replica with all that drives it: its limits, its lease, its turns. */
+export class DrivenPool {
+  readonly name: string;
+  readonly descriptor: ReachDescriptor;
+  readonly law: QuotaPool;
+  /** By name, those that lead here. */
+  readonly quotas = new Map<string, QuotaPolicy>();
+  #reach: QuotaReach;
+  #lease = noLease;
+  #failedCount = 0;
+  #isFallenBack = false;
+  /** When it is to be charged next, and to be claimed. */
+  chargeMs: number;
+  claimMs: number;
+  isCharging = false;
+  isClaiming = false;
+
+  constructor({ name, reach, descriptor, quota, holders, nowMs }: DrivenPoolParts) {
+    this.name = name;
+    this.descriptor = descriptor;
+    this.quotas.set(quota.name, quota);
+    this.#reach = reach;
+    this.law = new QuotaPool({ settings: this.#settings(), holders, nowMs });
+    this.chargeMs = nowMs;
+    this.claimMs = nowMs;
+  }
+
+  get reach(): QuotaReach {
+    return this.#reach;
+  }
+
+  get lease(): QuotaLease {
+    return this.#lease;
+  }
+
+  /** Whether replicas divide it: where nothing is limited there is nothing to divide. */
+  get isLeased(): boolean {
+    return this.#reach.mode === "limited";
+  }
+
+  leaseState(nowMs: number): QuotaLeaseState {
+    if (nowMs < this.#lease.untilMs) return this.#failedCount === 0 ? "leased" : "unrenewed";
+    const hadLease = this.#lease.untilMs !== Number.NEGATIVE_INFINITY;
+    return hadLease || this.#failedCount >= firstClaimsMax ? "lost" : "claiming";
+  }
+
+  /** How long an assignment holds. */
+  get ttlMs(): number {
+    return this.law.settings.ttlMs;
+  }
+
+  /** Other limits hold, or the same ones otherwise; or another quota leads here, too. */
+  configure(reach: QuotaReach, quota: QuotaPolicy, nowMs: number): void {
+    const known = this.quotas.get(quota.name);
+    if (known === quota && isSame(reach, this.#reach)) return;
+    this.quotas.set(quota.name, quota);
+    // A lease that ended while nothing was divided is not lost: the next is claimed as the first.
+    if (!this.isLeased && this.#lease.untilMs <= nowMs) {
+      this.#lease = noLease;
+      this.#failedCount = 0;
+      this.#isFallenBack = false;
+    }
+    this.#reach = reach;
+    this.#apply(nowMs);
+  }
+
+  /** How long until it is charged again: half of the time in which its burst drains. */
+  get chargeEveryMs(): number {
+    let leastMs: number = chargeEveryMs.most;
+    for (const limit of this.#reach.limits) {
+      leastMs = Math.min(leastMs, (limit.burst * 500) / limitHz(limit));
+    }
+    return Math.max(chargeEveryMs.least, leastMs);
+  }
+
+  /** It may hand out so much. */
+  take(lease: QuotaLease, nowMs: number): void {
+    this.#lease = lease;
+    this.#failedCount = 0;
+    if (this.#isFallenBack) {
+      this.#isFallenBack = false;
+      this.#apply(nowMs);
+    }
+    this.law.lease(lease, nowMs);
+  }
+
+  /** Nobody answered its claim. */
+  noteFailed(): void {
+    this.#failedCount += 1;
+  }
+
+  /**
+   * Goes on without a lease, as its limits say for when the store is away. `error` renews nothing:
+   * what Envoys do when their assignments are over decides.
+   *
+   * @param replicaCount how many share the limits, from 1
+   */
+  fallBack(replicaCount: number, nowMs: number): void {
+    const isFirst = !this.#isFallenBack;
+    this.#isFallenBack = true;
+    const { onStoreFailure, limits } = this.#reach;
+    if (onStoreFailure === "local") {
+      const hz = Math.min(...limits.map(limitHz)) / replicaCount;
+      const untilMs = nowMs + 2 * this.ttlMs;
+      const rateMicroHz = Math.floor(hz * microHzPerHz);
+      this.law.lease({ rateMicroHz, untilMs, elsewhere: this.#lease.elsewhere }, nowMs);
+    } else if (isFirst) this.#apply(nowMs);
+  }
+
+  #apply(nowMs: number): void {
+    this.law.configure(this.#settings(), nowMs);
+  }
+
+  /** Of several quotas that lead here: the longest time, and the most for calls. */
+  #settings(): QuotaPoolSettings {
+    const quotas = [...this.quotas.values()];
+    const { limits } = this.#reach;
+    const ttlMs = Math.max(...quotas.map(({ ttlSeconds }) => ttlSeconds * 1_000));
+    // Where nobody is held back, nothing of what was used waits for room in the store.
+    const isHeld = this.#reach.mode !== "counted";
+    const callsShare = isHeld
+      ? Math.max(...quotas.map(({ callsShareRatio }) => callsShareRatio))
+      : 0;
+    return { mode: this.#mode(), limits, ttlMs, callsShare };
+  }
+
+  #mode(): QuotaPoolSettings["mode"] {
+    const { mode, onStoreFailure } = this.#reach;
+    if (!this.#isFallenBack || mode !== "limited") return mode;
+    if (onStoreFailure === "allow") return "counted";
+    return onStoreFailure === "deny" ? "denied" : mode;
+  }
+}
+
+/** Whether nothing of it has changed that a pool goes by. */
+function isSame(one: QuotaReach, other: QuotaReach): boolean {
+  return (
+    one.mode === other.mode &&
+    one.onStoreFailure === other.onStoreFailure &&
+    one.limits.length === other.limits.length &&
+    one.charged.length === other.charged.length &&
+    one.limits.every((limit, i) => {
+      const was = other.limits[i];
+      const { hits, periodUs, burst } = limit;
+      return was?.hits === hits && was.periodUs === periodUs && was.burst === burst;
+    })
+  );
+}

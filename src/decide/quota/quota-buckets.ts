@@ -1,0 +1,100 @@
+import { Tally } from "../../core/collections/tally.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
+import type { QuotaHolder } from "../../core/quota/quota.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import type { DrivenPool } from "./driven-pool.js";
+import type { ReachDescriptor } from "./quota-reach.js";
+
+/** A descriptor that buckets of a quota stand for, of whatever Envoy and class. */
+export interface QuotaBucketRecord extends ReachDescriptor {
+  readonly quotaName: string;
+  readonly key: string;
+  /** By whose bucket it came to be. */
+  readonly maker: string;
+  /** Buckets of Envoys that stand for it. */
+  memberCount: number;
+}
+
+/** What an Envoy whose stream is closed may take up again on another one. */
+export interface LeftHolder {
+  readonly pool: DrivenPool;
+  readonly holder: QuotaHolder;
+  /** Until when it counts. */
+  readonly untilMs: number;
+}
+
+/** Different descriptors of one domain's buckets; those of more share one limit of their rule. */
+export const bucketsPerDomainMax = 100_000;
+
+/** The descriptors that buckets stand for, and what Envoys have left behind. */
+export class QuotaBuckets {
+  readonly #buckets = new Map<string, QuotaBucketRecord>();
+  readonly #countByDomain = new Tally<string>();
+  /** By domain and identity. */
+  readonly #countByMaker = new Tally<string>();
+  readonly #makerBucketsMax: number;
+  readonly #left = new Map<string, LeftHolder>();
+
+  /** @param identityPercentMax of a domain's descriptors that one identity brings. Default 100 */
+  constructor(identityPercentMax = 100) {
+    this.#makerBucketsMax = Math.max(
+      1,
+      Math.floor((bucketsPerDomainMax * identityPercentMax) / 100),
+    );
+  }
+
+  /** Takes one more bucket for a descriptor; it is one of an overflow where there are too many. */
+  take(
+    quota: QuotaPolicy,
+    entries: readonly DescriptorEntry[],
+    identity: string,
+  ): QuotaBucketRecord {
+    const { name: quotaName, domain } = quota;
+    const key = JSON.stringify([quotaName, ...entries.map(({ value }) => value)]);
+    const known = this.#buckets.get(key);
+    if (known !== undefined && known.domain === domain) {
+      known.memberCount += 1;
+      return known;
+    }
+    const maker = JSON.stringify([domain, identity]);
+    const count = this.#countByDomain.get(domain);
+    const ownCount = this.#countByMaker.get(maker);
+    const isOverflow = count >= bucketsPerDomainMax || ownCount >= this.#makerBucketsMax;
+    const made = { quotaName, domain, entries, key, maker, isOverflow, memberCount: 1 };
+    if (isOverflow) return made;
+    this.#buckets.set(key, made);
+    this.#countByDomain.add(domain, 1);
+    this.#countByMaker.add(maker, 1);
+    return made;
+  }
+
+  /** One bucket less stands for it. */
+  release(bucket: QuotaBucketRecord): void {
+    bucket.memberCount -= 1;
+    if (bucket.memberCount > 0 || this.#buckets.get(bucket.key) !== bucket) return;
+    this.#buckets.delete(bucket.key);
+    this.#countByDomain.add(bucket.domain, -1);
+    this.#countByMaker.add(bucket.maker, -1);
+  }
+
+  /** An Envoy's stream is closed: this is what it held of one bucket. */
+  leave(name: string, left: LeftHolder): void {
+    this.#left.set(name, left);
+  }
+
+  /** The same Envoy reports the same bucket; undefined: nothing of it counts any more. */
+  takeUp(name: string, pool: DrivenPool, nowMs: number): QuotaHolder | undefined {
+    const left = this.#left.get(name);
+    this.#left.delete(name);
+    return left !== undefined && left.pool === pool && nowMs < left.untilMs
+      ? left.holder
+      : undefined;
+  }
+
+  /** Forgets what counts no more. */
+  forgetLeft(nowMs: number): void {
+    for (const [name, { untilMs }] of this.#left) {
+      if (untilMs <= nowMs) this.#left.delete(name);
+    }
+  }
+}

@@ -1,0 +1,288 @@
+import type { Cancel, Clock } from "../../core/base/clock.js";
+import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
+import { type Charge, levelAt, unitsPerHit } from "../../core/limits/bucket.js";
+import { type QuotaChange, quotaLeaseSlackMs } from "../../core/quota/quota.js";
+import { QuotaHolders, quotaHoldersMax } from "../../core/quota/quota-holders.js";
+import type { LeasesQuotas, QuotaLeaseAnswer } from "../../core/quota/quota-leases.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import {
+  batchChargesMax,
+  type LimitStore,
+  type StoreOutcome,
+  type StoreRequest,
+} from "../../store/limit-store.js";
+import { DrivenPool } from "./driven-pool.js";
+import type { QuotaCounts } from "./quota-counts.js";
+import type { QuotaReach, ReachDescriptor } from "./quota-reach.js";
+
+/** What happens to the leases of this replica; each is told once, not for every pool. */
+export type QuotaLeaseEvent =
+  /** Claims fail: what was leased before holds until it is over. */
+  | { readonly kind: "quotaLeasesUnrenewed"; readonly code: ErrorCode }
+  /** A lease is over: limits go by their `on_store_failure`. */
+  | { readonly kind: "quotaLeasesLost" }
+  | { readonly kind: "quotaLeasesFound" };
+
+/** What `QuotaPools` are made of. */
+export interface QuotaPoolsParts {
+  readonly store: Pick<LimitStore, "take">;
+  readonly leases: LeasesQuotas;
+  readonly clock: Clock;
+  readonly counts: QuotaCounts;
+  /** A strong hash of a text, in hexadecimal. */
+  readonly digest: (text: string) => string;
+  /** How many replicas share the limits now, at least 1. */
+  readonly replicaCount: () => number;
+  /** The part of all buckets that one identity may have, 1 to 100. Default 100. */
+  readonly identityPercentMax?: number;
+  /** The most bytes of buckets, about. Default: no bound. */
+  readonly bucketsBytesMax?: number;
+  /** What is to be said to a holder now. */
+  readonly tell: (change: QuotaChange) => void;
+  readonly onEvent: (event: QuotaLeaseEvent) => void;
+  /** Told of every fault of ours. */
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** How often pools are looked through, in milliseconds. */
+export const quotaTickMs = 100;
+
+/** How often a pool is claimed, in milliseconds. */
+const claimEveryMs = 1_000;
+
+/** The longest that a charge waits for its answer: nobody's request waits for it. */
+const chargeMsMax = 250;
+
+/** How long the store is left alone after it has failed, in milliseconds. */
+const storePauseMs = 500;
+
+/**
+ * The pools of this replica, driven: what Envoys let pass is charged to the store, claims are
+ * exchanged with the other replicas, and each pool is divided anew where that changes anything.
+ */
+export class QuotaPools {
+  readonly holders: QuotaHolders;
+  readonly #parts: QuotaPoolsParts;
+  readonly #pools = new Map<string, DrivenPool>();
+  /** Those that have no lease yet and want one now. */
+  readonly #new = new Set<DrivenPool>();
+  #cancelTurn: Cancel | undefined;
+  #quietUntilMs = Number.NEGATIVE_INFINITY;
+  #isUnrenewed = false;
+  #isLost = false;
+
+  constructor(parts: QuotaPoolsParts) {
+    this.#parts = parts;
+    const { identityPercentMax = 100, bucketsBytesMax: keptBytesMax } = parts;
+    const identityHoldersMax = Math.floor((quotaHoldersMax * identityPercentMax) / 100);
+    this.holders = new QuotaHolders({
+      identityHoldersMax: Math.max(1, identityHoldersMax),
+      identityPercentMax,
+      ...(keptBytesMax === undefined ? {} : { keptBytesMax }),
+    });
+  }
+
+  get count(): number {
+    return this.#pools.size;
+  }
+
+  values(): Iterable<DrivenPool> {
+    return this.#pools.values();
+  }
+
+  /** By the identity of what is reached. */
+  find(identity: string): DrivenPool | undefined {
+    return this.#pools.get(identity);
+  }
+
+  /** The pool of what a bucket reaches, as it holds now. */
+  reach(reach: QuotaReach, descriptor: ReachDescriptor, quota: QuotaPolicy): DrivenPool {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const known = this.#pools.get(reach.identity);
+    if (known !== undefined) {
+      known.configure(reach, quota, nowMs);
+      if (known.isLeased && known.lease.untilMs < nowMs) this.#claimSoon(known);
+      return known;
+    }
+    const name = this.#parts.digest(reach.identity);
+    const { holders } = this;
+    const made = new DrivenPool({ name, reach, descriptor, quota, holders, nowMs });
+    this.#pools.set(reach.identity, made);
+    this.#claimSoon(made);
+    return made;
+  }
+
+  /** One turn of all pools; each `quotaTickMs`. */
+  tick(): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const charged: DrivenPool[] = [];
+    const claimed: DrivenPool[] = [];
+    for (const [identity, pool] of this.#pools) {
+      if (pool.isLeased && pool.leaseState(nowMs) === "lost") this.#fallBack(pool, nowMs);
+      if (pool.law.isDue(nowMs)) this.#divide(pool, nowMs);
+      if (nowMs >= pool.chargeMs && !pool.isCharging) charged.push(pool);
+      if (pool.isLeased && nowMs >= pool.claimMs && !pool.isClaiming) claimed.push(pool);
+      const isIdle = !pool.isCharging && !pool.isClaiming;
+      if (pool.law.countedCount === 0 && isIdle) this.#pools.delete(identity);
+    }
+    if (nowMs >= this.#quietUntilMs) this.#charge(charged, nowMs);
+    this.#claim(claimed);
+  }
+
+  /** Claims nothing any more that is not claimed already. */
+  close(): void {
+    this.#cancelTurn?.();
+    this.#new.clear();
+  }
+
+  #divide({ law }: DrivenPool, nowMs: number): void {
+    for (const change of law.rebalance(nowMs)) this.#parts.tell(change);
+  }
+
+  #fallBack(pool: DrivenPool, nowMs: number): void {
+    if (!this.#isLost) this.#parts.onEvent({ kind: "quotaLeasesLost" });
+    this.#isLost = true;
+    pool.fallBack(this.#parts.replicaCount(), nowMs);
+  }
+
+  #claimSoon(pool: DrivenPool): void {
+    if (!pool.isLeased || pool.isClaiming) return;
+    this.#new.add(pool);
+    this.#cancelTurn ??= this.#parts.clock.scheduleTurn(() => {
+      this.#cancelTurn = undefined;
+      const pools = [...this.#new].filter(({ isClaiming }) => !isClaiming);
+      this.#new.clear();
+      this.#claim(pools);
+    });
+  }
+
+  #claim(pools: readonly DrivenPool[]): void {
+    if (pools.length === 0) return;
+    const nowMs = this.#parts.clock.monotonicMs();
+    const asks = pools.map((pool) => {
+      pool.isClaiming = true;
+      pool.claimMs = nowMs + claimEveryMs;
+      const leaseMs = pool.ttlMs + quotaLeaseSlackMs;
+      return { pool: pool.name, claim: pool.law.claim(nowMs), leaseMs };
+    });
+    const { leases, onBug } = this.#parts;
+    const hearAll = (answers: readonly QuotaLeaseAnswer[]): void => {
+      for (const pool of pools) pool.isClaiming = false;
+      pools.forEach((pool, i) => {
+        this.#hear(pool, answers[i]);
+      });
+      this.#noteClaims(answers);
+    };
+    leases.exchange(asks).then(hearAll).catch(onBug);
+  }
+
+  #hear(pool: DrivenPool, answer: QuotaLeaseAnswer | undefined): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (answer?.kind === "failed") {
+      this.#parts.counts.failedClaimCount += 1;
+      pool.noteFailed();
+    } else if (answer?.kind === "leased") {
+      const isFirst = pool.leaseState(nowMs) === "claiming";
+      pool.take(answer.lease, nowMs);
+      // Who has waited for the first lease is told at once.
+      if (isFirst) this.#divide(pool, nowMs);
+    }
+  }
+
+  #noteClaims(answers: readonly QuotaLeaseAnswer[]): void {
+    const failed = answers.find((answer) => answer.kind === "failed");
+    const isAnswered = answers.some(({ kind }) => kind === "leased");
+    if (failed?.kind === "failed" && !isAnswered && !this.#isUnrenewed) {
+      this.#isUnrenewed = true;
+      this.#parts.onEvent({ kind: "quotaLeasesUnrenewed", code: failed.code });
+    } else if (isAnswered && (this.#isUnrenewed || this.#isLost) && this.#isAllLeased()) {
+      this.#isUnrenewed = false;
+      this.#isLost = false;
+      this.#parts.onEvent({ kind: "quotaLeasesFound" });
+    }
+  }
+
+  /** Claims go out in several turns, of which those of one place may fail for long. */
+  #isAllLeased(): boolean {
+    const nowMs = this.#parts.clock.monotonicMs();
+    return [...this.#pools.values()].every((pool) => {
+      const state = pool.leaseState(nowMs);
+      return !pool.isLeased || state === "leased" || state === "claiming";
+    });
+  }
+
+  /** Charges what was used of each pool, or asks for its level; in batches, none of them large. */
+  #charge(pools: readonly DrivenPool[], nowMs: number): void {
+    let batch: PoolCharge[] = [];
+    let chargeCount = 0;
+    for (const pool of pools) {
+      pool.chargeMs = nowMs + pool.chargeEveryMs;
+      const hits = pool.law.dueHits(nowMs);
+      const { reach } = pool;
+      if (reach.charged.length === 0) {
+        // Nothing is limited, and nothing counted.
+        pool.law.charged({ hits, levels: [] }, nowMs);
+        continue;
+      }
+      if (hits === 0 && !pool.law.wantsLevel(nowMs)) continue;
+      if (chargeCount + reach.charged.length > batchChargesMax) {
+        this.#send(batch);
+        batch = [];
+        chargeCount = 0;
+      }
+      batch.push({ pool, reach, hits });
+      chargeCount += reach.charged.length;
+    }
+    this.#send(batch);
+  }
+
+  #send(batch: readonly PoolCharge[]): void {
+    if (batch.length === 0) return;
+    const { store, clock, onBug } = this.#parts;
+    for (const { pool } of batch) pool.isCharging = true;
+    const requests = batch.map(requestOf);
+    const failAll = (thrown: unknown): readonly StoreOutcome[] => {
+      const { code } = toServiceError(thrown);
+      this.#quietUntilMs = clock.monotonicMs() + storePauseMs;
+      return batch.map(() => ({ kind: "failed", code }));
+    };
+    store
+      .take(requests, clock.monotonicMs() + chargeMsMax)
+      .catch(failAll)
+      .then((outcomes) => this.#settle(batch, outcomes))
+      .catch(onBug);
+  }
+
+  #settle(batch: readonly PoolCharge[], outcomes: readonly StoreOutcome[]): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    batch.forEach(({ pool, reach, hits }, i) => {
+      pool.isCharging = false;
+      const outcome = outcomes[i];
+      if (outcome?.kind !== "decided") {
+        this.#parts.counts.missedHits += hits;
+        pool.law.missed(hits, nowMs);
+        return;
+      }
+      this.#parts.counts.chargedHits += hits;
+      const { results, nowUs } = outcome.result;
+      // The levels of limits that hold no more say nothing of those that do.
+      const own = pool.reach === reach ? reach.charged.slice(0, reach.limits.length) : [];
+      const levels = own.map(({ charge }, at) => {
+        const bucket = results[at]?.bucket;
+        return bucket === undefined ? 0 : levelAt(charge, bucket, nowUs) / unitsPerHit;
+      });
+      pool.law.charged({ hits, levels }, nowMs);
+    });
+  }
+}
+
+function requestOf({ reach, hits }: PoolCharge): StoreRequest {
+  const charges = reach.charged.map(({ charge }): Charge => ({ ...charge, cost: hits }));
+  return { charges, multiplicity: 1 };
+}
+
+interface PoolCharge {
+  readonly pool: DrivenPool;
+  readonly reach: QuotaReach;
+  readonly hits: number;
+}

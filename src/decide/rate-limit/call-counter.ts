@@ -1,0 +1,101 @@
+import { type Finding, isRequestDenied } from "../../core/limits/gcra.js";
+import type { DescriptorVerdict, Verdict } from "../../core/limits/verdict.js";
+import { descriptorOutcome } from "./answers.js";
+import type { DecisionCounters, HitCounters } from "./counters.js";
+import type { DecidedRequest } from "./decided-request.js";
+import type { PreparedQuery } from "./prepared-query.js";
+import type { Hits } from "./query.js";
+
+/** A call that was decided. */
+export interface DecidedCall {
+  readonly prepared: PreparedQuery;
+  readonly hits: Hits;
+  readonly request: DecidedRequest;
+  readonly verdict: Verdict;
+}
+
+/** What a `CallCounter` is made of. */
+export interface CallCounterParts {
+  readonly counters: DecisionCounters;
+  /** The part of a limit from which on hits count as near it, 0 to 1. */
+  readonly nearLimitRatio: number;
+  /** Whether nobody is refused, whatever the limits say. */
+  readonly isShadow: boolean;
+}
+
+/** Counts decided calls: additions to plain integers and nothing else. */
+export class CallCounter {
+  readonly #parts: CallCounterParts;
+
+  constructor(parts: CallCounterParts) {
+    this.#parts = parts;
+  }
+
+  count(call: DecidedCall): void {
+    const { counters, isShadow } = this.#parts;
+    const { prepared, request, verdict } = call;
+    if (verdict.isDenied) counters.deniedCount += 1;
+    else counters.okCount += 1;
+    if (request.isFromMemory) counters.refusedFromMemoryCount += 1;
+    if (isShadow && isRequestDenied(findings(call))) counters.shadowedCount += 1;
+    if (!prepared.isDomainKnown) {
+      counters.unknownDomainCount += 1;
+      return;
+    }
+    for (let i = 0; i < prepared.descriptors.length; i += 1) this.#countDescriptor(call, i);
+  }
+
+  #countDescriptor({ prepared, hits, request, verdict }: DecidedCall, index: number): void {
+    const { counters } = this.#parts;
+    const descriptor = prepared.descriptors[index];
+    const status = verdict.statuses[index];
+    if (descriptor === undefined || status === undefined || descriptor.kind === "replaced") return;
+    if (descriptor.kind === "unmatched") {
+      counters.unmatchedDescriptorCount += 1;
+      return;
+    }
+    const outcome = descriptorOutcome(descriptor, status, request);
+    if (outcome === "unknown") return;
+    if (descriptor.counters === undefined || descriptor.hits === undefined) {
+      if (outcome === "over") counters.overrideOverCount += 1;
+      else counters.overrideOkCount += 1;
+      return;
+    }
+    descriptor.counters[outcome] += 1;
+    const asked = typeof hits === "number" ? hits : (hits[index] ?? 1);
+    const isRefund = descriptor.kind === "limited" && isRefunded(prepared, descriptor.firstAsk);
+    if (isRefund) {
+      descriptor.hits.refunded += asked;
+    } else if (outcome === "ok") {
+      this.#countWithin(descriptor.hits, asked, status);
+    } else {
+      descriptor.hits.total += asked;
+      descriptor.hits.over += asked;
+      if (outcome === "shadowOver") descriptor.hits.shadow += asked;
+      if (request.isFromMemory) descriptor.hits.overFromMemory += asked;
+    }
+  }
+
+  #countWithin(counts: HitCounters, asked: number, status: DescriptorVerdict): void {
+    counts.total += asked;
+    counts.within += asked;
+    const { currentLimit, limitRemaining } = status;
+    if (currentLimit === undefined || limitRemaining === undefined) return;
+    const { burst } = currentLimit;
+    const nearHits = burst - limitRemaining - Math.floor(burst * this.#parts.nearLimitRatio);
+    // Only the part of the call that lies above the ratio.
+    if (nearHits > 0) counts.near += Math.min(asked, nearHits);
+  }
+}
+
+function isRefunded({ asks }: PreparedQuery, ask: number): boolean {
+  return asks[ask]?.charge.isRefund === true;
+}
+
+/** What the policy would have made of it. */
+function findings({ prepared, request }: DecidedCall): readonly Finding[] {
+  return prepared.asks.map(({ limit }, i) => ({
+    charge: limit,
+    result: { isOver: request.results[i]?.isOver === true },
+  }));
+}

@@ -1,0 +1,432 @@
+import { Breaker } from "../../core/base/breaker.js";
+import type { Clock } from "../../core/base/clock.js";
+import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
+import type { LimitKey, Rule } from "../../core/limits/limit.js";
+import { noOverrides, type OverrideTable } from "../../core/limits/override-table.js";
+import type { Verdict } from "../../core/limits/verdict.js";
+import type { Policy } from "../../policy/policy.js";
+import type { LimitStore, StoreResult } from "../../store/limit-store.js";
+import { decidedByStore, present } from "./answers.js";
+import { Batcher, type BatcherEvent, type BatchOutcome } from "./batcher.js";
+import { CallCounter } from "./call-counter.js";
+import type { DecisionCounters } from "./counters.js";
+import type { DecidedRequest } from "./decided-request.js";
+import { chargesFor, Decision, type DecisionCall, type Settle } from "./decision.js";
+import type { DecisionObserver, ObservedCall } from "./decision-observer.js";
+import { decideWithoutStore } from "./fallback.js";
+import { KeyRecords } from "./key-records.js";
+import { NewKeyGuard } from "./new-keys.js";
+import { PeekedRules } from "./peeked-rules.js";
+import type { PolicySource } from "./policy-source.js";
+import { type PreparedQuery, preparedBytes, prepareQuery } from "./prepared-query.js";
+import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
+import type { Hits, RateLimitQuery } from "./query.js";
+import { type QueryShape, shapedQuery } from "./query-shapes.js";
+import type { RefusalLog } from "./refusal-log.js";
+import { findRecords, forgetRefunded, refuseFromMemory, rememberAnswer } from "./refusals.js";
+import { type ShedMode, shedModeOf } from "./shedding.js";
+import type { Switches } from "./switches.js";
+import { WindowSource } from "./window-source.js";
+
+/** What a `Decider` is made of. */
+export interface DeciderParts {
+  readonly policies: PolicySource;
+  /** What operators have changed about keys, as a snapshot. Default: nothing, ever. */
+  readonly overrides?: { current(): OverrideTable };
+  readonly store: LimitStore;
+  /** Makes the empty embedded store that `on_store_failure: local` uses until the store is back. */
+  readonly createLocalStore: () => LimitStore;
+  readonly clock: Clock;
+  readonly counters: DecisionCounters;
+  /** How much this process has to do; told of every request here, and of the time elsewhere. */
+  readonly pressure: Pressure;
+  /** The longest a store call may take, in milliseconds. Default 10. */
+  readonly storeBudgetMs: number;
+  /** New keys that one rule may bring a second; more share one bucket. Default 10,000. */
+  readonly newKeysPerSecondMax: number;
+  /** What the process changes about every limit. */
+  readonly switches: Switches;
+  /** The part of a limit from which on hits count as near it, 0 to 1. Default 0.8. */
+  readonly nearLimitRatio: number;
+  /** A strong hash of a text, in hexadecimal, for values that are too long for a key. */
+  readonly digest: (text: string) => string;
+  /** The most bytes of what is remembered of keys. Default 128 MiB. */
+  readonly keyRecordsBytesMax?: number;
+  /** How many replicas share the limits now, at least 1. */
+  readonly replicaCount: () => number;
+  readonly onEvent: (event: DeciderEvent) => void;
+  /** Default none. */
+  readonly observers?: readonly DecisionObserver[];
+  /** Whoever tells of refusals; absent: nobody, ever. */
+  readonly refusalLog?: RefusalLog | undefined;
+}
+
+/** What happened to the store, or to this process, for logs. */
+export type DeciderEvent = BatcherEvent | PressureEvent;
+
+/**
+ * Decides queries: match, charge, ask the store in batches, fall back by each limit's failure mode,
+ * format, count.
+ */
+export class Decider {
+  readonly #parts: DeciderParts;
+  readonly #observers: readonly DecisionObserver[];
+  readonly #batcher: Batcher;
+  readonly #settling: Settle = (decision, outcome, index) => this.#settle(decision, outcome, index);
+  readonly #breaker = new Breaker();
+  readonly #newKeys: NewKeyGuard;
+  readonly #callCounter: CallCounter;
+  readonly #windows = new WindowSource();
+  readonly #nameOf: (key: LimitKey) => LimitKey;
+  /** Makes a query of a shape again; absent where the store knows buckets by their whole keys. */
+  readonly recall: ((shape: QueryShape, keys: readonly LimitKey[]) => PreparedQuery) | undefined;
+  #records: KeyRecords;
+  /** What the records were learnt under. */
+  #recordsPolicy: Policy | undefined;
+  #recordsOverrides: OverrideTable | undefined;
+  readonly #peeked = new PeekedRules();
+  #localStore: LimitStore;
+  /** How calls of a policy are answered that nobody reads. */
+  #areLimitsCarried = false;
+  #shedding: { readonly policy: Policy; readonly mode: ShedMode } | undefined;
+  /** The last answer of the store that was taken note of. */
+  #remembered: StoreResult | undefined;
+  /** What the store was asked by then is not remembered any more, monotonic. */
+  #forgottenMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: DeciderParts) {
+    this.#parts = parts;
+    this.#observers = parts.observers ?? [];
+    this.#localStore = parts.createLocalStore();
+    this.#records = new KeyRecords(parts.keyRecordsBytesMax);
+    this.#newKeys = new NewKeyGuard(parts);
+    const { counters, nearLimitRatio, switches } = parts;
+    this.#callCounter = new CallCounter({ counters, nearLimitRatio, isShadow: switches.isShadow });
+    const { store, clock, storeBudgetMs, counters: counts } = parts;
+    const hasShortKeys = store.shorten !== undefined;
+    this.#nameOf = (key) => store.shorten?.(key) ?? key;
+    this.recall = hasShortKeys ? (shape, keys) => this.#recall(shape, keys) : undefined;
+    const onEvent = (event: BatcherEvent): void => this.noteEvent(event);
+    const breaker = this.#breaker;
+    this.#batcher = new Batcher({ store, clock, storeBudgetMs, breaker, onEvent, counts });
+  }
+
+  /** Why this process cannot do its work in time now; undefined when it can. */
+  get overloadCause(): OverloadCause | undefined {
+    return this.#parts.pressure.overload(this.#parts.clock.monotonicMs());
+  }
+
+  /** Rules of a policy that settle, as this process has learnt it from calls: see `PeekedRules`. */
+  peekedRules(policy: Policy): ReadonlySet<Rule> {
+    return this.#peeked.alike(policy);
+  }
+
+  /** Whether a call has carried a limit of its own since the process began. */
+  get areLimitsCarried(): boolean {
+    return this.#areLimitsCarried;
+  }
+
+  /** Whether the store is being left alone after repeated failures. */
+  get isDegraded(): boolean {
+    return this.#breaker.isOpen;
+  }
+
+  /**
+   * Asked of each call before it is read: while memory is used up, how it is answered unread, and
+   * it is counted. Undefined: it is to be read.
+   */
+  shed(): ShedMode | undefined {
+    const { pressure, policies, counters, switches } = this.#parts;
+    if (pressure.memoryFull === undefined) return undefined;
+    const policy = policies.current();
+    if (policy === undefined) return undefined;
+    if (this.#shedding?.policy !== policy) {
+      const carried = this.#areLimitsCarried ? switches.defaults.onStoreFailure : undefined;
+      this.#shedding = { policy, mode: switches.isShadow ? "allow" : shedModeOf(policy, carried) };
+    }
+    const { mode } = this.#shedding;
+    counters.countFallback(mode, "MEMORY_FULL");
+    if (mode === "allow") counters.okCount += 1;
+    else if (mode === "deny") counters.deniedCount += 1;
+    else counters.countFailure("MEMORY_FULL");
+    return mode;
+  }
+
+  /** Whether a call should say what it asks in whole, as somebody looks at it; asked once each. */
+  wantsQuery(prepared: PreparedQuery): boolean {
+    let isWanted = false;
+    for (const observer of this.#observers) isWanted = observer.wants(prepared) || isWanted;
+    return isWanted;
+  }
+
+  /**
+   * Matches a query against the policy in force, for many calls that ask the same.
+   *
+   * @param isKept whether it will be used again; for once alone it costs less
+   * @throws ServiceError POLICY_MISSING, REQUEST_INVALID; counted as failed calls
+   */
+  prepare(query: RateLimitQuery, isKept = true): PreparedQuery {
+    const { policies, counters, switches, digest, clock } = this.#parts;
+    try {
+      const policy = policies.current();
+      if (policy === undefined) throw new ServiceError("POLICY_MISSING");
+      const overrides = this.#overrides();
+      if (policy !== this.#recordsPolicy || overrides !== this.#recordsOverrides) {
+        this.#records = new KeyRecords(this.#parts.keyRecordsBytesMax);
+        this.#recordsPolicy = policy;
+        this.#recordsOverrides = overrides;
+      }
+      this.#noteCarried(query);
+      return prepareQuery(query, {
+        policy,
+        overrides,
+        peekedRules: this.#peeked.under(policy),
+        counters,
+        switches,
+        records: this.#records,
+        isKept,
+        nameOf: this.#nameOf,
+        newKeys: this.#newKeys,
+        digest,
+        nowMs: clock.monotonicMs(),
+        windowSource: this.#windows,
+        epochUs: clock.epochUs(),
+      });
+    } catch (thrown) {
+      counters.countFailure(toServiceError(thrown).code);
+      throw thrown;
+    }
+  }
+
+  /** From the first call on that carries a limit, calls are answered unread as if all did. */
+  #noteCarried({ descriptors }: RateLimitQuery): void {
+    if (this.#areLimitsCarried) return;
+    if (!descriptors.some(({ override }) => override !== undefined)) return;
+    this.#areLimitsCarried = true;
+    this.#shedding = undefined;
+  }
+
+  #recall(shape: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
+    // Once a window, for all queries of the shape.
+    if (shape.sample.window !== undefined) {
+      this.#windows.renew(shape.sample, this.#parts.clock.epochUs());
+    }
+    return shapedQuery(shape, keys);
+  }
+
+  /** Whether what was prepared is still the policy in force, and the overrides. */
+  isCurrent(prepared: PreparedQuery): boolean {
+    return (
+      prepared.policy === this.#parts.policies.current() &&
+      prepared.overrides === this.#overrides() &&
+      prepared.peekedRules === this.#peeked.under(prepared.policy)
+    );
+  }
+
+  #overrides(): OverrideTable {
+    return this.#parts.overrides?.current() ?? noOverrides;
+  }
+
+  /** Whether what is remembered of keys was learnt under the same limits. */
+  #mayRemember({ policy, overrides }: PreparedQuery): boolean {
+    return policy === this.#recordsPolicy && overrides === this.#recordsOverrides;
+  }
+
+  /**
+   * Decides a call of a prepared query.
+   *
+   * @param deadlineMs when the caller stops waiting, on the monotonic clock; Infinity when unknown
+   * @throws ServiceError DEADLINE_PASSED, and, where a limit says `on_store_failure: error`,
+   *   OVERLOADED or the STORE_ code of the failure
+   */
+  decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict> {
+    return new Promise((resolve, reject) => {
+      this.ask(prepared, { hits, deadlineMs, decided: resolve, failed: reject });
+    });
+  }
+
+  /** Decides a call of a prepared query without a promise: the path of nearly every request. */
+  ask(prepared: PreparedQuery, call: DecisionCall): void {
+    const { clock, pressure } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    if (prepared.window !== undefined) this.#windows.renew(prepared, clock.epochUs());
+    const charges = chargesFor(prepared, call.hits);
+    this.#peeked.note(prepared, charges);
+    const bytes = preparedBytes(prepared);
+    pressure.begin(bytes);
+    const observed = call.query === undefined ? unobserved : this.#observe(nowMs);
+    const parts = { prepared, charges, call, bytes, startMs: nowMs, observed };
+    const decision = new Decision(this.#settling, parts);
+    if (call.deadlineMs <= nowMs) {
+      this.#fail(decision, new ServiceError("DEADLINE_PASSED"));
+      return;
+    }
+    let known: DecidedRequest | undefined;
+    try {
+      known = this.#decideAtOnce(decision, nowMs);
+    } catch (thrown) {
+      this.#fail(decision, thrown);
+      return;
+    }
+    if (known !== undefined) this.#finish(decision, known);
+    else if (pressure.passesStoreBy(nowMs)) this.#fallBack(decision, "OVERLOADED");
+    else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
+  }
+
+  /** What needs no store: nothing is limited, or the store has refused the same a moment ago. */
+  #decideAtOnce(decision: Decision, nowMs: number): DecidedRequest | undefined {
+    const { prepared, charges, isPlain } = decision;
+    if (charges.length === 0) return nothingAsked;
+    if (!isPlain) return undefined;
+    if (this.#mayRemember(prepared)) findRecords(prepared.asks, this.#records);
+    const refused = refuseFromMemory(decision, nowMs, this.#forgottenMs);
+    if (refused === undefined) return undefined;
+    const { results, nowUs, isWhole } = refused;
+    // Another limit may be over too, and for longer: the store says so, unless it has no time now.
+    if (!isWhole && !this.isDegraded && !this.#parts.pressure.passesStoreBy(nowMs)) {
+      return undefined;
+    }
+    return { isDenied: true, charges, results, nowUs, isFromMemory: true };
+  }
+
+  /**
+   * Forgets all refusals that are remembered, and those that are on their way: an operator has
+   * emptied buckets.
+   */
+  forgetRefusals(): void {
+    this.#forgottenMs = this.#parts.clock.monotonicMs();
+  }
+
+  #settle(decision: Decision, outcome: BatchOutcome, index: number): void {
+    if (!decision.isPlain) forgetRefunded(decision.prepared.asks, this.#records);
+    // Who has gone by now reads no answer, and must not use up a share of the fallback.
+    const nowMs = outcome.kind === "decided" ? outcome.receivedMs : this.#parts.clock.monotonicMs();
+    if (decision.call.deadlineMs <= nowMs) {
+      this.#fail(decision, new ServiceError("DEADLINE_PASSED"));
+    } else if (outcome.kind === "failed") {
+      this.#fallBack(decision, outcome.code);
+    } else if (outcome.result.results.length !== decision.charges.length) {
+      this.#fail(decision, new ServiceError("STORE_PROTOCOL"));
+    } else {
+      this.#take(decision, outcome, index);
+    }
+  }
+
+  #take(
+    decision: Decision,
+    outcome: Extract<BatchOutcome, { kind: "decided" }>,
+    index: number,
+  ): void {
+    let request: DecidedRequest;
+    try {
+      this.#remember(decision, outcome);
+      request = decidedByStore(decision.charges, outcome, index);
+    } catch (thrown) {
+      // A bug fails this call, and not the others that the batch has still to settle.
+      this.#fail(decision, thrown);
+      return;
+    }
+    this.#finish(decision, request);
+  }
+
+  #remember(
+    { prepared, charges, isPlain }: Decision,
+    { result, askedCount, sentMs, receivedMs }: Extract<BatchOutcome, { kind: "decided" }>,
+  ): void {
+    // The first who still waits of those who asked the same remembers for all of them.
+    if (!isPlain || result.grantedCount >= askedCount || result === this.#remembered) return;
+    this.#remembered = result;
+    // What was asked under limits that are gone teaches nothing about those in force.
+    if (!this.#mayRemember(prepared)) return;
+    const { asks } = prepared;
+    const { results, nowUs } = result;
+    const answer = { results, nowUs, sentMs, receivedMs };
+    rememberAnswer({ asks, charges, records: this.#records }, answer);
+  }
+
+  /** Answers a call, and counts it. */
+  #finish(decision: Decision, request: DecidedRequest): void {
+    const { prepared, call } = decision;
+    let verdict: Verdict;
+    try {
+      verdict = present(prepared, request);
+      this.#callCounter.count({ prepared, hits: call.hits, request, verdict });
+    } catch (thrown) {
+      this.#fail(decision, thrown);
+      return;
+    }
+    this.#end(decision);
+    call.decided(verdict);
+    if (verdict.isDenied) this.#parts.refusalLog?.noteRule(prepared, verdict, decision.startMs);
+    if (decision.observed.length > 0) this.#show(decision, request, verdict);
+  }
+
+  #observe(nowMs: number): readonly ObservedCall[] {
+    const observed: ObservedCall[] = [];
+    for (const observer of this.#observers) {
+      const one = observer.begin(nowMs);
+      if (one !== undefined) observed.push(one);
+    }
+    return observed;
+  }
+
+  #show({ prepared, call, observed }: Decision, request: DecidedRequest, verdict: Verdict): void {
+    const { query, hits } = call;
+    if (query === undefined) return;
+    for (const one of observed) one.note({ query, hits, prepared, request, verdict });
+  }
+
+  #fail(decision: Decision, thrown: unknown): void {
+    this.#parts.counters.countFailure(toServiceError(thrown).code);
+    this.#end(decision);
+    decision.call.failed(thrown);
+  }
+
+  #end({ bytes, startMs }: Decision): void {
+    const { clock, counters, pressure } = this.#parts;
+    pressure.end(bytes);
+    counters.countLatency(clock.monotonicMs() - startMs);
+  }
+
+  #fallBack(decision: Decision, code: ErrorCode): void {
+    this.#decideWithoutStore(decision, code).then(
+      (request) => this.#finish(decision, request),
+      (thrown: unknown) => this.#fail(decision, thrown),
+    );
+  }
+
+  async #decideWithoutStore(
+    { prepared: { asks }, charges }: Decision,
+    code: ErrorCode,
+  ): Promise<DecidedRequest> {
+    const { counters, replicaCount } = this.#parts;
+    let isFailing = false;
+    for (const { limit } of asks) {
+      counters.countFallback(limit.onStoreFailure, code);
+      if (limit.onStoreFailure === "error") isFailing = true;
+    }
+    if (isFailing) throw new ServiceError(code);
+    const modes = asks.map(({ limit }) => limit.onStoreFailure);
+    return decideWithoutStore({ charges, modes }, this.#localStore, replicaCount());
+  }
+
+  /** Takes note of what happened, and passes it on. */
+  noteEvent(event: DeciderEvent): void {
+    if (event.kind === "batchFailed") this.#parts.counters.countStoreFailure(event.code);
+    // What was used locally is dropped: the store's own state counts again.
+    const isStoreBack =
+      event.kind === "circuitClosed" || (event.kind === "overloadEnded" && !this.isDegraded);
+    if (isStoreBack) this.#localStore = this.#parts.createLocalStore();
+    this.#parts.onEvent(event);
+  }
+}
+
+const unobserved: readonly ObservedCall[] = [];
+
+const nothingAsked: DecidedRequest = {
+  isDenied: false,
+  charges: [],
+  results: [],
+  nowUs: 0,
+  isFromMemory: false,
+};

@@ -1,0 +1,382 @@
+import { cutText } from "../../core/base/cut-text.js";
+import { ServiceError } from "../../core/base/errors.js";
+import type { Charge } from "../../core/limits/bucket.js";
+import { isPlainRequest, isRepeatable } from "../../core/limits/gcra.js";
+import {
+  type KeyEntry,
+  keyValueLengthMax,
+  limitKey,
+  overflowKey,
+  overrideKey,
+  sizedKey,
+} from "../../core/limits/key.js";
+import {
+  drainTimeUsMax,
+  type Limit,
+  type LimitDefaults,
+  type LimitKey,
+  type Rule,
+  unitSeconds,
+} from "../../core/limits/limit.js";
+import type { OverrideTable } from "../../core/limits/override-table.js";
+import type { Window } from "../../core/limits/window.js";
+import type { Policy } from "../../policy/policy.js";
+import { requestChargesMax } from "../../store/limit-store.js";
+import { type CoalescingSlot, createSlot } from "./batcher.js";
+import type { DecisionCounters, HitCounters, RuleCounters } from "./counters.js";
+import type { KeyRecord, KeyRecords } from "./key-records.js";
+import type { NewKeyGuard } from "./new-keys.js";
+import type { DescriptorQuery, LimitOverride, RateLimitQuery } from "./query.js";
+import { type Switches, switchedRole } from "./switches.js";
+import { commonWindow, type WindowSource } from "./window-source.js";
+
+/** A limit that a query asks, with all that is known of it before the call. */
+export interface PreparedAsk {
+  readonly limit: Limit;
+  /** Absent as long as nothing is remembered of the key, where none was made for the query. */
+  record: KeyRecord | undefined;
+  /** Which descriptor of the query it belongs to. */
+  readonly descriptorIndex: number;
+  /** For one hit; another one when a window has ended. */
+  charge: Charge;
+}
+
+/** What one descriptor of a query meets, and where its limits stand among the asks. */
+export type PreparedDescriptor =
+  | { readonly kind: "unmatched" }
+  /** All limits of its rule are left out in favour of another rule (`replaces`). */
+  | { readonly kind: "replaced"; readonly rule: Rule }
+  | {
+      readonly kind: "unlimited";
+      readonly rule: Rule;
+      readonly counters: RuleCounters;
+      readonly hits: HitCounters;
+    }
+  | {
+      readonly kind: "limited";
+      /** Absent, with its counters, when the request carried the limit itself. */
+      readonly rule?: Rule;
+      readonly counters?: RuleCounters;
+      readonly hits?: HitCounters;
+      readonly firstAsk: number;
+      readonly askCount: number;
+    };
+
+/**
+ * A query matched against one policy, without its hits: what stays the same for all calls that ask
+ * the same, so that it is worth keeping. Good for as long as the policy is in force.
+ */
+export interface PreparedQuery {
+  readonly policy: Policy;
+  readonly overrides: OverrideTable;
+  readonly peekedRules: ReadonlySet<Rule>;
+  readonly isDomainKnown: boolean;
+  /** Whether nobody is refused, whatever is found. */
+  readonly isShadow: boolean;
+  readonly descriptors: readonly PreparedDescriptor[];
+  readonly asks: readonly PreparedAsk[];
+  /** The asks' charges, for one hit each. */
+  charges: readonly Charge[];
+  /** How long the charges hold where limits count in windows. Source: `WindowSource.renew`. */
+  window: Window | undefined;
+  /** Whether identical calls may be decided together. */
+  readonly isRepeatable: boolean;
+  /** Whether a refusal may be remembered. */
+  readonly isPlain: boolean;
+  /** False when a flood of new keys sent it to a shared bucket: the next call may be luckier. */
+  readonly isKeepable: boolean;
+  /** Where identical calls of one turn meet. */
+  readonly slot: CoalescingSlot;
+  /** Whether a rule it meets says of responses what they carry. */
+  readonly isStyled: boolean;
+}
+
+/** About how much a query takes, in work or kept with the records of its keys, in bytes. */
+export function preparedBytes({ descriptors, asks }: PreparedQuery): number {
+  let bytes = 500 + 100 * descriptors.length;
+  for (const { charge } of asks) bytes += 400 + 2 * charge.key.length;
+  return bytes;
+}
+
+/** What preparing needs besides the query. */
+export interface PrepareParts {
+  readonly policy: Policy;
+  /** What operators have changed about keys. */
+  readonly overrides: OverrideTable;
+  /** Rules that settle since a call has peeked at them. Default: none. */
+  readonly peekedRules?: ReadonlySet<Rule>;
+  readonly counters: DecisionCounters;
+  readonly switches: Switches;
+  readonly records: Pick<KeyRecords, "find" | "recordOf">;
+  /** Whether the prepared query will be kept, and with it a record of each of its keys. */
+  readonly isKept: boolean;
+  /** What the store calls the bucket of a key. */
+  readonly nameOf: (key: LimitKey) => LimitKey;
+  readonly newKeys: Pick<NewKeyGuard, "admits" | "admitsSize">;
+  /** A strong hash of a text, in hexadecimal. */
+  readonly digest: (text: string) => string;
+  readonly nowMs: number;
+  readonly windowSource: WindowSource;
+  /** The wall clock, in microseconds since 1970. */
+  readonly epochUs: number;
+}
+
+/**
+ * Matches each descriptor and finds its limits' buckets, in the query's order.
+ *
+ * @throws ServiceError REQUEST_TOO_LARGE for more than `requestChargesMax` charges, REQUEST_INVALID
+ *   for a limit that the request carries with a period above ten years
+ */
+export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): PreparedQuery {
+  const { policy, overrides, peekedRules = noRules } = parts;
+  const preparation = new Preparation(query, parts);
+  const descriptors = preparation.descriptors();
+  const { asks, isKeepable } = preparation;
+  if (asks.length > requestChargesMax) {
+    const detail = `It meets ${asks.length} limits, and the most is ${requestChargesMax}.`;
+    throw new ServiceError("REQUEST_TOO_LARGE", detail);
+  }
+  const charges = asks.map((ask) => ask.charge);
+  return {
+    policy,
+    overrides,
+    peekedRules,
+    isDomainKnown: policy.domains.has(query.domain),
+    isShadow: parts.switches.isShadow,
+    descriptors,
+    asks,
+    charges,
+    window: commonWindow(charges),
+    isRepeatable: isRepeatable(charges),
+    isPlain: isPlainRequest(charges),
+    isKeepable,
+    slot: createSlot(),
+    isStyled: descriptors.some(isStyled),
+  };
+}
+
+const noRules: ReadonlySet<Rule> = new Set();
+
+/** The rules that begin to settle with these charges: those that are peeked at first by them. */
+export function newlyPeekedRules(
+  { asks, descriptors, peekedRules }: PreparedQuery,
+  charges: readonly Charge[],
+): readonly Rule[] {
+  return charges.flatMap(({ cost }, i): readonly Rule[] => {
+    const descriptor = cost === 0 ? descriptors[asks[i]?.descriptorIndex ?? -1] : undefined;
+    if (descriptor?.kind !== "limited" || descriptor.rule?.settlesOncePeeked !== true) return [];
+    return peekedRules.has(descriptor.rule) ? [] : [descriptor.rule];
+  });
+}
+
+function isStyled(descriptor: PreparedDescriptor): boolean {
+  if (descriptor.kind !== "limited") return false;
+  return descriptor.rule?.headers !== undefined || descriptor.rule?.body !== undefined;
+}
+
+/** The asks of one query as they come together. */
+class Preparation {
+  readonly #query: RateLimitQuery;
+  readonly #parts: PrepareParts;
+  readonly asks: PreparedAsk[] = [];
+  isKeepable = true;
+
+  constructor(query: RateLimitQuery, parts: PrepareParts) {
+    this.#query = query;
+    this.#parts = parts;
+  }
+
+  descriptors(): readonly PreparedDescriptor[] {
+    const { policy } = this.#parts;
+    const tree = policy.domains.get(this.#query.domain);
+    if (tree === undefined) return this.#query.descriptors.map(() => unmatched);
+    const rules = this.#query.descriptors.map(({ override, entries }) =>
+      override === undefined ? tree.match(entries) : undefined,
+    );
+    const replaced = replacedNames(rules);
+    return this.#query.descriptors.map(({ override }, index): PreparedDescriptor => {
+      if (override !== undefined) return this.#overridden(index, override);
+      const rule = rules[index];
+      return rule === undefined ? unmatched : this.#matched(index, { rule, replaced });
+    });
+  }
+
+  #matched(
+    index: number,
+    { rule, replaced }: { readonly rule: Rule; readonly replaced: ReadonlySet<string> },
+  ): PreparedDescriptor {
+    const { policy, counters } = this.#parts;
+    const ruleCounters = counters.forPolicy(policy)[rule.index];
+    if (ruleCounters === undefined || rule.effect.kind === "none") return unmatched;
+    const label = metricLabel(rule, this.#query.descriptors[index] ?? noDescriptor);
+    const hits =
+      label === undefined ? ruleCounters.hits : counters.detailedHits(ruleCounters, label);
+    if (rule.effect.kind === "unlimited") {
+      return { kind: "unlimited", rule, counters: ruleCounters, hits };
+    }
+    const { limits } = rule.effect;
+    const counting =
+      replaced.size === 0
+        ? limits
+        : limits.filter(({ name }) => name === undefined || !replaced.has(name));
+    if (counting.length === 0) return { kind: "replaced", rule };
+    const firstAsk = this.asks.length;
+    this.#askLimits(index, { rule, limits: counting, counters: ruleCounters });
+    const askCount = counting.length;
+    return { kind: "limited", rule, counters: ruleCounters, hits, firstAsk, askCount };
+  }
+
+  #overridden(index: number, override: LimitOverride): PreparedDescriptor {
+    const limit = overrideLimit(override, this.#parts.switches.defaults);
+    const shared = overrideKey(this.#query.domain, this.#entries(index), limit);
+    const firstAsk = this.asks.length;
+    this.#ask({ index, limit, ...this.#carriedKeys(shared, limit), isSettling: false });
+    return { kind: "limited", firstAsk, askCount: 1 };
+  }
+
+  /** Limits of different sizes drain at different rates, so each has a bucket of its own. */
+  #carriedKeys(shared: LimitKey, limit: Limit): Pick<Charge, "key" | "lastKey"> {
+    const { newKeys, nowMs, nameOf } = this.#parts;
+    // In windows nothing drains before the end, so all sizes count in one bucket.
+    if (limit.algorithm?.kind === "fixed_window") return { key: shared };
+    const isOwn = newKeys.admitsSize(shared, limit, nowMs);
+    if (!isOwn) this.isKeepable = false;
+    const key = sizedKey(shared, isOwn ? limit.hits : undefined);
+    return { key, lastKey: nameOf(shared) };
+  }
+
+  #askLimits(index: number, { rule, limits, counters }: Matched): void {
+    const { newKeys, nowMs, overrides } = this.#parts;
+    const { domain } = this.#query;
+    const asked = (this.#query.descriptors[index] ?? noDescriptor).entries;
+    const firstAsk = this.asks.length;
+    const entries = this.#entries(index, rule.sharePatterns);
+    const isSettling = this.#parts.peekedRules?.has(rule) === true;
+    let isOwn = true;
+    for (const limit of limits) {
+      let key = limitKey(domain, entries, limit);
+      // The limits of one rule share the fate of the first: they are made and kept together.
+      if (firstAsk === this.asks.length) isOwn = newKeys.admits(key, counters.newKeys, nowMs);
+      if (!isOwn) key = overflowKey(domain, rule.path, limit);
+      // What is shared by a flood is nobody's own.
+      const override = isOwn ? overrides.find(domain, asked, limit.name) : undefined;
+      const own = override === undefined ? limit : overrides.limits.limitOf(limit, override);
+      this.#ask({ index, limit: own, key, isSettling });
+    }
+    if (!isOwn) this.isKeepable = false;
+  }
+
+  #ask({ index, limit, key: spelled, lastKey, isSettling }: AskedLimit): void {
+    const { records, isKept, switches, windowSource, epochUs, nameOf } = this.#parts;
+    const key = nameOf(spelled);
+    const isRefund = this.#query.descriptors[index]?.isRefund === true;
+    const charge: Charge = {
+      key,
+      hits: limit.hits,
+      periodUs: limit.periodUs,
+      burst: limit.burst,
+      cost: 1,
+      role: switchedRole(limit.role, switches, isSettling),
+      isRefund,
+      peekExhausted: limit.peek === "exhausted",
+      windows: windowSource.windowsOf(limit, epochUs),
+    };
+    this.asks.push({
+      limit,
+      record: isKept ? records.recordOf(key) : records.find(key),
+      descriptorIndex: index,
+      // A field of its own there would take 8 bytes of each limit of the policy that is kept.
+      charge: lastKey === undefined ? charge : { ...charge, lastKey },
+    });
+  }
+
+  /**
+   * The entries as keys name them: with a digest in place of each value that is too long or holds
+   * bytes that are no text, and with the pattern in place of values that share a bucket.
+   */
+  #entries(index: number, sharePatterns?: readonly (string | undefined)[]): readonly KeyEntry[] {
+    const { entries } = this.#query.descriptors[index] ?? noDescriptor;
+    const isPlain = sharePatterns === undefined;
+    if (isPlain && entries.every(({ value }) => isNameable(value))) return entries;
+    return entries.map((entry, i) => {
+      const value = sharePatterns?.[i] ?? entry.value;
+      if (isNameable(value)) return { key: entry.key, value };
+      return { key: entry.key, value, digest: this.#parts.digest(value) };
+    });
+  }
+}
+
+/** Whether a value may stand in a key as it is: stores keep keys as UTF-8. */
+function isNameable(value: string): boolean {
+  return value.length <= keyValueLengthMax && value.isWellFormed();
+}
+
+interface AskedLimit {
+  readonly index: number;
+  readonly limit: Limit;
+  readonly key: LimitKey;
+  readonly lastKey?: LimitKey;
+  /** Whether its rule settles since it was peeked at. */
+  readonly isSettling: boolean;
+}
+
+interface Matched {
+  readonly rule: Rule;
+  readonly limits: readonly Limit[];
+  readonly counters: RuleCounters;
+}
+
+const unmatched: PreparedDescriptor = { kind: "unmatched" };
+
+/** The names of limits that one of the rules stands in for, in the whole request. */
+function replacedNames(rules: readonly (Rule | undefined)[]): ReadonlySet<string> {
+  let names: Set<string> | undefined;
+  for (const rule of rules) {
+    if (rule?.replaces === undefined) continue;
+    names ??= new Set();
+    for (const name of rule.replaces) names.add(name);
+  }
+  return names ?? noNames;
+}
+
+const noNames: ReadonlySet<string> = new Set();
+
+/** The longest such name, in UTF-16 code units: more would not fit into a packet of StatsD. */
+export const metricLabelLengthMax = 1_000;
+
+/** The rule's name in metrics with the request's values in it; undefined where it has none. */
+function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string | undefined {
+  if (metricPath === undefined) return undefined;
+  const steps = metricPath.map((step, i) => {
+    if (step.kind === "policy") return step.text;
+    const { key, value } = entries[i] ?? { key: "", value: "" };
+    return value === "" ? key : `${key}_${value}`;
+  });
+  // It is kept as long as the policy is: a caller must not choose how much that is. Where names are
+  // written they are UTF-8, and two series of one name would be none.
+  return cutText(steps.join("."), metricLabelLengthMax).toWellFormed();
+}
+
+const noDescriptor: DescriptorQuery = { entries: [], hits: 0, isRefund: false };
+
+/** A limit as a request carries it: enforced, with a burst of one period's hits, without a name. */
+function overrideLimit(
+  { hits, unit, unitMultiplier }: LimitOverride,
+  { algorithm, onStoreFailure }: LimitDefaults,
+): Limit {
+  const periodUs = unitSeconds[unit] * unitMultiplier * 1_000_000;
+  if (periodUs > drainTimeUsMax) {
+    throw new ServiceError("REQUEST_INVALID", "A limit it carries has a period above ten years.");
+  }
+  return {
+    hits,
+    unit,
+    unitMultiplier,
+    periodUs,
+    burst: hits,
+    role: "enforce",
+    peek: "debt",
+    onStoreFailure,
+    ...(algorithm === "gcra" ? {} : { algorithm: { kind: algorithm } }),
+  };
+}

@@ -1,0 +1,155 @@
+import type { Charge } from "../../core/limits/bucket.js";
+import type { LimitKey } from "../../core/limits/limit.js";
+import { createSlot } from "./batcher.js";
+import type { PreparedAsk, PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
+
+/**
+ * What queries have in common that meet the same limits in the same way: all but their keys. A
+ * policy has few, however many callers there are.
+ */
+export interface QueryShape {
+  /** Its number among the shapes of its policy. */
+  readonly index: number;
+  /** The first query of this shape: the others differ in keys alone. */
+  readonly sample: PreparedQuery;
+}
+
+/** The most shapes of one policy, about 1 KiB each; queries of further ones have none. */
+const queryShapesMax = 16_384;
+
+/** The most limits of a query that has a shape. */
+export const shapedAsksMax = 8;
+
+/** The shapes of the queries that were met under one policy. */
+export class QueryShapes {
+  readonly #shapes: QueryShape[] = [];
+  readonly #byName = new Map<string, QueryShape>();
+  readonly #shapesMax: number;
+
+  /** @param shapesMax from 0 */
+  constructor(shapesMax = queryShapesMax) {
+    this.#shapesMax = shapesMax;
+  }
+
+  /** A shape by its number. */
+  at(index: number): QueryShape | undefined {
+    return this.#shapes[index];
+  }
+
+  /**
+   * The shape of a query. Undefined for one with a limit or a series of its own, which another
+   * query's keys do not make another of, and for one that a flood sent to shared keys.
+   */
+  shapeOf(prepared: PreparedQuery): QueryShape | undefined {
+    const name = nameOf(prepared);
+    if (name === undefined) return undefined;
+    const known = this.#byName.get(name);
+    if (known !== undefined) return known;
+    if (this.#shapes.length >= this.#shapesMax) return undefined;
+    const shape = { index: this.#shapes.length, sample: prepared };
+    this.#shapes.push(shape);
+    this.#byName.set(name, shape);
+    return shape;
+  }
+}
+
+/** The query of a shape with these keys, one an ask, as `prepareQuery` would have made it. */
+export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
+  const asks = shapedAsks(sample.asks, keys);
+  const charges = chargesOf(asks);
+  const { policy, overrides, peekedRules, isDomainKnown, isShadow, descriptors, window } = sample;
+  const { isRepeatable, isPlain, isKeepable, isStyled } = sample;
+  return {
+    policy,
+    overrides,
+    peekedRules,
+    isDomainKnown,
+    isShadow,
+    descriptors,
+    asks,
+    charges,
+    window,
+    isRepeatable,
+    isPlain,
+    isKeepable,
+    slot: createSlot(),
+    isStyled,
+  };
+}
+
+/**
+ * The asks of a shape with these keys. One and two, which nearly all queries have, as literals: an
+ * array that grows has room for 17 at once, and the collector pays for it.
+ */
+function shapedAsks(
+  samples: readonly PreparedAsk[],
+  keys: readonly LimitKey[],
+): readonly PreparedAsk[] {
+  const [first, second] = samples;
+  const [key, secondKey] = keys;
+  if (first === undefined || key === undefined) return [];
+  const ask = shapedAsk(first, key);
+  if (second === undefined || secondKey === undefined) return [ask];
+  const asks = [ask, shapedAsk(second, secondKey)];
+  for (let i = 2; i < samples.length; i += 1) {
+    const sample = samples[i];
+    const further = keys[i];
+    if (sample !== undefined && further !== undefined) asks.push(shapedAsk(sample, further));
+  }
+  return asks;
+}
+
+function shapedAsk({ limit, descriptorIndex, charge: sample }: PreparedAsk, key: LimitKey) {
+  // Spelled out: `...` costs more than all the rest of this file.
+  const { hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows } = sample;
+  const charge = { key, hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows };
+  return { limit, record: undefined, descriptorIndex, charge };
+}
+
+function chargesOf(asks: readonly PreparedAsk[]): readonly Charge[] {
+  const [first, second] = asks;
+  if (first === undefined) return [];
+  if (asks.length === 1) return [first.charge];
+  if (asks.length === 2 && second !== undefined) return [first.charge, second.charge];
+  return asks.map(({ charge }) => charge);
+}
+
+/** Tells shapes of one policy apart; undefined for a query that has none. */
+function nameOf(prepared: PreparedQuery): string | undefined {
+  const { isKeepable, isPlain, isRepeatable, isDomainKnown, asks, descriptors } = prepared;
+  if (!isKeepable || asks.length > shapedAsksMax) return undefined;
+  // Whether keys meet each other shows in the first two.
+  let name = `${isPlain}/${isRepeatable}/${isDomainKnown}`;
+  for (const descriptor of descriptors) {
+    const part = descriptorName(descriptor, prepared);
+    if (part === undefined) return undefined;
+    name += part;
+  }
+  return name;
+}
+
+function descriptorName(
+  descriptor: PreparedDescriptor,
+  { asks, overrides }: PreparedQuery,
+): string | undefined {
+  if (descriptor.kind === "unmatched") return "/-";
+  const { rule } = descriptor;
+  if (rule === undefined) return undefined;
+  if (descriptor.kind === "replaced") return `/r${rule.index}`;
+  if (descriptor.hits !== descriptor.counters?.hits) return undefined;
+  if (descriptor.kind === "unlimited") return `/u${rule.index}`;
+  const { firstAsk, askCount } = descriptor;
+  let name = `/l${rule.index}`;
+  for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
+    const ask = asks[i];
+    const limits = rule.effect.kind === "limited" ? rule.effect.limits : [];
+    if (ask === undefined) continue;
+    // Which of its limits count depends on the other descriptors.
+    const place = limits.indexOf(ask.limit);
+    const number = place === -1 ? overrides.limits.numberOf(ask.limit) : undefined;
+    // An override's that is of one key alone.
+    if (place === -1 && number === undefined) return undefined;
+    name += `,${number === undefined ? place : `o${number}`}${ask.charge.isRefund ? "r" : ""}`;
+  }
+  return name;
+}

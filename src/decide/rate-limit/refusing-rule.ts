@@ -1,0 +1,52 @@
+import type { Rule } from "../../core/limits/limit.js";
+import { type ToldRule, toldRule } from "../../core/limits/told-rule.js";
+import type { CurrentLimit, Verdict } from "../../core/limits/verdict.js";
+import type { PreparedQuery } from "./prepared-query.js";
+
+/** A rule, and the one of its limits that a refused request waits longest for. */
+export interface RefusingRule {
+  readonly rule: Rule;
+  readonly limit: CurrentLimit;
+}
+
+/**
+ * The rule that refused a request: of those that are over the one with the longest wait, which is
+ * the one that a caller is told. Undefined where only limits are over that the request carried
+ * itself: no policy names them.
+ */
+export function refusingRule(
+  { descriptors }: PreparedQuery,
+  { statuses }: Verdict,
+): RefusingRule | undefined {
+  let found: RefusingRule | undefined;
+  let longestUs = -1;
+  for (let i = 0; i < descriptors.length; i += 1) {
+    const descriptor = descriptors[i];
+    const status = statuses[i];
+    if (status?.isOver !== true || descriptor?.kind !== "limited") continue;
+    const { currentLimit: limit, durationUntilResetUs = 0 } = status;
+    if (descriptor.rule === undefined || limit === undefined) continue;
+    if (durationUntilResetUs <= longestUs) continue;
+    longestUs = durationUntilResetUs;
+    found = { rule: descriptor.rule, limit };
+  }
+  return found;
+}
+
+/** What is told of rules that refuse: made once for each, and known again. */
+export class ToldRules {
+  /** One a limit's name: as many as a rule has limits at most. */
+  readonly #known = new WeakMap<Rule, ToldRule[]>();
+
+  /** The same object for the same limit of the same rule. */
+  of({ rule, limit }: RefusingRule): ToldRule {
+    const known = this.#known.get(rule);
+    if (known !== undefined) {
+      for (const told of known) if (told.limit === limit.name) return told;
+    }
+    const told = toldRule(rule, limit);
+    if (known === undefined) this.#known.set(rule, [told]);
+    else known.push(told);
+    return told;
+  }
+}

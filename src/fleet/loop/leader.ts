@@ -1,0 +1,199 @@
+import type { Cancel, Clock } from "../../core/base/clock.js";
+import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
+import type { ScriptReply, StoreConnection } from "../../store/connection.js";
+import { leaseScript, resignScript } from "./leader-script.js";
+import { parseRank, type SheetRank } from "./sheet-rank.js";
+
+/** What happens to who leads; each is told once, not at every heartbeat. */
+export type LeaderEvent =
+  | { readonly kind: "leadingBegan"; readonly epoch: number }
+  | { readonly kind: "leadingEnded"; readonly epoch: number; readonly cause: EndOfReign }
+  /** Heartbeats stopped getting through: nobody can lead from here. */
+  | { readonly kind: "leaseLost"; readonly code: ErrorCode }
+  | { readonly kind: "leaseFound" };
+
+/** Nobody renewed the lease in time, the store knows another leader, or this replica goes. */
+export type EndOfReign = "lapsed" | "outranked" | "stopped";
+
+/** What a `Leader` is made of. */
+export interface LeaderOptions {
+  /** The fleet connection: heartbeats may be repeated, and never wait behind decisions. */
+  readonly connection: StoreConnection;
+  readonly clock: Clock;
+  /** This replica: lower-case hexadecimal. */
+  readonly id: string;
+  /** The store's key prefix; replicas with the same one on the same store have one leader. */
+  readonly keyPrefix: string;
+  /** Time between two heartbeats. Default 250. */
+  readonly heartbeatMs?: number;
+  /** How long a lease lasts after the last heartbeat that was answered. Default 3,000. */
+  readonly leaseMs?: number;
+  /** The highest rank that was seen here. */
+  readonly seen: () => SheetRank;
+  /** Each heartbeat that was answered brings the rank of the newest sheet; undefined: none. */
+  readonly onBeat: (newest: SheetRank | undefined) => void;
+  readonly onEvent?: (event: LeaderEvent) => void;
+}
+
+/** Default of `LeaderOptions.heartbeatMs`: how long a new sheet waits to be noticed. */
+export const defaultLeaderHeartbeatMs = 250;
+
+/** Default of `LeaderOptions.leaseMs`: how long a dead leader is missed at most. */
+export const defaultLeaderLeaseMs = 3_000;
+
+/** The part of a lease after which a heartbeat is given up, so that two more fit into it. */
+const patienceRatio = 1 / 3;
+
+/** The longest that a stopping leader waits to say goodbye; its lease says the same later. */
+const resignMsMax = 500;
+
+/**
+ * Elects one of the replicas, by a lease in the store. A reign has an epoch that no other one has;
+ * it lasts until its lease ends by this replica's own monotonic clock, counted from before the
+ * heartbeat left. The store's lease began later, so nobody else has been elected by then.
+ *
+ * A process that stands still may believe itself the leader for as long as it does not look: so
+ * whoever writes as the leader looks just before, and the store refuses who was outranked by then.
+ */
+export class Leader {
+  readonly #options: LeaderOptions;
+  #reign: { readonly epoch: number; readonly untilMs: number } | undefined;
+  #beatCount = 0;
+  #isLost = false;
+  #isStopped = false;
+  #cancelNext: Cancel | undefined;
+  #heartbeat: Promise<void>;
+
+  /** Takes part at once, until `stop`. */
+  constructor(options: LeaderOptions) {
+    this.#options = options;
+    this.#heartbeat = this.#beat();
+  }
+
+  /** The epoch of this replica's reign; undefined while it does not lead. Looks at the clock. */
+  get epoch(): number | undefined {
+    return this.untilMs === undefined ? undefined : this.#reign?.epoch;
+  }
+
+  /** When the reign ends unless it is renewed; undefined while this replica does not lead. */
+  get untilMs(): number | undefined {
+    const reign = this.#reign;
+    if (reign === undefined) return undefined;
+    if (this.#options.clock.monotonicMs() < reign.untilMs) return reign.untilMs;
+    this.#end("lapsed");
+    return undefined;
+  }
+
+  /** The store says that another one leads. @param epoch of the reign that it said it of */
+  noteOutranked(epoch: number): void {
+    if (this.#reign?.epoch === epoch) this.#end("outranked");
+  }
+
+  /** Gives the lease back, as far as the store can be reached now. Never rejects. */
+  async stop(): Promise<void> {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#cancelNext?.();
+    this.#end("stopped");
+    // A heartbeat under way would take the lease again; it ends by its own deadline.
+    await this.#heartbeat;
+    const { connection, clock, id } = this.#options;
+    const deadlineMs = clock.monotonicMs() + resignMsMax;
+    const call = { script: resignScript, keys: this.#keys().slice(0, 1), args: [id], deadlineMs };
+    await connection.run(call).catch((thrown: unknown) => this.#noteFailure(thrown));
+  }
+
+  async #beat(): Promise<void> {
+    const { clock, heartbeatMs = defaultLeaderHeartbeatMs } = this.#options;
+    const startMs = clock.monotonicMs();
+    const askedEpoch = this.epoch ?? 0;
+    try {
+      const answer = parseAnswer(await this.#ask(startMs, askedEpoch));
+      this.#hear(answer, { sentMs: startMs, askedEpoch });
+    } catch (thrown) {
+      this.#noteFailure(thrown);
+    }
+    if (this.#isStopped) return;
+    const delayMs = Math.max(0, startMs + heartbeatMs - clock.monotonicMs());
+    this.#cancelNext = clock.schedule(delayMs, () => {
+      this.#heartbeat = this.#beat();
+    });
+  }
+
+  #ask(sentMs: number, askedEpoch: number): Promise<ScriptReply> {
+    const { connection, id, leaseMs = defaultLeaderLeaseMs, seen } = this.#options;
+    const { epoch, leaderId } = seen();
+    this.#beatCount += 1;
+    const numbers = [this.#beatCount, askedEpoch, leaseMs, epoch].map(String);
+    return connection.run({
+      script: leaseScript,
+      keys: this.#keys(),
+      args: [id, ...numbers, leaderId],
+      deadlineMs: sentMs + leaseMs * patienceRatio,
+    });
+  }
+
+  #keys(): readonly string[] {
+    const { keyPrefix } = this.#options;
+    return ["lease", "epoch", "rank"].map((name) => `${keyPrefix}{fleet}:${name}`);
+  }
+
+  #hear({ epoch, newest }: Answer, { sentMs, askedEpoch }: Asked): void {
+    if (this.#isLost) this.#tell({ kind: "leaseFound" });
+    this.#isLost = false;
+    if (this.#isStopped) return;
+    const { leaseMs = defaultLeaderLeaseMs, onBeat } = this.#options;
+    const reign = { epoch, untilMs: sentMs + leaseMs };
+    if (this.#reign?.epoch === epoch) {
+      this.#reign = reign;
+    } else {
+      this.#end("outranked");
+      // A reign that ended while it was renewed is over: the next heartbeat begins another one.
+      if (epoch !== 0 && epoch !== askedEpoch) {
+        this.#reign = reign;
+        this.#tell({ kind: "leadingBegan", epoch });
+      }
+    }
+    onBeat(newest);
+  }
+
+  #end(cause: EndOfReign): void {
+    const reign = this.#reign;
+    if (reign === undefined) return;
+    this.#reign = undefined;
+    this.#tell({ kind: "leadingEnded", epoch: reign.epoch, cause });
+  }
+
+  #noteFailure(thrown: unknown): void {
+    if (!this.#isLost) this.#tell({ kind: "leaseLost", code: toServiceError(thrown).code });
+    this.#isLost = true;
+  }
+
+  #tell(event: LeaderEvent): void {
+    this.#options.onEvent?.(event);
+  }
+}
+
+interface Asked {
+  readonly sentMs: number;
+  /** Of the reign that was to be renewed; 0: none. */
+  readonly askedEpoch: number;
+}
+
+interface Answer {
+  /** 0: this replica does not lead. */
+  readonly epoch: number;
+  readonly newest: SheetRank | undefined;
+}
+
+function parseAnswer(reply: ScriptReply): Answer {
+  const text = Buffer.isBuffer(reply) ? reply.toString("latin1") : "";
+  const [, epoch, rank = ""] = answerPattern.exec(text) ?? [];
+  const newest = parseRank(rank);
+  if (epoch === undefined || (newest === undefined && rank !== "")) {
+    throw new ServiceError("STORE_PROTOCOL");
+  }
+  return { epoch: Number(epoch), newest };
+}
+
+const answerPattern = /^(\d{1,15}) (.*)$/;

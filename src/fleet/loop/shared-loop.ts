@@ -1,0 +1,315 @@
+import type { Cancel, Clock } from "../../core/base/clock.js";
+import { isServiceError } from "../../core/base/errors.js";
+import type { NodeReport, ShareSheet } from "../../core/feedback/feedback.js";
+import type { StoreConnection } from "../../store/connection.js";
+import { turnBytes } from "./byte-fields.js";
+import { Leader, type LeaderEvent } from "./leader.js";
+import { decodeReport, encodeReport, type ServicePressure } from "./report-codec.js";
+import { SheetBoard, type SheetEvent, sheetAgeMsMax } from "./sheet-board.js";
+import { decodeSheet, encodeSheet, type FleetSheet } from "./sheet-codec.js";
+import { Reign, type ReignParts } from "./sheet-maker.js";
+import { compareRanks, type SheetRank } from "./sheet-rank.js";
+import { type FoundReport, SheetStore } from "./sheet-store.js";
+
+/** What a replica brings into the loop. */
+export interface LoopParts {
+  readonly clock: Clock;
+  /** This replica: lower-case hexadecimal. */
+  readonly id: string;
+  readonly createMaker: ReignParts["createMaker"];
+  /** How hard services are pressed here, now. */
+  readonly pressures: () => readonly ServicePressure[];
+  /** Of services that have a gate, by name. */
+  readonly gateSettings: ReignParts["gateSettings"];
+  /** How long a sheet holds that nobody renews. Default `sheetAgeMsMax`. */
+  readonly ageMsMax?: number;
+  readonly onEvent?: (event: LoopEvent) => void;
+  /** Something threw that is no failure of the environment. */
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** What happens to the loop, for logs. */
+export type LoopEvent = LeaderEvent | SheetEvent | UnreadableEvent;
+
+/** Replicas of another version are there, which are left out; it is told once. */
+export interface UnreadableEvent {
+  readonly kind: "fleetUnreadable";
+  readonly what: "report" | "sheet";
+}
+
+/** What a `SharedLoop` is made of. */
+export interface SharedLoopOptions extends LoopParts {
+  /** For heartbeats: nothing large goes over it. */
+  readonly connection: StoreConnection;
+  /** For reports and sheets. */
+  readonly bulkConnection: StoreConnection;
+  readonly keyPrefix: string;
+  /** See `LeaderOptions`. */
+  readonly heartbeatMs?: number;
+  readonly leaseMs?: number;
+}
+
+/** What has gone wrong or was left out since the start. */
+export interface LoopCounts {
+  /** Sheets that this replica made, and that hold. */
+  readonly published: number;
+  /** Sheets that it made and did not write, or that the store refused: another one leads. */
+  readonly refused: number;
+  /** Sheets that came after newer ones. */
+  readonly older: number;
+  /** Calls of the loop to the store that failed. */
+  readonly failed: number;
+  /** Reports and sheets of a program of another version, or of nobody's. */
+  readonly unreadable: number;
+  /** Rows of reports, whole reports, and services of sheets, for which there was no room. */
+  readonly leftOut: number;
+}
+
+/** Time between two sheets, in milliseconds. */
+export const sheetEveryMs = 1_000;
+
+/** After how long a replica tells of its services whose Envoys say nothing, in milliseconds. */
+export const quietReportMs = 1_500;
+
+/**
+ * The loop of a fleet: every replica puts what it knows into the store, the leader makes a sheet of
+ * it, and every replica hands that out. Without the store nobody leads, and sheets grow old.
+ */
+export class SharedLoop {
+  readonly board: SheetBoard;
+  readonly isAlone = false;
+  readonly #options: SharedLoopOptions;
+  readonly #store: SheetStore;
+  readonly #leader: Leader;
+  readonly #cancels = new Map<"lead" | "tell", Cancel>();
+  readonly #underWay = new Map<"lead" | "tell" | "fetch", Promise<void>>();
+  #reign: Reign | undefined;
+  /** By name, while this one leads. */
+  readonly #replicas = new Map<string, KnownReplica>();
+  #waiting: readonly NodeReport[] | undefined;
+  #reportNumber = 0;
+  #isStopped = false;
+  readonly #toldUnreadable = new Set<UnreadableEvent["what"]>();
+  readonly #counts = { published: 0, refused: 0, failed: 0, unreadable: 0, leftOut: 0 };
+
+  /** Takes part at once, until `stop`. */
+  constructor(options: SharedLoopOptions) {
+    this.#options = options;
+    const { clock, id, keyPrefix, connection, bulkConnection, heartbeatMs, leaseMs } = options;
+    const { ageMsMax = sheetAgeMsMax } = options;
+    const onEvent = (event: SheetEvent): void => options.onEvent?.(event);
+    this.board = new SheetBoard({ clock, ageMsMax, onEvent });
+    this.#store = new SheetStore({ connection: bulkConnection, clock, id, keyPrefix });
+    this.#leader = new Leader({
+      connection,
+      clock,
+      id,
+      keyPrefix,
+      ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      seen: () => this.board.seen,
+      onBeat: (newest) => this.#noteNewest(newest),
+      onEvent: (event) => this.#noteLeader(event),
+    });
+    this.#schedule("tell", quietReportMs);
+  }
+
+  /** Whether this replica leads now. */
+  get isLeading(): boolean {
+    return this.#leader.epoch !== undefined;
+  }
+
+  get counts(): LoopCounts {
+    return { ...this.#counts, older: this.board.olderCount };
+  }
+
+  /** The sheet that holds now; undefined: none, or nobody has renewed it for too long. */
+  current(): ShareSheet | undefined {
+    return this.board.current();
+  }
+
+  /** Calls back after every new sheet, until the answer is called. */
+  onSheet(listener: () => void): () => void {
+    return this.board.onSheet(listener);
+  }
+
+  /** Takes what this replica's Envoys did since the last time, and tells it at once. */
+  report(reports: readonly NodeReport[]): void {
+    if (this.#isStopped) return;
+    this.#waiting = reports;
+    this.#tell();
+  }
+
+  /** Leaves, as far as the store can be reached now. Never rejects. */
+  async stop(): Promise<void> {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    for (const cancel of this.#cancels.values()) cancel();
+    await Promise.all([this.#leader.stop(), ...this.#underWay.values()]);
+    await this.#store.withdraw().catch((thrown: unknown) => this.#noteFailure(thrown));
+  }
+
+  #schedule(work: "lead" | "tell", delayMs: number): void {
+    this.#cancels.get(work)?.();
+    if (this.#isStopped) return;
+    const begin = work === "lead" ? () => this.#lead() : () => this.#tell();
+    this.#cancels.set(work, this.#options.clock.schedule(delayMs, begin));
+  }
+
+  /** One of a kind at a time; what it throws never reaches a timer. */
+  #begin(work: "lead" | "tell" | "fetch", run: () => Promise<void>): void {
+    if (this.#isStopped || this.#underWay.has(work)) return;
+    const done = run()
+      .catch((thrown: unknown) => this.#noteFailure(thrown))
+      .finally(() => {
+        this.#underWay.delete(work);
+        if (work === "tell" && this.#waiting !== undefined) this.#tell();
+      });
+    this.#underWay.set(work, done);
+  }
+
+  #noteFailure(thrown: unknown): void {
+    if (isServiceError(thrown)) this.#counts.failed += 1;
+    else this.#options.onBug(thrown);
+  }
+
+  #tell(): void {
+    this.#schedule("tell", quietReportMs);
+    this.#begin("tell", async () => {
+      const nodes = this.#waiting ?? [];
+      this.#waiting = undefined;
+      this.#reportNumber += 1;
+      const services = this.#options.pressures();
+      const nowMs = this.#options.clock.monotonicMs();
+      const { bytes, leftOutCount } = encodeReport({ nodes, services }, { nowMs });
+      this.#counts.leftOut += leftOutCount;
+      await this.#store.tell(this.#reportNumber, bytes);
+    });
+  }
+
+  #noteNewest(newest: SheetRank | undefined): void {
+    if (newest === undefined || compareRanks(newest, this.board.seen) <= 0) return;
+    this.#begin("fetch", () => this.#fetch(newest));
+  }
+
+  async #fetch(known?: SheetRank): Promise<void> {
+    try {
+      const found = await this.#store.fetch();
+      if (found === undefined) return;
+      const fleet = await this.#inTurns(decodeSheet(found.bytes, found.rank));
+      if (fleet !== undefined) {
+        this.board.take(fleet, found.atMs);
+      } else {
+        this.#noteUnreadable("sheet");
+        this.board.noteSeen(found.rank);
+      }
+    } finally {
+      // There is one: who cannot have it knows at least that what it has is older.
+      if (known !== undefined) this.board.noteSeen(known);
+    }
+  }
+
+  #noteLeader(event: LeaderEvent): void {
+    this.#options.onEvent?.(event);
+    if (event.kind === "leadingBegan") this.#schedule("lead", 0);
+    if (event.kind === "leadingEnded") this.#cancels.get("lead")?.();
+  }
+
+  #lead(): void {
+    const { epoch } = this.#leader;
+    if (epoch === undefined) return;
+    this.#schedule("lead", sheetEveryMs);
+    this.#begin("lead", async () => {
+      if (this.#reign?.epoch !== epoch) this.#reign = await this.#beginReign(epoch);
+      const reports = await this.#gather();
+      const pressures = [...this.#replicas.values()].flatMap(({ services }) => services);
+      const nowMs = this.#options.clock.monotonicMs();
+      await this.#publish(this.#reign.decide(reports, pressures, nowMs));
+    });
+  }
+
+  async #beginReign(epoch: number): Promise<Reign> {
+    await this.#fetch();
+    this.#replicas.clear();
+    const { id: leaderId, clock, createMaker, gateSettings } = this.#options;
+    const last = this.board.lastKnown();
+    const nowMs = clock.monotonicMs();
+    return new Reign({ epoch, leaderId, nowMs, createMaker, gateSettings, last });
+  }
+
+  async #gather(): Promise<readonly NodeReport[]> {
+    const found = await this.#store.gather();
+    const live = new Set(found.map(({ replicaId }) => replicaId));
+    for (const id of this.#replicas.keys()) if (!live.has(id)) this.#replicas.delete(id);
+    const reports = await this.#inTurns(this.#readAll(found));
+    return reports.flat();
+  }
+
+  *#readAll(found: readonly FoundReport[]): Generator<undefined, (readonly NodeReport[])[]> {
+    const reports: (readonly NodeReport[])[] = [];
+    let bytes = 0;
+    for (const report of found) {
+      reports.push(yield* this.#read(report));
+      bytes += report.bytes.length;
+      if (bytes < turnBytes) continue;
+      bytes = 0;
+      yield;
+    }
+    return reports;
+  }
+
+  /** What a report says of nodes, once; what it says of services holds until the next one. */
+  *#read({ replicaId, number, atMs, bytes }: FoundReport) {
+    const known = this.#replicas.get(replicaId);
+    if (known !== undefined && number <= known.number) return [];
+    const report = yield* decodeReport(bytes, atMs);
+    if (bytes.length === 0) this.#counts.leftOut += 1;
+    else if (report === undefined) this.#noteUnreadable("report");
+    this.#replicas.set(replicaId, { number, services: report?.services ?? [] });
+    return report?.nodes ?? [];
+  }
+
+  /** The largest take a tenth of a second: calls are answered in between. */
+  async #inTurns<T>(turns: Generator<undefined, T>): Promise<T> {
+    for (;;) {
+      const turn = turns.next();
+      if (turn.done === true) return turn.value;
+      await new Promise<void>((resolve) => this.#options.clock.scheduleTurn(resolve));
+    }
+  }
+
+  #noteUnreadable(what: UnreadableEvent["what"]): void {
+    this.#counts.unreadable += 1;
+    if (this.#toldUnreadable.has(what)) return;
+    this.#toldUnreadable.add(what);
+    this.#options.onEvent?.({ kind: "fleetUnreadable", what });
+  }
+
+  async #publish(fleet: FleetSheet): Promise<void> {
+    const { sheet } = fleet;
+    const { epoch } = sheet;
+    const { bytes, leftOutCount } = encodeSheet(fleet);
+    this.#counts.leftOut += leftOutCount;
+    // The last thing before it is sent: what came before may have taken longer than the lease.
+    const { untilMs } = this.#leader;
+    if (untilMs === undefined || this.#leader.epoch !== epoch) {
+      this.#counts.refused += 1;
+      return;
+    }
+    const sentMs = this.#options.clock.monotonicMs();
+    if (await this.#store.publish(sheet, bytes, untilMs)) {
+      this.#counts.published += 1;
+      this.board.take(fleet, sentMs);
+    } else {
+      this.#counts.refused += 1;
+      this.#leader.noteOutranked(epoch);
+    }
+  }
+}
+
+/** What a leader knows of one replica. */
+interface KnownReplica {
+  /** Of its last report. */
+  readonly number: number;
+  readonly services: readonly ServicePressure[];
+}

@@ -1,0 +1,139 @@
+import type { Cancel, Clock, Random } from "../../core/base/clock.js";
+import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
+import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
+import { SignalBook, type SignalBookSettings } from "./signal-book.js";
+import type { SignalReader, SignalReadings } from "./signal-readings.js";
+
+/** How a source is asked. */
+export interface SignalPollerSettings extends SignalBookSettings {
+  /** Time from one question to the next, in milliseconds. */
+  readonly everyMs: number;
+  /** The longest that one question may take, at most `everyMs`. */
+  readonly timeoutMs: number;
+}
+
+/** Least time between two tellings of failures: a source may fail at every other question. */
+export const failureToldMsMin = 10_000;
+
+/** What happens to a source, at change, for logs. */
+export type SignalEvent =
+  /** The source began to fail, or fails in another way. */
+  | { readonly kind: "signalFailing"; readonly code: ErrorCode; readonly detail: string }
+  /** Its readings are too old to hold. */
+  | { readonly kind: "signalMissing"; readonly whenMissing: "min" | "max" }
+  /** It answers again. */
+  | { readonly kind: "signalFound" };
+
+/** What a `SignalPoller` is made of. */
+export interface SignalPollerParts {
+  readonly reader: SignalReader;
+  readonly settings: SignalPollerSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly onUpdate: (update: SignalUpdate) => void;
+  readonly onEvent: (event: SignalEvent) => void;
+}
+
+/** Part of `everyMs` by which questions of many replicas are spread. */
+export const pollSpreadRatio = 0.1;
+
+/**
+ * Asks one source again and again, the first time at once, until `close`. One question is out at a
+ * time, and none lasts longer than its timeout, whatever the reader does.
+ */
+export class SignalPoller {
+  readonly #parts: SignalPollerParts;
+  readonly #book: SignalBook;
+  #cancel: Cancel = () => {};
+  #isClosed = false;
+  /** The failure that was told, while it lasts. */
+  #toldFailure: ErrorCode | undefined;
+  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #isMissing = false;
+  /** Resolves when the first question is over, whether well or not, or nobody asks any more. */
+  readonly settled: Promise<void>;
+  #settle: () => void = () => {};
+  /** Questions by what came of them: `ok`, or an error's code. */
+  readonly countByOutcome = new Map<ErrorCode | "ok", number>();
+
+  constructor(parts: SignalPollerParts) {
+    this.#parts = parts;
+    this.settled = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    this.#book = new SignalBook(parts.settings, parts.clock.monotonicMs());
+    this.#poll();
+  }
+
+  /** Time since the source last answered well, in milliseconds; before that since the beginning. */
+  ageMs(): number {
+    return this.#book.ageMs(this.#parts.clock.monotonicMs());
+  }
+
+  /** Whether the bound for missing readings holds. */
+  get isMissing(): boolean {
+    return this.#isMissing;
+  }
+
+  /** What is out is left alone; its answer is nothing any more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#settle();
+    this.#cancel();
+  }
+
+  #poll(): void {
+    const { clock, reader, settings } = this.#parts;
+    const askedMs = clock.monotonicMs();
+    let isOver = false;
+    const end = (outcome: SignalReadings | ServiceError): void => {
+      if (isOver || this.#isClosed) return;
+      isOver = true;
+      this.#cancel();
+      this.#take(outcome);
+      this.#settle();
+      // What was told may have led to a close.
+      if (!this.#isClosed) this.#scheduleNext(askedMs);
+    };
+    this.#cancel = clock.schedule(settings.timeoutMs, () =>
+      end(new ServiceError("SIGNAL_TIMEOUT")),
+    );
+    reader.read(askedMs + settings.timeoutMs).then(end, (thrown: unknown) => {
+      end(toServiceError(thrown));
+    });
+  }
+
+  #scheduleNext(askedMs: number): void {
+    const { clock, random, settings } = this.#parts;
+    const spread = 1 + pollSpreadRatio * (random.next() - 0.5);
+    const inMs = askedMs + settings.everyMs * spread - clock.monotonicMs();
+    this.#cancel = clock.schedule(Math.max(0, inMs), () => this.#poll());
+  }
+
+  #take(outcome: SignalReadings | ServiceError): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const isFailure = outcome instanceof ServiceError;
+    const word = isFailure ? outcome.code : "ok";
+    this.countByOutcome.set(word, (this.countByOutcome.get(word) ?? 0) + 1);
+    const update = isFailure ? this.#book.failed(nowMs) : this.#book.heard(outcome, nowMs);
+    this.#tell(isFailure ? outcome : undefined, nowMs);
+    if (update !== undefined) this.#parts.onUpdate(update);
+  }
+
+  #tell(failure: ServiceError | undefined, nowMs: number): void {
+    const { onEvent, settings } = this.#parts;
+    if (failure === undefined) {
+      if (this.#toldFailure !== undefined) onEvent({ kind: "signalFound" });
+      this.#toldFailure = undefined;
+    } else if (failure.code !== this.#toldFailure && nowMs - this.#toldAtMs >= failureToldMsMin) {
+      this.#toldFailure = failure.code;
+      this.#toldAtMs = nowMs;
+      onEvent({ kind: "signalFailing", code: failure.code, detail: failure.message });
+    }
+    const wasMissing = this.#isMissing;
+    this.#isMissing = this.#book.isMissing(nowMs);
+    if (this.#isMissing && !wasMissing) {
+      onEvent({ kind: "signalMissing", whenMissing: settings.whenMissing });
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { EnvoyContext } from "./context.js";
+
+/**
+ * The hosts that each service's virtual host answers to, in the order of the services; ports do not
+ * count. A host that two services claim is reported: a proxy could not tell them apart.
+ *
+ * - Before the one service of a sidecar: all.
+ * - At the edge: `hosts` of the policy, else its name; all, where there is one service without any.
+ * - In a caller's sidecar: also the names by which services call each other.
+ */
+export function serviceDomains(
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): readonly (readonly string[])[] {
+  const { role, side } = context;
+  const isOwn = role === "sidecar" && side === "inbound";
+  const [only, ...others] = services;
+  const isAlone = side === "inbound" && others.length === 0 && only?.hosts.length === 0;
+  if (isOwn || isAlone) return services.map(() => ["*"]);
+  const claimed = services.map((service) =>
+    side === "outbound" ? callDomains(service) : edgeDomains(service),
+  );
+  const owners = new Map<string, ServicePolicy>();
+  services.forEach((service, index) => {
+    for (const domain of claimed[index] ?? []) {
+      const other = owners.get(domain);
+      if (other === undefined) owners.set(domain, service);
+      else reportTwice(domain, { service, other, context });
+    }
+  });
+  return claimed;
+}
+
+interface Claim {
+  readonly service: ServicePolicy;
+  readonly other: ServicePolicy;
+  readonly context: EnvoyContext;
+}
+
+function reportTwice(domain: string, { service, other, context }: Claim): void {
+  context.report({
+    id: "HG303",
+    spot: { service: service.name, path: ["hosts"] },
+    message: `its host ${domain} leads to the service ${other.name} as well`,
+    hint: "give one of the two hosts of its own; ports do not tell services apart",
+    severity: "error",
+  });
+}
+
+function edgeDomains({ name, hosts }: ServicePolicy): readonly string[] {
+  return hosts.length > 0 ? hosts : [name];
+}
+
+function callDomains({ name, namespace, hosts, upstream }: ServicePolicy): readonly string[] {
+  const inside = namespace === undefined ? [] : [`${name}.${namespace}`];
+  const addresses = upstream === undefined || isAddress(upstream.address) ? [] : [upstream.address];
+  return [...new Set([name, ...inside, ...addresses.map((text) => text.toLowerCase()), ...hosts])];
+}
+
+/** Whether a text is an IP address, and no name. */
+export function isAddress(text: string): boolean {
+  return text.includes(":") || /^[\d.]+$/.test(text);
+}

@@ -1,0 +1,116 @@
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "./context.js";
+import { tlsSocket } from "./tls-socket.js";
+import { httpProtocolOptions, loadAssignment, socketAddress } from "./values.js";
+
+/**
+ * The clusters that lead to Headgate: decisions (rate limits, admission), and control (runtime
+ * layers, statistics, load reports). A proxy that refers to one of them only takes that one.
+ */
+export function headgateClusters(context: EnvoyContext): readonly Tree[] {
+  const { proxies } = context.policy;
+  const { headgate } = proxies;
+  const { tls } = headgate;
+  const socket =
+    tls && tlsSocket({ kind: "files", ...tls, subjectAltNames: [tls.serverName] }, proxies);
+  const { decisions, control } = context.headgateClusters;
+  const common = (name: string, port: number): TreeMap => ({
+    load_assignment: loadAssignment(name, socketAddress(headgate.address, port)),
+  });
+  return [
+    {
+      ...begin(decisions),
+      lb_policy: noted(balancingNote, balancing),
+      common_lb_config: noted(
+        "A replica that fails is left alone at once, also within a second of another change.",
+        { update_merge_window: "0s" },
+      ),
+      circuit_breakers: noted(
+        "Every request in flight may hold a stream: the usual 1,024 would refuse what services " +
+          "can take.",
+        { thresholds: [{ max_requests: streamsMax, max_pending_requests: streamsMax }] },
+      ),
+      health_checks: [
+        noted("Takes a replica that stops out before it goes.", {
+          timeout: "0.5s",
+          interval: "1s",
+          no_traffic_interval: "1s",
+          unhealthy_threshold: 2,
+          healthy_threshold: 1,
+          grpc_health_check: { service_name: "ratelimit" },
+        }),
+      ],
+      outlier_detection: noted(replicaEjection.note, {
+        split_external_local_origin_errors: true,
+        consecutive_local_origin_failure: replicaEjection.failureCount,
+        enforcing_consecutive_local_origin_failure: 100,
+        enforcing_consecutive_5xx: 0,
+        enforcing_success_rate: 0,
+        enforcing_local_origin_success_rate: 0,
+        interval: replicaEjection.interval,
+        base_ejection_time: replicaEjection.baseTime,
+        max_ejection_percent: replicaEjection.percentMax,
+      }),
+      transport_socket: socket,
+      typed_extension_protocol_options: http2("1s"),
+      ...common(decisions, headgate.port),
+    },
+    {
+      ...begin(control),
+      transport_socket: socket,
+      typed_extension_protocol_options: http2("2s"),
+      ...common(control, headgate.controlPort),
+    },
+  ];
+}
+
+/** How proxies choose among the replicas of Headgate. */
+export const balancing = "LEAST_REQUEST";
+
+/**
+ * Each request may ask twice, for its limits and for its admission: taking turns would give one
+ * replica all of the former and another all of the latter.
+ */
+export const balancingNote =
+  "By chance, the less busy of two: where each request asks twice, replicas in turn would get " +
+  "all questions of one kind each.";
+
+/**
+ * What takes a replica out of turn that dies: three calls in a row that it did not take, or not
+ * answer in time. Errors that it answers with are its word on a limit (`on_store_failure: error`),
+ * and no reason to ask another one. A health check that succeeds brings it back at once.
+ */
+export const replicaEjection = {
+  note: "Takes a replica that died out at once: calls to it fail fast, so it looks the least busy.",
+  failureCount: 3,
+  interval: "1s",
+  baseTime: "5s",
+  /** Half stay in turn, however slow all of them are. */
+  percentMax: 50,
+} as const;
+
+/** Streams to Headgate at once. */
+export const streamsMax = 100_000;
+
+function begin(name: string): TreeMap {
+  return {
+    name,
+    type: "STRICT_DNS",
+    dns_lookup_family: "V4_PREFERRED",
+    connect_timeout: "0.25s",
+  };
+}
+
+/** gRPC needs HTTP/2, and a cluster speaks HTTP/1.1 unless told. */
+function http2(timeout: string): TreeMap {
+  return httpProtocolOptions({
+    explicit_http_config: {
+      http2_protocol_options: {
+        connection_keepalive: noted("Notices a Headgate that vanished without a word.", {
+          interval: "5s",
+          timeout,
+        }),
+      },
+    },
+  });
+}

@@ -1,0 +1,86 @@
+import type { ProxyPolicy } from "../../../policy/proxies/proxy-policy.js";
+import { type Document, noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { ProxyPlan } from "./proxies.js";
+import { typed } from "./values.js";
+
+/** Where the files of secrets are if nothing is said. */
+const usualFolder = "/etc/envoy/secrets";
+
+/** What the authorities of a secret are called, as Istio calls them. */
+export function authoritiesOf(secret: string): string {
+  return `${secret}-cacert`;
+}
+
+/**
+ * Where a proxy finds a certificate, or authorities: in a file of their name, which `secretFiles`
+ * are. Source: envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig.
+ */
+export function secretConfig(name: string, proxies: ProxyPolicy): TreeMap {
+  return {
+    name,
+    sds_config: {
+      resource_api_version: "V3",
+      path_config_source: { path: `${folderOf(proxies)}/${name}.yaml` },
+    },
+  };
+}
+
+function folderOf({ secretsFolder = usualFolder }: ProxyPolicy): string {
+  return secretsFolder;
+}
+
+/** A secret, and what a proxy takes of it. */
+export interface UsedSecret {
+  readonly secret: string;
+  readonly hasCertificate: boolean;
+  readonly hasAuthorities: boolean;
+}
+
+/** The files that a proxy finds its secrets by: one for a certificate, and one for authorities. */
+export function secretFiles({ folder, context }: ProxyPlan): readonly Document[] {
+  const { proxies, services } = context.policy;
+  const { tls } = proxies.listener;
+  const isWhole = context.options.form === "bootstrap";
+  const used: UsedSecret[] = [];
+  if (tls?.kind === "secret" && isWhole) {
+    used.push({ secret: tls.secret, hasCertificate: true, hasAuthorities: tls.isMutual });
+  }
+  for (const { upstream } of services) {
+    if (upstream?.tls?.kind !== "secret") continue;
+    const { secret, isMutual } = upstream.tls;
+    used.push({ secret, hasCertificate: isMutual, hasAuthorities: true });
+  }
+  const contents = new Map<string, TreeMap>();
+  for (const { secret, hasCertificate, hasAuthorities } of used) {
+    const mounted = `${folderOf(proxies)}/${secret}`;
+    if (hasCertificate) contents.set(secret, certificate(mounted));
+    if (hasAuthorities) contents.set(authoritiesOf(secret), authorities(mounted));
+  }
+  return [...contents].map(([name, fields]) => ({
+    path: `${isWhole ? "" : "fragments/"}${folder}/secrets/${name}.yaml`,
+    kind: { format: "yaml", is: "envoy", message: "envoy.service.discovery.v3.DiscoveryResponse" },
+    title: `Put it into ${folderOf(proxies)}, beside the secret's own folder of files.`,
+    parts: [{ resources: [typed(secretMessage, { name, ...fields })] }],
+  }));
+}
+
+const secretMessage = "envoy.extensions.transport_sockets.tls.v3.Secret";
+
+function certificate(mounted: string): TreeMap {
+  return {
+    tls_certificate: {
+      certificate_chain: { filename: `${mounted}/tls.crt` },
+      private_key: { filename: `${mounted}/tls.key` },
+      watched_directory: watched(mounted),
+    },
+  };
+}
+
+function authorities(mounted: string): TreeMap {
+  const trusted = { filename: `${mounted}/ca.crt` };
+  return { validation_context: { trusted_ca: trusted, watched_directory: watched(mounted) } };
+}
+
+function watched(path: string): Tree {
+  return noted("Read again once something is moved in here, as Kubernetes does.", { path });
+}

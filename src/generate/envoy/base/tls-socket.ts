@@ -1,0 +1,125 @@
+import { asksForCertificate } from "../../../policy/proxies/listener-tls.js";
+import type { ListenerTls, ProxyPolicy } from "../../../policy/proxies/proxy-policy.js";
+import type { ClientTls, UpstreamTls } from "../../../policy/upstream/upstream-policy.js";
+import type { Tree, TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "./context.js";
+import { isAddress } from "./domains.js";
+import { hasFeature, reportOld } from "./envoy-features.js";
+import { authoritiesOf, secretConfig, type UsedSecret } from "./secrets.js";
+import { extension } from "./values.js";
+
+/**
+ * TLS to a server whose certificate has to be of an authority that is trusted, and to have one of
+ * the names. An address is no name that could be asked for.
+ *
+ * Source: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext.
+ */
+export function tlsSocket(tls: UpstreamTls, proxies: ProxyPolicy): TreeMap {
+  const { serverName, subjectAltNames } = tls;
+  return extension(
+    "envoy.transport_sockets.tls",
+    "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+    {
+      sni: isAddress(serverName) ? undefined : serverName,
+      common_tls_context: {
+        tls_params: { tls_minimum_protocol_version: "TLSv1_2" },
+        ...(tls.kind === "secret"
+          ? fromSecret({ ...tls, hasCertificate: tls.isMutual, hasAuthorities: true }, proxies)
+          : {
+              tls_certificates: tls.certificate && [certificateFiles(tls.certificate)],
+              validation_context: authorityFile(tls.caFile, subjectAltNames),
+            }),
+      },
+    },
+  );
+}
+
+/**
+ * TLS of a listener. Where something vouches for callers, they have to show a certificate.
+ *
+ * Source: envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext.
+ */
+export function listenerTlsSocket(tls: ListenerTls, proxies: ProxyPolicy): TreeMap {
+  return extension(
+    "envoy.transport_sockets.tls",
+    "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+    downstreamContext(tls, proxies, { alpn_protocols: ["h2", "http/1.1"] }),
+  );
+}
+
+/** The same over QUIC. Source: envoy.extensions.transport_sockets.quic.v3. */
+export function quicSocket(tls: ListenerTls, context: EnvoyContext): TreeMap {
+  if (asksForCertificate(tls) && !hasFeature(context, "quicClientCertificates")) {
+    reportOld(context, {
+      service: undefined,
+      path: ["proxies", "listener", "http3"],
+      feature: "quicClientCertificates",
+      what: "asking callers over HTTP/3 for a certificate",
+      instead: "leave http3 out",
+    });
+  }
+  return extension(
+    "envoy.transport_sockets.quic",
+    "envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport",
+    { downstream_tls_context: downstreamContext(tls, context.policy.proxies, {}) },
+  );
+}
+
+function downstreamContext(tls: ListenerTls, proxies: ProxyPolicy, more: TreeMap): TreeMap {
+  return {
+    require_client_certificate: asksForCertificate(tls) ? true : undefined,
+    common_tls_context: {
+      tls_params: { tls_minimum_protocol_version: tls.versionMin },
+      ...(tls.kind === "secret"
+        ? fromSecret({ ...tls, hasCertificate: true, hasAuthorities: tls.isMutual }, proxies)
+        : {
+            tls_certificates: [certificateFiles(tls)],
+            validation_context:
+              tls.clientCaFile && authorityFile(tls.clientCaFile, tls.subjectAltNames),
+          }),
+      ...more,
+    },
+  };
+}
+
+function authorityFile(filename: string, names: readonly string[]): TreeMap {
+  return { trusted_ca: { filename }, match_typed_subject_alt_names: nameMatchers(names) };
+}
+
+/** Names stand here, and the authorities in a file that is followed. */
+function fromSecret(
+  { secret, hasCertificate, hasAuthorities, subjectAltNames: names }: SecretParts,
+  proxies: ProxyPolicy,
+): TreeMap {
+  return {
+    tls_certificate_sds_secret_configs: hasCertificate
+      ? [secretConfig(secret, proxies)]
+      : undefined,
+    combined_validation_context: hasAuthorities
+      ? {
+          default_validation_context: { match_typed_subject_alt_names: nameMatchers(names) },
+          validation_context_sds_secret_config: secretConfig(authoritiesOf(secret), proxies),
+        }
+      : undefined,
+  };
+}
+
+interface SecretParts extends UsedSecret {
+  readonly subjectAltNames: readonly string[];
+}
+
+function certificateFiles({ certFile, keyFile }: NonNullable<ClientTls["certificate"]>): TreeMap {
+  return { certificate_chain: { filename: certFile }, private_key: { filename: keyFile } };
+}
+
+/** Undefined: any name is as good. */
+function nameMatchers(names: readonly string[]): readonly Tree[] | undefined {
+  if (names.length === 0) return undefined;
+  return names.map((name) => ({ san_type: sanType(name), matcher: { exact: name } }));
+}
+
+/** What a name in a certificate is. Source: SubjectAltNameMatcher.SanType. */
+export function sanType(name: string): "URI" | "IP_ADDRESS" | "DNS" {
+  if (name.includes("://")) return "URI";
+  return isAddress(name) ? "IP_ADDRESS" : "DNS";
+}

@@ -1,0 +1,124 @@
+import type { Document } from "../../base/document.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import { isPlainList, isPlainMap, type PlainValue, plainTree } from "../../base/plain-tree.js";
+import type { EnvoyContext } from "../base/context.js";
+import { serviceDomains } from "../base/domains.js";
+import { headgateClusters } from "../base/headgate-clusters.js";
+import type { ProxyPlan, ProxySide } from "../base/proxies.js";
+import { socketAddress } from "../base/values.js";
+import { serviceClusters } from "../cluster/upstream-cluster.js";
+import { httpFilters } from "../http/http-filters.js";
+import { layeredRuntime } from "../http/layered-runtime.js";
+import { http3Listener, listener } from "../http/listener.js";
+import { priorityHeaderFilters } from "../http/priority-header.js";
+import { virtualHost } from "../http/routes.js";
+import { telemetry } from "../http/telemetry.js";
+import { overload } from "./overload.js";
+import { adminCluster, statisticsListener } from "./statistics.js";
+
+/** What one listener needs, before it is a listener. */
+export interface SideParts {
+  readonly side: ProxySide;
+  readonly httpFilters: readonly Tree[];
+  readonly virtualHosts: readonly Tree[];
+  readonly clusters: readonly Tree[];
+}
+
+/** Makes the parts of one listener. */
+export function sideParts(side: ProxySide): SideParts {
+  const { services, context } = side;
+  const { filters, names } = httpFilters(services, context);
+  const domains = serviceDomains(services, context);
+  return {
+    side,
+    httpFilters: [...priorityHeaderFilters(services, context), ...filters],
+    virtualHosts: services.map((service, index) =>
+      virtualHost(service, context, { domains: domains[index] ?? [], filters: names }),
+    ),
+    clusters: services.flatMap((service) => serviceClusters(service, context)),
+  };
+}
+
+/**
+ * A whole proxy. It refers to Headgate only where its services need it, and so it holds only those
+ * of Headgate's clusters that it refers to.
+ *
+ * Source: envoy.config.bootstrap.v3.Bootstrap.
+ */
+export function bootstrap(plan: ProxyPlan): Document {
+  const { context, folder, own, sides } = plan;
+  const { listener: ports } = context.policy.proxies;
+  const parts = sides.map(sideParts);
+  const told: TreeMap = {
+    ...telemetry(context),
+    layered_runtime: layeredRuntime(context),
+    overload_manager: overload(context),
+  };
+  const listeners = parts.flatMap(({ side, httpFilters: filters, virtualHosts }) => {
+    const name = side.listener;
+    const port = name === "ingress" ? ports.port : ports.outboundPort;
+    const given = { name, port, httpFilters: filters, virtualHosts };
+    const http3 = http3Listener(given, side.context);
+    return [listener(given, side.context), ...(http3 === undefined ? [] : [http3])];
+  });
+  const used = referredClusters([told, { listeners }]);
+  const clusters = [
+    ...parts.flatMap((part) => part.clusters),
+    ...usedClusters(context, used),
+    adminCluster(context),
+  ];
+  return {
+    path: `${folder}/envoy.yaml`,
+    kind: { format: "yaml", is: "envoy", message: "envoy.config.bootstrap.v3.Bootstrap" },
+    title: titleOf(plan),
+    parts: [
+      {
+        node: nodeOf(context.policy.name, own?.name),
+        admin: noted("Whoever reaches the admin port owns this proxy: loopback only.", {
+          address: socketAddress("127.0.0.1", ports.adminPort),
+        }),
+        ...told,
+        static_resources: { listeners: [...listeners, statisticsListener(context)], clusters },
+      },
+    ],
+  };
+}
+
+function nodeOf(policy: string, service: string | undefined): TreeMap {
+  const name = service ?? "edge";
+  const why =
+    "Each proxy needs an id of its own (or start it with --service-node): two of one id would " +
+    "share one share.";
+  return { id: noted(why, `${policy}-${name}`), cluster: name };
+}
+
+function titleOf({ folder, own, sides }: ProxyPlan): string {
+  const run = `Run it: envoy -c ${folder}/envoy.yaml`;
+  if (own === undefined) return `The proxy before all services.\n${run}`;
+  const calls = sides.length > 1 ? ", and for the calls that it makes" : "";
+  return `The proxy beside ${own.name}${calls}.\n${run}`;
+}
+
+/** Those of Headgate's clusters that something refers to. */
+export function usedClusters(context: EnvoyContext, used: ReadonlySet<string>): readonly Tree[] {
+  return headgateClusters(context).filter((cluster) => {
+    const plain = plainTree(cluster);
+    const name = isPlainMap(plain) ? plain["name"] : undefined;
+    return typeof name === "string" && used.has(name);
+  });
+}
+
+/** Clusters that gRPC goes to, by name, wherever in these trees. */
+export function referredClusters(trees: readonly Tree[]): ReadonlySet<string> {
+  const names = new Set<string>();
+  const visit = (value: PlainValue): void => {
+    if (isPlainList(value)) value.forEach(visit);
+    if (!isPlainMap(value)) return;
+    const grpc = value["envoy_grpc"];
+    const name = isPlainMap(grpc) ? grpc["cluster_name"] : undefined;
+    if (typeof name === "string") names.add(name);
+    for (const one of Object.values(value)) visit(one);
+  };
+  for (const tree of trees) visit(plainTree(tree));
+  return names;
+}

@@ -1,0 +1,70 @@
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { GenerateProblem, Generator } from "../../base/generator.js";
+import { isAddress } from "../base/domains.js";
+import { planProxies } from "../base/proxies.js";
+import { secretFiles } from "../base/secrets.js";
+import { type MetadataPlace, reportMetadata } from "../http/metadata-needs.js";
+import { bootstrap } from "./bootstrap.js";
+import { fragments } from "./fragments.js";
+
+/** Whole Envoys, or pieces for ones that are there, of everything that a policy says of proxies. */
+export const generateEnvoy: Generator = (policy, options) => {
+  const problems = new Map<string, GenerateProblem>();
+  // A sidecar of each service repeats what is wrong with those that it calls.
+  const report = (problem: GenerateProblem): void => {
+    problems.set(JSON.stringify(problem), problem);
+  };
+  if (policy.services.length === 0) {
+    report({
+      id: "HG304",
+      spot: { service: undefined, path: ["services"] },
+      message: "the policy names no service, and a proxy has nowhere to send requests",
+      hint: "add services: [{name, upstream: {address, port}}], with rateLimit where it applies",
+      severity: "error",
+    });
+  }
+  const { address } = policy.proxies.listener;
+  if (!isAddress(address)) {
+    report({
+      id: "HG305",
+      spot: { service: undefined, path: ["proxies", "listener", "address"] },
+      message: "proxies look no names up to listen on",
+      hint: "an IP address, such as 0.0.0.0 for all, or 127.0.0.1",
+      severity: "error",
+    });
+  }
+  const plans = planProxies(policy, options, report);
+  const isWhole = options.form === "bootstrap";
+  const metadata: MetadataPlace = {
+    isClosed: true,
+    who: "no filter of a whole proxy",
+    hint: "--form fragments, beside the filter of yours that sets it",
+    report,
+  };
+  if (isWhole) {
+    for (const service of policy.services) {
+      reportMetadata(service, metadata);
+      reportZones(service, report);
+    }
+  }
+  const documents = plans.flatMap((plan) => [
+    ...(isWhole ? [bootstrap(plan)] : fragments(plan)),
+    ...secretFiles(plan),
+  ]);
+  return { documents, problems: [...problems.values()] };
+};
+
+/** Hosts of a DNS name have no zones, and proxies of ours know no others of their kind. */
+function reportZones(
+  { name, loadBalancing }: ServicePolicy,
+  report: (problem: GenerateProblem) => void,
+): void {
+  if (loadBalancing.zoneAware === undefined) return;
+  report({
+    id: "HG307",
+    spot: { service: name, path: ["loadBalancing", "zoneAware"] },
+    message: "hosts of a DNS name have no zones: the setting would never act in a whole proxy",
+    hint: "--form fragments, for a cluster of EDS in a proxy that knows its own zone",
+    severity: "error",
+  });
+}

@@ -1,0 +1,103 @@
+import type { Document, Tree } from "../../base/document.js";
+import type { ProxyPlan } from "../base/proxies.js";
+import { layeredRuntime } from "../http/layered-runtime.js";
+import { localReplies } from "../http/local-replies.js";
+import { telemetry } from "../http/telemetry.js";
+import { referredClusters, type SideParts, sideParts, usedClusters } from "./bootstrap.js";
+import { overload } from "./overload.js";
+
+/**
+ * The pieces of one proxy, to be merged into one that is there. Each is valid by itself and says
+ * where it goes; what its services do not need is left out.
+ */
+export function fragments(plan: ProxyPlan): readonly Document[] {
+  const { context, sides } = plan;
+  const parts = sides.map(sideParts);
+  const runtime = layeredRuntime(context);
+  const told = telemetry(context);
+  const protections = overload(context);
+  const filters = parts.map((part) => ({ http_filters: part.httpFilters }));
+  const used = referredClusters([runtime, told, ...filters]);
+  const clusters = [...parts.flatMap((part) => part.clusters), ...usedClusters(context, used)];
+  const pieces: readonly (Piece | undefined)[] = [
+    clusters.length === 0 ? undefined : { ...clusterPiece, part: clusters },
+    ...parts.flatMap((part) => sidePieces(part)),
+    { ...localReplyPiece, part: localReplies(context) },
+    { ...runtimePiece, part: runtime },
+    protections && { ...overloadPiece, part: protections },
+    Object.keys(told).length === 0 ? undefined : { ...telemetryPiece, part: told },
+  ];
+  return pieces.filter((piece) => piece !== undefined).map((piece) => document(plan, piece));
+}
+
+interface PieceKind {
+  readonly file: string;
+  readonly message: string;
+  readonly goes: string;
+}
+
+interface Piece extends PieceKind {
+  readonly part: Tree;
+}
+
+const clusterPiece: PieceKind = {
+  file: "clusters",
+  message: "envoy.config.cluster.v3.Cluster",
+  goes: "Add these to static_resources.clusters, or merge them into the clusters of these names.",
+};
+
+const localReplyPiece: PieceKind = {
+  file: "local_reply_config",
+  message: "envoy.extensions.filters.network.http_connection_manager.v3.LocalReplyConfig",
+  goes: "The local_reply_config of the HTTP connection manager; its mappers go before yours.",
+};
+
+const runtimePiece: PieceKind = {
+  file: "layered_runtime",
+  message: "envoy.config.bootstrap.v3.LayeredRuntime",
+  goes: "The bootstrap's layered_runtime; where there is one, its layers, in this order.",
+};
+
+const overloadPiece: PieceKind = {
+  file: "overload_manager",
+  message: "envoy.config.overload.v3.OverloadManager",
+  goes: "The bootstrap's overload_manager.",
+};
+
+const telemetryPiece: PieceKind = {
+  file: "telemetry",
+  message: "envoy.config.bootstrap.v3.Bootstrap",
+  goes: "Fields of the bootstrap itself; statistics of yours need patterns of their own here.",
+};
+
+function sidePieces({ side, httpFilters, virtualHosts }: SideParts): readonly Piece[] {
+  const isOutbound = side.context.side === "outbound";
+  const prefix = isOutbound ? "outbound_" : "";
+  const where = isOutbound ? "that takes the service's own calls" : "that takes requests";
+  return [
+    {
+      file: `${prefix}http_filters`,
+      message: "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter",
+      goes: `The http_filters of the HTTP connection manager ${where}: those that remove a
+priority header go first of all, yours before the others, and one router ends them.`,
+      part: httpFilters,
+    },
+    {
+      file: `${prefix}virtual_hosts`,
+      message: "envoy.config.route.v3.VirtualHost",
+      goes: `Add these to the virtual_hosts of the route configuration ${where}.
+Give what forwards the settings that filters of yours have by route (authentication among them).
+Bypassed paths and classes have no routes here: they would go past those settings.`,
+      part: virtualHosts,
+    },
+  ];
+}
+
+function document({ folder }: ProxyPlan, { file, message, goes, part }: Piece): Document {
+  return {
+    path: `fragments/${folder}/${file}.yaml`,
+    kind: { format: "yaml", is: "envoy", message },
+    title: goes,
+    parts: [part],
+  };
+}

@@ -1,0 +1,209 @@
+import type {
+  CgroupOverload,
+  CpuOverload,
+  HeapOverload,
+  OverloadPolicy,
+} from "../../../policy/proxies/proxy-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "../base/context.js";
+import { type EnvoyFeature, hasFeature, reportOld } from "../base/envoy-features.js";
+import { durationText, extension, typed } from "../base/values.js";
+
+/** Names of Envoy's monitors: of themselves, and of what they read. */
+const monitors = {
+  heap: "envoy.resource_monitors.fixed_heap",
+  cpu: "envoy.resource_monitors.cpu_utilization",
+  cgroup: "envoy.resource_monitors.cgroup_memory",
+  connections: "envoy.resource_monitors.global_downstream_max_connections",
+} as const;
+
+/**
+ * Streams whose buffers hold less than 2 to the power of this are not looked at: 64 KiB, twice what
+ * generated listeners buffer of a connection.
+ */
+const trackedBytesPower = 16;
+
+/**
+ * What protects the process itself: the bootstrap's `overload_manager`; undefined where the policy
+ * has none.
+ *
+ * Source: envoy.config.overload.v3.OverloadManager.
+ */
+export function overload(context: EnvoyContext): TreeMap | undefined {
+  const policy = context.policy.proxies.overload;
+  if (policy === undefined) return undefined;
+  const monitored = resourceMonitors(policy, context);
+  if (monitored.length === 0) return undefined;
+  const points = loadShedPoints(policy);
+  const acts = actions(policy);
+  return {
+    refresh_interval: durationText(policy.refreshMs),
+    buffer_factory_config: policy.heap && {
+      minimum_account_to_track_power_of_two: trackedBytesPower,
+    },
+    resource_monitors: monitored,
+    loadshed_points: points.length === 0 ? undefined : points,
+    actions: acts.length === 0 ? undefined : acts,
+  };
+}
+
+function resourceMonitors(policy: OverloadPolicy, context: EnvoyContext): readonly Tree[] {
+  const { heap, cpu, cgroupMemory, connectionsMax } = policy;
+  const found: Tree[] = [];
+  if (heap !== undefined) {
+    const fields = { max_heap_size_bytes: heap.bytesMax };
+    found.push(extension(monitors.heap, configOf("fixed_heap", "FixedHeapConfig"), fields));
+  }
+  if (cpu !== undefined) {
+    needs(context, { feature: "cpuMonitor", name: "cpu", what: "a monitor of the CPU" });
+    const fields = { mode: cpu.of === "host" ? "HOST" : "CONTAINER" };
+    found.push(
+      extension(monitors.cpu, configOf("cpu_utilization", "CpuUtilizationConfig"), fields),
+    );
+  }
+  if (cgroupMemory !== undefined) {
+    const what = "a monitor of a control group's memory";
+    needs(context, { feature: "cgroupMonitor", name: "cgroupMemory", what });
+    const fields = { max_memory_bytes: cgroupMemory.bytesMax };
+    found.push(extension(monitors.cgroup, configOf("cgroup_memory", "CgroupMemoryConfig"), fields));
+  }
+  if (connectionsMax !== undefined) {
+    const type = configOf("downstream_connections", "DownstreamConnectionsConfig");
+    const fields = { max_active_downstream_connections: connectionsMax };
+    found.push(
+      noted(
+        "Of the process; more are closed as they come.",
+        extension(monitors.connections, type, fields),
+      ),
+    );
+  }
+  return found;
+}
+
+function configOf(folder: string, name: string): string {
+  return `envoy.extensions.resource_monitors.${folder}.v3.${name}`;
+}
+
+function needs(
+  context: EnvoyContext,
+  { feature, name, what }: { feature: EnvoyFeature; name: string; what: string },
+): void {
+  if (hasFeature(context, feature)) return;
+  const path = ["proxies", "overload", name];
+  const instead = "watch the heap instead";
+  reportOld(context, { service: undefined, path, feature, what, instead });
+}
+
+/** Between two pressures the share of what is refused grows from none to all. */
+function scaled(monitor: keyof typeof monitors, from: number, to: number): Tree {
+  const thresholds = { scaling_threshold: from, saturation_threshold: to };
+  return { name: monitors[monitor], scaled: thresholds };
+}
+
+function above(monitor: keyof typeof monitors, pressure: number): Tree {
+  return { name: monitors[monitor], threshold: { value: pressure } };
+}
+
+/** Half of the way from where nothing is taken to where the kernel ends the process. */
+function lastResort({ stopAcceptingAtRatio }: Pick<HeapOverload, "stopAcceptingAtRatio">): number {
+  return round((1 + stopAcceptingAtRatio) / 2);
+}
+
+/** Sums of ratios without the dust of binary fractions. */
+function round(ratio: number): number {
+  return Math.round(ratio * 10_000) / 10_000;
+}
+
+function loadShedPoints({ heap, cpu }: OverloadPolicy): readonly Tree[] {
+  const triggers = [...(heap ? [sheddingBy(heap)] : []), ...(cpu ? [sheddingByCpu(cpu)] : [])];
+  const points: Tree[] = [];
+  if (triggers.length > 0) {
+    points.push(
+      noted("Requests are refused one by one, the more the fuller it is.", {
+        name: "envoy.load_shed_points.http_connection_manager_decode_headers",
+        triggers,
+      }),
+    );
+  }
+  if (heap === undefined) return points;
+  return [
+    ...points,
+    noted("HTTP/2 callers are asked to go elsewhere.", {
+      name: "envoy.load_shed_points.http2_server_go_away_on_dispatch",
+      triggers: [above("heap", lastResort(heap))],
+    }),
+  ];
+}
+
+function sheddingBy({ shedFromRatio, stopAcceptingAtRatio }: HeapOverload): Tree {
+  return scaled("heap", shedFromRatio, stopAcceptingAtRatio);
+}
+
+function sheddingByCpu({ shedFromRatio, shedAllAtRatio }: CpuOverload): Tree {
+  return scaled("cpu", shedFromRatio, shedAllAtRatio);
+}
+
+function actions({ heap, cgroupMemory }: OverloadPolicy): readonly Tree[] {
+  if (heap === undefined && cgroupMemory === undefined) return [];
+  const shrinking = [
+    ...(heap ? [above("heap", heap.shrinkAtRatio)] : []),
+    ...(cgroupMemory ? [shrinkingBy(cgroupMemory)] : []),
+  ];
+  const stopping = [
+    ...(heap ? [above("heap", heap.stopAcceptingAtRatio)] : []),
+    ...(cgroupMemory ? [stoppingBy(cgroupMemory)] : []),
+  ];
+  return [
+    noted("Memory that the allocator keeps goes back to the kernel.", {
+      name: "envoy.overload_actions.shrink_heap",
+      triggers: shrinking,
+    }),
+    ...(heap ? relief(heap) : []),
+    { name: "envoy.overload_actions.stop_accepting_requests", triggers: stopping },
+    ...(heap ? [stoppingConnections(heap)] : []),
+  ];
+}
+
+/** What makes room before requests are refused, and while. */
+function relief(heap: HeapOverload): readonly Tree[] {
+  const { shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio } = heap;
+  return [
+    noted("Idle connections and streams have less and less time.", {
+      name: "envoy.overload_actions.reduce_timeouts",
+      triggers: [scaled("heap", shrinkAtRatio, stopAcceptingAtRatio)],
+      typed_config: typed("envoy.config.overload.v3.ScaleTimersOverloadActionConfig", {
+        timer_scale_factors: [
+          { timer: "HTTP_DOWNSTREAM_CONNECTION_IDLE", min_timeout: "2s" },
+          { timer: "HTTP_DOWNSTREAM_STREAM_IDLE", min_scale: { value: 10 } },
+        ],
+      }),
+    }),
+    {
+      name: "envoy.overload_actions.disable_http_keepalive",
+      triggers: [above("heap", shedFromRatio)],
+    },
+    noted("Streams that hold most are reset, the largest first.", {
+      name: "envoy.overload_actions.reset_high_memory_stream",
+      triggers: [scaled("heap", shedFromRatio, lastResort(heap))],
+    }),
+  ];
+}
+
+function stoppingConnections(heap: HeapOverload): Tree {
+  return noted("Connections wait in the kernel.", {
+    name: "envoy.overload_actions.stop_accepting_connections",
+    triggers: [above("heap", lastResort(heap))],
+  });
+}
+
+/**
+ * What the allocator keeps counts as the group's: nothing would be taken any more, for memory that
+ * nobody uses. So it goes back before, at nine tenths of what stops everything.
+ */
+function shrinkingBy({ stopAcceptingAtRatio }: CgroupOverload): Tree {
+  return above("cgroup", round(stopAcceptingAtRatio * 0.9));
+}
+
+function stoppingBy({ stopAcceptingAtRatio }: CgroupOverload): Tree {
+  return above("cgroup", stopAcceptingAtRatio);
+}

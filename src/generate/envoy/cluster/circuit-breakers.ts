@@ -1,0 +1,82 @@
+import { configuredRequestsMax, isBackstop } from "../../../policy/services/configured-share.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { CircuitBreakerPolicy } from "../../../policy/upstream/upstream-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "../base/context.js";
+
+/**
+ * The circuit breakers of a service's cluster, one row for each of Envoy's priorities. HIGH has a
+ * threshold of its own, so that what is critical is refused by no limit of the others.
+ *
+ * Source: envoy.config.cluster.v3.CircuitBreakers.
+ */
+export function circuitBreakers(service: ServicePolicy, context: EnvoyContext): TreeMap {
+  const { circuitBreakers: policy } = service;
+  const { connectionsMax, pendingRequestsMax, retriesMax, retryBudget } = policy;
+  const requestsMax = configuredRequestsMax(service, context.policy.proxies);
+  const explanation = requestsNote(service, context);
+  const threshold = (priority: "DEFAULT" | "HIGH", requests: Tree): TreeMap => ({
+    priority,
+    max_connections: connectionsMax,
+    max_pending_requests: pendingRequestsMax,
+    max_requests: requests,
+    // Where there is a budget Envoy does not look at the number.
+    max_retries: retryBudget === undefined ? retriesMax : undefined,
+    retry_budget: retryBudget && {
+      budget_percent: { value: retryBudget.percent },
+      min_retry_concurrency: retryBudget.retriesMin,
+    },
+    // What is left is a gauge of its own: who looks at it sees a breaker before it opens.
+    track_remaining: true,
+  });
+  const usual = explanation === undefined ? requestsMax : noted(explanation, requestsMax);
+  const high = noted("For critical requests, which the number above never refuses.", requestsMax);
+  return {
+    thresholds: [threshold("DEFAULT", usual), threshold("HIGH", high)],
+    per_host_thresholds: hostThresholds(policy),
+  };
+}
+
+/** Source: CircuitBreakers, `per_host_thresholds`: of connections, and of nothing else. */
+export function hostThresholds({
+  hostConnectionsMax,
+}: CircuitBreakerPolicy): readonly Tree[] | undefined {
+  return hostConnectionsMax === undefined ? undefined : [{ max_connections: hostConnectionsMax }];
+}
+
+/** Where the number of requests comes from; undefined where the policy says it as it is. */
+function requestsNote(service: ServicePolicy, { policy }: EnvoyContext): string | undefined {
+  const { expectedCount } = policy.proxies;
+  const isDriven = service.concurrency?.feedback.includes("circuitBreakers") === true;
+  const driven = isDriven
+    ? "What holds while no Headgate drives it: Headgate sends this proxy its share of the " +
+      "fleet's limit as it runs.\n"
+    : "";
+  if (service.circuitBreakers.requestsMax !== "auto") return driven === "" ? undefined : driven;
+  const limitMax = limitOf(service);
+  const origin =
+    limitMax === undefined
+      ? "Envoy's own default: the policy sets the service no limit."
+      : isBackstop(service)
+        ? `The service's largest limit: Headgate's permits let in no more in the whole fleet.`
+        : `The service's largest limit, ${limitMax}, by the ${expectedCount} expected ` +
+          `${expectedCount === 1 ? "proxy" : "proxies"}, rounded up.`;
+  return `${driven}${origin}`;
+}
+
+function limitOf({ admission, concurrency }: ServicePolicy): number | undefined {
+  const limits = [concurrency?.settings.limits.max, admission?.maxInFlight];
+  const known = limits.filter((limit) => limit !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
+}
+
+/** The largest threshold that Envoy holds: no limit. */
+const thresholdMax = 2 ** 32 - 1;
+
+/** Breakers that never open: Envoy's defaults (1,024) are limits that nobody asked for. */
+export function openBreakers(): TreeMap {
+  const names = ["max_connections", "max_pending_requests", "max_requests", "max_retries"];
+  const limits = Object.fromEntries(names.map((name) => [name, thresholdMax]));
+  const priorities = ["DEFAULT", "HIGH"];
+  return { thresholds: priorities.map((priority) => ({ priority, ...limits })) };
+}

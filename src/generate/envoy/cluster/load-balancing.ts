@@ -1,0 +1,60 @@
+import type { LoadBalancingPolicy } from "../../../policy/upstream/upstream-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import { durationText } from "../base/values.js";
+
+/**
+ * How hosts of a cluster are chosen: the less busy of two, unless requests that are alike are to
+ * go to the same one. Source: envoy.config.cluster.v3.Cluster.
+ */
+export function clusterBalancing(policy: LoadBalancingPolicy): TreeMap {
+  const { hash, slowStart } = policy;
+  return {
+    lb_policy: hash === undefined ? "LEAST_REQUEST" : "MAGLEV",
+    least_request_lb_config: slowStart && {
+      slow_start_config: {
+        slow_start_window: durationText(slowStart.windowMs),
+        min_weight_percent: { value: slowStart.weightPercentMin },
+      },
+    },
+    common_lb_config: commonBalancing(policy),
+  };
+}
+
+const zoneNote =
+  "Needs hosts with a locality (EDS), node.locality of this proxy, and in " +
+  "cluster_manager.local_cluster_name a cluster of the proxies themselves.";
+
+function commonBalancing(policy: LoadBalancingPolicy): TreeMap | undefined {
+  const { zoneAware } = policy;
+  const common: TreeMap = {
+    ...panicThreshold(policy),
+    zone_aware_lb_config:
+      zoneAware && noted(zoneNote, { min_cluster_size: zoneAware.clusterSizeMin }),
+  };
+  return Object.values(common).every((value) => value === undefined) ? undefined : common;
+}
+
+/** Below so many healthy hosts Envoy takes no notice of their health; undefined: its own 50 %. */
+export function panicThreshold({
+  panicThresholdPercent,
+}: LoadBalancingPolicy): TreeMap | undefined {
+  return panicThresholdPercent === undefined
+    ? undefined
+    : { healthy_panic_threshold: { value: panicThresholdPercent } };
+}
+
+/** By what requests of a route are told apart. Source: envoy.config.route.v3.RouteAction. */
+export function hashPolicy({ hash }: LoadBalancingPolicy): readonly Tree[] | undefined {
+  switch (hash?.kind) {
+    case undefined:
+      return undefined;
+    case "header":
+      return [{ header: { header_name: hash.name } }];
+    case "query":
+      return [{ query_parameter: { name: hash.name } }];
+    case "cookie":
+      return [{ cookie: { name: hash.name, ttl: durationText(hash.ttlMs), path: "/" } }];
+    case "sourceIp":
+      return [{ connection_properties: { source_ip: true } }];
+  }
+}

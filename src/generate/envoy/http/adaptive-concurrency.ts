@@ -1,0 +1,108 @@
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { AdaptiveConcurrencyPolicy } from "../../../policy/upstream/upstream-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "../base/context.js";
+import { hasFeature, reportOld } from "../base/envoy-features.js";
+import { httpFilter } from "../base/http-filter.js";
+import { isHeldHere } from "../base/sides.js";
+import { soleSetting } from "../base/sole-setting.js";
+import { durationText, filterOff } from "../base/values.js";
+
+/** The runtime key that switches every such filter of a process. */
+const enabledKey = "adaptive_concurrency.enabled";
+
+/**
+ * Envoy's own gradient controller; undefined where no service has one. One stands before all
+ * services of a listener: it has no settings by route, so those that differ are a problem.
+ *
+ * Source: envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency.
+ */
+export function adaptiveConcurrencyFilter(
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): Tree | undefined {
+  const policy = soleSetting(services, context, {
+    id: "HG322",
+    name: "adaptiveConcurrency",
+    what: "adaptive concurrency",
+    of: ({ adaptiveConcurrency }) => adaptiveConcurrency,
+  });
+  if (policy === undefined) return undefined;
+  return httpFilter("adaptive_concurrency", "AdaptiveConcurrency", {
+    enabled: noted("The off switch, while Envoy runs.", {
+      default_value: true,
+      runtime_key: enabledKey,
+    }),
+    gradient_controller_config: {
+      sample_aggregate_percentile: { value: policy.percentile },
+      concurrency_limit_params: {
+        max_concurrency_limit: policy.limitMax,
+        min_concurrency_limit: hasFeature(context, "gradientFloor") ? policy.limitMin : undefined,
+        concurrency_update_interval: durationText(policy.updateMs),
+      },
+      min_rtt_calc_params: minRttParams(policy, services, context),
+    },
+  });
+}
+
+/**
+ * Takes the filter out of the way of a service that has none: the value of
+ * `envoy.filters.http.adaptive_concurrency` under typed_per_filter_config; undefined for the rest.
+ */
+export function adaptiveConcurrencyPerRoute(service: ServicePolicy): TreeMap | undefined {
+  return service.adaptiveConcurrency === undefined ? filterOff() : undefined;
+}
+
+function minRttParams(
+  { minRtt, limitMin }: AdaptiveConcurrencyPolicy,
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): Tree {
+  const buffer = { value: minRtt.bufferPercent };
+  if (minRtt.kind === "sampled") {
+    const { everyMs, requestCount, jitterPercent } = minRtt;
+    const why = "While it measures it lets min_concurrency through, and refuses the rest.";
+    return noted(why, {
+      interval: durationText(everyMs),
+      request_count: requestCount,
+      jitter: { value: jitterPercent },
+      min_concurrency: limitMin,
+      buffer,
+    });
+  }
+  if (!hasFeature(context, "fixedMinRtt")) {
+    reportOld(context, {
+      service: services.find(({ adaptiveConcurrency }) => adaptiveConcurrency)?.name,
+      path: ["adaptiveConcurrency", "minRtt"],
+      feature: "fixedMinRtt",
+      what: "a fixed minRtt",
+      instead: "let it be sampled",
+    });
+  }
+  const why = "Never measured: a limit that is pinned to its floor would be measured as latency.";
+  const fields: TreeMap = {
+    fixed_value: durationText(minRtt.ms),
+    min_concurrency: limitMin,
+    buffer,
+  };
+  return noted(why, fields);
+}
+
+/** Reports services of one proxy that pin its limit: a pin is of the whole process. */
+export function reportSharedPins(services: readonly ServicePolicy[], context: EnvoyContext): void {
+  const { report } = context;
+  const pinned = services.filter((service) => {
+    const isPinned = service.concurrency?.feedback.includes("adaptiveConcurrency") === true;
+    return isPinned && isHeldHere(service, context);
+  });
+  if (pinned.length < 2) return;
+  for (const { name: service } of pinned) {
+    report({
+      id: "HG324",
+      spot: { service, path: ["concurrency", "feedback"] },
+      message: "one proxy has one pin for all of its filters, and several services want it",
+      hint: "feedback: [circuitBreakers], which each service has of its own",
+      severity: "error",
+    });
+  }
+}

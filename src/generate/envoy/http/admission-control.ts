@@ -1,0 +1,78 @@
+import { admissionControlKey } from "../../../core/feedback/runtime-keys.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "../base/context.js";
+import { httpFilter } from "../base/http-filter.js";
+import { soleSetting } from "../base/sole-setting.js";
+import { durationText, filterOff } from "../base/values.js";
+
+/**
+ * Statuses of gRPC that sending less would not change, RESOURCE_EXHAUSTED (8) and UNAVAILABLE (14)
+ * among them: what was refused on purpose. Left are DEADLINE_EXCEEDED, ABORTED, INTERNAL and
+ * DATA_LOSS.
+ */
+const grpcSuccess: readonly number[] = [0, 1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 14, 16];
+
+/**
+ * Refuses on the caller's side while too much fails; undefined where no service has it. It has no
+ * settings by route, so services of one listener that differ are a problem.
+ *
+ * Source: envoy.extensions.filters.http.admission_control.v3.AdmissionControl.
+ */
+export function admissionControlFilter(
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): Tree | undefined {
+  const policy = soleSetting(services, context, {
+    id: "HG323",
+    name: "admissionControl",
+    what: "admission control",
+    of: ({ admissionControl }) => admissionControl,
+  });
+  const first = services.find(({ admissionControl }) => admissionControl === policy);
+  if (policy === undefined || first === undefined) return undefined;
+  const key = admissionControlKey(first.name);
+  const enabled = { default_value: true, runtime_key: key };
+  return httpFilter("admission_control", "AdmissionControl", {
+    enabled:
+      policy.when === "withoutHeadgate"
+        ? noted("While Headgate lives its layer says false.", enabled)
+        : enabled,
+    sampling_window: durationText(policy.samplingWindowMs),
+    sr_threshold: {
+      default_value: { value: policy.successRateThresholdPercent },
+      runtime_key: `${key}.sr_threshold`,
+    },
+    aggression: { default_value: policy.aggression, runtime_key: `${key}.aggression` },
+    rps_threshold: {
+      default_value: policy.requestsPerSecondMin,
+      runtime_key: `${key}.rps_threshold`,
+    },
+    max_rejection_probability: {
+      default_value: { value: policy.rejectPercentMax },
+      runtime_key: `${key}.max_rejection_probability`,
+    },
+    success_criteria: noted(
+      "What fails counts, and what is refused on purpose does not: a 503 of a breaker, of a " +
+        "closed gate or of Headgate would be refused twice over. Dead hosts are outlier " +
+        "detection's.",
+      {
+        http_criteria: {
+          http_success_status: [
+            { start: 100, end: 500 },
+            { start: 503, end: 504 },
+          ],
+        },
+        grpc_criteria: { grpc_success_status: grpcSuccess },
+      },
+    ),
+  });
+}
+
+/**
+ * Takes the filter out of the way of a service that has none: the value of
+ * `envoy.filters.http.admission_control` under typed_per_filter_config; undefined for the rest.
+ */
+export function admissionControlPerRoute(service: ServicePolicy): TreeMap | undefined {
+  return service.admissionControl === undefined ? filterOff() : undefined;
+}

@@ -1,0 +1,159 @@
+import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../../core/admission/deadline.js";
+import { orcaHeader } from "../../../core/settings/orca.js";
+import { addRequestNeeds, type RequestNeeds } from "../../../policy/request-needs.js";
+import { asksForAdmission } from "../../../policy/services/admission-asking.js";
+import { createPriorityClassifier } from "../../../policy/services/priority-classifier.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "../base/context.js";
+import { hasFeature } from "../base/envoy-features.js";
+import { envoyGrpc, httpFilter } from "../base/http-filter.js";
+import { durationText, typed } from "../base/values.js";
+import { mutableHeaderPattern } from "./mutable-headers.js";
+
+/** Envoy's own wait for an answer, in milliseconds. */
+const messageTimeoutMs = 200;
+
+/** What Headgate adds to the wait that it announces. Source: `waitTimeoutMarginMs` of admission. */
+export const announcedWaitMarginMs = 200;
+
+/** Whether requests of a service ask for admission, or for limits beside it. */
+export function usesExtProc(service: ServicePolicy): boolean {
+  return service.rateLimit?.inExtProc === true || asksForAdmission(service);
+}
+
+/**
+ * The filter that asks for admission; undefined where no service does. Headgate sees the headers
+ * and attributes that the policy looks at, and no others.
+ *
+ * Source: envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor.
+ */
+export function extProcFilter(
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): Tree | undefined {
+  const asking = services.filter(usesExtProc);
+  if (asking.length === 0) return undefined;
+  const { deniesWithoutAnswer } = context.policy.proxies.headgate;
+  const needs = needsOf(asking);
+  const [headers, attributes] = [[...needs.headers].sort(), [...needs.attributes].sort()];
+  const isSampled = asking.some(({ admission }) => (admission?.sampleRatio ?? 1) < 1);
+  return httpFilter("ext_proc", "ExternalProcessor", {
+    grpc_service: envoyGrpc(context.headgateClusters.decisions),
+    stat_prefix: "headgate",
+    failure_mode_allow: noted(
+      deniesWithoutAnswer
+        ? "No answer: the request is refused."
+        : "No answer: the request goes on.",
+      !deniesWithoutAnswer,
+    ),
+    status_on_error: hasFeature(context, "extProcErrorStatus")
+      ? { code: "ServiceUnavailable" }
+      : undefined,
+    message_timeout: durationText(messageTimeoutMs),
+    max_message_timeout: waitOf(asking),
+    processing_mode: processingMode(),
+    allow_mode_override: isSampled
+      ? noted("Headgate looks at the responses of some requests only (sampleRatio).", true)
+      : undefined,
+    request_attributes: attributes.length === 0 ? undefined : attributes,
+    forward_rules: noted("What the policy looks at; nobody but the service needs the rest.", {
+      allowed_headers: { patterns: headers.map((exact) => ({ exact })) },
+    }),
+    mutation_rules: mutationRules(asking),
+    metadata_options: noted("`headgate: {priority, service}`, for filters and logs after this.", {
+      receiving_namespaces: { untyped: ["headgate"] },
+    }),
+    ...keptRoute(context),
+  });
+}
+
+/** Before there were three ways there was one switch. */
+function keptRoute(context: EnvoyContext): TreeMap {
+  const why = "The route was chosen by what the caller sent, and stays.";
+  return hasFeature(context, "routeCacheAction")
+    ? { route_cache_action: noted(why, "RETAIN") }
+    : { disable_clear_route_cache: noted(why, true) };
+}
+
+/**
+ * Says which service a route leads to: the value of `envoy.filters.http.ext_proc` under
+ * typed_per_filter_config; `extProcOff` for services that do not ask.
+ *
+ * Source: envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute.
+ */
+export function extProcPerRoute(service: ServicePolicy, _context: EnvoyContext): TreeMap {
+  if (!usesExtProc(service)) return extProcOff();
+  return perRoute({
+    overrides: { grpc_initial_metadata: [{ key: "x-headgate-service", value: service.name }] },
+  });
+}
+
+/** Keeps requests of a route from asking, those that Envoy answers by itself too. */
+export function extProcOff(): TreeMap {
+  return perRoute({ disabled: true });
+}
+
+function perRoute(fields: TreeMap): TreeMap {
+  return typed("envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute", fields);
+}
+
+/** Undefined: nobody waits, and Envoy takes no longer time than it gave. */
+function waitOf(services: readonly ServicePolicy[]): Tree | undefined {
+  const waitsMs = services.map(({ admission }) => admission?.queue?.waitMsMax ?? 0);
+  const longestMs = Math.max(...waitsMs);
+  if (longestMs === 0) return undefined;
+  const why = "The longest queue's maxWait, and 200 ms: Envoy takes no notice of longer waits.";
+  return noted(why, durationText(longestMs + announcedWaitMarginMs));
+}
+
+function processingMode(): Tree {
+  const why =
+    "Headers only. Trailers keep the stream open until the response is complete: a place that " +
+    "was given back at its headers would be given twice.";
+  return noted(why, {
+    request_header_mode: "SEND",
+    response_header_mode: "SEND",
+    request_body_mode: "NONE",
+    response_body_mode: "NONE",
+    request_trailer_mode: "SKIP",
+    response_trailer_mode: "SEND",
+  });
+}
+
+function mutationRules(services: readonly ServicePolicy[]): Tree {
+  const names = services.flatMap(({ priority, admission }) => {
+    const stated = admission?.deadline?.header;
+    return stated === undefined ? [priority.header] : [priority.header, stated];
+  });
+  const regex = mutableHeaderPattern(names);
+  if (regex === undefined) {
+    const why = "Too many names for a pattern: all but pseudo-headers, host and x-envoy-*.";
+    return noted(why, { disallow_system: true });
+  }
+  const why = "The class and the time left of requests; of refusals when to come back, and why.";
+  return noted(why, { disallow_all: true, allow_expression: { regex } });
+}
+
+/** Headers of every request and response that admission looks at. */
+const commonHeaders: readonly string[] = [
+  ":authority",
+  ":method",
+  ":path",
+  "content-type",
+  grpcTimeoutHeader,
+  expectedTimeoutHeader,
+  ":status",
+  "grpc-status",
+  orcaHeader,
+  "x-envoy-overloaded",
+];
+
+/** What admission to these services looks at; a test holds it to what admission says. */
+function needsOf(services: readonly ServicePolicy[]): RequestNeeds {
+  const needs = { headers: new Set(commonHeaders), attributes: new Set<string>() };
+  for (const service of services) {
+    addRequestNeeds(service, createPriorityClassifier(service.priority), needs);
+  }
+  return needs;
+}

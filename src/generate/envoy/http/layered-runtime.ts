@@ -1,0 +1,78 @@
+import { runtimeLayerName } from "../../../core/feedback/runtime-keys.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "../base/context.js";
+import { hasFeature } from "../base/envoy-features.js";
+import { usesExtProc } from "./ext-proc.js";
+
+/**
+ * Whether Headgate drives proxies for a service: it sends limits back, closes gates, or keeps a
+ * backstop off while it lives.
+ */
+export function isDriven(service: ServicePolicy): boolean {
+  const { concurrency, admission, localRateLimit, admissionControl } = service;
+  return (
+    (concurrency?.feedback.length ?? 0) > 0 ||
+    admission?.gate !== undefined ||
+    localRateLimit?.when === "withoutHeadgate" ||
+    admissionControl?.when === "withoutHeadgate"
+  );
+}
+
+/**
+ * Layers of runtime keys, the later ones winning: what a build of Envoy needs, what Headgate sends,
+ * and what an operator sets by hand.
+ *
+ * Source: envoy.config.bootstrap.v3.LayeredRuntime.
+ */
+export function layeredRuntime(context: EnvoyContext): TreeMap {
+  const { services } = context.policy;
+  return {
+    layers: [
+      { name: "static", static_layer: guards(services, context) },
+      ...(services.some(isDriven) ? [headgateLayer(context)] : []),
+      noted("What an operator sets by hand wins.", { name: "admin", admin_layer: {} }),
+    ],
+  };
+}
+
+function guards(services: readonly ServicePolicy[], context: EnvoyContext): TreeMap {
+  if (!services.some(usesExtProc) || !hasFeature(context, "gracefulExtProc")) return {};
+  return {
+    "envoy.reloadable_features.ext_proc_graceful_grpc_close": noted(
+      "Without it the stream of every request is reset, which servers take for an attack.",
+      true,
+    ),
+  };
+}
+
+function headgateLayer({ headgateClusters }: EnvoyContext): Tree {
+  return noted(
+    "What Headgate sends. It ends by itself when nobody renews it: then what is configured holds.",
+    {
+      name: runtimeLayerName,
+      rtds_layer: {
+        name: runtimeLayerName,
+        rtds_config: {
+          resource_api_version: "V3",
+          initial_fetch_timeout: noted("An Envoy starts without Headgate, too.", "1s"),
+          api_config_source: {
+            api_type: "GRPC",
+            transport_api_version: "V3",
+            set_node_on_first_message_only: true,
+            grpc_services: [
+              {
+                envoy_grpc: {
+                  cluster_name: headgateClusters.control,
+                  retry_policy: noted("Back within half a second: a layer lives for 15.", {
+                    retry_back_off: { base_interval: "0.1s", max_interval: "0.5s" },
+                  }),
+                },
+              },
+            ],
+          },
+        },
+      },
+    },
+  );
+}

@@ -1,0 +1,192 @@
+import type { EscapedSlashesAction, ListenerPolicy } from "../../../policy/proxies/proxy-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import { accessLog } from "../base/access-log.js";
+import type { EnvoyContext } from "../base/context.js";
+import { listenerTlsSocket, quicSocket } from "../base/tls-socket.js";
+import { durationText, extension, socketAddress } from "../base/values.js";
+import { localReplies } from "./local-replies.js";
+
+/** What a listener is made of. */
+export interface ListenerParts {
+  /** Also the prefix of its statistics. */
+  readonly name: "ingress" | "egress";
+  readonly port: number;
+  readonly httpFilters: readonly Tree[];
+  readonly virtualHosts: readonly Tree[];
+}
+
+/**
+ * A listener with its bounds: connections, streams of a connection, and the time in which a request
+ * has to arrive. Source: envoy.config.listener.v3.Listener.
+ */
+export function listener(parts: ListenerParts, context: EnvoyContext): Tree {
+  const { name, port } = parts;
+  const isEgress = name === "egress";
+  const { proxies } = context.policy;
+  const { tls } = proxies.listener;
+  return {
+    name,
+    address: isEgress
+      ? noted(
+          "For the service beside this proxy, and for nobody else.",
+          socketAddress("127.0.0.1", port),
+        )
+      : socketAddress(proxies.listener.address, port),
+    enable_reuse_port: noted(
+      "With the default, a second proxy would quietly share the port and take half of the " +
+        "requests.",
+      false,
+    ),
+    per_connection_buffer_limit_bytes: bufferBytesMax,
+    filter_chains: [
+      {
+        filters: [connectionLimit(name, context), managerOf(parts, context)],
+        transport_socket:
+          isEgress || tls === undefined ? undefined : listenerTlsSocket(tls, proxies),
+      },
+    ],
+  };
+}
+
+/**
+ * HTTP/3 beside the listener of TCP, at an edge proxy; undefined where the policy says nothing of
+ * it. Source: envoy.config.listener.v3.UdpListenerConfig.
+ */
+export function http3Listener(parts: ListenerParts, context: EnvoyContext): Tree | undefined {
+  const { address, tls, http3 } = context.policy.proxies.listener;
+  if (http3 === undefined || tls === undefined || context.role !== "edge") return undefined;
+  return {
+    name: `${parts.name}_http3`,
+    address: socketAddress(address, parts.port, "UDP"),
+    udp_listener_config: {
+      quic_options: {},
+      downstream_socket_config: { prefer_gro: true },
+    },
+    per_connection_buffer_limit_bytes: bufferBytesMax,
+    filter_chains: [
+      {
+        filters: [connectionLimit(parts.name, context), managerOf(parts, context, "HTTP3")],
+        transport_socket: quicSocket(tls, context),
+      },
+    ],
+  };
+}
+
+function managerOf(parts: ListenerParts, context: EnvoyContext, codec?: "HTTP3"): Tree {
+  return extension(
+    "envoy.filters.network.http_connection_manager",
+    "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+    connectionManager(parts, context, codec),
+  );
+}
+
+/** What is read of a connection before somebody wants it, in bytes. */
+const bufferBytesMax = 32_768;
+
+/** Connections above the bound are closed at once. */
+function connectionLimit(name: ListenerParts["name"], { policy }: EnvoyContext): Tree {
+  return extension(
+    "envoy.filters.network.connection_limit",
+    "envoy.extensions.filters.network.connection_limit.v3.ConnectionLimit",
+    { stat_prefix: name, max_connections: policy.proxies.listener.connectionsMax },
+  );
+}
+
+function connectionManager(
+  parts: ListenerParts,
+  context: EnvoyContext,
+  codec: "HTTP3" | undefined,
+): TreeMap {
+  const { name, virtualHosts, httpFilters } = parts;
+  const isEdge = context.role === "edge";
+  const { concurrentStreamsMax, escapedSlashes } = context.policy.proxies.listener;
+  const bounds = name === "egress" ? {} : headerBounds(context.policy.proxies.listener);
+  return {
+    stat_prefix: name,
+    codec_type: codec,
+    ...callerAddress(parts, context),
+    normalize_path: noted("Routes and the service read the same path.", true),
+    merge_slashes: isEdge ? true : undefined,
+    path_with_escaped_slashes_action: isEdge
+      ? escapedSlashesWords[escapedSlashes ?? "unescapeAndRedirect"]
+      : undefined,
+    request_headers_timeout: "10s",
+    ...bounds,
+    ...(codec === undefined
+      ? { http2_protocol_options: { max_concurrent_streams: concurrentStreamsMax, ...windows } }
+      : {
+          http3_protocol_options: {
+            quic_protocol_options: { max_concurrent_streams: concurrentStreamsMax, ...windows },
+          },
+        }),
+    access_log: accessLog(),
+    local_reply_config: noted(
+      "Every answer that sheds load says when to come back.",
+      localReplies(context),
+    ),
+    route_config: {
+      name,
+      ignore_port_in_host_matching: true,
+      response_headers_to_add: name === "ingress" ? altSvc(context) : undefined,
+      virtual_hosts: virtualHosts,
+    },
+    http_filters: httpFilters,
+  };
+}
+
+/** What may be on its way before a reader asks for more, in bytes. */
+const windows = {
+  initial_stream_window_size: 65_536,
+  initial_connection_window_size: 1_048_576,
+} as const;
+
+/** How long callers remember where HTTP/3 is spoken, in seconds: a day. */
+const altSvcSeconds = 86_400;
+
+/** Tells callers of HTTP/3: none asks for it unasked. Source: RFC 7838, RFC 9114 section 3.1.1. */
+function altSvc({ role, policy }: EnvoyContext): readonly Tree[] | undefined {
+  const { http3, port } = policy.proxies.listener;
+  if (http3 === undefined || role !== "edge") return undefined;
+  const value = `h3=":${http3.advertisedPort ?? port}"; ma=${altSvcSeconds}`;
+  return [{ header: { key: "alt-svc", value }, append_action: "OVERWRITE_IF_EXISTS_OR_ADD" }];
+}
+
+/** What of a caller's headers and connection is bounded otherwise than by Envoy itself. */
+export function headerBounds({
+  requestHeadersKibMax,
+  headersCountMax,
+  maxConnectionMs,
+}: ListenerPolicy): TreeMap {
+  const isCommon = headersCountMax !== undefined || maxConnectionMs !== undefined;
+  return {
+    max_request_headers_kb: requestHeadersKibMax,
+    common_http_protocol_options: isCommon
+      ? {
+          max_connection_duration: maxConnectionMs && durationText(maxConnectionMs),
+          max_headers_count: headersCountMax,
+        }
+      : undefined,
+  };
+}
+
+/** Envoy's words. Source: HttpConnectionManager.PathWithEscapedSlashesAction. */
+export const escapedSlashesWords: Readonly<Record<EscapedSlashesAction, string>> = {
+  keepUnchanged: "KEEP_UNCHANGED",
+  rejectRequest: "REJECT_REQUEST",
+  unescapeAndRedirect: "UNESCAPE_AND_REDIRECT",
+  unescapeAndForward: "UNESCAPE_AND_FORWARD",
+};
+
+/** Whose address counts as the caller's. The service beside an egress listener is no caller. */
+function callerAddress({ name }: ListenerParts, { policy }: EnvoyContext): TreeMap {
+  if (name === "egress") return {};
+  const { trustedHops } = policy.proxies.listener;
+  const why =
+    trustedHops === 0
+      ? "The caller's address is that of the connection."
+      : `The caller's address is what ${trustedHops} of our own proxies before this one say.`;
+  return {
+    use_remote_address: noted(why, true),
+    xff_num_trusted_hops: trustedHops === 0 ? undefined : trustedHops,
+  };
+}

@@ -1,0 +1,55 @@
+import { quoteText } from "../../../policy/problems/problem.js";
+import type { ServiceDescriptor, ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { GenerateProblem } from "../../base/generator.js";
+
+/** Whose filters would set metadata that limits go by. */
+export interface MetadataPlace {
+  /** None can be there, and a limit that needs one would never act. */
+  readonly isClosed: boolean;
+  /** As the subject of "sets the metadata". */
+  readonly who: string;
+  readonly hint: string;
+  readonly report: (problem: GenerateProblem) => void;
+}
+
+/**
+ * Reports limits by metadata that no filter of ours sets: Headgate's sets its own alone. Without it
+ * a descriptor is left out, and one that costs what it says costs nothing that anybody knows.
+ */
+export function reportMetadata({ name, rateLimit }: ServicePolicy, place: MetadataPlace): void {
+  const { isClosed, who, hint, report } = place;
+  for (const descriptor of rateLimit?.descriptors ?? []) {
+    for (const { namespace, effect, isLost } of needsOf(descriptor)) {
+      if (namespace === "headgate") continue;
+      report({
+        id: "HG306",
+        spot: { service: name, path: ["rateLimit", "descriptors"] },
+        message: `${who} sets the metadata ${quoteText(namespace)}: ${effect}`,
+        hint,
+        severity: isClosed && isLost ? "error" : "warning",
+      });
+    }
+  }
+}
+
+interface MetadataNeed {
+  readonly namespace: string;
+  readonly effect: string;
+  /** Whether the limit is none without it. */
+  readonly isLost: boolean;
+}
+
+function needsOf({ parts, hits }: ServiceDescriptor): readonly MetadataNeed[] {
+  const named = parts.flatMap((part): MetadataNeed[] => {
+    if (part.kind !== "metadata") return [];
+    const isLost = part.fallback === undefined;
+    const effect = isLost ? "the limit would never act" : "all requests have the default";
+    return [{ namespace: part.namespace, effect, isLost }];
+  });
+  const [, namespace] = hits.kind === "format" ? (metadataFormat.exec(hits.format) ?? []) : [];
+  if (namespace === undefined) return named;
+  return [...named, { namespace, effect: "what requests cost would not be told", isLost: true }];
+}
+
+/** Source: Envoy, "Access logging", `%DYNAMIC_METADATA(NAMESPACE:KEY*):Z%`. */
+const metadataFormat = /%DYNAMIC_METADATA\(([^:()]+)/;

@@ -1,0 +1,93 @@
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "../base/context.js";
+import { hasFeature } from "../base/envoy-features.js";
+import { allUnless, envoyGrpc, httpFilter } from "../base/http-filter.js";
+import { durationText, typed } from "../base/values.js";
+import { filterDescriptors, rateLimitEntries } from "./rate-limit-actions.js";
+
+/**
+ * The filter that asks Headgate for decisions; undefined where no service asks for any. What is
+ * asked stands at the routes, so a route without anything there asks nothing.
+ *
+ * Source: envoy.extensions.filters.http.ratelimit.v3.RateLimit.
+ */
+export function rateLimitFilter(
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): Tree | undefined {
+  const first = services.find(({ rateLimit }) => filterDescriptors(rateLimit).length > 0);
+  if (first?.rateLimit === undefined) return undefined;
+  const { rateLimitTimeoutMs, deniesWithoutAnswer } = context.policy.proxies.headgate;
+  return httpFilter("ratelimit", "RateLimit", {
+    domain: noted("Each route names its own.", first.rateLimit.domain),
+    stat_prefix: "headgate",
+    timeout: noted(
+      "Headgate is told this deadline and answers before it: a late answer costs a stream reset.",
+      durationText(rateLimitTimeoutMs),
+    ),
+    failure_mode_deny: noted(
+      deniesWithoutAnswer
+        ? "No answer: the request is refused, with the status below."
+        : "No answer: the request goes on.",
+      deniesWithoutAnswer,
+    ),
+    status_on_error: deniesWithoutAnswer ? { code: "ServiceUnavailable" } : undefined,
+    ...runtimeKeys(context),
+    enable_x_ratelimit_headers: "DRAFT_VERSION_03",
+    enable_retry_after_header: hasFeature(context, "retryAfterHeader") ? true : undefined,
+    rate_limited_as_resource_exhausted: noted(
+      "gRPC callers get RESOURCE_EXHAUSTED, and not UNAVAILABLE, which they would retry.",
+      true,
+    ),
+    rate_limit_service: {
+      transport_api_version: "V3",
+      grpc_service: envoyGrpc(context.headgateClusters.decisions),
+    },
+  });
+}
+
+/** What Envoys without these fields look up by the same names. */
+function runtimeKeys(context: EnvoyContext): TreeMap {
+  if (!hasFeature(context, "rateLimitRuntimeKeys")) return {};
+  return {
+    filter_enabled: noted(
+      "What share of requests asks, and for what share the answer counts.",
+      allUnless("ratelimit.http_filter_enabled"),
+    ),
+    filter_enforced: allUnless("ratelimit.http_filter_enforcing"),
+  };
+}
+
+/**
+ * What a service's routes ask for: the value of `envoy.filters.http.ratelimit` under
+ * typed_per_filter_config; undefined where they ask nothing. Before Envoy 1.33 it only names the
+ * domain, and the rest stands in `virtualHostRateLimits`.
+ *
+ * Source: envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute.
+ */
+export function rateLimitPerRoute(
+  service: ServicePolicy,
+  context: EnvoyContext,
+): TreeMap | undefined {
+  const { rateLimit } = service;
+  if (rateLimit === undefined || filterDescriptors(rateLimit).length === 0) return undefined;
+  const isHere = hasFeature(context, "rateLimitsPerRoute");
+  return typed("envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute", {
+    domain: rateLimit.domain,
+    rate_limits: isHere ? rateLimitEntries(service, context) : undefined,
+  });
+}
+
+/**
+ * The `rate_limits` of a service's virtual host, for Envoys that take them nowhere else; undefined
+ * for all others, which would ignore costs there.
+ */
+export function virtualHostRateLimits(
+  service: ServicePolicy,
+  context: EnvoyContext,
+): readonly Tree[] | undefined {
+  if (hasFeature(context, "rateLimitsPerRoute")) return undefined;
+  if (filterDescriptors(service.rateLimit).length === 0) return undefined;
+  return rateLimitEntries(service, context);
+}

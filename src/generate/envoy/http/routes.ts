@@ -1,0 +1,153 @@
+import { hasCriticalRoutes } from "../../../policy/services/configured-share.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "../base/context.js";
+import { isAskedHere, isHeldHere } from "../base/sides.js";
+import { durationText } from "../base/values.js";
+import { hashPolicy } from "../cluster/load-balancing.js";
+import { clusterName } from "../cluster/upstream-cluster.js";
+import { adaptiveConcurrencyPerRoute } from "./adaptive-concurrency.js";
+import { admissionControlPerRoute } from "./admission-control.js";
+import { extProcPerRoute, usesExtProc } from "./ext-proc.js";
+import { localRateLimitPerRoute } from "./local-rate-limit.js";
+import { priorityHeaderPerHost } from "./priority-header.js";
+import { isInQuota, quotasPerRoute } from "./quota-filter.js";
+import { rateLimitPerRoute, virtualHostRateLimits } from "./rate-limit.js";
+import { hedgePolicy, retryPolicy } from "./retries.js";
+import { type RouteClass, routeClasses } from "./route-classes.js";
+import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
+
+/** Where a virtual host stands. */
+export interface VirtualHostPlace {
+  /** Hosts that it answers to. */
+  readonly domains: readonly string[];
+  /** Names of the HTTP filters before it, without those that remove priority headers. */
+  readonly filters: readonly string[];
+}
+
+/**
+ * The routes of one service: by class where classes are told apart, one for all otherwise. What is
+ * asked about its requests stands once, for all of its routes.
+ *
+ * Source: envoy.config.route.v3.VirtualHost.
+ */
+export function virtualHost(
+  service: ServicePolicy,
+  context: EnvoyContext,
+  { domains, filters }: VirtualHostPlace,
+): Tree {
+  const { classes, leftOut } = routeClasses(service.priority);
+  const isShed = shedsHere(service, context);
+  const own = { context, filters };
+  const routes =
+    context.options.form === "fragments"
+      ? [
+          // Beside a user's own routes, whose settings others that forward would go past.
+          ...shedRoutes(service, context, filters),
+          ...classes.slice(-1).map((rest) => route(rest, service, own)),
+        ]
+      : neededClasses(classes, service, context).flatMap((one) => [
+          ...(isShed && one.mayShed ? [shedRoute(one, service, filters)] : []),
+          route(one, service, own),
+        ]);
+  const tree: TreeMap = {
+    name: service.name,
+    domains,
+    retry_policy:
+      service.retries && isHeldHere(service, context)
+        ? retryPolicy(service.retries, context.options.envoyVersion)
+        : undefined,
+    hedge_policy: isHeldHere(service, context) ? hedgePolicy(service.retries) : undefined,
+    rate_limits: isAskedHere(context) ? virtualHostRateLimits(service, context) : undefined,
+    typed_per_filter_config: perService(service, context, filters),
+    routes,
+  };
+  if (!isShed || leftOut.length === 0) return tree;
+  return noted(`Left to Headgate: ${leftOut.join("; ")}.`, tree);
+}
+
+/**
+ * Classes that get routes of their own: those that are treated unlike the rest. Paths that are
+ * bypassed are where anything is asked or refused; critical ones where the policy knows any, since
+ * every policy has paths of authentication.
+ */
+function neededClasses(
+  classes: readonly RouteClass[],
+  service: ServicePolicy,
+  context: EnvoyContext,
+): readonly RouteClass[] {
+  const isShed = shedsHere(service, context);
+  const isUrgent = isHeldHere(service, context) && (isShed || hasCriticalRoutes(service));
+  const isCounted = context.policy.quotas.some((quota) => isInQuota(quota, service));
+  const isAskedFor = service.rateLimit !== undefined || usesExtProc(service) || isCounted;
+  const isAsked = isAskedHere(context) && isAskedFor;
+  const treatment = ({ priority, mayShed }: RouteClass): string => {
+    if (priority === "bypass") return isAsked || isUrgent ? "bypass" : "plain";
+    if (priority === "critical") return isUrgent ? "critical" : "plain";
+    return isShed && mayShed ? `shed as ${priority}` : "plain";
+  };
+  const [rest] = classes.slice(-1);
+  if (rest === undefined) return [];
+  const others = classes.slice(0, -1);
+  const last = others.findLastIndex((one) => treatment(one) !== treatment(rest));
+  return [...others.slice(0, last + 1), rest];
+}
+
+/** The route that a class's requests take to the service. */
+function route(
+  { words, name, match, priority }: RouteClass,
+  service: ServicePolicy,
+  { context, filters }: { readonly context: EnvoyContext; readonly filters: readonly string[] },
+): Tree {
+  const { requestMs, idleMs, maxStreamMs } = service.timeouts;
+  const isHigh = priority === "bypass" || priority === "critical";
+  const isUrgent = isHigh && isHeldHere(service, context);
+  const tree: TreeMap = {
+    name: `${service.name}-${name}`,
+    match,
+    route: {
+      cluster: clusterName(service, context),
+      timeout: durationText(requestMs),
+      idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
+      max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
+      priority: isUrgent ? "HIGH" : undefined,
+      hash_policy: hashPolicy(service.loadBalancing),
+      upgrade_configs: upgradeConfigs(service),
+    },
+    typed_per_filter_config: priority === "bypass" ? allOff(filters) : undefined,
+  };
+  return name === "rest" ? tree : noted(`${words}.`, tree);
+}
+
+function upgradeConfigs({ upgrades }: ServicePolicy): readonly Tree[] | undefined {
+  return upgrades.length === 0
+    ? undefined
+    : upgrades.map((protocol) => ({ upgrade_type: protocol }));
+}
+
+/** What the filters are told about a service; a filter that is not there is told nothing. */
+function perService(
+  service: ServicePolicy,
+  context: EnvoyContext,
+  filters: readonly string[],
+): TreeMap | undefined {
+  const asked: Readonly<Record<string, TreeMap | undefined>> = isAskedHere(context)
+    ? {
+        "envoy.filters.http.local_ratelimit": localRateLimitPerRoute(service, context),
+        "envoy.filters.http.ratelimit": rateLimitPerRoute(service, context),
+        "envoy.filters.http.ext_proc": extProcPerRoute(service, context),
+        ...quotasPerRoute(service, context),
+      }
+    : {};
+  const told: Readonly<Record<string, TreeMap | undefined>> = {
+    ...asked,
+    "envoy.filters.http.adaptive_concurrency": adaptiveConcurrencyPerRoute(service),
+    "envoy.filters.http.admission_control": admissionControlPerRoute(service),
+  };
+  const entries = filters.map((name) => [name, told[name]] as const);
+  const known = [
+    ...Object.entries(priorityHeaderPerHost(service, context)),
+    ...entries.filter(([, config]) => config !== undefined),
+  ];
+  return known.length === 0 ? undefined : Object.fromEntries(known);
+}

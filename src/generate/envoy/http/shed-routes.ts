@@ -1,0 +1,171 @@
+import { assert } from "../../../core/base/errors.js";
+import { shedKey } from "../../../core/feedback/runtime-keys.js";
+import { hasCriticalRoutes } from "../../../policy/services/configured-share.js";
+import type { PriorityPolicy, ServicePolicy } from "../../../policy/services/service-policy.js";
+import { isUsualBypass } from "../../../policy/services/service-priority.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "../base/context.js";
+import { isAskedHere, isHeldHere } from "../base/sides.js";
+import { filterOff } from "../base/values.js";
+import { refusedHeader } from "./local-replies.js";
+import { isInQuota } from "./quota-filter.js";
+import { filterDescriptors } from "./rate-limit-actions.js";
+import { type RouteClass, routeClasses } from "./route-classes.js";
+import { matchesBut } from "./route-match.js";
+
+/**
+ * Routes that refuse shares of a service's requests and forward none. They go before routes that
+ * somebody else makes, who decides what reaches the service, and through which filters.
+ */
+export function shedRoutes(
+  service: ServicePolicy,
+  context: EnvoyContext,
+  filters: readonly string[],
+): readonly Tree[] {
+  reportUntold(service, context);
+  if (!shedsHere(service, context)) return [];
+  const { classes, unshed } = shedClasses(service.priority);
+  if (unshed.length > 0) reportUnshed(service, context, unshed);
+  return classes.map((one) => shedRoute(one, service, filters));
+}
+
+/**
+ * The classes of which proxies refuse shares, each with a match of its own alone, in any order: no
+ * route before it takes the others. `unshed`: names of those that would need too many matches.
+ */
+export function shedClasses(policy: PriorityPolicy): {
+  readonly classes: readonly RouteClass[];
+  readonly unshed: readonly string[];
+} {
+  const { classes } = routeClasses(policy);
+  const unshed: string[] = [];
+  const shed = classes.flatMap((one, index): readonly RouteClass[] => {
+    if (!one.mayShed) return [];
+    const others = classes.slice(0, index).filter((other) => !isShedAlike(one, other));
+    const otherMatches = others.map(({ match }) => match);
+    const matches = matchesBut(one.match, otherMatches);
+    if (matches === undefined) unshed.push(one.name);
+    return (matches ?? []).map((match, way) => {
+      return { ...one, name: way === 0 ? one.name : `${one.name}-${way + 1}`, match };
+    });
+  });
+  return { classes: shed, unshed };
+}
+
+function isShedAlike(one: RouteClass, other: RouteClass): boolean {
+  return other.mayShed && other.priority === one.priority;
+}
+
+/** What routes of ours would do where all of them are somebody else's. */
+function reportUntold(service: ServicePolicy, context: EnvoyContext): void {
+  const { name, priority, rateLimit } = service;
+  const isCounted =
+    filterDescriptors(rateLimit).length > 0 ||
+    context.policy.quotas.some((quota) => isInQuota(quota, service));
+  const isBypassed = priority.bypassPaths.length > 0 && !isUsualBypass(priority);
+  const untold = [
+    ...(isBypassed && isCounted && isAskedHere(context)
+      ? [
+          {
+            path: "bypassPaths",
+            words: "requests of bypassed paths count against limits",
+            hint: "rateLimit: {inExtProc: true} beside admission, and Headgate leaves them out",
+          },
+        ]
+      : []),
+    ...(hasCriticalRoutes(service) && isHeldHere(service, context)
+      ? [
+          {
+            path: "rules",
+            words: "breakers refuse critical requests as they do all others",
+            hint: "let admission refuse by class, below what breakers let in",
+          },
+        ]
+      : []),
+  ];
+  const whose =
+    context.options.form === "fragments"
+      ? "fragments add no routes by class beside yours"
+      : "routes of a gateway are yours";
+  for (const { path, words, hint } of untold) {
+    context.report({
+      id: "HG366",
+      spot: { service: name, path: ["priority", path] },
+      message: `${whose}, and ${words} there`,
+      hint,
+      severity: "warning",
+    });
+  }
+}
+
+function reportUnshed(
+  { name }: ServicePolicy,
+  { report }: EnvoyContext,
+  classes: readonly string[],
+): void {
+  report({
+    id: "HG365",
+    spot: { service: name, path: ["priority", "rules"] },
+    message:
+      `routes cannot tell ${classes.join(", ")} from the classes before: Headgate alone ` +
+      "refuses their requests",
+    hint: "write rules with fewer conditions, or fewer rules",
+    severity: "warning",
+  });
+}
+
+/** Whether this proxy refuses requests of a service by itself when Headgate says so. */
+export function shedsHere(service: ServicePolicy, context: EnvoyContext): boolean {
+  const { admission, concurrency } = service;
+  const isTold = (concurrency?.feedback.length ?? 0) > 0 || admission?.gate !== undefined;
+  return isTold && isHeldHere(service, context);
+}
+
+/**
+ * Refuses the share of a class that Headgate says, before anything is asked or counted: no filter
+ * sees the request, or a controller would take the refusals for fast answers of the service.
+ */
+export function shedRoute(
+  { name, match, priority, unlessHeader }: RouteClass,
+  service: ServicePolicy,
+  filters: readonly string[],
+): Tree {
+  assert(priority !== "bypass", "what is bypassed is not refused");
+  const { reject } = service.admission ?? {};
+  const headers = [
+    ...(match.headers ?? []),
+    ...(unlessHeader === undefined
+      ? []
+      : [{ name: unlessHeader, present_match: true, invert_match: true }]),
+  ];
+  const tree: TreeMap = {
+    name: `${service.name}-${name}-shed`,
+    match: {
+      ...match,
+      headers: headers.length === 0 ? undefined : headers,
+      runtime_fraction: {
+        default_value: { numerator: 0, denominator: "HUNDRED" },
+        runtime_key: shedKey(service.name, priority),
+      },
+    },
+    direct_response: {
+      status: reject?.statusByCause.gate ?? 503,
+      body: { inline_string: "The service is overloaded." },
+    },
+    response_headers_to_add: [
+      { header: { key: "retry-after", value: String(reject?.retryAfterSecondsMin ?? 1) } },
+      { header: refusedHeader },
+    ],
+    typed_per_filter_config: allOff(filters),
+  };
+  return noted(
+    `The share of ${priority} requests that Headgate has refused; none without it.`,
+    tree,
+  );
+}
+
+/** Takes these filters out of the way of a route; priority headers are removed all the same. */
+export function allOff(filters: readonly string[]): TreeMap | undefined {
+  if (filters.length === 0) return undefined;
+  return Object.fromEntries(filters.map((name) => [name, filterOff()]));
+}

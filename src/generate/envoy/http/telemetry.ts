@@ -1,0 +1,81 @@
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { EnvoyContext } from "../base/context.js";
+import { envoyGrpc } from "../base/http-filter.js";
+import { extension } from "../base/values.js";
+
+/** Whether Headgate learns of a service from what proxies tell, or shares a limit among them. */
+export function isWatched({ concurrency }: ServicePolicy): boolean {
+  if (concurrency === undefined) return false;
+  return concurrency.feedback.length > 0 || concurrency.sources.some((one) => one !== "extProc");
+}
+
+/**
+ * What a proxy tells Headgate: the bootstrap's fields, empty where no service is watched.
+ *
+ * Source: envoy.config.bootstrap.v3.Bootstrap; envoy.config.metrics.v3.MetricsServiceConfig.
+ */
+export function telemetry(context: EnvoyContext): TreeMap {
+  const { policy, headgateClusters } = context;
+  if (!policy.services.some(isWatched)) return {};
+  const grpcService = envoyGrpc(headgateClusters.control);
+  return {
+    stats_flush_interval: noted("Each second is as often as Headgate looks.", "1s"),
+    stats_config: { stats_matcher: { inclusion_list: { patterns: patterns() } } },
+    stats_sinks: [
+      extension(
+        "envoy.stat_sinks.metrics_service",
+        "envoy.config.metrics.v3.MetricsServiceConfig",
+        {
+          transport_api_version: "V3",
+          grpc_service: grpcService,
+          report_counters_as_deltas: noted(
+            "What was counted since the last flush: a restart then loses nothing.",
+            true,
+          ),
+          histogram_emit_mode: noted(
+            "Quantiles hold the least latency and the median; buckets would add nothing to them.",
+            "SUMMARY",
+          ),
+        },
+      ),
+    ],
+    cluster_manager: noted("Drops and errors by cluster, also where no statistics are pushed.", {
+      load_stats_config: {
+        api_type: "GRPC",
+        transport_api_version: "V3",
+        grpc_services: [grpcService],
+      },
+    }),
+  };
+}
+
+/** Statistics that no pattern names are not even counted. */
+function patterns(): readonly Tree[] {
+  return [
+    noted("What Headgate reads.", {
+      safe_regex: { regex: String.raw`cluster\..*\.upstream_rq_(${requestStats})` },
+    }),
+    { safe_regex: { regex: String.raw`cluster\..*\.upstream_cx_overflow` } },
+    { contains: ".circuit_breakers." },
+    { contains: ".adaptive_concurrency.gradient_controller." },
+    noted("What proxies and their protections do, for people: Headgate passes over it.", {
+      prefix: "overload.",
+    }),
+    { contains: ".admission_control." },
+    { contains: ".http_local_rate_limit." },
+    { contains: ".ratelimit." },
+    { contains: ".ext_proc." },
+    { contains: ".outlier_detection." },
+    { contains: ".upstream_rq_retry" },
+    { contains: ".downstream_rq_" },
+    { contains: ".downstream_cx_" },
+    { contains: ".membership_" },
+    { prefix: "control_plane." },
+    { prefix: "runtime." },
+    { prefix: "server." },
+  ];
+}
+
+/** Ends of `cluster.<name>.upstream_rq_...`, as Headgate knows them. */
+const requestStats = "time|active|completed|[1-5]xx|active_overflow|pending_overflow|drop_overload";

@@ -1,0 +1,94 @@
+import type { PlainValue } from "../../core/admission/exchange-messages.js";
+
+/** A request as conditions and classes look at it. */
+export interface RequestFacts {
+  /** By lower-case name, pseudo-headers among them. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** Envoy's attributes by name. */
+  readonly attributes: ReadonlyMap<string, PlainValue>;
+}
+
+/** One fact that a condition may name, such as `request.path`. */
+export interface FactField {
+  /** The header that it is made of; undefined: none. */
+  readonly header?: string;
+  /** The attribute that it is made of; undefined: none. */
+  readonly attribute?: string;
+  /** Undefined where the request does not say it. */
+  read(facts: RequestFacts): string | undefined;
+}
+
+function fromHeader(
+  header: string,
+  read: (value: string) => string | undefined = (value) => value,
+): FactField {
+  return {
+    header,
+    read: ({ headers }) => {
+      const value = headers.get(header);
+      return value === undefined ? undefined : read(value);
+    },
+  };
+}
+
+function fromAttribute(attribute: string): FactField {
+  return {
+    attribute,
+    read: ({ attributes }) => {
+      const value = attributes.get(attribute);
+      return typeof value === "string" ? value : undefined;
+    },
+  };
+}
+
+/** The header that holds path and query. */
+export const pathHeader = ":path";
+
+/** Where a connection comes from, with its port. */
+export const addressAttribute = "source.address";
+
+/** The name of the route. */
+export const routeAttribute = "xds.route_name";
+
+/** The first URI in the caller's certificate. */
+export const principalAttribute = "connection.uri_san_peer_certificate";
+
+/**
+ * What conditions may name beside `request.headers`, by variable and field; all are texts. Names
+ * and meanings are Envoy's; most are read from pseudo-headers, which cost no attribute.
+ *
+ * Source: Envoy, "Attributes" (request, source, connection).
+ */
+export const factFields: Readonly<Record<FactVariable, ReadonlyMap<string, FactField>>> = {
+  request: new Map([
+    ["path", fromHeader(pathHeader)],
+    ["url_path", fromHeader(pathHeader, urlPathOf)],
+    ["query", fromHeader(pathHeader, queryOf)],
+    ["host", fromHeader(":authority")],
+    ["method", fromHeader(":method")],
+    ["scheme", fromHeader(":scheme")],
+    ["id", fromHeader("x-request-id")],
+    ["protocol", fromAttribute("request.protocol")],
+  ]),
+  source: new Map([
+    ["address", fromAttribute(addressAttribute)],
+    ["principal", fromAttribute(principalAttribute)],
+  ]),
+};
+
+/** What conditions may begin with. */
+export type FactVariable = "request" | "source";
+
+/** A path without its query. */
+export function urlPathOf(path: string): string {
+  const end = path.search(/[?#]/);
+  return end === -1 ? path : path.slice(0, end);
+}
+
+/** What stands behind the `?`; empty where there is none. */
+function queryOf(path: string): string {
+  const start = path.indexOf("?");
+  if (start === -1) return "";
+  const end = path.indexOf("#", start);
+  return path.slice(start + 1, end === -1 ? undefined : end);
+}

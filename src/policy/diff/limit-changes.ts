@@ -1,0 +1,340 @@
+import {
+  denialOf,
+  type FailureMode,
+  isSettled,
+  type Limit,
+  type Role,
+  type Rule,
+  type RuleTelling,
+} from "../../core/limits/limit.js";
+import { usualTelling } from "../../core/limits/told-rule.js";
+import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
+import type { ChangeEffect, PolicyChange } from "./policy-change.js";
+
+/** Domains that come and go. */
+export function compareDomains(
+  before: readonly string[],
+  after: readonly string[],
+): readonly PolicyChange[] {
+  const gone = before.filter((domain) => !after.includes(domain));
+  const added = after.filter((domain) => !before.includes(domain));
+  return [
+    ...gone.map((domain): PolicyChange => {
+      return { effect: "looser", place: domain, words: "the domain goes: requests for it pass" };
+    }),
+    ...added.map((domain): PolicyChange => {
+      return { effect: "different", place: domain, words: "the domain is new" };
+    }),
+  ];
+}
+
+/** What changes of the limits; rules are the same where domain and path are. */
+export function compareRules(
+  before: readonly Rule[],
+  after: readonly Rule[],
+): readonly PolicyChange[] {
+  const old = new Map(before.map((rule) => [identityOf(rule), rule]));
+  const young = new Map(after.map((rule) => [identityOf(rule), rule]));
+  const changes: PolicyChange[] = [];
+  for (const [identity, rule] of old) {
+    const now = young.get(identity);
+    changes.push(...(now === undefined ? goneRule(rule) : changedRule(rule, now)));
+  }
+  for (const [identity, rule] of young) if (!old.has(identity)) changes.push(...newRule(rule));
+  return [...changes, ...laterCosts(old, young), ...reordered({ old, young })];
+}
+
+/** What a descriptor loses when it leaves a ratelimit file: said once for each domain. */
+function laterCosts(
+  old: ReadonlyMap<string, Rule>,
+  young: ReadonlyMap<string, Rule>,
+): readonly PolicyChange[] {
+  const counts = new Map<string, number>();
+  for (const [identity, { settlesOncePeeked }] of old) {
+    const now = young.get(identity);
+    if (settlesOncePeeked !== true || now === undefined || now.settlesOncePeeked === true) continue;
+    if (limitsOf(now).every(({ role }) => isSettled(role))) continue;
+    counts.set(now.domain, (counts.get(now.domain) ?? 0) + 1);
+  }
+  return [...counts].map(([place, count]): PolicyChange => {
+    const what = count === 1 ? "1 descriptor leaves" : `${count} descriptors leave`;
+    const words =
+      `${what} a ratelimit file: costs told after the response are charged where they fit, and ` +
+      "no longer always; charge: settle keeps that";
+    return { effect: "different", place, words };
+  });
+}
+
+function identityOf({ domain, path }: Rule): string {
+  return JSON.stringify([domain, path.map(({ key, value }) => [key, value])]);
+}
+
+/** Where a limit stands, as metrics name it. */
+function placeOf({ domain, label }: Rule, limit?: Pick<Limit, "name">): string {
+  const name = limit?.name;
+  return name === undefined ? `${domain}/${label}` : `${domain}/${label} ${name}`;
+}
+
+function limitsOf({ effect }: Rule): readonly Limit[] {
+  return effect.kind === "limited" ? effect.limits : [];
+}
+
+function goneRule(rule: Rule): readonly PolicyChange[] {
+  if (rule.effect.kind === "none") return [];
+  if (rule.effect.kind === "unlimited") {
+    return [{ effect: "stricter", place: placeOf(rule), words: "the exception goes" }];
+  }
+  return limitsOf(rule).map((limit) => goneLimit(rule, limit));
+}
+
+function goneLimit(rule: Rule, limit: Limit): PolicyChange {
+  const words = `the limit of ${limitWords(limit)} goes, and with it what was used`;
+  return { effect: opposite(bites(limit)), place: placeOf(rule, limit), words };
+}
+
+function newRule(rule: Rule): readonly PolicyChange[] {
+  if (rule.effect.kind === "none") return [];
+  if (rule.effect.kind === "unlimited") {
+    return [{ effect: "looser", place: placeOf(rule), words: "a new exception: no limit" }];
+  }
+  return limitsOf(rule).map((limit) => newLimit(rule, limit));
+}
+
+function newLimit(rule: Rule, limit: Limit): PolicyChange {
+  const words = `a new limit${roleNote(limit.role)}: ${limitWords(limit)}; it begins empty`;
+  return { effect: bites(limit), place: placeOf(rule, limit), words };
+}
+
+function roleNote(role: Role): string {
+  return role === "enforce" ? "" : ` (${role})`;
+}
+
+/** What a limit is by being there. */
+function bites({ role }: Limit): ChangeEffect {
+  return denialOf(role) === "shadow" ? "different" : "stricter";
+}
+
+function opposite(effect: ChangeEffect): ChangeEffect {
+  if (effect === "different") return effect;
+  return effect === "stricter" ? "looser" : "stricter";
+}
+
+function changedRule(before: Rule, after: Rule): readonly PolicyChange[] {
+  const changes = [...comparePairs(before, after)];
+  const [was, is] = [before.effect.kind, after.effect.kind];
+  if (was === "unlimited" && is !== "unlimited") {
+    changes.push({
+      effect: "stricter",
+      place: placeOf(after),
+      words: "no longer passes without a limit",
+    });
+  }
+  if (was !== "unlimited" && is === "unlimited") {
+    changes.push({ effect: "looser", place: placeOf(after), words: "passes without a limit now" });
+  }
+  return [...changes, ...settingsOf(before, after)];
+}
+
+/** Limits of one rule: the same by their keys, then by their places. */
+function comparePairs(before: Rule, after: Rule): readonly PolicyChange[] {
+  const rest = [...limitsOf(after)];
+  const unmatched: Limit[] = [];
+  const changes: PolicyChange[] = [];
+  const isShared = sameText(before.sharePatterns, after.sharePatterns);
+  for (const old of limitsOf(before)) {
+    const index = rest.findIndex((one) => keyOf(one) === keyOf(old));
+    const [now] = index < 0 ? [] : rest.splice(index, 1);
+    if (now === undefined) unmatched.push(old);
+    else changes.push(...changedLimit({ rule: after, old, now, isKept: isShared }));
+  }
+  for (const old of unmatched) {
+    const index = rest.findIndex((one) => one.name !== undefined && one.name === old.name);
+    const [now] = rest.splice(Math.max(0, index), 1);
+    if (now === undefined) changes.push(goneLimit(before, old));
+    else changes.push(...changedLimit({ rule: after, old, now, isKept: false }));
+  }
+  return [...changes, ...rest.map((limit) => newLimit(after, limit))];
+}
+
+/** What of a limit stands in its buckets' keys, beside domain and entries: see `limitKey`. */
+function keyOf({ name, periodUs, algorithm }: Limit): string {
+  return JSON.stringify([algorithm?.kind ?? "gcra", name ?? periodUs]);
+}
+
+interface LimitPair {
+  readonly rule: Rule;
+  readonly old: Limit;
+  readonly now: Limit;
+  /** Whether its buckets are the same ones. */
+  readonly isKept: boolean;
+}
+
+function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyChange[] {
+  const place = placeOf(rule, now);
+  const changes: PolicyChange[] = [];
+  const state = isKept ? "what was used stays used" : whyEmpty(old, now);
+  const [words, effect] = rateChange(old, now);
+  if (words !== undefined) changes.push({ effect, place, words: `${words}; ${state}` });
+  else if (!isKept) {
+    changes.push({ effect: "looser", place, words: `the same ${limitWords(now)}; ${state}` });
+  }
+  if (old.role !== now.role) changes.push({ place, ...roleChange(old.role, now.role) });
+  if (old.onStoreFailure !== now.onStoreFailure) {
+    changes.push({ place, ...failureChange(old.onStoreFailure, now.onStoreFailure) });
+  }
+  if (old.peek !== now.peek) {
+    const over = now.peek === "debt" ? "above the burst alone" : "also where no hit is left";
+    changes.push({ effect: "different", place, words: `a call of zero hits is over ${over}` });
+  }
+  return changes;
+}
+
+/** Why buckets begin empty. */
+function whyEmpty(old: Limit, now: Limit): string {
+  if (old.name !== now.name) {
+    const was = old.name === undefined ? "it had no name" : `its name was ${old.name}`;
+    return `it begins empty, for ${was} and names are part of its key`;
+  }
+  if ((old.algorithm?.kind ?? "gcra") !== (now.algorithm?.kind ?? "gcra")) {
+    return "it begins empty, for it counts in another way";
+  }
+  if (old.periodUs !== now.periodUs) {
+    return "it begins empty, for without a name its period is part of its key";
+  }
+  return "it begins empty, for other values share a bucket";
+}
+
+/** What changes of how much a limit lets pass; undefined: nothing. */
+function rateChange(old: Limit, now: Limit): readonly [string | undefined, ChangeEffect] {
+  const parts: string[] = [];
+  const ratios: number[] = [];
+  if (rateWords(old) !== rateWords(now)) {
+    const [was, is] = [hitsPerSecond(old), hitsPerSecond(now)];
+    const how = was === is ? "as much" : ratioWords(was, is);
+    parts.push(`${rateWords(old)} becomes ${rateWords(now)} (${how})`);
+    ratios.push(ratioOf(was, is));
+  }
+  // A burst that nobody wrote is the period's hits, which were told already.
+  const isUsual = old.burst === old.hits && now.burst === now.hits;
+  const followsHits = isUsual && old.periodUs === now.periodUs;
+  if (old.burst !== now.burst && !followsHits) {
+    parts.push(`at most ${old.burst} at once becomes ${now.burst}`);
+    ratios.push(ratioOf(old.burst, now.burst));
+  }
+  if (windowWords(old) !== windowWords(now)) {
+    parts.push(
+      `${windowWords(old)} becomes ${windowWords(now)}`.replace("no windows becomes", "now in"),
+    );
+  }
+  if (parts.length === 0) return [undefined, "different"];
+  if (denialOf(now.role) === "shadow" || ratios.length === 0)
+    return [parts.join(", "), "different"];
+  if (ratios.some((ratio) => ratio < 1)) return [parts.join(", "), "stricter"];
+  return [parts.join(", "), ratios.some((ratio) => ratio > 1) ? "looser" : "different"];
+}
+
+function ratioOf(was: number, is: number): number {
+  if (was === is) return 1;
+  return was === 0 ? Number.POSITIVE_INFINITY : is / was;
+}
+
+/** How one number compares with the one before. Example: `half as much`, `20 % more`. */
+function ratioWords(was: number, is: number): string {
+  if (is === 0) return "nothing at all";
+  if (was === 0) return "something where there was nothing";
+  const ratio = is / was;
+  if (ratio === 0.5) return "half as much";
+  if (ratio === 2) return "twice as much";
+  if (ratio > 2) return `${rounded(ratio)} times as much`;
+  if (ratio < 0.1) return `1 in ${rounded(1 / ratio)}`;
+  const percent = rounded(Math.abs(ratio - 1) * 100);
+  return `${percent} % ${ratio < 1 ? "less" : "more"}`;
+}
+
+/** To three digits that count. */
+function rounded(value: number): string {
+  return String(Number(value.toPrecision(3)));
+}
+
+/** What a role does, after "from now on it". */
+const roleWords: Readonly<Record<Role, string>> = {
+  enforce: "refuses what is over",
+  shadow: "refuses nobody, and counts",
+  quota: "refuses only when all quota limits of a request are over",
+  settle: "stores every charge, into debt, and refuses above the burst",
+  shadowSettle: "stores every charge, into debt, and refuses nobody",
+  quotaSettle: "stores every charge, into debt, and refuses only with all other quota limits",
+};
+
+function roleChange(was: Role, is: Role): Omit<PolicyChange, "place"> {
+  const [wasShadow, isShadow] = [was, is].map((role) => denialOf(role) === "shadow");
+  const effect = wasShadow === isShadow ? "different" : isShadow ? "looser" : "stricter";
+  return { effect, words: `${was} becomes ${is}: it ${roleWords[is]}; what was used stays used` };
+}
+
+/** What happens while the store is away. */
+const failureWords: Readonly<Record<FailureMode, string>> = {
+  local: "each replica counts its part",
+  allow: "requests pass",
+  deny: "requests are refused",
+  error: "the call fails, and Envoy decides",
+};
+
+function failureChange(was: FailureMode, is: FailureMode): Omit<PolicyChange, "place"> {
+  const effect =
+    is === "deny" || was === "allow" ? "stricter" : is === "allow" ? "looser" : "different";
+  return { effect, words: `while the store is away ${failureWords[is]} (${was} becomes ${is})` };
+}
+
+/** Settings of a rule beside its limits. */
+function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
+  const rows = [
+    ["replaces", "which limits it replaces", before.replaces, after.replaces],
+    ["metricPath", "its name in metrics", before.metricPath, after.metricPath],
+    ["metadata", "the metadata of requests that pass", before.metadata, after.metadata],
+    ["headers", "the headers of its answers", before.headers, after.headers],
+    ["body", "the body of its refusals", before.body, after.body],
+    ["tellRule", "where its refusals name it", tellingOf(before), tellingOf(after)],
+  ] as const;
+  return rows
+    .filter(([, , was, is]) => !sameText(was, is))
+    .map(([, what]) => ({
+      effect: "different",
+      place: placeOf(after),
+      words: `it changes ${what}`,
+    }));
+}
+
+function tellingOf({ telling = usualTelling }: Rule): RuleTelling {
+  return telling;
+}
+
+function sameText(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** Where several patterns match, their order counts. */
+function reordered({
+  old,
+  young,
+}: {
+  readonly old: ReadonlyMap<string, Rule>;
+  readonly young: ReadonlyMap<string, Rule>;
+}): readonly PolicyChange[] {
+  const orderOf = (rules: ReadonlyMap<string, Rule>, other: ReadonlyMap<string, Rule>) => {
+    const byDomain = new Map<string, string[]>();
+    for (const [identity, { domain }] of rules) {
+      if (!other.has(identity)) continue;
+      byDomain.set(domain, [...(byDomain.get(domain) ?? []), identity]);
+    }
+    return byDomain;
+  };
+  const [was, is] = [orderOf(old, young), orderOf(young, old)];
+  return [...was]
+    .filter(([domain, order]) => !sameText(order, is.get(domain)))
+    .map(([domain]) => ({
+      effect: "different",
+      place: domain,
+      words: "its descriptors stand in another order, which counts where several patterns match",
+    }));
+}

@@ -1,0 +1,240 @@
+import {
+  CST,
+  type Document,
+  isAlias,
+  isCollection,
+  isPair,
+  isScalar,
+  Lexer,
+  type Node,
+  visit,
+} from "yaml";
+import { SourceText } from "../problems/source-text.js";
+
+/** A comment of a text. */
+interface Comment {
+  readonly start: number;
+  /** Behind the `#`. */
+  readonly text: string;
+  readonly line: number;
+  readonly column: number;
+  /** Nothing but space before it. */
+  readonly isAlone: boolean;
+}
+
+/** A text without its comments, at the same offsets. */
+export interface BareText {
+  readonly text: string;
+  readonly comments: readonly Comment[];
+}
+
+/** Takes the comments out of a text. */
+export function takeComments(text: string): BareText {
+  const source = new SourceText({ file: "", text }, 0);
+  const comments: Comment[] = [];
+  let bare = "";
+  let offset = 0;
+  let isScalarNext = false;
+  for (const lexeme of new Lexer().lex(text)) {
+    // Marks of the lexer itself stand for no character.
+    const isMark = lexeme === CST.BOM || lexeme === CST.DOCUMENT || lexeme === CST.FLOW_END;
+    if (isMark || (!isScalarNext && lexeme === CST.SCALAR)) {
+      isScalarNext = lexeme === CST.SCALAR;
+      continue;
+    }
+    const isComment = !isScalarNext && CST.tokenType(lexeme) === "comment";
+    if (isComment) {
+      const { line, column } = source.position(offset);
+      const isAlone = text.slice(offset - column + 1, offset).trim() === "";
+      comments.push({ start: offset, text: lexeme.slice(1), line, column, isAlone });
+    }
+    bare += isComment ? " ".repeat(lexeme.length) : lexeme;
+    offset += lexeme.length;
+    isScalarNext = false;
+  }
+  return { text: bare, comments };
+}
+
+/** A name of a map or an item of a list, where it begins, and what it stands in. */
+interface Item {
+  readonly start: number;
+  /** What comments and blank lines before it are written to. */
+  readonly lead: Node;
+  /** What it says; undefined for a name without a value. */
+  readonly value: Node | undefined;
+  readonly holder: Holder;
+  /** Nothing of its map or list stands before it. */
+  readonly isFirst: boolean;
+  /** The item of a list that begins at the same place. */
+  readonly outer: Item | undefined;
+}
+
+/** A map or list. */
+interface Holder {
+  readonly node: Node;
+  readonly end: number;
+  /** 1-based; of a list its dashes. */
+  readonly column: number;
+  readonly isFlow: boolean;
+  /** What says it; undefined for the file as a whole. */
+  readonly of: Item | undefined;
+}
+
+/**
+ * Puts comments, and the blank lines between what stands in lines of its own, into the document of
+ * the bare text: a comment belongs to what follows it, unless it is indented deeper; one behind a
+ * value belongs to the value.
+ */
+export function returnComments(document: Document, bare: BareText, original: string): void {
+  visit(document, (_, node) => {
+    if (isScalar(node) || isCollection(node) || isAlias(node)) delete node.spaceBefore;
+  });
+  new CommentPlacer(document, bare, original).place();
+}
+
+class CommentPlacer {
+  readonly #document: Document;
+  readonly #comments: readonly Comment[];
+  readonly #source: SourceText;
+  readonly #blankLines: ReadonlySet<number>;
+  /** In the order of the text, outer ones first. */
+  readonly #items: Item[] = [];
+  /** How many of them stand before the comment that is placed. */
+  #passedCount = 0;
+  /** Comments before an item, each in a line of its own. */
+  readonly #before = new Map<Item, Comment[]>();
+
+  constructor(document: Document, { comments }: BareText, original: string) {
+    this.#document = document;
+    this.#comments = comments;
+    this.#source = new SourceText({ file: "", text: original }, 0);
+    const lines = original.split("\n");
+    this.#blankLines = new Set(lines.flatMap((line, i) => (line.trim() === "" ? [i + 1] : [])));
+    this.#collect(document.contents ?? undefined, undefined);
+  }
+
+  place(): void {
+    for (const comment of this.#comments) {
+      while ((this.#items[this.#passedCount]?.start ?? comment.start) < comment.start) {
+        this.#passedCount += 1;
+      }
+      if (comment.isAlone) this.#placeAlone(comment);
+      else this.#placeBehind(comment);
+    }
+    for (const item of this.#items) this.#writeBefore(item);
+  }
+
+  #collect(node: Node | undefined, of: Item | undefined): void {
+    if (!isCollection(node)) return;
+    const [start = 0, end = 0] = node.range ?? [];
+    const { column } = this.#source.position(start);
+    const holder: Holder = { node, end, column, isFlow: node.flow === true, of };
+    node.items.forEach((each, i) => {
+      const lead = nodeOf(isPair(each) ? each.key : each);
+      const value = isPair(each) ? nodeOf(each.value) : lead;
+      if (lead === undefined) return;
+      const itemStart = lead.range?.[0] ?? start;
+      const before = this.#items.at(-1);
+      const outer = before?.start === itemStart ? (before.outer ?? before) : undefined;
+      const item = { start: itemStart, lead, value, holder, isFirst: i === 0, outer };
+      this.#items.push(item);
+      this.#collect(value, item);
+    });
+  }
+
+  #placeAlone(comment: Comment): void {
+    const last = this.#items[this.#passedCount - 1];
+    const next = this.#items[this.#passedCount];
+    const flow = flowAround(last, comment);
+    if (flow !== undefined) {
+      if (next !== undefined && next.start < flow.end) this.#add(next, comment);
+      else append(flow.node, comment.text);
+      return;
+    }
+    const isNext = next !== undefined && comment.column <= next.holder.column;
+    const holder = isNext ? undefined : holderAt(last, comment.column);
+    if (holder !== undefined) append(holder.node, comment.text);
+    else if (next !== undefined) this.#add(next, comment);
+    else append(this.#document, comment.text);
+  }
+
+  /** Behind a value; what is behind the name of a map or list is told before it. */
+  #placeBehind(comment: Comment): void {
+    const last = this.#items[this.#passedCount - 1];
+    const flow = flowAround(last, comment);
+    let item = last;
+    while (item !== undefined && item.holder !== flow && item.holder.isFlow) item = item.holder.of;
+    if (item === undefined || this.#endLine(item, comment) < comment.line) {
+      this.#placeAlone(comment);
+      return;
+    }
+    const { value } = item;
+    const isBlock = isScalar(value) && value.type?.startsWith("BLOCK") === true;
+    const isBehind = value !== undefined && (value.range?.[1] ?? 0) <= comment.start && !isBlock;
+    if (isBehind && (value.range?.[0] ?? 0) < comment.start) append(value, comment.text, ";");
+    else this.#add(item, comment);
+  }
+
+  /** The line on which what an item says before the comment ends. */
+  #endLine({ start, value }: Item, comment: Comment): number {
+    const [from = start, to = start] = value?.range ?? [];
+    const end = from < comment.start ? Math.min(to, comment.start) : start;
+    return this.#source.position(Math.max(start, end)).line;
+  }
+
+  #add(item: Item, comment: Comment): void {
+    const target = item.outer ?? item;
+    const known = this.#before.get(target);
+    if (known === undefined) this.#before.set(target, [comment]);
+    else known.push(comment);
+  }
+
+  /** Blank lines are kept one by one, and none at the beginning of a map or list. */
+  #writeBefore(item: Item): void {
+    const { lead, holder } = item;
+    const comments = (this.#before.get(item) ?? []).toSorted((a, b) => a.line - b.line);
+    const { line } = this.#source.position(item.start);
+    const firstLine = Math.min(line, ...comments.map((comment) => comment.line));
+    const isBlank = !item.isFirst && !holder.isFlow && this.#blankLines.has(firstLine - 1);
+    if (isBlank && item.outer === undefined) lead.spaceBefore = true;
+    if (comments.length === 0) return;
+    const texts: string[] = [];
+    for (const comment of comments) {
+      if (texts.length > 0 && this.#blankLines.has(comment.line - 1)) texts.push("");
+      texts.push(comment.text);
+    }
+    const isApart = (comments.at(-1)?.line ?? line) < line && this.#blankLines.has(line - 1);
+    if (item === this.#items[0] && isApart) {
+      // What a file begins with is of the file, wherever its first name goes.
+      this.#document.commentBefore = texts.join("\n");
+      return;
+    }
+    if (isApart) texts.push("");
+    lead.commentBefore = texts.join("\n");
+  }
+}
+
+function nodeOf(value: unknown): Node | undefined {
+  return isScalar(value) || isCollection(value) || isAlias(value) ? value : undefined;
+}
+
+/** The map or list in braces or brackets that a comment stands in. */
+function flowAround(last: Item | undefined, { start }: Comment): Holder | undefined {
+  let holder = last?.holder;
+  while (holder !== undefined && !(holder.isFlow && holder.end > start)) holder = holder.of?.holder;
+  return holder;
+}
+
+/** The innermost map or list around an item that is not indented deeper than a comment. */
+function holderAt(last: Item | undefined, column: number): Holder | undefined {
+  let holder = last?.holder;
+  while (holder !== undefined && (holder.isFlow || holder.column > column)) {
+    holder = holder.of?.holder;
+  }
+  // Names at the left edge: what follows the last one is of the file.
+  return holder?.of === undefined ? undefined : holder;
+}
+
+function append(node: { comment?: string | null | undefined }, text: string, by = "\n"): void {
+  node.comment = node.comment ? `${node.comment}${by}${text}` : text;
+}

@@ -1,0 +1,234 @@
+import {
+  Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  type Node,
+  type Pair,
+  parseDocument,
+  Scalar,
+  type ScalarTag,
+  visit,
+  type YAMLMap,
+  YAMLSeq,
+} from "yaml";
+import { assert } from "../../core/base/errors.js";
+import { domainForms } from "../limits/limit-forms.js";
+import type { PolicyText } from "../parse.js";
+import { policyForm } from "../policy-form.js";
+import type { Problem } from "../problems/problem.js";
+import { ProblemLog } from "../problems/problem-log.js";
+import { SourceText } from "../problems/source-text.js";
+import { findAliasTargets } from "../text/aliases.js";
+import type { Form, MapForm } from "../text/form.js";
+import { policyShape } from "../text/shapes.js";
+import { readYaml } from "../text/yaml-text.js";
+import { returnComments, takeComments } from "./format-comments.js";
+
+/** Widest line with a map or list in braces or brackets; wider ones become lines of their own. */
+export const formattedColumnsMax = 100;
+
+/** A text in its one form, or why it has none. */
+export type FormattedPolicy =
+  | { readonly kind: "formatted"; readonly text: string }
+  | {
+      readonly kind: "problems";
+      readonly problems: readonly Problem[];
+      readonly unreportedCount: number;
+    };
+
+/**
+ * A file of either dialect in its one form: names in the order of their shapes, two spaces, and
+ * lines that fit. Comments stay with what they stand before; texts, numbers and durations stay as
+ * they are written. In a file with aliases names stay in their order: an anchor has to stand above.
+ */
+export function formatPolicy(given: PolicyText): FormattedPolicy {
+  const log = new ProblemLog();
+  const source = new SourceText(given, 0);
+  const yaml = readYaml(source, log);
+  if (yaml.kind === "unreadable") return { kind: "problems", ...log.found() };
+  if (yaml.kind === "empty") return { kind: "formatted", text: source.text };
+  if (yaml.hasAliases) findAliasTargets(yaml.node, source, log);
+  if (log.count > 0) return { kind: "problems", ...log.found() };
+  let text = source.text;
+  // What moves may make room for what did not fit: until nothing moves any more.
+  for (let round = 0; round < roundsMax; round += 1) {
+    const next = formatOnce(text, yaml.hasAliases);
+    if (next === text) break;
+    text = next;
+  }
+  assert(saidBy(source.text) === saidBy(text), "a formatted policy says what it said before");
+  return { kind: "formatted", text };
+}
+
+/** What a text says, whatever the order of its names. How much its aliases say was bounded. */
+function saidBy(text: string): string {
+  const value: unknown = parseTypeless(text).toJS({ maxAliasCount: -1 });
+  return JSON.stringify(value, (_, part: unknown) => {
+    const isMap = typeof part === "object" && part !== null && !Array.isArray(part);
+    if (!isMap) return part;
+    return Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}
+
+/** Two rounds are enough for all that is known; a bound for what is not. */
+const roundsMax = 8;
+
+function formatOnce(text: string, hasAliases: boolean): string {
+  const bare = takeComments(text);
+  const document = parseTypeless(bare.text);
+  returnComments(document, bare, text);
+  const { contents } = document;
+  assert(contents !== null, "a text that was read has a tree");
+  if (!hasAliases) order(contents, { kind: "map", map: () => formOf(contents) });
+  if (isCollection(contents)) contents.flow = false;
+  spread(contents, 0, new LineProbe());
+  return document.toString({
+    lineWidth: formattedColumnsMax,
+    minContentWidth: 20,
+    flowCollectionPadding: false,
+  });
+}
+
+/** Without types: what looks like a number stays as it is written. */
+function parseTypeless(text: string): Document.Parsed {
+  return parseDocument(text, {
+    schema: "failsafe",
+    customTags: [emptyTag],
+    merge: false,
+    resolveKnownTags: false,
+    uniqueKeys: false,
+    strict: true,
+    logLevel: "silent",
+  });
+}
+
+/** A policy file by its names, or else one of envoyproxy/ratelimit. */
+function formOf(root: Node): MapForm {
+  const isPolicy = isMap(root) && policyShape.names.some((name) => root.has(name));
+  return isPolicy ? policyForm : domainForms.ratelimit;
+}
+
+/** Nothing at all is not an empty text, also where nothing else has a type. */
+const emptyTag: ScalarTag = {
+  tag: "tag:yaml.org,2002:null",
+  default: true,
+  test: /^$/,
+  identify: (value) => value === null,
+  resolve: () => new Scalar(null),
+  stringify: () => "",
+};
+
+/** Puts the names of maps in the order of their shapes. */
+function order(node: unknown, form: Form): void {
+  if (form.kind === "any") {
+    for (const each of form.of) order(node, each);
+  } else if (form.kind === "list" && isSeq(node)) {
+    for (const item of node.items) {
+      order(item, form.item);
+      leadItem(item);
+    }
+  } else if (form.kind === "map" && isMap(node)) {
+    const map = form.map();
+    sortNames(node, map.shape.names);
+    for (const pair of node.items) {
+      const row = map.rows[nameOf(pair)];
+      if (row !== undefined) order(pair.value, row.form);
+    }
+  }
+}
+
+/** Behind a dash there is no room for the comment of a name that came first. */
+function leadItem(item: unknown): void {
+  const key = isMap(item) ? item.items[0]?.key : undefined;
+  if (!isMap(item) || !isScalar(key) || !key.commentBefore) return;
+  const { commentBefore } = key;
+  item.commentBefore = item.commentBefore
+    ? `${item.commentBefore}\n${commentBefore}`
+    : commentBefore;
+  delete key.commentBefore;
+}
+
+function nameOf({ key }: Pair): string {
+  return isScalar(key) ? String(key.value) : "";
+}
+
+/** Unknown names come last, as they stand. */
+function sortNames(map: YAMLMap, names: readonly string[]): void {
+  const rank = (pair: Pair): number => {
+    const index = names.indexOf(nameOf(pair));
+    return index === -1 ? names.length : index;
+  };
+  const sorted = map.items.toSorted((a, b) => rank(a) - rank(b));
+  const [first] = sorted;
+  if (isScalar(first?.key)) first.key.spaceBefore = false;
+  map.items = sorted;
+}
+
+/** Gives what does not fit into its line, or holds comments, lines of its own. */
+function spread(node: unknown, indent: number, probe: LineProbe): void {
+  if (!isCollection(node)) return;
+  for (const item of node.items) {
+    const value = isPair(item) ? item.value : item;
+    const lead = isPair(item) ? keyWidth(item) : 0;
+    const inner = indent + (isSeq(node) ? 2 : 0);
+    if (isCollection(value) && value.flow === true) {
+      const isFitting =
+        !hasComment(value) && inner + lead + probe.widthOf(value) <= formattedColumnsMax;
+      value.flow = isFitting || value.items.length === 0;
+      if (value.flow === false) leadWithComment(item, value);
+    }
+    if (isCollection(value) && value.flow !== true) {
+      spread(value, isSeq(node) || isSeq(value) ? inner : indent + 2, probe);
+    }
+  }
+}
+
+/** Behind lines of its own a comment would seem to be of the last one. */
+function leadWithComment(item: unknown, value: YAMLMap | YAMLSeq): void {
+  const lead = isPair(item) ? item.key : value;
+  const { comment } = value;
+  if (!comment || !(isScalar(lead) || isCollection(lead))) return;
+  lead.commentBefore = lead.commentBefore ? `${lead.commentBefore}\n${comment}` : comment;
+  delete value.comment;
+}
+
+function keyWidth({ key }: Pair): number {
+  return isScalar(key) ? String(key.source ?? key.value).length + 2 : formattedColumnsMax;
+}
+
+/** Whether there are comments between braces or brackets, and not just behind them. */
+function hasComment(node: Node): boolean {
+  let found = false;
+  visit(node, (_, each) => {
+    if (isCollection(each) || isScalar(each) || isAlias(each)) {
+      found ||= (each !== node && Boolean(each.comment)) || Boolean(each.commentBefore);
+    }
+  });
+  return found;
+}
+
+/** Measures what a map or list takes in one line. */
+class LineProbe {
+  readonly #list = new YAMLSeq<Node>();
+  /** Made once: a document costs more than what it writes. */
+  readonly #document = new Document(this.#list, { schema: "failsafe", customTags: [emptyTag] });
+
+  constructor() {
+    this.#list.flow = true;
+  }
+
+  /** The brackets of the list around it stand for the two more that the library counts with. */
+  widthOf(node: Node): number {
+    this.#list.items = [node];
+    const text = this.#document.toString({
+      lineWidth: 0,
+      flowCollectionPadding: false,
+      verifyAliasOrder: false,
+    });
+    return text.trimEnd().length;
+  }
+}

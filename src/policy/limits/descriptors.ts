@@ -1,0 +1,177 @@
+import { isScalar, type ParsedNode } from "yaml";
+import type {
+  LimitDefaults,
+  MetricStep,
+  PathStep,
+  Rule,
+  RuleTelling,
+} from "../../core/limits/limit.js";
+import { quoteText } from "../problems/problem.js";
+import type { Field, Fields, NodeReader } from "../text/node-reader.js";
+import { type Dialect, descriptorShapes } from "../text/shapes.js";
+import { keyRule, valueRule } from "../text/text-rules.js";
+import type { LimitNames } from "./limit-names.js";
+import { type ReadEffect, readEffect } from "./rule-effect.js";
+import { type RuleDraft, type RuleList, rulesMax, stepLabel } from "./rule-list.js";
+import {
+  detailedMetric,
+  metricStep,
+  type RuleSettings,
+  readSettings,
+  refuseSharing,
+  sharePattern,
+} from "./rule-settings.js";
+import { Siblings } from "./siblings.js";
+import { readTelling } from "./tell-rule.js";
+
+/** Levels of descriptors. */
+export const pathStepsMax = 32;
+
+/** Characters of all keys and values on the way to a descriptor, with their separators. */
+export const pathCharsMax = 2_048;
+
+/** Where a list of descriptors stands. */
+export interface Level {
+  readonly reader: NodeReader;
+  readonly dialect: Dialect;
+  readonly rules: RuleList;
+  readonly names: LimitNames;
+  readonly domain: string;
+  /** What the domain says for limits that say nothing. */
+  readonly defaults: LimitDefaults;
+  /** What stands beside: in a domain of several files, also what the files before said. */
+  readonly siblings: Siblings;
+  /** The descriptors above, outermost first. */
+  readonly above: Above;
+}
+
+/** What a descriptor has from those above it. */
+export interface Above {
+  readonly path: readonly PathStep[];
+  /** By step: see `Rule.sharePatterns`. */
+  readonly sharePatterns: readonly (string | undefined)[];
+  /** By step. */
+  readonly metricPath: readonly MetricStep[];
+  /** Empty at the top. */
+  readonly label: string;
+}
+
+/** Above the descriptors of a domain. */
+export const domainTop: Above = { path: [], sharePatterns: [], metricPath: [], label: "" };
+
+/** Reads a list of descriptors and what is below them into `level.rules`, parents first. */
+export function readDescriptors(field: Field, level: Level): void {
+  const items = level.reader.readList(field, "a list of descriptors");
+  for (const item of items ?? []) {
+    if (level.rules.isOverfull) return;
+    readDescriptor(item, level);
+  }
+}
+
+function readDescriptor(node: ParsedNode, level: Level): undefined {
+  const { reader, dialect, rules, domain, names } = level;
+  const fields = reader.readMap(node, descriptorShapes[dialect]);
+  if (fields === undefined) return undefined;
+  const step = readStep(reader, fields);
+  const settings = readSettings(reader, fields, dialect);
+  const { onStoreFailure = level.defaults.onStoreFailure } = settings;
+  const defaults = { ...level.defaults, onStoreFailure };
+  const read = readEffect(fields, { reader, dialect, domain, names, settings, defaults });
+  const telling = readTelling(reader, fields, defaults.telling);
+  const above = step === undefined ? level.above : below(level.above, step, settings);
+  if (step !== undefined) {
+    level.siblings.add(step, node, reader);
+    refuseSharing(reader, fields, { step, isShared: settings.isShared });
+    if (!isPathInBounds(reader, node, above)) return undefined;
+    // Problems end in no policy, so what a wrong descriptor leaves in the list is never seen.
+    if (!rules.add(draftRule(domain, above, { read, settings, telling, dialect }))) {
+      const message = `a policy cannot hold more than ${rulesMax} descriptors`;
+      return reader.report(node, { id: "HG160", message });
+    }
+  }
+  const children = fields.byName.get("descriptors");
+  if (children === undefined) return undefined;
+  readDescriptors(children, { ...level, siblings: new Siblings(), above });
+  return undefined;
+}
+
+function below(above: Above, step: PathStep, settings: RuleSettings): Above {
+  const text = stepLabel(step);
+  return {
+    path: [...above.path, step],
+    sharePatterns: [...above.sharePatterns, sharePattern(step, settings)],
+    metricPath: [...above.metricPath, metricStep(step, settings)],
+    label: above.label === "" ? text : `${above.label}.${text}`,
+  };
+}
+
+/** The rule of the last step, with no more in it than it says. */
+function draftRule(
+  domain: string,
+  { path, sharePatterns, metricPath, label }: Above,
+  { read, settings, telling, dialect }: DraftSettings,
+): RuleDraft {
+  const { effect, replaces } = read;
+  const { metadata, headers, body, isDetailedMetric } = settings;
+  const rule = { domain, path, effect, label };
+  if (effect.kind === "none") return rule;
+  const metrics = isDetailedMetric ? detailedMetric(path, sharePatterns) : metricPath;
+  const extras: Partial<Rule> = {
+    ...(replaces.length > 0 && { replaces }),
+    ...(sharePatterns.some((pattern) => pattern !== undefined) && { sharePatterns }),
+    ...(metrics.some(({ kind }) => kind === "request") && { metricPath: metrics }),
+    ...(metadata !== undefined && { metadata }),
+    ...(headers !== undefined && { headers }),
+    ...(body !== undefined && { body }),
+    ...(telling !== undefined && { telling }),
+    ...(dialect === "ratelimit" && effect.kind === "limited" && { settlesOncePeeked: true }),
+  };
+  return { ...rule, ...extras };
+}
+
+/** What a rule says beside its path. */
+interface DraftSettings {
+  readonly read: ReadEffect;
+  readonly settings: RuleSettings;
+  readonly telling: RuleTelling | undefined;
+  readonly dialect: Dialect;
+}
+
+function readStep(reader: NodeReader, fields: Fields): PathStep | undefined {
+  const keyField = reader.requiredField(fields, "key", "the key of a descriptor entry");
+  const key = keyField && reader.readText(keyField, keyRule);
+  const valueField = findValue(reader, fields);
+  const value = valueField && reader.readText(valueField, valueRule);
+  if (keyField !== undefined && key !== undefined) warnOfNumber(reader, keyField, key);
+  if (valueField !== undefined && value !== undefined) warnOfNumber(reader, valueField, value);
+  if (key === undefined) return undefined;
+  // With its value unknown, the descriptor must not be taken for the key alone.
+  const isValueUnknown = valueField !== undefined && value === undefined;
+  if (isValueUnknown || fields.misspelt.has("value")) return undefined;
+  return value === undefined ? { key } : { key, value };
+}
+
+/** A number is the text of its digits, as in envoyproxy/ratelimit: `0x1F` is not `31`. */
+function warnOfNumber(reader: NodeReader, field: Field, text: string): void {
+  const node = reader.contentOf(field);
+  if (field.value === undefined || !isScalar(node) || typeof node.value !== "number") return;
+  const message = `"${field.name}" is a number, and taken as the text ${quoteText(text)}`;
+  reader.warn(field.value, { id: "HG172", message });
+}
+
+/** The field `value`; an empty text is none, as in envoyproxy/ratelimit: the key alone. */
+function findValue(reader: NodeReader, fields: Fields): Field | undefined {
+  const field = fields.byName.get("value");
+  if (field === undefined) return undefined;
+  const node = reader.contentOf(field);
+  return isScalar(node) && node.value === "" ? undefined : field;
+}
+
+function isPathInBounds(reader: NodeReader, node: ParsedNode, { path, label }: Above): boolean {
+  if (path.length <= pathStepsMax && label.length <= pathCharsMax) return true;
+  const size = `${path.length} levels, ${label.length} characters`;
+  const message = `the path to this descriptor has ${size}`;
+  const expected = `at most ${pathStepsMax} levels and ${pathCharsMax} characters`;
+  reader.report(node, { id: "HG161", message, expected });
+  return false;
+}

@@ -1,0 +1,169 @@
+import type { ParsedNode } from "yaml";
+import type { Limit, LimitDefaults, RuleEffect } from "../../core/limits/limit.js";
+import { quoteText } from "../problems/problem.js";
+import { findNearestName } from "../text/nearest-name.js";
+import type { Field, Fields, NodeReader } from "../text/node-reader.js";
+import type { Dialect } from "../text/shapes.js";
+import type { LimitNames } from "./limit-names.js";
+import { type RateLimit, readRateLimit } from "./rate-limit.js";
+import type { ReplacedName } from "./replaces.js";
+import { limitSettingNames, type RuleSettings } from "./rule-settings.js";
+
+/** Limits on one descriptor: each is a charge of every request that meets it. */
+export const limitsPerDescriptorMax = 16;
+
+/** What a descriptor's limits are read with. */
+export interface EffectSetting {
+  readonly reader: NodeReader;
+  readonly dialect: Dialect;
+  readonly domain: string;
+  readonly names: LimitNames;
+  readonly settings: RuleSettings;
+  readonly defaults: LimitDefaults;
+}
+
+/** What a descriptor does to requests that meet it. */
+export interface ReadEffect {
+  readonly effect: RuleEffect;
+  /** Each once. */
+  readonly replaces: readonly string[];
+}
+
+/** Reads the limits of a descriptor; those that are wrong are reported and left out. */
+export function readEffect(fields: Fields, setting: EffectSetting): ReadEffect {
+  const { reader, dialect, settings, defaults } = setting;
+  const own = new Set<string>();
+  const oneField = fields.byName.get("rate_limit");
+  const severalField = fields.byName.get("rate_limits");
+  const defineName = (name: string): void => {
+    own.add(name);
+    setting.names.define(setting.domain, name);
+  };
+  const limitSetting = { dialect, mode: settings.mode, defaults, defineName };
+  const readOne = (node: ParsedNode): RateLimit | undefined =>
+    readRateLimit(reader, node, limitSetting);
+  const one = oneField && readSingle(reader, oneField, readOne);
+  const several = severalField ? readSeveral(reader, severalField, readOne) : [];
+  if (severalField !== undefined && oneField !== undefined) {
+    const message = '"rate_limits" and "rate_limit" exclude each other';
+    reader.report(severalField.key, { id: "HG126", message, expected: "one of the two" });
+  }
+  if (dialect === "headgate") refuseIdleSettings(reader, fields, one);
+  const read = one === undefined ? several : [one];
+  const replaces = checkReplaces(read, own, setting);
+  if (one?.kind === "unlimited") {
+    const name = one.name === undefined ? {} : { name: one.name };
+    return { effect: { kind: "unlimited", ...name }, replaces };
+  }
+  const limits = read.flatMap((item) => (item.kind === "limit" ? [item.limit] : []));
+  if (limits.length > 0) return { effect: { kind: "limited", limits }, replaces };
+  const leftEmpty = fields.blank.get("rate_limit");
+  if (leftEmpty !== undefined) {
+    reader.warn(leftEmpty.key, {
+      id: "HG171",
+      message: '"rate_limit" has no value, and limits nothing',
+    });
+  }
+  return { effect: { kind: "none" }, replaces };
+}
+
+/** Settings of a limit need one beside them: nothing is inherited. */
+function refuseIdleSettings(reader: NodeReader, fields: Fields, one: RateLimit | undefined): void {
+  const failureField = fields.byName.get("on_store_failure");
+  if (one?.kind === "unlimited" && failureField !== undefined) {
+    const message = `"${failureField.name}" and "unlimited" exclude each other`;
+    reader.report(failureField.key, { id: "HG126", message, expected: "one of the two" });
+  }
+  const limitNames = ["rate_limit", "rate_limits"];
+  if (limitNames.some((name) => fields.byName.has(name) || fields.misspelt.has(name))) return;
+  for (const name of limitSettingNames) {
+    const field = fields.byName.get(name);
+    if (field === undefined) continue;
+    reader.report(field.key, { id: "HG127", message: `"${name}" stands where no limit is` });
+  }
+}
+
+function readSingle(
+  reader: NodeReader,
+  field: Field,
+  readOne: (node: ParsedNode) => RateLimit | undefined,
+): RateLimit | undefined {
+  const node = reader.required(field, "a rate_limit: a map of names");
+  return node && readOne(node);
+}
+
+function readSeveral(
+  reader: NodeReader,
+  field: Field,
+  readOne: (node: ParsedNode) => RateLimit | undefined,
+): readonly RateLimit[] {
+  const items = reader.readList(field, "a list of limits");
+  if (items === undefined) return [];
+  if (items.length === 0) {
+    const message = '"rate_limits" holds no limit';
+    reader.report(field.key, { id: "HG124", message, expected: "a list of limits" });
+  }
+  if (items.length > limitsPerDescriptorMax) {
+    const message = `a descriptor cannot have more than ${limitsPerDescriptorMax} limits`;
+    reader.report(field.key, { id: "HG160", message });
+    return [];
+  }
+  const identities = new Set<string>();
+  return items.flatMap((item) => {
+    const read = readOne(item);
+    if (read === undefined) return [];
+    if (read.kind === "unlimited") {
+      const message = '"unlimited" cannot stand among several limits';
+      reader.report(read.node, { id: "HG126", message, expected: "a rate_limit of its own" });
+      return [];
+    }
+    refuseSameIdentity(reader, read, identities);
+    return [read];
+  });
+}
+
+/** State is kept by name, or by period where there is none: see core/limits/key.ts. */
+function refuseSameIdentity(
+  reader: NodeReader,
+  { limit, node }: { readonly limit: Limit; readonly node: ParsedNode },
+  identities: Set<string>,
+): void {
+  const identity = limit.name === undefined ? `p${limit.periodUs}` : `n${limit.name}`;
+  if (identities.has(identity)) {
+    const what =
+      limit.name === undefined ? "period, and no name" : `name, ${quoteText(limit.name)}`;
+    const message = `another limit of this descriptor has the same ${what}`;
+    reader.report(node, { id: "HG152", message, expected: "a `name` of its own" });
+  }
+  identities.add(identity);
+}
+
+/** The names that the limits replace, none of them their own. */
+function checkReplaces(
+  read: readonly RateLimit[],
+  own: ReadonlySet<string>,
+  setting: EffectSetting,
+): readonly string[] {
+  const { reader, dialect, domain } = setting;
+  const replaced = new Set<string>();
+  for (const one of read.flatMap(({ replaces }) => replaces)) {
+    if (own.has(one.name)) {
+      const message = `${quoteText(one.name)} is a limit of this descriptor itself`;
+      reader.report(one.node, { id: "HG153", message, expected: "the name of another limit" });
+    } else {
+      replaced.add(one.name);
+      // The reference takes a name that is nobody's: its files may be written for one another.
+      if (dialect === "headgate") refer(one, domain, setting);
+    }
+  }
+  return [...replaced];
+}
+
+function refer(one: ReplacedName, domain: string, { reader, names }: EffectSetting): void {
+  const reportMissing = (known: readonly string[]): void => {
+    const message = `no limit of the domain has the name ${quoteText(one.name)}`;
+    const suggestion = findNearestName(one.name, known);
+    reader.report(one.node, { id: "HG154", message, suggestion });
+  };
+  names.refer({ domain, name: one.name, reportMissing });
+}

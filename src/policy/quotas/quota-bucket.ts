@@ -1,0 +1,45 @@
+import type { DescriptorEntry } from "../../core/limits/key.js";
+import { quotaBucketKey } from "../../core/quota/quota.js";
+import { type QuotaPolicy, quotaClassKey } from "./quota-policy.js";
+
+/** What a bucket means for the limits of its domain. */
+export interface QuotaBucket {
+  /** The descriptor that it is: its parts in the order of the policy. */
+  readonly entries: readonly DescriptorEntry[];
+  /** Of its class; 1 for one of none. */
+  readonly weight: number;
+}
+
+/** How a bucket id reads. */
+export type ReadQuotaBucket =
+  | { readonly kind: "bucket"; readonly bucket: QuotaBucket }
+  /** Not what the quota's filter makes: an Envoy of an older policy, or none of ours. */
+  | { readonly kind: "foreign" };
+
+/**
+ * Reads a bucket id of a quota, as an Envoy reports it: a map, whose order means nothing.
+ *
+ * Example: of `bucket: [{header: x-tenant, as: tenant}]`, `{quota: search, class: gold, tenant: a}`
+ * is the descriptor `[tenant=a]` with the weight of gold.
+ */
+export function readQuotaBucket(
+  { name, bucket, classes }: QuotaPolicy,
+  id: Readonly<Record<string, string>>,
+): ReadQuotaBucket {
+  const entries: DescriptorEntry[] = [];
+  for (const part of bucket) {
+    const value = Object.hasOwn(id, part.key) ? id[part.key] : undefined;
+    if (value === undefined || (part.kind === "fixed" && value !== part.value)) return foreign;
+    entries.push({ key: part.key, value });
+  }
+  const hasClass = Object.hasOwn(id, quotaClassKey);
+  const className = id[quotaClassKey] ?? "";
+  const isKnown = classes !== undefined && Object.hasOwn(classes.weights, className);
+  if (hasClass && !isKnown) return foreign;
+  const entryCount = entries.length + (hasClass ? 2 : 1);
+  if (id[quotaBucketKey] !== name || Object.keys(id).length !== entryCount) return foreign;
+  const weight = hasClass ? (classes?.weights[className] ?? 1) : 1;
+  return { kind: "bucket", bucket: { entries, weight } };
+}
+
+const foreign: ReadQuotaBucket = { kind: "foreign" };

@@ -1,0 +1,239 @@
+import type { ParsedNode } from "yaml";
+import { type LimitDefaults, type Rule, usualDefaults } from "../../core/limits/limit.js";
+import type { LimitNames } from "../limits/limit-names.js";
+import { type RuleList, rulesMax, stepLabel } from "../limits/rule-list.js";
+import { quoteText, visibleText } from "../problems/problem.js";
+import type { ProxyPolicy } from "../proxies/proxy-policy.js";
+import { LimitPaths, mayMeet } from "../services/limit-paths.js";
+import { findNearestName } from "../text/nearest-name.js";
+import type { NodeReader } from "../text/node-reader.js";
+import { expiredQuota } from "./quota-expiry.js";
+import type { QuotaPart, QuotaPolicy } from "./quota-policy.js";
+import { isDivisible, quotaLimit, type ReadExpiry, type ReadQuotaRate } from "./quota-settings.js";
+
+/** Quotas of one policy. Each is a filter of every Envoy that it is for. */
+export const quotasMax = 128;
+
+/** A quota as it was read, and where; its other files may say what it is about. */
+export interface QuotaDraft {
+  readonly quota: Omit<QuotaPolicy, "afterExpiry">;
+  readonly reader: NodeReader;
+  /** Undefined: a limit of the domain is met, or the rate is wrong. */
+  readonly rate: ReadQuotaRate | undefined;
+  /** Whether a rate is written, right or wrong. */
+  readonly isRated: boolean;
+  readonly expiry: ReadExpiry;
+  readonly nodes: {
+    readonly domain: ParsedNode;
+    /** One for each of the services that it names. */
+    readonly services: readonly ParsedNode[];
+    readonly bucket: ParsedNode;
+    readonly rate: ParsedNode;
+  };
+}
+
+/** What a quota is held against when all files are read. */
+export interface QuotaSurroundings {
+  readonly domains: readonly string[];
+  /** Those of quotas' own rates among them. */
+  readonly rules: readonly Rule[];
+  readonly services: readonly string[];
+  readonly proxies: ProxyPolicy;
+}
+
+/** The quotas of a policy as they are read, from all its files. */
+export class QuotaList {
+  readonly names: LimitNames;
+  readonly #drafts: QuotaDraft[] = [];
+  readonly #namePlaces = new Map<string, string>();
+  readonly #defaults = new Map<string, LimitDefaults>();
+  readonly #doubted = new Set<string>();
+  #isEachDoubted = false;
+
+  /** @param names of limits, of which a quota's own rate is one */
+  constructor(names: LimitNames) {
+    this.names = names;
+  }
+
+  /** Adds a quota at the end; false, and not added, when there are `quotasMax` already. */
+  add(draft: QuotaDraft): boolean {
+    if (this.#drafts.length >= quotasMax) return false;
+    this.#drafts.push(draft);
+    return true;
+  }
+
+  /** A name is taken at a place; reports one that is taken already. */
+  takeName(name: string, node: ParsedNode, reader: NodeReader): void {
+    const known = this.#namePlaces.get(name);
+    if (known !== undefined) {
+      const message = `a quota of the name ${quoteText(name)} stands already in ${known}`;
+      reader.report(node, { id: "HG261", message });
+      return;
+    }
+    const { line } = reader.source.position(node.range[0]);
+    this.#namePlaces.set(name, `${visibleText(reader.source.file)}:${line}`);
+  }
+
+  /** What holds for limits of a domain that do not say it themselves. */
+  defineDomain(domain: string, defaults: LimitDefaults): void {
+    this.#defaults.set(domain, defaults);
+  }
+
+  /** As `ServiceList.doubt`. */
+  doubt(domain: string | undefined): void {
+    if (domain === undefined) this.#isEachDoubted = true;
+    else this.#doubted.add(domain);
+  }
+
+  /** Makes a quota's own rate a limit of its domain, unless one stands there. */
+  addRules(rules: RuleList): void {
+    const rated = this.#drafts.filter(({ rate }) => rate !== undefined);
+    if (rated.length === 0) return;
+    const taken = new Map<string, string>();
+    for (const { domain, path, label } of rules.rules) {
+      taken.set(pathText(domain, path), `the descriptor ${quoteText(label)}`);
+    }
+    for (const draft of rated) this.#addRule(draft, rules, taken);
+  }
+
+  #addRule(draft: QuotaDraft, rules: RuleList, taken: Map<string, string>): void {
+    const { quota, rate, reader, nodes } = draft;
+    if (rate === undefined) return;
+    const { name, domain, bucket } = quota;
+    const path = bucket.map(stepOf);
+    const text = pathText(domain, path);
+    const other = taken.get(text);
+    if (other !== undefined) {
+      const message = `${other} of the domain ${quoteText(domain)} stands at this path already`;
+      const expected = "no rate here: its limits hold for the quota, too";
+      reader.report(nodes.rate, { id: "HG268", message, expected });
+      return;
+    }
+    taken.set(text, `the quota ${quoteText(name)}`);
+    const limit = quotaLimit(name, rate, this.#defaults.get(domain) ?? usualDefaults);
+    const { telling } = this.#defaults.get(domain) ?? usualDefaults;
+    const label = path.map(stepLabel).join(".");
+    const effect = { kind: "limited", limits: [limit] } as const;
+    const told = telling === undefined ? {} : { telling };
+    if (rules.add({ domain, path, effect, label, ...told })) return;
+    const message = `a policy cannot hold more than ${rulesMax} descriptors`;
+    reader.report(nodes.rate, { id: "HG160", message });
+  }
+
+  /** The quotas in the order of the files; reports those that fit nothing. */
+  finish(around: QuotaSurroundings): readonly QuotaPolicy[] {
+    const paths = new Map(around.domains.map((domain) => [domain, new LimitPaths()]));
+    for (const rule of this.#drafts.length === 0 ? [] : around.rules) {
+      paths.get(rule.domain)?.add(rule);
+    }
+    return this.#drafts.map((draft, index) => {
+      const { quota, expiry } = draft;
+      reportServices(draft, around.services);
+      const isSure = !this.#isEachDoubted && !this.#doubted.has(quota.domain);
+      if (isSure) reportLimit(draft, paths);
+      const met = around.rules.filter(
+        ({ domain, path, effect }) =>
+          domain === quota.domain && effect.kind !== "none" && mayMeet(path, quota.bucket),
+      );
+      if (isSure) reportUndivided(draft, met);
+      reportTwice(this.#drafts.slice(0, index), draft);
+      const sharers = around.proxies.expectedCount * (1 + classCount(quota));
+      return { ...quota, afterExpiry: expiredQuota(expiry, met, sharers) };
+    });
+  }
+}
+
+function classCount({ classes }: Pick<QuotaPolicy, "classes">): number {
+  return Object.keys(classes?.weights ?? {}).length;
+}
+
+function stepOf(part: QuotaPart): Rule["path"][number] {
+  return part.kind === "fixed" ? { key: part.key, value: part.value } : { key: part.key };
+}
+
+function pathText(domain: string, path: Rule["path"]): string {
+  return JSON.stringify([domain, path.map(({ key, value }) => [key, value])]);
+}
+
+function reportServices({ quota, reader, nodes }: QuotaDraft, known: readonly string[]): void {
+  quota.services?.forEach((name, index) => {
+    const node = nodes.services[index];
+    if (node === undefined || known.includes(name)) return;
+    reader.report(node, {
+      id: "HG262",
+      message: `no service of the policy has the name ${quoteText(name)}`,
+      suggestion: findNearestName(name, known),
+    });
+  });
+}
+
+function reportLimit(draft: QuotaDraft, paths: ReadonlyMap<string, LimitPaths>): void {
+  const { quota, reader, nodes, isRated } = draft;
+  const limits = paths.get(quota.domain);
+  if (limits === undefined) {
+    reader.reportContent(nodes.domain, {
+      id: "HG263",
+      message: `no domain of the policy has the name ${quoteText(quota.domain)}`,
+      expected: "a domain of rateLimits; it may stand there without descriptors",
+      suggestion: findNearestName(quota.domain, [...paths.keys()]),
+    });
+    return;
+  }
+  if (isRated || limits.canMeet(quota.bucket)) return;
+  const keys = quota.bucket.map(({ key }) => key);
+  const stranger = keys.find((key) => !limits.keys.has(key));
+  const path = quoteText(keys.join(", "));
+  reader.report(nodes.bucket, {
+    id: "HG264",
+    message: `no limit of the domain ${quoteText(quota.domain)} has the path ${path}`,
+    expected: "keys and fixed values that lead to a limit, or rate: {hits: 100, period: 1s}",
+    suggestion: stranger === undefined ? undefined : findNearestName(stranger, [...limits.keys]),
+  });
+}
+
+/** What is divided has to drain all the time, and fast enough for a share to mean something. */
+function reportUndivided({ quota, reader, nodes }: QuotaDraft, met: readonly Rule[]): void {
+  for (const { effect, label } of met) {
+    for (const limit of effect.kind === "limited" ? effect.limits : []) {
+      const isWindow = limit.algorithm?.kind === "fixed_window";
+      if (!isWindow && isDivisible(limit)) continue;
+      const why = isWindow ? "counts in windows" : "is too slow to be divided among proxies";
+      reader.report(nodes.bucket, {
+        id: "HG267",
+        message: `the limit of ${quoteText(label)}, which ${quoteText(quota.name)} meets, ${why}`,
+        expected: isWindow ? "algorithm: gcra there" : "at least one hit an hour there",
+      });
+      return;
+    }
+  }
+}
+
+/** Both would charge the same limit for a request that both are for. */
+function reportTwice(others: readonly QuotaDraft[], { quota, reader, nodes }: QuotaDraft): void {
+  const before = others.find(({ quota: one }) => {
+    if (one.domain !== quota.domain || !shareService(one, quota)) return false;
+    return reachSame(one.bucket, quota.bucket);
+  });
+  if (before === undefined) return;
+  const name = quoteText(before.quota.name);
+  const message = `the quota ${name} charges the same limit for these requests`;
+  const expected = "services or keys of its own, or one quota for both";
+  reader.report(nodes.bucket, { id: "HG265", message, expected });
+}
+
+function shareService(
+  one: Pick<QuotaPolicy, "services">,
+  other: Pick<QuotaPolicy, "services">,
+): boolean {
+  if (one.services === undefined || other.services === undefined) return true;
+  return one.services.some((name) => other.services?.includes(name) === true);
+}
+
+function reachSame(one: readonly QuotaPart[], other: readonly QuotaPart[]): boolean {
+  if (one.length !== other.length) return false;
+  return one.every((part, index) => {
+    const twin = other[index];
+    if (twin === undefined || part.key !== twin.key) return false;
+    return part.kind !== "fixed" || twin.kind !== "fixed" || part.value === twin.value;
+  });
+}

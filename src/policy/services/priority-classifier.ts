@@ -1,0 +1,120 @@
+import { assert } from "../../core/base/errors.js";
+import type { Priority } from "../../core/settings/admission-settings.js";
+import { parsePriority } from "../../core/settings/priority.js";
+import { type Condition, ConditionCompiler } from "../cel/cel.js";
+import {
+  addressAttribute,
+  pathHeader,
+  principalAttribute,
+  type RequestFacts,
+  urlPathOf,
+} from "../cel/request-facts.js";
+import {
+  type Network,
+  networkContains,
+  parseNetwork,
+  parseSourceAddress,
+} from "../text/network.js";
+import { matchesPath } from "../text/path-pattern.js";
+import type { PriorityPolicy, TrustPolicy } from "./service-policy.js";
+
+/** Says in which class a request is. */
+export interface PriorityClassifier {
+  /** Headers that it wants to see, in lower case. */
+  readonly headerNames: ReadonlySet<string>;
+  /** Attributes that it wants to see. */
+  readonly attributeNames: ReadonlySet<string>;
+  /**
+   * The class of a request: its path may pass uncounted ("bypass"); else the first rule that holds,
+   * the header of a trusted caller, a path of authentication, or the usual one. Never throws.
+   */
+  classify(facts: RequestFacts): Priority | "bypass";
+}
+
+/**
+ * Makes the classifier of one service, in about 50 us a rule.
+ *
+ * @param policy as `parsePolicy` gives it: its conditions are right, or an assert fails
+ */
+export function createPriorityClassifier(
+  policy: PriorityPolicy,
+  compiler: ConditionCompiler = new ConditionCompiler(),
+): PriorityClassifier {
+  const rules = policy.rules.map(({ when, is }) => ({ is, condition: compile(when, compiler) }));
+  const trust = createTrust(policy.trust);
+  const headerNames = new Set([pathHeader]);
+  const attributeNames = new Set(trust.attributeNames);
+  if (trust.isAny) headerNames.add(policy.header);
+  for (const { condition } of rules) {
+    for (const name of condition.headerNames) headerNames.add(name);
+    for (const name of condition.attributeNames) attributeNames.add(name);
+  }
+  return {
+    headerNames,
+    attributeNames,
+    classify(facts) {
+      const path = facts.headers.get(pathHeader);
+      const urlPath = path === undefined ? undefined : urlPathOf(path);
+      if (urlPath !== undefined && matchesPath(policy.bypassPaths, urlPath)) return "bypass";
+      for (const { condition, is } of rules) if (condition.holds(facts)) return is;
+      // Several values in one header are no class.
+      const word = trust.isAny ? facts.headers.get(policy.header) : undefined;
+      const stated = word === undefined ? undefined : parsePriority(word);
+      if (stated !== undefined && trust.believes(facts)) return stated;
+      const isAuth = urlPath !== undefined && matchesPath(policy.authPaths, urlPath);
+      return isAuth ? "critical" : policy.usual;
+    },
+  };
+}
+
+function compile(when: string, compiler: ConditionCompiler): Condition {
+  const compiled = compiler.compile(when);
+  assert(compiled.kind === "condition", "a rule's condition was checked where it was read");
+  return compiled.condition;
+}
+
+/** Who may state a class. */
+interface Trust {
+  /** False: nobody, and the header need not be looked at. */
+  readonly isAny: boolean;
+  readonly attributeNames: readonly string[];
+  believes(facts: RequestFacts): boolean;
+}
+
+function createTrust({ anyone, sources, principals }: TrustPolicy): Trust {
+  if (anyone) return { isAny: true, attributeNames: [], believes: () => true };
+  const networks = sources.map(networkOf);
+  const exact = new Set(principals.filter((name) => !name.endsWith("*")));
+  const prefixes = principals.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));
+  return {
+    isAny: networks.length > 0 || principals.length > 0,
+    attributeNames: [
+      ...(networks.length > 0 ? [addressAttribute] : []),
+      ...(principals.length > 0 ? [principalAttribute] : []),
+    ],
+    believes: ({ attributes }) =>
+      comesFrom(networks, attributes.get(addressAttribute)) ||
+      isNamed(attributes.get(principalAttribute), exact, prefixes),
+  };
+}
+
+function networkOf(source: string): Network {
+  const network = parseNetwork(source);
+  assert(network !== undefined, "a network was checked where it was read");
+  return network;
+}
+
+function comesFrom(networks: readonly Network[], source: unknown): boolean {
+  if (networks.length === 0 || typeof source !== "string") return false;
+  const address = parseSourceAddress(source);
+  return address !== undefined && networks.some((network) => networkContains(network, address));
+}
+
+function isNamed(
+  principal: unknown,
+  exact: ReadonlySet<string>,
+  prefixes: readonly string[],
+): boolean {
+  if (typeof principal !== "string" || principal === "") return false;
+  return exact.has(principal) || prefixes.some((prefix) => principal.startsWith(prefix));
+}

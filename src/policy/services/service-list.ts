@@ -1,0 +1,159 @@
+import type { ParsedNode } from "yaml";
+import type { Rule } from "../../core/limits/limit.js";
+import { ConditionCompiler } from "../cel/cel.js";
+import { quoteText, visibleText } from "../problems/problem.js";
+import type { ProxyPolicy } from "../proxies/proxy-policy.js";
+import { findNearestName } from "../text/nearest-name.js";
+import type { NodeReader } from "../text/node-reader.js";
+import { LimitPaths } from "./limit-paths.js";
+import { indexClusters } from "./service-clusters.js";
+import type { ServicePolicy } from "./service-policy.js";
+import type { RateLimitClaim } from "./service-rate-limit.js";
+
+/** Services of one policy. */
+export const servicesMax = 1_000;
+
+/** Finishes a service when all files are read; undefined for one without a name. */
+export type ServiceDraft = (proxies: ProxyPolicy) => ServicePolicy | undefined;
+
+/** A cluster that the policy gives a service, and where it says so. */
+export interface ClusterClaim {
+  readonly cluster: string;
+  readonly service: string;
+  readonly node: ParsedNode;
+  readonly reader: NodeReader;
+}
+
+/** The services of a policy as they are read, from all its files. */
+export class ServiceList {
+  readonly #drafts: ServiceDraft[] = [];
+  readonly #clusterClaims: ClusterClaim[] = [];
+  readonly #claims: RateLimitClaim[] = [];
+  readonly #namePlaces = new Map<string, string>();
+  readonly #hostPlaces = new Map<string, string>();
+  readonly #doubted = new Set<string>();
+  #isEachDoubted = false;
+  /** Reads conditions of all services. */
+  readonly compiler = new ConditionCompiler();
+
+  /** Names of services, right or wrong for the rest. */
+  get names(): readonly string[] {
+    return [...this.#namePlaces.keys()];
+  }
+
+  /** Adds a service at the end; false, and not added, when there are `servicesMax` already. */
+  add(draft: ServiceDraft): boolean {
+    if (this.#drafts.length >= servicesMax) return false;
+    this.#drafts.push(draft);
+    return true;
+  }
+
+  /** The services in the order of the files, finished with what `proxies` says. */
+  finish(proxies: ProxyPolicy): readonly ServicePolicy[] {
+    const services = this.#drafts.flatMap((draft) => draft(proxies) ?? []);
+    this.#reportClusters(services);
+    return services;
+  }
+
+  /** A cluster is a service's, and must be no other's when all files are read. */
+  claimCluster(claim: ClusterClaim): void {
+    this.#clusterClaims.push(claim);
+  }
+
+  /** A name is taken at a place; reports one that is taken already. */
+  takeName(name: string, node: ParsedNode, reader: NodeReader): void {
+    const known = take(this.#namePlaces, { text: name, node, reader });
+    if (known === undefined) return;
+    const message = `a service of the name ${quoteText(name)} stands already in ${known}`;
+    reader.report(node, { id: "HG220", message });
+  }
+
+  /** A host is taken at a place; reports one that is taken already. */
+  takeHost(host: string, node: ParsedNode, reader: NodeReader): void {
+    const known = take(this.#hostPlaces, { text: host, node, reader });
+    if (known === undefined) return;
+    const message = `the host ${quoteText(host)} is a service's already in ${known}`;
+    reader.report(node, { id: "HG221", message });
+  }
+
+  /** A service's rate limit must be there when all files are read. */
+  claim(claim: RateLimitClaim): void {
+    this.#claims.push(claim);
+  }
+
+  /** What two services name is told at the second one; what one only implies, at who names it. */
+  #reportClusters(services: readonly ServicePolicy[]): void {
+    const { contested } = indexClusters(services);
+    const named = new Set<string>();
+    for (const { cluster, service, node, reader } of this.#clusterClaims) {
+      const others = contested.get(cluster)?.filter((name) => name !== service) ?? [];
+      const isImplied = others.some((other) => !this.#isNamed(cluster, other));
+      if (others.length > 0 && (isImplied || named.has(cluster))) {
+        const other = quoteText(others[0] ?? "");
+        const message = `the cluster ${quoteText(cluster)} leads to the service ${other} too`;
+        reader.reportContent(node, { id: "HG242", message });
+      }
+      named.add(cluster);
+    }
+  }
+
+  #isNamed(cluster: string, service: string): boolean {
+    return this.#clusterClaims.some((one) => one.cluster === cluster && one.service === service);
+  }
+
+  /**
+   * A domain's limits were not all right, so what they may meet is not known; undefined: nor is
+   * which domain it is.
+   */
+  doubt(domain: string | undefined): void {
+    if (domain === undefined) this.#isEachDoubted = true;
+    else this.#doubted.add(domain);
+  }
+
+  /** Reports the claims that no domain or limit meets, unless something else is to blame. */
+  reportUnmet(domains: readonly string[], rules: readonly Rule[]): void {
+    if (this.#claims.length === 0 || this.#isEachDoubted) return;
+    const paths = new Map(domains.map((domain) => [domain, new LimitPaths()]));
+    for (const rule of rules) paths.get(rule.domain)?.add(rule);
+    for (const claim of this.#claims) {
+      if (!this.#doubted.has(claim.domain)) checkClaim(claim, paths);
+    }
+  }
+}
+
+function take(
+  places: Map<string, string>,
+  taken: { readonly text: string; readonly node: ParsedNode; readonly reader: NodeReader },
+): string | undefined {
+  const { text, node, reader } = taken;
+  const known = places.get(text);
+  if (known !== undefined) return known;
+  const { line } = reader.source.position(node.range[0]);
+  places.set(text, `${visibleText(reader.source.file)}:${line}`);
+  return undefined;
+}
+
+function checkClaim(claim: RateLimitClaim, paths: ReadonlyMap<string, LimitPaths>): void {
+  const { reader, domain, domainNode, descriptors } = claim;
+  const limits = paths.get(domain);
+  if (limits === undefined) {
+    reader.reportContent(domainNode, {
+      id: "HG230",
+      message: `no domain of the policy has the name ${quoteText(domain)}`,
+      suggestion: findNearestName(domain, [...paths.keys()]),
+    });
+    return;
+  }
+  for (const { parts, node } of descriptors) {
+    if (limits.canMeet(parts)) continue;
+    const keys = parts.map(({ key }) => key);
+    const stranger = keys.find((key) => !limits.keys.has(key));
+    const path = quoteText(keys.join(", "));
+    reader.report(node, {
+      id: "HG231",
+      message: `no limit of the domain ${quoteText(domain)} has the path ${path}`,
+      expected: "keys and fixed values that lead to a limit, from the outermost descriptor on",
+      suggestion: stranger === undefined ? undefined : findNearestName(stranger, [...limits.keys]),
+    });
+  }
+}

@@ -1,0 +1,146 @@
+import { type Alias, isAlias, isCollection, isMap, isScalar, type ParsedNode } from "yaml";
+import { quoteText } from "../problems/problem.js";
+import type { ProblemLog } from "../problems/problem-log.js";
+import type { SourceText, TextRange } from "../problems/source-text.js";
+import { deepRefusal, nestingMax } from "./yaml-text.js";
+
+/**
+ * Names, values, maps and lists of one file that are read through aliases. They cost as much as
+ * written ones: this is about ten thousand limits, or 1 MB of text.
+ */
+export const aliasedNodesMax = 100_000;
+
+/** What stands in the text for itself. */
+export type ContentNode = Exclude<ParsedNode, Alias.Parsed>;
+
+/** What each alias of a file names; one that names nothing is reported, and missing. */
+export type AliasTargets = ReadonlyMap<Alias.Parsed, ContentNode>;
+
+/**
+ * Finds what each alias of a tree names: the nearest part above it that has the anchor, and that
+ * has ended there. So no part holds itself, and what an alias costs is known without expanding it.
+ * Aliases that name nothing, or stand as names, are reported and left out. Undefined, and
+ * reported, when a bound is reached: the file must not be read then.
+ */
+export function findAliasTargets(
+  root: ParsedNode,
+  source: SourceText,
+  log: ProblemLog,
+): AliasTargets | undefined {
+  const finder = new TargetFinder(source, log);
+  // The document is the first level, as it is where the text is split.
+  finder.visit(root, 1);
+  return finder.isOverBound ? undefined : finder.targets;
+}
+
+/** The size of a part of the text, with what its aliases name in their places. */
+interface Extent {
+  readonly nodeCount: number;
+  /** Maps and lists inside each other, from 0 for a single value. */
+  readonly height: number;
+}
+
+const singleExtent: Extent = { nodeCount: 1, height: 0 };
+
+/** A part that has an anchor; its extent is undefined until the part ends. */
+interface Anchored {
+  readonly node: ContentNode;
+  extent: Extent | undefined;
+}
+
+/** Walks a tree in the order of its text. Recursive: the text's own depth is bounded before. */
+class TargetFinder {
+  readonly targets = new Map<Alias.Parsed, ContentNode>();
+  readonly #source: SourceText;
+  readonly #log: ProblemLog;
+  /** The last part of each name. */
+  readonly #anchors = new Map<string, Anchored>();
+  #aliasedNodeCount = 0;
+  #isOverBound = false;
+
+  constructor(source: SourceText, log: ProblemLog) {
+    this.#source = source;
+    this.#log = log;
+  }
+
+  get isOverBound(): boolean {
+    return this.#isOverBound;
+  }
+
+  /** `depth` counts what the node stands in. */
+  visit(node: ParsedNode, depth: number): Extent {
+    if (isAlias(node)) return this.#visitAlias(node, depth);
+    const anchored: Anchored = { node, extent: undefined };
+    if (node.anchor !== undefined) this.#anchors.set(node.anchor, anchored);
+    anchored.extent = isScalar(node) ? singleExtent : this.#visitItems(node, depth + 1);
+    return anchored.extent;
+  }
+
+  #visitItems(node: ContentNode, depth: number): Extent {
+    let nodeCount = 1;
+    let height = 0;
+    const add = (child: ParsedNode): void => {
+      const extent = this.visit(child, depth);
+      nodeCount += extent.nodeCount;
+      height = Math.max(height, extent.height);
+    };
+    if (isMap(node)) {
+      for (const { key, value } of node.items) {
+        if (isAlias(key)) this.#refuseName(key);
+        else add(key);
+        if (value !== null) add(value);
+      }
+    } else if (isCollection(node)) {
+      for (const item of node.items) add(item);
+    }
+    return { nodeCount, height: height + 1 };
+  }
+
+  #visitAlias(alias: Alias.Parsed, depth: number): Extent {
+    if (this.#isOverBound) return singleExtent;
+    const found = this.#anchors.get(alias.source);
+    if (found?.extent === undefined) {
+      this.#refuseUnresolved(alias, found);
+      return singleExtent;
+    }
+    const { node, extent } = found;
+    this.targets.set(alias, node);
+    this.#aliasedNodeCount += extent.nodeCount;
+    if (depth + extent.height > nestingMax) {
+      this.#isOverBound = true;
+      this.#log.report(this.#source, rangeOf(alias), deepRefusal);
+    } else if (this.#aliasedNodeCount > aliasedNodesMax) {
+      this.#isOverBound = true;
+      this.#log.report(this.#source, rangeOf(alias), {
+        id: "HG113",
+        message: "the file's aliases stand for too much, up to this one",
+        expected: `at most ${aliasedNodesMax} names, values, maps and lists through aliases`,
+      });
+    }
+    return extent;
+  }
+
+  #refuseUnresolved(alias: Alias.Parsed, found: Anchored | undefined): void {
+    const name = quoteText(alias.source);
+    this.#log.report(this.#source, rangeOf(alias), {
+      id: "HG112",
+      message:
+        found === undefined
+          ? `no anchor above has the name ${name}`
+          : `this alias stands inside the part that is anchored as ${name}`,
+      expected: "the name of a part that ends above; quotes around a text that begins with `*`",
+    });
+  }
+
+  #refuseName(key: Alias.Parsed): void {
+    this.#log.report(this.#source, rangeOf(key), {
+      id: "HG104",
+      message: "an alias cannot stand in place of a name",
+      expected: "the name written out",
+    });
+  }
+}
+
+function rangeOf(alias: Alias.Parsed): TextRange {
+  return { start: alias.range[0], end: alias.range[1] };
+}

@@ -1,0 +1,289 @@
+import { type ProblemId, quoteText } from "../problems/problem.js";
+import { parseNetwork } from "./network.js";
+import type { Field, NodeReader } from "./node-reader.js";
+import { isPlainPath } from "./path-pattern.js";
+import type { TextRule } from "./text-rules.js";
+
+/** A text with a form of its own. */
+interface TextForm {
+  readonly id: ProblemId;
+  /** For messages: `a header's name`. */
+  readonly what: string;
+  readonly rule: TextRule;
+  isRight(text: string): boolean;
+  /** What it was probably meant to be; used where that is right. */
+  meant(text: string): string;
+  /** It may hold a password, which no message repeats. */
+  readonly isSecret?: true;
+}
+
+const control = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
+
+function ruleOf(charsMax: number, expected: string): TextRule {
+  return { charsMax, forbidden: control, expected };
+}
+
+/** Source: RFC 1123 section 2.1, as names of Kubernetes services and namespaces. */
+export const labelPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+const labelForm: TextForm = {
+  id: "HG226",
+  what: "a name of a service or namespace",
+  rule: ruleOf(63, "lower-case letters, digits and `-` between them, at most 63"),
+  isRight: (text) => labelPattern.test(text),
+  meant: (text) => text.toLowerCase().replaceAll(/[_. ]/g, "-"),
+};
+
+/** Source: Kubernetes, "Object names and IDs", of a DNS subdomain. */
+export const secretPattern = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+
+const secretForm: TextForm = {
+  ...labelForm,
+  what: "a name of a secret",
+  rule: ruleOf(253, "lower-case letters, digits, `-` and `.` between them, at most 253"),
+  isRight: (text) => secretPattern.test(text),
+};
+
+/** The form of a header's name. */
+export const headerPattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
+
+const quotaNameForm: TextForm = { ...labelForm, what: "a name of a quota" };
+
+/** Source: RFC 9110 section 5.1; lower case as in HTTP/2. */
+const headerForm: TextForm = {
+  id: "HG223",
+  what: "a header's name",
+  rule: ruleOf(128, "a header's name in lower case, such as x-user"),
+  isRight: (text) => headerPattern.test(text),
+  meant: (text) => text.toLowerCase().replaceAll(" ", "-").replace(/:$/, ""),
+};
+
+/** Parts of the request line, which proxies hand out like headers. Source: RFC 9113 section 8.3. */
+const pseudoHeaderPattern = /^:(?:path|method|authority|scheme)$/;
+
+/** What a descriptor may be made of: a header, or a part of the request line. */
+export const describedHeaderPattern = new RegExp(
+  `${headerPattern.source}|${pseudoHeaderPattern.source}`,
+);
+
+const describedHeaderForm: TextForm = {
+  ...headerForm,
+  isRight: (text) => describedHeaderPattern.test(text),
+};
+
+const hostForm: TextForm = {
+  id: "HG222",
+  what: "a host",
+  rule: ruleOf(253, "a host name or an IPv4 address, without scheme, port or wildcard"),
+  isRight: (text) => isAddressOrName(text) && text.split(".").every(isHostLabel),
+  meant: (text) =>
+    text
+      .replace(/^[a-z]+:\/\//i, "")
+      .replace(/[/:].*$/, "")
+      .replace(/^\*\./, "")
+      .replace(/\.$/, ""),
+};
+
+function isHostLabel(label: string): boolean {
+  return /^[a-z0-9_](?:[a-z0-9_-]{0,62})$/i.test(label);
+}
+
+/** What ends in a number is an IPv4 address or none. Source: WHATWG URL, "ends in a number". */
+function isAddressOrName(text: string): boolean {
+  return !/(?:^|\.)\d+$/.test(text) || parseNetwork(text) !== undefined;
+}
+
+const hostPatternForm: TextForm = {
+  ...hostForm,
+  rule: ruleOf(253, "a host name, or all below one: *.example.com"),
+  isRight: (text) => hostForm.isRight(text.replace(/^\*\./, "")),
+};
+
+const addressForm: TextForm = {
+  ...hostForm,
+  rule: ruleOf(253, "a host name or an IP address; the port stands beside it"),
+  isRight: (text) =>
+    hostForm.isRight(text) || (!text.includes("/") && parseNetwork(text) !== undefined),
+};
+
+const networkForm: TextForm = {
+  id: "HG224",
+  what: "a network",
+  rule: ruleOf(64, "an IP address, or a network such as 10.0.0.0/8 or fd00::/8"),
+  isRight: (text) => parseNetwork(text) !== undefined,
+  meant: (text) => text.trim(),
+};
+
+const pathForm: TextForm = {
+  id: "HG225",
+  what: "a path",
+  rule: ruleOf(1_024, "a path such as /healthz, or one with all below it, such as /static/*"),
+  isRight: (text) => /^\/[^?#*]*(?:(?<=\/)\*)?$/.test(text) && isPlainPath(text),
+  meant: (text) => `/${text}`.replace(/^\/+/, "/").replace(/\/?\*+$/, "/*"),
+};
+
+const urlForm: TextForm = {
+  id: "HG227",
+  what: "a URL of http or https without a user",
+  rule: ruleOf(2_048, "a URL such as http://lag.example:8080/now, without user and password"),
+  isRight: (text) => /^https?:\/\/[a-z0-9_.-]+(?::[0-9]{1,5})?(?:[/?][!-~]*)?$/i.test(text),
+  meant: (text) => text,
+  isSecret: true,
+};
+
+/** What RE2 has not, or what only JavaScript has: looking around, and what was found before. */
+const foreignRegex = /\(\?(?:[=!]|<[=!])|\\[1-9]|\\k</;
+
+const regexForm: TextForm = {
+  id: "HG245",
+  what: "a regular expression of RE2",
+  rule: ruleOf(1_024, "a regular expression of RE2, which has no lookaround and no backreference"),
+  isRight: (text) => !foreignRegex.test(text) && isRegex(text),
+  meant: (text) => text,
+};
+
+function isRegex(text: string): boolean {
+  try {
+    // RE2 names groups in its own way, and may begin with flags.
+    new RegExp(text.replaceAll("(?P<", "(?<").replace(/^\(\?[imsU]+\)/, ""));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Source: Kubernetes, "Labels and selectors", syntax. */
+const labelName = "[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?";
+
+const labelKeyForm: TextForm = {
+  id: "HG246",
+  what: "a label's key",
+  rule: ruleOf(317, "a label's key as Kubernetes has it: app, or example.com/app"),
+  isRight: (text) => new RegExp(`^(?:[a-z0-9.-]{1,253}/)?${labelName}$`).test(text),
+  meant: (text) => text,
+};
+
+const labelValueForm: TextForm = {
+  id: "HG246",
+  what: "a label's value",
+  rule: ruleOf(63, "a label's value as Kubernetes has it, at most 63 characters"),
+  isRight: (text) => new RegExp(`^${labelName}$`).test(text),
+  meant: (text) => text,
+};
+
+const fileForm: TextForm = {
+  id: "HG247",
+  what: "an absolute path of a file",
+  rule: ruleOf(1_024, "the absolute path of a file as the proxy sees it"),
+  isRight: (text) => text.startsWith("/") && !text.endsWith("/"),
+  meant: (text) => `/${text}`,
+};
+
+/** Reads a regular expression that Envoy's engine takes, as far as it can be told here. */
+export function readRegex(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, regexForm);
+}
+
+/** Labels by which pods are found, at most. */
+export const podLabelsMax = 16;
+
+/** Labels of pods, 1 to `podLabelsMax`. @param expected what belongs there, for messages */
+export function readPodLabels(
+  reader: NodeReader,
+  field: Field,
+  expected: string,
+): Readonly<Record<string, string>> | undefined {
+  const labels = reader.readTextMap(field, { title: "labels", expected });
+  if (labels === undefined) return undefined;
+  if (labels.length === 0 || labels.length > podLabelsMax) {
+    const message = `"labels" of ${labels.length} labels`;
+    const bound = `1 to ${podLabelsMax} labels`;
+    return reader.report(field.key, { id: "HG160", message, expected: bound });
+  }
+  const pairs = labels.map((label) => {
+    return [readLabelKey(reader, label), readLabelValue(reader, label)] as const;
+  });
+  return Object.fromEntries(pairs.map(([key = "", value = ""]) => [key, value]));
+}
+
+/** Reads the key of a label of Kubernetes: `field.name` is quoted where it is wrong. */
+function readLabelKey(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, { ...field, value: field.key }, labelKeyForm);
+}
+
+/** Reads the value of a label of Kubernetes. */
+function readLabelValue(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, labelValueForm);
+}
+
+/** Reads the path of a file. */
+export function readFilePath(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, fileForm);
+}
+
+/** Reads the name of a service or namespace: a DNS label. */
+export function readLabel(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, labelForm);
+}
+
+/** Reads the name of a secret: a DNS subdomain. */
+export function readSecretName(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, secretForm);
+}
+
+/** Reads the name of a quota: a label, too. */
+export function readQuotaName(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, quotaNameForm);
+}
+
+/** Reads a header's name, in lower case. */
+export function readHeaderName(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, headerForm);
+}
+
+/** Reads the name of a header that a descriptor is made of; `:path` and the like are some, too. */
+export function readDescribedHeader(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, describedHeaderForm);
+}
+
+/** Reads a host as requests name it; answers it in lower case. */
+export function readHost(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, hostForm)?.toLowerCase();
+}
+
+/** Reads a host, or all below one (`*.example.com`); answers it in lower case. */
+export function readHostPattern(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, hostPatternForm)?.toLowerCase();
+}
+
+/** Reads a host name or IP address to connect to. */
+export function readAddress(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, addressForm);
+}
+
+/** Reads an address or network. */
+export function readNetwork(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, networkForm);
+}
+
+/** Reads a path, or one with all below it. */
+export function readPath(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, pathForm);
+}
+
+/** Reads a URL without credentials. */
+export function readUrl(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, urlForm);
+}
+
+function readForm(reader: NodeReader, field: Field, form: TextForm): string | undefined {
+  const text = reader.readText(field, form.rule);
+  if (text === undefined || form.isRight(text)) return text;
+  const meant = form.meant(text);
+  return reader.reportContent(field.value ?? field.key, {
+    id: form.id,
+    message: `${form.isSecret ? "this" : quoteText(text)} is not ${form.what}`,
+    expected: form.rule.expected,
+    suggestion: meant !== text && form.isRight(meant) ? meant : undefined,
+  });
+}

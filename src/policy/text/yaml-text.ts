@@ -1,0 +1,243 @@
+import {
+  Composer,
+  CST,
+  type ErrorCode,
+  Lexer,
+  type ParsedNode,
+  Parser,
+  type YAMLError,
+} from "yaml";
+import type { ProblemId } from "../problems/problem.js";
+import type { ProblemLog } from "../problems/problem-log.js";
+import type { SourceText, TextRange } from "../problems/source-text.js";
+import { syntaxMessage } from "./syntax-message.js";
+
+/** Collections that may stand inside each other: about 45 levels of descriptors. */
+export const nestingMax = 100;
+
+/** Lexical parts of one file; memory and time follow this number, about 1 kB and 2 us each. */
+export const lexemesMax = 2_000_000;
+
+/**
+ * Aliases in one file. Each may be a problem of its own; ten thousand limits that all repeat one
+ * part fit.
+ */
+export const aliasesMax = 10_000;
+
+/** Syntax problems told per file: those after the first few are mostly its echoes. */
+export const syntaxProblemsMax = 10;
+
+/** Indentation that is skipped to point at what stands behind it. */
+const indentCharsMax = 256;
+
+/** What is said of a text that is nested beyond `nestingMax`. */
+export const deepRefusal = {
+  id: "HG108",
+  message: "nested too deeply",
+  expected: `at most ${nestingMax} maps and lists inside each other`,
+} as const;
+
+/** What a file's text is as YAML. */
+export type YamlText =
+  | { readonly kind: "root"; readonly node: ParsedNode; readonly hasAliases: boolean }
+  /** Nothing but comments and white space; not reported. */
+  | { readonly kind: "empty" }
+  /** Its problems are reported; nothing in it can be trusted. */
+  | { readonly kind: "unreadable" };
+
+/** A control character (CR only outside CRLF), half of a pair, or the mark of a failed decoding. */
+const forbiddenCharacter = /\r(?!\n)|(?![\t\n\r])[\p{Cc}\p{Cs}\ufeff\ufffd\ufffe\uffff]/u;
+
+/**
+ * Reads a text as one YAML 1.2 document (core schema), in time linear to its length, and reports
+ * what is wrong with it. Tags are reported and left in the tree; anchors and aliases are left in
+ * it, nothing is expanded. Keys are not compared: the reader of a map does that, in linear time.
+ */
+export function readYaml(source: SourceText, log: ProblemLog): YamlText {
+  const forbidden = forbiddenCharacter.exec(source.text);
+  if (forbidden !== null) {
+    log.report(source, rangeAt(forbidden.index), {
+      id: "HG102",
+      message: `the character ${codePointName(forbidden[0])} is not allowed`,
+      expected: "UTF-8 text without control characters",
+    });
+    return { kind: "unreadable" };
+  }
+  const reporter = new SyntaxReporter(source, log);
+  try {
+    const split = splitTokens(source, reporter);
+    if (split === undefined) return { kind: "unreadable" };
+    const node = composeDocument(split.tokens, source, reporter);
+    if (reporter.hasSyntaxProblem) return { kind: "unreadable" };
+    if (node === undefined) return { kind: "empty" };
+    return { kind: "root", node, hasAliases: split.aliasCount > 0 };
+  } catch {
+    // Whatever the library throws (an exhausted stack, or our own stop) ends here as a problem: no
+    // text may end the process.
+    if (!reporter.hasSyntaxProblem) {
+      reporter.syntax({ start: 0, end: 1 }, { code: "RESOURCE_EXHAUSTION", message: "" });
+    }
+    return { kind: "unreadable" };
+  }
+}
+
+interface SplitText {
+  readonly tokens: readonly CST.Token[];
+  readonly aliasCount: number;
+}
+
+/** Splits the text; refuses what is not accepted. Undefined when a bound is reached. */
+function splitTokens(source: SourceText, reporter: SyntaxReporter): SplitText | undefined {
+  const parser = new Parser();
+  const tokens: CST.Token[] = [];
+  let lexemeCount = 0;
+  let aliasCount = 0;
+  let isScalarNext = false;
+  for (const lexeme of new Lexer().lex(source.text)) {
+    const start = parser.offset;
+    if (!isScalarNext) {
+      reporter.lexeme(lexeme, start);
+      // What begins like this is an alias wherever it stands; a scalar is marked by one before it.
+      if (lexeme.startsWith("*")) aliasCount += 1;
+      if (aliasCount > aliasesMax) {
+        return reporter.refuse("HG113", { start, end: start + lexeme.length });
+      }
+    }
+    isScalarNext = !isScalarNext && lexeme === CST.SCALAR;
+    for (const token of parser.next(lexeme)) tokens.push(token);
+    lexemeCount += 1;
+    if (lexemeCount > lexemesMax) return reporter.refuse("HG109", rangeAt(start));
+    // The library reads a tree by recursion, so depth ends before the tree is built.
+    if (parser.stack.length > nestingMax) return reporter.refuse("HG108", rangeAt(start));
+  }
+  for (const token of parser.end()) tokens.push(token);
+  return { tokens, aliasCount };
+}
+
+/** Builds the tree of the first document; later ones are refused. */
+function composeDocument(
+  tokens: readonly CST.Token[],
+  source: SourceText,
+  reporter: SyntaxReporter,
+): ParsedNode | undefined {
+  const composer = new Composer({
+    version: "1.2",
+    schema: "core",
+    merge: false,
+    resolveKnownTags: false,
+    uniqueKeys: false,
+    prettyErrors: false,
+    strict: true,
+    logLevel: "silent",
+  });
+  // The library keeps every error as an Error with a stack: 10 us each, millions in a hostile text.
+  // Its own handler is replaced by one that stops; were it not called, `errors` below still tells.
+  Object.assign(composer, { onError: reporter.onComposeError });
+  let documentCount = 0;
+  for (const token of tokens) {
+    if (token.type === "directive") continue;
+    if (token.type === "error") {
+      const { message } = token;
+      reporter.syntax(rangeAt(token.offset), { code: "UNEXPECTED_TOKEN", message });
+      continue;
+    }
+    if (token.type === "document") documentCount += 1;
+    if (documentCount > 1) {
+      reporter.refuse("HG106", rangeAt(token.offset));
+      break;
+    }
+    composer.next(token).next();
+  }
+  for (const document of composer.end(true, source.text.length)) {
+    for (const error of document.errors) {
+      reporter.syntax({ start: error.pos[0], end: error.pos[1] }, error);
+    }
+    return document.contents ?? undefined;
+  }
+  return undefined;
+}
+
+type ComposeErrorSource =
+  | number
+  | readonly [number, number, ...number[]]
+  | { readonly offset: number; readonly source?: string };
+
+/** What the composer calls its error handler with. Source: yaml 2.9.1, compose/composer.d.ts. */
+type ComposeError = readonly [
+  source: ComposeErrorSource,
+  code: ErrorCode,
+  message: string,
+  isWarning?: boolean,
+];
+
+/** Turns what the YAML library finds into problems of ours. */
+class SyntaxReporter {
+  readonly #source: SourceText;
+  readonly #log: ProblemLog;
+  #syntaxCount = 0;
+
+  constructor(source: SourceText, log: ProblemLog) {
+    this.#source = source;
+    this.#log = log;
+  }
+
+  get hasSyntaxProblem(): boolean {
+    return this.#syntaxCount > 0;
+  }
+
+  /** Refuses tags and directives, wherever they stand: nothing else begins as they do. */
+  lexeme(lexeme: string, start: number): void {
+    if (!lexeme.startsWith("!") && !lexeme.startsWith("%")) return;
+    this.refuse("HG105", { start, end: start + lexeme.length });
+  }
+
+  refuse(id: keyof typeof refusals, range: TextRange): undefined {
+    this.#log.report(this.#source, range, { id, ...refusals[id] });
+    return undefined;
+  }
+
+  syntax(range: TextRange, error: Pick<YAMLError, "code" | "message">): void {
+    this.#syntaxCount += 1;
+    if (this.#syntaxCount > syntaxProblemsMax) return;
+    const id: ProblemId = error.code === "RESOURCE_EXHAUSTION" ? "HG109" : "HG101";
+    // A range may begin with the indentation before the place that is meant.
+    const ahead = this.#source.text.slice(range.start, range.start + indentCharsMax);
+    const start = range.start + (/^ */.exec(ahead)?.[0].length ?? 0);
+    const end = Math.max(range.end, start + 1);
+    this.#log.report(this.#source, { start, end }, { id, message: syntaxMessage(error) });
+  }
+
+  /** The composer's error handler. Throws once enough is known, to stop it. */
+  readonly onComposeError = (...[source, code, message, isWarning]: ComposeError): void => {
+    // Tags are refused as lexemes already.
+    if (isWarning === true || code === "TAG_RESOLVE_FAILED") return;
+    if (this.#syntaxCount >= syntaxProblemsMax) throw new Error("enough is known");
+    this.syntax(composeErrorRange(source), { code, message });
+  };
+}
+
+function composeErrorRange(source: ComposeErrorSource): TextRange {
+  if (typeof source === "number") return rangeAt(source);
+  if (!("offset" in source)) return { start: source[0], end: source[1] };
+  return { start: source.offset, end: source.offset + (source.source?.length ?? 1) };
+}
+
+function rangeAt(offset: number): TextRange {
+  return { start: offset, end: offset + 1 };
+}
+
+function codePointName(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  return `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+const refusals = {
+  HG105: { message: "tags and directives are not accepted", expected: "plain YAML" },
+  HG106: { message: "a second document begins here", expected: "one document in a file" },
+  HG108: { message: deepRefusal.message, expected: deepRefusal.expected },
+  HG109: {
+    message: "the file has too many parts",
+    expected: `at most ${lexemesMax} words, marks and spaces in a file`,
+  },
+  HG113: { message: "the file has too many aliases", expected: `at most ${aliasesMax} in a file` },
+} as const;

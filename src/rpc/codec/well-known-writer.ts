@@ -1,0 +1,74 @@
+import type { PlainValue } from "../../core/admission/exchange-messages.js";
+import type { BackwardWriter } from "./backward-writer.js";
+
+/** Bytes that a UTF-16 unit takes in UTF-8 at most. */
+const unitBytesMax = 3;
+
+/** Tags and lengths of a header or a field of a struct, with a number's own bytes. */
+const fieldOverheadMax = 40;
+
+/** Field numbers with their wire types. Source: google.protobuf.Struct, Value and Duration. */
+const tags = {
+  fields: 0x0a,
+  mapKey: 0x0a,
+  mapValue: 0x12,
+  numberValue: 0x11,
+  stringValue: 0x1a,
+  boolValue: 0x20,
+  structValue: 0x2a,
+  seconds: 0x08,
+  nanos: 0x10,
+} as const;
+
+/** Bytes of two texts in a message, with what is around them, at most. */
+export function textLengthMax(one: string, other = ""): number {
+  return (one.length + other.length) * unitBytesMax + fieldOverheadMax;
+}
+
+/** Bytes of a field of a struct, at most. */
+export function structFieldLengthMax(name: string, value: PlainValue): number {
+  return textLengthMax(name, typeof value === "string" ? value : "");
+}
+
+/** Fields of a `google.protobuf.Struct`; the first one comes to stand last. */
+export function writeStructFields(
+  writer: BackwardWriter,
+  fields: Iterable<readonly [string, PlainValue]>,
+): void {
+  for (const [name, value] of fields) {
+    const end = writer.at;
+    writeValue(writer, value);
+    endStructField(writer, name, end);
+  }
+}
+
+/** A field of a struct whose value is the struct that was written since the writer was at `end`. */
+export function endStructOfStruct(writer: BackwardWriter, name: string, end: number): void {
+  writer.message(tags.structValue, end);
+  endStructField(writer, name, end);
+}
+
+/** A `google.protobuf.Duration`. @param wholeMs from 0 */
+export function writeDuration(writer: BackwardWriter, wholeMs: number): void {
+  writer.number(tags.nanos, (wholeMs % 1_000) * 1_000_000);
+  writer.number(tags.seconds, Math.floor(wholeMs / 1_000));
+}
+
+function endStructField(writer: BackwardWriter, name: string, end: number): void {
+  writer.message(tags.mapValue, end);
+  writer.text(tags.mapKey, name);
+  writer.message(tags.fields, end);
+}
+
+/** The one field of a Value; of a oneof it is written whatever it says. */
+function writeValue(writer: BackwardWriter, value: PlainValue): void {
+  if (typeof value === "string") {
+    writer.text(tags.stringValue, value);
+  } else if (typeof value === "number") {
+    writer.double(value);
+    writer.byte(tags.numberValue);
+  } else {
+    writer.byte(value ? 1 : 0);
+    writer.byte(tags.boolValue);
+  }
+}

@@ -1,0 +1,229 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { microHzPerHz, type QuotaAssignment } from "../../core/quota/quota.js";
+import type { QuotaAction } from "../../decide/quota/quota-session.js";
+import {
+  type RateLimitQuotaResponse_BucketAction_QuotaAssignmentAction as AssignmentAction,
+  RateLimitQuotaResponse_BucketAction_QuotaAssignmentActionSchema as AssignmentActionSchema,
+} from "../../gen/envoy/service/rate_limit_quota/v3/rlqs_pb.js";
+import * as strategies from "../../gen/envoy/type/v3/ratelimit_strategy_pb.js";
+import { FieldReader, fieldTag } from "../codec/field-reader.js";
+import { readDurationMs } from "../codec/well-known-reader.js";
+
+const { RateLimitStrategy_BlanketRule: BlanketRule } = strategies;
+
+/** What an Envoy says of one bucket, as it came. */
+export interface WireUsage {
+  /** The bucket's id as a message, in place: it holds as long as what it was read from. */
+  readonly id: Uint8Array;
+  readonly allowedHits: number;
+  readonly deniedHits: number;
+  /** Whole seconds, as Envoy cuts them off; below 0 where it is no time that can be. */
+  readonly elapsedMs: number;
+}
+
+/** One message of usage. */
+export interface UsageMessage {
+  readonly domain: string;
+  readonly usages: readonly WireUsage[];
+}
+
+const { Varint, LengthDelimited } = WireType;
+
+/** Source: envoy.service.rate_limit_quota.v3.RateLimitQuotaUsageReports. */
+const messageTags = { domain: fieldTag(1, LengthDelimited), usage: fieldTag(2, LengthDelimited) };
+
+/** Source: RateLimitQuotaUsageReports.BucketQuotaUsage. */
+const usageTags = {
+  id: fieldTag(1, LengthDelimited),
+  elapsed: fieldTag(2, LengthDelimited),
+  allowed: fieldTag(3, Varint),
+  denied: fieldTag(4, Varint),
+} as const;
+
+/** Source: BucketId, a map. */
+const entryTag = fieldTag(1, LengthDelimited);
+const entryTags = { key: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) };
+
+const nothing: Uint8Array = new Uint8Array(0);
+
+/**
+ * Reads a message of usage. Bucket ids stay bytes: Envoy puts callers' bytes into them, which may
+ * be no text, and an answer must name the bucket exactly as it was named.
+ *
+ * Source: envoy.service.rate_limit_quota.v3.RateLimitQuotaUsageReports.
+ *
+ * @param most how many usages are read; those after them are passed over, since a message of a few
+ *   megabytes may hold a million empty ones
+ * @throws Error for bytes that are no message
+ */
+export function decodeUsage(bytes: Uint8Array, most: number): UsageMessage {
+  const reader = new FieldReader(bytes);
+  const usages: WireUsage[] = [];
+  let domain = "";
+  while (reader.next()) {
+    if (reader.tag === messageTags.domain) domain = reader.text();
+    else if (reader.tag === messageTags.usage && usages.length < most) {
+      usages.push(readUsage(reader));
+    } else reader.skip();
+  }
+  return { domain, usages };
+}
+
+function readUsage(reader: FieldReader): WireUsage {
+  let id: Uint8Array = nothing;
+  let elapsedMs = 0;
+  let allowedHits = 0;
+  let deniedHits = 0;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === usageTags.id) id = reader.part();
+    else if (reader.tag === usageTags.elapsed) elapsedMs = readDurationMs(reader);
+    else if (reader.tag === usageTags.allowed) allowedHits = reader.whole();
+    else if (reader.tag === usageTags.denied) deniedHits = reader.whole();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { id, elapsedMs, allowedHits, deniedHits };
+}
+
+/** Writes a message of actions, in order. Source: RateLimitQuotaResponse. */
+export function encodeActions(actions: readonly QuotaAction[]): Uint8Array {
+  const writer = new BinaryWriter();
+  for (const { id, told } of actions) {
+    const action = new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(id);
+    if (told.kind === "abandon") action.tag(3, WireType.LengthDelimited).bytes(nothing);
+    else action.tag(2, WireType.LengthDelimited).bytes(encodeAssignment(told.assignment));
+    writer.tag(1, WireType.LengthDelimited).bytes(action.finish());
+  }
+  return writer.finish();
+}
+
+/**
+ * Only what Envoy 1.40 enforces: everything, nothing, or a token bucket. Times are whole seconds,
+ * since Envoy drops the rest of them, and a bucket that fills within less than one lets everything
+ * pass.
+ */
+function encodeAssignment(assignment: QuotaAssignment): Uint8Array {
+  const message = create(AssignmentActionSchema, {
+    assignmentTimeToLive: { seconds: BigInt(Math.floor(assignment.ttlMs / 1_000)) },
+    rateLimitStrategy: { strategy: strategyOf(assignment) },
+  });
+  return toBinary(AssignmentActionSchema, message);
+}
+
+type Strategy = NonNullable<AssignmentAction["rateLimitStrategy"]>["strategy"];
+
+function strategyOf(assignment: QuotaAssignment): Strategy {
+  if (assignment.kind === "blanket") {
+    const value = assignment.rule === "allow" ? BlanketRule.ALLOW_ALL : BlanketRule.DENY_ALL;
+    return { case: "blanketRule", value };
+  }
+  const { tokensPerFill, fillSeconds } = wireRate(assignment.rateMicroHz);
+  const value = {
+    $typeName: "envoy.type.v3.TokenBucket",
+    maxTokens: assignment.tokensMax,
+    tokensPerFill,
+    fillInterval: { $typeName: "google.protobuf.Duration", seconds: BigInt(fillSeconds), nanos: 0 },
+  } as const;
+  return { case: "tokenBucket", value };
+}
+
+/** The largest number of a field of 32 bits. */
+const uint32Max = 4_294_967_295;
+
+/**
+ * A rate as tokens and whole seconds. Envoy fills all the time, so a million seconds and as many
+ * tokens as there are micro-hits say it exactly, as far as they go; larger rates are cut by less
+ * than a millionth.
+ */
+export function wireRate(rateMicroHz: number): {
+  readonly tokensPerFill: number;
+  readonly fillSeconds: number;
+} {
+  for (const fillSeconds of [microHzPerHz, 1_000]) {
+    const tokensPerFill = Math.floor(rateMicroHz / (microHzPerHz / fillSeconds));
+    if (tokensPerFill <= uint32Max) return { tokensPerFill, fillSeconds };
+  }
+  const tokensPerFill = Math.min(uint32Max, Math.floor(rateMicroHz / microHzPerHz));
+  return { tokensPerFill, fillSeconds: 1 };
+}
+
+/** What is wrong with a bucket id. */
+export type BucketIdFault = "id_too_long" | "id_too_many_entries" | "id_unreadable";
+
+/** The longest bucket id, in bytes. */
+export const bucketIdBytesMax = 4_096;
+
+/** The most entries of one. */
+export const bucketIdEntriesMax = 32;
+
+/** A bucket id, as far as it can be told from others. */
+export type ReadBucketId =
+  | {
+      readonly kind: "id";
+      /** The same for the same entries in any order, and for no others. */
+      readonly key: string;
+      /** Its entries as texts; what is no text has a mark in place of it. */
+      readonly entries: () => Readonly<Record<string, string>>;
+    }
+  | { readonly kind: "fault"; readonly fault: BucketIdFault };
+
+/** Reads a bucket id. Source: envoy.service.rate_limit_quota.v3.BucketId. */
+export function readBucketId(id: Uint8Array): ReadBucketId {
+  if (id.length > bucketIdBytesMax) return { kind: "fault", fault: "id_too_long" };
+  let parts: readonly EntryBytes[];
+  try {
+    parts = readEntries(id);
+  } catch {
+    return { kind: "fault", fault: "id_unreadable" };
+  }
+  if (parts.length > bucketIdEntriesMax) return { kind: "fault", fault: "id_too_many_entries" };
+  const names = parts.map(({ key, value }) => {
+    const name = latin1(key);
+    return `${name.length}:${name}${value.length}:${latin1(value)}`;
+  });
+  const key = names.sort().join("");
+  return { kind: "id", key, entries: () => textEntries(parts) };
+}
+
+interface EntryBytes {
+  readonly key: Uint8Array;
+  readonly value: Uint8Array;
+}
+
+function readEntries(id: Uint8Array): readonly EntryBytes[] {
+  const reader = new FieldReader(id);
+  const parts: EntryBytes[] = [];
+  // One more than may be shows that there are more.
+  while (reader.next() && parts.length <= bucketIdEntriesMax) {
+    if (reader.tag === entryTag) parts.push(readEntry(reader));
+    else reader.skip();
+  }
+  return parts;
+}
+
+function readEntry(reader: FieldReader): EntryBytes {
+  let key: Uint8Array = nothing;
+  let value: Uint8Array = nothing;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === entryTags.key) key = reader.part();
+    else if (reader.tag === entryTags.value) value = reader.part();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { key, value };
+}
+
+/** Every byte as one character: nothing is lost, whatever the bytes are. */
+function latin1({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString("latin1");
+}
+
+const decoder = new TextDecoder();
+
+function textEntries(parts: readonly EntryBytes[]): Readonly<Record<string, string>> {
+  const texts = parts.map(({ key, value }) => [decoder.decode(key), decoder.decode(value)]);
+  return Object.fromEntries(texts);
+}

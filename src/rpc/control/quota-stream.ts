@@ -1,0 +1,175 @@
+import type { Cancel } from "../../core/base/clock.js";
+import { cutText } from "../../core/base/cut-text.js";
+import type {
+  BucketReport,
+  DividesQuotas,
+  QuotaSession,
+} from "../../decide/quota/quota-session.js";
+import type {
+  BidiAnswers,
+  BidiContext,
+  BidiReader,
+  ServiceHandlers,
+} from "../../wire/grpc/service.js";
+import { type ControlStream, type ControlStreams, readMessages } from "../nodes/control-stream.js";
+import { nodeIdCharsMax } from "../nodes/node-identity.js";
+import { decodeUsage, encodeActions, readBucketId, type UsageMessage } from "./quota-messages.js";
+
+/** The service's full name. Source: envoy/service/rate_limit_quota/v3/rlqs.proto. */
+const quotaServiceName = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService";
+
+/**
+ * Reports of buckets that are looked at in a second of one stream. Callers choose what buckets
+ * there are, so those of more are left alone, and the stream goes on for all others.
+ */
+export const bucketReportsPerSecondMax = 2_000;
+
+/** Usages that are read of one message; those behind them are passed over, and not counted. */
+const usagesMax = 2 * bucketReportsPerSecondMax;
+
+/** The most buckets that one message of ours is about. */
+export const actionsPerMessageMax = 100;
+
+/** How long a stream may leave unread what it was sent, in milliseconds. */
+export const unreadMsMax = 30_000;
+
+/** The metadata in which an Envoy says what it is called. */
+const quotaNodeHeader = "x-headgate-node";
+
+/** What the service of quotas is made of. */
+export interface QuotaServiceParts {
+  readonly streams: ControlStreams;
+  readonly quotas: DividesQuotas;
+  /** A report that is not looked at, by why. */
+  readonly onIgnored: (cause: IgnoredReport) => void;
+}
+
+/** Why a bucket's report is not looked at. */
+export type IgnoredReport =
+  | Extract<ReturnType<typeof readBucketId>, { kind: "fault" }>["fault"]
+  | "too_many";
+
+/**
+ * Assigns quotas to Envoys that enforce them by themselves: usage comes in, assignments go out,
+ * whenever there is a reason to and not only after a report.
+ *
+ * Source: envoy.service.rate_limit_quota.v3.RateLimitQuotaService; how Envoy behaves was
+ * measured on 1.40 (docs/internals/quotas.md).
+ */
+export function createQuotaService(parts: QuotaServiceParts): ServiceHandlers {
+  return {
+    name: quotaServiceName,
+    methods: [
+      {
+        kind: "bidi",
+        name: "StreamRateLimitQuotas",
+        open: (call, answers) => new QuotaStream(parts, { call, answers }).reader,
+      },
+    ],
+  };
+}
+
+class QuotaStream {
+  readonly reader: BidiReader;
+  readonly #parts: QuotaServiceParts;
+  readonly #stream: ControlStream;
+  readonly #session: QuotaSession;
+  #secondMs = Number.NEGATIVE_INFINITY;
+  #reportCount = 0;
+  #isFull = false;
+  /** Whether the next message waits until this Envoy reads. */
+  #isHeldUp = false;
+  #cancelUnread: Cancel = () => {};
+
+  constructor(
+    parts: QuotaServiceParts,
+    { call, answers }: { readonly call: BidiContext; readonly answers: BidiAnswers },
+  ) {
+    this.#parts = parts;
+    const { peer } = call;
+    const node = saidNodeOf(call);
+    this.#stream = parts.streams.open("quotas", answers, { peer, node });
+    const wake = (): void => this.#stream.guard(() => this.#send());
+    this.#session = parts.quotas.open({ node: node ?? addressOf(call), peer, wake });
+    this.#stream.onOver(() => {
+      this.#cancelUnread();
+      this.#session.close();
+    });
+    this.reader = readMessages({
+      stream: this.#stream,
+      decode: (bytes) => decodeUsage(bytes, usagesMax),
+      take: (message) => this.#take(message),
+      isReady: () => {
+        this.#isHeldUp = this.#isFull;
+        return !this.#isFull;
+      },
+      onDrain: () => this.#drain(),
+    });
+  }
+
+  #take({ domain, usages }: UsageMessage): void {
+    this.#stream.hear();
+    const reports: BucketReport[] = [];
+    for (const { id, ...usage } of usages) {
+      if (!this.#isWithinPace()) {
+        this.#parts.onIgnored("too_many");
+        continue;
+      }
+      const read = readBucketId(id);
+      if (read.kind === "fault") this.#parts.onIgnored(read.fault);
+      else reports.push({ key: read.key, id, entries: read.entries, usage });
+    }
+    this.#session.report(domain, reports);
+    this.#send();
+  }
+
+  #isWithinPace(): boolean {
+    const nowMs = this.#parts.streams.parts.clock.monotonicMs();
+    if (nowMs - this.#secondMs >= 1_000) {
+      this.#secondMs = nowMs;
+      this.#reportCount = 0;
+    }
+    this.#reportCount += 1;
+    return this.#reportCount <= bucketReportsPerSecondMax;
+  }
+
+  /**
+   * What is not read waits with those who divide: of each bucket the newest, and nothing else.
+   * Until then no report is read either: it would seem to show that its Envoy knows what it was
+   * told.
+   */
+  #send(): void {
+    while (!this.#isFull) {
+      const actions = this.#session.takeActions(actionsPerMessageMax);
+      if (actions.length === 0) return;
+      if (this.#stream.send(encodeActions(actions))) continue;
+      this.#isFull = true;
+      const { clock } = this.#parts.streams.parts;
+      this.#cancelUnread = clock.schedule(unreadMsMax, () => this.#stream.fail("unread"));
+    }
+  }
+
+  #drain(): void {
+    this.#isFull = false;
+    this.#cancelUnread();
+    this.#stream.guard(() => this.#send());
+    if (!this.#isHeldUp || this.#isFull) return;
+    this.#isHeldUp = false;
+    this.#stream.next();
+  }
+}
+
+/** What the Envoy calls itself. What it has not filled in says nothing. */
+function saidNodeOf(call: BidiContext): string | undefined {
+  const said = call.metadata(quotaNodeHeader);
+  return said === undefined || said.includes("%") ? undefined : nodeName(said);
+}
+
+/** The Envoy's own address, which it adds to each call by itself. */
+function addressOf(call: BidiContext): string | undefined {
+  return nodeName(call.metadata("x-forwarded-for"));
+}
+
+function nodeName(text: string | undefined): string | undefined {
+  return text === undefined || text === "" ? undefined : cutText(text, nodeIdCharsMax);
+}

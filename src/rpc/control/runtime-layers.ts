@@ -1,0 +1,167 @@
+import type { NodeShare, ShareSheet } from "../../core/feedback/feedback.js";
+import { concurrencyPinKeys } from "../../core/feedback/runtime-keys.js";
+import type { GateState } from "../../core/settings/gate.js";
+import type { ProxyGroup } from "../../policy/services/service-clusters.js";
+import { emptyLayer, type LayerValue, type NodeLayer } from "../nodes/layer-ledger.js";
+import {
+  type BreakerKeys,
+  type ClusterKeys,
+  contestedPins,
+  type LayerPlan,
+  type PlannedRetries,
+  type PlannedService,
+} from "./layer-plan.js";
+
+/** The largest share there is: Envoy holds thresholds in 32 bits. */
+export const shareMax = 2 ** 32 - 1;
+
+/** The part of a share that may be retries where a policy has a number of them and no budget. */
+const retryRatioMax = 0.2;
+
+/** What the fleet has decided, as layers need it. */
+export interface LayerSheet {
+  readonly sheet: ShareSheet;
+  /** By service: gates of services that have no limit for Envoys, or the same word once more. */
+  readonly gates: ReadonlyMap<string, GateState>;
+  /** When nothing of it may be in force any more; undefined: it does not age. */
+  readonly untilMs: number | undefined;
+}
+
+/** Whose layer it is. */
+export interface LayerNode {
+  readonly id: string;
+  readonly identity: ProxyGroup;
+  readonly signals: {
+    /** Its share by cluster, where it is known in which clusters it has the service. */
+    divideShare(service: string, share: NodeShare): ReadonlyMap<string, NodeShare>;
+  };
+}
+
+/** What an Envoy is told while there is no sheet: what holds as long as Headgate lives. */
+export function bareLayer({ liveValues }: LayerPlan): NodeLayer {
+  return liveValues.size === 0 ? emptyLayer : { ...emptyLayer, values: liveValues };
+}
+
+/**
+ * The layer of one Envoy by a sheet. What the sheet does not say of this Envoy, or says in numbers
+ * that are no shares, is left out, so that its configured defaults hold: Envoy acknowledges wrong
+ * values like right ones, and takes 0 to refuse everything.
+ */
+export function layerOf(
+  node: LayerNode,
+  { sheet, gates, untilMs }: LayerSheet,
+  plan: LayerPlan,
+): NodeLayer {
+  const values = new Map(plan.liveValues);
+  const shares = new Map<string, number>();
+  const arePinsContested = contestedPins(plan).length > 0;
+  for (const planned of plan.services) {
+    const known = sheet.services.get(planned.name);
+    if ((gates.get(planned.name) ?? known?.gate) === "closed") shed(planned, values);
+    const share = known?.shares.get(node.id);
+    if (share === undefined || !isShare(share)) continue;
+    const isPinned = planned.pin === "fixed" && !arePinsContested;
+    let held = isPinned ? share.default + share.high : 0;
+    for (const key of isPinned ? concurrencyPinKeys : []) values.set(key, held);
+    if (planned.isBroken) held = setBreakers({ node, planned, plan, values }, share);
+    if (held > 0) shares.set(planned.name, held);
+  }
+  const version = `${sheet.epoch}.${sheet.version}`;
+  return { version, values, shares, ...(untilMs === undefined ? {} : { untilMs }) };
+}
+
+/**
+ * A closed gate is answered by Envoy. One that is half open is left to admission, which draws: were
+ * Envoy to draw as well, only the square of what may pass would.
+ */
+function shed({ shedKeys }: PlannedService, to: Map<string, LayerValue>): void {
+  for (const key of shedKeys) to.set(key, 100);
+}
+
+interface BreakerTerms {
+  readonly node: LayerNode;
+  readonly planned: PlannedService;
+  readonly plan: LayerPlan;
+  readonly values: Map<string, LayerValue>;
+}
+
+/**
+ * The share in all clusters that it may be in: divided where it is known which of them there are.
+ * The others have it whole: most names are of clusters that this Envoy has not.
+ *
+ * @returns what it may let in at once
+ */
+function setBreakers({ node, planned, plan, values }: BreakerTerms, share: NodeShare): number {
+  const parts = node.signals.divideShare(planned.name, share);
+  const known = planned.clustersAt(node.identity);
+  for (const cluster of known) {
+    setBreakersOf(plan.keysOf(cluster), parts.get(cluster) ?? share, { planned, values });
+  }
+  for (const [cluster, part] of parts) {
+    if (known.includes(cluster)) continue;
+    setBreakersOf(plan.keysOf(cluster), part, { planned, values });
+  }
+  if (known.length === 0 && parts.size === 0) return 0;
+  let sum = 0;
+  for (const { default: usual, high } of parts.values()) sum += usual + high;
+  return Math.max(sum, share.default + share.high);
+}
+
+/** At both priorities; without a share of HIGH, nothing is said of it. */
+function setBreakersOf(
+  keys: ClusterKeys,
+  part: NodeShare,
+  to: Pick<BreakerTerms, "planned" | "values">,
+): void {
+  setBreaker(keys.default, part.default, to);
+  if (part.high > 0) setBreaker(keys.high, part.high, to);
+}
+
+function setBreaker(
+  keys: BreakerKeys,
+  max: number,
+  { planned, values }: Pick<BreakerTerms, "planned" | "values">,
+): void {
+  values.set(keys.requests, max);
+  // What waits for a connection is as much on its way as what is in work: it gets no more room.
+  values.set(keys.pendingRequests, max);
+  if (planned.retries !== undefined) setRetries(keys, { max, retries: planned.retries }, values);
+}
+
+/**
+ * Retries are of the share, too. A budget is a part of what is in work, and so falls with it, but
+ * for the number that passes whatever is in work: that is bounded by the same part of the share.
+ *
+ * Example: 20 percent and at least 3: of a share of 50 at least 3, of one of 10 at least 2, of one
+ * of 4 at least 1. Three without a budget: of a share of 50 or 15 all, of one of 10 two.
+ */
+function setRetries(
+  keys: BreakerKeys,
+  { max, retries }: { readonly max: number; readonly retries: PlannedRetries },
+  values: Map<string, LayerValue>,
+): void {
+  const part = (ratio: number): number => Math.max(1, Math.ceil(max * ratio));
+  if (retries.kind === "fixed") {
+    values.set(keys.retries, Math.min(retries.retriesMax, part(retryRatioMax)));
+    return;
+  }
+  const { percent, retriesMin } = retries;
+  values.set(keys.budgetPercent, percent);
+  values.set(keys.retriesMin, Math.min(retriesMin, part(percent / 100)));
+}
+
+/** Whether both parts are whole numbers that Envoy takes for what they are. */
+function isShare({ default: usual, high }: NodeShare): boolean {
+  return isWhole(usual, 1) && isWhole(high, 0);
+}
+
+function isWhole(value: number, min: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= shareMax;
+}
+
+/** Whether two layers tell an Envoy the same. */
+export function isSameLayer(one: NodeLayer, other: NodeLayer): boolean {
+  if (one.values.size !== other.values.size) return false;
+  for (const [key, value] of one.values) if (other.values.get(key) !== value) return false;
+  return true;
+}

@@ -1,0 +1,75 @@
+import type { ExchangeMessage, ExchangeReply } from "../../core/admission/exchange-messages.js";
+import { decodeExchange, type WantedParts } from "./ext-proc-decoder.js";
+import { ExchangeReplyEncoder } from "./ext-proc-encoder.js";
+import { WantedNames } from "./ext-proc-names.js";
+
+/** What is wanted of messages; the rest is only seen to be well-formed. */
+export interface WantedExchange {
+  /** Names of headers and trailers of requests, in lower case as Envoy sends them. */
+  readonly requestHeaderNames: ReadonlySet<string>;
+  /** Names of headers and trailers of responses, in lower case. */
+  readonly responseHeaderNames: ReadonlySet<string>;
+  /** Names of attributes, for example `source.address`. */
+  readonly attributeNames: ReadonlySet<string>;
+}
+
+/** The key under which Envoy sends attributes. Source: FilterName of the ext_proc filter. */
+const attributesKey = "envoy.filters.http.ext_proc";
+
+/**
+ * The messages of Envoy's ExternalProcessor, to and from what an exchange is made of. For what
+ * Envoy sends every day neither way makes a message object.
+ */
+export class ExtProcCodec {
+  readonly #wanted: WantedExchange;
+  readonly #encoder = new ExchangeReplyEncoder();
+  #compiled: CompiledNames;
+
+  /** @param wanted its sets may be exchanged for others at any time, and are never edited */
+  constructor(wanted: WantedExchange) {
+    this.#wanted = wanted;
+    this.#compiled = new CompiledNames(wanted);
+  }
+
+  /**
+   * What Envoy's bytes say. Never throws for bytes: those that are no ProcessingRequest give
+   * `malformed`. They may be reused once it returns.
+   */
+  decode(bytes: Uint8Array): ExchangeMessage {
+    if (!this.#compiled.isOf(this.#wanted)) this.#compiled = new CompiledNames(this.#wanted);
+    try {
+      return decodeExchange(bytes, this.#compiled);
+    } catch {
+      return { kind: "malformed" };
+    }
+  }
+
+  /** The bytes of a reply; nobody writes to them any more. */
+  encode(reply: ExchangeReply): Uint8Array {
+    return this.#encoder.encode(reply);
+  }
+}
+
+/** The names of one moment, made ready for bytes. */
+class CompiledNames implements WantedParts {
+  readonly #source: WantedExchange;
+  readonly requestHeaders: WantedNames;
+  readonly responseHeaders: WantedNames;
+  readonly attributes: WantedNames;
+  readonly attributesKey = new WantedNames(new Set([attributesKey]));
+
+  constructor({ requestHeaderNames, responseHeaderNames, attributeNames }: WantedExchange) {
+    this.#source = { requestHeaderNames, responseHeaderNames, attributeNames };
+    this.requestHeaders = new WantedNames(requestHeaderNames);
+    this.responseHeaders = new WantedNames(responseHeaderNames);
+    this.attributes = new WantedNames(attributeNames);
+  }
+
+  isOf(wanted: WantedExchange): boolean {
+    return (
+      wanted.requestHeaderNames === this.#source.requestHeaderNames &&
+      wanted.responseHeaderNames === this.#source.responseHeaderNames &&
+      wanted.attributeNames === this.#source.attributeNames
+    );
+  }
+}

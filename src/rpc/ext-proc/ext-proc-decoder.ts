@@ -1,0 +1,348 @@
+import { WireType } from "@bufbuild/protobuf/wire";
+import type {
+  BodyMode,
+  BodyModes,
+  ExchangeMessage,
+  ExchangePart,
+  PlainValue,
+} from "../../core/admission/exchange-messages.js";
+import { asBuffer, FieldReader, fieldTag } from "../codec/field-reader.js";
+import type { WantedNames } from "./ext-proc-names.js";
+
+/** What a decision wants to see of an exchange. */
+export interface WantedParts {
+  /** Of request headers and trailers. */
+  readonly requestHeaders: WantedNames;
+  /** Of response headers and trailers. */
+  readonly responseHeaders: WantedNames;
+  readonly attributes: WantedNames;
+  /** The one entry of attributes that is Envoy's own. */
+  readonly attributesKey: WantedNames;
+}
+
+/**
+ * A ProcessingRequest from its bytes to what a decision needs: it is what every request through
+ * ext_proc costs, and the general decoder makes objects of all that nobody reads. What nobody reads
+ * is passed over as it is: callers' bytes are in it, and none of them makes a message malformed.
+ *
+ * Of two parts in one message the last one counts. Otherwise held equal to the general decoder by
+ * property tests.
+ *
+ * Source: envoy/service/ext_proc/v3/external_processor.proto.
+ *
+ * @throws Error for bytes that are no message
+ */
+export function decodeExchange(bytes: Uint8Array, wanted: WantedParts): ExchangeMessage {
+  return new ExchangeDecoder(bytes, wanted).read();
+}
+
+const { Varint, Bit64, LengthDelimited } = WireType;
+
+/** Source: ProcessingRequest. */
+const requestTags = {
+  attributes: fieldTag(9, LengthDelimited),
+  observabilityMode: fieldTag(10, Varint),
+  protocolConfig: fieldTag(11, LengthDelimited),
+} as const;
+
+/** The parts of an exchange by their field number in a ProcessingRequest. */
+const partsByField: readonly (ExchangePart | undefined)[] = [
+  undefined,
+  undefined,
+  "requestHeaders",
+  "responseHeaders",
+  "requestBody",
+  "responseBody",
+  "requestTrailers",
+  "responseTrailers",
+];
+
+/** Source: HttpHeaders, HttpTrailers, HeaderMap: each has its headers as its first field. */
+const headersTag = fieldTag(1, LengthDelimited);
+
+const endOfStreamTag = fieldTag(3, Varint);
+
+/** Source: HttpBody. */
+const bodyTags = {
+  endOfStream: fieldTag(2, Varint),
+  endOfStreamWithoutMessage: fieldTag(3, Varint),
+} as const;
+
+/** Source: HeaderValue. */
+const headerTags = {
+  key: fieldTag(1, LengthDelimited),
+  value: fieldTag(2, LengthDelimited),
+  rawValue: fieldTag(3, LengthDelimited),
+} as const;
+
+/** Source: ProtocolConfiguration. */
+const protocolTags = {
+  requestBodyMode: fieldTag(1, Varint),
+  responseBodyMode: fieldTag(2, Varint),
+};
+
+/** Source: protobuf.dev/programming-guides/encoding, "Maps". */
+const mapTags = { key: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) } as const;
+
+/** Source: google.protobuf.Struct. */
+const structFieldsTag = fieldTag(1, LengthDelimited);
+
+/** Source: google.protobuf.Value. */
+const valueTags = {
+  null: fieldTag(1, Varint),
+  number: fieldTag(2, Bit64),
+  string: fieldTag(3, LengthDelimited),
+  bool: fieldTag(4, Varint),
+  struct: fieldTag(5, LengthDelimited),
+  list: fieldTag(6, LengthDelimited),
+} as const;
+
+/** The mode of a number in ProcessingMode.BodySendMode; "unknown" for those of a later Envoy. */
+export function bodyModeOf(modeNumber: number): BodyMode {
+  return bodyModesByNumber[modeNumber] ?? "unknown";
+}
+
+const bodyModesByNumber: readonly BodyMode[] = [
+  "none",
+  "streamed",
+  "buffered",
+  "bufferedPartial",
+  "fullDuplexStreamed",
+  "grpc",
+];
+
+/** Bodies have no headers, and most messages no attributes. */
+const nothing: ReadonlyMap<string, never> = new Map<string, never>();
+
+/** One message, as it is read. */
+class ExchangeDecoder {
+  readonly #bytes: Buffer;
+  readonly #reader: FieldReader;
+  readonly #wanted: WantedParts;
+  #part: ExchangePart | undefined;
+  #headers: Map<string, string> | undefined;
+  #attributes: Map<string, PlainValue> | undefined;
+  #isEndOfStream = false;
+  #isObserved = false;
+  #bodyModes: BodyModes | undefined;
+
+  constructor(bytes: Uint8Array, wanted: WantedParts) {
+    this.#bytes = asBuffer(bytes);
+    this.#reader = new FieldReader(bytes);
+    this.#wanted = wanted;
+  }
+
+  read(): ExchangeMessage {
+    const reader = this.#reader;
+    while (reader.next()) {
+      const part =
+        (reader.tag & 7) === LengthDelimited ? partsByField[reader.tag >>> 3] : undefined;
+      if (part !== undefined) this.#onPart(part);
+      else if (reader.tag === requestTags.attributes) this.#attributesEntry();
+      else if (reader.tag === requestTags.observabilityMode) {
+        this.#isObserved = reader.whole() !== 0;
+      } else if (reader.tag === requestTags.protocolConfig) this.#protocol();
+      else reader.skip();
+    }
+    if (this.#part === undefined) return { kind: "unknown" };
+    return {
+      kind: "part",
+      part: this.#part,
+      headers: this.#headers ?? nothing,
+      attributes: this.#attributes ?? nothing,
+      isEndOfStream: this.#isEndOfStream,
+      isObserved: this.#isObserved,
+      bodyModes: this.#bodyModes,
+    };
+  }
+
+  #onPart(part: ExchangePart): void {
+    this.#part = part;
+    this.#headers = undefined;
+    this.#isEndOfStream = false;
+    const outerEnd = this.#reader.enter();
+    if (part === "requestHeaders") this.#headersPart(this.#wanted.requestHeaders);
+    else if (part === "responseHeaders") this.#headersPart(this.#wanted.responseHeaders);
+    else if (part === "requestTrailers") this.#trailers(this.#wanted.requestHeaders);
+    else if (part === "responseTrailers") this.#trailers(this.#wanted.responseHeaders);
+    else this.#body();
+    this.#reader.leave(outerEnd);
+  }
+
+  #headersPart(names: WantedNames): void {
+    const reader = this.#reader;
+    while (reader.next()) {
+      if (reader.tag === headersTag) this.#headerMap(names);
+      else if (reader.tag === endOfStreamTag) this.#isEndOfStream = reader.whole() !== 0;
+      else reader.skip();
+    }
+  }
+
+  #trailers(names: WantedNames): void {
+    const reader = this.#reader;
+    this.#isEndOfStream = true;
+    while (reader.next()) {
+      if (reader.tag === headersTag) this.#headerMap(names);
+      else reader.skip();
+    }
+  }
+
+  #body(): void {
+    const reader = this.#reader;
+    let isEnd = false;
+    let isEndWithoutMessage = false;
+    while (reader.next()) {
+      if (reader.tag === bodyTags.endOfStream) isEnd = reader.whole() !== 0;
+      else if (reader.tag === bodyTags.endOfStreamWithoutMessage) {
+        isEndWithoutMessage = reader.whole() !== 0;
+      } else reader.skip();
+    }
+    this.#isEndOfStream = isEnd || isEndWithoutMessage;
+  }
+
+  #headerMap(names: WantedNames): void {
+    const reader = this.#reader;
+    const outerEnd = reader.enter();
+    while (reader.next()) {
+      if (reader.tag === headersTag) this.#header(names);
+      else reader.skip();
+    }
+    reader.leave(outerEnd);
+  }
+
+  #header(names: WantedNames): void {
+    const reader = this.#reader;
+    const outerEnd = reader.enter();
+    // Where the texts are: most of them are never made. A field that comes again counts.
+    let name: string | undefined;
+    let valueStart = 0;
+    let valueEnd = 0;
+    let rawStart = 0;
+    let rawEnd = 0;
+    while (reader.next()) {
+      if (reader.tag === headerTags.key) {
+        reader.pass();
+        name = names.find(this.#bytes, reader.partStart, reader.at);
+      } else if (reader.tag === headerTags.rawValue) {
+        reader.pass();
+        rawStart = reader.partStart;
+        rawEnd = reader.at;
+      } else if (reader.tag === headerTags.value) {
+        reader.pass();
+        valueStart = reader.partStart;
+        valueEnd = reader.at;
+      } else reader.skip();
+    }
+    reader.leave(outerEnd);
+    if (name === undefined) return;
+    const isRaw = rawEnd > rawStart;
+    const value = reader.textAt(isRaw ? rawStart : valueStart, isRaw ? rawEnd : valueEnd);
+    this.#headers ??= new Map();
+    joinHeader(this.#headers, name, value);
+  }
+
+  #attributesEntry(): void {
+    const reader = this.#reader;
+    const outerEnd = reader.enter();
+    const entryEnd = this.#mapValue(this.#wanted.attributesKey);
+    if (entryEnd !== undefined) {
+      // The same key again: the last one counts, whole.
+      this.#attributes = undefined;
+      while (reader.next()) {
+        if (reader.tag === structFieldsTag) this.#attribute();
+        else reader.skip();
+      }
+      reader.leave(entryEnd);
+    }
+    reader.leave(outerEnd);
+  }
+
+  #attribute(): void {
+    const reader = this.#reader;
+    const outerEnd = reader.enter();
+    const entryEnd = this.#mapValue(this.#wanted.attributes);
+    if (entryEnd !== undefined) {
+      const value = this.#plainValue();
+      if (value === undefined) this.#attributes?.delete(this.#mapName);
+      else {
+        this.#attributes ??= new Map();
+        this.#attributes.set(this.#mapName, value);
+      }
+      reader.leave(entryEnd);
+    }
+    reader.leave(outerEnd);
+  }
+
+  /** The key of the map's entry whose value was entered last. */
+  #mapName = "";
+
+  /**
+   * Reads a map's entry, and goes into its value where its key is wanted.
+   *
+   * @returns what `leave` is to be given; undefined where it is not wanted
+   */
+  #mapValue(names: WantedNames): number | undefined {
+    const reader = this.#reader;
+    // What is not there is empty.
+    let keyStart = reader.at;
+    let keyEnd = keyStart;
+    let valueStart = keyStart;
+    let valueEnd = keyStart;
+    while (reader.next()) {
+      if (reader.tag === mapTags.key) {
+        reader.pass();
+        keyStart = reader.partStart;
+        keyEnd = reader.at;
+      } else if (reader.tag === mapTags.value) {
+        reader.pass();
+        valueStart = reader.partStart;
+        valueEnd = reader.at;
+      } else reader.skip();
+    }
+    const name = names.find(this.#bytes, keyStart, keyEnd);
+    if (name === undefined) return undefined;
+    this.#mapName = name;
+    return reader.revisit(valueStart, valueEnd);
+  }
+
+  /** Undefined for null, lists and what else is not plain. */
+  #plainValue(): PlainValue | undefined {
+    const reader = this.#reader;
+    let value: PlainValue | undefined;
+    while (reader.next()) {
+      if (reader.tag === valueTags.string) value = reader.text(Number.POSITIVE_INFINITY);
+      else if (reader.tag === valueTags.number) value = reader.double();
+      else if (reader.tag === valueTags.bool) value = reader.whole() !== 0;
+      else {
+        if (isOtherValue(reader.tag)) value = undefined;
+        reader.skip();
+      }
+    }
+    return value;
+  }
+
+  #protocol(): void {
+    const reader = this.#reader;
+    const outerEnd = reader.enter();
+    let request = this.#bodyModes?.request ?? bodyModeOf(0);
+    let response = this.#bodyModes?.response ?? bodyModeOf(0);
+    while (reader.next()) {
+      if (reader.tag === protocolTags.requestBodyMode) request = bodyModeOf(reader.whole());
+      else if (reader.tag === protocolTags.responseBodyMode) response = bodyModeOf(reader.whole());
+      else reader.skip();
+    }
+    reader.leave(outerEnd);
+    this.#bodyModes = { request, response };
+  }
+}
+
+function isOtherValue(tag: number): boolean {
+  return tag === valueTags.null || tag === valueTags.struct || tag === valueTags.list;
+}
+
+/** A header that comes again: as one, in the way of Envoy. */
+function joinHeader(headers: Map<string, string>, name: string, value: string): void {
+  const before = headers.get(name);
+  const separator = name === "cookie" ? "; " : ",";
+  headers.set(name, before === undefined ? value : `${before}${separator}${value}`);
+}

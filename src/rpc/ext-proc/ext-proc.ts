@@ -1,0 +1,235 @@
+import {
+  type ExchangeEffect,
+  type ExchangeEvent,
+  type ExchangeFault,
+  type ExchangeState,
+  newExchange,
+  type PartMessage,
+  stepExchange,
+} from "../../core/admission/exchange.js";
+import type {
+  ExchangeMessage,
+  ExchangeReply,
+  Refusal,
+} from "../../core/admission/exchange-messages.js";
+import { reasonHeader } from "../../core/admission/refusal.js";
+import type {
+  AdmissionCall,
+  AdmissionTicket,
+  Admits,
+  Admitted,
+  ResponseFacts,
+} from "../../decide/admission/admission-call.js";
+import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
+import type {
+  BidiAnswers,
+  BidiContext,
+  BidiReader,
+  ServiceHandlers,
+} from "../../wire/grpc/service.js";
+import { GrpcFailure, grpcStatuses } from "../grpc/status.js";
+
+/** The service's full name. Source: envoy/service/ext_proc/v3/external_processor.proto. */
+const externalProcessorName = "envoy.service.ext_proc.v3.ExternalProcessor";
+
+/** Stream metadata that names the service, as the route's `grpc_initial_metadata` sets it. */
+const serviceNameField = "x-headgate-service";
+
+/** Bytes to messages and back: an `ExtProcCodec`. */
+export interface ExchangeCodec {
+  /** Never throws: what is no message is `malformed`. */
+  decode(bytes: Uint8Array): ExchangeMessage;
+  encode(reply: ExchangeReply): Uint8Array;
+}
+
+/** What the service is made of. */
+export interface ExternalProcessorParts {
+  readonly admission: Admits;
+  readonly codec: ExchangeCodec;
+  readonly counts: ExchangeCounts;
+}
+
+/**
+ * Envoy's ExternalProcessor: one stream an HTTP request, headers only. A stream that breaks the
+ * protocol ends with a status that says what to change, and a request larger than is read is
+ * refused: a caller can send one, and Envoy could let it pass after an error. Envoy's resets are no
+ * failures.
+ */
+export function createExternalProcessorService(parts: ExternalProcessorParts): ServiceHandlers {
+  const open = (call: BidiContext, answers: BidiAnswers): BidiReader =>
+    new Exchange(parts, call, answers);
+  return { name: externalProcessorName, methods: [{ kind: "bidi", name: "Process", open }] };
+}
+
+/** One exchange: carries events to the protocol's law and does what follows from them. */
+class Exchange implements BidiReader, AdmissionCall {
+  readonly #parts: ExternalProcessorParts;
+  readonly #serviceName: string | undefined;
+  readonly #peer: string;
+  readonly #answers: BidiAnswers;
+  #state: ExchangeState = newExchange;
+  #ticket: AdmissionTicket | undefined;
+  /** How it ended while admission was still about to hand out the ticket. */
+  #earlyEnd: Parameters<AdmissionTicket["end"]>[0] | undefined;
+  /** The caller reads more slowly than it asks: its next message waits. */
+  #isStalled = false;
+
+  constructor(parts: ExternalProcessorParts, call: BidiContext, answers: BidiAnswers) {
+    this.#parts = parts;
+    this.#serviceName = call.metadata(serviceNameField);
+    this.#peer = call.peer.identity;
+    this.#answers = answers;
+    parts.counts.opened();
+  }
+
+  onMessage(bytes: Uint8Array): void {
+    const message = this.#parts.codec.decode(bytes);
+    if (message.kind === "part") this.#parts.counts.countPart(message.part);
+    this.#step({ kind: "message", message });
+    // At once, not with the verdict: a caller that leaves the queue says so by what comes next.
+    if (!this.#isStalled) this.#answers.next();
+  }
+
+  onEnd(): void {
+    this.#step({ kind: "callerEnded" });
+  }
+
+  onCancel(): void {
+    this.#step({ kind: "callerEnded" });
+  }
+
+  onTooLarge(): void {
+    if (this.#state.kind === "over") return;
+    this.#parts.counts.countFault("tooLarge");
+    this.#step({ kind: "tooLarge", refusal: tooLargeRefusal });
+  }
+
+  onDrain(): void {
+    if (!this.#isStalled) return;
+    this.#isStalled = false;
+    this.#answers.next();
+  }
+
+  admitted(terms: Admitted): void {
+    this.#step({ kind: "admitted", terms });
+  }
+
+  refused(refusal: Refusal): void {
+    this.#step({ kind: "refused", refusal });
+  }
+
+  waiting(timeoutMs: number): void {
+    this.#step({ kind: "waiting", timeoutMs });
+  }
+
+  #step(event: ExchangeEvent): void {
+    const { state, replies, effects } = stepExchange(this.#state, event);
+    this.#state = state;
+    for (const reply of replies) {
+      if (!this.#answers.send(this.#parts.codec.encode(reply))) this.#isStalled = true;
+    }
+    for (const effect of effects) this.#do(effect);
+  }
+
+  #do(effect: ExchangeEffect): void {
+    if (effect.kind === "begin") this.#begin(effect.message);
+    else if (effect.kind === "responded") this.#ticket?.responded(responseOf(effect.headers));
+    else if (effect.kind === "end") this.#end(effect.end);
+    else if (effect.kind === "answeredBefore") this.#parts.counts.countAnsweredBefore();
+    else if (effect.kind === "endStream") this.#close();
+    else this.#fail(effect.fault);
+  }
+
+  #begin({ headers, attributes, isObserved }: PartMessage): void {
+    const serviceName = this.#serviceName;
+    const peer = this.#peer;
+    const request = { serviceName, peer, headers, attributes, isObserved };
+    try {
+      this.#ticket = this.#parts.admission.begin(request, this);
+    } catch (thrown) {
+      this.#state = { kind: "over" };
+      this.#parts.counts.closed();
+      this.#answers.fail(thrown);
+      return;
+    }
+    if (this.#earlyEnd !== undefined) this.#ticket.end(this.#earlyEnd);
+  }
+
+  #end(end: Parameters<AdmissionTicket["end"]>[0]): void {
+    if (this.#ticket === undefined) this.#earlyEnd = end;
+    else this.#ticket.end(end);
+  }
+
+  #close(): void {
+    this.#parts.counts.closed();
+    this.#answers.end();
+  }
+
+  #fail(fault: ExchangeFault): void {
+    this.#parts.counts.closed();
+    this.#parts.counts.countFault(fault);
+    const { grpcStatus, message } = faultRows[fault];
+    this.#answers.fail(new GrpcFailure(grpcStatus, message));
+  }
+}
+
+const tooLargeReason = "The request's header fields are larger than are read.";
+
+/**
+ * Answers a request that is larger than is read, where an error would let it pass. The type of the
+ * request is unknown, so the body is words, which Envoy makes gRPC's message where it is gRPC.
+ *
+ * Source: RFC 6585, section 5 (431).
+ */
+const tooLargeRefusal: Refusal = {
+  status: 431,
+  grpcStatus: grpcStatuses.resourceExhausted,
+  headers: [
+    { name: reasonHeader, value: tooLargeReason },
+    { name: "content-type", value: "text/plain" },
+  ],
+  body: tooLargeReason,
+  details: "headgate_request_too_large",
+};
+
+/** What Envoy is told of a fault; it logs this, and a person reads it. */
+const faultRows: Readonly<
+  Record<ExchangeFault, { readonly grpcStatus: number; readonly message: string }>
+> = {
+  malformed: {
+    grpcStatus: grpcStatuses.invalidArgument,
+    message: "The message is no ProcessingRequest.",
+  },
+  unknown: {
+    grpcStatus: grpcStatuses.invalidArgument,
+    message: "The message holds no part of an exchange that is known here.",
+  },
+  outOfOrder: {
+    grpcStatus: grpcStatuses.invalidArgument,
+    message: "A part came twice or too early; set the body modes of processing_mode to NONE.",
+  },
+  noRequestHeaders: {
+    grpcStatus: grpcStatuses.failedPrecondition,
+    message: "No request headers came; set request_header_mode of processing_mode to SEND.",
+  },
+  bodiesStreamed: {
+    grpcStatus: grpcStatuses.failedPrecondition,
+    message: "Bodies are not looked at here; set the body modes of processing_mode to NONE.",
+  },
+};
+
+/** Statuses have three digits, gRPC's at most two. Source: RFC 9110 section 15. */
+const wholeStatus = /^[0-9]{1,3}$/;
+
+function responseOf(headers: ReadonlyMap<string, string>): ResponseFacts {
+  return {
+    status: statusIn(headers.get(":status")),
+    grpcStatus: statusIn(headers.get("grpc-status")),
+    isOverloaded: headers.has("x-envoy-overloaded"),
+    loadMetrics: headers.get("endpoint-load-metrics"),
+  };
+}
+
+function statusIn(text: string | undefined): number | undefined {
+  return text !== undefined && wholeStatus.test(text) ? Number(text) : undefined;
+}

@@ -1,0 +1,163 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
+import { ServiceError } from "../../core/base/errors.js";
+import {
+  HealthCheckResponse_ServingStatus,
+  HealthCheckResponseSchema,
+  HealthListResponseSchema,
+} from "../../gen/grpc/health/v1/health_pb.js";
+import {
+  answerAtOnce,
+  type MethodHandler,
+  type ServiceHandlers,
+  type StreamContext,
+} from "../../wire/grpc/service.js";
+import { FieldReader, fieldTag } from "../codec/field-reader.js";
+import { GrpcFailure, grpcStatuses } from "./status.js";
+
+/** Names that are answered: the whole server, and what envoyproxy/ratelimit's probes ask for. */
+const healthServiceNames: readonly string[] = ["", "ratelimit"];
+
+/** The largest request, in bytes: a service's name, of which two are known. */
+export const healthRequestBytesMax = 4_096;
+
+/** The most Watch streams open at once; one more is answered RESOURCE_EXHAUSTED. */
+export const healthWatchersMax = 256;
+
+/** Whether this process takes calls. One owner sets it; watchers are told of changes. */
+export class Health {
+  #isServing = false;
+  readonly #listeners = new Set<() => void>();
+
+  get isServing(): boolean {
+    return this.#isServing;
+  }
+
+  /** Calls may come. */
+  serve(): void {
+    this.#set(true);
+  }
+
+  /** Load balancers should look elsewhere from now on. */
+  stopServing(): void {
+    this.#set(false);
+  }
+
+  /** Calls back after every change until the answer is called. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #set(isServing: boolean): void {
+    if (this.#isServing === isServing) return;
+    this.#isServing = isServing;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** The standard health service. Source: grpc/health/v1/health.proto. */
+export function createHealthService(health: Health): ServiceHandlers {
+  let watcherCount = 0;
+
+  async function* watch(request: Uint8Array, call: StreamContext): AsyncIterable<Uint8Array> {
+    const name = decodeName(request);
+    if (watcherCount >= healthWatchersMax) {
+      throw new GrpcFailure(grpcStatuses.resourceExhausted, "Too many health watchers.");
+    }
+    watcherCount += 1;
+    try {
+      yield* statuses(name, health, call.signal);
+    } finally {
+      watcherCount -= 1;
+    }
+  }
+
+  const methods: readonly MethodHandler[] = [
+    { kind: "unary", name: "Check", handle: answerAtOnce((request) => check(request, health)) },
+    { kind: "unary", name: "List", handle: answerAtOnce(() => list(health)) },
+    { kind: "serverStream", name: "Watch", handle: watch },
+  ];
+  return {
+    name: "grpc.health.v1.Health",
+    methods: methods.map((method) => ({ ...method, bytesMax: healthRequestBytesMax })),
+  };
+}
+
+function check(request: Uint8Array, health: Health): Uint8Array {
+  const name = decodeName(request);
+  if (!healthServiceNames.includes(name)) {
+    throw new GrpcFailure(grpcStatuses.notFound, 'Known service names are "" and "ratelimit".');
+  }
+  return encodeStatus(servingStatus(health));
+}
+
+function list(health: Health): Uint8Array {
+  const status = create(HealthCheckResponseSchema, { status: servingStatus(health) });
+  const statuses = Object.fromEntries(healthServiceNames.map((name) => [name, status]));
+  return toBinary(HealthListResponseSchema, create(HealthListResponseSchema, { statuses }));
+}
+
+/** The status now and after every change, never the same twice in a row. */
+async function* statuses(
+  name: string,
+  health: Health,
+  signal: AbortSignal,
+): AsyncIterable<Uint8Array> {
+  if (!healthServiceNames.includes(name)) {
+    // The protocol keeps the stream open, in case the service appears later. Here it never does.
+    yield encodeStatus(HealthCheckResponse_ServingStatus.SERVICE_UNKNOWN);
+    while (!signal.aborted) await nextChange(health, signal);
+    return;
+  }
+  let sent: HealthCheckResponse_ServingStatus | undefined;
+  while (!signal.aborted) {
+    const status = servingStatus(health);
+    if (status === sent) {
+      await nextChange(health, signal);
+      continue;
+    }
+    sent = status;
+    yield encodeStatus(status);
+  }
+}
+
+/** Resolves at the next change, or when the stream ends. */
+function nextChange(health: Health, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      stopListening();
+      signal.removeEventListener("abort", finish);
+      resolve();
+    };
+    const stopListening = health.onChange(finish);
+    signal.addEventListener("abort", finish);
+  });
+}
+
+function servingStatus(health: Health): HealthCheckResponse_ServingStatus {
+  return health.isServing
+    ? HealthCheckResponse_ServingStatus.SERVING
+    : HealthCheckResponse_ServingStatus.NOT_SERVING;
+}
+
+/** Source: grpc.health.v1.HealthCheckRequest. */
+const serviceTag = fieldTag(1, WireType.LengthDelimited);
+
+function decodeName(request: Uint8Array): string {
+  try {
+    const reader = new FieldReader(request);
+    let service = "";
+    while (reader.next()) {
+      if (reader.tag === serviceTag) service = reader.text();
+      else reader.skip();
+    }
+    return service;
+  } catch {
+    throw new ServiceError("REQUEST_INVALID", "The message is not a HealthCheckRequest.");
+  }
+}
+
+function encodeStatus(status: HealthCheckResponse_ServingStatus): Uint8Array {
+  return toBinary(HealthCheckResponseSchema, create(HealthCheckResponseSchema, { status }));
+}

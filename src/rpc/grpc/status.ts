@@ -1,0 +1,100 @@
+import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
+import type { CallFailure } from "../../wire/grpc/service.js";
+
+/**
+ * The one place where a failure becomes a gRPC status or an HTTP status. UNKNOWN (2) is in no row:
+ * it tells a caller nothing, and Envoy users cannot tell it from a proxy's own fault.
+ */
+
+/** The gRPC statuses we answer with. Source: gRPC core, "Status codes and their use in gRPC". */
+export const grpcStatuses = {
+  ok: 0,
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  notFound: 5,
+  permissionDenied: 7,
+  resourceExhausted: 8,
+  failedPrecondition: 9,
+  internal: 13,
+  unavailable: 14,
+} as const;
+
+/** The statuses of one error code. */
+export interface StatusRow {
+  readonly grpc: number;
+  readonly http: number;
+}
+
+/** Every code of core/base/errors.ts with its statuses. */
+export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
+  STORE_TIMEOUT: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_UNAVAILABLE: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_CIRCUIT_OPEN: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_OUT_OF_MEMORY: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_NOT_SAVING: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_TOO_FEW_REPLICAS: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_TOO_MANY_CLIENTS: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_READ_ONLY: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_LOADING: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_UNAUTHENTICATED: { grpc: grpcStatuses.failedPrecondition, http: 503 },
+  STORE_ACCESS_DENIED: { grpc: grpcStatuses.failedPrecondition, http: 503 },
+  STORE_TLS_FAILED: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_PROTOCOL: { grpc: grpcStatuses.internal, http: 502 },
+  STORE_FULL: { grpc: grpcStatuses.resourceExhausted, http: 503 },
+  STORE_CLOSED: { grpc: grpcStatuses.unavailable, http: 503 },
+  // Of polls in the background: no call is answered by them.
+  SIGNAL_TIMEOUT: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_UNAVAILABLE: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_REFUSED: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_MALFORMED: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_TOO_LARGE: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_EMPTY: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_UNCONFIGURED: { grpc: grpcStatuses.unavailable, http: 503 },
+  // As every other failure mode that errs: who asks cannot tell why nobody decided.
+  OVERLOADED: { grpc: grpcStatuses.unavailable, http: 503 },
+  MEMORY_FULL: { grpc: grpcStatuses.unavailable, http: 503 },
+  POLICY_MISSING: { grpc: grpcStatuses.unavailable, http: 503 },
+  // Over gRPC the answer of RateLimitService is OVER_LIMIT: an error could let the request pass.
+  REQUEST_TOO_LARGE: { grpc: grpcStatuses.resourceExhausted, http: 413 },
+  REQUEST_INVALID: { grpc: grpcStatuses.invalidArgument, http: 400 },
+  DEADLINE_PASSED: { grpc: grpcStatuses.deadlineExceeded, http: 504 },
+  LISTEN_FAILED: { grpc: grpcStatuses.internal, http: 500 },
+  CONFIG_INVALID: { grpc: grpcStatuses.internal, http: 500 },
+  INTERNAL: { grpc: grpcStatuses.internal, http: 500 },
+};
+
+/** What a call is answered with when it failed: a `CallFailure` with the code it came from. */
+export interface MappedFailure extends CallFailure {
+  readonly code: ErrorCode;
+  readonly httpStatus: number;
+}
+
+/**
+ * Any thrown value as what its caller may see. A bug's own words stay inside: its caller learns
+ * that it was one, and no more.
+ */
+export function toFailure(thrown: unknown): MappedFailure {
+  const { code, message } = toServiceError(thrown);
+  const row = statusRows[code];
+  return { code, grpcStatus: row.grpc, httpStatus: row.http, message };
+}
+
+/** A failure that is no environment error: a name nobody serves, one watcher too many. */
+export class GrpcFailure extends Error implements CallFailure {
+  override readonly name = "GrpcFailure";
+  readonly grpcStatus: number;
+
+  constructor(grpcStatus: number, message: string) {
+    super(message);
+    this.grpcStatus = grpcStatus;
+  }
+}
+
+/** Any thrown value as a gRPC failure, and whether a bug threw it. */
+export function toCallFailure(thrown: unknown): CallFailure & { readonly isBug: boolean } {
+  if (thrown instanceof GrpcFailure) {
+    return { grpcStatus: thrown.grpcStatus, message: thrown.message, isBug: false };
+  }
+  const { grpcStatus, message, code } = toFailure(thrown);
+  return { grpcStatus, message, isBug: code === "INTERNAL" };
+}

@@ -1,0 +1,365 @@
+import type { Cancel, Clock } from "../../core/base/clock.js";
+import type { Peer } from "../../core/base/peer.js";
+import type { BidiAnswers, BidiReader } from "../../wire/grpc/service.js";
+import { GrpcFailure, grpcStatuses } from "../grpc/status.js";
+import { type NodeIdentity, nodeIdCharsMax } from "./node-identity.js";
+import type { Node, NodeRegistry, StreamClaim } from "./node-registry.js";
+import type { OwnerFault, StreamOwners } from "./stream-owners.js";
+
+/** The services of the control port, as metrics name them. */
+const controlServices = ["ads", "rtds", "load_stats", "metrics", "quotas"] as const;
+
+/** A row of `controlServices`. */
+export type ControlService = (typeof controlServices)[number];
+
+/** Why the control port ends streams, as metrics name it. */
+const streamFaults = [
+  "unreadable",
+  "node_without_id",
+  "node_id_too_long",
+  "node_id_changed",
+  "too_many_nodes",
+  "too_many_streams",
+  "identity_not_allowed",
+  "owned_by_another",
+  "too_many_of_identity",
+  "silent",
+  "taken_over",
+  "unacknowledged",
+  "unread",
+] as const;
+
+/** A row of `streamFaults`. */
+export type StreamFault = (typeof streamFaults)[number];
+
+/** Streams that are open at once, of all kinds; one more is refused. */
+export const controlStreamsMax = 40_000;
+
+/** How long a stream may take to say whose it is, in milliseconds. */
+export const introductionMsMax = 30_000;
+
+/** What the Envoy is told; it logs this, and a person reads it. */
+const faultRows: Readonly<
+  Record<StreamFault, { readonly grpcStatus: number; readonly message: string }>
+> = {
+  unreadable: { grpcStatus: grpcStatuses.invalidArgument, message: "The message is unreadable." },
+  node_without_id: {
+    grpcStatus: grpcStatuses.invalidArgument,
+    message: "The node has no id; set node.id, or start Envoy with --service-node.",
+  },
+  node_id_too_long: {
+    grpcStatus: grpcStatuses.invalidArgument,
+    message: `The node's id is longer than ${nodeIdCharsMax} characters.`,
+  },
+  node_id_changed: {
+    grpcStatus: grpcStatuses.invalidArgument,
+    message: "The node's id has changed on one stream.",
+  },
+  too_many_nodes: {
+    grpcStatus: grpcStatuses.resourceExhausted,
+    message: "As many nodes are known as may be.",
+  },
+  too_many_streams: {
+    grpcStatus: grpcStatuses.resourceExhausted,
+    message: "As many streams are open as may be.",
+  },
+  identity_not_allowed: {
+    grpcStatus: grpcStatuses.permissionDenied,
+    message: "The client certificate may not speak for this node.",
+  },
+  owned_by_another: {
+    grpcStatus: grpcStatuses.permissionDenied,
+    message: "The node's id is in use by a client with another certificate.",
+  },
+  too_many_of_identity: {
+    grpcStatus: grpcStatuses.resourceExhausted,
+    message: "The client has as many streams or nodes as one may have.",
+  },
+  silent: {
+    grpcStatus: grpcStatuses.deadlineExceeded,
+    message: "No first message came in time.",
+  },
+  taken_over: {
+    grpcStatus: grpcStatuses.unavailable,
+    message: "A newer stream of a node with this id has taken over; ids must be unique.",
+  },
+  unacknowledged: {
+    grpcStatus: grpcStatuses.deadlineExceeded,
+    message: "What was sent is not acknowledged.",
+  },
+  unread: {
+    grpcStatus: grpcStatuses.deadlineExceeded,
+    message: "What was sent is not read.",
+  },
+};
+
+/** What the control port has seen: plain integers, read when scraped. */
+export class ControlCounts {
+  readonly openStreams = new Map<ControlService, number>(controlServices.map((one) => [one, 0]));
+  readonly messages = new Map<ControlService, number>(controlServices.map((one) => [one, 0]));
+  readonly faults = new Map<StreamFault, number>(streamFaults.map((one) => [one, 0]));
+  pushCount = 0;
+  acknowledgedCount = 0;
+  refusedCount = 0;
+  /** Answers to nothing that waits for one. */
+  strayCount = 0;
+
+  countMessage(service: ControlService): void {
+    this.messages.set(service, (this.messages.get(service) ?? 0) + 1);
+  }
+
+  countFault(fault: StreamFault): void {
+    this.faults.set(fault, (this.faults.get(fault) ?? 0) + 1);
+  }
+
+  addOpen(service: ControlService, count: 1 | -1): void {
+    this.openStreams.set(service, (this.openStreams.get(service) ?? 0) + count);
+  }
+}
+
+/** What all streams of the control port share. */
+export interface ControlStreamsParts {
+  readonly registry: NodeRegistry;
+  readonly owners: StreamOwners;
+  readonly counts: ControlCounts;
+  readonly clock: Clock;
+  /** Told of every stream that is refused for who its peer is. */
+  readonly onRefused?: (fault: OwnerFault, peer: Peer) => void;
+}
+
+/** Whose a stream is, as far as it is known when it begins. */
+export interface StreamCaller {
+  readonly peer: Peer;
+  /** What it calls its Envoy before its first message; undefined: nothing. */
+  readonly node?: string | undefined;
+}
+
+/** The streams that are open. */
+export class ControlStreams {
+  readonly parts: ControlStreamsParts;
+  readonly #open = new Set<ControlStream>();
+
+  constructor(parts: ControlStreamsParts) {
+    this.parts = parts;
+  }
+
+  /** Begins a stream. @throws GrpcFailure with one too many, or of a peer that may not have it */
+  open(service: ControlService, answers: BidiAnswers, caller: StreamCaller): ControlStream {
+    const { counts } = this.parts;
+    const fault = this.#open.size >= controlStreamsMax ? "too_many_streams" : this.#admit(caller);
+    if (fault !== undefined) {
+      counts.countFault(fault);
+      throw failureOf(fault);
+    }
+    counts.addOpen(service, 1);
+    const stream: ControlStream = new ControlStream(this.parts, {
+      service,
+      answers,
+      caller,
+      onOver: () => {
+        this.#open.delete(stream);
+        counts.addOpen(service, -1);
+      },
+    });
+    this.#open.add(stream);
+    return stream;
+  }
+
+  #admit({ peer, node }: StreamCaller): OwnerFault | undefined {
+    const { owners, onRefused } = this.parts;
+    let fault = owners.open(peer);
+    if (fault === undefined && node !== undefined) {
+      fault = owners.claim(peer, { node });
+      if (fault !== undefined) owners.close(peer);
+    }
+    if (fault !== undefined) onRefused?.(fault, peer);
+    return fault;
+  }
+
+  /** Ends all of them: their Envoys find another replica. */
+  closeAll(): void {
+    const failure = new GrpcFailure(grpcStatuses.unavailable, "The server is stopping.");
+    for (const stream of [...this.#open]) stream.failWith(failure);
+  }
+}
+
+interface ControlStreamTerms {
+  readonly service: ControlService;
+  readonly answers: BidiAnswers;
+  readonly caller: StreamCaller;
+  readonly onOver: () => void;
+}
+
+/** One stream: whose it is, and its one end. */
+export class ControlStream {
+  readonly #parts: ControlStreamsParts;
+  readonly #terms: ControlStreamTerms;
+  readonly #claimed = new Set<StreamClaim>();
+  readonly #onTakenOver = (): void => this.fail("taken_over");
+  readonly #cancelIntroduction: Cancel;
+  #onOver: () => void = () => {};
+  #node: Node | undefined;
+  /** The name that is its peer's at least as long as it lives. */
+  #ownedName: string | undefined;
+  #isOver = false;
+
+  constructor(parts: ControlStreamsParts, terms: ControlStreamTerms) {
+    this.#parts = parts;
+    this.#terms = terms;
+    this.#ownedName = terms.caller.node;
+    this.#cancelIntroduction = parts.clock.schedule(introductionMsMax, () => this.fail("silent"));
+  }
+
+  /** Is called back once, when the stream ends, however it does. */
+  onOver(callback: () => void): void {
+    this.#onOver = callback;
+  }
+
+  /**
+   * Whose message it is: the first says it, and others repeat it or say nothing. Undefined: the
+   * stream has ended for what it said.
+   */
+  meet(identity: NodeIdentity | undefined): Node | undefined {
+    const { registry, owners, counts, onRefused } = this.#parts;
+    counts.countMessage(this.#terms.service);
+    const known = this.#node;
+    if (known !== undefined) {
+      if (identity !== undefined && identity.id !== known.id) return this.fail("node_id_changed");
+      registry.noteHeard(known);
+      return known;
+    }
+    if (identity === undefined || identity.id === "") return this.fail("node_without_id");
+    if (identity.id.length > nodeIdCharsMax) return this.fail("node_id_too_long");
+    const { peer } = this.#terms.caller;
+    const { id, cluster } = identity;
+    const fault = owners.claim(peer, { node: id, cluster });
+    if (fault !== undefined) {
+      onRefused?.(fault, peer);
+      return this.fail(fault);
+    }
+    this.#ownedName = id;
+    // Without a certificate an identity is an address, which may stand for many Envoys.
+    const owner = peer.kind === "certificate" ? peer.identity : undefined;
+    const node = registry.meet(identity, owner);
+    if (node === undefined) return this.fail("too_many_nodes");
+    this.#cancelIntroduction();
+    this.#node = node;
+    return node;
+  }
+
+  /** A message of a stream that says nothing of a node: its first one counts as introduction. */
+  hear(): void {
+    this.#parts.counts.countMessage(this.#terms.service);
+    this.#cancelIntroduction();
+  }
+
+  /** Becomes the one stream of its kind. */
+  claim(node: Node, claim: StreamClaim): void {
+    if (this.#isOver || this.#claimed.has(claim)) return;
+    this.#claimed.add(claim);
+    this.#parts.registry.claim(node, claim, this.#onTakenOver);
+  }
+
+  /** Is no longer of that kind. */
+  release(node: Node, claim: StreamClaim): void {
+    this.#claimed.delete(claim);
+    this.#parts.registry.release(node, claim, this.#onTakenOver);
+  }
+
+  /** Answers false when the next one should wait until the caller has read more. */
+  send(bytes: Uint8Array): boolean {
+    return this.#isOver || this.#terms.answers.send(bytes);
+  }
+
+  /** The message that came is done with. */
+  next(): void {
+    if (!this.#isOver) this.#terms.answers.next();
+  }
+
+  /** The caller has ended, or gone. */
+  end(): void {
+    if (this.#finish()) this.#terms.answers.end();
+  }
+
+  /** Runs a part of the stream's work; a fault of ours in it ends this stream and nothing else. */
+  guard(work: () => void): void {
+    try {
+      work();
+    } catch (thrown) {
+      if (this.#finish()) this.#terms.answers.fail(thrown);
+    }
+  }
+
+  fail(fault: StreamFault): undefined {
+    if (this.#isOver) return;
+    this.#parts.counts.countFault(fault);
+    this.failWith(failureOf(fault));
+  }
+
+  failWith(failure: GrpcFailure): void {
+    if (this.#finish()) this.#terms.answers.fail(failure);
+  }
+
+  #finish(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#cancelIntroduction();
+    if (this.#node !== undefined) {
+      for (const claim of this.#claimed) {
+        this.#parts.registry.release(this.#node, claim, this.#onTakenOver);
+      }
+    }
+    const { owners } = this.#parts;
+    if (this.#ownedName !== undefined) owners.release(this.#ownedName);
+    owners.close(this.#terms.caller.peer);
+    this.#onOver();
+    this.#terms.onOver();
+    return true;
+  }
+}
+
+/** What is different about a kind of stream. */
+export interface MessageReading<Message> {
+  readonly stream: ControlStream;
+  /** Throws for bytes that are no message. */
+  readonly decode: (bytes: Uint8Array) => Message;
+  readonly take: (message: Message) => void;
+  /** False: no message is read until the reader calls `next` of the stream itself. */
+  readonly isReady?: () => boolean;
+  /** Before the stream is ended because its caller has. */
+  readonly onEnd?: () => void;
+  readonly onDrain?: () => void;
+}
+
+/** Reads a stream's messages one after the other; one that is none ends it. */
+export function readMessages<Message>(reading: MessageReading<Message>): BidiReader {
+  const { stream, decode, take, isReady, onEnd, onDrain } = reading;
+  const read = (bytes: Uint8Array): void => {
+    let message: Message;
+    try {
+      message = decode(bytes);
+    } catch {
+      // The decoder's words may quote the bytes, so they are dropped.
+      stream.fail("unreadable");
+      return;
+    }
+    take(message);
+  };
+  return {
+    onMessage(bytes) {
+      stream.guard(() => read(bytes));
+      if (isReady?.() !== false) stream.next();
+    },
+    onEnd() {
+      onEnd?.();
+      stream.end();
+    },
+    onCancel: () => stream.end(),
+    onDrain: () => onDrain?.(),
+  };
+}
+
+function failureOf(fault: StreamFault): GrpcFailure {
+  const { grpcStatus, message } = faultRows[fault];
+  return new GrpcFailure(grpcStatus, message);
+}

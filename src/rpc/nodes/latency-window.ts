@@ -1,0 +1,134 @@
+import type { NodeLatency } from "../../core/feedback/feedback.js";
+import { bucketsMax, type LatencyBucket } from "./metrics-message.js";
+
+/** The latencies of one cluster at one Envoy since they were taken last. */
+export class LatencyWindow {
+  #count = 0;
+  #sumMs = 0;
+  /** Requests by upper bound of their bucket; those of lower buckets are not among them. */
+  readonly #buckets = new Map<number, number>();
+  /** Of quantiles: the least, and the medians of the flushes with their weights. */
+  #minMs: number | undefined;
+  #medianSumMs = 0;
+  #medianCount = 0;
+  /** The Envoy sends buckets: what its quantiles count is in them too. */
+  #hasBuckets = false;
+
+  /** A flush as buckets, each with all lower ones included. */
+  addBuckets(count: number, sumMs: number, buckets: readonly LatencyBucket[]): void {
+    if (!this.#hasBuckets) {
+      // Quantiles of this flush may have come before, and would count twice.
+      this.#count = 0;
+      this.#sumMs = 0;
+      this.#hasBuckets = true;
+    }
+    this.#count += count;
+    this.#sumMs += sumMs;
+    // Quantiles say the median better: where there are any, no bucket is looked at.
+    if (this.#medianCount > 0) return;
+    let below = 0;
+    for (const bucket of buckets) {
+      const inBucket = bucket.count - below;
+      below = Math.max(below, bucket.count);
+      // An empty one says where the next begins.
+      if (!(inBucket >= 0)) continue;
+      const known = this.#buckets.get(bucket.upTo);
+      // Every flush of an Envoy has the same ones: one that has always others shall cost no more.
+      if (known === undefined && this.#buckets.size >= bucketsMax) continue;
+      this.#buckets.set(bucket.upTo, (known ?? 0) + inBucket);
+    }
+  }
+
+  /** A flush as quantiles. */
+  addQuantiles(
+    { count, sumMs }: { readonly count: number; readonly sumMs: number },
+    { minMs, p50Ms }: { readonly minMs: number | undefined; readonly p50Ms: number | undefined },
+  ): void {
+    if (count === 0) return;
+    if (!this.#hasBuckets) {
+      this.#count += count;
+      this.#sumMs += sumMs;
+    }
+    if (minMs !== undefined) this.#minMs = Math.min(this.#minMs ?? minMs, minMs);
+    if (p50Ms === undefined) return;
+    this.#medianSumMs += p50Ms * count;
+    this.#medianCount += count;
+  }
+
+  /** What has come since this was called last. */
+  take(): NodeLatency {
+    const p50 = this.#p50();
+    const minMs = this.#minMs;
+    const totals = { count: this.#count, sumMs: this.#sumMs };
+    const latency = withQuantiles(totals, { p50, minMs });
+    this.#count = 0;
+    this.#sumMs = 0;
+    if (this.#buckets.size > 0) this.#buckets.clear();
+    this.#minMs = undefined;
+    this.#medianSumMs = 0;
+    this.#medianCount = 0;
+    return latency;
+  }
+
+  /**
+   * The median: by quantiles, and over several flushes their mean by weight; by buckets alone on a
+   * straight line through the one that it falls into.
+   *
+   * Example: 4 up to 10 ms and 4 more up to 25: the median is 10. 2 and 6: it is 15.
+   */
+  #p50(): number | undefined {
+    if (this.#medianCount > 0) return this.#medianSumMs / this.#medianCount;
+    const half = this.#count / 2;
+    if (half === 0) return undefined;
+    let below = 0;
+    let fromMs = 0;
+    for (const [upToMs, count] of [...this.#buckets].sort(([one], [other]) => one - other)) {
+      if (below + count >= half && Number.isFinite(upToMs)) {
+        return fromMs + ((half - below) / count) * (upToMs - fromMs);
+      }
+      below += count;
+      fromMs = upToMs;
+    }
+    return undefined;
+  }
+}
+
+/** Made in one go where both are known, as they are of nearly all. */
+function withQuantiles(
+  { count, sumMs }: { readonly count: number; readonly sumMs: number },
+  { p50, minMs }: { readonly p50: number | undefined; readonly minMs: number | undefined },
+): NodeLatency {
+  if (p50 !== undefined && minMs !== undefined) return { count, sumMs, p50, minMs };
+  return {
+    count,
+    sumMs,
+    ...(p50 === undefined ? {} : { p50 }),
+    ...(minMs === undefined ? {} : { minMs }),
+  };
+}
+
+/** The latencies of several clusters of one service, as one. */
+export function joinLatencies(latencies: readonly NodeLatency[]): NodeLatency {
+  const told = latencies.filter(({ count }) => count > 0);
+  const [only] = told;
+  if (only !== undefined && told.length === 1) return only;
+  let count = 0;
+  let sumMs = 0;
+  let medianSumMs = 0;
+  let medianCount = 0;
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (const { count: weight, sumMs: more, p50, minMs } of told) {
+    count += weight;
+    sumMs += more;
+    leastMs = Math.min(leastMs, minMs ?? Number.POSITIVE_INFINITY);
+    if (p50 === undefined) continue;
+    medianSumMs += p50 * weight;
+    medianCount += weight;
+  }
+  return {
+    count,
+    sumMs,
+    ...(medianCount === 0 ? {} : { p50: medianSumMs / medianCount }),
+    ...(leastMs === Number.POSITIVE_INFINITY ? {} : { minMs: leastMs }),
+  };
+}

@@ -1,0 +1,320 @@
+import { WireType } from "@bufbuild/protobuf/wire";
+import type { GradientFacts } from "../../core/feedback/feedback.js";
+import { FieldReader, fieldTag, leanPartsMax } from "../codec/field-reader.js";
+import { NameTable } from "./metrics-names.js";
+import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
+import { type RawMetric, readMetric } from "./prometheus-reader.js";
+
+/** A counter of a cluster, by what it counts. */
+export type ClusterCounter =
+  | "completed"
+  | "failed"
+  | "overflowed"
+  | "dropped"
+  | "connectionsOverflowed";
+
+/** A number of a cluster, or of a gradient controller, as one flush of an Envoy has it. */
+export type MetricSample =
+  /** What was counted since the flush before. */
+  | (ClusterStamp & {
+      readonly kind: "count";
+      readonly counter: ClusterCounter;
+      /** Two counters of Envoy may be one of ours: they are told apart by this. */
+      readonly series: string;
+      readonly delta: number;
+    })
+  | (ClusterStamp & { readonly kind: "inFlight"; readonly value: number })
+  /** What the breaker at HIGH would still let in, as of the last request there. */
+  | (ClusterStamp & { readonly kind: "highRemaining"; readonly value: number })
+  /** Latencies since the flush before. */
+  | (ClusterStamp & {
+      readonly kind: "latency";
+      readonly count: number;
+      readonly sumMs: number;
+      readonly buckets: readonly LatencyBucket[];
+    })
+  /** What the same latencies say by quantile. */
+  | (ClusterStamp & {
+      readonly kind: "quantiles";
+      readonly count: number;
+      readonly sumMs: number;
+      readonly minMs: number | undefined;
+      readonly p50Ms: number | undefined;
+    })
+  | {
+      readonly kind: "gradient";
+      /** The statistics prefix of the listener whose filter it is. */
+      readonly prefix: string;
+      readonly fact: keyof GradientFacts;
+      readonly value: number;
+    };
+
+interface ClusterStamp {
+  readonly cluster: string;
+  /** When it was true, by the wall clock of the Envoy, in milliseconds; 0: not said. */
+  readonly stampMs: number;
+}
+
+/** Requests up to a latency in milliseconds, all lower buckets included. */
+export interface LatencyBucket {
+  readonly upTo: number;
+  readonly count: number;
+}
+
+/** A message of the metrics service, as far as it is about us. */
+export interface MetricsMessage {
+  /** In the first message of a stream. */
+  readonly node: NodeIdentity | undefined;
+  readonly samples: readonly MetricSample[];
+}
+
+/** Fields. Source: envoy/service/metrics/v3/metrics_service.proto, metrics.proto. */
+const identifierTag = fieldTag(1, WireType.LengthDelimited);
+const nodeTag = fieldTag(1, WireType.LengthDelimited);
+const familyTags = {
+  family: fieldTag(2, WireType.LengthDelimited),
+  name: fieldTag(1, WireType.LengthDelimited),
+  metric: fieldTag(4, WireType.LengthDelimited),
+} as const;
+
+/**
+ * Fields that are read of one message. A family that nobody wants has two, and one of a cluster's
+ * latencies a hundred: an Envoy of 2,000 clusters of services has less.
+ */
+const metricsFieldsMax = 131_072;
+
+/** Of these, families, metrics and their parts: objects are made of them. */
+const metricsPartsMax = 65_536;
+
+/** A number with its field is the least that a part of a metric holds, and a head of two bytes. */
+const metricPartBytes = 10;
+
+/** Buckets of one histogram; Envoy has 19 by default. */
+export const bucketsMax = 256;
+
+/** Whether numbers of a cluster are wanted; the node is known where the message has said it. */
+export type IsWantedCluster = (cluster: string, said: NodeIdentity | undefined) => boolean;
+
+/** Reads messages of any number of streams. */
+export class MetricsDecoder {
+  readonly #names = new NameTable(
+    rows.map(({ after }) => after),
+    meaningOf,
+  );
+
+  /**
+   * Reads a message. Families whose names say nothing to us are passed over unread: an Envoy
+   * without a filter of statistics sends tens of thousands.
+   *
+   * @param isWanted spares the reading of others where the family's name says whose it is; what
+   *   others have in work is read all the same: it tells that there is such a cluster
+   * @throws an error for bytes that are no such message
+   */
+  decode(bytes: Uint8Array, isWanted: IsWantedCluster = () => true): MetricsMessage {
+    const partsMax = Math.min(metricsPartsMax, leanPartsMax(bytes.length, metricPartBytes));
+    const reader = new FieldReader(bytes, metricsFieldsMax, partsMax);
+    const reading: Reading = { isWanted, samples: [], node: undefined };
+    while (reader.next()) {
+      if (reader.tag === familyTags.family) {
+        const outerEnd = reader.enter();
+        this.#readFamily(reader, reading);
+        reader.leave(outerEnd);
+      } else if (reader.tag === identifierTag) {
+        reading.node = readIdentifier(reader, reading.node);
+      } else reader.skip();
+    }
+    return { node: reading.node, samples: reading.samples };
+  }
+
+  /** Its name comes first, as every encoder writes it; what comes before a name is nobody's. */
+  #readFamily(reader: FieldReader, to: Reading): void {
+    let found: NameMeaning | undefined;
+    while (reader.next()) {
+      if (reader.tag === familyTags.name) {
+        found = reader.readPart(this.#names.find);
+        if (found === undefined) return;
+        const { row, owner } = found;
+        if (owner !== "" && !row.isAlwaysRead && !to.isWanted(owner, to.node)) return;
+      } else if (reader.tag === familyTags.metric && found !== undefined) {
+        const metric = readMetric(reader);
+        const { row, owner } = found;
+        const sample = row.read(metric, owner === "" ? ownerByLabel(row, metric) : owner);
+        if (sample !== undefined) to.samples.push(sample);
+      } else reader.skip();
+    }
+  }
+}
+
+/** What was read so far of a message. */
+interface Reading {
+  readonly isWanted: IsWantedCluster;
+  readonly samples: MetricSample[];
+  node: NodeIdentity | undefined;
+}
+
+/** @param known what was read before: of more nodes the first one counts */
+function readIdentifier(
+  reader: FieldReader,
+  known: NodeIdentity | undefined,
+): NodeIdentity | undefined {
+  let node = known;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === nodeTag && node === undefined) node = readNodeIdentity(reader);
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return node;
+}
+
+/** What the name of a family says. */
+interface NameMeaning {
+  readonly row: StatRow;
+  /** Whose it is; empty where a label says it. */
+  readonly owner: string;
+}
+
+/** What is read of a statistic. */
+interface StatRow {
+  /** What stands before the name of a cluster or listener, and after it. */
+  readonly before: string;
+  readonly after: string;
+  /** The label that has that name where Envoy takes it out of the statistic's. */
+  readonly label: string;
+  /** Of clusters that nobody asks for, too. */
+  readonly isAlwaysRead: boolean;
+  readonly read: (metric: RawMetric, owner: string) => MetricSample | undefined;
+}
+
+/** Source: Envoy, "Cluster manager statistics" and "Adaptive concurrency", statistics. */
+const rows: readonly StatRow[] = [
+  counterRow("upstream_rq_completed", "completed"),
+  counterRow("upstream_rq_5xx", "failed"),
+  onlyWith(
+    { name: "envoy.response_code_class", value: "5" },
+    counterRow("upstream_rq_xx", "failed"),
+  ),
+  counterRow("upstream_rq_active_overflow", "overflowed"),
+  counterRow("upstream_rq_pending_overflow", "overflowed"),
+  counterRow("upstream_rq_drop_overload", "dropped"),
+  counterRow("upstream_cx_overflow", "connectionsOverflowed"),
+  gaugeRow("upstream_rq_active", "inFlight"),
+  gaugeRow("circuit_breakers.high.remaining_rq", "highRemaining"),
+  clusterRow("upstream_rq_time", readTimes),
+  gradientRow("concurrency_limit", "concurrencyLimit"),
+  gradientRow("gradient", "gradient"),
+  gradientRow("min_rtt_msecs", "minRttMs"),
+  gradientRow("sample_rtt_msecs", "sampleRttMs"),
+  gradientRow("burst_queue_size", "burstQueueSize"),
+];
+
+/** By the last part of the name. */
+const rowsByEnd: ReadonlyMap<string, StatRow> = new Map(
+  rows.map((row) => [row.after.slice(row.after.lastIndexOf(".") + 1), row]),
+);
+
+/**
+ * Whose statistic it is: `cluster.<name>.upstream_rq_time`, or by a label where Envoy takes tags
+ * out of names. Istio ends its names with a `;`.
+ */
+function meaningOf(name: string): NameMeaning | undefined {
+  const row = rowsByEnd.get(name.slice(name.lastIndexOf(".") + 1));
+  if (row === undefined || !name.startsWith(row.before) || !name.endsWith(row.after)) {
+    return undefined;
+  }
+  const { before, after } = row;
+  const owner = name.slice(before.length, Math.max(before.length, name.length - after.length));
+  return { row, owner: owner.replace(/;$/, "") };
+}
+
+function ownerByLabel({ label }: StatRow, { labels }: RawMetric): string {
+  return (labels.find((pair) => pair.name === label)?.value ?? "").replace(/;$/, "");
+}
+
+function clusterRow(stat: string, read: StatRow["read"]): StatRow {
+  return {
+    before: "cluster.",
+    after: `.${stat}`,
+    label: "envoy.cluster_name",
+    isAlwaysRead: false,
+    read,
+  };
+}
+
+function gaugeRow(stat: string, kind: "inFlight" | "highRemaining"): StatRow {
+  const row = clusterRow(stat, (metric, cluster) => {
+    const value = metric.gauge;
+    return isAmount(value) ? { kind, cluster, stampMs: stampOf(metric), value } : undefined;
+  });
+  return { ...row, isAlwaysRead: kind === "inFlight" };
+}
+
+function counterRow(stat: string, counter: ClusterCounter): StatRow {
+  return clusterRow(stat, (metric, cluster) => {
+    const delta = metric.counter;
+    if (!isAmount(delta)) return undefined;
+    return { kind: "count", cluster, counter, series: stat, delta, stampMs: stampOf(metric) };
+  });
+}
+
+/** A row for those of its series that bear a label; the others are not read. */
+function onlyWith(
+  wanted: { readonly name: string; readonly value: string },
+  row: StatRow,
+): StatRow {
+  const { name, value } = wanted;
+  return {
+    ...row,
+    read: (metric, owner) => {
+      const isWanted = metric.labels.some((pair) => pair.name === name && pair.value === value);
+      return isWanted ? row.read(metric, owner) : undefined;
+    },
+  };
+}
+
+function gradientRow(stat: string, fact: keyof GradientFacts): StatRow {
+  return {
+    before: "http.",
+    after: `.adaptive_concurrency.gradient_controller.${stat}`,
+    label: "envoy.http_conn_manager_prefix",
+    isAlwaysRead: true,
+    read: (metric, prefix) => {
+      const value = metric.gauge;
+      if (!isAmount(value)) return undefined;
+      // Envoy's gauges are whole numbers: the gradient comes times a thousand.
+      return { kind: "gradient", prefix, fact, value: fact === "gradient" ? value / 1_000 : value };
+    },
+  };
+}
+
+/** Envoy sends the times of a flush as quantiles, as buckets, or as both, each in a family. */
+function readTimes(metric: RawMetric, cluster: string): MetricSample | undefined {
+  const { histogram, summary } = metric;
+  const stampMs = stampOf(metric);
+  if (histogram !== undefined) {
+    const { count, sum: sumMs } = histogram;
+    if (!isAmount(count) || !isAmount(sumMs) || histogram.buckets.length > bucketsMax) {
+      return undefined;
+    }
+    const { buckets } = histogram;
+    return { kind: "latency", cluster, stampMs, count, sumMs, buckets };
+  }
+  if (summary === undefined) return undefined;
+  const { count, sum: sumMs, quantiles } = summary;
+  if (!isAmount(count) || !isAmount(sumMs)) return undefined;
+  const valueAt = (wanted: number): number | undefined => {
+    const value = quantiles.find(({ at }) => at === wanted)?.value;
+    return isAmount(value) ? value : undefined;
+  };
+  const found = { minMs: valueAt(0), p50Ms: valueAt(0.5) };
+  return { kind: "quantiles", cluster, stampMs, count, sumMs, ...found };
+}
+
+function stampOf({ timestampMs }: RawMetric): number {
+  return isAmount(timestampMs) ? timestampMs : 0;
+}
+
+/** Whether it is a number from 0 that arithmetic can be done with. */
+function isAmount(value: number | undefined): value is number {
+  return value !== undefined && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+}

@@ -1,0 +1,83 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { StreamMetricsResponseSchema } from "../../gen/envoy/service/metrics/v3/metrics_service_pb.js";
+import type { ProxyGroup } from "../../policy/services/service-clusters.js";
+import type {
+  BidiAnswers,
+  BidiContext,
+  BidiReader,
+  ServiceHandlers,
+} from "../../wire/grpc/service.js";
+import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
+import { type MetricSample, MetricsDecoder, type MetricsMessage } from "./metrics-message.js";
+import type { NodeIdentity } from "./node-identity.js";
+
+/** The service's full name. Source: envoy/service/metrics/v3/metrics_service.proto. */
+const metricsName = "envoy.service.metrics.v3.MetricsService";
+
+/** Whom statistics are told to. */
+export interface MetricsSinkParts {
+  readonly streams: ControlStreams;
+  /** Whether a cluster of an Envoy leads to a service. */
+  readonly isClaimed: (cluster: string, at: ProxyGroup) => boolean;
+}
+
+/**
+ * Takes the statistics that Envoys push at each flush: counters as what was counted since the flush
+ * before (`report_counters_as_deltas`), histograms as what was seen since. A call has messages one
+ * way only; it is served as one with both, and answered at its end.
+ */
+export function createMetricsService(parts: MetricsSinkParts): ServiceHandlers {
+  const decoder = new MetricsDecoder();
+  return {
+    name: metricsName,
+    methods: [
+      {
+        kind: "bidi",
+        name: "StreamMetrics",
+        open: (call, answers) => openMetrics(parts, decoder, { call, answers }),
+      },
+    ],
+  };
+}
+
+function openMetrics(
+  parts: MetricsSinkParts,
+  decoder: MetricsDecoder,
+  { call, answers }: { readonly call: BidiContext; readonly answers: BidiAnswers },
+): BidiReader {
+  const stream = parts.streams.open("metrics", answers, call);
+  let known: NodeIdentity | undefined;
+  const isWanted = (cluster: string, said: NodeIdentity | undefined): boolean => {
+    const at = said ?? known;
+    return at === undefined || parts.isClaimed(cluster, at);
+  };
+  return readMessages({
+    stream,
+    decode: (bytes) => decoder.decode(bytes, isWanted),
+    take: (message) => {
+      known = message.node ?? known;
+      takeMetrics(parts, stream, message);
+    },
+    onEnd: () => {
+      stream.send(toBinary(StreamMetricsResponseSchema, create(StreamMetricsResponseSchema)));
+    },
+  });
+}
+
+function takeMetrics(
+  parts: MetricsSinkParts,
+  stream: ControlStream,
+  message: MetricsMessage,
+): void {
+  const node = stream.meet(message.node);
+  if (node === undefined) return;
+  stream.claim(node, "metrics");
+  const { registry, clock } = parts.streams.parts;
+  const isWanted = (sample: MetricSample): boolean => {
+    if (sample.kind === "gradient" || parts.isClaimed(sample.cluster, node.identity)) return true;
+    // Of counters and times Envoy has more, by origin and zone, whose names look like clusters.
+    if (sample.kind === "inFlight") registry.noteUnclaimed(sample.cluster);
+    return false;
+  };
+  node.signals.addMetrics(message.samples.filter(isWanted), clock.monotonicMs());
+}

@@ -1,0 +1,172 @@
+import { WireType } from "@bufbuild/protobuf/wire";
+import { type FieldReader, fieldTag } from "../codec/field-reader.js";
+
+/** One metric of a family, as far as statistics of Envoy use them; absent: the message has none. */
+export interface RawMetric {
+  readonly labels: readonly RawLabel[];
+  readonly gauge: number | undefined;
+  readonly counter: number | undefined;
+  readonly summary: RawSummary | undefined;
+  readonly histogram: RawHistogram | undefined;
+  /** Milliseconds since 1970; 0: not said. */
+  readonly timestampMs: number;
+}
+
+/** A label. */
+export interface RawLabel {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Quantiles. */
+export interface RawSummary {
+  readonly count: number;
+  readonly sum: number;
+  readonly quantiles: readonly { readonly at: number; readonly value: number }[];
+}
+
+/** Counts by bucket, each with all lower ones included. */
+export interface RawHistogram {
+  readonly count: number;
+  readonly sum: number;
+  readonly buckets: readonly { readonly upTo: number; readonly count: number }[];
+}
+
+const { Varint, Bit64, LengthDelimited } = WireType;
+
+/** Fields of a metric. Source: io.prometheus.client.Metric. */
+const metric = {
+  label: fieldTag(1, LengthDelimited),
+  gauge: fieldTag(2, LengthDelimited),
+  counter: fieldTag(3, LengthDelimited),
+  summary: fieldTag(4, LengthDelimited),
+  timestamp: fieldTag(6, Varint),
+  histogram: fieldTag(7, LengthDelimited),
+} as const;
+
+/** Fields of its parts. */
+const labelTags = { name: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) };
+const valueTag = fieldTag(1, Bit64);
+const totals = {
+  count: fieldTag(1, Varint),
+  sum: fieldTag(2, Bit64),
+  part: fieldTag(3, LengthDelimited),
+} as const;
+const quantileTags = { at: fieldTag(1, Bit64), value: fieldTag(2, Bit64) } as const;
+const bucketTags = { count: fieldTag(1, Varint), upTo: fieldTag(2, Bit64) } as const;
+
+/**
+ * A metric of a family, read by hand where the reader stands: an Envoy has 30 buckets and quantiles
+ * a cluster, and the general decoder makes a message of each, which was most of what an Envoy a
+ * second costs. Held equal to it by a test of random families.
+ *
+ * Source: io.prometheus.client.Metric.
+ *
+ * @throws Error for bytes that are no such message
+ */
+export function readMetric(reader: FieldReader): RawMetric {
+  let labels: RawLabel[] | undefined;
+  let gauge: number | undefined;
+  let counter: number | undefined;
+  let summary: RawSummary | undefined;
+  let histogram: RawHistogram | undefined;
+  let timestampMs = 0;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    const { tag } = reader;
+    if (tag === metric.timestamp) timestampMs = reader.whole();
+    else if (tag === metric.gauge) gauge = readValue(reader);
+    else if (tag === metric.counter) counter = readValue(reader);
+    else if (tag === metric.summary) summary = readSummary(reader);
+    else if (tag === metric.histogram) histogram = readHistogram(reader);
+    else if (tag === metric.label) {
+      labels ??= [];
+      labels.push(readLabel(reader));
+    } else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { labels: labels ?? noLabels, gauge, counter, summary, histogram, timestampMs };
+}
+
+const noLabels: readonly RawLabel[] = [];
+
+function readLabel(reader: FieldReader): RawLabel {
+  let name = "";
+  let value = "";
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === labelTags.name) name = reader.text();
+    else if (reader.tag === labelTags.value) value = reader.text();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { name, value };
+}
+
+/** A gauge's or a counter's. */
+function readValue(reader: FieldReader): number {
+  let value = 0;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === valueTag) value = reader.double();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return value;
+}
+
+function readSummary(reader: FieldReader): RawSummary {
+  let count = 0;
+  let sum = 0;
+  const quantiles: RawSummary["quantiles"][number][] = [];
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === totals.part) quantiles.push(readQuantile(reader));
+    else if (reader.tag === totals.count) count = reader.whole();
+    else if (reader.tag === totals.sum) sum = reader.double();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { count, sum, quantiles };
+}
+
+function readQuantile(reader: FieldReader): RawSummary["quantiles"][number] {
+  let at = 0;
+  let value = 0;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === quantileTags.at) at = reader.double();
+    else if (reader.tag === quantileTags.value) value = reader.double();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { at, value };
+}
+
+function readHistogram(reader: FieldReader): RawHistogram {
+  let count = 0;
+  let sum = 0;
+  const buckets: RawHistogram["buckets"][number][] = [];
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === totals.part) buckets.push(readBucket(reader));
+    else if (reader.tag === totals.count) count = reader.whole();
+    else if (reader.tag === totals.sum) sum = reader.double();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { count, sum, buckets };
+}
+
+function readBucket(reader: FieldReader): RawHistogram["buckets"][number] {
+  let upTo = 0;
+  let count = 0;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === bucketTags.count) count = reader.whole();
+    else if (reader.tag === bucketTags.upTo) upTo = reader.double();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { upTo, count };
+}

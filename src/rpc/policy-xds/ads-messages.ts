@@ -1,0 +1,133 @@
+import { create, type JsonObject, toBinary } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
+import { DiscoveryRequestSchema } from "../../gen/envoy/service/discovery/v3/discovery_pb.js";
+import { FieldReader, fieldTag, leanPartsMax, TooManyFieldsError } from "../codec/field-reader.js";
+import { grpcStatuses } from "../grpc/status.js";
+import { type DiscoveredResource, resourcesMax } from "./rate-limit-config.js";
+
+/** Who asks, in every request. */
+export interface DiscoveryNode {
+  /** The server chooses the resources by it. */
+  readonly id: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly version: string;
+}
+
+/** The whole set of resources of one type, as a server sent it. */
+export interface DiscoveredSet {
+  readonly typeUrl: string;
+  /** The server's own name for this set. */
+  readonly version: string;
+  /** Names this response in the answer to it. */
+  readonly nonce: string;
+  readonly resources: readonly DiscoveredResource[];
+}
+
+/** What a request says beside who asks and for what. */
+export interface DiscoveryAnswer {
+  /** The set in force that came over this stream; empty when none did. */
+  readonly version: string;
+  /** Of the response that is answered; empty in the first request of a stream. */
+  readonly nonce: string;
+  /** Why the set is refused; absent when it is not. */
+  readonly refusal?: string;
+}
+
+/** The longest reason for a refusal that is sent, in characters. */
+export const refusalCharsMax = 4_096;
+
+/**
+ * A subscription to all resources of a type, or the answer to a set of them.
+ *
+ * Source: envoy.service.discovery.v3.DiscoveryRequest.
+ */
+export function encodeDiscoveryRequest(
+  node: DiscoveryNode,
+  typeUrl: string,
+  { version, nonce, refusal }: DiscoveryAnswer,
+): Uint8Array {
+  const metadata: JsonObject = { ...node.metadata };
+  return toBinary(
+    DiscoveryRequestSchema,
+    create(DiscoveryRequestSchema, {
+      node: {
+        id: node.id,
+        userAgentName: "headgate",
+        userAgentVersionType: { case: "userAgentVersion", value: node.version },
+        ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+      },
+      typeUrl,
+      versionInfo: version,
+      responseNonce: nonce,
+      ...(refusal === undefined ? {} : { errorDetail: refusalStatus(refusal) }),
+    }),
+  );
+}
+
+function refusalStatus(text: string): { readonly code: number; readonly message: string } {
+  const isLong = text.length > refusalCharsMax;
+  // Half of a character that a cut leaves behind is no text, and protobuf refuses it.
+  const cut = text.slice(0, refusalCharsMax - 3).replace(/[\ud800-\udbff]$/, "");
+  return { code: grpcStatuses.invalidArgument, message: isLong ? `${cut}...` : text };
+}
+
+const { LengthDelimited } = WireType;
+
+/** Source: DiscoveryResponse. */
+const responseTags = {
+  versionInfo: fieldTag(1, LengthDelimited),
+  resources: fieldTag(2, LengthDelimited),
+  typeUrl: fieldTag(4, LengthDelimited),
+  nonce: fieldTag(5, LengthDelimited),
+} as const;
+
+/** Source: google.protobuf.Any. */
+const anyTags = { typeUrl: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) };
+
+/** A resource has three fields, and of more than `resourcesMax` the set is refused. */
+const responseFieldsMax = 4 * resourcesMax;
+
+/**
+ * Reads a response; its resources stay bytes, in place. Undefined for bytes that are none, and for
+ * more fields than a set has of as many resources as may be.
+ */
+export function decodeDiscoveryResponse(bytes: Uint8Array): DiscoveredSet | undefined {
+  try {
+    const reader = new FieldReader(bytes, responseFieldsMax);
+    return readResponse(reader, leanPartsMax(bytes.length));
+  } catch {
+    return undefined;
+  }
+}
+
+function readResponse(reader: FieldReader, partsMax: number): DiscoveredSet {
+  let typeUrl = "";
+  let version = "";
+  let nonce = "";
+  const resources: DiscoveredResource[] = [];
+  while (reader.next()) {
+    if (reader.tag === responseTags.resources) {
+      if (resources.length >= partsMax) throw new TooManyFieldsError();
+      resources.push(readResource(reader));
+    } else if (reader.tag === responseTags.typeUrl) typeUrl = reader.text();
+    else if (reader.tag === responseTags.versionInfo) version = reader.text();
+    else if (reader.tag === responseTags.nonce) nonce = reader.text();
+    else reader.skip();
+  }
+  return { typeUrl, version, nonce, resources };
+}
+
+function readResource(reader: FieldReader): DiscoveredResource {
+  let typeUrl = "";
+  let value: Uint8Array = nothing;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === anyTags.typeUrl) typeUrl = reader.text();
+    else if (reader.tag === anyTags.value) value = reader.part();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { typeUrl, value };
+}
+
+const nothing: Uint8Array = new Uint8Array(0);

@@ -1,0 +1,151 @@
+import { fromJson, type JsonValue, toJsonString } from "@bufbuild/protobuf";
+import { isServiceError, ServiceError, toServiceError } from "../../core/base/errors.js";
+import { isLeanJson } from "../../core/base/json-count.js";
+import type { Verdict } from "../../core/limits/verdict.js";
+import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
+import type { DecisionCall } from "../../decide/rate-limit/decision.js";
+import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
+import {
+  descriptorCountMax,
+  entryCountMax,
+  type RateLimitQuery,
+} from "../../decide/rate-limit/query.js";
+import type { ShedMode } from "../../decide/rate-limit/shedding.js";
+import {
+  type RateLimitRequest,
+  RateLimitRequestSchema,
+  RateLimitResponseSchema,
+} from "../../gen/envoy/service/ratelimit/v3/rls_pb.js";
+import type { ResponseExtras } from "./rls-extras.js";
+import { type SentRequest, sentRequestOf, tooLarge, toQuery } from "./rls-request.js";
+import { toResponse } from "./rls-response.js";
+
+/** What decides a single query: a `Decider`. */
+export interface Decides {
+  /** A query matched against the policy in force, to be kept for calls that ask the same or not. */
+  prepare(query: RateLimitQuery, isKept: boolean): PreparedQuery;
+  /** Whether a call should say what it asks in whole; asked once each. Absent: never. */
+  wantsQuery?(prepared: PreparedQuery): boolean;
+  /** Decides one call and tells it so. */
+  ask(prepared: PreparedQuery, call: DecisionCall): void;
+  /** How a call is answered that is not read for want of memory; undefined: it is read. */
+  shed?(): ShedMode | undefined;
+}
+
+/** What answers in JSON are made with. */
+export interface JsonParts {
+  readonly decider: Decides;
+  readonly counters: DecisionCounters;
+  /** What responses carry beside their statuses. */
+  readonly extras: ResponseExtras;
+}
+
+/** A decision as JSON. */
+export interface JsonAnswer {
+  readonly isDenied: boolean;
+  /** A RateLimitResponse in proto3 JSON. */
+  readonly body: string;
+}
+
+/**
+ * Decides a RateLimitRequest in proto3 JSON. Source: `POST /json` of envoyproxy/ratelimit.
+ *
+ * @throws ServiceError REQUEST_INVALID, REQUEST_TOO_LARGE, MEMORY_FULL, and what the decider throws
+ */
+export async function answerJson(
+  body: string,
+  { decider, counters, extras }: JsonParts,
+): Promise<JsonAnswer> {
+  const shedMode = decider.shed?.();
+  if (shedMode !== undefined) return unreadAnswer(shedMode);
+  const { query, asked } = decode(body, counters);
+  const prepared = decider.prepare(query, false);
+  const hits = query.descriptors.map((descriptor) => descriptor.hits);
+  const verdict = await new Promise<Verdict>((decided, failed) => {
+    decider.ask(prepared, {
+      hits,
+      deadlineMs: Number.POSITIVE_INFINITY,
+      query: decider.wantsQuery?.(prepared) === true ? query : undefined,
+      decided,
+      failed,
+    });
+  });
+  const response = toResponse(verdict);
+  Object.assign(response, extras.fields({ prepared, verdict, asked }));
+  const answer = toJsonString(RateLimitResponseSchema, response);
+  return { isDenied: verdict.isDenied, body: `${answer}\n` };
+}
+
+/** The answer to a request that is not read. @throws ServiceError MEMORY_FULL */
+function unreadAnswer(mode: ShedMode): JsonAnswer {
+  if (mode === "error") throw new ServiceError("MEMORY_FULL");
+  const isDenied = mode === "deny";
+  const answer = toJsonString(RateLimitResponseSchema, toResponse({ isDenied, statuses: [] }));
+  return { isDenied, body: `${answer}\n` };
+}
+
+/** What a request asks, as it is decided and as it was sent. */
+export interface JsonRequest {
+  readonly query: RateLimitQuery;
+  readonly asked: SentRequest;
+}
+
+/**
+ * Reads a RateLimitRequest in proto3 JSON.
+ *
+ * @throws ServiceError REQUEST_INVALID, REQUEST_TOO_LARGE
+ */
+export function readJsonRequest(body: string): JsonRequest {
+  const asked = sentRequestOf(parse(body));
+  return { query: toQuery(asked), asked };
+}
+
+function decode(body: string, counters: DecisionCounters): JsonRequest {
+  try {
+    return readJsonRequest(body);
+  } catch (thrown) {
+    counters.countFailure(toServiceError(thrown).code);
+    throw thrown;
+  }
+}
+
+const exampleBody = JSON.stringify({
+  domain: "shop",
+  descriptors: [{ entries: [{ key: "user", value: "a" }] }],
+});
+
+function parse(body: string): RateLimitRequest {
+  let message: RateLimitRequest;
+  try {
+    if (!isLeanJson(body)) throw tooLarge();
+    const value: JsonValue = JSON.parse(body);
+    assertFew(value);
+    message = fromJson(RateLimitRequestSchema, value);
+  } catch (thrown) {
+    if (isServiceError(thrown)) throw thrown;
+    // The decoder's words quote the body, so they are dropped.
+    const words = `The body is not a RateLimitRequest in proto3 JSON, like ${exampleBody}.`;
+    throw new ServiceError("REQUEST_INVALID", words);
+  }
+  const refund = message.descriptors.findIndex((descriptor) => descriptor.isNegativeHits);
+  if (refund !== -1) {
+    const words = `descriptors[${refund}].isNegativeHits: hits are given back over gRPC alone.`;
+    throw new ServiceError("REQUEST_INVALID", words);
+  }
+  return message;
+}
+
+/** Lists are counted before a message is made of each of their elements. */
+function assertFew(value: JsonValue): void {
+  const descriptors = listIn(value, "descriptors");
+  if (descriptors.length > descriptorCountMax) throw tooLarge();
+  for (const descriptor of descriptors) {
+    if (listIn(descriptor, "entries").length > entryCountMax + 1) throw tooLarge();
+  }
+}
+
+function listIn(value: JsonValue, name: string): readonly JsonValue[] {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return [];
+  const list = value[name];
+  return Array.isArray(list) ? list : [];
+}

@@ -1,0 +1,264 @@
+import type { LimitUnit } from "../../core/limits/limit.js";
+import {
+  type CurrentLimit,
+  type DescriptorVerdict,
+  headerSeconds,
+  type Verdict,
+} from "../../core/limits/verdict.js";
+
+/**
+ * RateLimitResponse by hand: of all answers only these numbers change, and a general encoder costs
+ * more than the whole decision (5 us against 0.3 us a response with one status). Held equal to
+ * protobuf-es by property tests.
+ *
+ * Source: protobuf.dev/programming-guides/encoding; rls.proto and duration.proto for the fields.
+ */
+export class RateLimitResponseEncoder {
+  readonly #limits = new WeakMap<CurrentLimit, Uint8Array>();
+  /** The limit at each place of the answer before, and its bytes: mostly the same again. */
+  readonly #placed: PlacedLimit[] = [];
+  /** Answers lie side by side in here; nothing in it is written twice. */
+  #slab = Buffer.alloc(0);
+  #length = 0;
+  #last: LastAnswer | undefined;
+
+  /**
+   * The bytes of a verdict; nobody writes to them any more.
+   *
+   * @param tail more fields, as bytes; whoever gives the same ones again gives the same object
+   */
+  encode(verdict: Verdict, tail?: Uint8Array): Uint8Array {
+    const { statuses } = verdict;
+    if (statuses.length !== 1) return this.#encode(verdict, tail);
+    // Who is refused is told the same for a second: a hot key's answer is made once.
+    const [status] = statuses;
+    const last = this.#last;
+    if (status !== undefined && last?.tail === tail && last?.isFor(status, verdict.isDenied)) {
+      return last.bytes;
+    }
+    const bytes = this.#encode(verdict, tail);
+    if (status?.isOver === true) {
+      this.#last = new LastAnswer({ status, isDenied: verdict.isDenied, tail, bytes });
+    }
+    return bytes;
+  }
+
+  #encode({ isDenied, statuses }: Verdict, tail: Uint8Array | undefined): Uint8Array {
+    let lengthMax = 2 + (tail?.length ?? 0);
+    for (let i = 0; i < statuses.length; i += 1) {
+      lengthMax += statusLengthMaxWithoutLimit + this.#limitAt(i, statuses[i]?.currentLimit).length;
+    }
+    if (this.#length + lengthMax > this.#slab.length) {
+      this.#slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, lengthMax));
+      this.#length = 0;
+    }
+    const start = this.#length;
+    this.#byte(tags.overallCode);
+    this.#byte(isDenied ? codes.overLimit : codes.ok);
+    for (let i = 0; i < statuses.length; i += 1) {
+      const status = statuses[i];
+      if (status !== undefined) this.#status(status, this.#limitAt(i, status.currentLimit));
+    }
+    if (tail !== undefined) {
+      this.#slab.set(tail, this.#length);
+      this.#length += tail.length;
+    }
+    return this.#slab.subarray(start, this.#length);
+  }
+
+  /** @param limit the bytes of the status's limit, none where it has none */
+  #status(status: DescriptorVerdict, limit: Uint8Array): void {
+    const { currentLimit, limitRemaining = 0, durationUntilResetUs } = status;
+    const seconds = secondsOf(durationUntilResetUs);
+    const secondsLength = seconds === undefined || seconds === 0 ? 0 : 1 + varintLength(seconds);
+    const code = codeOf(status);
+    const length =
+      (code === codes.unknown ? 0 : 2) +
+      (currentLimit === undefined ? 0 : 1 + varintLength(limit.length) + limit.length) +
+      (limitRemaining === 0 ? 0 : 1 + varintLength(limitRemaining)) +
+      (seconds === undefined ? 0 : 2 + secondsLength);
+    this.#byte(tags.status);
+    this.#varint(length);
+    if (code !== codes.unknown) {
+      this.#byte(tags.statusCode);
+      this.#byte(code);
+    }
+    if (currentLimit !== undefined) {
+      this.#byte(tags.currentLimit);
+      this.#varint(limit.length);
+      // A call of `set` would cost more than these few bytes do.
+      for (let i = 0; i < limit.length; i += 1) this.#byte(limit[i] ?? 0);
+    }
+    if (limitRemaining !== 0) {
+      this.#byte(tags.limitRemaining);
+      this.#varint(limitRemaining);
+    }
+    if (seconds === undefined) return;
+    this.#byte(tags.durationUntilReset);
+    this.#byte(secondsLength);
+    if (secondsLength === 0) return;
+    this.#byte(tags.durationSeconds);
+    this.#varint(seconds);
+  }
+
+  /** The bytes of the limit at a place of the answer; none where there is no limit. */
+  #limitAt(place: number, limit: CurrentLimit | undefined): Uint8Array {
+    if (limit === undefined) return noBytes;
+    const before = this.#placed[place];
+    if (before?.limit === limit) return before.bytes;
+    const bytes = this.#limitBytes(limit);
+    if (place < placedMax) this.#placed[place] = { limit, bytes };
+    return bytes;
+  }
+
+  /** A limit's part is the same in every answer: it is made once. */
+  #limitBytes(limit: CurrentLimit): Uint8Array {
+    const known = this.#limits.get(limit);
+    if (known !== undefined) return known;
+    const bytes = encodeCurrentLimit(limit);
+    this.#limits.set(limit, bytes);
+    return bytes;
+  }
+
+  #byte(value: number): void {
+    this.#slab[this.#length] = value;
+    this.#length += 1;
+  }
+
+  /** Whole, 0 to 2^53. */
+  #varint(value: number): void {
+    let large = value;
+    while (large > smallMax) {
+      const rest = Math.floor(large / 128);
+      this.#byte((large - rest * 128) | 128);
+      large = rest;
+    }
+    // Whole numbers of 32 bits: `%` and `/` of others cost ten times as much.
+    let small = large | 0;
+    while (small > 127) {
+      this.#byte((small & 127) | 128);
+      small >>>= 7;
+    }
+    this.#byte(small);
+  }
+}
+
+/** A limit, and its part of an answer. */
+interface PlacedLimit {
+  readonly limit: CurrentLimit;
+  readonly bytes: Uint8Array;
+}
+
+/** Places of an answer whose limit is kept at hand: as few as nearly all answers have. */
+const placedMax = 8;
+
+const noBytes = new Uint8Array(0);
+
+/** What operations on whole numbers of 32 bits hold. */
+const smallMax = 2 ** 31 - 1;
+
+/** Bytes that are allocated at a time. */
+const slabBytes = 16_384;
+
+/** Tags, lengths and numbers of a status, each number of at most eight bytes (below 2^53). */
+const statusLengthMaxWithoutLimit = 48;
+
+/** The answer to a refused request with one descriptor, for as long as it stays the same. */
+class LastAnswer {
+  readonly #status: DescriptorVerdict;
+  readonly #isDenied: boolean;
+  readonly tail: Uint8Array | undefined;
+  readonly bytes: Uint8Array;
+
+  constructor({ status, isDenied, tail, bytes }: Answered) {
+    this.#status = status;
+    this.#isDenied = isDenied;
+    this.tail = tail;
+    this.bytes = bytes;
+  }
+
+  isFor(status: DescriptorVerdict, isDenied: boolean): boolean {
+    const { isOver, currentLimit, limitRemaining, durationUntilResetUs } = this.#status;
+    return (
+      isDenied === this.#isDenied &&
+      status.isOver === isOver &&
+      status.currentLimit === currentLimit &&
+      status.limitRemaining === limitRemaining &&
+      secondsOf(status.durationUntilResetUs) === secondsOf(durationUntilResetUs)
+    );
+  }
+}
+
+interface Answered extends Pick<LastAnswer, "tail" | "bytes"> {
+  readonly status: DescriptorVerdict;
+  readonly isDenied: boolean;
+}
+
+function secondsOf(durationUs: number | undefined): number | undefined {
+  return durationUs === undefined ? undefined : headerSeconds(durationUs);
+}
+
+/** Field numbers with their wire types, as the one byte that each takes. */
+const tags = {
+  overallCode: (1 << 3) | 0,
+  status: (2 << 3) | 2,
+  statusCode: (1 << 3) | 0,
+  currentLimit: (2 << 3) | 2,
+  limitRemaining: (3 << 3) | 0,
+  durationUntilReset: (4 << 3) | 2,
+  durationSeconds: (1 << 3) | 0,
+  requestsPerUnit: (1 << 3) | 0,
+  unit: (2 << 3) | 0,
+  name: (3 << 3) | 2,
+  unitMultiplier: (4 << 3) | 2,
+  wrappedValue: (1 << 3) | 0,
+} as const;
+
+/** Source: RateLimitResponse.Code. */
+const codes = { unknown: 0, ok: 1, overLimit: 2 } as const;
+
+function codeOf({ isOver }: DescriptorVerdict): number {
+  if (isOver === undefined) return codes.unknown;
+  return isOver ? codes.overLimit : codes.ok;
+}
+
+/** Source: RateLimitResponse.RateLimit.Unit. */
+const unitNumbers: Readonly<Record<LimitUnit, number>> = {
+  second: 1,
+  minute: 2,
+  hour: 3,
+  day: 4,
+  month: 5,
+  year: 6,
+  week: 7,
+};
+
+function varintLength(value: number): number {
+  let length = 1;
+  for (let bound = 128; value >= bound; bound *= 128) length += 1;
+  return length;
+}
+
+function encodeCurrentLimit(limit: CurrentLimit): Uint8Array {
+  const { name, hits, unit, unitMultiplier } = limit;
+  const bytes: number[] = [];
+  if (hits !== 0) bytes.push(tags.requestsPerUnit, ...varintBytes(hits));
+  bytes.push(tags.unit, unitNumbers[unit]);
+  if (name !== undefined && name !== "") {
+    const text = Buffer.from(name, "utf8");
+    bytes.push(tags.name, ...varintBytes(text.length), ...text);
+  }
+  if (unitMultiplier !== 1) {
+    const value = varintBytes(unitMultiplier);
+    bytes.push(tags.unitMultiplier, value.length + 1, tags.wrappedValue, ...value);
+  }
+  return Uint8Array.from(bytes);
+}
+
+function varintBytes(value: number): readonly number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128);
+  bytes.push(rest);
+  return bytes;
+}

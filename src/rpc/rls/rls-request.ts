@@ -1,0 +1,139 @@
+import { ServiceError } from "../../core/base/errors.js";
+import { costHitsMax } from "../../core/limits/bucket.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
+import { drainTimeUsMax, type LimitUnit } from "../../core/limits/limit.js";
+import { periodSeconds } from "../../core/limits/verdict.js";
+import {
+  type DescriptorQuery,
+  descriptorCountMax,
+  entryCountMax,
+  type LimitOverride,
+  type RateLimitQuery,
+} from "../../decide/rate-limit/query.js";
+import type { RateLimitRequest } from "../../gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { RateLimitUnit } from "../../gen/envoy/type/v3/ratelimit_unit_pb.js";
+
+/** A RateLimitRequest as it was sent. Source: envoy.service.ratelimit.v3.RateLimitRequest. */
+export interface SentRequest {
+  readonly domain: string;
+  /** At most `descriptorCountMax`. */
+  readonly descriptors: readonly SentDescriptor[];
+  /** 0 where it is not set. */
+  readonly hitsAddend: number;
+}
+
+/** Source: envoy.extensions.common.ratelimit.v3.RateLimitDescriptor. */
+export interface SentDescriptor {
+  /** At most one more than `entryCountMax`: then it is longer than the path of any rule. */
+  readonly entries: readonly DescriptorEntry[];
+  readonly ownHits: number | undefined;
+  readonly isRefund: boolean;
+  readonly limit: SentLimit | undefined;
+}
+
+/** Source: RateLimitDescriptor.RateLimitOverride. */
+export interface SentLimit {
+  readonly requestsPerUnit: number;
+  readonly unit: RateLimitUnit;
+  readonly unitMultiplier: number | undefined;
+}
+
+/**
+ * A request as a query. What a caller of Envoy may choose is never an error: values of any length
+ * and of any bytes are values, and hits of any number are as many as can be counted. Errors name
+ * fields, never values.
+ *
+ * @throws ServiceError REQUEST_INVALID for what no Envoy sends: no domain, no descriptors, an entry
+ *   without a key, a limit without a unit; REQUEST_TOO_LARGE
+ */
+export function toQuery({ domain, descriptors, hitsAddend }: SentRequest): RateLimitQuery {
+  if (domain === "") throw invalid("domain is empty.");
+  if (descriptors.length === 0) throw invalid("descriptors is empty.");
+  // Source: the field's comment in rls.proto: 0 is what an unset field looks like, and means 1.
+  const requestHits = hitsAddend === 0 ? 1 : hitsAddend;
+  return {
+    domain,
+    descriptors: descriptors.map(
+      ({ entries, ownHits = requestHits, isRefund, limit }, index): DescriptorQuery => {
+        assertKeys(entries, index);
+        const hits = Math.min(ownHits, costHitsMax);
+        if (limit === undefined) return { entries, hits, isRefund };
+        // Cut off, the entries of one caller could be those of another.
+        if (entries.length > entryCountMax) throw tooLarge();
+        return { entries, hits, isRefund, override: toOverride(limit, index) };
+      },
+    ),
+  };
+}
+
+function assertKeys(entries: readonly DescriptorEntry[], index: number): void {
+  for (let i = 0; i < entries.length; i += 1) {
+    if (entries[i]?.key === "") throw invalid(`descriptors[${index}].entries[${i}].key is empty.`);
+  }
+}
+
+/** The units that a request may carry. Source: envoy.type.v3.RateLimitUnit (it has no WEEK). */
+const overrideUnits: ReadonlyMap<RateLimitUnit, LimitUnit> = new Map([
+  [RateLimitUnit.SECOND, "second"],
+  [RateLimitUnit.MINUTE, "minute"],
+  [RateLimitUnit.HOUR, "hour"],
+  [RateLimitUnit.DAY, "day"],
+  [RateLimitUnit.MONTH, "month"],
+  [RateLimitUnit.YEAR, "year"],
+]);
+
+function toOverride(limit: SentLimit, index: number): LimitOverride {
+  const unit = overrideUnits.get(limit.unit);
+  if (unit === undefined) {
+    const units = "SECOND, MINUTE, HOUR, DAY, MONTH, YEAR";
+    throw invalid(`descriptors[${index}].limit.unit is none of ${units}.`);
+  }
+  // 0 is what a multiplier that was never set decodes to in some clients.
+  const multiplier = limit.unitMultiplier ?? 0;
+  const longest = Math.floor(drainTimeUsMax / 1_000_000 / periodSeconds(unit, 1));
+  const unitMultiplier = Math.min(Math.max(1, multiplier), longest);
+  return { hits: limit.requestsPerUnit, unit, unitMultiplier };
+}
+
+/** A limit that a request carries, in words. Example: `requests_per_unit:5 unit:DAY`. */
+export function overrideText({ requestsPerUnit, unit, unitMultiplier }: SentLimit): string {
+  const text = `requests_per_unit:${requestsPerUnit} unit:${RateLimitUnit[unit]}`;
+  return unitMultiplier === undefined ? text : `${text} unit_multiplier:${unitMultiplier}`;
+}
+
+/**
+ * What a message of the library asks.
+ *
+ * @throws ServiceError REQUEST_TOO_LARGE
+ */
+export function sentRequestOf({ domain, descriptors, hitsAddend }: RateLimitRequest): SentRequest {
+  if (descriptors.length > descriptorCountMax) throw tooLarge();
+  return {
+    domain,
+    hitsAddend,
+    descriptors: descriptors.map(
+      ({ entries, hitsAddend: ownHits, isNegativeHits, limit }): SentDescriptor => ({
+        entries: entries.slice(0, entryCountMax + 1).map(({ key, value }) => ({ key, value })),
+        ownHits: ownHits === undefined ? undefined : Number(ownHits),
+        isRefund: isNegativeHits,
+        limit: limit && sentLimitOf(limit),
+      }),
+    ),
+  };
+}
+
+function sentLimitOf(limit: CarriedLimit): SentLimit {
+  const { requestsPerUnit, unit, unitMultiplier } = limit;
+  return { requestsPerUnit, unit, unitMultiplier };
+}
+
+type CarriedLimit = NonNullable<RateLimitRequest["descriptors"][number]["limit"]>;
+
+/** More is asked than is decided. */
+export function tooLarge(): ServiceError {
+  return new ServiceError("REQUEST_TOO_LARGE");
+}
+
+function invalid(detail: string): ServiceError {
+  return new ServiceError("REQUEST_INVALID", detail);
+}

@@ -1,0 +1,189 @@
+import type { Cancel, Clock } from "../../../core/base/clock.js";
+import { ServiceError, toServiceError } from "../../../core/base/errors.js";
+import type { HostPort } from "../target.js";
+
+/** What a sentinel is asked: the words after SENTINEL. */
+export type AskSentinel = (words: readonly string[], deadlineMs: number) => Promise<unknown>;
+
+/** What a `SentinelWatch` is made of. */
+export interface SentinelWatchParts {
+  /** What the sentinels call the primary. */
+  readonly primaryName: string;
+  /** One for each sentinel; rejects at once while it cannot be reached. */
+  readonly sentinels: readonly AskSentinel[];
+  readonly clock: Clock;
+  /** Told of every address but the first. */
+  readonly onMoved: () => void;
+}
+
+/** Time between two looks while all is well: so long an old primary may be used that lives on. */
+export const calmLookMs = 1_000;
+
+/** The least time between two looks, however much fails. */
+export const doubtLookMs = 100;
+
+/** The longest that one look waits for a sentinel; the others have answered by then. */
+export const askMsMax = 300;
+
+/** The longest that `find` waits for the first address. */
+export const findMsMax = 1_000;
+
+/**
+ * Knows where the primary is, by asking all sentinels at once, again and again, and sooner when a
+ * connection was lost. The answer with the highest epoch counts: a sentinel that was cut off and
+ * has missed a failover still names the old primary, with the old epoch.
+ *
+ * Why not subscribe to `+switch-master`: a message that is lost with its connection never comes
+ * again, so one has to ask all the same; and until the old primary's connections break, a second of
+ * delay changes nothing that asynchronous replication would have kept.
+ */
+export class SentinelWatch {
+  readonly #parts: SentinelWatchParts;
+  #primary: HostPort | undefined;
+  #failure: ServiceError | undefined;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #isLooking = false;
+  #isDoubted = false;
+  #cancelNext: Cancel | undefined;
+  #isClosed = false;
+  readonly #waiting = new Set<() => void>();
+
+  /** Looks at once, and then until `close`. */
+  constructor(parts: SentinelWatchParts) {
+    this.#parts = parts;
+    this.doubt();
+  }
+
+  /**
+   * Where the primary is, as last heard; waits for the first answer. Rejects with what the
+   * sentinels said instead when none has named one within `findMsMax`.
+   */
+  async find(): Promise<HostPort> {
+    if (this.#primary === undefined) await this.#firstAnswer();
+    if (this.#primary !== undefined) return this.#primary;
+    throw this.#failure ?? new ServiceError("STORE_UNAVAILABLE", "No sentinel has answered yet.");
+  }
+
+  /** Looks again soon: what is known may be old. */
+  doubt(): void {
+    this.#isDoubted = true;
+    if (!this.#isLooking) this.#lookLater(doubtLookMs);
+  }
+
+  /** Looks no more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelNext?.();
+    for (const wake of [...this.#waiting]) wake();
+  }
+
+  #firstAnswer(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        cancel();
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      const cancel = this.#parts.clock.schedule(findMsMax, wake);
+      this.#waiting.add(wake);
+    });
+  }
+
+  #lookLater(spanMs: number): void {
+    if (this.#isClosed) return;
+    const { clock } = this.#parts;
+    this.#cancelNext?.();
+    const delayMs = Math.max(0, this.#lookedMs + spanMs - clock.monotonicMs());
+    this.#cancelNext = clock.schedule(delayMs, () => void this.#look());
+  }
+
+  async #look(): Promise<void> {
+    const { clock, sentinels } = this.#parts;
+    this.#lookedMs = clock.monotonicMs();
+    this.#isLooking = true;
+    this.#isDoubted = false;
+    const deadlineMs = this.#lookedMs + askMsMax;
+    const answers = await Promise.all(sentinels.map((ask) => this.#ask(ask, deadlineMs)));
+    this.#isLooking = false;
+    if (this.#isClosed) return;
+    const best = bestOf(answers);
+    this.#failure = best === undefined ? failureOf(answers) : undefined;
+    this.#lookLater(best === undefined || this.#isDoubted ? doubtLookMs : calmLookMs);
+    if (best !== undefined) this.#follow(best);
+  }
+
+  #follow({ host, port }: HostPort): void {
+    if (this.#primary?.host === host && this.#primary.port === port) return;
+    const isFirst = this.#primary === undefined;
+    this.#primary = { host, port };
+    if (!isFirst) this.#parts.onMoved();
+    for (const wake of [...this.#waiting]) wake();
+  }
+
+  /** Sent together, so that no switch lies between the two. */
+  async #ask(ask: AskSentinel, deadlineMs: number): Promise<SentinelAnswer> {
+    const { primaryName } = this.#parts;
+    const place = ask(["get-master-addr-by-name", primaryName], deadlineMs);
+    // A sentinel's user may be barred from it; addresses then count alike.
+    const state = ask(["master", primaryName], deadlineMs).catch(() => undefined);
+    try {
+      return parseAnswer(await place, await state);
+    } catch (thrown) {
+      return { kind: "failure", failure: sentinelFailure(toServiceError(thrown)) };
+    }
+  }
+}
+
+type SentinelAnswer =
+  | {
+      readonly kind: "primary";
+      readonly host: string;
+      readonly port: number;
+      readonly epoch: number;
+    }
+  | { readonly kind: "failure"; readonly failure: ServiceError };
+
+/** Source: "Redis Sentinel documentation", SENTINEL GET-MASTER-ADDR-BY-NAME and MASTER. */
+function parseAnswer(place: unknown, state: unknown): SentinelAnswer {
+  if (!Array.isArray(place)) {
+    const detail = "The sentinels know no primary of this name: see REDIS_URL.";
+    return { kind: "failure", failure: new ServiceError("STORE_UNAVAILABLE", detail) };
+  }
+  const [host, port] = place.map(String);
+  const portNumber = Number(port);
+  if (host === undefined || host === "" || !(portNumber >= 1 && portNumber <= 65_535)) {
+    return { kind: "failure", failure: new ServiceError("STORE_PROTOCOL") };
+  }
+  const fields = Array.isArray(state) ? state.map(String) : [];
+  const at = fields.indexOf("config-epoch");
+  const epoch = at < 0 ? 0 : Number(fields[at + 1]);
+  return { kind: "primary", host, port: portNumber, epoch: Number.isFinite(epoch) ? epoch : 0 };
+}
+
+/** The highest epoch; of equal ones the first, so that which one does not change by itself. */
+function bestOf(answers: readonly SentinelAnswer[]): HostPort | undefined {
+  let best: Extract<SentinelAnswer, { kind: "primary" }> | undefined;
+  for (const answer of answers) {
+    if (answer.kind === "primary" && (best === undefined || answer.epoch > best.epoch)) {
+      best = answer;
+    }
+  }
+  return best;
+}
+
+/** What says most: a refusal before a sentinel that is not there. */
+function failureOf(answers: readonly SentinelAnswer[]): ServiceError | undefined {
+  const failures = answers.flatMap((one) => (one.kind === "failure" ? [one.failure] : []));
+  return failures.find(({ code }) => code !== "STORE_UNAVAILABLE") ?? failures[0];
+}
+
+/** The same failure, of which one can see that a sentinel said it. */
+function sentinelFailure({ code }: ServiceError): ServiceError {
+  if (code === "STORE_UNAUTHENTICATED" || code === "STORE_ACCESS_DENIED") {
+    return new ServiceError(code, "So says a sentinel, not the Redis: see REDIS_SENTINEL_AUTH.");
+  }
+  // A sentinel that is slow is one of several, and says nothing of the store.
+  const whole = code === "STORE_TIMEOUT" ? "STORE_UNAVAILABLE" : code;
+  return new ServiceError(whole, "So says a sentinel, not the Redis.");
+}

@@ -1,0 +1,97 @@
+import {
+  type OpenRedisOptions,
+  openRedis,
+  type RedisConnections,
+  reconnectMsMax,
+} from "../connections.js";
+import { RedisConnection, type RedisEvent } from "../redis-connection.js";
+import type { HostPort, SentinelTarget } from "../target.js";
+import { SentinelWatch } from "./sentinel-watch.js";
+
+/** What `openRedisSentinel` needs. */
+export interface OpenSentinelOptions
+  extends Omit<OpenRedisOptions, "target" | "onEvent" | "isPrimaryOnly"> {
+  /** From `parseSentinelTarget`. */
+  readonly target: SentinelTarget;
+  /** Told what happens to the connections, those to the sentinels included. */
+  readonly onEvent: (event: RedisEvent, place: HostPort | undefined) => void;
+}
+
+/** Two questions, and those of a look before that was cut short. */
+const questionsInFlightMax = 8;
+
+/**
+ * The connections of `openRedis`, to the primary that sentinels name. When they name another one,
+ * or a connection turns out to be to a replica, all connections are made anew.
+ *
+ * Connects at once and keeps reconnecting until `close`; never rejects and never throws.
+ */
+export function openRedisSentinel(options: OpenSentinelOptions): RedisConnections {
+  const { target, clock, onEvent } = options;
+  const { primaryName, sentinels, isTls, sentinelLogin: _, ...login } = target;
+  const links = sentinels.map((place) => {
+    // The first look came before any of them was connected.
+    return openSentinel(options, { place, onConnected: () => watch.doubt() });
+  });
+  const watch = new SentinelWatch({
+    primaryName,
+    sentinels: links.map((link) => (words, deadlineMs) => link.sentinel(words, deadlineMs)),
+    clock,
+    onMoved: () => connections.reconnect(),
+  });
+  let found: HostPort | undefined;
+  const find = async (): Promise<HostPort> => {
+    found = await watch.find();
+    return found;
+  };
+  const connections = openRedis({
+    ...options,
+    target: { ...login, address: { kind: "moving", isTls, find } },
+    isPrimaryOnly: true,
+    onEvent: (event) => {
+      if (event.kind === "redisLost" || event.kind === "redisFailed") watch.doubt();
+      onEvent(event, found);
+    },
+  });
+  const close = async (): Promise<void> => {
+    watch.close();
+    for (const link of links) link.close();
+    await connections.close();
+  };
+  return { ...connections, close };
+}
+
+interface Sentinel {
+  readonly place: HostPort;
+  readonly onConnected: () => void;
+}
+
+function openSentinel(
+  {
+    target,
+    clientName = "headgate",
+    tls,
+    silenceMsMax,
+    clock,
+    random,
+    onEvent,
+  }: OpenSentinelOptions,
+  { place, onConnected }: Sentinel,
+): RedisConnection {
+  const { sentinelLogin, isTls } = target;
+  return new RedisConnection({
+    role: "sentinel",
+    target: { ...sentinelLogin, database: 0, address: { kind: "tcp", ...place, isTls } },
+    ...(tls === undefined ? {} : { tls }),
+    ...(silenceMsMax === undefined ? {} : { silenceMsMax }),
+    clientName,
+    callsInFlightMax: questionsInFlightMax,
+    reconnectMsMax,
+    clock,
+    random,
+    onEvent: (event) => {
+      if (event.kind === "redisConnected") onConnected();
+      onEvent(event, place);
+    },
+  });
+}

@@ -1,0 +1,68 @@
+import type { Clock } from "../../../core/base/clock.js";
+import { withoutSize } from "../../../core/limits/key.js";
+import type { SplitPart } from "../../split/split-part.js";
+import { SplitStore } from "../../split/split-store.js";
+import type { RedisConnections } from "../connections.js";
+import { RedisLimitStore } from "../redis-limit-store.js";
+import { ClusterPart } from "./cluster-part.js";
+import { clusterTags, tagIndex } from "./cluster-tags.js";
+
+/** A single Redis, or a cluster. */
+export interface RedisSide {
+  readonly connections: RedisConnections;
+  /** How many hash tags the keys of a cluster carry, from 1; absent for a single server. */
+  readonly tagCount?: number;
+}
+
+/** What `createRedisStore` needs. */
+export interface RedisStoreOptions {
+  /** Where limits are kept. */
+  readonly main: RedisSide;
+  /** Where limits whose period is one second are kept; absent: where all are. */
+  readonly perSecond?: RedisSide;
+  /** Stands before every key; without braces, which would be taken for a hash tag. */
+  readonly keyPrefix: string;
+  readonly onBadBuckets: (count: number) => void;
+  readonly clock: Clock;
+}
+
+/** A limit with this period is a limit by the second, whatever name it goes by. */
+const secondUs = 1_000_000;
+
+/** One store over all that Redis is to us. */
+export function createRedisStore(options: RedisStoreOptions): RedisLimitStore | SplitStore {
+  const { main, perSecond, keyPrefix, onBadBuckets, clock } = options;
+  if (main.tagCount === undefined && perSecond === undefined) {
+    return new RedisLimitStore({ connections: main.connections, keyPrefix, onBadBuckets });
+  }
+  const mainParts = partsOf(main, options);
+  const secondParts = perSecond === undefined ? [] : partsOf(perSecond, options);
+  const mainCount = mainParts.length;
+  const secondCount = secondParts.length;
+  return new SplitStore({
+    parts: [...mainParts, ...secondParts],
+    partOf: ({ key, lastKey = key, periodUs }) =>
+      secondCount > 0 && periodUs === secondUs
+        ? mainCount + tagIndex(lastKey, secondCount)
+        : tagIndex(lastKey, mainCount),
+    partsOfKey: (key) => {
+      const parts = new Set<number>();
+      for (const tagged of [key, withoutSize(key)]) {
+        parts.add(tagIndex(tagged, mainCount));
+        if (secondCount > 0) parts.add(mainCount + tagIndex(tagged, secondCount));
+      }
+      return [...parts];
+    },
+    clock,
+  });
+}
+
+function partsOf({ connections, tagCount }: RedisSide, options: RedisStoreOptions): SplitPart[] {
+  const { keyPrefix, onBadBuckets } = options;
+  if (tagCount === undefined)
+    return [new RedisLimitStore({ connections, keyPrefix, onBadBuckets })];
+  return clusterTags(tagCount).map((tag) => {
+    const tagged = { connections, keyPrefix: `${keyPrefix}{${tag}}`, onBadBuckets };
+    return new ClusterPart(new RedisLimitStore(tagged));
+  });
+}

@@ -1,0 +1,258 @@
+import { ServiceError } from "../../../core/base/errors.js";
+import { type Bucket, type Charge, levelUnitsMax } from "../../../core/limits/bucket.js";
+import type { ChargeResult } from "../../../core/limits/gcra.js";
+import { type Denial, denialOf, isSettled, type LimitKey } from "../../../core/limits/limit.js";
+import type { StoreOutcome, StoreRequest } from "../../limit-store.js";
+
+/** A batch as the take script reads it. */
+export interface PackedBatch {
+  /** Each distinct key once, in the order of first use; without the store's prefix. */
+  readonly keys: readonly LimitKey[];
+  /**
+   * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32), and how
+   * many requests it stands for (uint16): itself and, where it is plain and has one charge, those
+   * behind it that differ in nothing but their keys, which are the next ones. A charge: position of
+   * its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32), period in us (double),
+   * cost (double); with the windows' flag, where they start, end and end next in us (double each);
+   * with that of a carried limit, the position of the key of the one carried last (uint16).
+   */
+  readonly bytes: Buffer;
+}
+
+/** What the take script answered. */
+export interface UnpackedReply {
+  readonly outcomes: readonly StoreOutcome[];
+  /** Values found under our keys that no version of us has written; each counted as absent. */
+  readonly badBucketCount: number;
+}
+
+const requestBytes = 8;
+const chargeBytes = 27;
+const windowsBytes = 24;
+const lastKeyBytes = 2;
+/** A bucket as stored. */
+const bucketBytes = 24;
+
+const replyHeadBytes = 12;
+const replyRequestBytes = 4;
+const replyChargeBytes = 1 + bucketBytes;
+
+/** Flags of a charge: when it denies in the lowest two bits, then one bit each. */
+const denialBits: Readonly<Record<Denial, number>> = { enforce: 0, shadow: 1, quota: 2 };
+const refundBit = 4;
+const peekExhaustedBit = 8;
+
+/**
+ * Stands on the first charge of a plain request: all of its charges enforce, cost something, give
+ * nothing back, and are on keys of their own. The script has a shorter way for these.
+ */
+const plainBit = 16;
+
+/** The limit counts in windows, which follow the charge. */
+const windowsBit = 32;
+
+/** The charge is stored whatever is decided. */
+const settledBit = 64;
+
+/** The request carried the limit, and the position of its `lastKey` follows. */
+const carriedBit = 128;
+
+/**
+ * Packs a batch that `assertBatch` found good; what it did not check would be cut to size here.
+ */
+export function encodeBatch(batch: readonly StoreRequest[]): PackedBatch {
+  const packer = new BatchPacker(packedBytesMax(batch));
+  for (const request of batch) packer.pack(request);
+  return packer.finish();
+}
+
+/** The plain request of one charge that was packed last, with those that it stands for. */
+interface Run {
+  /** Where its count lies. */
+  readonly countAt: number;
+  readonly charge: Charge;
+  readonly multiplicity: number;
+  count: number;
+}
+
+/** A batch on its way into bytes. */
+class BatchPacker {
+  readonly #bytes: Buffer;
+  readonly #view: DataView;
+  readonly #positions = new Map<LimitKey, number>();
+  #at = 0;
+  #run: Run | undefined;
+
+  constructor(bytesMax: number) {
+    this.#bytes = Buffer.allocUnsafe(bytesMax);
+    // Half the time that the methods of Buffer take, which check their arguments.
+    this.#view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, bytesMax);
+  }
+
+  pack(request: StoreRequest): void {
+    if (this.#joinsRun(request)) return;
+    const { charges, multiplicity } = request;
+    const view = this.#view;
+    const startAt = this.#at;
+    view.setUint16(startAt, charges.length, true);
+    view.setUint32(startAt + 2, multiplicity, true);
+    view.setUint16(startAt + 6, 1, true);
+    this.#at = startAt + requestBytes;
+    let isPlain = true;
+    for (let i = 0; i < charges.length; i += 1) {
+      if (!this.#packCharge(charges, i)) isPlain = false;
+    }
+    this.#run = undefined;
+    if (!isPlain) return;
+    const flagsAt = startAt + requestBytes + 2;
+    view.setUint8(flagsAt, view.getUint8(flagsAt) | plainBit);
+    const [charge] = charges;
+    // A run goes on with the next position, so it begins with the last one so far.
+    const isLast = view.getUint16(startAt + requestBytes, true) === this.#positions.size;
+    if (charge === undefined || charges.length > 1 || !isLast) return;
+    this.#run = { countAt: startAt + 6, charge, multiplicity, count: 1 };
+  }
+
+  finish(): PackedBatch {
+    return { keys: [...this.#positions.keys()], bytes: this.#bytes.subarray(0, this.#at) };
+  }
+
+  /** Lets a request stand with those before it; false when it has to be packed by itself. */
+  #joinsRun({ charges, multiplicity }: StoreRequest): boolean {
+    const run = this.#run;
+    const [charge] = charges;
+    if (run === undefined || charge === undefined || charges.length > 1) return false;
+    if (multiplicity !== run.multiplicity || !isAlike(charge, run.charge)) return false;
+    const position = this.#positions.size + 1;
+    if (this.#positions.has(charge.key)) return false;
+    this.#positions.set(charge.key, position);
+    run.count += 1;
+    this.#view.setUint16(run.countAt, run.count, true);
+    return true;
+  }
+
+  /** Packs one charge; false when its request is not plain because of it. */
+  #packCharge(charges: readonly Charge[], index: number): boolean {
+    const charge = charges[index];
+    if (charge === undefined) return false;
+    const { key, hits, burst, periodUs, cost, windows, lastKey } = charge;
+    const view = this.#view;
+    const at = this.#at;
+    const known = this.#positions.get(key);
+    if (known === undefined) this.#positions.set(key, this.#positions.size + 1);
+    const flags = flagsOf(charge);
+    view.setUint16(at, known ?? this.#positions.size, true);
+    view.setUint8(at + 2, flags);
+    view.setUint32(at + 3, hits, true);
+    view.setUint32(at + 7, burst, true);
+    view.setFloat64(at + 11, periodUs, true);
+    view.setFloat64(at + 19, cost, true);
+    this.#at = at + chargeBytes;
+    if (windows !== undefined) {
+      view.setFloat64(this.#at, windows.startUs, true);
+      view.setFloat64(this.#at + 8, windows.endUs, true);
+      view.setFloat64(this.#at + 16, windows.nextEndUs, true);
+      this.#at += windowsBytes;
+    }
+    if (lastKey !== undefined) {
+      const position = this.#positions.get(lastKey) ?? this.#positions.size + 1;
+      this.#positions.set(lastKey, position);
+      view.setUint16(this.#at, position, true);
+      this.#at += lastKeyBytes;
+    }
+    if (known !== undefined && !isFirstOnKey(charges, index)) return false;
+    return cost > 0 && (flags | peekExhaustedBit) === peekExhaustedBit;
+  }
+}
+
+/** Whether two charges differ in nothing but their keys. */
+function isAlike(one: Charge, other: Charge): boolean {
+  return (
+    one.hits === other.hits &&
+    one.burst === other.burst &&
+    one.periodUs === other.periodUs &&
+    one.cost === other.cost &&
+    one.role === other.role &&
+    one.isRefund === other.isRefund &&
+    one.peekExhausted === other.peekExhausted &&
+    one.windows === other.windows &&
+    one.lastKey === other.lastKey
+  );
+}
+
+function packedBytesMax(batch: readonly StoreRequest[]): number {
+  let bytes = batch.length * requestBytes;
+  for (const { charges } of batch) {
+    for (const { windows, lastKey } of charges) {
+      bytes += chargeBytes + (windows === undefined ? 0 : windowsBytes);
+      if (lastKey !== undefined) bytes += lastKeyBytes;
+    }
+  }
+  return bytes;
+}
+
+/** Whether no charge before it in its request is on the same key. */
+function isFirstOnKey(charges: readonly Charge[], index: number): boolean {
+  const key = charges[index]?.key;
+  for (let i = 0; i < index; i += 1) if (charges[i]?.key === key) return false;
+  return true;
+}
+
+/**
+ * Reads the take script's reply to a batch: store time in us (double), bad buckets (uint32), then a
+ * request: how many were granted (uint32), and for each of its charges: over (uint8), its bucket
+ * packed as it is stored. Throws STORE_PROTOCOL when it is anything else.
+ */
+export function decodeReply(reply: unknown, batch: readonly StoreRequest[]): UnpackedReply {
+  let lengthBytes = replyHeadBytes;
+  for (const { charges } of batch) {
+    lengthBytes += replyRequestBytes + charges.length * replyChargeBytes;
+  }
+  if (!Buffer.isBuffer(reply) || reply.length !== lengthBytes) {
+    throw new ServiceError("STORE_PROTOCOL");
+  }
+  const nowUs = reply.readDoubleLE(0);
+  const outcomes: StoreOutcome[] = [];
+  let at = replyHeadBytes;
+  for (const { charges } of batch) {
+    const grantedCount = reply.readUInt32LE(at);
+    at += replyRequestBytes;
+    const results: ChargeResult[] = [];
+    for (let i = 0; i < charges.length; i += 1) {
+      results.push({ isOver: reply[at] === 1, bucket: readBucket(reply, at + 1) });
+      at += replyChargeBytes;
+    }
+    outcomes.push({ kind: "decided", result: { grantedCount, results, nowUs } });
+  }
+  return { outcomes, badBucketCount: reply.readUInt32LE(8) };
+}
+
+/**
+ * A bucket as stored, in little-endian doubles: level, time in us, and when its key expires in ms,
+ * which says nothing of the bucket. The version of all this lies in the key.
+ */
+export function decodeBucket(value: Buffer): Bucket | undefined {
+  if (value.length !== bucketBytes) return undefined;
+  const bucket = readBucket(value, 0);
+  const isGood =
+    isStorable(bucket.level) && bucket.level <= levelUnitsMax && isStorable(bucket.tUs);
+  return isGood ? bucket : undefined;
+}
+
+function readBucket(bytes: Buffer, at: number): Bucket {
+  return { level: bytes.readDoubleLE(at), tUs: bytes.readDoubleLE(at + 8) };
+}
+
+function isStorable(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
+function flagsOf(charge: Charge): number {
+  const refund = charge.isRefund ? refundBit : 0;
+  const windows = charge.windows === undefined ? 0 : windowsBit;
+  const settled = isSettled(charge.role) ? settledBit : 0;
+  const carried = charge.lastKey === undefined ? 0 : carriedBit;
+  const exhausted = charge.peekExhausted ? peekExhaustedBit : 0;
+  const flags = refund + exhausted + windows + settled + carried;
+  return denialBits[denialOf(charge.role)] + flags;
+}

@@ -1,0 +1,154 @@
+import { assert } from "../../core/base/errors.js";
+
+/** Bytes of the first slab of a connection: one that says little costs little. */
+const slabBytesMin = 4_096;
+
+/** Slabs double up to this: one allocation for hundreds of answers. */
+const slabBytesMax = 65_536;
+
+/**
+ * What is to be written to a socket next. Everything that becomes ready in a turn is appended here
+ * and leaves in one write: `take` hands the bytes out, and what follows is written behind them in
+ * the same slab of memory, so that a write costs no allocation of its own.
+ *
+ * It grows as far as it is written to: who writes looks at `length` and stops in time.
+ */
+export class OutputBuffer {
+  #slab: Buffer;
+  /** Where the bytes begin that were not taken yet. */
+  #start = 0;
+  #end = 0;
+
+  constructor() {
+    this.#slab = Buffer.allocUnsafeSlow(slabBytesMin);
+  }
+
+  /** Bytes that were written and not taken. */
+  get length(): number {
+    return this.#end - this.#start;
+  }
+
+  /** Hands out what was written; the bytes are the caller's and never change again. */
+  take(): Buffer {
+    const taken = this.#slab.subarray(this.#start, this.#end);
+    this.#start = this.#end;
+    return taken;
+  }
+
+  /** Forgets what was written behind a `length` of before. */
+  truncate(length: number): void {
+    assert(length >= 0 && length <= this.length, "an output is only cut where it was written");
+    this.#end = this.#start + length;
+  }
+
+  /** Appends one byte. */
+  byte(value: number): void {
+    if (this.#end === this.#slab.length) this.#grow(1);
+    this.#slab[this.#end] = value;
+    this.#end += 1;
+  }
+
+  /** Appends 16 bits, high byte first. */
+  uint16(value: number): void {
+    if (this.#end + 2 > this.#slab.length) this.#grow(2);
+    const slab = this.#slab;
+    slab[this.#end] = value >>> 8;
+    slab[this.#end + 1] = value;
+    this.#end += 2;
+  }
+
+  /** Appends 32 bits, high byte first. */
+  uint32(value: number): void {
+    if (this.#end + 4 > this.#slab.length) this.#grow(4);
+    this.#put32(this.#end, value);
+    this.#end += 4;
+  }
+
+  /** Appends bytes; they are copied. */
+  bytes(source: Uint8Array): void {
+    this.slice(source, 0, source.length);
+  }
+
+  /** Appends the bytes of `source` from `start`, below `end`; they are copied. */
+  slice(source: Uint8Array, start: number, end: number): void {
+    const count = end - start;
+    if (this.#end + count > this.#slab.length) this.#grow(count);
+    const slab = this.#slab;
+    let at = this.#end;
+    if (count <= loopBytesMax) {
+      for (let i = start; i < end; i += 1) {
+        slab[at] = source[i] ?? 0;
+        at += 1;
+      }
+    } else {
+      slab.set(start === 0 && end === source.length ? source : source.subarray(start, end), at);
+    }
+    this.#end += count;
+  }
+
+  /** Appends text, each character as the byte of its number; none is above 0xff. */
+  latin1(text: string): void {
+    if (this.#end + text.length > this.#slab.length) this.#grow(text.length);
+    this.#slab.write(text, this.#end, "latin1");
+    this.#end += text.length;
+  }
+
+  /** Appends the head of a frame. @see FrameWriter */
+  frameHead(payloadBytes: number, typeAndFlags: number, streamId: number): void {
+    if (this.#end + 9 > this.#slab.length) this.#grow(9);
+    const slab = this.#slab;
+    const at = this.#end;
+    slab[at] = payloadBytes >>> 16;
+    slab[at + 1] = payloadBytes >>> 8;
+    slab[at + 2] = payloadBytes;
+    slab[at + 3] = typeAndFlags >>> 8;
+    slab[at + 4] = typeAndFlags;
+    this.#put32(at + 5, streamId);
+    this.#end = at + 9;
+  }
+
+  /** Overwrites the 24 bits at a place, counted like `length`. */
+  patch24(place: number, value: number): void {
+    const at = this.#start + place;
+    assert(place >= 0 && at + 3 <= this.#end, "only what was written is patched");
+    const slab = this.#slab;
+    slab[at] = value >>> 16;
+    slab[at + 1] = value >>> 8;
+    slab[at + 2] = value;
+  }
+
+  /** Sets more bits of the byte at a place, counted like `length`. */
+  patchBits(place: number, bits: number): void {
+    const at = this.#start + place;
+    assert(place >= 0 && at < this.#end, "only what was written is patched");
+    this.#slab[at] = (this.#slab[at] ?? 0) | bits;
+  }
+
+  /** A copy of the bytes from a place to the end. */
+  copyFrom(place: number): Buffer {
+    return Buffer.from(this.#slab.subarray(this.#start + place, this.#end));
+  }
+
+  #put32(at: number, value: number): void {
+    const slab = this.#slab;
+    slab[at] = value >>> 24;
+    slab[at + 1] = value >>> 16;
+    slab[at + 2] = value >>> 8;
+    slab[at + 3] = value;
+  }
+
+  /** A new slab with room for so many bytes more; what was not taken moves to its beginning. */
+  #grow(count: number): void {
+    const kept = this.length;
+    let bytes = Math.min(slabBytesMax, this.#slab.length * 2);
+    while (bytes < kept + count) bytes *= 2;
+    const slab = Buffer.allocUnsafeSlow(bytes);
+    this.#slab.copy(slab, 0, this.#start, this.#end);
+    this.#slab = slab;
+    this.#start = 0;
+    this.#end = kept;
+  }
+}
+
+/** Up to so many bytes a loop is faster than a call that leaves JavaScript. */
+const loopBytesMax = 32;

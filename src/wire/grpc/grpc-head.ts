@@ -1,0 +1,67 @@
+import { parseGrpcTimeout } from "../../core/base/grpc-timeout.js";
+import type { HeaderFields, SentField } from "../base/http2.js";
+import { failureAnswer, protocolStatuses } from "./grpc-status.js";
+import type { MethodHandler, ServiceHandlers } from "./service.js";
+
+/** Methods by their paths. */
+export type Routes = ReadonlyMap<string, MethodHandler>;
+
+/** What a call's header block asks for. */
+export type CallHead =
+  | {
+      readonly kind: "call";
+      readonly method: MethodHandler;
+      /** What the caller waits, in milliseconds; undefined where it does not say. */
+      readonly timeoutMs: number | undefined;
+      /** `grpc-encoding` as it was sent. */
+      readonly encoding: string | undefined;
+    }
+  /** Nobody serves it: the whole answer. */
+  | { readonly kind: "refusal"; readonly answer: readonly SentField[] };
+
+/** The path of every method. Source: gRPC over HTTP2, "Path". */
+export function routesOf(services: readonly ServiceHandlers[]): Routes {
+  return new Map(
+    services.flatMap(({ name, methods }) =>
+      methods.map((method) => [`/${name}/${method.name}`, method] as const),
+    ),
+  );
+}
+
+/** Reads a header block whose pseudo-fields are known to be whole. */
+export function readCallHead(fields: HeaderFields, routes: Routes): CallHead {
+  // Source: gRPC over HTTP2, "Requests": what is no gRPC at all is answered in plain HTTP.
+  if (!isGrpc(fields.get("content-type"))) return refusal([[":status", "415"]]);
+  if (fields.get(":method") !== "POST") {
+    return refusal([
+      [":status", "405"],
+      ["allow", "POST"],
+    ]);
+  }
+  const method = routes.get(fields.get(":path") ?? "");
+  if (method === undefined) {
+    return failure(protocolStatuses.unimplemented, "No such method is served here.");
+  }
+  const timeoutText = fields.get("grpc-timeout");
+  const timeoutMs = timeoutText === undefined ? undefined : parseGrpcTimeout(timeoutText);
+  if (timeoutText !== undefined && timeoutMs === undefined) {
+    return failure(protocolStatuses.internal, "grpc-timeout is not one.");
+  }
+  return { kind: "call", method, timeoutMs, encoding: fields.get("grpc-encoding") };
+}
+
+/** Protobuf is what handlers read; gRPC-Web and JSON are not. */
+function isGrpc(contentType: string | undefined): boolean {
+  return contentType === "application/grpc" || grpcType.test(contentType ?? "");
+}
+
+/** Source: RFC 9110, section 8.3.1: types know no case, and parameters may follow. */
+const grpcType = /^application\/grpc(?:\+proto)?[ \t]*(?:;|$)/i;
+
+function failure(grpcStatus: number, message: string): CallHead {
+  return refusal(failureAnswer({ grpcStatus, message }));
+}
+
+function refusal(answer: readonly SentField[]): CallHead {
+  return { kind: "refusal", answer };
+}

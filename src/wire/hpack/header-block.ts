@@ -1,0 +1,58 @@
+import { continuationCountMax, headerBlockBytesMax } from "../base/http2-limits.js";
+
+/**
+ * A header block that comes in several frames, until its last one is here. The connection carries
+ * nothing else meanwhile.
+ *
+ * Source: RFC 9113, sections 4.3 and 6.10.
+ */
+export class HeaderBlock {
+  /** The stream whose header block is open; 0 when none is. */
+  streamId = 0;
+  /** Whether the HEADERS frame ends the peer's side of the stream. */
+  isEndStream = false;
+  /** Whether that frame says that the stream depends on itself. */
+  isSelfDependent = false;
+  /** The bytes so far; behind `byteCount` lies nothing of this block. */
+  bytes = noBytes;
+  byteCount = 0;
+  #continuationCount = 0;
+
+  /** Begins with the head of a HEADERS frame. */
+  begin(streamId: number, isEndStream: boolean, isSelfDependent: boolean): void {
+    this.streamId = streamId;
+    this.isEndStream = isEndStream;
+    this.isSelfDependent = isSelfDependent;
+    this.byteCount = 0;
+    this.#continuationCount = 0;
+  }
+
+  /** Goes on with a CONTINUATION frame. Answers whether the block may have so many. */
+  countContinuation(): boolean {
+    this.#continuationCount += 1;
+    return this.#continuationCount <= continuationCountMax;
+  }
+
+  /** Keeps a copy of a fragment. Answers whether the block may be so large. */
+  append(source: Buffer, start: number, end: number): boolean {
+    const wanted = this.byteCount + end - start;
+    if (wanted > headerBlockBytesMax) return false;
+    if (wanted > this.bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.min(headerBlockBytesMax, wanted * 2));
+      this.bytes.copy(larger, 0, 0, this.byteCount);
+      this.bytes = larger;
+    }
+    source.copy(this.bytes, this.byteCount, start, end);
+    this.byteCount = wanted;
+    return true;
+  }
+
+  /** Forgets the block and its memory. */
+  close(): void {
+    this.streamId = 0;
+    this.bytes = noBytes;
+    this.byteCount = 0;
+  }
+}
+
+const noBytes = Buffer.alloc(0);

@@ -1,0 +1,186 @@
+import type { HeaderFields } from "../base/http2.js";
+import { connectionError, type Http2Error, http2ErrorCodes } from "../base/http2-error.js";
+import { HeaderList } from "./header-list.js";
+import { HpackBlockCache } from "./hpack-block-cache.js";
+import { HpackTable } from "./hpack-table.js";
+import { HuffmanDecoder } from "./huffman.js";
+
+/** The bounds of a decoder. */
+export interface HpackDecoderBounds {
+  /** SETTINGS_HEADER_TABLE_SIZE that we announced. */
+  readonly tableBytesMax: number;
+  /** SETTINGS_MAX_HEADER_LIST_SIZE: names, values and 32 bytes for each field. */
+  readonly listBytesMax: number;
+  /** Fields of one block. */
+  readonly fieldCountMax: number;
+}
+
+/**
+ * The bytes of a header list that we take, counted as RFC 9113, section 6.5.2, does: a caller's
+ * trace context is as long as Envoy lets headers be (60 KiB), and Envoy repeats it in its calls.
+ */
+export const headerListBytesMax = 65_536;
+
+/** The fields of a header list that we take. */
+export const headerFieldsMax = 256;
+
+/**
+ * Bytes that a number goes on for behind its first one: 28 bits, so no number of a block is above
+ * 2^28 + 127, and no sum of two leaves what integers are exact for.
+ */
+export const integerContinuationsMax = 4;
+
+/**
+ * Decodes header blocks of one connection, in the order in which they came.
+ *
+ * Source: RFC 7541.
+ */
+export class HpackDecoder {
+  readonly #bounds: HpackDecoderBounds;
+  readonly #table: HpackTable;
+  readonly #huffman = new HuffmanDecoder();
+  readonly #cache = new HpackBlockCache();
+  /** The block that is being decoded, and how far it has been. */
+  #bytes: Buffer = noBytes;
+  #at = 0;
+  #end = 0;
+
+  constructor(bounds: HpackDecoderBounds) {
+    this.#bounds = bounds;
+    this.#table = new HpackTable(bounds.tableBytesMax);
+  }
+
+  /** The bytes of the dynamic table, at most `tableBytesMax`. */
+  get tableBytes(): number {
+    return this.#table.bytes;
+  }
+
+  /**
+   * Decodes a whole block, from `start` below `end`. Undefined for one above the bounds: its stream
+   * is to be refused, the connection goes on, because its table was followed all the same.
+   *
+   * The same object comes again for a block that says the same by the same bytes, so what was found
+   * out about it may be remembered by it.
+   *
+   * @throws Http2Error of the connection, COMPRESSION_ERROR; nothing may be decoded after it
+   */
+  decode(bytes: Buffer, start: number, end: number): HeaderFields | undefined {
+    const known = this.#cache.find(bytes, start, end);
+    if (known !== undefined) return known;
+    this.#bytes = bytes;
+    this.#at = start;
+    this.#end = end;
+    const { generation } = this.#table;
+    this.#updateLimits();
+    const fields = this.#readFields();
+    // Else an idle connection would keep its last chunk in memory.
+    this.#bytes = noBytes;
+    this.#cache.enter(this.#table.generation);
+    const hasChangedNothing = this.#table.generation === generation;
+    if (fields !== undefined && hasChangedNothing) {
+      this.#cache.remember(bytes.subarray(start, end), fields);
+    }
+    return fields;
+  }
+
+  /** Takes the new limits of the table that a block may begin with. Source: sections 4.2, 6.3. */
+  #updateLimits(): void {
+    while (this.#at < this.#end && ((this.#bytes[this.#at] ?? 0) & 0xe0) === 0x20) {
+      const limitBytes = this.#integer(0x1f);
+      if (limitBytes > this.#bounds.tableBytesMax) {
+        throw compressionError("a header table shall be larger than we announced");
+      }
+      this.#table.setLimit(limitBytes);
+    }
+  }
+
+  /** Source: sections 6.1 and 6.2. */
+  #readFields(): HeaderList | undefined {
+    const table = this.#table;
+    const list = new HeaderList();
+    let isWithinBounds = true;
+    while (this.#at < this.#end) {
+      const first = this.#bytes[this.#at] ?? 0;
+      let name: string;
+      let value: string;
+      if (first >= 0x80) {
+        const index = this.#index(0x7f);
+        name = table.name(index);
+        value = table.value(index);
+      } else if (first >= 0x40) {
+        name = this.#literalName(0x3f);
+        value = this.#text();
+        table.add(name, value);
+      } else if (first < 0x20) {
+        // What must never be indexed and what just is not differ only for who sends it on.
+        name = this.#literalName(0x0f);
+        value = this.#text();
+      } else {
+        throw compressionError("a header table changes its size within a block");
+      }
+      // The rest is decoded all the same: the blocks after this one build on its table.
+      if (isWithinBounds) isWithinBounds = this.#add(list, name, value);
+    }
+    return isWithinBounds ? list : undefined;
+  }
+
+  /** Adds a field; answers false when the list is above the bounds with it. */
+  #add(list: HeaderList, name: string, value: string): boolean {
+    list.add(name, value);
+    return list.bytes <= this.#bounds.listBytesMax && list.count <= this.#bounds.fieldCountMax;
+  }
+
+  #literalName(prefixMask: number): string {
+    if (((this.#bytes[this.#at] ?? 0) & prefixMask) !== 0) {
+      return this.#table.name(this.#index(prefixMask));
+    }
+    this.#at += 1;
+    return this.#text();
+  }
+
+  /** An index that means a field. Source: section 2.3.3. */
+  #index(prefixMask: number): number {
+    const index = this.#integer(prefixMask);
+    if (!this.#table.has(index)) throw compressionError("an index means no field");
+    return index;
+  }
+
+  /** Source: section 5.2. */
+  #text(): string {
+    if (this.#at >= this.#end) throw compressionError("a block ends within a field");
+    const isHuffman = (this.#bytes[this.#at] ?? 0) >= 0x80;
+    const byteCount = this.#integer(0x7f);
+    const start = this.#at;
+    const end = start + byteCount;
+    if (end > this.#end) throw compressionError("a text is longer than its block");
+    this.#at = end;
+    if (isHuffman) return this.#huffman.decode(this.#bytes, start, end);
+    return this.#bytes.toString("latin1", start, end);
+  }
+
+  /**
+   * A number whose first bits share a byte with something else; for example, 1337 with a prefix of
+   * five bits (0x1f) is 1f 9a 0a: 31 + 26 + 10 * 2^7.
+   *
+   * Source: section 5.1.
+   */
+  #integer(prefixMask: number): number {
+    let value = (this.#bytes[this.#at] ?? 0) & prefixMask;
+    this.#at += 1;
+    if (value < prefixMask) return value;
+    for (let i = 0; i < integerContinuationsMax; i += 1) {
+      if (this.#at >= this.#end) throw compressionError("a block ends within a number");
+      const byte = this.#bytes[this.#at] ?? 0;
+      this.#at += 1;
+      value += (byte & 0x7f) << (7 * i);
+      if (byte < 0x80) return value;
+    }
+    throw compressionError("a number is larger than any we take");
+  }
+}
+
+const noBytes: Buffer = Buffer.alloc(0);
+
+function compressionError(message: string): Http2Error {
+  return connectionError(http2ErrorCodes.compressionError, message);
+}

@@ -1,0 +1,48 @@
+import { streamIdMax } from "../base/frames.js";
+import { connectionError, type Http2Error, http2ErrorCodes } from "../base/http2-error.js";
+import type { Frame } from "./frame-reader.js";
+
+/** Bytes of a priority, in PRIORITY and before a header block. Source: RFC 9113, section 6.3. */
+export const priorityBytes = 5;
+
+/** The stream that a priority depends on, without the bit of exclusiveness. */
+export function dependencyAt(bytes: Buffer, at: number): number {
+  return bytes.readUInt32BE(at) & streamIdMax;
+}
+
+/**
+ * Where the payload of a padded frame ends, without the padding; before its start, where the
+ * padding is too long.
+ *
+ * @throws Http2Error of the connection when there is no length of the padding
+ */
+export function unpaddedEnd({ bytes, start, end }: Frame): number {
+  if (start === end) throw sizeBroken("a padded frame has no length of its padding");
+  return end - (bytes[start] ?? 0);
+}
+
+/** Ends the connection with ENHANCE_YOUR_CALM unless a bound was kept. */
+export function calm(isWithin: boolean, what: string): void {
+  if (isWithin) return;
+  throw connectionError(http2ErrorCodes.enhanceYourCalm, `more than we take: ${what}`);
+}
+
+/** PROTOCOL_ERROR of the connection. */
+export function broken(message: string): Http2Error {
+  return connectionError(http2ErrorCodes.protocolError, message);
+}
+
+/** FLOW_CONTROL_ERROR of the connection. */
+export function flowBroken(message: string): Http2Error {
+  return connectionError(http2ErrorCodes.flowControlError, message);
+}
+
+/** FRAME_SIZE_ERROR of the connection. */
+export function sizeBroken(message: string): Http2Error {
+  return connectionError(http2ErrorCodes.frameSizeError, message);
+}
+
+/** STREAM_CLOSED of the connection. Source: RFC 9113, section 5.1. */
+export function closedBroken(): Http2Error {
+  return connectionError(http2ErrorCodes.streamClosed, "a frame for a stream that has ended");
+}

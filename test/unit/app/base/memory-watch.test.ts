@@ -1,0 +1,148 @@
+import { describe, expect, it } from "vitest";
+import {
+  collectEveryMs,
+  heapRatioMax,
+  inUseRatioMax,
+  ownMemory,
+  type ProcessMemory,
+  residentRatioMax,
+  watchMemory,
+} from "../../../../src/app/base/memory-watch.js";
+import type { MemoryCause } from "../../../../src/decide/rate-limit/pressure.js";
+import { FakeClock } from "../../../support/fake-clock.js";
+
+/** A process whose memory a test sets. */
+class TestMemory implements ProcessMemory {
+  ratio = 0;
+  bytes = 0;
+  inUse = 0;
+  collectCount = 0;
+  #told: (() => void) | undefined;
+
+  heapRatio(): number {
+    return this.ratio;
+  }
+
+  residentBytes(): number {
+    return this.bytes;
+  }
+
+  inUseBytes(): number {
+    return this.inUse;
+  }
+
+  onCollected(told: () => void): () => void {
+    this.#told = told;
+    return () => {
+      this.#told = undefined;
+    };
+  }
+
+  collect(): void {
+    this.collectCount += 1;
+  }
+
+  /** V8 has looked at everything. */
+  collected(): void {
+    this.#told?.();
+  }
+
+  get isWatched(): boolean {
+    return this.#told !== undefined;
+  }
+}
+
+function startWatch(bytesMax?: number) {
+  const clock = new FakeClock();
+  const memory = new TestMemory();
+  const pressure: { memoryFull: MemoryCause | undefined } = { memoryFull: undefined };
+  const cancel = watchMemory({ clock, pressure, bytesMax, memory });
+  return { clock, memory, pressure, cancel };
+}
+
+describe("watchMemory()", () => {
+  it("counts of the heap what lived through the collector's last round, and no garbage", () => {
+    const { clock, memory, pressure, cancel } = startWatch();
+    memory.ratio = 1;
+    clock.advance(10_000);
+    expect(pressure.memoryFull).toBeUndefined();
+    memory.ratio = heapRatioMax + 0.01;
+    memory.collected();
+    expect(pressure.memoryFull).toBe("heap");
+    memory.ratio = heapRatioMax;
+    clock.advance(1_000);
+    expect(pressure.memoryFull).toBe("heap");
+    memory.collected();
+    expect(pressure.memoryFull).toBeUndefined();
+    cancel();
+    expect(clock.timerCount).toBe(0);
+    expect(memory.isWatched).toBe(false);
+  });
+
+  it("counts resident memory as a part of what the process may have", () => {
+    const { clock, memory, pressure } = startWatch(1_000);
+    memory.inUse = 1_000 * inUseRatioMax + 1;
+    memory.bytes = 1_000 * residentRatioMax;
+    clock.advance(100);
+    expect(pressure.memoryFull).toBeUndefined();
+    memory.bytes += 1;
+    clock.advance(100);
+    expect(pressure.memoryFull).toBe("residentMemory");
+    memory.bytes = 0;
+    clock.advance(100);
+    expect(pressure.memoryFull).toBeUndefined();
+  });
+
+  it("does not count what is resident and no more in use: it might stay so for ever", () => {
+    const { clock, memory, pressure } = startWatch(1_000);
+    memory.bytes = 1_000;
+    memory.inUse = 1_000;
+    clock.advance(100);
+    expect(pressure.memoryFull).toBe("residentMemory");
+    memory.inUse = 1_000 * inUseRatioMax;
+    memory.collected();
+    expect(pressure.memoryFull).toBeUndefined();
+    clock.advance(60_000);
+    expect([pressure.memoryFull, memory.collectCount]).toEqual([undefined, 1]);
+  });
+
+  it("knows no bound where there is none", () => {
+    const { clock, memory, pressure } = startWatch();
+    memory.inUse = Number.MAX_SAFE_INTEGER;
+    memory.bytes = Number.MAX_SAFE_INTEGER;
+    clock.advance(100);
+    expect(pressure.memoryFull).toBeUndefined();
+  });
+
+  it("asks for a round from time to time while memory is used up, and never else", () => {
+    const { clock, memory } = startWatch(1_000);
+    clock.advance(60_000);
+    expect(memory.collectCount).toBe(0);
+    memory.bytes = 1_000;
+    memory.inUse = 1_000;
+    clock.advance(100);
+    expect(memory.collectCount).toBe(1);
+    clock.advance(collectEveryMs - 100);
+    expect(memory.collectCount).toBe(1);
+    // V8 has had a reason of its own.
+    memory.collected();
+    clock.advance(collectEveryMs - 100);
+    expect(memory.collectCount).toBe(1);
+    clock.advance(100);
+    expect(memory.collectCount).toBe(2);
+  });
+
+  it("is told of this process's own rounds, also of those that it asks for", async () => {
+    let cancel = (): void => {};
+    const collected = new Promise<void>((resolve) => {
+      cancel = ownMemory.onCollected(resolve);
+    });
+    ownMemory.collect();
+    await collected;
+    cancel();
+    expect(ownMemory.heapRatio()).toBeGreaterThan(0);
+    expect(ownMemory.heapRatio()).toBeLessThan(heapRatioMax);
+    expect(ownMemory.inUseBytes()).toBeGreaterThan(1_000_000);
+    expect(ownMemory.residentBytes()).toBeGreaterThan(ownMemory.inUseBytes());
+  });
+});

@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { chooseSignals } from "../../../../src/app/config/signal-choice.js";
+
+function choose(prometheusUrl: string | undefined, signalTokens?: string) {
+  return chooseSignals({ prometheusUrl, signalTokens });
+}
+
+describe("chooseSignals()", () => {
+  it("is nothing where nothing is set", () => {
+    expect(choose(undefined)).toEqual({ kind: "signals", signals: {} });
+    expect(choose(undefined, "/tokens")).toEqual({
+      kind: "signals",
+      signals: { tokensPath: "/tokens" },
+    });
+  });
+
+  it.each([
+    { url: "http://prometheus:9090", login: undefined },
+    { url: "https://prometheus/prefix", login: undefined },
+    { url: "https://me:word@prometheus/", login: "me:word" },
+    { url: "https://me:w%40r%3Ad%zz@prometheus/", login: "me:w%40r%3Ad%zz" },
+    { url: "https://me:w%40r%3Ad@prometheus/", login: "me:w@r:d" },
+  ])("keeps the login of $url apart", ({ url, login }) => {
+    const chosen = choose(url);
+    if (chosen.kind === "problems") throw new Error(chosen.problems.join());
+    const { prometheus } = chosen.signals;
+    expect(prometheus?.url).not.toContain("@");
+    const authorization = login && `Basic ${Buffer.from(login).toString("base64")}`;
+    expect(prometheus?.authorization).toBe(authorization);
+  });
+
+  it.each([
+    "prometheus:9090",
+    "ftp://secret@a",
+    "http://a?secret",
+    "http://a#secret",
+    "http://",
+    "secret",
+  ])("refuses %s without repeating it", (url) => {
+    const chosen = choose(url);
+    expect(chosen.kind).toBe("problems");
+    expect(JSON.stringify(chosen)).not.toContain("secret");
+  });
+});

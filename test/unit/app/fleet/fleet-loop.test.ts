@@ -1,0 +1,258 @@
+import { Registry } from "prom-client";
+import { describe, expect, it } from "vitest";
+import { silentLogger } from "../../../../src/app/base/logger.js";
+import { addCounter, addGauge } from "../../../../src/app/base/metric-kinds.js";
+import { renderLoop, shownSharesMax } from "../../../../src/app/fleet/debug-fleet-loop.js";
+import { FleetLoopApp, pressureOf } from "../../../../src/app/fleet/fleet-loop.js";
+import { gateSettings, loopSettings, needsLoop } from "../../../../src/app/fleet/fleet-maker.js";
+import { fleetMetrics } from "../../../../src/app/fleet/fleet-metrics.js";
+import { defaultTimings } from "../../../../src/app/options/test-timings.js";
+import type { OpenStore } from "../../../../src/app/store/store.js";
+import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
+import type { Policy } from "../../../../src/policy/policy.js";
+import { usualProxies } from "../../../../src/policy/proxies/proxy-policy.js";
+import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
+import { MemoryLimitStore } from "../../../../src/store/memory.js";
+import { AdmissionRig, servicesPolicy, testService } from "../../../support/admission.js";
+import { toldService } from "../../../support/control-rig.js";
+import { FakeClock } from "../../../support/fake-clock.js";
+import { FakeRandom } from "../../../support/fake-random.js";
+import { testReport, testShares } from "../../../support/fleet-reports.js";
+
+/** The part of a process that closes the loop, without a shared store. */
+class LoopRig {
+  readonly clock = new FakeClock();
+  readonly bugs: unknown[] = [];
+  readonly app: FleetLoopApp;
+  #policy: Policy | undefined;
+  #listeners = new Set<() => void>();
+
+  constructor(services: readonly ServicePolicy[], { layerTtlMs = 15_000 } = {}) {
+    this.#policy = servicesPolicy(services);
+    const { clock } = this;
+    const random = new FakeRandom();
+    const store = new MemoryLimitStore({ clock, random, keysMax: 10 });
+    const opened: OpenStore = { kind: "memory", store, openSpace: () => store };
+    this.app = new FleetLoopApp({
+      config: { keyPrefix: "headgate:", layerTtlMs, timings: defaultTimings },
+      clock,
+      random,
+      logger: silentLogger,
+      opened,
+      policies: {
+        current: () => this.#policy,
+        onLoaded: (listener) => {
+          this.#listeners.add(listener);
+          return () => this.#listeners.delete(listener);
+        },
+      },
+      onBug: (thrown) => this.bugs.push(thrown),
+    });
+  }
+
+  load(services: readonly ServicePolicy[]): void {
+    this.#policy = servicesPolicy(services);
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Seconds in which one Envoy tells the same. */
+  pass(seconds: number, service = "orders"): void {
+    for (let i = 0; i < seconds; i += 1) {
+      const atMs = this.clock.monotonicMs();
+      this.app.report([testReport({ service, atMs, nodeId: "node-1", inFlight: 7, rps: 70 })]);
+      this.clock.advance(1_000);
+    }
+  }
+
+  async metrics(): Promise<string> {
+    const registry = new Registry();
+    const { gauges, counters } = fleetMetrics(() => this.app.status);
+    for (const gauge of gauges) addGauge(registry, gauge);
+    for (const counter of counters) addCounter(registry, counter);
+    return registry.metrics();
+  }
+}
+
+describe("FleetLoopApp", () => {
+  it("takes no part while the policy has nothing that a fleet decides together", async () => {
+    const rig = new LoopRig([testService({})]);
+    rig.pass(3);
+    expect(rig.app.status).toBeUndefined();
+    expect(rig.app.held()?.fleet.sheet).toBeUndefined();
+    expect(rig.clock.timerCount).toBe(0);
+    expect(await rig.metrics()).toContain("headgate_fleet_leading 0");
+    expect(renderLoop(rig.app.status, () => undefined)).toEqual({ isOpen: false });
+    rig.load([toldService("orders")]);
+    rig.pass(2);
+    expect(rig.app.held()?.fleet.sheet).toMatchObject({ epoch: 1 });
+    await rig.app.close();
+    expect(rig.clock.timerCount).toBe(0);
+  });
+
+  it("makes shares of reports by the policy's laws, and tells those who listen", () => {
+    const rig = new LoopRig([toldService("orders")]);
+    let count = 0;
+    rig.app.onSheet(() => {
+      count += 1;
+    });
+    rig.pass(5);
+    expect(count).toBe(5);
+    const orders = rig.app.held()?.fleet.sheet?.services.get("orders");
+    expect(orders?.limit).toBe(1_000);
+    expect(orders?.facts).toMatchObject({ inFlight: 7, rps: 70 });
+    expect([...(orders?.shares.keys() ?? [])]).toEqual(["node-1"]);
+    expect(rig.bugs).toEqual([]);
+  });
+
+  it("follows the policy: other limits, other services", () => {
+    const rig = new LoopRig([toldService("orders")]);
+    rig.pass(3);
+    rig.load([toldService("payments")]);
+    rig.pass(3, "payments");
+    expect([...(rig.app.held()?.fleet.sheet?.services.keys() ?? [])]).toEqual(["payments"]);
+  });
+
+  it.each([4_000, 15_000])("keeps the share of a silent Envoy for %i ms", (layerTtlMs) => {
+    const rig = new LoopRig([toldService("orders")], { layerTtlMs });
+    const isShared = (): boolean => rig.app.held()?.fleet.sheet?.services.has("orders") === true;
+    rig.pass(1);
+    expect(isShared()).toBe(true);
+    rig.clock.advance(layerTtlMs - 2_000);
+    expect(isShared()).toBe(true);
+    rig.clock.advance(2_000);
+    expect(isShared()).toBe(false);
+  });
+
+  it("follows readings of the law `signal`", () => {
+    const limits = { initial: 50, min: 5, max: 80 };
+    const law = { law: "signal", target: 100, critical: 900, smoothingRatio: 1 } as const;
+    const settings = { ...law, limits, pid: undefined };
+    const rig = new LoopRig([toldService("orders", {}, { settings })]);
+    rig.app.read("orders", "min");
+    rig.pass(20);
+    expect(rig.app.held()?.fleet.sheet?.services.get("orders")?.limit).toBe(5);
+    rig.app.read("orders", "max");
+    rig.pass(20);
+    expect(rig.app.held()?.fleet.sheet?.services.get("orders")?.limit).toBe(80);
+  });
+
+  it("reads a signal once, however many sheets follow, and again for a law made anew", () => {
+    const limits = { initial: 50, min: 10, max: 1_010 };
+    const law = { law: "signal", target: 0, critical: 1_000, smoothingRatio: 0.5 } as const;
+    const signal = toldService("orders", {}, { settings: { ...law, limits, pid: undefined } });
+    const rig = new LoopRig([signal]);
+    const limit = (): number | undefined =>
+      rig.app.held()?.fleet.sheet?.services.get("orders")?.limit;
+    rig.app.read("orders", 0);
+    rig.pass(20);
+    expect(limit()).toBe(1_010);
+    rig.app.read("orders", 800);
+    rig.pass(20);
+    // Half of the way from 0 to 800.
+    expect(limit()).toBe(610);
+    const other = { ...law, limits: { ...limits, max: 510 }, pid: undefined };
+    rig.load([toldService("orders", {}, { settings: other })]);
+    rig.pass(20);
+    expect(limit()).toBe(110);
+  });
+
+  it("goes by its own queues while it is alone and the loop decides nothing for a service", () => {
+    const gate = testService({ gate: defaultGateSettings });
+    const rig = new LoopRig([gate, toldService("told", { admission: gate.admission })]);
+    rig.pass(2, "told");
+    expect(rig.app.verdict("orders")).toBeUndefined();
+    expect(rig.app.verdict("told")).toEqual({ rejectRatio: 0, state: "open" });
+  });
+});
+
+describe("fleetMetrics()", () => {
+  it("shows who leads, and each service's limit and what it was made of", async () => {
+    const rig = new LoopRig([toldService("orders")]);
+    rig.pass(3);
+    const lines = (await rig.metrics()).split("\n");
+    for (const line of [
+      "headgate_fleet_leading 1",
+      "headgate_fleet_epoch 1",
+      "headgate_fleet_sheet_age_seconds 0",
+      'headgate_fleet_limit{service="orders"} 1000',
+      'headgate_fleet_inflight{service="orders"} 7',
+      'headgate_fleet_requests_per_second{service="orders"} 70',
+      'headgate_fleet_share_nodes{service="orders"} 1',
+      'headgate_fleet_shares{service="orders",priority="high"} 0',
+      'headgate_fleet_gate_state{service="orders",state="open"} 1',
+      'headgate_fleet_sheets_total{outcome="published"} 3',
+    ]) {
+      expect(lines).toContain(line);
+    }
+    expect(lines.join("\n")).not.toContain("node-1");
+  });
+});
+
+describe("renderLoop()", () => {
+  it("shows shares by Envoy with the version that each has acknowledged, up to a bound", () => {
+    const shares = new Map(
+      Array.from({ length: shownSharesMax + 5 }, (_, i) => [`node-${i}`, { default: 2, high: 1 }]),
+    );
+    const services = new Map([["orders", testShares({ limit: 9, shares })]]);
+    const sheet = { epoch: 3, leaderId: "a1", version: 8, services };
+    const zero = { refused: 0, older: 0, failed: 0, unreadable: 0, leftOut: 0 };
+    const counts = { ...zero, published: 8 };
+    const status = { isLeading: true, sheet, ageMs: 1_234, counts };
+    const page = renderLoop(status, (id) => (id === "node-1" ? "3.7" : undefined));
+    expect(page).toMatchObject({ epoch: 3, leader: "a1", version: 8, ageSeconds: 1.2, counts });
+    expect(page).toMatchObject({
+      services: {
+        orders: {
+          limit: 9,
+          gate: "open",
+          shareCount: shownSharesMax + 5,
+          shares: { "node-1": { default: 2, high: 1, acknowledgedVersion: "3.7" } },
+        },
+      },
+    });
+    const text = JSON.stringify(page);
+    expect(text).toContain(`node-${shownSharesMax - 1}"`);
+    expect(text).not.toContain(`node-${shownSharesMax}"`);
+  });
+});
+
+describe("loopSettings()", () => {
+  it("is about services whose limits go back to Envoys, and knows of routes at HIGH", () => {
+    const rules = [{ when: "true", is: "critical" }] as const;
+    const critical = { ...toldService("a").priority, rules };
+    const told = [toldService("a", { priority: critical }), toldService("b")];
+    const others = [testService({}), toldService("c", {}, { feedback: [] })];
+    expect(
+      loopSettings([...told, ...others]).map(({ service, highRatio }) => [service, highRatio]),
+    ).toEqual([
+      ["a", 0.25],
+      ["b", undefined],
+    ]);
+    const proxies = { ...usualProxies, expectedCount: 8 };
+    // At both priorities, and at one.
+    expect(loopSettings(told, proxies).map((one) => one.configuredShare)).toEqual([250, 125]);
+    expect(needsLoop(others)).toBe(false);
+    expect(needsLoop([...others, testService({ gate: defaultGateSettings })])).toBe(true);
+    expect(gateSettings([testService({ gate: defaultGateSettings })])).toEqual(
+      new Map([["orders", defaultGateSettings]]),
+    );
+    const changed = { ...defaultGateSettings, closeAboveRatio: 0.5 };
+    const services = [testService({ gate: defaultGateSettings })];
+    expect(gateSettings(services, () => changed)).toEqual(new Map([["orders", changed]]));
+  });
+});
+
+describe("pressureOf()", () => {
+  it("weighs a service by its permits, and one without limits like all others", () => {
+    const { admission, clock } = new AdmissionRig([
+      testService({ maxInFlight: 30 }),
+      testService({}, { name: "free", hosts: [] }),
+    ]);
+    const quiet = { rejectRatio: 0, waitingCount: 0, serviceMs: undefined };
+    expect([...admission.services()].map((one) => pressureOf(one, clock.monotonicMs()))).toEqual([
+      { service: "orders", weight: 30, ...quiet },
+      { service: "free", weight: 1, ...quiet },
+    ]);
+    admission.close();
+  });
+});

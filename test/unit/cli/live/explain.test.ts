@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { ExplainRequest } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
+import { AdminServer } from "../../../support/admin-server.js";
+import { CliFolder, captureCli } from "../../../support/cli.js";
+
+const policyText = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  rateLimits:
+    - domain: shop
+      descriptors:
+        - {key: user, rate_limit: {unit: minute, requests_per_unit: 2}}
+        - {key: user, value: vip, rate_limit: {unlimited: true}}
+        - {key: tenant, rate_limit: {unit: minute, requests_per_unit: 100}}
+  services:
+    - name: orders
+      hosts: [orders.example]
+      rateLimit:
+        domain: shop
+        descriptors: [[{header: x-user, as: user}], [{header: x-tenant, as: tenant}]]
+    - {name: quiet, hosts: [quiet.example]}
+`;
+
+let folder: CliFolder;
+let policy: string;
+let server: AdminServer | undefined;
+
+beforeEach(async () => {
+  folder = await CliFolder.create();
+  policy = await folder.write("policy.yaml", policyText);
+});
+
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+  await folder.remove();
+});
+
+function explain(...words: readonly string[]) {
+  return captureCli(["explain", ...words], { env: { HEADGATE_ADMIN_TOKEN_FILE: "/no/such/file" } });
+}
+
+describe("headgate explain --policy", () => {
+  it("draws which rule matched, what it holds, and why the others did not", async () => {
+    const { code, out, err } = await explain("--policy", policy, "shop", "user=ann");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out.split("\n").slice(1)).toEqual([
+      "└─ user=ann",
+      "   ├─ rule user: within its limits",
+      "   │  └─ 2 per 1m",
+      "   │     ├─ ░░░░░░░░░░  0 of 2 used, 2 left",
+      "   │     ├─ the call fits now",
+      expect.stringMatching(/ {3}│ {5}└─ key \S+/),
+      '   ├─ not user_vip: "user" has another value than "vip"',
+      '   └─ not tenant: entry 1 has another key than "tenant"',
+    ]);
+    expect(out).toMatch(/^allowed {2}policy [0-9a-f]+\n/);
+  });
+
+  it("says of a call that is larger than its limit that it never fits", async () => {
+    const { out } = await explain("--policy", policy, "shop", "user=ann", "--hits", "3");
+    expect(out).toMatch(/^denied/);
+    expect(out).toContain("over its limit, and will stay so");
+  });
+
+  it("runs a request through the actions of the service that has its host", async () => {
+    const words = ["--host", "orders.example", "--header", "X-User: vip", "--policy", policy];
+    const { code, out } = await explain(...words);
+    expect(code).toBe(0);
+    expect(out).toContain("service orders");
+    expect(out).toContain("rule user_vip: unlimited");
+    expect(out).toContain("not asked: descriptor with tenant: the request has no such part");
+  });
+
+  it("says the same under a candidate", async () => {
+    const candidate = await folder.write("new.yaml", policyText.replace("_unit: 2", "_unit: 9"));
+    const words = ["--policy", policy, "--candidate", candidate, "shop", "user=ann", "--hits", "3"];
+    const { out } = await explain(...words);
+    expect(out).toMatch(/^In force\ndenied[\s\S]*\nCandidate\nallowed/);
+    expect(out).toContain("The candidate decides otherwise: it lets pass.");
+    const asJson: unknown = JSON.parse((await explain(...words, "-o", "json")).out);
+    expect(asJson).toMatchObject({
+      current: { isDenied: true, descriptors: [{ hits: 3, matchedLabel: "user", isOver: true }] },
+      candidate: { isDenied: false },
+    });
+  });
+
+  it.each([
+    [["--host", "order.example"], 1, "did you mean orders.example?"],
+    [["--host", "quiet.example"], 1, "asks for no limits"],
+    [["--host", "orders.example", "shop"], 2, "keep one of"],
+    [["--host", "orders.example", "--header", "x-user"], 2, "write 'x-user: ann'"],
+    [["--host", "orders.example", "--hits", "2"], 2, "--hits belongs to"],
+    [["--path", "/"], 2, "need --host"],
+    [["shop"], 2, "say what to explain"],
+    [[], 2, "say what to explain"],
+    [["shop", "user=ann", "--hits", "0"], 2, "--hits must be a whole number"],
+  ])("answers %o with %i", async (words, exitCode, hint) => {
+    const { code, err } = await explain("--policy", policy, ...words);
+    expect(code).toBe(exitCode);
+    expect(err).toContain(hint);
+  });
+
+  it("lets an unknown domain pass, and says so", async () => {
+    const { code, out } = await explain("--policy", policy, "shpo", "user=ann");
+    expect(code).toBe(0);
+    expect(out).toContain(
+      "the policy does not know this domain, and lets it pass; did you mean shop?",
+    );
+  });
+
+  it("answers a wrong policy with 3", async () => {
+    const wrong = await folder.write("wrong.yaml", "domain: shop\ndescriptors: 7\n");
+    const { code, err } = await explain("--policy", wrong, "shop", "user=ann");
+    expect(code).toBe(3);
+    expect(err).toContain("wrong.yaml:2");
+  });
+});
+
+describe("headgate explain", () => {
+  it("asks the running service, with the candidate's texts", async () => {
+    const asked: ExplainRequest[] = [];
+    server = await AdminServer.start({
+      limits: {
+        explain: (request) => {
+          asked.push(request);
+          return { current: { isDomainKnown: true } };
+        },
+      },
+    });
+    const words = ["--admin-url", server.url, "--candidate", policy, "--host", "orders.example"];
+    const more = ["--method", "POST", "--path", "/a", "--header", "X-User: a: b"];
+    const all = ["explain", ...words, ...more, "--remote-address", "10.0.0.1"];
+    const { code, out } = await captureCli(all, { env: {} });
+    expect(code).toBe(0);
+    expect(out).toContain("nothing is asked for this request");
+    expect(asked).toMatchObject([
+      {
+        request: {
+          case: "http",
+          value: {
+            method: "POST",
+            host: "orders.example",
+            path: "/a",
+            headers: { "x-user": "a: b" },
+            remoteAddress: "10.0.0.1",
+          },
+        },
+        candidate: [{ text: policyText }],
+      },
+    ]);
+  });
+});

@@ -1,0 +1,94 @@
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { runCli } from "../../../../src/cli/program.js";
+import { formatPolicy } from "../../../../src/policy/format/format-policy.js";
+import { parsePolicy } from "../../../../src/policy/parse.js";
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "headgate-init-"));
+});
+
+afterEach(async () => {
+  await rm(folder, { recursive: true });
+});
+
+async function init(...args: readonly string[]) {
+  const out: string[] = [];
+  const err: string[] = [];
+  const output = { out: (text: string) => out.push(text), err: (text: string) => err.push(text) };
+  const code = await runCli(["init", ...args], output);
+  return { code, out: out.join("\n"), err: err.join("\n") };
+}
+
+describe("headgate init", () => {
+  it("writes a policy that is right, in its one form, and says what comes next", async () => {
+    const path = join(folder, "policy.yaml");
+    const { code, out } = await init(path, "--name", "shop", "--service", "orders");
+    expect(code).toBe(0);
+    expect(out).toContain(`headgate check ${path}`);
+    const text = await readFile(path, "utf8");
+    expect(parsePolicy([{ file: path, text }])).toMatchObject({
+      kind: "policy",
+      name: "shop",
+      services: [{ name: "orders", upstream: { address: "orders", port: 8080 } }],
+    });
+    expect(formatPolicy({ file: path, text })).toEqual({ kind: "formatted", text });
+    expect(await readdir(folder)).toEqual(["policy.yaml"]);
+  });
+
+  it.each([
+    ["orders.example:80", "orders.example", 80],
+    ["[::1]:9090", "::1", 9_090],
+    ["10.0.0.1:65535", "10.0.0.1", 65_535],
+  ])("takes %s for where the service listens", async (given, address, port) => {
+    const { out } = await init("-", "--upstream", given);
+    expect(parsePolicy([{ file: "-", text: out }])).toMatchObject({
+      services: [{ upstream: { address, port } }],
+    });
+  });
+
+  it("keeps names that YAML would take for something else", async () => {
+    const { code, out } = await init("-", "--name", "on", "--service", "null");
+    expect(code).toBe(0);
+    expect(parsePolicy([{ file: "-", text: out }])).toMatchObject({
+      name: "on",
+      services: [{ name: "null" }],
+    });
+  });
+
+  it("replaces no file unless it is told to, nor a link", async () => {
+    const path = join(folder, "policy.yaml");
+    await writeFile(path, "domain: a\n");
+    expect(await init(path)).toMatchObject({ code: 1, err: expect.stringContaining("--force") });
+    expect(await readFile(path, "utf8")).toBe("domain: a\n");
+    expect(await init(path, "--force")).toMatchObject({ code: 0 });
+    expect(await readFile(path, "utf8")).toContain("kind: Policy");
+    const link = join(folder, "link.yaml");
+    await symlink("nowhere.yaml", link);
+    expect(await init(link)).toMatchObject({ code: 1 });
+  });
+
+  it.each([
+    ["--service", "My Service"],
+    ["--name", 'a"b'],
+    ["--name", ""],
+    ["--upstream", "orders"],
+    ["--upstream", "orders:99999"],
+    ["--upstream", "http://orders:80"],
+  ])("refuses %s %s, and writes nothing", async (flag, value) => {
+    const path = join(folder, "policy.yaml");
+    expect(await init(path, flag, value)).toMatchObject({ code: 2 });
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it("says where it cannot write", async () => {
+    expect(await init(join(folder, "none", "policy.yaml"))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("cannot be written"),
+    });
+  });
+});

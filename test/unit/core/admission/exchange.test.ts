@@ -1,0 +1,385 @@
+import { array, assert as assertProperty, constantFrom, pre, property } from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  type AdmissionTerms,
+  type ExchangeEffect,
+  type ExchangeEvent,
+  type ExchangeState,
+  newExchange,
+  stepExchange,
+} from "../../../../src/core/admission/exchange.js";
+import type {
+  ExchangePart,
+  ExchangeReply,
+  Refusal,
+} from "../../../../src/core/admission/exchange-messages.js";
+import { propertyRuns } from "../../../support/seeds.js";
+
+const terms: AdmissionTerms = {
+  setHeaders: [{ name: "x-request-priority", value: "high" }],
+  removeHeaders: ["x-inner"],
+  metadata: new Map([["priority", "high"]]),
+  responseHeaders: undefined,
+  isFollowed: true,
+};
+const refusal: Refusal = {
+  status: 429,
+  grpcStatus: undefined,
+  headers: [],
+  body: "",
+  details: "headgate_priority",
+};
+
+/** Events by short names, for tables. */
+const events = {
+  requestHeaders: part("requestHeaders"),
+  requestBody: part("requestBody"),
+  requestTrailers: part("requestTrailers"),
+  responseHeaders: part("responseHeaders"),
+  responseBody: part("responseBody"),
+  responseTrailers: part("responseTrailers"),
+  observedHeaders: part("requestHeaders", true),
+  observedResponse: part("responseHeaders", true),
+  unknown: { kind: "message", message: { kind: "unknown" } },
+  malformed: { kind: "message", message: { kind: "malformed" } },
+  admitted: { kind: "admitted", terms },
+  admittedUnfollowed: { kind: "admitted", terms: { ...terms, isFollowed: false } },
+  admittedSkipping: { kind: "admitted", terms: { ...terms, responseHeaders: "skip" } },
+  refused: { kind: "refused", refusal },
+  waiting: { kind: "waiting", timeoutMs: 2_000 },
+  tooLarge: { kind: "tooLarge", refusal: { ...refusal, status: 431 } },
+  ended: { kind: "callerEnded" },
+} as const satisfies Record<string, ExchangeEvent>;
+type EventName = keyof typeof events;
+
+function part(name: ExchangePart, isObserved = false): ExchangeEvent {
+  const headers = new Map([[":path", "/"]]);
+  const message = {
+    kind: "part",
+    part: name,
+    headers,
+    attributes: new Map(),
+    isEndOfStream: false,
+    isObserved,
+  } as const;
+  return { kind: "message", message };
+}
+
+function run(names: readonly EventName[]) {
+  const seen: string[] = [];
+  let state: ExchangeState = newExchange;
+  for (const name of names) {
+    const step = stepExchange(state, events[name]);
+    state = step.state;
+    seen.push(...step.replies.map(wordsOfReply), ...step.effects.map(wordsOfEffect));
+  }
+  return { seen, state: state.kind };
+}
+
+function wordsOfReply(reply: ExchangeReply): string {
+  if (reply.kind === "continue") return `continue ${reply.part}`;
+  return reply.kind === "wait" ? `wait ${reply.timeoutMs}` : `immediate ${reply.refusal.status}`;
+}
+
+function wordsOfEffect(effect: ExchangeEffect): string {
+  if (effect.kind === "end") return `end ${effect.end}`;
+  return effect.kind === "failStream" ? `fail ${effect.fault}` : effect.kind;
+}
+
+interface Row {
+  readonly it: string;
+  readonly events: readonly EventName[];
+  readonly seen: readonly string[];
+}
+
+const rows: readonly Row[] = [
+  {
+    it: "holds a place until the response is complete",
+    events: ["requestHeaders", "admitted", "responseHeaders", "ended"],
+    seen: [
+      "begin",
+      "continue requestHeaders",
+      "continue responseHeaders",
+      "responded",
+      "end completed",
+      "endStream",
+    ],
+  },
+  {
+    it: "tells trailers too, where the upstream's status may stand",
+    events: ["requestHeaders", "admitted", "responseHeaders", "responseTrailers", "ended"],
+    seen: [
+      "begin",
+      "continue requestHeaders",
+      "continue responseHeaders",
+      "responded",
+      "continue responseTrailers",
+      "responded",
+      "end completed",
+      "endStream",
+    ],
+  },
+  {
+    it: "takes an end before any response for a caller that gave up",
+    events: ["requestHeaders", "admitted", "ended"],
+    seen: ["begin", "continue requestHeaders", "end left", "endStream"],
+  },
+  {
+    it: "takes it for the end of the exchange where it asked for no response headers",
+    events: ["requestHeaders", "admittedSkipping", "ended"],
+    seen: ["begin", "continue requestHeaders", "end completed", "endStream"],
+  },
+  {
+    it: "ends the stream with the answer where nobody needs to know how it ends",
+    events: ["requestHeaders", "admittedUnfollowed", "ended"],
+    seen: ["begin", "continue requestHeaders", "end completed", "endStream"],
+  },
+  {
+    it: "answers a refusal at once, and nothing after it",
+    events: ["requestHeaders", "refused", "responseHeaders", "ended"],
+    seen: ["begin", "immediate 429", "endStream"],
+  },
+  {
+    it: "asks Envoy once to wait longer",
+    events: ["requestHeaders", "waiting", "waiting", "admitted", "responseHeaders", "ended"],
+    seen: [
+      "begin",
+      "wait 2000",
+      "continue requestHeaders",
+      "continue responseHeaders",
+      "responded",
+      "end completed",
+      "endStream",
+    ],
+  },
+  {
+    it: "leaves the queue when its caller does, and hears no verdict any more",
+    events: ["requestHeaders", "waiting", "ended", "admitted"],
+    seen: ["begin", "wait 2000", "end left", "endStream"],
+  },
+  {
+    it: "gives its place up when Envoy answers by itself meanwhile",
+    events: ["requestHeaders", "waiting", "responseHeaders", "admitted", "responseBody", "ended"],
+    seen: [
+      "begin",
+      "wait 2000",
+      "continue responseHeaders",
+      "end left",
+      "continue responseBody",
+      "endStream",
+    ],
+  },
+  {
+    it: "answers bodies and trailers that it has no use for",
+    events: ["requestHeaders", "admitted", "requestBody", "requestTrailers", "responseBody"],
+    seen: [
+      "begin",
+      "continue requestHeaders",
+      "continue requestBody",
+      "continue requestTrailers",
+      "continue responseBody",
+    ],
+  },
+  {
+    it: "answers nothing where Envoy only lets it observe, and learns all the same",
+    events: ["observedHeaders", "admitted", "observedResponse", "ended"],
+    seen: ["begin", "responded", "end completed", "endStream"],
+  },
+  {
+    it: "lets an observed response pass that came before its verdict",
+    events: ["observedHeaders", "requestBody", "observedResponse", "ended"],
+    seen: ["begin", "end left", "endStream"],
+  },
+  {
+    it: "holds no observed request, whatever the verdict",
+    events: ["observedHeaders", "waiting", "refused", "ended"],
+    seen: ["begin", "endStream"],
+  },
+  {
+    it: "lets an answer pass that was made before anybody asked",
+    events: ["responseHeaders", "responseBody", "ended"],
+    seen: ["continue responseHeaders", "answeredBefore", "continue responseBody", "endStream"],
+  },
+  {
+    it: "answers nothing to one that it only observes",
+    events: ["observedResponse", "ended"],
+    seen: ["answeredBefore", "endStream"],
+  },
+  {
+    it: "refuses request headers after an answer",
+    events: ["responseHeaders", "requestHeaders"],
+    seen: ["continue responseHeaders", "answeredBefore", "fail outOfOrder"],
+  },
+  {
+    it: "refuses an exchange that begins with something else",
+    events: ["responseBody"],
+    seen: ["fail noRequestHeaders"],
+  },
+  {
+    it: "refuses request headers that come twice, and gives the place back",
+    events: ["requestHeaders", "admitted", "requestHeaders", "ended"],
+    seen: ["begin", "continue requestHeaders", "end broken", "fail outOfOrder"],
+  },
+  {
+    it: "refuses response headers that come twice",
+    events: ["requestHeaders", "admitted", "responseHeaders", "responseHeaders"],
+    seen: [
+      "begin",
+      "continue requestHeaders",
+      "continue responseHeaders",
+      "responded",
+      "end broken",
+      "fail outOfOrder",
+    ],
+  },
+  {
+    it: "refuses a body while the request still waits",
+    events: ["requestHeaders", "requestBody", "admitted"],
+    seen: ["begin", "end broken", "fail outOfOrder"],
+  },
+  {
+    it: "refuses a request that is larger than is read: an error could let it pass",
+    events: ["tooLarge", "requestHeaders", "ended"],
+    seen: ["immediate 431", "endStream"],
+  },
+  {
+    it: "refuses one that grows too large while it waits, and leaves the queue",
+    events: ["requestHeaders", "waiting", "tooLarge", "admitted"],
+    seen: ["begin", "wait 2000", "immediate 431", "end left", "endStream"],
+  },
+  {
+    it: "ends well what was let in before it grew too large",
+    events: ["requestHeaders", "admitted", "tooLarge", "ended"],
+    seen: ["begin", "continue requestHeaders", "end left", "endStream"],
+  },
+  {
+    it: "answers nothing too large that it only observes",
+    events: ["observedHeaders", "waiting", "tooLarge", "refused"],
+    seen: ["begin", "end left", "endStream"],
+  },
+  {
+    it: "refuses what it does not know",
+    events: ["requestHeaders", "admitted", "unknown"],
+    seen: ["begin", "continue requestHeaders", "end broken", "fail unknown"],
+  },
+  {
+    it: "refuses what is no message",
+    events: ["malformed", "requestHeaders"],
+    seen: ["fail malformed"],
+  },
+  { it: "ends a stream that nothing came on", events: ["ended", "ended"], seen: ["endStream"] },
+];
+
+describe("stepExchange()", () => {
+  it.each(rows)("$it", ({ events: names, seen }) => {
+    expect(run(names).seen).toEqual(seen);
+  });
+
+  it.each(["request", "response"] as const)("refuses a %s body that goes through it", (side) => {
+    const begin = events.requestHeaders;
+    if (begin.kind !== "message" || begin.message.kind !== "part") throw new Error("no part");
+    const bodyModes = { request: "none", response: "none", [side]: "fullDuplexStreamed" } as const;
+    const { effects } = stepExchange(newExchange, {
+      kind: "message",
+      message: { ...begin.message, bodyModes },
+    });
+    expect(effects).toEqual([{ kind: "failStream", fault: "bodiesStreamed" }]);
+  });
+
+  it("says with the answer to the request what admission wants said", () => {
+    const begun = stepExchange(newExchange, events.requestHeaders);
+    const { replies } = stepExchange(begun.state, events.admitted);
+    expect(replies).toEqual([
+      {
+        kind: "continue",
+        part: "requestHeaders",
+        setHeaders: terms.setHeaders,
+        removeHeaders: terms.removeHeaders,
+        metadata: { namespace: "headgate", fields: terms.metadata },
+        responseHeaders: undefined,
+      },
+    ]);
+  });
+
+  const names = Object.keys(events).filter((name): name is EventName => name in events);
+  const histories = array(constantFrom(...names), { maxLength: 12 });
+
+  it("gives every place back exactly once, in any order of events", () => {
+    check((seen, history) => {
+      const begun = seen.filter((word) => word === "begin").length;
+      const ended = seen.filter((word) => word.startsWith("end ")).length;
+      expect(begun).toBeLessThanOrEqual(1);
+      expect(ended).toBe(begun === 1 && !isRefused(seen, history) ? 1 : 0);
+    });
+  });
+
+  it("ends every stream exactly once, in any order of events", () => {
+    check((seen) => {
+      expect(seen.filter((word) => word === "endStream" || word.startsWith("fail ")).length).toBe(
+        1,
+      );
+    });
+  });
+
+  it("answers each message at most once, and nothing after the stream's end", () => {
+    check((seen, history) => {
+      const asked = history.map((name) => partOf(events[name]));
+      for (const name of new Set(asked)) {
+        const answered = seen.filter((word) => word === `continue ${name}`).length;
+        expect(answered).toBeLessThanOrEqual(asked.filter((one) => one === name).length);
+      }
+      const end = seen.findIndex((word) => word === "endStream" || word.startsWith("fail "));
+      expect(seen.slice(end + 1)).toEqual([]);
+      expect(seen.filter((word) => word.startsWith("wait ")).length).toBeLessThanOrEqual(1);
+    });
+  });
+
+  it("never answers an exchange that it only observes", () => {
+    check((seen, history) => {
+      pre(history.find((name) => name in opening) === "observedHeaders");
+      expect(seen.filter((word) => /^(continue|wait|immediate) /.test(word))).toEqual([]);
+    });
+  });
+
+  /** Runs random histories, each with the end that every stream has. */
+  function check(expectOf: (seen: readonly string[], history: readonly EventName[]) => void): void {
+    assertProperty(
+      property(histories, (history) => {
+        const whole: readonly EventName[] = [...history, "ended"];
+        expectOf(run(whole).seen, whole);
+      }),
+      propertyRuns(500),
+    );
+  }
+});
+
+function partOf(event: ExchangeEvent): string {
+  return event.kind === "message" && event.message.kind === "part" ? event.message.part : "";
+}
+
+/** What an exchange may begin with, or fail with. */
+const opening = {
+  requestHeaders: true,
+  observedHeaders: true,
+  requestBody: true,
+  requestTrailers: true,
+  responseHeaders: true,
+  observedResponse: true,
+  responseBody: true,
+  responseTrailers: true,
+  unknown: true,
+  malformed: true,
+  tooLarge: true,
+  ended: true,
+};
+
+/** Whether the verdict that counted was a refusal: it is the first one after `begin`. */
+function isRefused(seen: readonly string[], history: readonly EventName[]): boolean {
+  if (seen.includes("immediate 429")) return true;
+  // An observed exchange shows no refusal: it began, and neither went on nor gave anything back.
+  return (
+    history.includes("observedHeaders") &&
+    history.includes("refused") &&
+    !seen.some((word) => word.startsWith("end "))
+  );
+}

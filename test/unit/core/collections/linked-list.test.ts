@@ -1,0 +1,31 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { LinkedList, type ListNode } from "../../../../src/core/collections/linked-list.js";
+import { propertyRuns } from "../../../support/seeds.js";
+
+function values(list: LinkedList<number>): readonly number[] {
+  const found: number[] = [];
+  for (let node = list.newest; node !== undefined; node = node.older) found.push(node.value);
+  return found.toReversed();
+}
+
+describe("LinkedList", () => {
+  it("is as good as an array, whatever goes in and out", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(30), { maxLength: 100, size: "max" }), (steps) => {
+        const list = new LinkedList<number>();
+        const nodes: ListNode<number>[] = [];
+        for (const step of steps) {
+          const [node] = step % 2 === 0 ? [] : nodes.splice(step % Math.max(1, nodes.length), 1);
+          if (node === undefined) nodes.push(list.push(step));
+          else list.remove(node);
+          expect(values(list)).toEqual(nodes.map(({ value }) => value));
+          expect(list.oldest).toBe(nodes[0]);
+          expect(list.newest).toBe(nodes.at(-1));
+          expect(list.count).toBe(nodes.length);
+        }
+      }),
+      propertyRuns(100),
+    );
+  });
+});

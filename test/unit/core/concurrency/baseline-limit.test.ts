@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import type { BaselineLimit } from "../../../../src/core/concurrency/baseline-limit.js";
+import { concurrencyDefaults } from "../../../../src/core/concurrency/concurrency-laws.js";
+import { GradientLimit } from "../../../../src/core/concurrency/gradient-limit.js";
+import { VegasLimit } from "../../../../src/core/concurrency/vegas-limit.js";
+import { sampleOf } from "../../../support/concurrency-samples.js";
+
+const limits = { initial: 10, min: 1, max: 40 };
+const { gradient, vegas } = concurrencyDefaults;
+
+interface Row {
+  readonly name: string;
+  readonly create: () => BaselineLimit;
+}
+
+const rows: readonly Row[] = [
+  {
+    name: "GradientLimit",
+    create: () => new GradientLimit({ law: "gradient", ...gradient }, limits),
+  },
+  { name: "VegasLimit", create: () => new VegasLimit({ law: "vegas", ...vegas }, limits) },
+];
+
+/** A request each 10 ms. */
+function servedBy(law: BaselineLimit): (rttMs: number, inFlight: number) => void {
+  let nowMs = 0;
+  return (rttMs, inFlight) => {
+    nowMs += 10;
+    law.record(sampleOf({ startMs: nowMs - rttMs, endMs: nowMs, inFlight }));
+  };
+}
+
+describe.each(rows)("BaselineLimit, as $name", ({ create }) => {
+  it("leaves aside what ends first in a dip, and what was let in before it", () => {
+    const law = create();
+    const serve = servedBy(law);
+    while (law.limit === 10) serve(50, 10);
+    // Three round trips of 50 ms.
+    for (let i = 0; i < 14; i += 1) serve(1, 4);
+    serve(50, 5);
+    let servedCount = 0;
+    while (law.limit === 4) {
+      serve(50, 4);
+      servedCount += 1;
+    }
+    expect(law.facts()["minRttMs"]).toBe(50);
+    expect(servedCount).toBe(101);
+  });
+
+  it("learns from samples as from their windows, in a dip only from those let in during it", () => {
+    const law = create();
+    const serve = servedBy(law);
+    while (law.limit === 10) serve(50, 10);
+    expect(law.limit).toBe(4);
+    for (let i = 0; i < 50; i += 1) serve(5_000, 5);
+    while (law.limit === 4) serve(50, 4);
+    expect(law.facts()["minRttMs"]).toBe(50);
+  });
+
+  it("sheds nobody, drops nothing from a queue, and reads nothing", () => {
+    const law = create();
+    law.read();
+    expect([law.shedRatio(), law.dropsQueued()]).toEqual([0, false]);
+    expect(law.limit).toBe(10);
+  });
+});

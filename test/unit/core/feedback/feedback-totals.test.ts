@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { FeedbackNodes } from "../../../../src/core/feedback/feedback-nodes.js";
+import { fleetTotals } from "../../../../src/core/feedback/feedback-totals.js";
+import { nodeReportOf } from "../../../support/node-reports.js";
+
+const times = { numbersMsMax: 3_500, nodeLeaseMs: 15_000 };
+
+/** Four Envoys with a share of ten each, of which the last one told its numbers ten seconds ago. */
+function totals({ inFlight = 9, overflowCount = 0, heardAgoMs = 10_000 } = {}) {
+  const nodes = new FeedbackNodes(times);
+  const nowMs = 20_000;
+  const told = { inFlight, overflowCount, rps: 90 };
+  nodes.take(nodeReportOf({ nodeId: "edge-4", ...told, atMs: 10_000 }), 10_000);
+  for (const nodeId of ["edge-1", "edge-2", "edge-3"]) {
+    nodes.take(nodeReportOf({ nodeId, ...told, atMs: nowMs - 500 }), nowMs);
+  }
+  nodes.noteHeard("edge-4", nowMs - heardAgoMs);
+  return fleetTotals({ nodes, ledger: { share: () => 10 }, limit: 40, nowMs });
+}
+
+describe("fleetTotals()", () => {
+  it("adds up what is of now, and the share of who is silent as in use", () => {
+    expect(totals()).toEqual({
+      inFlight: 27,
+      inUse: 37,
+      rps: 270,
+      allRps: 360,
+      overflowPerSecond: 0,
+      fromMs: 19_500,
+      isPartial: true,
+    });
+  });
+
+  it.each([
+    { inFlight: 9, overflowCount: 1, inUse: 40 },
+    { inFlight: 12, overflowCount: 0, inUse: 40 },
+    { inFlight: 14, overflowCount: 0, inUse: 42 },
+  ])("has $inUse in use of 40 by $inFlight each and $overflowCount refused", (row) => {
+    expect(totals(row).inUse).toBe(row.inUse);
+  });
+
+  it("adds up what breakers refuse a second, of Envoys whose numbers are of now", () => {
+    expect(totals({ overflowCount: 4 }).overflowPerSecond).toBe(12);
+  });
+
+  it("is whole where those who are silent are known to take their layers", () => {
+    expect(totals({ heardAgoMs: 3_500 }).isPartial).toBe(false);
+    expect(totals({ heardAgoMs: 3_501 }).isPartial).toBe(true);
+  });
+
+  it("is whole without more than a tenth of the limit out of reach", () => {
+    const nodes = new FeedbackNodes(times);
+    nodes.restore("edge-1", 0);
+    const partial = (share: number) =>
+      fleetTotals({ nodes, ledger: { share: () => share }, limit: 40, nowMs: 10_000 }).isPartial;
+    expect([partial(4), partial(5)]).toEqual([false, true]);
+  });
+});

@@ -1,0 +1,32 @@
+import { describe, expect, it } from "vitest";
+import { mutableHeaderPattern } from "../../../../../src/generate/envoy/http/mutable-headers.js";
+
+/** Envoy holds patterns against whole names. */
+function takes(pattern: string | undefined, name: string): boolean {
+  return new RegExp(`^(?:${pattern})$`).test(name);
+}
+
+describe("mutableHeaderPattern()", () => {
+  it("takes what Headgate sets, and the policy's names, and no other header", () => {
+    const pattern = mutableHeaderPattern(["x-request-priority", "x-deadline-ms"]);
+    const set = ["x-request-priority", "x-deadline-ms", "grpc-timeout", "grpc-status-details-bin"];
+    for (const name of [...set, "retry-after", "content-type", "x-headgate-reason"]) {
+      expect([name, takes(pattern, name)]).toEqual([name, true]);
+    }
+    for (const name of ["authorization", "host", "x-user", ":path", "x-envoy-max-retries"]) {
+      expect([name, takes(pattern, name)]).toEqual([name, false]);
+    }
+  });
+
+  it("takes signs in names for what they are", () => {
+    const pattern = mutableHeaderPattern(["x-a.b"]);
+    expect(takes(pattern, "x-a.b")).toBe(true);
+    expect(takes(pattern, "x-acb")).toBe(false);
+  });
+
+  it("is not there where Envoy would refuse it for its length", () => {
+    const names = ["x-request-priority", "x-deadline-ms"];
+    expect(mutableHeaderPattern(names)).toHaveLength(103);
+    expect(mutableHeaderPattern([...names, "y"])).toBeUndefined();
+  });
+});

@@ -1,0 +1,182 @@
+import { describe, expect, it } from "vitest";
+import { limitKey } from "../../../../src/core/limits/key.js";
+import { toldPartsMax } from "../../../../src/policy/diff/field-changes.js";
+import { changeSentence, comparePolicies } from "../../../../src/policy/diff/policy-diff.js";
+import { parsePolicy } from "../../../../src/policy/parse.js";
+
+function policyOf(spec: string) {
+  const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: test}\nspec:\n";
+  const parsed = parsePolicy([{ file: "policy.yaml", text: `${head}${spec}` }]);
+  if (parsed.kind === "problems") throw new Error(JSON.stringify(parsed.problems));
+  return parsed;
+}
+
+/** The limits of one rule, `user` of `shop`. */
+function limits(...texts: readonly string[]) {
+  const list = `[${texts.join(", ")}]`;
+  return policyOf(
+    `  rateLimits: [{domain: shop, descriptors: [{key: user, rate_limits: ${list}}]}]\n`,
+  );
+}
+
+function service(fields: string) {
+  return policyOf(`  services: [{name: orders, ${fields}}]\n`);
+}
+
+function sentences(before: ReturnType<typeof policyOf>, after: ReturnType<typeof policyOf>) {
+  return comparePolicies(before, after).map((one) => `${one.effect}: ${changeSentence(one)}`);
+}
+
+/** Each row is one limit before and after, and what is said. */
+const limitRows = [
+  {
+    name: "half of it",
+    before: "{name: pace, period: 10s, requests_per_unit: 50}",
+    after: "{name: pace, period: 10s, requests_per_unit: 25}",
+    says: [
+      "stricter: shop/user pace: 50 per 10 s becomes 25 per 10 s (half as much); what was used " +
+        "stays used",
+    ],
+  },
+  {
+    name: "another way to write the same",
+    before: "{unit: minute, requests_per_unit: 60}",
+    after: "{period: 60s, requests_per_unit: 60, burst: 60}",
+    says: [],
+  },
+  {
+    name: "a blocked key",
+    before: "{name: pace, unit: second, requests_per_unit: 50}",
+    after: "{name: pace, unit: second, requests_per_unit: 0}",
+    says: [
+      "stricter: shop/user pace: 50 per second becomes none (nothing at all); what was used " +
+        "stays used",
+    ],
+  },
+  {
+    name: "a tenth more",
+    before: "{unit: second, requests_per_unit: 100}",
+    after: "{unit: second, requests_per_unit: 110}",
+    says: [
+      "looser: shop/user: 100 per second becomes 110 per second (10 % more); what was used stays " +
+        "used",
+    ],
+  },
+  {
+    name: "a smaller burst",
+    before: "{unit: second, requests_per_unit: 10, burst: 40}",
+    after: "{unit: second, requests_per_unit: 10, burst: 20}",
+    says: ["stricter: shop/user: at most 40 at once becomes 20; what was used stays used"],
+  },
+  {
+    name: "another name",
+    before: "{name: old, unit: second, requests_per_unit: 10}",
+    after: "{name: new, unit: second, requests_per_unit: 10}",
+    says: [
+      "looser: shop/user new: the same 10 per second; it begins empty, for its name was old and " +
+        "names are part of its key",
+    ],
+  },
+  {
+    name: "another period without a name",
+    before: "{unit: minute, requests_per_unit: 60}",
+    after: "{unit: second, requests_per_unit: 1}",
+    says: [
+      "stricter: shop/user: 60 per minute becomes 1 per second (as much), at most 60 at once " +
+        "becomes 1; it begins empty, for without a name its period is part of its key",
+    ],
+  },
+];
+
+describe("comparePolicies()", () => {
+  it("says once for a domain that descriptors leave a ratelimit file, unless they settle", () => {
+    const limit = "rate_limit: {unit: day, requests_per_unit: 5";
+    const there = `domain: shop\ndescriptors: [{key: a, ${limit}}}, {key: b, ${limit}}}]\n`;
+    const before = parsePolicy([{ file: "a.yaml", text: there }]);
+    if (before.kind === "problems") throw new Error(JSON.stringify(before.problems));
+    const here = (charge: string) =>
+      policyOf(
+        `  rateLimits: [{domain: shop, descriptors: [{key: a, ${limit}}}, ` +
+          `{key: b, ${limit}${charge}}}]}]\n`,
+      );
+    expect(sentences(before, here(""))).toEqual([
+      expect.stringMatching(/^different: shop: 2 descriptors leave a ratelimit file: costs told/),
+    ]);
+    expect(sentences(here(""), before)).toEqual([]);
+    expect(sentences(before, here(", charge: settle")).join("\n")).toContain(
+      "shop: 1 descriptor leaves a ratelimit file",
+    );
+  });
+
+  it.each(limitRows)("tells $name", ({ before, after, says }) => {
+    expect(sentences(limits(before), limits(after))).toEqual(says);
+  });
+
+  it.each(limitRows)("says of $name that it stays used where its key does", (row) => {
+    const [before, after] = [limits(row.before), limits(row.after)];
+    const keys = [before, after].map(({ rules: [rule] }) => {
+      const [limit] = rule?.effect.kind === "limited" ? rule.effect.limits : [];
+      if (limit === undefined) throw new Error("no limit");
+      return limitKey("shop", [{ key: "user", value: "7" }], limit);
+    });
+    const isTold = sentences(before, after).some((text) => text.includes("begins empty"));
+    expect(isTold).toBe(keys[0] !== keys[1]);
+  });
+
+  it("tells several limits of a rule apart by name or period, wherever they stand", () => {
+    const [second, day] = [
+      "{unit: second, requests_per_unit: 1}",
+      "{unit: day, requests_per_unit: 100}",
+    ];
+    expect(sentences(limits(second, day), limits(day, second))).toEqual([]);
+    expect(sentences(limits(second), limits(second, day))).toEqual([
+      "stricter: shop/user: a new limit: 100 per day; it begins empty",
+    ]);
+    expect(sentences(limits(second, day), limits(second))).toEqual([
+      "looser: shop/user: the limit of 100 per day goes, and with it what was used",
+    ]);
+  });
+
+  it("tells fields of services by the policy's names, and what was the default", () => {
+    expect(
+      sentences(
+        service("circuitBreakers: {}"),
+        service("circuitBreakers: {maxPendingRequests: 50}"),
+      ),
+    ).toEqual([
+      "stricter: service orders: circuitBreakers.maxPendingRequests: 100 (the default) becomes " +
+        "50; generate the proxies' configuration anew",
+    ]);
+  });
+
+  it("tells blocks that come and go, and checks that begin to refuse", () => {
+    expect(sentences(service("admission: {}"), service("timeouts: {}"))[0]).toContain(
+      "looser: service orders: admission goes",
+    );
+    expect(
+      sentences(
+        service("admission: {queue: {}, dryRun: [queue]}"),
+        service("admission: {queue: {}}"),
+      ),
+    ).toEqual(['stricter: service orders: admission.dryRun: "queue" becomes none']);
+  });
+
+  it(`tells ${toldPartsMax} parts of a list, and how many more there are`, () => {
+    const hosts = Array.from({ length: toldPartsMax + 2 }, (_, index) => `h${index}.example`);
+    const [text] = sentences(service("hosts: []"), service(`hosts: [${hosts.join(", ")}]`));
+    expect(text).toContain(`"h${toldPartsMax - 1}.example" and 2 more`);
+  });
+
+  it("says what becomes stricter first, then what becomes looser", () => {
+    const before = limits(
+      "{name: a, unit: second, requests_per_unit: 1}",
+      "{name: b, unit: second, requests_per_unit: 2}",
+    );
+    const after = limits(
+      "{name: a, unit: second, requests_per_unit: 2}",
+      "{name: b, unit: second, requests_per_unit: 1}",
+    );
+    const effects = comparePolicies(before, after).map(({ effect }) => effect);
+    expect(effects).toEqual(["stricter", "looser"]);
+  });
+});

@@ -1,0 +1,107 @@
+import { describe, expect, it } from "vitest";
+import { type Peer, unknownPeer } from "../../../../src/core/base/peer.js";
+import {
+  actionsPerMessageMax,
+  createQuotaService,
+  unreadMsMax,
+} from "../../../../src/rpc/control/quota-stream.js";
+import { grpcStatuses } from "../../../../src/rpc/grpc/status.js";
+import { ControlCounts, ControlStreams } from "../../../../src/rpc/nodes/control-stream.js";
+import { NodeRegistry } from "../../../../src/rpc/nodes/node-registry.js";
+import { TestStream, testOwners } from "../../../support/control-rig.js";
+import { readActions, usageMessage } from "../../../support/quota-client.js";
+import { QuotaRig, tenantQuota } from "../../../support/quota-rig.js";
+
+/** One stream of an Envoy that says these things of itself. */
+function open(metadata: Readonly<Record<string, string>> = {}, peer: Peer = unknownPeer) {
+  const rig = new QuotaRig(tenantQuota(1_000_000));
+  const book = rig.join();
+  const counts = new ControlCounts();
+  const registry = new NodeRegistry({
+    nowMs: () => rig.clock.monotonicMs(),
+    ttlMs: 15_000,
+    configuredShare: () => 0,
+    configuredHigh: () => 0,
+  });
+  const streams = new ControlStreams({ registry, owners: testOwners(), counts, clock: rig.clock });
+  const [method] = createQuotaService({ streams, quotas: book, onIgnored: () => {} }).methods;
+  if (method?.kind !== "bidi") throw new Error("it has one method, both ways");
+  const stream = new TestStream();
+  const call = {
+    deadlineMs: Infinity,
+    metadata: (name: string) => metadata[name],
+    peer,
+  };
+  stream.listen(method.open(call, stream));
+  const report = (count: number): void => {
+    const usages = Array.from({ length: count }, (_, i) => ({
+      id: { quota: "pace", tenant: `t${i}` },
+    }));
+    stream.bytes(usageMessage("edge", usages));
+  };
+  const nodes = (): readonly string[] =>
+    [...book.view().pools()].flatMap((pool) => pool.holders(10).map(({ node }) => node));
+  return { rig, book, counts, stream, report, nodes };
+}
+
+describe("createQuotaService()", () => {
+  it("tells many buckets in messages of bounded size", async () => {
+    const { rig, stream, report } = open();
+    report(2 * actionsPerMessageMax + 1);
+    await rig.pass(0.5);
+    const sizes = stream.sent.map((bytes) => readActions(bytes).length);
+    expect(Math.max(...sizes)).toBe(actionsPerMessageMax);
+    expect(new Set(stream.sent.flatMap(readActions).map(({ id }) => id["tenant"])).size).toBe(
+      2 * actionsPerMessageMax + 1,
+    );
+  });
+
+  it("reads nothing more of an Envoy that does not read, until it does", async () => {
+    const { rig, stream, report } = open();
+    stream.isReading = false;
+    report(1);
+    await rig.pass(1);
+    const { length } = stream.sent;
+    expect(length).toBe(1);
+    report(1);
+    expect(stream.nextCount).toBe(1);
+    await rig.pass(5);
+    expect(stream.sent).toHaveLength(1);
+    stream.drain();
+    expect(stream.nextCount).toBe(2);
+    expect(stream.sent.length).toBeGreaterThan(1);
+  });
+
+  it("ends a stream that leaves unread what it was sent for too long", async () => {
+    const { rig, book, counts, stream, report } = open();
+    stream.isReading = false;
+    report(1);
+    await rig.pass(unreadMsMax / 1_000 - 1);
+    expect(stream.status).toBeUndefined();
+    await rig.pass(3);
+    expect(stream.status).toBe(grpcStatuses.deadlineExceeded);
+    expect(counts.faults.get("unread")).toBe(1);
+    expect(book.sessionCount).toBe(0);
+  });
+
+  it.each([
+    [{ "x-headgate-node": "edge-1", "x-forwarded-for": "10.0.0.7" }, "edge-1"],
+    [{ "x-headgate-node": "%HOSTNAME%", "x-forwarded-for": "10.0.0.7" }, "10.0.0.7"],
+    [{ "x-forwarded-for": "10.0.0.7" }, "10.0.0.7"],
+    [{ "x-headgate-node": "", "x-forwarded-for": "10.0.0.7" }, "10.0.0.7"],
+    [{ "x-headgate-node": "" }, ""],
+    [{}, ""],
+  ])("knows an Envoy by what it says, or by its address: %j", async (metadata, name) => {
+    const { rig, report, nodes } = open(metadata);
+    report(1);
+    await rig.pass(0.5);
+    expect(nodes()).toEqual([name]);
+  });
+
+  it("has a stream end that says nothing", async () => {
+    const { rig, counts, stream } = open();
+    await rig.pass(31);
+    expect(stream.status).toBe(grpcStatuses.deadlineExceeded);
+    expect(counts.faults.get("silent")).toBe(1);
+  });
+});

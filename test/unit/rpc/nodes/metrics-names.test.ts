@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest";
+import {
+  keptNamesBytesMax,
+  NameTable,
+  nameBytesMax,
+} from "../../../../src/rpc/nodes/metrics-names.js";
+
+/** A table of names that end as wanted, and the names that it was made to read. */
+function tableOf(...ends: readonly string[]) {
+  const read: string[] = [];
+  const table = new NameTable(ends, (name) => {
+    read.push(name);
+    return ends.find((end) => name.endsWith(end));
+  });
+  const find = (name: string): string | undefined => {
+    const bytes = Buffer.from(`before${name}after`);
+    return table.find(bytes, 6, bytes.length - 5);
+  };
+  return { table, read, find };
+}
+
+describe("NameTable", () => {
+  it("reads a name once, and finds what it means again by its bytes", () => {
+    const { find, read } = tableOf(".upstream_rq_time", ".upstream_rq_active");
+    for (let i = 0; i < 3; i += 1) {
+      expect(find("cluster.orders.upstream_rq_time")).toBe(".upstream_rq_time");
+      expect(find("cluster.åäö.upstream_rq_active")).toBe(".upstream_rq_active");
+    }
+    expect(read).toEqual(["cluster.orders.upstream_rq_time", "cluster.åäö.upstream_rq_active"]);
+  });
+
+  it("passes over names that end otherwise, without reading them", () => {
+    const { find, read } = tableOf(".upstream_rq_time");
+    for (const name of ["", "rq_time", "cluster.orders.membership_total", "upstream_rq_timer"]) {
+      expect(find(name)).toBeUndefined();
+    }
+    expect(read).toEqual([]);
+  });
+
+  it("keeps that a name means nothing", () => {
+    const { find, read } = tableOf(".upstream_rq_time");
+    for (let i = 0; i < 3; i += 1) expect(find("downstream_rq_time")).toBeUndefined();
+    expect(read).toEqual(["downstream_rq_time"]);
+  });
+
+  it("tells names apart that differ in one character, wherever it is", () => {
+    const { find, read } = tableOf(".upstream_rq_time");
+    const names = Array.from({ length: 64 }, (_, at) => {
+      const text = "a".repeat(64);
+      return `${text.slice(0, at)}b${text.slice(at + 1)}.upstream_rq_time`;
+    });
+    for (const name of names) find(name);
+    expect(read).toEqual(names);
+  });
+
+  it.each([20, 900])("begins anew when its names have as many bytes as may be (%s)", (length) => {
+    const { find, table } = tableOf(".upstream_rq_time");
+    const nameBytes = length + ".upstream_rq_time".length;
+    const nameCount = Math.ceil(keptNamesBytesMax / nameBytes);
+    let most = 0;
+    for (let i = 0; i < nameCount; i += 1) {
+      find(`${String(i).padStart(length, "n")}.upstream_rq_time`);
+      most = Math.max(most, table.keptCount);
+    }
+    expect(most * nameBytes).toBeLessThan(keptNamesBytesMax);
+    expect(most * (nameBytes + 250)).toBeGreaterThan(keptNamesBytesMax);
+    expect(table.keptCount).toBeLessThan(most);
+  });
+
+  it("reads no name that is longer than those of clusters are", () => {
+    const { find, table, read } = tableOf(".upstream_rq_time");
+    const longest = ".upstream_rq_time".padStart(nameBytesMax, "n");
+    expect(find(`n${longest}`)).toBeUndefined();
+    expect(find(longest)).toBe(".upstream_rq_time");
+    expect(read).toEqual([longest]);
+    expect(table.keptCount).toBe(1);
+  });
+
+  it("takes no end that is shorter than what is looked at first", () => {
+    expect(() => tableOf("rq_time")).toThrow("too short");
+  });
+});

@@ -1,0 +1,173 @@
+import { describe, expect, it } from "vitest";
+import { type Charge, costHitsMax, levelUnitsMax } from "../../../../../src/core/limits/bucket.js";
+import { multiplicityMax } from "../../../../../src/core/limits/gcra.js";
+import { drainTimeUsMax, hitsMax } from "../../../../../src/core/limits/limit.js";
+import type { StoreRequest } from "../../../../../src/store/limit-store.js";
+import {
+  decodeBucket,
+  decodeReply,
+  encodeBatch,
+} from "../../../../../src/store/redis/scripts/pack.js";
+import { once, testCharge } from "../../../../support/charges.js";
+
+describe("encodeBatch()", () => {
+  it("names each distinct key once, in the order of first use", () => {
+    const batch = [
+      once(testCharge({ key: "b" }), testCharge({ key: "a" })),
+      once(testCharge({ key: "a" }), testCharge({ key: "b" }), testCharge({ key: "c" })),
+    ];
+    const { keys, bytes } = encodeBatch(batch);
+    expect(keys).toEqual(["b", "a", "c"]);
+    expect(bytes.length).toBe(2 * 8 + 5 * 27);
+    const positions = [8, 35, 70, 97, 124].map((at) => bytes.readUInt16LE(at));
+    expect(positions).toEqual([1, 2, 2, 1, 3]);
+  });
+
+  it("packs the largest numbers without loss", () => {
+    const limit = {
+      hits: hitsMax,
+      burst: hitsMax - 1,
+      periodUs: drainTimeUsMax,
+      cost: costHitsMax,
+    };
+    const { bytes } = encodeBatch([
+      { charges: [testCharge(limit)], multiplicity: multiplicityMax },
+    ]);
+    expect(bytes.readUInt16LE(0)).toBe(1);
+    expect(bytes.readUInt32LE(2)).toBe(multiplicityMax);
+    expect(bytes.readUInt32LE(11)).toBe(hitsMax);
+    expect(bytes.readUInt32LE(15)).toBe(hitsMax - 1);
+    expect(bytes.readDoubleLE(19)).toBe(drainTimeUsMax);
+    expect(bytes.readDoubleLE(27)).toBe(costHitsMax);
+  });
+
+  it.each([
+    [{}, 16],
+    [{ cost: 0 }, 0],
+    [{ role: "shadow" }, 1],
+    [{ role: "quota" }, 2],
+    [{ role: "settle" }, 64],
+    [{ role: "shadowSettle" }, 65],
+    [{ role: "quotaSettle" }, 66],
+    [{ isRefund: true }, 4],
+    [{ peekExhausted: true }, 24],
+    [{ peekExhausted: true, cost: 0 }, 8],
+    [{ role: "settle", isRefund: true, peekExhausted: true }, 76],
+  ] as const)("packs role and flags: %j is %i", (overrides, flags) => {
+    expect(encodeBatch([once(testCharge(overrides))]).bytes.readUInt8(10)).toBe(flags);
+  });
+});
+
+describe("encodeBatch() of several charges", () => {
+  const [a, b] = [testCharge({ key: "a" }), testCharge({ key: "b" })];
+
+  it.each([
+    ["each on a key of its own", [a, b], [16, 0]],
+    ["a key twice", [a, b, a], [0, 0, 0]],
+    ["one shadow charge", [a, { ...b, role: "shadow" }], [0, 1]],
+    ["a peek", [{ ...a, cost: 0 }, b], [0, 0]],
+    ["a refund", [a, { ...b, isRefund: true }], [0, 4]],
+  ] as const)("marks the first of a plain request: %s", (_name, charges, flags) => {
+    const alone = encodeBatch([once(...charges)]).bytes;
+    expect(flags.map((_, i) => alone.readUInt8(8 + 27 * i + 2))).toEqual(flags);
+    // Keys that an earlier request has brought along make no difference.
+    const before = [once(b), once({ ...a, cost: 9 })];
+    const second = encodeBatch([...before, once(...charges)]).bytes.subarray(2 * 35);
+    expect(flags.map((_, i) => second.readUInt8(8 + 27 * i + 2))).toEqual(flags);
+  });
+});
+
+describe("encodeBatch() of requests alike", () => {
+  const on = (key: string, overrides: Partial<Charge> = {}) =>
+    once(testCharge({ key, ...overrides }));
+
+  /** How many requests each packed one stands for, where all have one charge without windows. */
+  function runsOf(...batch: readonly StoreRequest[]): readonly number[] {
+    const { bytes } = encodeBatch(batch);
+    return Array.from({ length: bytes.length / 35 }, (_, i) => bytes.readUInt16LE(35 * i + 6));
+  }
+
+  it("packs one for all that follow each other on new keys", () => {
+    expect(runsOf(on("a"), on("b"), on("c"))).toEqual([3]);
+    const { keys } = encodeBatch([on("a"), on("b"), on("c")]);
+    expect(keys).toEqual(["a", "b", "c"]);
+  });
+
+  it.each([
+    ["another cost", [on("a"), on("b", { cost: 2 }), on("c", { cost: 2 })], [1, 2]],
+    ["another burst", [on("a"), on("b", { burst: 3 })], [1, 1]],
+    ["another period", [on("a"), on("b", { periodUs: 5 })], [1, 1]],
+    ["other hits", [on("a"), on("b", { hits: 3 })], [1, 1]],
+    [
+      "another role",
+      [on("a"), on("b", { role: "shadow" }), on("c", { role: "shadow" })],
+      [1, 1, 1],
+    ],
+    ["a refund", [on("a"), on("b", { isRefund: true })], [1, 1]],
+    ["another multiplicity", [on("a"), { ...on("b"), multiplicity: 2 }], [1, 1]],
+    ["a key that came before", [on("a"), on("b"), on("a"), on("c")], [2, 1, 1]],
+  ] as const)("begins anew with %s", (_name, batch, runs) => {
+    expect(runsOf(...batch)).toEqual(runs);
+  });
+
+  it("packs a request of several charges by itself, and what follows it anew", () => {
+    const several = once(testCharge({ key: "b" }), testCharge({ key: "c" }));
+    const { bytes } = encodeBatch([on("a"), several, on("d"), on("e")]);
+    const runs = [6, 35 + 6, 35 + 62 + 6].map((at) => bytes.readUInt16LE(at));
+    expect([bytes.length, runs]).toEqual([35 + 62 + 35, [1, 1, 2]]);
+  });
+});
+
+describe("decodeReply()", () => {
+  const batch = [once(testCharge(), testCharge({ key: "x" })), once(testCharge())];
+
+  function reply(): Buffer {
+    const bytes = Buffer.alloc(12 + 2 * 4 + 3 * 25);
+    bytes.writeDoubleLE(1_700_000_000_000_001, 0);
+    bytes.writeUInt32LE(2, 8);
+    bytes.writeUInt32LE(multiplicityMax, 12);
+    bytes[41] = 1;
+    bytes.writeDoubleLE(5, 42);
+    bytes.writeDoubleLE(1_699_999_999_999_999, 50);
+    return bytes;
+  }
+
+  it("reads the store's time, what was granted and every charge's bucket", () => {
+    const { outcomes, badBucketCount } = decodeReply(reply(), batch);
+    expect(badBucketCount).toBe(2);
+    const nowUs = 1_700_000_000_000_001;
+    const empty = { isOver: false, bucket: { level: 0, tUs: 0 } };
+    const over = { isOver: true, bucket: { level: 5, tUs: 1_699_999_999_999_999 } };
+    expect(outcomes).toEqual([
+      { kind: "decided", result: { grantedCount: multiplicityMax, results: [empty, over], nowUs } },
+      { kind: "decided", result: { grantedCount: 0, results: [empty], nowUs } },
+    ]);
+  });
+
+  it.each([
+    ["too short", reply().subarray(1)],
+    ["too long", Buffer.concat([reply(), Buffer.alloc(1)])],
+    ["a count", 1],
+    ["nothing", undefined],
+  ])("throws STORE_PROTOCOL when it is something else: %s", (_name, bytes) => {
+    expect(() => decodeReply(bytes, batch)).toThrow(
+      expect.objectContaining({ code: "STORE_PROTOCOL" }),
+    );
+  });
+});
+
+describe("decodeBucket()", () => {
+  it("reads what the script wrote, and nothing else", () => {
+    const value = Buffer.alloc(24);
+    value.writeDoubleLE(7, 0);
+    value.writeDoubleLE(8, 8);
+    expect(decodeBucket(value)).toEqual({ level: 7, tUs: 8 });
+    expect(decodeBucket(value.subarray(1))).toBeUndefined();
+    for (const level of [0.5, -1, levelUnitsMax + 1, Number.NaN]) {
+      value.writeDoubleLE(level, 0);
+      expect(decodeBucket(value)).toBeUndefined();
+    }
+    value.writeDoubleLE(levelUnitsMax, 0);
+    expect(decodeBucket(value)?.level).toBe(levelUnitsMax);
+  });
+});
