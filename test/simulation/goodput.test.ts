@@ -1,12 +1,34 @@
 import { describe, expect, it } from "vitest";
-import { runWorld, searchBest, tellMatrix, verdictNames } from "./goodput-matrix.js";
-import { readGoodputTable, tableWorldCount } from "./goodput-table.js";
+import {
+  runWorld,
+  searchBest,
+  tellMatrix,
+  type VerdictName,
+  verdictNames,
+} from "./goodput-matrix.js";
+import { readGoodputTable, tableSeeds, tuningSeeds, validationSeeds } from "./goodput-table.js";
 
 /**
- * Worlds that miss a verdict, at most. Most of them have one worker, or work whose spells are
- * longer than callers wait. Lower a number with what makes it lower; never raise one.
+ * Worlds that miss a verdict, at most. Lower a number with what makes it lower; never raise one.
+ * Before `law: knee`, with `gradient`, they were 70, 81, 24 and 35 of the first, and 74, 77, 23 and
+ * 32 of the others.
  */
-const missedCountMax = { goodput: 77, critical: 102, late: 65, p99: 93 } as const;
+const sets: readonly {
+  readonly name: string;
+  readonly seeds: readonly number[];
+  readonly missedCountMax: Readonly<Record<VerdictName, number>>;
+}[] = [
+  {
+    name: "laws were tuned by",
+    seeds: tuningSeeds,
+    missedCountMax: { goodput: 26, critical: 30, late: 14, p99: 29 },
+  },
+  {
+    name: "nobody looked at",
+    seeds: validationSeeds,
+    missedCountMax: { goodput: 35, critical: 29, late: 7, p99: 27 },
+  },
+];
 
 /** A few worlds whose best static limit is searched anew, by their place. */
 const rechecked = [3, 120, 240];
@@ -16,16 +38,18 @@ const timeoutMs = 300_000;
 describe("the goodput matrix", async () => {
   const rows = await readGoodputTable();
 
-  it(`holds ${tableWorldCount} worlds against their best static limits`, {
-    timeout: timeoutMs,
-  }, () => {
-    expect(rows).toHaveLength(tableWorldCount);
-    const results = rows.map(({ one, best }) => runWorld(one, best));
+  it("has a best static limit for each seed", () => {
+    expect(rows.map(({ one }) => one.seed)).toEqual(tableSeeds);
+  });
+
+  it.each(sets)("holds worlds that $name against them", { timeout: timeoutMs }, (set) => {
+    const own = rows.filter(({ one }) => set.seeds.includes(one.seed));
+    const results = own.map(({ one, best }) => runWorld(one, best));
     const told = tellMatrix(results);
     process.stdout.write(`${told}\n`);
     for (const verdict of verdictNames) {
       const missed = results.filter(({ missing }) => missing[verdict] > 0);
-      expect(missed.length, told).toBeLessThanOrEqual(missedCountMax[verdict]);
+      expect(missed.length, told).toBeLessThanOrEqual(set.missedCountMax[verdict]);
     }
   });
 

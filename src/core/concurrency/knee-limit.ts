@@ -9,15 +9,24 @@ import type {
 import { type KneeFit, LatencyByLevel } from "./latency-by-level.js";
 import { withinBounds } from "./limit-bounds.js";
 
-/** The shortest time between two steps, and the fewest round trips. */
+/**
+ * The shortest time between two steps, the fewest round trips, and how many of them one after the
+ * other, up to a time: the first to end are the short ones, and tell of those alone.
+ */
 const stepMsMin = 500;
 const stepCountMin = 10;
+const stepRttCount = 2;
+const stepRttsMsMax = 10_000;
 
 /** How far above the knee the limit is, before its queue. */
 const marginRatio = 1.1;
 
 /** What a step of looking at less leaves of what is in use. */
 const probeRatio = 0.7;
+
+/** Steps of it that show whether latency falls, and how many times as long it rests after it. */
+const probeStepsMin = 2;
+const probeRestRatio = 3;
 
 /** The least plausible knee over the likeliest one from which that is known well enough. */
 const knownRatio = 0.65;
@@ -59,8 +68,11 @@ const keptRatio = 0.5;
 /** The share of critical requests that may find no room although their demand is borne. */
 const unluckyRatio = 0.001;
 
-/** From this demand on critical requests fill the service alone, and gain nothing by a queue. */
+/** From this demand on critical requests fill the service alone, and no queue is long enough. */
 const criticalDemandMax = 0.95;
+
+/** From this one on most of a queue's places would be taken by who could be refused as well. */
+const hopelessDemandMin = 1.2;
 
 /**
  * A limit by the knee: the least number in flight that keeps all workers busy, which shows in the
@@ -106,6 +118,9 @@ export class KneeLimit implements ConcurrencyLimit {
   /** Permits while it looks at less. */
   #probe: number | undefined;
   #probeCount = 0;
+  #probeSteps = 0;
+  #probeMs = 0;
+  #noProbeUntilMs = Number.NEGATIVE_INFINITY;
   #fit: KneeFit | undefined;
   /** Whether a knee was ever seen. */
   #isFound = false;
@@ -115,6 +130,7 @@ export class KneeLimit implements ConcurrencyLimit {
   #count = 0;
   #firstMs = 0;
   #inFlightMax = 0;
+  #rttSumMs = 0;
   /** Round trips over what was believed of them. */
   #checkedSum = 0;
   #checkedCount = 0;
@@ -138,7 +154,10 @@ export class KneeLimit implements ConcurrencyLimit {
 
   get criticalLimit(): number {
     const demandRatio = this.#demand?.criticalRatio ?? Number.POSITIVE_INFINITY;
-    if (demandRatio >= criticalDemandMax) return this.limit;
+    if (demandRatio >= criticalDemandMax) {
+      const most = demandRatio < hopelessDemandMin ? withHeadroom(this.limit) : this.limit;
+      return Math.floor(most);
+    }
     const base = this.#isFound ? this.#limit : (this.#probe ?? this.#limit);
     const luck = 2 * Math.log(1 / unluckyRatio);
     const queue = luck / Math.log(1 / Math.max(demandRatio, Number.MIN_VALUE));
@@ -163,10 +182,14 @@ export class KneeLimit implements ConcurrencyLimit {
     if (startMs < this.#fromMs) return;
     if (this.#count === 0) this.#firstMs = endMs;
     this.#count += 1;
+    this.#rttSumMs += rttMs;
     this.#inFlightMax = Math.max(this.#inFlightMax, inFlight);
-    if (this.#count < stepCountMin || endMs - this.#firstMs < stepMsMin) return;
+    const rttsMs = (stepRttCount * this.#rttSumMs) / this.#count;
+    const stepMs = Math.max(stepMsMin, Math.min(stepRttsMsMax, rttsMs));
+    if (this.#count < stepCountMin || endMs - this.#firstMs < stepMs) return;
     this.#step(endMs);
     this.#count = 0;
+    this.#rttSumMs = 0;
     this.#inFlightMax = 0;
   }
 
@@ -201,30 +224,57 @@ export class KneeLimit implements ConcurrencyLimit {
   #step(nowMs: number): void {
     const fit = this.#levels.fit();
     if (fit === undefined) return;
-    const inFlightMax = this.#inFlightMax;
     this.#levels.age(nowMs - this.#firstMs, this.#count, fit.knee);
     this.#fit = fit;
+    const isKnown = !fit.isOpen && fit.lowest >= knownRatio * fit.knee;
+    if (isKnown) {
+      this.#isFound = true;
+      this.#settle(marginRatio * fit.knee + this.#queue(fit.knee));
+    }
+    if (this.#probe !== undefined) this.#goOn(fit, isKnown, nowMs);
+    else if (!isKnown) this.#find(fit, nowMs);
+  }
+
+  /** Grows, or looks at less. */
+  #find(fit: KneeFit, nowMs: number): void {
+    const inFlightMax = this.#inFlightMax;
     const isReached = inFlightMax >= reachedRatio * this.#limit;
     const isBusy = isReached || (this.#demand?.loadRatio ?? 0) > busyLoadRatio;
-    if (fit.isFlat || (fit.isOpen && !isBusy)) {
-      this.#probe = undefined;
-      this.#limit = withinBounds(this.#limits, this.#grown(isReached, inFlightMax));
-    } else if (fit.isOpen || fit.lowest < knownRatio * fit.knee) {
-      if (this.#probe === undefined) this.#probeCount += 1;
-      const inUse = Math.min(this.#probe ?? this.#limit, inFlightMax);
-      this.#probe = Math.max(this.#limits.min, probeRatio * inUse);
-      this.#fromMs = nowMs;
+    if (!fit.isFlat && (!fit.isOpen || isBusy)) {
+      if (nowMs < this.#noProbeUntilMs) return;
+      this.#probeCount += 1;
+      this.#probeSteps = 0;
+      this.#probeMs = nowMs;
+      this.#lookAtLess(nowMs);
+    } else if (isReached) {
+      this.#settle(this.#limit * (this.#limit < smallMax ? smallGrowthRatio : growthRatio));
     } else {
-      this.#probe = undefined;
-      this.#isFound = true;
-      const target = marginRatio * fit.knee + this.#queue(fit.knee);
-      this.#limit = withinBounds(this.#limits, target);
+      this.#settle(Math.min(this.#limit, Math.max(spareMin, spareRatio * inFlightMax)));
     }
   }
 
-  #grown(isReached: boolean, inFlightMax: number): number {
-    if (isReached) return this.#limit * (this.#limit < smallMax ? smallGrowthRatio : growthRatio);
-    return Math.min(this.#limit, Math.max(spareMin, spareRatio * inFlightMax));
+  /** A step of looking at less is over. */
+  #goOn(fit: KneeFit, isKnown: boolean, nowMs: number): void {
+    this.#probeSteps += 1;
+    const isLowest = this.limit <= this.#limits.min;
+    const isEnough = fit.isFlatter && this.#probeSteps >= probeStepsMin;
+    if (!isKnown && !fit.isFlat && !isLowest && !isEnough) {
+      this.#lookAtLess(nowMs);
+      return;
+    }
+    this.#noProbeUntilMs = nowMs + probeRestRatio * (nowMs - this.#probeMs);
+    this.#probe = undefined;
+    this.#fromMs = nowMs;
+  }
+
+  #settle(limit: number): void {
+    this.#limit = withinBounds(this.#limits, limit);
+  }
+
+  #lookAtLess(nowMs: number): void {
+    const inUse = Math.min(this.#probe ?? this.#limit, this.#inFlightMax);
+    this.#probe = Math.max(this.#limits.min, probeRatio * inUse);
+    this.#fromMs = nowMs;
   }
 
   #queue(knee: number): number {

@@ -19,7 +19,7 @@ const aboveKneeRatio = 1.2;
 const leftoverRatio = 0.1;
 
 /** Below such a weight a level says nothing. */
-const weightMin = 0.01;
+const weightMin = 0.5;
 
 /** How much less likely a knee may be than the likeliest one to be plausible: two deviations. */
 const plausibleLoss = 2;
@@ -31,6 +31,9 @@ const flatGain = 1;
 const dispersionMin = 0.3;
 const dispersionMax = 20;
 
+/** A level below it is that of one request in flight. */
+const aloneMax = 1.5;
+
 /** What round trips say of a service that serves so many requests at once. */
 export interface KneeFit {
   /** Requests that are served at once, as far as can be told: the likeliest number. */
@@ -41,6 +44,8 @@ export interface KneeFit {
   readonly isOpen: boolean;
   /** Whether round trips are as long with many in flight as with few: there is no queue. */
   readonly isFlat: boolean;
+  /** Whether that is likelier than a queue at every level, be it by how little. */
+  readonly isFlatter: boolean;
   /** How long a request takes without queueing, in milliseconds. */
   readonly serviceMs: number;
   /** Variance of round trips over their squared mean, at the same level. */
@@ -130,14 +135,15 @@ export class LatencyByLevel {
     let high = best;
     while (high < last && (losses[high + 1] ?? 0) <= plausible) high += 1;
     const isOpen = high === last;
-    const isAlone = (levels[last]?.level ?? 1) < 1.5;
+    const isAlone = (levels[last]?.level ?? 1) < aloneMax;
     const gain = (losses[0] ?? 0) - (losses[last] ?? 0);
     return {
       knee: known.level,
       // With one in flight there is nobody to wait for.
-      lowest: low > 0 || levels[0]?.level === 1 ? (levels[low]?.level ?? 0) : 0,
+      lowest: low > 0 || (levels[0]?.level ?? 0) < aloneMax ? (levels[low]?.level ?? 0) : 0,
       isOpen,
       isFlat: isOpen && (isAlone || gain >= flatGain * dispersion),
+      isFlatter: isAlone || gain > 0,
       serviceMs,
       dispersion,
     };
