@@ -56,15 +56,6 @@ const spareMin = 50;
 /** A load from which requests are refused, so that it is worth while to look at less. */
 const busyLoadRatio = 1.1;
 
-/** Round trips that are held against what is believed, and how far off they must be. */
-const checkedCountMin = 20;
-const checkedCountMax = 60;
-const offRatio = 1.3;
-const offDeviations = 3;
-
-/** What is below this part of the knee is believed on when the rest is over. */
-const keptRatio = 0.5;
-
 /** The share of critical requests that may find no room although their demand is borne. */
 const unluckyRatio = 0.001;
 
@@ -96,8 +87,6 @@ const hopelessDemandMin = 1.2;
  * - Nothing is known of few in flight, as when the limit was too high from the start, or for half a
  *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
  *   there is a queue at the service, and below the knee a few round trips are enough.
- * - Round trips differ from what is believed, by more than chance and by a third: the service has
- *   lost workers, or got some. What was seen above half of the knee is over.
  *
  * Critical requests pass the limit by what chance brings at once, so that one in a thousand of them
  * finds no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their own demand, if
@@ -131,9 +120,6 @@ export class KneeLimit implements ConcurrencyLimit {
   #firstMs = 0;
   #inFlightMax = 0;
   #rttSumMs = 0;
-  /** Round trips over what was believed of them. */
-  #checkedSum = 0;
-  #checkedCount = 0;
 
   constructor(limits: LimitBounds) {
     this.#limits = limits;
@@ -175,7 +161,7 @@ export class KneeLimit implements ConcurrencyLimit {
   record({ startMs, endMs, inFlight, outcome, demand }: ConcurrencySample): void {
     if (outcome === "ignore") return;
     const rttMs = endMs - startMs;
-    this.#check(inFlight, rttMs);
+
     this.#levels.add(inFlight, rttMs);
     this.#demand = demand;
     // What began before met another limit.
@@ -204,21 +190,6 @@ export class KneeLimit implements ConcurrencyLimit {
       probeCount: this.#probeCount,
       ...(fit === undefined ? {} : { kneeCount: fit.knee, serviceMs: fit.serviceMs }),
     };
-  }
-
-  #check(inFlight: number, rttMs: number): void {
-    if (this.#fit === undefined || !this.#isFound) return;
-    const { knee, serviceMs, dispersion } = this.#fit;
-    this.#checkedSum += rttMs / (serviceMs * Math.max(1, inFlight / knee));
-    this.#checkedCount += 1;
-    const off = this.#checkedSum / this.#checkedCount;
-    const chance = offDeviations * Math.sqrt(Math.max(1, dispersion) / this.#checkedCount);
-    const most = offRatio * (1 + chance);
-    const isOff = this.#checkedCount >= checkedCountMin && (off > most || off * most < 1);
-    if (isOff) this.#levels.forgetAbove(keptRatio * knee);
-    if (!isOff && this.#checkedCount < checkedCountMax) return;
-    this.#checkedSum = 0;
-    this.#checkedCount = 0;
   }
 
   #step(nowMs: number): void {

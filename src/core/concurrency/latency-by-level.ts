@@ -15,9 +15,6 @@ const aboveKneeHaste = 4;
 /** A level counts as above the knee from so many times it on. */
 const aboveKneeRatio = 1.2;
 
-/** What is left of memories of a time that is over. */
-const leftoverRatio = 0.1;
-
 /** Below such a weight a level says nothing. */
 const weightMin = 0.5;
 
@@ -110,13 +107,6 @@ export class LatencyByLevel {
     const above = Math.exp(-age * aboveKneeHaste);
     for (let place = 0; place < this.#weights.length; place += 1) {
       this.#keep(place, this.#levelAt(place) > aboveKneeRatio * knee ? above : below);
-    }
-  }
-
-  /** The service is another one than it was: most of what is above a level is over. */
-  forgetAbove(least: number): void {
-    for (let place = 0; place < this.#weights.length; place += 1) {
-      if (this.#levelAt(place) > least) this.#keep(place, leftoverRatio);
     }
   }
 

@@ -67,7 +67,7 @@ describe("KneeLimit", () => {
 
   it("follows a loss of half of the workers, and their return", () => {
     const service = new Service().serve({ workerCount: 10, seconds: 30 });
-    service.serve({ workerCount: 5, seconds: 5 });
+    service.serve({ workerCount: 5, seconds: 10 });
     expect(service.law.steadyLimit).toBeLessThanOrEqual(11);
     service.serve({ workerCount: 10, seconds: 20 });
     expect(service.law.steadyLimit).toBeGreaterThanOrEqual(13);
