@@ -7,7 +7,7 @@ import {
   checkFolderCycles,
   checkTargetsExist,
 } from "./tidy/imports.js";
-import { checkDocstrings, checkNames } from "./tidy/names.js";
+import { checkDocstrings, checkNames, checkRetiredWords } from "./tidy/names.js";
 import { type Project, readProject } from "./tidy/project.js";
 import { checkPackages, checkUnreachedFiles, checkUnusedExports } from "./tidy/reach.js";
 import { checkSizes } from "./tidy/sizes.js";
@@ -70,6 +70,7 @@ const rules: readonly {
   { rule: "leaves no unfinished work", check: perFile(checkLeftovers) },
   { rule: "says what every export is", check: perFile(checkDocstrings) },
   { rule: "has names that say something", check: perFile(checkNames) },
+  { rule: "uses the words of the field", check: perFile(checkRetiredWords) },
   {
     rule: "reaches every file",
     check: ({ sources, manifest }) => checkUnreachedFiles(sources, manifest),

@@ -234,7 +234,7 @@ function openControl(
   onRefused: () => void,
 ): Promise<ControlPort> {
   const { control: plane, loop, onBug } = core;
-  const feeds = { sheets: loop, policies: policies.feed };
+  const feeds = { snapshots: loop, policies: policies.feed };
   return openControlPort({ ...parts, ...feeds, plane, onBug, onRefused });
 }
 

@@ -7,7 +7,7 @@ import { type Output, processOutput } from "./terminal/output.js";
 import { processTerminal } from "./terminal/terminal.js";
 
 /** What a command line finds around it. */
-export type Surroundings = Pick<CommandContext, "env" | "terminal" | "envoyApi">;
+export type ProgramEnvironment = Pick<CommandContext, "env" | "terminal" | "envoyApi">;
 
 /**
  * Runs the command line and answers the exit code: 0 ok, 1 failure, 2 usage, 3 invalid policy, 4
@@ -16,7 +16,7 @@ export type Surroundings = Pick<CommandContext, "env" | "terminal" | "envoyApi">
 export async function runCli(
   args: readonly string[],
   output: Output = processOutput,
-  { env = process.env, terminal = processTerminal, envoyApi }: Partial<Surroundings> = {},
+  { env = process.env, terminal = processTerminal, envoyApi }: Partial<ProgramEnvironment> = {},
 ): Promise<number> {
   let exitCode: number = exitCodes.ok;
   const exitWith = (code: number): void => {

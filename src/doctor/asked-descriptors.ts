@@ -1,7 +1,7 @@
 import type { PlainMap } from "../generate/base/plain-tree.js";
-import { type Asker, findAskers } from "./askers.js";
-import type { Evidence } from "./look.js";
-import { isOfType, isTrueAt, mapAt, mapsAt, numberAt, textAt } from "./plain.js";
+import type { DoctorInput } from "./diagnostic.js";
+import { findHeadgateFilters, type HeadgateFilter } from "./headgate-filters.js";
+import { isOfType, isTrueAt, mapAt, mapsAt, numberAt, textAt } from "./json-access.js";
 
 /** One entry of a descriptor as Envoy will make it. */
 export interface AskedEntry {
@@ -37,13 +37,13 @@ export interface Asked {
 const perRouteType = "envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute";
 
 /** Follows the routes behind each rate-limit filter that asks Headgate. */
-export function findAsked(evidence: Evidence): Asked {
+export function findAsked(input: DoctorInput): Asked {
   const descriptors = new Map<string, AskedDescriptor>();
   const domains = new Set<string>();
   const clusters = new Map<string, boolean>();
-  const filters = findAskers(evidence).filter(({ kind }) => kind === "ratelimit");
-  for (const asker of filters) {
-    for (const route of routesBehind(asker)) {
+  const filters = findHeadgateFilters(input).filter(({ kind }) => kind === "ratelimit");
+  for (const headgateFilter of filters) {
+    for (const route of routesBehind(headgateFilter)) {
       if (route.isOff) continue;
       const { domain, limits } = route;
       if (limits.length > 0) domains.add(domain);
@@ -64,8 +64,8 @@ export function findAsked(evidence: Evidence): Asked {
       }
     }
   }
-  for (const chain of evidence.dump.chains) {
-    const asking = filters.filter((asker) => asker.chain === chain);
+  for (const chain of input.dump.chains) {
+    const asking = filters.filter((headgateFilter) => headgateFilter.chain === chain);
     for (const { cluster, isAsking } of targetsOf(chain.routes, asking)) {
       clusters.set(cluster, isAsking || clusters.get(cluster) === true);
     }
@@ -81,7 +81,7 @@ interface AskingRoute {
   readonly limits: readonly PlainMap[];
 }
 
-function routesBehind({ chain, filter, config }: Asker): readonly AskingRoute[] {
+function routesBehind({ chain, filter, config }: HeadgateFilter): readonly AskingRoute[] {
   const { routes } = chain;
   const own = mapsAt(config, "rate_limits");
   return mapsAt(routes, "virtual_hosts").flatMap((host) =>
@@ -120,8 +120,11 @@ interface Target {
   readonly isAsking: boolean;
 }
 
-function targetsOf(routes: PlainMap | undefined, asking: readonly Asker[]): readonly Target[] {
-  const known = asking.flatMap((asker) => routesBehind(asker));
+function targetsOf(
+  routes: PlainMap | undefined,
+  asking: readonly HeadgateFilter[],
+): readonly Target[] {
+  const known = asking.flatMap((headgateFilter) => routesBehind(headgateFilter));
   const asked = known.flatMap(({ target, isOff, limits }) =>
     target.map((cluster) => ({ cluster, isAsking: !isOff && limits.length > 0 })),
   );
@@ -140,7 +143,7 @@ function entriesOf(limit: PlainMap): readonly AskedEntry[] | undefined {
 function entryOf(action: PlainMap): AskedEntry | undefined {
   const [kind, ...others] = Object.keys(action);
   if (kind === undefined || others.length > 0) return undefined;
-  const usual = usualKeys[kind];
+  const usual = defaultKeys[kind];
   if (usual === undefined && !namedKinds.includes(kind)) return undefined;
   const settings = mapAt(action, kind);
   const key =
@@ -157,7 +160,7 @@ function isOptional(settings: PlainMap | undefined): boolean {
 }
 
 /** Of actions that may leave their key out. */
-const usualKeys: Readonly<Record<string, string | undefined>> = {
+const defaultKeys: Readonly<Record<string, string | undefined>> = {
   source_cluster: "source_cluster",
   destination_cluster: "destination_cluster",
   remote_address: "remote_address",

@@ -1,21 +1,27 @@
-import { lookAtAnswers } from "./answer-looks.js";
-import { lookAtDescriptors } from "./descriptor-looks.js";
+import { checkDescriptors } from "./descriptor-checks.js";
+import {
+  type Diagnostic,
+  type DoctorCheck,
+  type DoctorInput,
+  type DoctorPolicy,
+  rankDiagnostics,
+} from "./diagnostic.js";
 import type { EnvoyDump } from "./envoy-dump.js";
-import { lookAtExtProc } from "./ext-proc-looks.js";
-import { lookAtLimits } from "./limit-looks.js";
-import { type DoctorPolicy, type Evidence, type Examine, type Look, rankLooks } from "./look.js";
-import { lookAtLoop } from "./loop-looks.js";
-import { lookAtRoad } from "./road-looks.js";
-import { lookAtSides } from "./side-looks.js";
+import { checkExtProc } from "./ext-proc-checks.js";
+import { checkLimits } from "./limit-checks.js";
+import { checkLoop } from "./loop-checks.js";
+import { checkAnswers } from "./response-checks.js";
+import { checkRoad } from "./routing-checks.js";
+import { checkSides } from "./side-checks.js";
 
-const areas: readonly Examine[] = [
-  lookAtRoad,
-  lookAtDescriptors,
-  lookAtAnswers,
-  lookAtExtProc,
-  lookAtLoop,
-  lookAtLimits,
-  lookAtSides,
+const areas: readonly DoctorCheck[] = [
+  checkRoad,
+  checkDescriptors,
+  checkAnswers,
+  checkExtProc,
+  checkLoop,
+  checkLimits,
+  checkSides,
 ];
 
 /**
@@ -25,7 +31,7 @@ const areas: readonly Examine[] = [
 export function diagnoseBootstrap(
   dump: EnvoyDump,
   { policy, ownVersion }: { readonly policy: DoctorPolicy; readonly ownVersion: string },
-): readonly Look[] {
+): readonly Diagnostic[] {
   const unknown = {
     stats: [],
     deprecated: undefined,
@@ -34,7 +40,7 @@ export function diagnoseBootstrap(
     cluster: undefined,
   };
   const nobody = { headgate: undefined, headgateFailure: undefined, clocks: {} };
-  const looks = diagnose({
+  const diagnostics = diagnose({
     ...unknown,
     ...nobody,
     dump,
@@ -42,14 +48,14 @@ export function diagnoseBootstrap(
     ownVersion,
     envoyNowMs: undefined,
   });
-  return looks.filter(({ kind }) => kind === "finding");
+  return diagnostics.filter(({ kind }) => kind === "finding");
 }
 
 /**
  * Compares an Envoy with a policy and with what Headgate says of itself: what hurts most first,
- * then what is right, then what could not be looked at. Whatever the evidence holds, nothing is
+ * then what is right, then what could not be looked at. Whatever the input holds, nothing is
  * thrown.
  */
-export function diagnose(evidence: Evidence): readonly Look[] {
-  return rankLooks(areas.flatMap((examine) => examine(evidence)));
+export function diagnose(input: DoctorInput): readonly Diagnostic[] {
+  return rankDiagnostics(areas.flatMap((examine) => examine(input)));
 }

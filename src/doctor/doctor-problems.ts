@@ -57,7 +57,7 @@ export const doctorProblemRows = {
   },
   HG511: {
     title: "Headgate runs another policy than this file.",
-    remedy: "Reload it (a refused file stays out), or name the file that is in force.",
+    remedy: "Reload it (a refused file stays out), or name the file that is active.",
   },
   HG513: {
     title: "Costs told after responses are charged otherwise than envoyproxy/ratelimit does.",

@@ -1,5 +1,5 @@
 import { isPlainMap, type PlainMap, type PlainValue } from "../generate/base/plain-tree.js";
-import { isOfType, mapAt, mapsAt, parsePlain, textAt } from "./plain.js";
+import { isOfType, mapAt, mapsAt, parsePlain, textAt } from "./json-access.js";
 
 /** Longest dump that is read, in UTF-16 units. */
 export const dumpCharsMax = 134_217_728;

@@ -1,10 +1,10 @@
 import type { PlainValue } from "../generate/base/plain-tree.js";
 import { isPlainMap } from "../generate/base/plain-tree.js";
-import type { Evidence } from "./look.js";
-import { isTrueAt, mapsAt, valueAt } from "./plain.js";
+import type { DoctorInput } from "./diagnostic.js";
+import { isTrueAt, mapsAt, valueAt } from "./json-access.js";
 
 /** Whether a runtime guard is on: as /runtime says, or as a static layer sets it. */
-export function isGuardSet({ runtime, dump }: Evidence, guard: string): boolean {
+export function isGuardSet({ runtime, dump }: DoctorInput, guard: string): boolean {
   const final = valueAt(runtime, "entries", guard, "final_value");
   if (final !== undefined) return final === "true" || final === true;
   const layers = mapsAt(dump.bootstrap, "layered_runtime", "layers");

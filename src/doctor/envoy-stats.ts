@@ -1,4 +1,4 @@
-import { mapsAt, numberAt, parsePlain, textAt } from "./plain.js";
+import { mapsAt, numberAt, parsePlain, textAt } from "./json-access.js";
 
 /** Longest text of statistics that is read, in UTF-16 units. */
 export const statsCharsMax = 134_217_728;

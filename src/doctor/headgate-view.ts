@@ -1,4 +1,4 @@
-import { parsePlain, textAt } from "./plain.js";
+import { parsePlain, textAt } from "./json-access.js";
 
 /** Longest page of metrics that is read, in UTF-16 units. */
 export const metricsCharsMax = 67_108_864;

@@ -1,3 +1,4 @@
+import { assert } from "../core/base/errors.js";
 import { quoteText } from "../policy/problems/problem.js";
 import type { Document } from "./base/document.js";
 import { isSafePath } from "./base/document-path.js";
@@ -6,13 +7,12 @@ import type {
   GeneratedPolicy,
   GenerateOptions,
   GenerateProblem,
-  Target,
 } from "./base/generator.js";
-import { generators } from "./generators.js";
 import { lintPolicy } from "./lint-policy.js";
+import { type Target, targets } from "./targets.js";
 
 /** What is generated from what. */
-export interface GenerateWish {
+export interface GenerateRequest {
   readonly target: Target;
   readonly policy: GeneratedPolicy;
   readonly options: GenerateOptions;
@@ -29,16 +29,14 @@ export type DocumentCheck = (
  *
  * @param checks what looks at every document beside the lints of the policy itself
  */
-export function generate(wish: GenerateWish, checks: readonly DocumentCheck[]): Generated {
+export function generate(wish: GenerateRequest, checks: readonly DocumentCheck[]): Generated {
   const { target, policy } = wish;
   const { runbookUrl = policy.proxies.runbookUrl } = wish.options;
   const options = runbookUrl === undefined ? wish.options : { ...wish.options, runbookUrl };
-  const generator = generators[target];
-  if (generator === undefined) {
-    return { documents: [], problems: [missingTarget(target)] };
-  }
-  const { documents, problems } = generator(policy, options);
-  const found = [...problems, ...(proxyTargets.has(target) ? lintPolicy(policy) : [])];
+  const row = targets.get(target);
+  assert(row !== undefined, "the table has every target");
+  const { documents, problems } = row.generate(policy, options);
+  const found = [...problems, ...(row.isOfProxies ? lintPolicy(policy) : [])];
   // What is wrong in documents that are not whole follows from what was reported already.
   if (found.every(({ severity }) => severity !== "error")) {
     for (const check of [checkPaths, ...checks]) found.push(...check(documents, options));
@@ -46,9 +44,6 @@ export function generate(wish: GenerateWish, checks: readonly DocumentCheck[]): 
   const isWrong = found.some(({ severity }) => severity === "error");
   return { documents: isWrong ? [] : documents, problems: found };
 }
-
-/** Targets that configure what stands before services. */
-const proxyTargets: ReadonlySet<Target> = new Set(["envoy", "istio", "gateway"]);
 
 /** Names end up in paths: each file has one of its own, also where case does not count. */
 function checkPaths(documents: readonly Document[]): readonly GenerateProblem[] {
@@ -67,15 +62,4 @@ function checkPaths(documents: readonly Document[]): readonly GenerateProblem[] 
       } satisfies GenerateProblem,
     ];
   });
-}
-
-function missingTarget(target: Target): GenerateProblem {
-  const known = Object.keys(generators);
-  return {
-    id: "HG300",
-    spot: { service: undefined, path: [] },
-    message: `nothing is generated for ${target} yet`,
-    hint: known.length === 0 ? "there is no target yet" : `use ${known.join(", ")}`,
-    severity: "error",
-  };
 }

@@ -2,7 +2,7 @@ import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
 import type { GeneratedPolicy } from "./base/generator.js";
 
 /** What a policy is called whose files give it no name. */
-const usualName = "policy";
+const defaultName = "policy";
 
 /** What a policy was read from. */
 export interface PolicyOrigin {
@@ -16,7 +16,7 @@ export function generatedPolicy(
   parsed: Extract<ParsedPolicy, { kind: "policy" }>,
   { texts, hashOf }: PolicyOrigin,
 ): GeneratedPolicy {
-  const { name = usualName, domains, rules, services, quotas, proxies } = parsed;
+  const { name = defaultName, domains, rules, services, quotas, proxies } = parsed;
   const meaning = { name, domains, rules, services, quotas, proxies };
   // Another comment, or another order of fields, makes no file stale.
   return { ...meaning, hash: hashOf([{ file: name, text: textOf(meaning) }]), texts };

@@ -1,12 +1,12 @@
 import { isAlias, isMap, isScalar, type ParsedNode } from "yaml";
-import { type LimitDefaults, type Rule, usualDefaults } from "../core/limits/limit.js";
+import { defaultDefaults, type LimitDefaults, type Rule } from "../core/limits/limit.js";
 import { domainTop, readDescriptors } from "./limits/descriptors.js";
 import { LimitNames } from "./limits/limit-names.js";
 import { readOverrideMax } from "./limits/rate-limit.js";
+import { readDisclosure } from "./limits/rule-disclosure.js";
 import { RuleList } from "./limits/rule-list.js";
 import { readFailureMode } from "./limits/rule-settings.js";
 import { Siblings } from "./limits/siblings.js";
-import { readTelling } from "./limits/tell-rule.js";
 import { PolicyPlaces } from "./policy-places.js";
 import { quoteText, visibleText } from "./problems/problem.js";
 import { type FoundProblems, ProblemLog } from "./problems/problem-log.js";
@@ -78,7 +78,7 @@ export interface ParseOptions {
   readonly mergesDomains?: boolean;
   /** The only dialect that is taken; default both. */
   readonly onlyDialect?: Dialect;
-  /** What holds where neither a limit nor its domain says it. Default `usualDefaults`. */
+  /** What holds where neither a limit nor its domain says it. Default `defaultDefaults`. */
   readonly defaults?: LimitDefaults;
 }
 
@@ -290,13 +290,13 @@ function readDescribed(
   const domainField = reader.requiredField(fields, "domain", domainRule.expected);
   const domain = domainField && reader.readText(domainField, domainRule);
   const failureField = fields.byName.get("on_store_failure");
-  const usual = reading.options.defaults ?? usualDefaults;
+  const usual = reading.options.defaults ?? defaultDefaults;
   const onStoreFailure =
     (failureField && readFailureMode(reader, failureField)) ?? usual.onStoreFailure;
   const overrideMax = readOverrideMax(reader, fields);
   const most = overrideMax === undefined ? {} : { overrideMax };
-  const telling = readTelling(reader, fields, usual.telling);
-  const told = telling === undefined ? {} : { telling };
+  const disclosure = readDisclosure(reader, fields, usual.disclosure);
+  const told = disclosure === undefined ? {} : { disclosure };
   const defaults = { ...usual, onStoreFailure, ...most, ...told };
   let siblings = new Siblings();
   if (domainField !== undefined && domain !== undefined) {

@@ -5,7 +5,7 @@ import type { Fields, NodeReader } from "./text/node-reader.js";
 /** Where something is said: what a problem shows of it. */
 export type PolicyPlace = Pick<Problem, "file" | "line" | "column" | "excerpt" | "caret">;
 
-/** What is looked for: as `PolicySpot` of generators. */
+/** What is looked for: as `PolicyLocation` of generators. */
 interface Spot {
   /** Undefined: `proxies`, or the policy as a whole. */
   readonly service: string | undefined;

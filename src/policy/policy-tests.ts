@@ -122,7 +122,7 @@ const textRule: TextRule = {
 const titleRule: TextRule = { ...textRule, charsMax: nameCharsMax };
 
 /** A day without daylight saving, at its beginning: 2026-01-01. */
-const usualStartUs = 1_767_225_600_000_000;
+const defaultStartUs = 1_767_225_600_000_000;
 
 const waitBounds = { minMs: 1, maxMs: 3_660 * 24 * 3_600_000 };
 const hitsBounds = { min: 0, max: 2 ** 32 - 1 };
@@ -191,12 +191,12 @@ function readTest(reader: NodeReader, node: ParsedNode): PolicyTest | undefined 
 
 function readStart(block: Block): number {
   const text = block.text("start", textRule);
-  if (text === undefined) return usualStartUs;
+  if (text === undefined) return defaultStartUs;
   const startUs = parseTimestampUs(text);
   if (startUs !== undefined) return startUs;
   const message = `${quoteText(text)} is not a time`;
   block.report("start", { id: "HG124", message, expected: "a time such as 2026-01-05T08:00:00Z" });
-  return usualStartUs;
+  return defaultStartUs;
 }
 
 function readStep(reader: NodeReader, node: ParsedNode): TestStep | undefined {

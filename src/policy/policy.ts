@@ -2,7 +2,7 @@ import { assert } from "../core/base/errors.js";
 import type { JsonValue } from "../core/base/json.js";
 import type { Rule } from "../core/limits/limit.js";
 import { DescriptorTree } from "../core/limits/match.js";
-import { type ProxyPolicy, usualProxies } from "./proxies/proxy-policy.js";
+import { defaultProxies, type ProxyPolicy } from "./proxies/proxy-policy.js";
 import type { QuotaPolicy } from "./quotas/quota-policy.js";
 import { type ServiceIndex, ServiceIndexBuilder } from "./services/service-index.js";
 import type { ServicePolicy } from "./services/service-policy.js";
@@ -47,7 +47,7 @@ export function createPolicyBuilder(version: string): PolicyBuilder {
   const domains = new Map<string, DescriptorTree>();
   const services: ServicePolicy[] = [];
   const index = new ServiceIndexBuilder();
-  let proxies = usualProxies;
+  let proxies = defaultProxies;
   let quotas: readonly QuotaPolicy[] = [];
   let isFinished = false;
 

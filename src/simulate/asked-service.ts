@@ -1,8 +1,8 @@
 import { GenerationalMap } from "../core/collections/generational-map.js";
 import { type ServiceQuery, serviceQuery } from "../decide/admission/service-query.js";
 import type { DescriptorQuery } from "../decide/rate-limit/query.js";
-import type { Trial } from "../decide/trial/trial.js";
-import type { TrialPart } from "../decide/trial/trial-parts.js";
+import type { PolicySimulator } from "../decide/shadow/policy-simulator.js";
+import type { TrialPart } from "../decide/shadow/simulated-parts.js";
 import { addressAttribute, pathHeader } from "../policy/cel/request-facts.js";
 import type { Policy } from "../policy/policy.js";
 import type {
@@ -40,7 +40,7 @@ export type AskedDescriptor =
 
 /** Where a request's descriptors come from. */
 export interface AskedServicesParts {
-  readonly trial: Trial;
+  readonly trial: PolicySimulator;
   /** Asks the same limits of every request, whatever its host; undefined: as the services say. */
   readonly forAll: AskingService | undefined;
 }
@@ -92,7 +92,7 @@ export class AskedServices {
   /**
    * What is asked for a request; undefined where no service with limits has its host.
    *
-   * @throws ServiceError REQUEST_INVALID; see `Trial`
+   * @throws ServiceError REQUEST_INVALID; see `PolicySimulator`
    */
   asked(request: LoggedRequest): readonly AskedDescriptor[] | undefined {
     return this.#sourcesAt(request.authority)?.map((source) => source.asked(request));
@@ -166,14 +166,14 @@ interface DescriptorSourceParts {
   readonly asking: AskingService;
   readonly descriptor: ServiceDescriptor;
   readonly wanted: WantedFacts;
-  readonly trial: Trial;
+  readonly trial: PolicySimulator;
   readonly keptMax: number;
 }
 
 /** Makes one descriptor of a service for requests, and keeps what it made by what it read. */
 class DescriptorSource {
   readonly #asking: AskingService;
-  readonly #trial: Trial;
+  readonly #trial: PolicySimulator;
   readonly #known: KnownTexts<AskedDescriptor>;
   /** The headers that it reads, by their places in requests. */
   readonly #headers: readonly { readonly name: string; readonly place: number }[];

@@ -1,5 +1,5 @@
-import { JsonLeads } from "./json-leads.js";
 import { blanksEnd, closeBrace, plainTextEnd, plainWordEnd, quote } from "./json-scan.js";
+import { JsonLeads } from "./key-prefixes.js";
 import type { LineFields } from "./line-fields.js";
 import { type LogLine, lineText } from "./log-line.js";
 

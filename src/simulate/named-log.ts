@@ -11,7 +11,7 @@ import {
 } from "./logged-request.js";
 
 /** Names that logs give to the parts of a request, the first one found counts. */
-const usualNames = {
+const defaultNames = {
   time: ["start_time", "time", "timestamp", "@timestamp", "ts"],
   method: ["method", ":method", "request_method"],
   path: ["x-envoy-origin-path", "x-envoy-original-path", "path", ":path", "request_path", "uri"],
@@ -21,7 +21,7 @@ const usualNames = {
   "remote-address": ["downstream_remote_address", "remote_address", "client_ip"],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
-type PartName = keyof typeof usualNames;
+type PartName = keyof typeof defaultNames;
 
 /** The parts that are headers. */
 const headerParts: ReadonlyMap<string, PartName> = new Map([
@@ -32,11 +32,11 @@ const headerParts: ReadonlyMap<string, PartName> = new Map([
 ]);
 
 /** What the time of a request is usually called. */
-export const timeFields: readonly string[] = usualNames.time;
+export const timeFields: readonly string[] = defaultNames.time;
 
 /** What can be read under another name: parts of a request, and the headers that are wanted. */
 export function readNames({ headers }: WantedFacts): readonly string[] {
-  return [...new Set([...Object.keys(usualNames), ...headers])];
+  return [...new Set([...Object.keys(defaultNames), ...headers])];
 }
 
 /** What a person says of the names in a log, and what the policy looks at. */
@@ -64,7 +64,7 @@ function placesOf({ wanted, renamed }: NamedLogOptions, names: FieldNames): Plac
     const own = renamed.get(name) ?? renamed.get(`:${name}`);
     return names.placesOf(own === undefined ? usual : [own]);
   };
-  const placesOfPart = (part: PartName) => ownOr(part, usualNames[part]);
+  const placesOfPart = (part: PartName) => ownOr(part, defaultNames[part]);
   const isAddressWanted = wanted.address === "wanted";
   return {
     time: placesOfPart("time"),

@@ -1,5 +1,5 @@
 import { type FrequentKey, SpaceSaving } from "../core/collections/space-saving.js";
-import { Trial, type TrialParts } from "../decide/trial/trial.js";
+import { PolicySimulator, type PolicySimulatorParts } from "../decide/shadow/policy-simulator.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
 import { type AskedDescriptor, type AskedPart, AskedServices } from "./asked-service.js";
 import { InOrder } from "./in-order.js";
@@ -13,7 +13,7 @@ const heldMax = 4_096;
 const keyCountersMax = 1_000;
 
 /** What a `Replay` is made of. */
-export interface ReplayParts extends TrialParts {
+export interface ReplayParts extends PolicySimulatorParts {
   /**
    * Asks the same limits of every request, whatever its host; undefined: as the policy's services
    * say, each for its own hosts.
@@ -78,7 +78,7 @@ interface Held {
 
 /** Runs an access log through a policy. */
 export class Replay {
-  readonly #trial: Trial;
+  readonly #trial: PolicySimulator;
   readonly #services: AskedServices;
   readonly #order = new InOrder<Held>(heldMax);
   readonly #rules = new Map<number, RuleTally>();
@@ -93,14 +93,14 @@ export class Replay {
   #limitedBothCount = 0;
 
   constructor(parts: ReplayParts) {
-    this.#trial = new Trial(parts);
+    this.#trial = new PolicySimulator(parts);
     this.#services = new AskedServices({ trial: this.#trial, forAll: parts.forAll });
   }
 
   /**
    * Takes the next request of the log.
    *
-   * @throws ServiceError STORE_FULL, REQUEST_INVALID; see `Trial`
+   * @throws ServiceError STORE_FULL, REQUEST_INVALID; see `PolicySimulator`
    */
   take(request: LoggedRequest): void {
     const { timeUs, wasLimited } = request;

@@ -1,6 +1,10 @@
 import { serviceQuery } from "../decide/admission/service-query.js";
 import type { DescriptorQuery, RateLimitQuery } from "../decide/rate-limit/query.js";
-import { Trial, type TrialDecision, type TrialParts } from "../decide/trial/trial.js";
+import {
+  PolicySimulator,
+  type PolicySimulatorParts,
+  type SimulatedDecision,
+} from "../decide/shadow/policy-simulator.js";
 import type { Policy } from "../policy/policy.js";
 import type { PolicyTest, TestedRequest, TestStep } from "../policy/policy-tests.js";
 import { findNearestName } from "../policy/text/nearest-name.js";
@@ -17,7 +21,7 @@ export interface TestOutcome {
 }
 
 /** Runs one test on limits that nobody has used yet. */
-export function runPolicyTest(test: PolicyTest, parts: TrialParts): TestOutcome {
+export function runPolicyTest(test: PolicyTest, parts: PolicySimulatorParts): TestOutcome {
   const run = new TestRun(test, parts);
   for (const step of test.steps) run.take(step);
   return run.outcome();
@@ -28,16 +32,16 @@ type AskStep = Extract<TestStep, { kind: "ask" }>;
 class TestRun {
   readonly #test: PolicyTest;
   readonly #policy: Policy;
-  readonly #trial: Trial;
+  readonly #trial: PolicySimulator;
   readonly #failures: { line: number; message: string }[] = [];
   readonly #rules = new Set<number>();
   #nowUs: number;
   #callCount = 0;
 
-  constructor(test: PolicyTest, parts: TrialParts) {
+  constructor(test: PolicyTest, parts: PolicySimulatorParts) {
     this.#test = test;
     this.#policy = parts.policy;
-    this.#trial = new Trial(parts);
+    this.#trial = new PolicySimulator(parts);
     this.#nowUs = test.startUs;
   }
 
@@ -62,7 +66,7 @@ class TestRun {
     let prepared = query && this.#trial.prepare(query, this.#nowUs);
     const hits = query?.descriptors.map((descriptor) => descriptor.hits) ?? [];
     let deniedCount = 0;
-    let last: TrialDecision | undefined;
+    let last: SimulatedDecision | undefined;
     for (let i = 0; i < step.times; i += 1) {
       if (prepared === undefined || query === undefined) break;
       if (!this.#trial.isCurrent(prepared)) prepared = this.#trial.prepare(query, this.#nowUs);
@@ -121,12 +125,12 @@ class TestRun {
 interface Met {
   readonly deniedCount: number;
   /** Of the last call; undefined where nothing was asked. */
-  readonly last: TrialDecision | undefined;
+  readonly last: SimulatedDecision | undefined;
   /** One a descriptor. */
   readonly labels: readonly (string | undefined)[];
 }
 
-function statuses({ last }: Met): TrialDecision["verdict"]["statuses"] {
+function statuses({ last }: Met): SimulatedDecision["verdict"]["statuses"] {
   return last?.verdict.statuses ?? [];
 }
 

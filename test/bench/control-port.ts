@@ -96,7 +96,7 @@ export async function measureControlPort(order: ControlPortOrder): Promise<Contr
     await writeFile(policyFile, policyOf(order));
     const { nodeOptions } = order;
     const controlPort = await freePort();
-    const options = { policyFile, transport: "lane", nodeOptions, controlPort } as const;
+    const options = { policyFile, transport: "native", nodeOptions, controlPort } as const;
     const headgate = await startHeadgate(options);
     stage.atEnd(() => headgate.stop());
     const look = async (): Promise<Look> => {

@@ -1,4 +1,4 @@
-import type { NodeReport, ShareSheet } from "../../src/core/feedback/feedback.js";
+import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
 import { mean, runFleet, steadySpan } from "../simulation/fleet-loop-report.js";
 import { FleetRun } from "../simulation/fleet-loop-run.js";
@@ -41,18 +41,18 @@ export function measureFleetLoop({ nodeCount, serviceCount } = namedFleet): Flee
     sigmoid: undefined,
     gate: undefined,
   }));
-  const loop = new FleetLoop({ epoch: 1, leaderId: "bench", services, nowMs: 0 });
-  let sheet: ShareSheet | undefined;
+  const loop = new FleetLoop({ term: 1, leaderId: "bench", services, nowMs: 0 });
+  let snapshot: ShareSnapshot | undefined;
   let usedUs = 0;
   for (let second = 1; second <= warmUpCount + measuredCount; second += 1) {
     const nowMs = second * 1_000;
     const reports = services.flatMap(({ service }) =>
       Array.from({ length: nodeCount }, (_, i) =>
-        reportOf({ nodeId: `edge-${i}`, service, nowMs, sheet, random }),
+        reportOf({ nodeId: `edge-${i}`, service, nowMs, snapshot, random }),
       ),
     );
     const before = process.cpuUsage();
-    sheet = loop.update(reports, nowMs);
+    snapshot = loop.update(reports, nowMs);
     const { user, system } = process.cpuUsage(before);
     if (second > warmUpCount) usedUs += user + system;
   }
@@ -141,12 +141,12 @@ interface ReportOrder {
   readonly nodeId: string;
   readonly service: string;
   readonly nowMs: number;
-  readonly sheet: ShareSheet | undefined;
+  readonly snapshot: ShareSnapshot | undefined;
   readonly random: FakeRandom;
 }
 
-function reportOf({ nodeId, service, nowMs, sheet, random }: ReportOrder): NodeReport {
-  const share = sheet?.services.get(service)?.shares.get(nodeId);
+function reportOf({ nodeId, service, nowMs, snapshot, random }: ReportOrder): NodeReport {
+  const share = snapshot?.services.get(service)?.shares.get(nodeId);
   const held = share === undefined ? 0 : share.default + share.high;
   const inFlight = Math.floor(held * random.next());
   const overflowCount = random.next() < 0.3 ? Math.floor(random.next() * 50) : 0;

@@ -55,17 +55,17 @@ const filtersAfter: readonly Json[] = [
 const asking = manyClients(users.map((user) => `${host}\r\nx-user: ${user}`));
 
 /** What most gateways are: clients of HTTP/1.1, and an upstream. */
-const usualScenarios: readonly GatewayScenario[] = [
+const defaultScenarios: readonly GatewayScenario[] = [
   // Without its header a request has no descriptor, so nobody is asked about it.
-  { name: rowNames.gatewayUnasked, transport: "lane", load: manyClients([host]) },
+  { name: rowNames.gatewayUnasked, transport: "native", load: manyClients([host]) },
   { name: rowNames.gatewayFloor, transport: "grpc-js", load: asking },
-  { name: rowNames.gatewayLane, transport: "lane", load: asking },
+  { name: rowNames.gatewayNative, transport: "native", load: asking },
 ];
 
 /** Envoy and whom it asks, with as little as can be around them. */
 const bareScenarios: readonly GatewayScenario[] = [
   { name: rowNames.filterFloor, transport: "grpc-js", load: fewClients, filtersAfter },
-  { name: rowNames.filterLane, transport: "lane", load: fewClients, filtersAfter },
+  { name: rowNames.filterNative, transport: "native", load: fewClients, filtersAfter },
 ];
 
 const warmUpMs = 1_000;
@@ -75,7 +75,7 @@ const turnCount = 3;
 
 /** Requests a second through a real Envoy (one worker), and whose CPU they take. */
 export async function measureGateways(order: RowsOrder): Promise<readonly GatewayRow[]> {
-  const usual = await measureInTurns(usualScenarios, order);
+  const usual = await measureInTurns(defaultScenarios, order);
   return [...usual, ...(await measureInTurns(bareScenarios, order))];
 }
 

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { targets } from "../../src/generate/base/generator.js";
+import { targetNames } from "../../src/generate/targets.js";
 import { manyServices } from "../support/many-services.js";
 import { layOut } from "./report.js";
 
@@ -29,7 +29,7 @@ export function tellGenerate(serviceCount: number): string {
   try {
     const policy = join(folder, "policy.yaml");
     writeFileSync(policy, manyServices(serviceCount));
-    const cells = targets.map((target) => {
+    const cells = targetNames.map((target) => {
       const seconds = Array.from({ length: runCount }, (_, run) => {
         const flags = [...(flagsOf[target] ?? []), "--out", join(folder, `${target}-${run}`)];
         const words = ["dist/cli/main.js", "generate", target, policy, ...flags];

@@ -2,7 +2,7 @@ import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { sha256 } from "../../src/app/base/digest.js";
 import type { Charge } from "../../src/core/limits/bucket.js";
 import type { Verdict } from "../../src/core/limits/verdict.js";
-import { SeenCalls } from "../../src/decide/inspect/seen-calls.js";
+import { DecisionSampler } from "../../src/decide/inspect/decision-sampler.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { Decider, type DeciderParts } from "../../src/decide/rate-limit/decider.js";
 import { Pressure } from "../../src/decide/rate-limit/pressure.js";
@@ -120,7 +120,7 @@ function createCodec(policy: Policy): UnaryHandler {
   const decider: DecidesPrepared = {
     prepare: (query, isKept) => known.prepare(query, isKept),
     isCurrent: (prepared) => known.isCurrent(prepared),
-    recall: known.recall,
+    rehydrate: known.rehydrate,
     ask: (prepared, call) => {
       if (verdict !== undefined) {
         call.decided(verdict);
@@ -181,7 +181,9 @@ async function takeMany(
 export function createHandler(
   policy: Policy,
   store: LimitStore,
-  watched: Watched = { observers: [new SeenCalls({ clock: systemClock, random: systemRandom })] },
+  watched: Watched = {
+    observers: [new DecisionSampler({ clock: systemClock, random: systemRandom })],
+  },
 ): UnaryHandler {
   const counters = new DecisionCounters();
   const clock = systemClock;

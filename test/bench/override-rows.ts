@@ -1,9 +1,9 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { systemClock } from "../../src/app/base/clock.js";
-import { LoneRecords } from "../../src/fleet/records/lone-records.js";
-import { OverrideBook } from "../../src/fleet/records/override-book.js";
+import { InProcessRecords } from "../../src/fleet/records/in-process-records.js";
 import { overrideToJson } from "../../src/fleet/records/override-record.js";
+import { OverrideRegistry } from "../../src/fleet/records/override-registry.js";
 import { recordsMax } from "../../src/fleet/records/shared-records.js";
 
 /** What as many overrides as there may be cost a replica. */
@@ -21,10 +21,10 @@ const changeCount = 9;
 export async function measureOverrides(): Promise<OverrideRow> {
   const collect = exposeCollector();
   const beforeBytes = usedBytes(collect);
-  const records = new LoneRecords(systemClock);
+  const records = new InProcessRecords(systemClock);
   const count = recordsMax.override - changeCount;
   for (let i = 0; i < count; i += 1) await give(records, i);
-  const book = new OverrideBook({ records, clock: systemClock });
+  const registry = new OverrideRegistry({ records, clock: systemClock });
   const megabytes = (usedBytes(collect) - beforeBytes) / 1_000_000;
   const times: number[] = [];
   for (let i = 0; i < changeCount; i += 1) {
@@ -32,13 +32,13 @@ export async function measureOverrides(): Promise<OverrideRow> {
     await give(records, count + i);
     times.push(performance.now() - startMs);
   }
-  if (book.current().size !== recordsMax.override) throw new Error("an override is missing");
-  book.close();
+  if (registry.current().size !== recordsMax.override) throw new Error("an override is missing");
+  registry.close();
   times.sort((one, other) => one - other);
   return { count: recordsMax.override, megabytes, changeMs: times[changeCount >> 1] ?? 0 };
 }
 
-async function give(records: LoneRecords, i: number): Promise<void> {
+async function give(records: InProcessRecords, i: number): Promise<void> {
   const number = String(i).padStart(7, "0");
   const value = overrideToJson({
     id: `override-${number}`,

@@ -12,7 +12,7 @@ interface Column {
   readonly cell: (row: Row, floor: Row) => string;
 }
 
-const usualColumns: readonly Column[] = [
+const defaultColumns: readonly Column[] = [
   { title: "calls/s", cell: (row) => Math.round(row.callsPerSecond).toLocaleString("en-US") },
   { title: "CPU us/call", cell: (row) => row.cpuUsPerCall.toFixed(1) },
   { title: "x floor", cell: (row, floor) => (row.cpuUsPerCall / floor.cpuUsPerCall).toFixed(2) },
@@ -23,7 +23,7 @@ const usualColumns: readonly Column[] = [
   { title: "denied", cell: (row) => String(row.deniedCount) },
 ];
 
-const exchangeColumns = usualColumns.filter(({ title }) => !/Redis|denied/.test(title));
+const exchangeColumns = defaultColumns.filter(({ title }) => !/Redis|denied/.test(title));
 
 /** Where servers are not busy, what a call waits is what differs. */
 const steadyColumns: readonly Column[] = [
@@ -37,7 +37,7 @@ const steadyColumns: readonly Column[] = [
 /** The rows of servers as tables for people; `x floor` compares CPU with a table's first row. */
 export function formatServers({ calls, exchanges, steady }: ServerRows): string {
   const tables = [
-    formatRows("4 connections x 50 calls in flight", calls, usualColumns),
+    formatRows("4 connections x 50 calls in flight", calls, defaultColumns),
     formatRows("4 connections x 50 exchanges in flight", exchanges, exchangeColumns),
     formatRows("at a rate, each call at a time of its own", steady?.rows ?? [], steadyColumns),
   ];

@@ -23,7 +23,7 @@ export interface ScenarioLoad {
 }
 
 /** The load of most rows. */
-export const usualLoad: ScenarioLoad = {
+export const defaultLoad: ScenarioLoad = {
   connectionCount: 4,
   pace: { kind: "closed", inFlightPerConnection: 50 },
 };

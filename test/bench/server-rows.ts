@@ -4,11 +4,11 @@ import { RedisServer } from "../support/redis-server.js";
 import { exchangeCalls } from "./exchange-messages.js";
 import type { Row, ServerRows, SteadyRows } from "./row.js";
 import {
+  defaultLoad,
   measure,
   rateLimitCalls,
   type Scenario,
   type ScenarioLoad,
-  usualLoad,
 } from "./scenario.js";
 import {
   type BenchServer,
@@ -32,20 +32,20 @@ export interface RowsOrder {
 /** Names of rows that others are compared with. */
 export const rowNames = {
   floor: "empty @grpc/grpc-js server",
-  emptyLane: "empty lane server",
-  memoryLane: "memory, 20,000 keys, lane",
-  redisLane: "Redis, 20,000 keys, lane",
+  emptyNative: "empty native server",
+  memoryNative: "memory, 20,000 keys, native",
+  redisNative: "Redis, 20,000 keys, native",
   exchangeFloor: "exchange of headers, grpc-js",
-  exchangeLane: "exchange of headers, lane",
+  exchangeNative: "exchange of headers, native",
   steadyFloor: "steady, empty @grpc/grpc-js server",
-  steadyEmptyLane: "steady, empty lane server",
-  steadyMemoryLane: "steady, memory, 20,000 keys, lane",
-  steadyRedisLane: "steady, Redis, 20,000 keys, lane",
+  steadyEmptyNative: "steady, empty native server",
+  steadyMemoryNative: "steady, memory, 20,000 keys, native",
+  steadyRedisNative: "steady, Redis, 20,000 keys, native",
   gatewayUnasked: "through Envoy, nobody asked",
   gatewayFloor: "through Envoy, memory, 1,000 keys, grpc-js",
-  gatewayLane: "through Envoy, memory, 1,000 keys, lane",
+  gatewayNative: "through Envoy, memory, 1,000 keys, native",
   filterFloor: "through Envoy, HTTP/2, no upstream, grpc-js",
-  filterLane: "through Envoy, HTTP/2, no upstream, lane",
+  filterNative: "through Envoy, HTTP/2, no upstream, native",
 } as const;
 
 /** What every limit of the bench allows: as much as there is, so that no row is about denials. */
@@ -55,7 +55,7 @@ descriptors:
     rate_limit: { unit: second, requests_per_unit: 4294967295 }
 `;
 
-const transports: readonly BenchTransport[] = ["grpc-js", "lane"];
+const transports: readonly BenchTransport[] = ["grpc-js", "native"];
 const hotKey = { label: "one hot key", calls: rateLimitCalls(1) };
 const manyKeys = { label: "20,000 keys", calls: rateLimitCalls(20_000) };
 
@@ -87,8 +87,8 @@ function callScenarios(parts: Parts): readonly Scenario[] {
     start: () => startEmptyServer({ transport, nodeOptions }),
   });
   return [
-    { name: rowNames.floor, ...empty("grpc-js"), load: usualLoad },
-    { name: rowNames.emptyLane, ...empty("lane"), load: usualLoad },
+    { name: rowNames.floor, ...empty("grpc-js"), load: defaultLoad },
+    { name: rowNames.emptyNative, ...empty("native"), load: defaultLoad },
     ...transports.flatMap((transport) => {
       const stores = [memoryStore(parts, transport), redisStore(parts, transport)];
       return stores.flatMap(({ label, ...store }) =>
@@ -96,7 +96,7 @@ function callScenarios(parts: Parts): readonly Scenario[] {
           name: `${label}, ${keys}, ${transport}`,
           calls,
           ...store,
-          load: usualLoad,
+          load: defaultLoad,
         })),
       );
     }),
@@ -130,12 +130,12 @@ function redisStore(
 
 function exchangeScenarios({ nodeOptions }: Parts): readonly Scenario[] {
   const calls = exchangeCalls();
-  const names = { "grpc-js": rowNames.exchangeFloor, lane: rowNames.exchangeLane };
+  const names = { "grpc-js": rowNames.exchangeFloor, native: rowNames.exchangeNative };
   return transports.map((transport) => ({
     name: names[transport],
     calls,
     start: () => startExchangeServer({ transport, nodeOptions }),
-    load: usualLoad,
+    load: defaultLoad,
   }));
 }
 
@@ -150,19 +150,19 @@ async function measureSteady(
     calls: hotKey.calls,
     start: () => startEmptyServer({ transport, nodeOptions }),
   });
-  const floor = { name: rowNames.floor, ...empty("grpc-js"), load: usualLoad };
+  const floor = { name: rowNames.floor, ...empty("grpc-js"), load: defaultLoad };
   const scenarios = [
     { name: rowNames.steadyFloor, ...empty("grpc-js") },
-    { name: rowNames.steadyEmptyLane, ...empty("lane") },
-    { name: rowNames.steadyMemoryLane, calls: manyKeys.calls, ...memoryStore(parts, "lane") },
-    { name: rowNames.steadyRedisLane, calls: manyKeys.calls, ...redisStore(parts, "lane") },
+    { name: rowNames.steadyEmptyNative, ...empty("native") },
+    { name: rowNames.steadyMemoryNative, calls: manyKeys.calls, ...memoryStore(parts, "native") },
+    { name: rowNames.steadyRedisNative, calls: manyKeys.calls, ...redisStore(parts, "native") },
   ].filter(({ name }) => name.includes(order.only));
   if (scenarios.length === 0) return undefined;
   const saturated =
     calls.find(({ name }) => name === rowNames.floor) ?? (await measure(floor, order.measureMs));
   const callsPerSecond = saturated.callsPerSecond / 2;
   const load: ScenarioLoad = {
-    connectionCount: usualLoad.connectionCount,
+    connectionCount: defaultLoad.connectionCount,
     pace: { kind: "open", callsPerSecond, seed: steadySeed },
   };
   const loaded = scenarios.map((scenario) => ({ ...scenario, load }));

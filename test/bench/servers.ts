@@ -11,12 +11,12 @@ export interface BenchServer {
 }
 
 /** What speaks gRPC to the load. */
-export type BenchTransport = "grpc-js" | "lane";
+export type BenchTransport = "grpc-js" | "native";
 
 /** Servers of the bench itself, which decide nothing. */
 const emptyServers = {
-  unary: { "grpc-js": "./empty-server.ts", lane: "./empty-lane-server.ts" },
-  exchange: { "grpc-js": "./exchange-server.ts", lane: "./exchange-lane-server.ts" },
+  unary: { "grpc-js": "./empty-server.ts", native: "./empty-native-server.ts" },
+  exchange: { "grpc-js": "./exchange-server.ts", native: "./exchange-native-server.ts" },
 } as const;
 
 /** How a server is started. */

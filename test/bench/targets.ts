@@ -17,8 +17,8 @@ export interface ComparedRows {
 }
 
 /**
- * The lane next to @grpc/grpc-js, in the terms of its targets, as far as the rows were measured. It
- * says how it is and fails nothing: what else the machine does moves a row by a third.
+ * The native transport next to @grpc/grpc-js, in the terms of its targets, as far as the rows were
+ * measured. It says how it is and fails nothing: what else the machine does moves a row by a third.
  */
 export function compare({ servers, gateways }: ComparedRows): readonly Comparison[] {
   const { calls, exchanges, steady } = servers;
@@ -31,40 +31,43 @@ export function compare({ servers, gateways }: ComparedRows): readonly Compariso
   const ofFloor = "of an empty @grpc/grpc-js call's CPU";
   const ofP99 = "of the empty @grpc/grpc-js server's p99 at half its most";
   return [
-    pair(calls, [rowNames.emptyLane, floor], {
-      what: `empty unary call, lane: ${ofFloor}`,
+    pair(calls, [rowNames.emptyNative, floor], {
+      what: `empty unary call, native: ${ofFloor}`,
       target: "at most 1/12",
       measure: cpuPart,
     }),
-    pair(calls, [rowNames.memoryLane, floor], {
-      what: `decision, memory, 20,000 keys, lane: ${ofFloor}`,
+    pair(calls, [rowNames.memoryNative, floor], {
+      what: `decision, memory, 20,000 keys, native: ${ofFloor}`,
       target: "at most 1/6",
       measure: cpuPart,
     }),
-    pair(calls, [rowNames.redisLane, floor], {
-      what: `decision, Redis, 20,000 keys, lane: ${ofFloor}`,
+    pair(calls, [rowNames.redisNative, floor], {
+      what: `decision, Redis, 20,000 keys, native: ${ofFloor}`,
       target: "at most 1/5",
       measure: cpuPart,
     }),
-    pair(exchanges, [rowNames.exchangeLane, rowNames.exchangeFloor], {
-      what: "exchange of headers, lane: of @grpc/grpc-js's CPU",
+    pair(exchanges, [rowNames.exchangeNative, rowNames.exchangeFloor], {
+      what: "exchange of headers, native: of @grpc/grpc-js's CPU",
       target: "at most 1/5",
       measure: cpuPart,
     }),
-    ...[rowNames.steadyEmptyLane, rowNames.steadyMemoryLane, rowNames.steadyRedisLane].flatMap(
-      (name) =>
-        pair(steady?.rows ?? [], [name, steadyFloor], {
-          what: `${name}: ${ofP99}`,
-          target: "below 1",
-          measure: p99Part,
-        }),
+    ...[
+      rowNames.steadyEmptyNative,
+      rowNames.steadyMemoryNative,
+      rowNames.steadyRedisNative,
+    ].flatMap((name) =>
+      pair(steady?.rows ?? [], [name, steadyFloor], {
+        what: `${name}: ${ofP99}`,
+        target: "below 1",
+        measure: p99Part,
+      }),
     ),
-    pair(gateways, [rowNames.gatewayLane, rowNames.gatewayFloor], {
-      what: "through Envoy, lane: of @grpc/grpc-js's requests a second",
+    pair(gateways, [rowNames.gatewayNative, rowNames.gatewayFloor], {
+      what: "through Envoy, native: of @grpc/grpc-js's requests a second",
       target: "at least 1.8",
       measure: ratePart,
     }),
-    pair(gateways, [rowNames.filterLane, rowNames.filterFloor], {
+    pair(gateways, [rowNames.filterNative, rowNames.filterFloor], {
       what: "the same, HTTP/2 and no upstream",
       target: "at least 1.8",
       measure: ratePart,

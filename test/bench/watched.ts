@@ -1,7 +1,7 @@
 import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import type { Override } from "../../src/core/limits/override.js";
 import { OverrideTable } from "../../src/core/limits/override-table.js";
-import { SeenCalls } from "../../src/decide/inspect/seen-calls.js";
+import { DecisionSampler } from "../../src/decide/inspect/decision-sampler.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import type { UnaryHandler } from "../../src/wire/grpc/service.js";
 import { decideMany } from "./calls.js";
@@ -75,7 +75,7 @@ async function measureOrder(
   order: readonly (keyof Figures)[],
 ): Promise<void> {
   const overrides = createOverrides(scenario.keyCount);
-  const seen = new SeenCalls({ clock: systemClock, random: systemRandom });
+  const seen = new DecisionSampler({ clock: systemClock, random: systemRandom });
   const watched: Readonly<Record<keyof Figures, Watched>> = {
     without: {},
     with: { observers: [seen], overrides: { current: () => overrides } },

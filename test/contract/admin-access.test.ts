@@ -93,7 +93,7 @@ describe("access", () => {
     const { limits } = adminClients(port, { token });
     expect((await failure(limits.setOverride(freeze("shop"))))[0]).toBe(Code.PermissionDenied);
     await writeFile(list, `operator * token-sha256:${sha256(token)} ann\n`);
-    await waitFor("the new list is in force", async () =>
+    await waitFor("the new list is active", async () =>
       limits.setOverride(freeze("shop")).then(
         () => true,
         () => false,

@@ -153,7 +153,7 @@ describe("requests of very many fields", () => {
     for (const socket of begun) socket.destroy();
     const { limits } = adminClients(port);
     await waitFor("there is room", () => limits.listRules({}).catch(() => undefined));
-    expect(await metrics()).toMatch(/^headgate_bugs_total 0$/m);
+    expect(await metrics()).toMatch(/^headgate_internal_errors_total 0$/m);
   });
 });
 

@@ -76,7 +76,7 @@ describe("the admin API under any message", () => {
     }
     expect((await send("/nothing", "application/json", "{}")).status).toBe(501);
     const page = await metrics();
-    expect(page).toMatch(/^headgate_bugs_total 0$/m);
+    expect(page).toMatch(/^headgate_internal_errors_total 0$/m);
     expect(page).not.toContain('code="internal"');
   });
 });

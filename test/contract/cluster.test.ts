@@ -46,7 +46,7 @@ describeLeases("in a cluster of redis", (test) => {
 });
 
 describe("SharedLoop on a cluster of redis", () => {
-  it("has one leader, whose sheet is made of what all have told", async () => {
+  it("has one leader, whose snapshot is made of what all have told", async () => {
     const connection = opened.connections.background;
     const random = new FakeRandom(1);
     const fleet = new LoopFleet({ connection, random, keyPrefix: "headgate:" });

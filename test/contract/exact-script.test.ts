@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ceilMulDiv, floorMulDiv } from "../../src/core/base/exact.js";
+import { ceilMulDiv, floorMulDiv } from "../../src/core/base/safe-integer-math.js";
 import { exactText } from "../../src/store/redis/scripts/exact-text.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { RedisServer } from "../support/redis-server.js";
@@ -72,7 +72,7 @@ describe.each(enginesFor.scripts)("the script's arithmetic on %s", (engine) => {
   const runCount = seedCount(historiesOn(engine, 100));
 
   it(
-    `equals core/base/exact on ${runCount},000 triples`,
+    `equals core/base/safe-integer-math on ${runCount},000 triples`,
     async () => {
       const control = server.client();
       const property = fc.asyncProperty(

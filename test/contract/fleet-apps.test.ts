@@ -28,24 +28,24 @@ it("processes that share a Redis have one leader, and the next when that one sto
   const server = await startRedis(stage, { engine: "redis" });
   const running = await Promise.all([start(server.port), start(server.port)]);
   await waitFor("both follow one leader", async () => {
-    const epochs = await Promise.all(running.map((one) => one.metric("headgate_fleet_epoch")));
-    return epochs.every((epoch) => epoch === 1);
+    const terms = await Promise.all(running.map((one) => one.metric("headgate_fleet_term")));
+    return terms.every((term) => term === 1);
   });
   const leading = await Promise.all(running.map((one) => one.metric("headgate_fleet_leading")));
   expect(leading.toSorted()).toEqual([0, 1]);
   const [leader, other] = leading[0] === 1 ? running : running.toReversed();
   if (leader === undefined || other === undefined) throw new Error("there are two");
   const page = await other.loop();
-  expect(page).toMatchObject({ isOpen: true, isLeading: false, epoch: 1 });
+  expect(page).toMatchObject({ isOpen: true, isLeading: false, term: 1 });
   expect(page["leader"]).toBe((await leader.loop())["leader"]);
-  expect(leader.events).toContainEqual({ event: "leadingBegan", epoch: 1 });
+  expect(leader.events).toContainEqual({ event: "leadingBegan", term: 1 });
   await leader.app.close(0);
   await waitFor("the other one leads", async () => {
-    return (await other.metric("headgate_fleet_epoch")) === 2;
+    return (await other.metric("headgate_fleet_term")) === 2;
   });
   expect(await other.metric("headgate_fleet_leading")).toBe(1);
   expect(await other.metric("headgate_fleet_failed_calls_total")).toBe(0);
-  expect(await other.metric("headgate_bugs_total")).toBe(0);
+  expect(await other.metric("headgate_internal_errors_total")).toBe(0);
   const gate = { service: "orders", state: "open" };
   expect(await other.metric("headgate_admission_gate_state", gate)).toBe(1);
 });

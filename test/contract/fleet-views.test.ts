@@ -110,7 +110,7 @@ describe("live views of one replica show the fleet", () => {
     expect(new Set(seen.values()).size).toBe(2);
     ending.abort();
     await followed;
-    for (const { metric } of apps) expect(await metric("headgate_bugs_total")).toBe(0);
+    for (const { metric } of apps) expect(await metric("headgate_internal_errors_total")).toBe(0);
   });
 
   it("shows nobody what another replica has seen in a domain that is not theirs", async () => {

@@ -85,7 +85,7 @@ interface Row {
 
 const grpc = "application/grpc";
 const tail = { port: "admin", path: tailPath, isServerStream: true } as const;
-const lane = { HEADGATE_TRANSPORT: "lane" };
+const native = { HEADGATE_TRANSPORT: "native" };
 const grpcJs = { HEADGATE_TRANSPORT: "grpc-js" };
 const process = {
   port: "grpc",
@@ -130,11 +130,11 @@ const rows: readonly Row[] = [
     message: tailBytes,
     isHttp1: true,
   },
-  { stream: "ext_proc, lane", ...process, env: lane },
+  { stream: "ext_proc, native", ...process, env: native },
   { stream: "ext_proc, grpc-js", ...process, env: grpcJs },
-  { stream: "health, lane", ...watch, env: lane },
+  { stream: "health, native", ...watch, env: native },
   { stream: "health, grpc-js", ...watch, env: grpcJs },
-  { stream: "reflection, lane", ...reflect, env: { ...lane, HEADGATE_REFLECTION: "true" } },
+  { stream: "reflection, native", ...reflect, env: { ...native, HEADGATE_REFLECTION: "true" } },
   { stream: "reflection, grpc-js", ...reflect, env: { ...grpcJs, HEADGATE_REFLECTION: "true" } },
   {
     stream: "ADS",
@@ -262,7 +262,7 @@ it.each(rows)("a caller who hangs up is no fault of ours: $stream", async (row) 
     const unread = { method: "TailDecisions", code: "unread" };
     expect(await started.metric("headgate_admin_requests_total", unread)).toBe(0);
   }
-  expect(await started.metric("headgate_bugs_total")).toBe(0);
+  expect(await started.metric("headgate_internal_errors_total")).toBe(0);
   expect(await started.app.close(0)).toBe(true);
   expect(started.events.filter(({ event }) => event === "bug")).toEqual([]);
 });

@@ -26,11 +26,11 @@ function linesOf({ output }: ChildProgram): readonly LoopLine[] {
     .map((line): LoopLine => JSON.parse(line));
 }
 
-const sheetsOf = (program: ChildProgram) =>
-  linesOf(program).filter((line) => line.kind === "sheet");
+const snapshotsOf = (program: ChildProgram) =>
+  linesOf(program).filter((line) => line.kind === "snapshot");
 
-/** Of the last sheet that it has handed out. */
-const epochOf = (program: ChildProgram): number => sheetsOf(program).at(-1)?.epoch ?? 0;
+/** Of the last snapshot that it has handed out. */
+const epochOf = (program: ChildProgram): number => snapshotsOf(program).at(-1)?.term ?? 0;
 
 /** The one of whom the last word is that it leads. */
 function leaderOf(programs: readonly ChildProgram[]): ChildProgram | undefined {
@@ -48,13 +48,13 @@ it.concurrent("a killed leader is replaced within two leases, as long as they ar
   const others = programs.filter((program) => program !== leader);
   await leader.kill();
   const killedMs = performance.now();
-  await waitFor("the others hand out the sheets of the next reign", () =>
-    others.every((program) => sheetsOf(program).some(({ epoch }) => epoch === 2)),
+  await waitFor("the others hand out the snapshots of the next leaderTerm", () =>
+    others.every((program) => snapshotsOf(program).some(({ term }) => term === 2)),
   );
   expect(performance.now() - killedMs).toBeLessThan(2 * defaultLeaderLeaseMs);
   for (const program of others) {
-    // None is missing between: the old sheet holds until the new one is there.
-    expect(linesOf(program).map(({ kind }) => kind)).not.toContain("sheetLost");
+    // None is missing between: the old snapshot holds until the new one is there.
+    expect(linesOf(program).map(({ kind }) => kind)).not.toContain("snapshotLost");
     expectRising(program);
   }
 });
@@ -69,7 +69,7 @@ it.concurrent("who is stopped in its tracks, or has no store, leads no more", as
   leader.signal("SIGSTOP");
   await waitFor("the other one leads", () => leaderOf([other]));
   const next = await waitFor(
-    "it hands out its sheets",
+    "it hands out its snapshots",
     () => epochOf(other) > epochOf(leader) && epochOf(other),
   );
   leader.signal("SIGCONT");
@@ -83,7 +83,7 @@ it.concurrent("who is stopped in its tracks, or has no store, leads no more", as
   const before = Math.max(...programs.map(epochOf));
   await server.restart();
   const again = await waitFor(
-    "one leads again, in a reign above all before",
+    "one leads again, in a leaderTerm above all before",
     () => {
       const found = leaderOf(programs);
       return found && epochOf(found) > before ? found : undefined;
@@ -94,16 +94,16 @@ it.concurrent("who is stopped in its tracks, or has no store, leads no more", as
   for (const program of programs) expectRising(program);
 });
 
-/** The leader of all, when each hands out sheets. */
+/** The leader of all, when each hands out snapshots. */
 function firstLeader(programs: readonly ChildProgram[]): Promise<ChildProgram> {
   return waitFor(
-    "all hand out the sheets of one leader",
-    () => programs.every((program) => sheetsOf(program).length > 1) && leaderOf(programs),
+    "all hand out the snapshots of one leader",
+    () => programs.every((program) => snapshotsOf(program).length > 1) && leaderOf(programs),
     { withinMs: 30_000 },
   );
 }
 
 function expectRising(program: ChildProgram): void {
-  const ranks = sheetsOf(program).map(({ epoch, version }) => epoch * 1_000 + version);
+  const ranks = snapshotsOf(program).map(({ term, version }) => term * 1_000 + version);
   expect(ranks).toEqual(ranks.toSorted((a, b) => a - b));
 }

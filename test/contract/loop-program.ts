@@ -10,10 +10,10 @@ export interface LoopOrder {
   readonly leaseMs: number;
 }
 
-/** What it prints, a line each: what happens, and each sheet that it hands out. */
+/** What it prints, a line each: what happens, and each snapshot that it hands out. */
 export type LoopLine =
   | { readonly kind: "started"; readonly id: string }
-  | { readonly kind: "sheet"; readonly epoch: number; readonly version: number }
+  | { readonly kind: "snapshot"; readonly term: number; readonly version: number }
   | LoopEvent;
 
 /** Takes part in the loop until it is killed. */
@@ -39,14 +39,15 @@ async function takePart({ port, keyPrefix, leaseMs }: LoopOrder): Promise<void> 
     },
   });
   print({ kind: "started", id });
-  loop.onSheet(() => {
-    const sheet = loop.current();
-    if (sheet !== undefined) print({ kind: "sheet", epoch: sheet.epoch, version: sheet.version });
+  loop.onSnapshot(() => {
+    const snapshot = loop.current();
+    if (snapshot !== undefined)
+      print({ kind: "snapshot", term: snapshot.term, version: snapshot.version });
   });
   const report = (): void => {
     const atMs = realClock.monotonicMs();
     loop.report([testReport({ nodeId: `node of ${id}`, atMs })]);
-    // Looks, so that a sheet that has grown old is told of.
+    // Looks, so that a snapshot that has grown old is told of.
     loop.current();
     realClock.schedule(500, report);
   };

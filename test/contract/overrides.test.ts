@@ -74,7 +74,7 @@ async function give(
   expect(await records.change({ ...change, audit: undefined })).toMatchObject({ kind: "changed" });
 }
 
-it("an override is in force everywhere in a second, and outlives replicas and store", async () => {
+it("an override is active everywhere in a second, and outlives replicas and store", async () => {
   const server = await startRedis(stage, { engine: "redis" });
   const operator = await openOperator(server.port);
   const [one, two] = [await start(server.port), await start(server.port)];

@@ -5,6 +5,7 @@ import { policyVersion } from "../../src/app/config/policy-files.js";
 import { GateAdmin } from "../../src/app/operator/gate-admin.js";
 import { PolicyAdmin } from "../../src/app/operator/policy-admin.js";
 import { reviewsWaitingMax } from "../../src/app/operator/policy-admin-review.js";
+import { ActivePolicy } from "../../src/app/policy/active-policy.js";
 import {
   followStore,
   type OpenPolicies,
@@ -16,12 +17,11 @@ import {
   policyRecordBytesMax,
   versionId,
 } from "../../src/app/policy/policy-admin-records.js";
-import { PolicyInForce } from "../../src/app/policy/policy-in-force.js";
 import { readAuditEntry } from "../../src/core/base/audit-entry.js";
 import { toServiceError } from "../../src/core/base/errors.js";
 import type { JsonObject } from "../../src/core/base/json.js";
-import { GateBook } from "../../src/fleet/records/gate-book.js";
-import { LoneRecords } from "../../src/fleet/records/lone-records.js";
+import { GateRegistry } from "../../src/fleet/records/gate-registry.js";
+import { InProcessRecords } from "../../src/fleet/records/in-process-records.js";
 import { RedisRecords } from "../../src/fleet/records/redis-records.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
 import type { PolicyChange } from "../../src/rpc/admin/admin-parts.js";
@@ -50,7 +50,7 @@ const versionOf = (hits: number): string => policyVersion(files(hits));
 interface Replica {
   readonly policies: OpenPolicies;
   readonly admin: PolicyAdmin;
-  readonly gates: GateBook;
+  readonly gates: GateRegistry;
   readonly gateAdmin: GateAdmin;
   readonly records: SharedRecords;
   readonly events: LogEvent[];
@@ -73,14 +73,14 @@ async function openReplica(
     events.push(event);
   };
   const logger = { ...silentLogger, info: note, warn: note, error: note };
-  const feed = new PolicyInForce({ clock: realClock, logger });
+  const feed = new ActivePolicy({ clock: realClock, logger });
   const input = { kind: "texts", sources: first } as const;
   const version = policyVersion(first);
   feed.take(await parser({ input, version, clock: realClock }));
   const nothing = (): void => {};
   const open = { feed, origin, texts: () => first, parse: {}, watch: nothing, close: nothing };
   const policies = await followStore(open, { records, clock: realClock, logger, parser });
-  const gates = new GateBook(records);
+  const gates = new GateRegistry(records);
   closing.push(
     () => policies.close(),
     () => gates.close(),
@@ -108,7 +108,7 @@ function ask(expected: number) {
   return { actor, reason: "a test", expectedVersion: versionOf(expected) };
 }
 
-function inForce({ policies }: Replica): string | undefined {
+function active({ policies }: Replica): string | undefined {
   return policies.feed.current()?.version;
 }
 
@@ -118,7 +118,7 @@ function describeApplying(open: () => SharedRecords): void {
     expect(one.admin.current()).toMatchObject({ version: versionOf(10), source: "files" });
     const change = await apply(one, 20);
     expect(change).toMatchObject({ kind: "changed", policy: { version: versionOf(20) } });
-    expect(inForce(one)).toBe(versionOf(20));
+    expect(active(one)).toBe(versionOf(20));
     expect(one.admin.current()).toMatchObject({
       version: versionOf(20),
       author: "ann",
@@ -148,9 +148,9 @@ function describeApplying(open: () => SharedRecords): void {
     await apply(one, 30, { expected: 20 });
     const back = await one.admin.rollBack(undefined, ask(30));
     expect(back).toMatchObject({ kind: "changed", policy: { version: versionOf(20) } });
-    expect(inForce(one)).toBe(versionOf(20));
+    expect(active(one)).toBe(versionOf(20));
     await one.admin.rollBack(versionOf(10), ask(20));
-    expect(inForce(one)).toBe(versionOf(10));
+    expect(active(one)).toBe(versionOf(10));
     const unknown = await one.admin.rollBack("0123456789ab", ask(10));
     expect(unknown).toEqual({ kind: "unknown", versions: [versionOf(20), versionOf(30)] });
   });
@@ -161,7 +161,7 @@ function describeApplying(open: () => SharedRecords): void {
     await apply(one, 30, { expected: 20 });
     const back = async (from: number): Promise<string | undefined> => {
       const change = await one.admin.rollBack(undefined, ask(from));
-      return change.kind === "refused" ? change.why : inForce(one);
+      return change.kind === "refused" ? change.why : active(one);
     };
     expect(await back(30)).toBe(versionOf(20));
     expect(await back(20)).toBe(versionOf(10));
@@ -187,7 +187,7 @@ function describeRefusals(open: () => SharedRecords): void {
     expect(problem).toMatchObject({ file: "shop.yaml", line: 4 });
     expect(problem?.hint).not.toBe("");
     expect(change.review.problems.length).toBeGreaterThan(1);
-    expect(inForce(one)).toBe(versionOf(10));
+    expect(active(one)).toBe(versionOf(10));
     expect(await one.records.audit(Number.POSITIVE_INFINITY, 1)).toEqual([]);
   });
 
@@ -196,7 +196,7 @@ function describeRefusals(open: () => SharedRecords): void {
     const change = await apply(one, 20, { isDryRun: true });
     expect(change).toMatchObject({ kind: "changed", policy: undefined });
     if (change.kind === "changed") expect(change.changes).not.toEqual([]);
-    expect(inForce(one)).toBe(versionOf(10));
+    expect(active(one)).toBe(versionOf(10));
     expect(one.records.list("policy").size).toBe(0);
     expect((await one.admin.review(files(20))).changes).not.toEqual([]);
     expect((await one.admin.review(files(10))).changes).toEqual([]);
@@ -209,7 +209,7 @@ function describeRefusals(open: () => SharedRecords): void {
     expect(await apply(one, 30)).toEqual(conflict);
     expect(await apply(one, 30, { isShadow: true })).toEqual(conflict);
     expect(await one.admin.rollBack(undefined, ask(10))).toEqual(conflict);
-    expect(inForce(one)).toBe(versionOf(20));
+    expect(active(one)).toBe(versionOf(20));
   });
 }
 
@@ -231,9 +231,9 @@ function describeKeeping(open: () => SharedRecords): void {
     const one = await openReplica(open());
     expect(await one.admin.enforce(ask(10))).toMatchObject({ kind: "refused" });
     await apply(one, 20, { isShadow: true });
-    expect(inForce(one)).toBe(versionOf(10));
+    expect(active(one)).toBe(versionOf(10));
     expect(await one.admin.enforce(ask(10))).toMatchObject({ kind: "changed" });
-    expect(inForce(one)).toBe(versionOf(20));
+    expect(active(one)).toBe(versionOf(20));
     expect(one.admin.shadow()).toBeUndefined();
   });
 
@@ -339,7 +339,7 @@ function describePolicies(open: () => SharedRecords): void {
 }
 
 describe("PolicyAdmin, alone", () => {
-  describePolicies(() => new LoneRecords(realClock));
+  describePolicies(() => new InProcessRecords(realClock));
 });
 
 describe("PolicyAdmin, over Redis", () => {
@@ -364,7 +364,7 @@ describe("PolicyAdmin, over Redis", () => {
     const other = await openReplica(open());
     await apply(one, 20);
     const start = performance.now();
-    await waitFor("it is in force", () => inForce(other) === versionOf(20));
+    await waitFor("it is active", () => active(other) === versionOf(20));
     // Ten times what is promised: other tests share the machine.
     expect(performance.now() - start).toBeLessThan(10_000);
     await apply(one, 30, { expected: 20, isShadow: true });
@@ -376,15 +376,15 @@ describe("PolicyAdmin, over Redis", () => {
     const other = await openReplica(open());
     const kinds = (await Promise.all([apply(one, 20), apply(other, 30)])).map(({ kind }) => kind);
     expect(kinds.toSorted()).toEqual(["changed", "conflict"]);
-    await waitFor("both agree", () => inForce(one) === inForce(other));
-    expect([versionOf(20), versionOf(30)]).toContain(inForce(one));
+    await waitFor("both agree", () => active(one) === active(other));
+    expect([versionOf(20), versionOf(30)]).toContain(active(one));
     expect(one.admin.history()).toHaveLength(2);
   });
 
   it("begins with what is in the store, and not with its files", async () => {
     await apply(await openReplica(openFresh()), 20);
     const next = await openReplica(open(), { first: files(99) });
-    expect(inForce(next)).toBe(versionOf(20));
+    expect(active(next)).toBe(versionOf(20));
     expect(next.admin.current()?.author).toBe("ann");
   });
 
@@ -399,7 +399,7 @@ describe("PolicyAdmin, over Redis", () => {
     await waitFor("it says so", () => one.policies.feed.status.lastProblem !== undefined);
     expect(await apply(one, 20, { expected: 20 })).toMatchObject({ kind: "changed" });
     expect(one.policies.feed.status.lastProblem).toBeUndefined();
-    expect(inForce(await openReplica(open(), { first: files(99) }))).toBe(versionOf(20));
+    expect(active(await openReplica(open(), { first: files(99) }))).toBe(versionOf(20));
   });
 
   it("keeps the last policy while the store's is wrong, says so, and takes the next", async () => {
@@ -417,13 +417,13 @@ describe("PolicyAdmin, over Redis", () => {
     await put(currentId, { numbers: [77, 2, 1] }, current?.version ?? 0);
     await waitFor("it is refused", () => one.policies.feed.status.refusedCount === 1);
     expect(one.policies.feed.status.lastProblem).toMatch(/^a\.yaml:2:/);
-    expect(inForce(one)).toBe(versionOf(20));
+    expect(active(one)).toBe(versionOf(20));
     expect(one.events.map(({ event }) => event)).toContain("policyRefused");
     expect(await apply(one, 30, { expected: 20 })).toMatchObject({ kind: "changed" });
-    expect(inForce(one)).toBe(versionOf(30));
+    expect(active(one)).toBe(versionOf(30));
     expect(one.policies.feed.status.lastProblem).toBeUndefined();
     await put(currentId, { what: 1 }, one.records.list("policy").get(currentId)?.version ?? 0);
     await waitFor("it is refused", () => one.policies.feed.status.refusedCount === 2);
-    expect(inForce(one)).toBe(versionOf(30));
+    expect(active(one)).toBe(versionOf(30));
   });
 });

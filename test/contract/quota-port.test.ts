@@ -156,7 +156,7 @@ describe("quotas on the control port", () => {
     await waitFor("it is counted", async () => {
       return (await metric("headgate_quota_unusual_reports_total", { reason })) === 1;
     });
-    expect(await metric("headgate_bugs_total")).toBe(0);
+    expect(await metric("headgate_internal_errors_total")).toBe(0);
   });
 
   it("serves two live streams of one name, each for itself, and says so", async () => {

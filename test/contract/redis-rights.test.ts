@@ -106,7 +106,7 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
       },
     });
     loop.report([testReport()]);
-    await waitFor("its sheet is there", () => loop.current());
+    await waitFor("its snapshot is there", () => loop.current());
     await loop.stop();
     expect(loop.counts.failed).toBe(0);
     const operator = openOperatorRecords({ ...parts, replica: "r1", opened });

@@ -30,7 +30,7 @@ async function start() {
   const codec = new ExtProcCodec(keeper);
   const counts = new ExchangeCounts();
   const service = createExternalProcessorService({ admission: keeper, codec, counts });
-  const running = await transports.startServices("lane", [service]);
+  const running = await transports.startServices("native", [service]);
   const upstream = await startUpstream(stage);
   const envoy = await Envoy.start(stage, {
     upstreamPort: upstream.port,

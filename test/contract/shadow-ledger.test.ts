@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { systemRandom } from "../../src/app/base/clock.js";
 import {
+  InProcessLedger,
   type LedgerEntry,
-  LoneLedger,
   ledgerKeptSeconds,
   ledgerNamesMax,
   RedisLedger,
@@ -52,12 +52,12 @@ function describeLedger(open: () => ShadowLedger): void {
   });
 }
 
-describe("LoneLedger", () => {
-  describeLedger(() => new LoneLedger(realClock));
+describe("InProcessLedger", () => {
+  describeLedger(() => new InProcessLedger(realClock));
 
   it("ends a run that nobody has looked at for an hour", async () => {
     const clock = new FakeClock();
-    const ledger = new LoneLedger(clock);
+    const ledger = new InProcessLedger(clock);
     await ledger.add(entry({ a: 1 }, { begins: true }));
     clock.advance(1_000 * (ledgerKeptSeconds - 1));
     expect(await sums(ledger, entry({}, { isLookedAt: true }))).toEqual({ a: 1 });
@@ -79,7 +79,7 @@ describe("RedisLedger", () => {
       const { background: connection } = shared.opened.connections;
       return new RedisLedger({ connection, clock: realClock, random: systemRandom, keyPrefix });
     };
-    return { open, books: `${keyPrefix}{fleet}:shadow:r1` };
+    return { open, registries: `${keyPrefix}{fleet}:shadow:r1` };
   }
 
   describeLedger(() => opener().open());
@@ -92,16 +92,16 @@ describe("RedisLedger", () => {
     expect(await sums(one, entry({ a: 100 }))).toEqual({ a: 111 });
   });
 
-  it("keeps the books for an hour from the last time that somebody has looked", async () => {
-    const { open, books } = opener();
+  it("keeps the registries for an hour from the last time that somebody has looked", async () => {
+    const { open, registries } = opener();
     const ledger = open();
     await ledger.add(entry({ a: 1 }, { begins: true }));
-    await shared.control.expire(books, 10);
+    await shared.control.expire(registries, 10);
     await ledger.add(entry({ a: 1 }));
-    expect(await shared.control.ttl(books)).toBeLessThanOrEqual(10);
+    expect(await shared.control.ttl(registries)).toBeLessThanOrEqual(10);
     await ledger.add(entry({ a: 1 }, { isLookedAt: true }));
-    expect(await shared.control.ttl(books)).toBeGreaterThan(ledgerKeptSeconds - 60);
-    await shared.control.del(books);
+    expect(await shared.control.ttl(registries)).toBeGreaterThan(ledgerKeptSeconds - 60);
+    await shared.control.del(registries);
     expect(await sums(ledger, entry({ a: 1 }))).toBeUndefined();
   });
 });

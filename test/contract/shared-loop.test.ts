@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { ShareSheet } from "../../src/core/feedback/feedback.js";
+import type { ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { defaultGateSettings } from "../../src/core/settings/gate.js";
-import { sheetAgeMsMax } from "../../src/fleet/loop/sheet-board.js";
-import { encodeSheet } from "../../src/fleet/loop/sheet-codec.js";
+import { encodeSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
+import { snapshotAgeMsMax } from "../../src/fleet/loop/snapshot-holder.js";
 import { enginesFor } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";
-import { testFleetSheet, testPressure, testReport } from "../support/fleet-reports.js";
+import { testFleetSnapshot, testPressure, testReport } from "../support/fleet-reports.js";
 import { LoopFleet, type LoopFleetParts, type LoopReplica } from "../support/loop-fleet.js";
 import { shareTestStore } from "../support/redis-store.js";
 import { runSeeds, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
@@ -57,7 +57,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     }
   }
 
-  it("has one leader, whose sheets are made of what all have told, each time once", async () => {
+  it("has one leader, whose snapshots are made of what all have told, each time once", async () => {
     const { fleet } = createFleet();
     const replicas = await joinThree(fleet);
     expect(fleet.leaders).toEqual([replicas[0]]);
@@ -74,16 +74,16 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
       nodeIds.flatMap((nodeId) => [nodeId, nodeId, nodeId]).toSorted(),
     );
     for (const { loop } of replicas) {
-      const sheet = loop.current();
-      expect(sheet).toMatchObject({ epoch: 1, leaderId: replicas[0].id });
-      expect([...(sheet?.services.get("orders")?.shares.keys() ?? [])].toSorted()).toEqual(
+      const snapshot = loop.current();
+      expect(snapshot).toMatchObject({ term: 1, leaderId: replicas[0].id });
+      expect([...(snapshot?.services.get("orders")?.shares.keys() ?? [])].toSorted()).toEqual(
         nodeIds.toSorted(),
       );
       expect(loop.counts).toMatchObject({ refused: 0, failed: 0, unreadable: 0, older: 0 });
     }
   });
 
-  it("hands a new sheet on to all replicas within a heartbeat", async () => {
+  it("hands a new snapshot on to all replicas within a heartbeat", async () => {
     const { fleet } = createFleet();
     const [leader, ...others] = await joinThree(fleet);
     await leader.pass(1_000);
@@ -93,7 +93,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     }
   });
 
-  it("goes on from the last sheet at once when its leader says goodbye", async () => {
+  it("goes on from the last snapshot at once when its leader says goodbye", async () => {
     const { fleet } = createFleet();
     const [leader, next] = await joinThree(fleet);
     await leader.report([{ nodeId: "node-1" }], testReport);
@@ -102,8 +102,8 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     await leader.loop.stop();
     await next.pass(250);
     expect(next.loop.isLeading).toBe(true);
-    expect(next.makers[0]?.start.lastSheet).toEqual(last);
-    expect(next.loop.current()).toMatchObject({ epoch: 2, leaderId: next.id, version: 1 });
+    expect(next.makers[0]?.start.lastSnapshot).toEqual(last);
+    expect(next.loop.current()).toMatchObject({ term: 2, leaderId: next.id, version: 1 });
   });
 
   it("begins with the last limits after an outage of a store that comes back empty", async () => {
@@ -111,18 +111,19 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     const [leader, next, third] = await joinThree(fleet);
     await leader.report([{ nodeId: "node-1" }], testReport);
     await passAll(fleet, 1_250);
-    const limitOf = (sheet: ShareSheet | undefined) => sheet?.services.get("orders")?.limit;
+    const limitOf = (snapshot: ShareSnapshot | undefined) =>
+      snapshot?.services.get("orders")?.limit;
     const limit = limitOf(leader.loop.current());
     for (const { connection } of fleet.replicas) connection.fate = "lost";
-    for (const replica of fleet.replicas) await replica.pass(sheetAgeMsMax);
+    for (const replica of fleet.replicas) await replica.pass(snapshotAgeMsMax);
     expect(next.loop.current()).toBeUndefined();
-    await store.control.del(["lease", "sheet", "rank", "epoch", "reports"].map(key));
+    await store.control.del(["lease", "snapshot", "rank", "term", "reports"].map(key));
     for (const { connection } of [next, third]) connection.fate = "answered";
     await next.pass(1_000);
-    const lastSheet = next.makers[0]?.start.lastSheet;
+    const lastSnapshot = next.makers[0]?.start.lastSnapshot;
     expect(limit).toBeGreaterThan(0);
-    expect(limitOf(lastSheet)).toBe(limit);
-    expect(lastSheet?.services.get("orders")?.shares.size).toBe(0);
+    expect(limitOf(lastSnapshot)).toBe(limit);
+    expect(lastSnapshot?.services.get("orders")?.shares.size).toBe(0);
   });
 
   it("begins with the last limits where all were gone", async () => {
@@ -136,16 +137,16 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     const next = await fleet.join();
     await next.pass(250);
     expect(limit).toBeGreaterThan(0);
-    expect(next.makers[0]?.start.lastSheet?.services.get("orders")?.limit).toBe(limit);
+    expect(next.makers[0]?.start.lastSnapshot?.services.get("orders")?.limit).toBe(limit);
   });
 
-  it("refuses the sheet of a leader that others have replaced while it stood still", async () => {
+  it("refuses the snapshot of a leader that was replaced while it stood still", async () => {
     const { fleet, endLease } = createFleet();
     const [leader, next] = await joinThree(fleet);
     await endLease();
     await next.pass(250);
-    expect(next.loop.current()).toMatchObject({ epoch: 2, leaderId: next.id });
-    // Its own clock has stood as still: it believes to lead, and has sent its sheet already.
+    expect(next.loop.current()).toMatchObject({ term: 2, leaderId: next.id });
+    // Its own clock has stood as still: it believes to lead, and has sent its snapshot already.
     expect(leader.loop.isLeading).toBe(true);
     const publishedCount = fleet.published.length;
     leader.clock.stall(1_000);
@@ -155,8 +156,8 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     expect(fleet.published.length).toBe(publishedCount);
     expect(leader.loop.isLeading).toBe(false);
     await leader.pass(250);
-    expect(leader.loop.current()).toMatchObject({ epoch: 2, leaderId: next.id });
-    expect(leader.events).toContainEqual({ kind: "leadingEnded", epoch: 1, cause: "outranked" });
+    expect(leader.loop.current()).toMatchObject({ term: 2, leaderId: next.id });
+    expect(leader.events).toContainEqual({ kind: "leadingEnded", term: 1, cause: "outranked" });
   });
 
   it("writes nothing after a stall that was longer than its lease", async () => {
@@ -168,15 +169,15 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     // Between what it read and what it would write.
     maker.onUpdate = () => leader.clock.stall(leaseMs);
     await leader.pass(1_250);
-    // It leads again by now, in a reign of its own.
+    // It leads again by now, in a term of its own.
     expect(leader.sentEpochs.slice(sentCount)).toEqual([2]);
     expect(leader.loop.counts.refused).toBe(1);
-    expect(leader.events).toContainEqual({ kind: "leadingEnded", epoch: 1, cause: "lapsed" });
-    expect(leader.makers[1]?.start.lastSheet).toMatchObject({ epoch: 1 });
-    expect(leader.loop.current()).toMatchObject({ epoch: 2, leaderId: leader.id });
+    expect(leader.events).toContainEqual({ kind: "leadingEnded", term: 1, cause: "lapsed" });
+    expect(leader.makers[1]?.start.lastSnapshot).toMatchObject({ term: 1 });
+    expect(leader.loop.current()).toMatchObject({ term: 2, leaderId: leader.id });
   });
 
-  it("leaves aside a sheet that arrives after the next reign has begun", async () => {
+  it("leaves aside a snapshot that arrives after the next term has begun", async () => {
     const { fleet, endLease } = createFleet();
     const [leader, next, third] = await joinThree(fleet);
     const [maker] = leader.makers;
@@ -190,53 +191,53 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     await next.pass(250);
     for (let i = 0; i < 10; i += 1) await leader.connection.deliverOne();
     await third.pass(250);
-    expect(third.loop.current()).toMatchObject({ epoch: 2, leaderId: next.id });
-    expect(fleet.published.at(-1)).toMatchObject({ epoch: 2 });
+    expect(third.loop.current()).toMatchObject({ term: 2, leaderId: next.id });
+    expect(fleet.published.at(-1)).toMatchObject({ term: 2 });
   });
 
-  it("goes on above all epochs that anybody has seen when the store forgets", async () => {
+  it("goes on above all terms that anybody has seen when the store forgets", async () => {
     const { fleet, key, endLease } = createFleet();
     const [leader, next] = await joinThree(fleet);
     await endLease();
     await next.pass(250);
     await leader.pass(1_000);
-    expect(leader.loop.current()).toMatchObject({ epoch: 2 });
-    await store.control.del(key("lease"), key("epoch"), key("sheet"), key("rank"));
+    expect(leader.loop.current()).toMatchObject({ term: 2 });
+    await store.control.del(key("lease"), key("term"), key("snapshot"), key("rank"));
     fleet.published.length = 0;
-    // One that has seen nothing is the first to ask: its reign is below what the others know.
+    // One that has seen nothing is the first to ask: its term is below what the others know.
     const fresh = await fleet.join();
     await fresh.pass(250);
-    expect(fresh.loop.current()).toMatchObject({ epoch: 1 });
+    expect(fresh.loop.current()).toMatchObject({ term: 1 });
     await leader.pass(250);
     expect(leader.loop.isLeading).toBe(true);
     await passAll(fleet, 1_250);
     expect(fleet.leaders).toEqual([leader]);
     for (const { loop } of fleet.replicas) {
-      expect(loop.current()).toMatchObject({ epoch: 3, leaderId: leader.id });
+      expect(loop.current()).toMatchObject({ term: 3, leaderId: leader.id });
     }
   });
 
-  it("hands nothing out below a sheet that it cannot read, as of a later version", async () => {
+  it("hands nothing out below a snapshot that it cannot read, as of a later version", async () => {
     const { fleet, key } = createFleet();
     const [leader, other] = await joinThree(fleet);
     const [seconds] = await store.control.time();
     const rank = `9 ff ${1}`;
     const place = async (bytes: Buffer): Promise<void> => {
       const head = Buffer.from(`${Number(seconds) * 1_000} ${rank}\n`);
-      await store.control.set(key("sheet"), Buffer.concat([head, bytes]));
+      await store.control.set(key("snapshot"), Buffer.concat([head, bytes]));
       await store.control.set(key("rank"), rank);
     };
-    const { bytes } = encodeSheet(testFleetSheet());
+    const { bytes } = encodeSnapshot(testFleetSnapshot());
     await place(Buffer.concat([Buffer.from([200]), bytes.subarray(1)]));
     await other.pass(250);
     expect(other.loop.counts.unreadable).toBe(1);
     expect(other.loop.current()).toBeUndefined();
-    expect(other.events).toContainEqual({ kind: "sheetLost", epoch: 1 });
-    // It knows of epoch 9 now, and so ends the reign of who does not.
+    expect(other.events).toContainEqual({ kind: "snapshotLost", term: 1 });
+    // It knows of term 9 now, and so ends the term of who does not.
     await other.pass(500);
     await leader.pass(250);
     expect(fleet.leaders).toEqual([other]);
-    expect(other.loop.current()).toMatchObject({ epoch: 10 });
+    expect(other.loop.current()).toMatchObject({ term: 10 });
   });
 
   it("closes a gate everywhere by what all replicas see together", async () => {
@@ -267,7 +268,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     const { fleet, key } = createFleet();
     const replicas = await joinThree(fleet);
     await passAll(fleet, 2_000);
-    for (const name of ["lease", "epoch", "sheet", "rank", "reports"]) {
+    for (const name of ["lease", "term", "snapshot", "rank", "reports"]) {
       expect(await store.control.pttl(key(name)), name).toBeGreaterThan(0);
     }
     for (const { loop } of replicas) await loop.stop();

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { systemRandom } from "../../src/app/base/clock.js";
+import { InProcessRecords } from "../../src/fleet/records/in-process-records.js";
 import { goneRecordsMax } from "../../src/fleet/records/known-records.js";
-import { LoneRecords } from "../../src/fleet/records/lone-records.js";
 import { RedisRecords } from "../../src/fleet/records/redis-records.js";
 import {
   auditBytesMax,
@@ -145,9 +145,9 @@ afterEach(() => {
   for (const records of opened.splice(0)) records.close();
 });
 
-describe("LoneRecords", () => {
-  describeChanges(() => ({ open: () => new LoneRecords(realClock) }));
-  describeBounds(() => ({ open: () => new LoneRecords(realClock) }));
+describe("InProcessRecords", () => {
+  describeChanges(() => ({ open: () => new InProcessRecords(realClock) }));
+  describeBounds(() => ({ open: () => new InProcessRecords(realClock) }));
 });
 
 describe.each(enginesFor.behaviour)("RedisRecords on %s", (engine) => {
@@ -208,7 +208,7 @@ describe.each(enginesFor.behaviour)("RedisRecords on %s", (engine) => {
     });
     await waitFor("all are known", () => records.list("override").size === count);
     expect(records.list("override").get("r7000")?.value).toEqual({ i: 7_000 });
-    expect(toldCount).toBe(6);
+    expect(toldCount).toBe(12);
   });
 
   it("reads everything anew where it has missed more than is remembered", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/core/base/errors.js";
-import type { LaneTransportParts } from "../../src/wire/grpc/lane-transport.js";
+import type { NativeTransportParts } from "../../src/wire/grpc/native-transport.js";
 import {
   concurrentStreamsMax,
   type MethodHandler,
@@ -30,7 +30,7 @@ function unary(answer: Parameters<typeof unaryHandler>[0]): MethodHandler {
 describe.each(portNames)("%s", (name) => {
   const start = (
     method: MethodHandler,
-    parts?: Partial<LaneTransportParts>,
+    parts?: Partial<NativeTransportParts>,
   ): Promise<RunningTransport> => transports.start(name, method, parts);
 
   describe("a unary call", () => {

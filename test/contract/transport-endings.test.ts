@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { LaneTransportParts } from "../../src/wire/grpc/lane-transport.js";
+import type { NativeTransportParts } from "../../src/wire/grpc/native-transport.js";
 import type { MethodHandler } from "../../src/wire/grpc/service.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { FrameClient } from "../support/http2-frames.js";
@@ -27,7 +27,7 @@ const lastStreamIdMax = 2 ** 31 - 1;
 describe.each(portNames)("%s", (name) => {
   const start = (
     method: MethodHandler,
-    parts?: Partial<LaneTransportParts>,
+    parts?: Partial<NativeTransportParts>,
   ): Promise<RunningTransport> => transports.start(name, method, parts);
 
   const open = (running: RunningTransport) => transports.openRaw(running);

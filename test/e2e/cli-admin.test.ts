@@ -73,7 +73,7 @@ describe("headgate keys", () => {
     expect(await run(asked, "keys", "get", "edge", "user=ann")).toContain("6 of 6 used");
     expect(await run(asked, "audit")).toContain("launch");
     await run(other, "keys", "freeze", "edge", "user=bob", "--reason", "scraping");
-    // Bob asks for nothing before it is in force: what he used up would look like frozen, too.
+    // Bob asks for nothing before it is active: what he used up would look like frozen, too.
     await waitFor("the replica that is asked knows", async () => {
       return (await run(asked, "keys", "overrides", "edge")).includes("user=bob");
     });

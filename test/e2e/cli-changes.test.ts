@@ -104,12 +104,12 @@ describe("headgate apply", () => {
     expect(JSON.parse(asJson.out)).toMatchObject({ problems: [{ id: "HG142", line: 8 }] });
   });
 
-  it("puts a policy in force, of which callers know at once", async () => {
+  it("puts an active policy, of which callers know at once", async () => {
     const path = await file("two.yaml", policyOf(2));
     const asked = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "eve" }] }] };
     const { code, out } = await run("apply", path, ...because);
     expect(code).toBe(0);
-    expect(out).toMatch(/^In force: policy [0-9a-f]{12}, by local at \S+: a test\nIt changes:/);
+    expect(out).toMatch(/^Active: policy [0-9a-f]{12}, by local at \S+: a test\nIt changes:/);
     const statuses: number[] = [];
     for (let i = 0; i < 3; i += 1) statuses.push((await headgate.postJson(asked)).status);
     expect(statuses).toEqual([200, 200, 429]);
@@ -160,7 +160,7 @@ describe("headgate apply", () => {
 });
 
 describe("headgate shadow, enforce and rollback", () => {
-  it("try a policy, report on it, and put it in force", async () => {
+  it("try a policy, report on it, and activate it", async () => {
     for (const command of ["shadow", "enforce"]) {
       const more = command === "enforce" ? because : [];
       const { code, err } = await run(command, ...more);
@@ -180,7 +180,7 @@ describe("headgate shadow, enforce and rollback", () => {
     });
     const { out } = await run("shadow");
     expect(out).toMatch(/^Policy [0-9a-f]{12} beside [0-9a-f]{12}\n3 calls since /);
-    expect(out).toContain("Its buckets began with what those in force had in use.");
+    expect(out).toContain("Its buckets began with what the active ones had in use.");
     expect(out).toMatch(/shop +user +2 +0 +1 +66\.7 %/);
     const yaml: unknown = parse((await run("shadow", "-o", "yaml")).out);
     expect(yaml).toEqual(await json("shadow"));
@@ -188,9 +188,7 @@ describe("headgate shadow, enforce and rollback", () => {
     const late = await run("enforce", ...because, "--expected-version", "0123456789ab");
     expect([late.code, late.err]).toEqual([1, expect.stringContaining(`version ${before} now`)]);
     const enforced = await run("enforce", "--reason", "nobody was hurt");
-    expect(enforced.out).toMatch(
-      /^In force: policy [0-9a-f]{12}, by local at \S+: nobody was hurt/,
-    );
+    expect(enforced.out).toMatch(/^Active: policy [0-9a-f]{12}, by local at \S+: nobody was hurt/);
     expect((await headgate.postJson(asked)).status).toBe(429);
     expect((await run("shadow")).code).toBe(1);
 
@@ -207,8 +205,8 @@ describe("headgate shadow, enforce and rollback", () => {
     expect([no.code, no.err]).toEqual([1, expect.stringContaining("Nothing was changed.")]);
     const { code, out } = await run("rollback", ...because);
     expect(code).toBe(0);
-    expect(out).toMatch(/^Ended beside the one in force: policy [0-9a-f]{12}, by local/);
-    expect(out).toContain(`In force: policy ${before}`);
+    expect(out).toMatch(/^Ended the shadow policy: policy [0-9a-f]{12}, by local/);
+    expect(out).toContain(`Active: policy ${before}`);
     expect((await run("shadow")).code).toBe(1);
     expect(await currentVersion()).toBe(before);
   });

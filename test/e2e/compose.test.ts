@@ -185,7 +185,7 @@ const askedMin = 20;
 /** Replicas in turn would get all questions of one kind each, as each request asks for both. */
 async function seeBothAsked(topology: ComposeTopology, port: number): Promise<void> {
   const counts = async () => {
-    const names = ["headgate_requests_total", "headgate_exchanges_total"];
+    const names = ["headgate_requests_total", "headgate_ext_proc_streams_total"];
     const asked = topology.headgates.flatMap((one) => names.map((name) => one.metric(name)));
     return Promise.all(asked);
   };
@@ -221,7 +221,7 @@ async function seeScrapes(topology: ComposeTopology): Promise<void> {
       expect(answer.status, target).toBe(200);
       const names = new Set([...answer.body.matchAll(/^(\w+)(?:\{.*\})? \S+/gm)].map(([, n]) => n));
       expect(names, target).toContain(
-        job === "envoy" ? "envoy_cluster_upstream_rq_completed" : "headgate_exchanges_total",
+        job === "envoy" ? "envoy_cluster_upstream_rq_completed" : "headgate_ext_proc_streams_total",
       );
       seen.push(target);
     }

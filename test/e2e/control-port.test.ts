@@ -192,7 +192,7 @@ describe("a real Envoy on the control port", () => {
     expect(await letIn(rig, 40)).toBe(6);
   });
 
-  it("gets its default back at once when a sheet says nothing of its service", async () => {
+  it("gets its default back at once when a snapshot says nothing of its service", async () => {
     const rig = await startRig(stage);
     await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 4 } } } });
     await acknowledged(rig, "1.1");

@@ -99,7 +99,7 @@ describe("critical traffic beside a service that is saturated", { timeout: 90_00
     expect(ratioOf("critical", 503)).toBeLessThan(0.015);
     expect(served).toBeGreaterThan(0.985);
     expect(ratioOf("normal", 503)).toBeGreaterThan(0.2);
-    // All of one sheet.
+    // All of one snapshot.
     const { body } = await headgate.get("/metrics");
     const numberOf = (series: string): number =>
       Number(

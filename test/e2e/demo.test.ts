@@ -148,7 +148,7 @@ describe.concurrent("headgate demo with Envoy", () => {
 
     const text = await readFile(policy, "utf8");
     await writeFile(policy, text.replace("requests_per_unit: 5}", "requests_per_unit: 1}"));
-    await untilShown(demo, "The edited policy is in force");
+    await untilShown(demo, "The edited policy is active");
     expect(await statusesFor(demo.envoyPort, "me", 2)).toEqual([200, 429]);
     await writeFile(policy, text.replace("requests_per_unit: 5}", "requests_per_unti: 5}"));
     await untilShown(demo, /edited\.yaml:\d+:\d+/);

@@ -128,7 +128,7 @@ describe("endpoints of envoyproxy/ratelimit", () => {
   });
 });
 
-/** A policy of one yearly limit, so that answers tell which one is in force. */
+/** A policy of one yearly limit, so that answers tell which one is active. */
 function yearly(hits: number): string {
   const limit = `{unit: year, requests_per_unit: ${hits}}`;
   return `domain: edge\ndescriptors: [{key: user, rate_limit: ${limit}}]\n`;

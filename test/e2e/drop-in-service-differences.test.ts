@@ -119,7 +119,7 @@ describe("differences around Redis", () => {
     expect(await headgate.metric("headgate_remembered_refusals_total")).toBeGreaterThan(0);
     const raised = policy.replace("requests_per_unit: 1}", "requests_per_unit: 5}");
     await writeFile(headgate.policyPath, raised);
-    await waitFor("it is in force", async () => {
+    await waitFor("it is active", async () => {
       return (await headgate.metric("headgate_policy_loads_total", { result: "loaded" })) === 2;
     });
     expect(await ask("once=a")).toBe("OK: 3/5");

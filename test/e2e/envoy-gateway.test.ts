@@ -185,7 +185,7 @@ describe("the environment of Envoy Gateway's rate-limit pod", () => {
     expect(outcomes).toEqual(["OK", "OK", "OVER_LIMIT"]);
 
     await plane.hold("2", [listenerConfig(3)]);
-    await waitFor("the change is in force", async () => (await policyLoads(headgate)) === 2);
+    await waitFor("the change is active", async () => (await policyLoads(headgate)) === 2);
     expect(await ask(headgate, "a")).toBe("OK");
     expect(await ask(headgate, "a")).toBe("OVER_LIMIT");
 
@@ -213,7 +213,7 @@ describe("the environment of Envoy Gateway's rate-limit pod", () => {
     await mount(authority.issue({ names: ["envoy-ratelimit", "localhost"] }));
     const renewed = await startControlPlane(plane.port);
     await renewed.hold("1", [listenerConfig(5)]);
-    await waitFor("it is in force", async () => (await policyLoads(headgate)) === 2, {
+    await waitFor("it is active", async () => (await policyLoads(headgate)) === 2, {
       withinMs: 40_000,
     });
     expect(await headgate.metric("headgate_xds_connected")).toBe(1);

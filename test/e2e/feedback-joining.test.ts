@@ -61,7 +61,7 @@ describe("a fleet before a service that has room", { timeout: 60_000 }, () => {
   /** Story: all had one permit, and then `limits.min` for all of them: nearly half was refused. */
   it.each([
     {
-      title: "Redis has been away for longer than a sheet holds, and comes back empty",
+      title: "Redis has been away for longer than a snapshot holds, and comes back empty",
       lose: ({ redis }: FeedbackFleet) => redis.kill(),
       restore: ({ redis }: FeedbackFleet) => redis.restart(),
     },

@@ -60,7 +60,7 @@ describe("shares of a fleet whose breakers Headgate sets", { timeout: 120_000 },
       },
       { withinMs: 22_000, everyMs: 100 },
     );
-    const killedEpoch = await other.metric("headgate_fleet_epoch");
+    const killedEpoch = await other.metric("headgate_fleet_term");
     dying.process.signal("SIGKILL");
     const killedMs = performance.now();
     const outlived = waitFor(
@@ -70,11 +70,11 @@ describe("shares of a fleet whose breakers Headgate sets", { timeout: 120_000 },
     );
     const shares = sampleDuring(outlived, () => maxRequestsOf(busy));
     await waitFor(
-      "the other one leads, by sheets of its own",
+      "the other one leads, by snapshots of its own",
       async () => {
         const isLeading = (await other.metric("headgate_fleet_leading")) === 1;
-        // Its first sheet is on its way to the store while it leads already.
-        return isLeading && (await other.metric("headgate_fleet_epoch")) > killedEpoch;
+        // Its first snapshot is on its way to the store while it leads already.
+        return isLeading && (await other.metric("headgate_fleet_term")) > killedEpoch;
       },
       { withinMs: leaderlessMsMax, everyMs: 50 },
     );

@@ -256,7 +256,7 @@ describe("what is only for the time without Headgate", { timeout: 60_000 }, () =
         }),
       ],
     }));
-    // There is no sheet, and no loop that could make one.
+    // There is no snapshot, and no loop that could make one.
     await rig.acknowledged("0.0");
     const statuses = async (path: string): Promise<ReadonlySet<number>> => {
       const answers = await Promise.all(Array.from({ length: 40 }, () => rig.send({ path })));

@@ -238,7 +238,7 @@ describe("a generated Envoy and a Headgate", () => {
     const headgate = await HeadgateProcess.start(stage, { policy: edge.policy, env });
     const askOften = (): Promise<readonly HttpAnswer[]> =>
       Promise.all(Array.from({ length: 5 }, () => edge.send("/reports", { "x-user": "a" })));
-    await waitFor("an assignment is in force", async () =>
+    await waitFor("an assignment is active", async () =>
       (await askOften()).some(({ status }) => status === 429),
     );
     // What passes from now on is what is assigned: 20 a second, and what waits in the bucket.

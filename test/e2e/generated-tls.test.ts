@@ -67,7 +67,7 @@ describe("a generated proxy with certificates", { timeout: 60_000 }, () => {
   it("is limited, followed and driven by a Headgate that asks for them", async () => {
     const { headgate, envoy, send } = await start({ shows: "its certificate" });
     await waitFor("it is limited", async () => (await send()).status === 429);
-    expect(await headgate.metric("headgate_exchanges_total")).toBeGreaterThan(0);
+    expect(await headgate.metric("headgate_ext_proc_streams_total")).toBeGreaterThan(0);
     await waitFor("it is driven", async () => {
       // Who never had a request that went on has no share.
       await send(randomUUID());

@@ -50,7 +50,7 @@ describe("a generated proxy", () => {
     await headgate.restart();
     const key = "circuit_breakers.orders.default.max_requests";
     await waitFor(
-      "the layer is in force",
+      "the layer is active",
       async () => {
         // Who never had a request has no share.
         const one = send();

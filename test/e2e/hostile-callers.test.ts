@@ -184,7 +184,7 @@ interface ProxyOptions {
 /** Headgate and a proxy of one policy, which traces. */
 async function startProxy(
   inExtProc: string,
-  { transport = "lane", listener = {} }: ProxyOptions = {},
+  { transport = "native", listener = {} }: ProxyOptions = {},
 ): Promise<Envoy> {
   const upstream = await startScriptedUpstream(stage);
   const env = { HEADGATE_TRANSPORT: transport };

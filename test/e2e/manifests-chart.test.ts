@@ -2,7 +2,7 @@ import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Tree } from "../../src/generate/base/document.js";
-import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import type { GeneratedPolicy } from "../../src/generate/base/generator.js";
 import { plainTree } from "../../src/generate/base/plain-tree.js";
 import { renderDocument } from "../../src/generate/base/render.js";
@@ -168,7 +168,7 @@ describe.concurrent("the chart", () => {
 
   it.each(Object.entries(choices))("and the manifests stay equal with %s", async (_, given) => {
     const policy = casePolicy(someCase);
-    const usual = valuesOf(policy, usualGenerateOptions, policyNeeds(policy));
+    const usual = valuesOf(policy, defaultGenerateOptions, policyNeeds(policy));
     const folder = await writeChart(policy, usual);
     const merged = mergedValues(usual, given);
     const wanted = { folder, namespace, values: nested(given) };
@@ -183,7 +183,7 @@ describe.concurrent("the chart", () => {
     ["says nothing of a Redis that it has not", { redis: { enabled: false } }, false],
   ])("%s", async (_, values, isSaid) => {
     const policy = casePolicy(someCase);
-    const usual = valuesOf(policy, usualGenerateOptions, policyNeeds(policy));
+    const usual = valuesOf(policy, defaultGenerateOptions, policyNeeds(policy));
     const folder = await writeChart(policy, usual);
     // Notes are shown by an installation alone, so an object that says the same stands for them.
     await copyFile(join(folder, "templates", "NOTES.txt"), join(folder, "notes.txt"));

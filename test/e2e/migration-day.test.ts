@@ -126,7 +126,7 @@ async function move(name: string, text: string): Promise<void> {
   const loads = () => headgate.metric("headgate_policy_loads_total", { result: "loaded" });
   const before = await loads();
   await put(name, text);
-  await waitFor("the file is in force", async () => {
+  await waitFor("the file is active", async () => {
     expect(await ask(3, { client: "steady" })).toBe("200 200 200");
     clientCount += 3;
     return (await loads()) > before;

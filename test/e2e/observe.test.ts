@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
-import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import { plainTree } from "../../src/generate/base/plain-tree.js";
 import { alertRules } from "../../src/generate/observe/alerts.js";
 import { generateDashboards } from "../../src/generate/observe/dashboards.js";
@@ -159,7 +159,7 @@ describe("queries of dashboards and alerts", () => {
     await breakDiscovery(controlPort);
     const scrape = async (): Promise<string> => (await headgate.get("/metrics")).body;
     await waitFor(
-      "the fleet has a sheet",
+      "the fleet has a snapshot",
       async () => {
         return (await scrape()).includes("headgate_fleet_shares{");
       },
@@ -224,7 +224,7 @@ const liveSeries = [
 /** Every query that is generated for a policy. */
 function queriesOf(text: string): readonly string[] {
   const policy = policyOf([{ file: "policy.yaml", text }]);
-  const { documents } = generateDashboards(policy, usualGenerateOptions);
+  const { documents } = generateDashboards(policy, defaultGenerateOptions);
   const panels = documents.flatMap(({ parts }) => {
     return parts.flatMap((part) => dashboardShape.parse(plainTree(part)).panels);
   });

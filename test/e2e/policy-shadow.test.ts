@@ -35,7 +35,7 @@ async function ask(
   return JSON.parse(body) as Answer;
 }
 
-describe("a policy that is tried beside the one in force", () => {
+describe("a policy that is tried beside the active one", () => {
   it("reports whom it would refuse while nobody notices, is enforced, and taken back", async () => {
     const redis = await startRedis(stage);
     const env = {
@@ -85,7 +85,7 @@ describe("a policy that is tried beside the one in force", () => {
     await call(first, "EnforcePolicy", asked);
     const shadowed = await current(first);
     expect(shadowed).not.toBe(before);
-    await waitFor("it is in force on both", async () => (await current(second)) === shadowed);
+    await waitFor("it is active on both", async () => (await current(second)) === shadowed);
     // What had passed counts on: 30 of 5 are used.
     await waitFor("its caller is refused", async () => (await send("ann")) === 429);
     for (let i = 0; i < 4; i += 1) expect(await send("ann")).toBe(429);

@@ -64,7 +64,7 @@ describe("headgate serve", () => {
     }
     expect(outcomeOf(await caller.sendBytes(Uint8Array.of(0x0a, 0x7f)))).toBe("INVALID_ARGUMENT");
     expect(outcomeOf(await caller.ask(question))).toBe("OK");
-    expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+    expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
 
     const signalledMs = performance.now();
     expect(await headgate.terminate()).toEqual({ code: 0 });

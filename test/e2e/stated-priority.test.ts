@@ -3,7 +3,7 @@ import { request } from "node:https";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import type { GenerateOptions, Generator } from "../../src/generate/base/generator.js";
 import { plainTree } from "../../src/generate/base/plain-tree.js";
 import { generateGateway } from "../../src/generate/gateway/gateway.js";
@@ -248,7 +248,7 @@ spec:
 const hosts = ["nobody.example.com", "network.example.com", "other.example.com"];
 
 function objectsOf(generate: Generator, more: Partial<GenerateOptions> = {}) {
-  const options: GenerateOptions = { ...usualGenerateOptions, namespace: "shop", ...more };
+  const options: GenerateOptions = { ...defaultGenerateOptions, namespace: "shop", ...more };
   const { documents } = generate(meshPolicy, options);
   const objects = documents.flatMap(({ parts }) => parts.map((part) => Object(plainTree(part))));
   // A kustomization has no name.

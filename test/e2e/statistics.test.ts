@@ -124,7 +124,7 @@ describe("statistics of a running service", () => {
     expect((await headgate.get("/metrics")).body).not.toContain("ratelimit_service_");
   });
 
-  it("are on the debug port, with the limits in force", async () => {
+  it("are on the debug port, with the active limits", async () => {
     const port = await freePort();
     const headgate = await start({ DEBUG_PORT: String(port) });
     await call(headgate);

@@ -132,7 +132,7 @@ describe("Envoy that may not come in", () => {
     expect(output).toContain(`"cause":"${cause}"`);
     // Nothing of the caller's certificate, and nothing of how we are made.
     expect(output).not.toMatch(/edge\.shop|Test certificate|node:internal/);
-    expect(await gateway.headgates[0].metric("headgate_bugs_total")).toBe(0);
+    expect(await gateway.headgates[0].metric("headgate_internal_errors_total")).toBe(0);
   });
 });
 

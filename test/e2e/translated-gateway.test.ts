@@ -28,7 +28,7 @@ const stage = useStage("file");
 const httpPort = 8_080;
 const httpsPort = 8_443;
 /** What Envoy Gateway makes of port 80. */
-const usualPort = 10_080;
+const defaultPort = 10_080;
 const serviceAddress = "192.0.2.1";
 const headgateAddress = "192.0.2.2";
 const strangerAddress = "192.0.2.3";
@@ -175,7 +175,9 @@ async function startWhole(given: GeneratedCase) {
   const translation = recordedTranslation(given);
   const { port: upstream } = await startUpstream(stage);
   const text = JSON.stringify(translation.listeners);
-  const own = [httpPort, httpsPort, usualPort].filter((one) => text.includes(`"portValue":${one}`));
+  const own = [httpPort, httpsPort, defaultPort].filter((one) =>
+    text.includes(`"portValue":${one}`),
+  );
   const places = await Promise.all(own.map(async (one) => [one, await freePort()] as const));
   const ports = places.map(([, port]) => port);
   const adminPort = await freePort();

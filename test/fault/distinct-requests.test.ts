@@ -26,8 +26,8 @@ const policy = edgePolicy(
 
 describe("requests that are all different, at a heap of 96 MB", () => {
   it.each([
-    { transport: "lane", store: "memory" },
-    { transport: "lane", store: "redis" },
+    { transport: "native", store: "memory" },
+    { transport: "native", store: "redis" },
     { transport: "grpc-js", store: "memory" },
     { transport: "grpc-js", store: "redis" },
   ] as const)(

@@ -224,13 +224,13 @@ it.concurrent.each(transportNames)(
     const unusual = "headgate_quota_unusual_reports_total";
     expect(await headgate.metric(unusual, { reason: "unassigned" })).toBeGreaterThan(0);
     expect(await headgate.metric(unusual, { reason: "too_much" })).toBeGreaterThan(0);
-    expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+    expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
   },
 );
 
 // Each name once had a part of the limit: of 100 permits, 20 names left 4 to an honest Envoy.
 it.concurrent("leaves an honest Envoy its permits beside twenty names of a liar", async () => {
-  const { headgate, control } = await start("lane", {}, servicePolicy);
+  const { headgate, control } = await start("native", {}, servicePolicy);
   const inFlight = 20;
   const honest = [new LoadedEnvoy(control(honestName), "edge-1")];
   const isServed = (envoy: LoadedEnvoy | undefined): boolean => (envoy?.share ?? 0) >= inFlight;
@@ -265,7 +265,7 @@ it.concurrent("leaves an honest Envoy its permits beside twenty names of a liar"
   honest.push(late);
   await waitFor("who comes later has its part", () => lieOn() && isServed(late), seconds);
   expect(honest.every(isServed)).toBe(true);
-  expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+  expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
 });
 
 // Each replica once weighed the identity for itself, and each of its streams among replicas.
@@ -302,7 +302,8 @@ it.concurrent("leaves an honest Envoy its share beside liars at two processes", 
   await waitFor("they have told their lies for a while", lieOn, seconds);
   // In the first seconds neither process knows what the other has.
   expect(Math.min(...told.values.slice(-100))).toBeGreaterThan(0.9 * demandHz);
-  for (const headgate of headgates) expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+  for (const headgate of headgates)
+    expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
 });
 
 describe.each(transportNames)("%s", (transport) => {
@@ -403,6 +404,6 @@ describe.each(transportNames)("%s", (transport) => {
     const envoy = control(honestName).subscribe(testNode("edge-1"));
     await waitFor("others have a layer", () => envoy.layers.length > 0);
     expect(await overflows("domain")).toBe(heldCount - 1_000);
-    expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+    expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
   });
 });

@@ -164,7 +164,7 @@ describe.each(transportNames)("exchanges that fall silent (%s)", (transport) => 
     // Each that ends after all makes room for one.
     for (const exchange of idle) exchange.cancel();
     await waitFor("they are over", async () => {
-      return (await headgate.metric("headgate_exchanges_open")) === 0;
+      return (await headgate.metric("headgate_ext_proc_streams_open")) === 0;
     });
     expect(await silent.askMany(maxInFlight)).toHaveLength(maxInFlight);
     await expectUnharmed(headgate);

@@ -13,7 +13,7 @@ import { waitFor } from "../support/wait.js";
 const stage = useStage("test");
 
 /** As users have it; other tests do not want to meet it. */
-const usualBounds = { HEADGATE_LOOP_DELAY_MS_MAX: "100" };
+const defaultBounds = { HEADGATE_LOOP_DELAY_MS_MAX: "100" };
 
 /** A service that is far below its limit, whatever comes. */
 function policyWith(admission: string, proxy?: string): string {
@@ -45,7 +45,7 @@ async function startRow(options: {
   const gateway = await startGateway(stage, {
     policy,
     headgateEnvs: new Array(headgateCount).fill({
-      ...usualBounds,
+      ...defaultBounds,
       HEADGATE_DRAIN_DELAY_MS: "1000",
     }),
     envoy: {

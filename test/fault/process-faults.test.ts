@@ -135,7 +135,7 @@ describe("a process that takes a policy, and then a signal", () => {
     expect(headgate.process.output).toMatch(/policy-\d+\.yaml:\d+:\d+/);
     expect((await headgate.get("/readyz")).status).toBe(200);
     await appendFile(headgate.policyPath, next.slice(half));
-    await waitFor("the whole is in force", async () => {
+    await waitFor("the whole is active", async () => {
       return (await headgate.metric("headgate_policy_rules")) === 2;
     });
     const { total, byOutcome } = await traffic.stop();

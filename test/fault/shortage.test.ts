@@ -97,7 +97,7 @@ describe("a Headgate whose policy file becomes a pipe", () => {
     });
     await rm(policyPath);
     await writeFile(policyPath, policyOf(6));
-    await waitFor("the file is in force", () => headgate.output.split("policyLoaded").length > 2, {
+    await waitFor("the file is active", () => headgate.output.split("policyLoaded").length > 2, {
       withinMs: 30_000,
     });
     await rm(policyPath);

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import { renderDocument } from "../../src/generate/base/render.js";
 import { generate } from "../../src/generate/generate.js";
 import { policyOf } from "../support/generated.js";
@@ -14,7 +14,7 @@ describe("envoy/", () => {
     const folder = `envoy/${example}`;
     const text = readFileSync(`${folder}/policy.yaml`, "utf8");
     const policy = policyOf([{ file: "policy.yaml", text }]);
-    const options = { ...usualGenerateOptions, roles: ["edge"] as const };
+    const options = { ...defaultGenerateOptions, roles: ["edge"] as const };
     const { documents, problems } = generate({ target: "envoy", policy, options }, []);
     // The demo shows limits alone, of which a lint warns.
     expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
@@ -32,7 +32,7 @@ describe("k8s/quotas/", () => {
   it.each(["istio", "gateway"] as const)("%s has what headgate makes of its policy", (target) => {
     const text = readFileSync("k8s/quotas/policy.yaml", "utf8");
     const policy = policyOf([{ file: "policy.yaml", text }]);
-    const options = { ...usualGenerateOptions, roles: ["edge"] as const };
+    const options = { ...defaultGenerateOptions, roles: ["edge"] as const };
     const { documents, problems } = generate({ target, policy, options }, []);
     expect(problems).toEqual([]);
     const folder = `k8s/quotas/${target}`;

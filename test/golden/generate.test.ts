@@ -11,6 +11,7 @@ import {
 } from "../support/envoy-validation.js";
 import {
   type CaseOutcome,
+  checks,
   expectedFiles,
   type GeneratedCase,
   generateCase,
@@ -42,7 +43,10 @@ describe("generate()", () => {
       const files = renderCase(given, outcomeOf(given));
       if (isUpdating) writeExpected(given, files);
       expect(Object.fromEntries(files)).toEqual(Object.fromEntries(expectedFiles(given)));
-      expect(Object.fromEntries(renderCase(given))).toEqual(Object.fromEntries(files));
+      // Where nothing was found at fault, the documents alone are made once more.
+      const looks = files.has("problems.txt") ? checks : [];
+      const again = renderCase(given, generateCase(given, { looks }));
+      expect(Object.fromEntries(again)).toEqual(Object.fromEntries(files));
     },
   );
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { runCli } from "../../src/cli/program.js";
-import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import { type AlertName, alertWords } from "../../src/generate/observe/alert-words.js";
 import { alertRules } from "../../src/generate/observe/alerts.js";
 import { renderRunbook } from "../../src/generate/observe/runbook.js";
@@ -13,7 +13,9 @@ import { useStage } from "../support/stage.js";
 
 const stage = useStage("test");
 const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
-const alertCases = generatedCases().filter(({ target }) => target === "alerts");
+const alertCases = generatedCases()
+  .filter(({ target }) => target === "alerts")
+  .map((given) => ({ ...given, files: renderCase(given) }));
 
 interface RuleFile {
   readonly groups: readonly { readonly rules: readonly { readonly alert: string }[] }[];
@@ -33,7 +35,7 @@ function trialsByAlert(): ReadonlyMap<string, string> {
   const texts = new Map<string, string>();
   const known = new Set<string>();
   for (const given of alertCases) {
-    const files = renderCase(given);
+    const { files } = given;
     const { groups }: RuleFile = parse(files.get("rules/headgate.yaml") ?? "");
     const { tests, ...settings }: TrialFile = parse(files.get("tests/headgate.yaml") ?? "");
     const all = groups.flatMap(({ rules }) => rules);
@@ -61,7 +63,7 @@ describe("generated rules", () => {
     "of %s are taken by promtool",
     async (name, given) => {
       const folder = join(stage.folder, "whole", name);
-      writeTexts(folder, renderCase(given));
+      writeTexts(folder, given.files);
       const rules = join(folder, "rules/headgate.yaml");
       const { isOk, output } = await runPromtool(stage, ["check", "rules", rules]);
       expect(isOk, output).toBe(true);
@@ -80,7 +82,7 @@ describe("generated rules", () => {
 
   it("pass their trials as written, and fail them where they are wrong", async () => {
     const given = alertCases.find(({ name }) => name === "alerts/limits-only");
-    const files = new Map(given === undefined ? [] : renderCase(given));
+    const files = new Map(given?.files);
     const folder = join(stage.folder, "changed");
     const tests = join(folder, "tests/headgate.yaml");
     writeTexts(folder, files);
@@ -96,7 +98,7 @@ describe("generated rules", () => {
 
   it("raise every alert that there is somewhere", () => {
     const raised = alertCases.flatMap((given) =>
-      alertRules(casePolicy(given), usualGenerateOptions).map(({ alert }) => alert),
+      alertRules(casePolicy(given), defaultGenerateOptions).map(({ alert }) => alert),
     );
     expect(Object.keys(alertWords).sort()).toEqual([...new Set<string>(raised)].sort());
   });

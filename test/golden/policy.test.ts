@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { metadataCharsMax } from "../../src/policy/limits/metadata.js";
 import { fileCharsMax, type PolicyText, parsePolicy } from "../../src/policy/parse.js";
 import { formatProblems, problemRows } from "../../src/policy/problems/problem.js";
-import { usualProxies } from "../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../src/policy/proxies/proxy-policy.js";
 import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/text/yaml-text.js";
 
 /**
@@ -81,7 +81,7 @@ function parseCase(name: string, sources: readonly PolicyText[]): Expected {
     return { file: "problems.txt", text: `${formatProblems(parsed)}\n` };
   }
   const { domains, services, quotas, proxies, rules } = parsed;
-  const own = proxies === usualProxies ? [] : [{ proxies }];
+  const own = proxies === defaultProxies ? [] : [{ proxies }];
   const top = [
     { domains },
     ...services.map((service) => ({ service })),

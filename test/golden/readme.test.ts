@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { AdminCounts } from "../../src/app/metrics/admin-metrics.js";
-import { LaneCounts } from "../../src/app/metrics/lane-metrics.js";
 import { createMetrics, newProcessCounts } from "../../src/app/metrics/metrics.js";
+import { NativeTransportCounts } from "../../src/app/metrics/native-transport-metrics.js";
 import { AuditCounts } from "../../src/app/operator/audited-records.js";
 import { renderIgnoredTable } from "../../src/app/options/ignored-options.js";
 import { renderOptionTable } from "../../src/app/options/option-table.js";
@@ -145,7 +145,7 @@ async function renderMetrics(): Promise<string> {
       refusedCount: 0,
       refusedByCause: new Map(),
     }),
-    laneCounts: new LaneCounts(),
+    nativeCounts: new NativeTransportCounts(),
     admission: {
       services: () => [],
       unknownCount: () => 0,

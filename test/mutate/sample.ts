@@ -18,10 +18,10 @@ export interface Mutant {
 }
 
 /** The mutated folders of src, and how many mutants of each a usual run draws. */
-export const usualCounts = { core: 250, decide: 180, store: 90 } as const;
+export const defaultCounts = { core: 250, decide: 180, store: 90 } as const;
 
 /** A mutated folder of src. */
-export type Folder = keyof typeof usualCounts;
+export type Folder = keyof typeof defaultCounts;
 
 /** The mutated folders, in the order in which they are told. */
 export const folders: readonly Folder[] = ["core", "decide", "store"];
@@ -47,7 +47,7 @@ export function mutantKey({
 export interface SampleOptions {
   readonly seed: number;
   readonly folders: readonly Folder[];
-  /** Of all folders together, spread over them as `usualCounts` are; without it, these. */
+  /** Of all folders together, spread over them as `defaultCounts` are; without it, these. */
   readonly count?: number | undefined;
 }
 
@@ -90,12 +90,12 @@ function ranksOf(mutants: readonly Mutant[], seed: number): ReadonlyMap<Mutant, 
 
 /** Rounds where one folder's part ends and the next one's begins, so that the sum is the count. */
 function countsOf(folders: readonly Folder[], count?: number): ReadonlyMap<Folder, number> {
-  const usual = folders.reduce((sum, folder) => sum + usualCounts[folder], 0);
+  const usual = folders.reduce((sum, folder) => sum + defaultCounts[folder], 0);
   let before = 0;
   return new Map(
     folders.map((folder) => {
       const start = Math.round(((count ?? usual) * before) / usual);
-      before += usualCounts[folder];
+      before += defaultCounts[folder];
       return [folder, Math.round(((count ?? usual) * before) / usual) - start];
     }),
   );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { NodeReport, ShareSheet } from "../../src/core/feedback/feedback.js";
+import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { nodeReportOf } from "../support/node-reports.js";
@@ -38,7 +38,7 @@ class LiedToLoop {
   readonly #keepsNames: boolean;
   readonly #least: 1 | 2;
   #nowMs = 0;
-  #sheet: ShareSheet | undefined;
+  #snapshot: ShareSnapshot | undefined;
 
   constructor(seed: number, liarCount: number) {
     this.#random = new FakeRandom(seed);
@@ -49,17 +49,17 @@ class LiedToLoop {
     const highRatio = this.#random.next() < 0.5 ? undefined : 0.1;
     this.#least = highRatio === undefined ? 1 : 2;
     const services = [{ service: "orders", law: bounds, configuredShare, highRatio, ...rest }];
-    this.#loop = new FleetLoop({ epoch: 1, leaderId: "one", services, nowMs: 0 });
+    this.#loop = new FleetLoop({ term: 1, leaderId: "one", services, nowMs: 0 });
   }
 
   share(nodeId: string): number {
-    const share = this.#sheet?.services.get("orders")?.shares.get(nodeId);
+    const share = this.#snapshot?.services.get("orders")?.shares.get(nodeId);
     return share === undefined ? 0 : share.default + share.high;
   }
 
   /** What is given to more than there is for it: names beyond an identity's part have a permit. */
   excess(): number {
-    const shares = [...(this.#sheet?.services.get("orders")?.shares ?? [])];
+    const shares = [...(this.#snapshot?.services.get("orders")?.shares ?? [])];
     const sumOf = (isHonest: boolean): number =>
       shares
         .filter(([nodeId]) => nodeId.startsWith("edge") === isHonest)
@@ -80,7 +80,7 @@ class LiedToLoop {
     const turn = this.#keepsNames ? 0 : Math.floor(atMs / 1_000);
     const names = Array.from({ length: this.#liarCount }, (_, i) => `liar-${turn}-${i}`);
     const lies = isLiedTo ? liesOf(names, atMs, this.#random) : [];
-    this.#sheet = this.#loop.update([...honest, ...lies], atMs);
+    this.#snapshot = this.#loop.update([...honest, ...lies], atMs);
   }
 }
 

@@ -2,9 +2,9 @@ import type {
   NodeReport,
   NodeShare,
   ServiceShares,
-  ShareSheet,
+  ShareSnapshot,
 } from "../../src/core/feedback/feedback.js";
-import { FleetLoop, lapsedSheet } from "../../src/core/feedback/feedback-loop.js";
+import { FleetLoop, lapsedSnapshot } from "../../src/core/feedback/feedback-loop.js";
 import {
   defaultLoopTimes,
   type ServiceLoopSettings,
@@ -30,7 +30,7 @@ export interface FleetScenario {
   readonly ownerCount?: number;
   /** Mishaps of single Envoys a second, over the fleet; see `mishaps`. */
   readonly mishapsPerSecond: number;
-  /** Leaders that die a second, and of which the next one knows the last sheet alone. */
+  /** Leaders that die a second, and of which the next one knows the last snapshot alone. */
   readonly leaderDeathsPerSecond: number;
   /** Envoys by their part of the traffic; undefined: all the same. */
   readonly trafficRatio?: (place: number, nowMs: number) => number;
@@ -61,8 +61,8 @@ export interface ServiceSecond {
   readonly minRttMs: number | undefined;
 }
 
-/** How long what was decided may be in force, in milliseconds: till it expires, and a little. */
-const memoryMs = defaultLoopTimes.ttlMs + defaultLoopTimes.sheetSpreadMs + 3_000;
+/** How long what was decided may be active, in milliseconds: till it expires, and a little. */
+const memoryMs = defaultLoopTimes.ttlMs + defaultLoopTimes.snapshotSpreadMs + 3_000;
 
 /** The longest time between two leaders, in milliseconds. */
 const interregnumMsMax = 6_000;
@@ -92,7 +92,7 @@ interface ServiceState {
   readonly seconds: ServiceSecond[];
   /** When each Envoy had its first share. */
   readonly joinedMs: Map<SimulatedEnvoy, number>;
-  /** By Envoy: what the first sheet gave it that speaks of it, without a break since. */
+  /** By Envoy: what the first snapshot gave it that speaks of it, without a break since. */
   firstShares: ReadonlyMap<string, number>;
 }
 
@@ -106,10 +106,10 @@ export class FleetRun {
   #loop: FleetLoop | undefined;
   #leaderFromMs = 0;
   #nextUpdateMs: number;
-  #epoch = 0;
-  #sheet: ShareSheet | undefined;
-  #sheetMs = 0;
-  /** Whether the leader found no sheet that held. */
+  #term = 0;
+  #snapshot: ShareSnapshot | undefined;
+  #snapshotMs = 0;
+  /** Whether the leader found no snapshot that held. */
   #hasBegunAnew = false;
   #pending: NodeReport[] = [];
 
@@ -137,9 +137,9 @@ export class FleetRun {
     this.#nextUpdateMs = this.#random.next() * 1_000;
   }
 
-  /** The newest sheet; undefined before the first one. */
-  get sheet(): ShareSheet | undefined {
-    return this.#sheet;
+  /** The newest snapshot; undefined before the first one. */
+  get snapshot(): ShareSnapshot | undefined {
+    return this.#snapshot;
   }
 
   /** All seconds of a service until now. */
@@ -152,7 +152,7 @@ export class FleetRun {
     Object.assign(this.#stateAt(place), to);
   }
 
-  /** The leader dies; after that long somebody else leads, who knows the last sheet alone. */
+  /** The leader dies; after that long somebody else leads, who knows the last snapshot alone. */
   loseLeader(forMs: number): void {
     this.#loop = undefined;
     this.#leaderFromMs = this.fleet.nowMs + forMs;
@@ -198,7 +198,7 @@ export class FleetRun {
 
   /** A new leader knows what the last one wrote, and nothing else. */
   #lead(): void {
-    const isLapsed = this.fleet.nowMs - this.#sheetMs >= defaultLoopTimes.ttlMs;
+    const isLapsed = this.fleet.nowMs - this.#snapshotMs >= defaultLoopTimes.ttlMs;
     // Whatever they had, they go by their defaults, and so begin anew.
     if (isLapsed) {
       for (const state of this.#states) {
@@ -207,7 +207,7 @@ export class FleetRun {
       }
     }
     this.#hasBegunAnew = isLapsed;
-    this.#epoch += 1;
+    this.#term += 1;
     const services = this.#states.map(
       ({ name, settings }): ServiceLoopSettings => ({
         service: name,
@@ -219,11 +219,11 @@ export class FleetRun {
         gate: undefined,
       }),
     );
-    const last = this.#sheet;
-    const from = isLapsed && last !== undefined ? lapsedSheet(last) : last;
+    const last = this.#snapshot;
+    const from = isLapsed && last !== undefined ? lapsedSnapshot(last) : last;
     this.#loop = new FleetLoop({
-      epoch: this.#epoch,
-      leaderId: `leader-${this.#epoch}`,
+      term: this.#term,
+      leaderId: `leader-${this.#term}`,
       services,
       ...(from === undefined ? {} : { from }),
       nowMs: this.fleet.nowMs,
@@ -243,15 +243,15 @@ export class FleetRun {
   #update(loop: FleetLoop): void {
     const { nowMs } = this.fleet;
     this.#nextUpdateMs = nowMs + 1_000;
-    const before = this.#sheet;
-    const sheet = loop.update(this.#pending, nowMs);
+    const before = this.#snapshot;
+    const snapshot = loop.update(this.#pending, nowMs);
     this.#pending = [];
-    this.#sheet = sheet;
-    this.#sheetMs = nowMs;
-    this.fleet.write(sheet);
+    this.#snapshot = snapshot;
+    this.#snapshotMs = nowMs;
+    this.fleet.write(snapshot);
     for (const state of this.#states) {
-      const shares = sheet.services.get(state.name);
-      this.#checkSheet(state, shares, before);
+      const shares = snapshot.services.get(state.name);
+      this.#checkSnapshot(state, shares, before);
       const kept = state.bounds.filter(({ atMs }) => atMs >= nowMs - memoryMs);
       const all = shares?.shares;
       const bound = this.#boundOf(state, shares);
@@ -272,17 +272,17 @@ export class FleetRun {
     return Math.max(shares.limit, Math.min(shares.limit + floors, sumOf(shares)));
   }
 
-  #checkSheet(
+  #checkSnapshot(
     state: ServiceState,
     shares: ServiceShares | undefined,
-    before: ShareSheet | undefined,
+    before: ShareSnapshot | undefined,
   ): void {
     const { name } = state;
     const least = leastOf(state);
     for (const [nodeId, share] of shares?.shares ?? []) {
       const isWhole = Number.isInteger(share.default) && Number.isInteger(share.high);
       if (!isWhole || share.default < 1 || share.high < 0) this.#violate(name, "no share at all");
-      const isSameLeader = before?.epoch === this.#epoch || this.#hasBegunAnew;
+      const isSameLeader = before?.term === this.#term || this.#hasBegunAnew;
       const former = isSameLeader ? undefined : before?.services.get(name);
       if (former === undefined) continue;
       const last = former.shares.get(nodeId);
@@ -353,10 +353,10 @@ export class FleetRun {
     return isDefault && this.fleet.nowMs - sinceMs > longExpiredMs;
   }
 
-  /** What Envoys may enforce now, next to what was ever allowed while it can be in force. */
+  /** What Envoys may enforce now, next to what was ever allowed while it can be active. */
   #check(state: ServiceState): void {
     const { name, bounds, joinedMs, firstShares } = state;
-    const shares = this.#sheet?.services.get(name)?.shares;
+    const shares = this.#snapshot?.services.get(name)?.shares;
     if (shares === undefined) return;
     const { nowMs } = this.fleet;
     let shared = 0;
@@ -431,7 +431,7 @@ export class FleetRun {
 
   #note(state: ServiceState): void {
     const { name, servedCount, offeredCount, inFlight, serverCount, serviceMs, rttMs } = state;
-    const shares = this.#sheet?.services.get(name);
+    const shares = this.#snapshot?.services.get(name);
     state.seconds.push({
       limit: shares?.limit ?? 0,
       inFlight,

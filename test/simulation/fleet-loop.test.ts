@@ -11,8 +11,8 @@ const seeds = [1, 2, 3];
 const servers = 60;
 
 /**
- * A new leader gave an Envoy more than its last sheet and took that back, and did not count it
- * while nobody had told what that Envoy held: 62 of 60 were in force.
+ * A new leader gave an Envoy more than its last snapshot and took that back, and did not count it
+ * while nobody had told what that Envoy held: 62 of 60 were active.
  */
 const failedSeeds = [6_661];
 
@@ -148,7 +148,7 @@ describe("FleetLoop", () => {
     const [before = []] = run.span(60);
     run.span(15);
     const [seconds = []] = run.span(30);
-    const shares = run.sheet?.services.get("service-0");
+    const shares = run.snapshot?.services.get("service-0");
     const share = shares?.shares.get("envoy-0")?.default ?? 0;
     expect(before.at(-1)?.goodputRatio).toBeGreaterThan(0.7);
     expect(share).toBeGreaterThan(0.6 * (shares?.limit ?? 0));
@@ -156,7 +156,7 @@ describe("FleetLoop", () => {
   });
 
   /**
-   * Its default is above the limit, and nobody can say whether that is in force: all others stood
+   * Its default is above the limit, and nobody can say whether that is active: all others stood
    * at one permit from their next dip on, until its lease was over.
    */
   it.each(seeds)("serves on when its leader dies, and an Envoy with it (seed %i)", (seed) => {

@@ -43,8 +43,8 @@ export interface QueueSecond {
 
 /** Delays of a sound network: replicas look each 250 ms, layers take no time to speak of. */
 const soundDelays: FleetDelays = {
-  sheetReadMsMax: 250,
-  sheetSeenMsMax: 20,
+  snapshotReadMsMax: 250,
+  snapshotSeenMsMax: 20,
   reportEveryMs: 1_000,
   pushMsMax: 20,
 };
@@ -93,7 +93,7 @@ export class QueueFleetRun {
       delays: soundDelays,
     });
     this.#loop = new FleetLoop({
-      epoch: 1,
+      term: 1,
       leaderId: "leader",
       services: [
         {
@@ -157,10 +157,10 @@ export class QueueFleetRun {
     const { nowMs } = this.#fleet;
     if (nowMs < this.#nextUpdateMs) return;
     this.#nextUpdateMs += 1_000;
-    const sheet = this.#loop.update(this.#pending, nowMs);
+    const snapshot = this.#loop.update(this.#pending, nowMs);
     this.#pending = [];
-    this.#fleet.write(sheet);
-    const shares = sheet.services.get(serviceName);
+    this.#fleet.write(snapshot);
+    const shares = snapshot.services.get(serviceName);
     this.#limit = shares?.limit ?? 0;
     this.#minRttMs = shares?.facts.minRttMs;
   }

@@ -7,7 +7,7 @@ import type { LimitKey } from "../../src/core/limits/limit.js";
 import type { Verdict } from "../../src/core/limits/verdict.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { Decider } from "../../src/decide/rate-limit/decider.js";
-import type { PreparedAsk, PreparedQuery } from "../../src/decide/rate-limit/prepared-query.js";
+import type { LimitCheck, PreparedQuery } from "../../src/decide/rate-limit/prepared-query.js";
 import { Pressure } from "../../src/decide/rate-limit/pressure.js";
 import type { RateLimitQuery } from "../../src/decide/rate-limit/query.js";
 import type { Policy } from "../../src/policy/policy.js";
@@ -382,7 +382,7 @@ function isCounting(role: string): boolean {
   return role === "enforce" || role === "settle";
 }
 
-function hitsOf({ descriptorIndex }: PreparedAsk, { descriptors }: RateLimitQuery): number {
+function hitsOf({ descriptorIndex }: LimitCheck, { descriptors }: RateLimitQuery): number {
   return descriptors[descriptorIndex]?.hits ?? 0;
 }
 

@@ -15,7 +15,7 @@ import type { Decider } from "../../src/decide/rate-limit/decider.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 import { permitsAlone } from "../../src/policy/services/service-admission.js";
 import type { AdmissionPolicy, ServicePolicy } from "../../src/policy/services/service-policy.js";
-import { usualUpstream } from "../../src/policy/upstream/usual-upstream.js";
+import { defaultUpstream } from "../../src/policy/upstream/default-upstream.js";
 import { createTestDecider } from "./decider.js";
 import { FakeClock } from "./fake-clock.js";
 import { testPolicy } from "./policies.js";
@@ -52,7 +52,7 @@ export function testService(
     admission: admission && testAdmission(admission),
     concurrency: undefined,
     workloadLabels: { app: "orders" },
-    ...usualUpstream,
+    ...defaultUpstream,
     ...fields,
   };
 }
@@ -82,13 +82,13 @@ export interface TestRequest {
 }
 
 /** A request that has asked, and what it was told. */
-export class AskedVisit implements AdmissionCall {
+export class AskingRequest implements AdmissionCall {
   readonly terms: Admitted[] = [];
   readonly refusals: Refusal[] = [];
   readonly waits: number[] = [];
   ticket: AdmissionTicket | undefined;
   /** What a test does as soon as the request is told something. */
-  onTold: ((visit: AskedVisit) => void) | undefined;
+  onTold: ((visit: AskingRequest) => void) | undefined;
 
   admitted(terms: Admitted): void {
     this.terms.push(terms);
@@ -179,14 +179,14 @@ export class AdmissionRig {
     return found;
   }
 
-  ask(request: TestRequest = {}): AskedVisit {
-    const visit = new AskedVisit();
+  ask(request: TestRequest = {}): AskingRequest {
+    const visit = new AskingRequest();
     visit.ticket = this.admission.begin(requestOf(request), visit);
     return visit;
   }
 
   /** Several of the same, one after the other. */
-  askMany(count: number, request: TestRequest = {}): readonly AskedVisit[] {
+  askMany(count: number, request: TestRequest = {}): readonly AskingRequest[] {
     return Array.from({ length: count }, () => this.ask(request));
   }
 }

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runCli, type Surroundings } from "../../src/cli/program.js";
+import { type ProgramEnvironment, runCli } from "../../src/cli/program.js";
 
 /** What a command printed, and how it ended. */
 export interface CliRun {
@@ -13,7 +13,7 @@ export interface CliRun {
 /** Runs a command line in this process. */
 export async function captureCli(
   args: readonly string[],
-  surroundings: Partial<Surroundings> = {},
+  surroundings: Partial<ProgramEnvironment> = {},
 ): Promise<CliRun> {
   let out = "";
   let err = "";

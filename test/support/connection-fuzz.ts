@@ -1,7 +1,7 @@
 import { createHealthService, Health } from "../../src/rpc/grpc/health.js";
 import { GrpcFailure, toCallFailure } from "../../src/rpc/grpc/status.js";
 import { greetingMsMax, headerBlockMsMax } from "../../src/wire/base/http2-limits.js";
-import { GrpcLane } from "../../src/wire/grpc/grpc-lane.js";
+import { NativeServer } from "../../src/wire/grpc/native-server.js";
 import type { BidiAnswers, ServiceHandlers, UnaryAnswer } from "../../src/wire/grpc/service.js";
 import { Dice } from "../simulation/dice.js";
 import { framesOf, mutatedExchange } from "./exchange-mutations.js";
@@ -25,9 +25,9 @@ const largeAnswerBytes = 30_000;
 type Failure = string | undefined;
 
 /**
- * Feeds whole connections to a server of the lane: exchanges of real clients that were changed, cut
- * anywhere, with a socket that is full, with time that passes and work that ends late. Whatever
- * comes, nothing throws, no handler is left without its end, what is kept is bounded, the
+ * Feeds whole connections to a server of the native transport: exchanges of real clients that were
+ * changed, cut anywhere, with a socket that is full, with time that passes and work that ends late.
+ * Whatever comes, nothing throws, no handler is left without its end, what is kept is bounded, the
  * connection ends or goes on answering, and a neighbour on the same server notices nothing.
  *
  * @returns what is wrong with the first input that fails; undefined when none does
@@ -98,7 +98,7 @@ async function converse(
   frames: readonly Buffer[],
   cut: (frame: Buffer) => readonly Buffer[] = (frame) => [frame],
 ): Promise<Conversation> {
-  const peer = new Http2Peer({ acceptor: calm.lane.openConnection() });
+  const peer = new Http2Peer({ acceptor: calm.native.openConnection() });
   const lines: string[] = [];
   for (const bytes of frames) {
     for (const piece of cut(bytes)) if (!peer.socket.isDestroyed) peer.send(Buffer.from(piece));
@@ -122,13 +122,13 @@ function pieces(dice: Dice, bytes: Buffer): readonly Buffer[] {
 }
 
 /**
- * A server of the lane and a neighbour on it. With dice its handlers answer when they like; without
- * they answer at once, and always the same.
+ * A server of the native transport and a neighbour on it. With dice its handlers answer when they
+ * like; without they answer at once, and always the same.
  */
 class FuzzedServer {
   readonly clock = new FakeClock();
   readonly bugs: unknown[] = [];
-  readonly lane: GrpcLane;
+  readonly native: NativeServer;
   /** Work that has begun and waits. */
   #pending: (() => void)[] = [];
   /** Calls that a handler was given and has not ended. */
@@ -141,7 +141,7 @@ class FuzzedServer {
     this.#dice = dice;
     const health = new Health();
     health.serve();
-    this.lane = new GrpcLane({
+    this.native = new NativeServer({
       services: [createHealthService(health), ...this.#services()],
       clock: this.clock,
       onBug: (thrown) => this.bugs.push(thrown),
@@ -149,7 +149,7 @@ class FuzzedServer {
       onDropped: () => {},
       toFailure: toCallFailure,
     });
-    this.#neighbour = Http2Peer.greeted({ acceptor: this.lane.openConnection() });
+    this.#neighbour = Http2Peer.greeted({ acceptor: this.native.openConnection() });
   }
 
   /** Ends some work, or all. */
@@ -284,7 +284,7 @@ class FuzzedClient {
     this.#dice = dice;
     this.#server = server;
     this.#peer = new Http2Peer({
-      acceptor: server.lane.openConnection(),
+      acceptor: server.native.openConnection(),
       seed: dice.below(1_000),
     });
   }

@@ -4,7 +4,7 @@ import type { GateState } from "../../src/core/settings/gate.js";
 import type { PushTimes } from "../../src/rpc/control/layer-pusher.js";
 import type { ControlService } from "../../src/rpc/nodes/control-stream.js";
 import type { ChildProgram } from "./child-program.js";
-import type { SharesWish } from "./share-sheets.js";
+import type { SharesWish } from "./share-snapshots.js";
 import type { Stage } from "./stage.js";
 import { waitFor } from "./wait.js";
 
@@ -18,9 +18,9 @@ export interface ControlPortSettings {
 }
 
 /** What the stub of a loop is told to say. */
-export interface SheetCommand {
+export interface SnapshotCommand {
   readonly version: number;
-  /** Undefined: there is no sheet any more. */
+  /** Undefined: there is no snapshot any more. */
   readonly services?: Readonly<Record<string, SharesWish>>;
   /** Of services without a share. */
   readonly gates?: Readonly<Record<string, GateState>>;
@@ -54,8 +54,8 @@ export interface ControlPortView {
 /** A control port with a stub in place of the fleet's loop. */
 export interface ControlPort {
   readonly port: number;
-  /** Another sheet holds from now on. */
-  say(command: SheetCommand): Promise<void>;
+  /** Another snapshot holds from now on. */
+  say(command: SnapshotCommand): Promise<void>;
   look(): Promise<ControlPortView>;
 }
 
@@ -89,7 +89,7 @@ export class ControlPortProcess implements ControlPort {
     return new ControlPortProcess(program, JSON.parse(line));
   }
 
-  async say(command: SheetCommand): Promise<void> {
+  async say(command: SnapshotCommand): Promise<void> {
     const body = JSON.stringify(command);
     await fetch(`http://127.0.0.1:${this.#controlPort}/`, { method: "POST", body });
   }

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 export type CrowdedRatio = () => number;
 
 /** A machine that runs a load and what it is for, and no more, has too few cores half the time. */
-const usualRatio = 0.5;
+const defaultRatio = 0.5;
 
 /** With more of it a test would say little. */
 const slackMax = 0.15;
@@ -34,6 +34,6 @@ function waitedUs(): number {
  * @param lateRatio the share of requests that left late, which says the same of the load's program
  */
 export function crowdedSlack(crowdedRatio: number, lateRatio = 0): number {
-  const beyond = Math.max(0, crowdedRatio - usualRatio) / (1 - usualRatio);
+  const beyond = Math.max(0, crowdedRatio - defaultRatio) / (1 - defaultRatio);
   return Math.min(slackMax, Math.max(lateRatio, beyond * slackMax));
 }

@@ -53,8 +53,8 @@ export interface PeerDecoder {
   readonly methods?: readonly string[];
   /** The largest input that reaches it, in bytes. */
   readonly bytesMax: number;
-  /** Inputs of that many bytes that cost as much as they can. */
-  readonly worst: (byteCount: number) => readonly WorstMessage[];
+  /** Inputs of that many bytes that cost as much as they can, each made as it is asked for. */
+  readonly worst: (byteCount: number) => Iterable<WorstMessage>;
   /** Inputs that it reads; what is fuzzed begins with these. */
   readonly valid: readonly Buffer[];
   /** All that is made of an input; what it throws is a refusal. */
@@ -178,12 +178,14 @@ function worstFamilies(byteCount: number): readonly WorstMessage[] {
   const metric = (...bytes: readonly number[]): Buffer => rawField(0x22, Buffer.of(...bytes));
   const labels = Buffer.concat(Array(Math.floor(byteCount / 2)).fill(Buffer.of(0x0a, 0)));
   const empty = Buffer.of(0x1a, 0);
+  const text = Buffer.of(0x0a, 1, 0x61);
   return [
     { what: "gauges", bytes: inFamily("upstream_rq_active", metric(0x12, 0)) },
     { what: "counters", bytes: inFamily("upstream_rq_completed", metric(0x1a, 0)) },
     { what: "times", bytes: inFamily("upstream_rq_time", metric(0x3a, 0)) },
     { what: "labels", bytes: inFamily("upstream_rq_active", metric(0x0a, 0, 0x12, 0)) },
     { what: "labels of one", bytes: inFamily("upstream_rq_active", rawField(0x22, labels)) },
+    { what: "names of a label", bytes: inFamily("upstream_rq_active", inMetric(0x0a, text)) },
     { what: "quantiles of one", bytes: inFamily("upstream_rq_time", inMetric(0x22, empty)) },
     { what: "buckets of one", bytes: inFamily("upstream_rq_time", inMetric(0x3a, empty)) },
   ];
@@ -240,7 +242,10 @@ export const messageDecoders: readonly PeerDecoder[] = [
   ...messageRows.map(
     ({ schema, worstOfNames = () => [], ...row }): PeerDecoder => ({
       ...row,
-      worst: (byteCount) => [...worstMessages(schema, byteCount), ...worstOfNames(byteCount)],
+      *worst(byteCount) {
+        yield* worstMessages(schema, byteCount);
+        yield* worstOfNames(byteCount);
+      },
       valid: [Buffer.from(toBinary(schema, create(schema))), wholeMessage(schema)],
     }),
   ),

@@ -1,8 +1,8 @@
 import { diagnose } from "../../src/doctor/diagnose.js";
+import type { Diagnostic, DoctorInput, DoctorPolicy } from "../../src/doctor/diagnostic.js";
 import { type EnvoyDump, readConfigDump } from "../../src/doctor/envoy-dump.js";
-import type { DoctorPolicy, Evidence, Look } from "../../src/doctor/look.js";
-import { parsePlain } from "../../src/doctor/plain.js";
-import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { parsePlain } from "../../src/doctor/json-access.js";
+import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import { isPlainMap, type PlainMap, plainTree } from "../../src/generate/base/plain-tree.js";
 import { generate } from "../../src/generate/generate.js";
 import { policyOf } from "./generated.js";
@@ -40,7 +40,7 @@ spec:
 export function doctorBootstrap(): Dumped {
   const made = policyOf([{ file: "policy.yaml", text: doctorPolicyText }]);
   const { documents } = generate(
-    { target: "envoy", policy: made, options: usualGenerateOptions },
+    { target: "envoy", policy: made, options: defaultGenerateOptions },
     [],
   );
   const edge = documents.find(({ path }) => path === "edge/envoy.yaml");
@@ -99,7 +99,7 @@ export function doctorPolicyOf(text: string): DoctorPolicy {
 }
 
 /** What is read of a healthy pair; `wrong` changes it. */
-export function evidenceOf(wrong: Partial<Evidence> = {}): Evidence {
+export function doctorInputOf(wrong: Partial<DoctorInput> = {}): DoctorInput {
   const policy = doctorPolicyOf(doctorPolicyText);
   return {
     dump: dumpOf(generatedDump()),
@@ -127,7 +127,9 @@ export function evidenceOf(wrong: Partial<Evidence> = {}): Evidence {
 }
 
 /** What is found, without what is right. */
-export function findingsOf(evidence: Evidence): readonly (Look & { readonly kind: "finding" })[] {
+export function findingsOf(
+  evidence: DoctorInput,
+): readonly (Diagnostic & { readonly kind: "finding" })[] {
   return diagnose(evidence).filter((look) => look.kind === "finding");
 }
 

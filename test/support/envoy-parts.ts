@@ -1,10 +1,10 @@
 import type { Tree } from "../../src/generate/base/document.js";
-import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import type { GenerateProblem } from "../../src/generate/base/generator.js";
 import { plainTree } from "../../src/generate/base/plain-tree.js";
 import { checkMessage } from "../../src/generate/check/check-message.js";
 import type { EnvoyContext } from "../../src/generate/envoy/base/context.js";
-import { type ProxyPolicy, usualProxies } from "../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies, type ProxyPolicy } from "../../src/policy/proxies/proxy-policy.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { testService } from "./admission.js";
 import { readEnvoyApi } from "./envoy-api.js";
@@ -38,9 +38,9 @@ export function testContext(proxy: TestProxy = {}): TestContext {
       rules: [],
       quotas: [],
       services,
-      proxies: { ...usualProxies, ...proxies },
+      proxies: { ...defaultProxies, ...proxies },
     },
-    options: { ...usualGenerateOptions, envoyVersion: { major: 1, minor } },
+    options: { ...defaultGenerateOptions, envoyVersion: { major: 1, minor } },
     role: proxy.role ?? "edge",
     side: proxy.side ?? "inbound",
     headgateClusters: {

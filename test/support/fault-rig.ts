@@ -62,6 +62,6 @@ export function startClient(stage: Stage, headgate: HeadgateProcess): RlsClient 
  */
 export async function expectUnharmed(headgate: HeadgateProcess): Promise<void> {
   expect(headgate.process.isRunning).toBe(true);
-  expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+  expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
   expect(headgate.process.output).not.toMatch(/unhandled|uncaught|crash| {4}at /i);
 }

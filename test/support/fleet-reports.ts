@@ -1,7 +1,7 @@
-import type { NodeReport, ServiceShares, ShareSheet } from "../../src/core/feedback/feedback.js";
+import type { NodeReport, ServiceShares, ShareSnapshot } from "../../src/core/feedback/feedback.js";
+import type { Allocator, TermStart } from "../../src/fleet/loop/leader-term.js";
 import type { ServicePressure } from "../../src/fleet/loop/report-codec.js";
-import type { FleetSheet } from "../../src/fleet/loop/sheet-codec.js";
-import type { ReignStart, SheetMaker } from "../../src/fleet/loop/sheet-maker.js";
+import type { FleetSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 
 /** What one Envoy did; all that a test does not say is as in a quiet fleet. */
 export function testReport(wish: Partial<NodeReport> = {}): NodeReport {
@@ -32,28 +32,28 @@ export function testShares(wish: Partial<ServiceShares> = {}): ServiceShares {
   return { limit: 10, shares: new Map(), rejectRatio: 0, gate: "open", facts, ...wish };
 }
 
-/** A sheet of one service, without verdicts. */
-export function testFleetSheet(rank: Partial<ShareSheet> = {}): FleetSheet {
+/** A snapshot of one service, without verdicts. */
+export function testFleetSnapshot(rank: Partial<ShareSnapshot> = {}): FleetSnapshot {
   const services = new Map([["orders", testShares()]]);
   return {
-    sheet: { epoch: 1, leaderId: "a1", version: 1, services, ...rank },
+    snapshot: { term: 1, leaderId: "a1", version: 1, services, ...rank },
     verdicts: new Map(),
   };
 }
 
 /**
- * Makes sheets that show what they are made of: a service for each that anybody told of, with a
+ * Makes snapshots that show what they are made of: a service for each that anybody told of, with a
  * share of one for each node, and as its limit the nodes that told something this time.
  */
-export class TestMaker implements SheetMaker {
-  readonly start: ReignStart;
+export class TestMaker implements Allocator {
+  readonly start: TermStart;
   readonly reports: NodeReport[] = [];
   readonly queues = new Map<string, number>();
   /** Called within each update, as time that it takes. */
   onUpdate = (): void => {};
   #version = 0;
 
-  constructor(start: ReignStart) {
+  constructor(start: TermStart) {
     this.start = start;
   }
 
@@ -61,11 +61,11 @@ export class TestMaker implements SheetMaker {
     this.queues.set(service, waitingCount);
   }
 
-  update(reports: readonly NodeReport[]): ShareSheet {
+  update(reports: readonly NodeReport[]): ShareSnapshot {
     this.reports.push(...reports);
     this.#version += 1;
     this.onUpdate();
-    const { epoch, leaderId } = this.start;
+    const { term, leaderId } = this.start;
     const services = new Map<string, ServiceShares>();
     for (const service of new Set(this.reports.map((report) => report.service))) {
       const mine = this.reports.filter((report) => report.service === service);
@@ -73,6 +73,6 @@ export class TestMaker implements SheetMaker {
       const shares = new Map([...nodeIds].map((id) => [id, { default: 1, high: 0 }]));
       services.set(service, testShares({ limit: nodeIds.size, shares }));
     }
-    return { epoch, leaderId, version: this.#version, services };
+    return { term, leaderId, version: this.#version, services };
   }
 }

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import { renderDocument } from "../../src/generate/base/render.js";
 import { generate } from "../../src/generate/generate.js";
 import { Envoy } from "./envoy.js";
@@ -109,7 +109,7 @@ function indented(text: string, margin: number): readonly string[] {
 /** The texts of all documents, this one among them; throws where there is a problem. */
 function generatedTexts(policy: string, document: string): ReadonlyMap<string, string> {
   const made = policyOf([{ file: "policy.yaml", text: policy }]);
-  const wish = { target: "envoy", policy: made, options: usualGenerateOptions } as const;
+  const wish = { target: "envoy", policy: made, options: defaultGenerateOptions } as const;
   const { documents, problems } = generate(wish, []);
   const errors = problems.filter(({ severity }) => severity === "error");
   if (errors.length > 0) throw new Error(`not generated: ${JSON.stringify(errors)}`);

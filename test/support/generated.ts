@@ -5,23 +5,22 @@ import { z } from "zod";
 import { policyVersion } from "../../src/app/config/policy-files.js";
 import { readExisting } from "../../src/generate/base/existing-object.js";
 import {
+  defaultGenerateOptions,
   parseMinorVersion,
-  usualGenerateOptions,
   versionRanges,
 } from "../../src/generate/base/generate-options.js";
-import {
-  type Generated,
-  type GeneratedPolicy,
-  type GenerateOptions,
-  type GenerateProblem,
-  type Target,
-  targets,
+import type {
+  Generated,
+  GeneratedPolicy,
+  GenerateOptions,
+  GenerateProblem,
 } from "../../src/generate/base/generator.js";
 import { renderDocument } from "../../src/generate/base/render.js";
 import { envoyCheck } from "../../src/generate/check/check-documents.js";
 import { objectCheck } from "../../src/generate/check/check-objects.js";
 import { type DocumentCheck, generate } from "../../src/generate/generate.js";
 import { generatedPolicy } from "../../src/generate/generated-policy.js";
+import { type Target, targetNames } from "../../src/generate/targets.js";
 import { type PolicyText, parsePolicy } from "../../src/policy/parse.js";
 import { formatProblems } from "../../src/policy/problems/problem.js";
 import { readEnvoyApi } from "./envoy-api.js";
@@ -55,7 +54,7 @@ const optionsShape = z
 
 /** All golden cases, in the order of their names. */
 export function generatedCases(): readonly GeneratedCase[] {
-  return targets.flatMap((target) => {
+  return targetNames.flatMap((target) => {
     const folder = join(root, target);
     return foldersIn(folder).map((name) => {
       return { target, name: `${target}/${name}`, folder: join(folder, name) };
@@ -90,7 +89,7 @@ export function policyCases(): readonly PolicyCase[] {
 
 /** Folders of golden cases that belong to no target. */
 export function strayFolders(): readonly string[] {
-  const known: readonly string[] = targets;
+  const known: readonly string[] = targetNames;
   return foldersIn(root).filter((name) => !known.includes(name));
 }
 
@@ -118,12 +117,12 @@ export function caseOptions({ folder }: GeneratedCase): GenerateOptions {
   const given = optionsShape.parse(existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {});
   const { envoyVersion, istioVersion, gatewayVersion, ...others } = given;
   const version = (name: keyof typeof versionRanges, text: string | undefined) => {
-    if (text === undefined) return usualGenerateOptions[name];
+    if (text === undefined) return defaultGenerateOptions[name];
     const parsed = parseMinorVersion(text, versionRanges[name]);
     if (parsed === undefined) throw new Error(`${file}: ${name} ${text} is not in range`);
     return parsed;
   };
-  const { form, roles, namespace, replicas, withoutClientCertificates } = usualGenerateOptions;
+  const { form, roles, namespace, replicas, withoutClientCertificates } = defaultGenerateOptions;
   return {
     envoyVersion: version("envoyVersion", envoyVersion),
     istioVersion: version("istioVersion", istioVersion),

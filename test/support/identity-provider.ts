@@ -10,7 +10,9 @@ export interface TokenFields {
   readonly exp?: string;
 }
 
-/** An OpenID Connect provider, `https://id.example`, whose keys are served until the stage's end. */
+/**
+ * An OpenID Connect provider, `https://id.example`, whose keys are served until the stage's end.
+ */
 export interface IdentityProvider {
   readonly jwksUrl: string;
   /** Its public keys, as it serves them. */

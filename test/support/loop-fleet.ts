@@ -1,14 +1,14 @@
-import type { NodeReport, ShareSheet } from "../../src/core/feedback/feedback.js";
+import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import type { GateSettings } from "../../src/core/settings/admission-settings.js";
 import type { ServicePressure } from "../../src/fleet/loop/report-codec.js";
 import { type LoopEvent, SharedLoop } from "../../src/fleet/loop/shared-loop.js";
+import { publishScript } from "../../src/fleet/loop/snapshot-script.js";
 import {
   compareRanks,
   lowestRank,
   parseRank,
-  type SheetRank,
-} from "../../src/fleet/loop/sheet-rank.js";
-import { publishScript } from "../../src/fleet/loop/sheet-script.js";
+  type SnapshotVersion,
+} from "../../src/fleet/loop/snapshot-version.js";
 import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/connection.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import type { FakeRandom } from "./fake-random.js";
@@ -32,10 +32,10 @@ export class LoopReplica {
   readonly events: LoopEvent[] = [];
   readonly bugs: unknown[] = [];
   readonly makers: TestMaker[] = [];
-  readonly handedOut: ShareSheet[] = [];
+  readonly handedOut: ShareSnapshot[] = [];
   readonly connection: WaywardConnection;
   readonly loop: SharedLoop;
-  /** Epochs of the sheets that it sent to the store, whatever became of them. */
+  /** Epochs of the snapshots that it sent to the store, whatever became of them. */
   readonly sentEpochs: number[] = [];
   pressures: readonly ServicePressure[] = [];
   /** Told of each maker when it is made. */
@@ -63,7 +63,7 @@ export class LoopReplica {
       onEvent: (event) => this.events.push(event),
       onBug: (thrown) => this.bugs.push(thrown),
     });
-    this.loop.onSheet(() => this.#note());
+    this.loop.onSnapshot(() => this.#note());
   }
 
   /** Time passes here, and what that begins is done. */
@@ -89,7 +89,7 @@ export class LoopReplica {
     await this.settle();
   }
 
-  /** Who does not lead by its own clock must not even send a sheet. */
+  /** Who does not lead by its own clock must not even send a snapshot. */
   #run(call: ScriptCall): Promise<ScriptReply> {
     if (call.script === publishScript) {
       if (!this.loop.isLeading) throw new Error(`${this.id} writes and does not lead`);
@@ -99,21 +99,21 @@ export class LoopReplica {
   }
 
   #note(): void {
-    const sheet = this.loop.current();
-    if (sheet !== undefined) this.handedOut.push(sheet);
+    const snapshot = this.loop.current();
+    if (snapshot !== undefined) this.handedOut.push(snapshot);
   }
 }
 
 /**
  * Replicas that share one loop over a real store, each moved by hand. Whatever happens, no replica
- * hands out a sheet below one that it has handed out before, and each sheet that the store takes is
- * above the one before.
+ * hands out a snapshot below one that it has handed out before, and each snapshot that the store
+ * takes is above the one before.
  */
 export class LoopFleet {
   readonly #parts: LoopFleetParts;
   readonly replicas: LoopReplica[] = [];
-  /** Sheets that the store took, in its order. */
-  readonly published: SheetRank[] = [];
+  /** Snapshots that the store took, in its order. */
+  readonly published: SnapshotVersion[] = [];
 
   constructor(parts: LoopFleetParts) {
     this.#parts = parts;
@@ -149,9 +149,9 @@ export class LoopFleet {
     for (const { handedOut, id, bugs } of this.replicas) {
       if (bugs.length > 0) throw bugs[0];
       let last = lowestRank;
-      for (const sheet of handedOut) {
-        if (compareRanks(sheet, last) < 0) throw new Error(`${id} went back`);
-        last = sheet;
+      for (const snapshot of handedOut) {
+        if (compareRanks(snapshot, last) < 0) throw new Error(`${id} went back`);
+        last = snapshot;
       }
     }
   }

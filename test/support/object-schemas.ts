@@ -1,6 +1,6 @@
 import { readObjectSchemas } from "../../src/app/policy/object-schemas.js";
 import { formatJsonPath } from "../../src/generate/base/check-problem.js";
-import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import type { PlainValue } from "../../src/generate/base/plain-tree.js";
 import { ObjectSchemas, type ObjectVersions } from "../../src/generate/check/object-schemas.js";
 
@@ -19,7 +19,7 @@ export function readSchemas(): ObjectSchemas {
 export function objectProblems(
   schemas: ObjectSchemas,
   object: unknown,
-  versions: ObjectVersions = usualGenerateOptions,
+  versions: ObjectVersions = defaultGenerateOptions,
 ): readonly string[] {
   const plain: PlainValue = JSON.parse(JSON.stringify(object));
   return schemas.problems(plain, versions).map(({ path, message }) => {

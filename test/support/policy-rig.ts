@@ -24,7 +24,7 @@ export interface PolicyRig {
 }
 
 /** All that a place has to know of the others. */
-interface Surroundings {
+interface ProgramEnvironment {
   readonly stage: Stage;
   readonly given: PolicyCase;
   readonly services: readonly ServicePolicy[];
@@ -92,7 +92,7 @@ const addedShape = z.object({
 });
 
 /** What is generated runs as it is, but for where things are and who asks callers who they are. */
-async function startPlain({ stage, given, ports }: Surroundings): Promise<number> {
+async function startPlain({ stage, given, ports }: ProgramEnvironment): Promise<number> {
   const { listener } = casePolicy(given).proxies;
   const own = {
     [listener.port]: await freePort(),
@@ -155,7 +155,7 @@ function withFilters(map: XdsMap, added: readonly Json[]): XdsMap {
 }
 
 async function startSidecar(
-  around: Surroundings,
+  around: ProgramEnvironment,
   service: ServicePolicy,
 ): Promise<readonly [string, number]> {
   const wish = {
@@ -167,7 +167,7 @@ async function startSidecar(
   return [service.name, await startMeshProxy(around, wish)];
 }
 
-async function startMeshGateway(around: Surroundings): Promise<number> {
+async function startMeshGateway(around: ProgramEnvironment): Promise<number> {
   const { gateway: sent } = recordedMesh(around.given).proxies;
   const listener = { name: "0.0.0.0_80" };
   const wish = { sent, listener, bootstrap: "gateway-bootstrap.yaml", cluster: "gateway" };
@@ -175,7 +175,7 @@ async function startMeshGateway(around: Surroundings): Promise<number> {
 }
 
 async function startMeshProxy(
-  { stage, given, ports }: Surroundings,
+  { stage, given, ports }: ProgramEnvironment,
   wish: {
     readonly sent: ReturnType<typeof recordedMesh>["proxies"][string] | undefined;
     readonly listener: { readonly name: string; readonly podPort?: number };
@@ -203,7 +203,7 @@ function overrideOf(given: PolicyCase, file: string): XdsMap {
   return asMap(parse(map.data["custom_bootstrap.json"] ?? "{}"));
 }
 
-async function startGateway(around: Surroundings): Promise<number> {
+async function startGateway(around: ProgramEnvironment): Promise<number> {
   const { stage, given, ports } = around;
   const translation = recordedTranslation(given);
   const limiter = await startLimiter(stage, given, translation);

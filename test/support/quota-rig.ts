@@ -4,10 +4,10 @@ import { noOverrides, type OverrideTable } from "../../src/core/limits/override-
 import type { QuotaAssignment } from "../../src/core/quota/quota.js";
 import type { LeasesQuotas } from "../../src/core/quota/quota-leases.js";
 import {
-  QuotaBook,
-  type QuotaBookParts,
   type QuotaEvent,
-} from "../../src/decide/quota/quota-book.js";
+  QuotaRegistry,
+  type QuotaRegistryParts,
+} from "../../src/decide/quota/quota-registry.js";
 import type { QuotaSession } from "../../src/decide/quota/quota-session.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { MemoryQuotaLeases, QuotaLeaseTable } from "../../src/fleet/claims/quota-leases.js";
@@ -80,7 +80,7 @@ export class QuotaRig {
   readonly envoys: SimulatedEnvoy[] = [];
   readonly #table = new QuotaLeaseTable();
   readonly #random = new FakeRandom(1);
-  readonly books: QuotaBook[] = [];
+  readonly registries: QuotaRegistry[] = [];
   policy: Policy | undefined;
   overrides: OverrideTable = noOverrides;
   isStoreAway = false;
@@ -92,10 +92,10 @@ export class QuotaRig {
   }
 
   /** Another replica. */
-  join(parts: Pick<Partial<QuotaBookParts>, "bucketsBytesMax"> = {}): QuotaBook {
+  join(parts: Pick<Partial<QuotaRegistryParts>, "bucketsBytesMax"> = {}): QuotaRegistry {
     const { clock, events, bugs, store } = this;
     const leases = new MemoryQuotaLeases({ clock, random: this.#random, table: this.#table });
-    const book = new QuotaBook({
+    const registry = new QuotaRegistry({
       ...parts,
       policies: { current: () => this.policy },
       overrides: { current: () => this.overrides },
@@ -107,23 +107,23 @@ export class QuotaRig {
       counters: this.counters,
       switches: noSwitches,
       digest: sha256,
-      replicaCount: () => this.books.length,
+      replicaCount: () => this.registries.length,
       onEvent: (event) => void events.push(event),
       onBug: (thrown) => void bugs.push(thrown),
     });
-    this.books.push(book);
-    return book;
+    this.registries.push(registry);
+    return registry;
   }
 
   /** An Envoy whose stream is on a replica. @param hz requests a second of each bucket */
   connect(
-    book: QuotaBook,
+    registry: QuotaRegistry,
     who: string | EnvoyName,
     hz: Readonly<Record<string, number>>,
   ): SimulatedEnvoy {
     const name = typeof who === "string" ? { node: who, peer: unknownPeer } : who;
     const envoy = new SimulatedEnvoy(this.clock, { ...name, hz });
-    envoy.open(book);
+    envoy.open(registry);
     this.envoys.push(envoy);
     return envoy;
   }
@@ -209,9 +209,9 @@ export class SimulatedEnvoy {
     else this.buckets.set(tenant, { ...emptyBucket, hz, atMs: this.#clock.monotonicMs() });
   }
 
-  open(book: QuotaBook): void {
+  open(registry: QuotaRegistry): void {
     const wake = (): void => this.#read();
-    this.#session = book.open({ node: this.node, peer: this.peer, wake });
+    this.#session = registry.open({ node: this.node, peer: this.peer, wake });
   }
 
   /** Its stream is gone. */

@@ -29,7 +29,7 @@ const quorum = 2;
  * they get to know each other, and as it is usually, which failovers need. Source: SENTINEL DEBUG.
  */
 const quickPeriods = ["publish-period", "100", "info-period", "200"];
-const usualPeriods = ["publish-period", "2000", "info-period", "10000"];
+const defaultPeriods = ["publish-period", "2000", "info-period", "10000"];
 
 /**
  * Silence after which a sentinel gives a server up, in milliseconds: longer than a busy machine
@@ -115,7 +115,7 @@ export class RedisSentinels {
       },
       { withinMs: 30_000 },
     );
-    await Promise.all(this.sentinels.map((sentinel) => sentinel.setPeriods(usualPeriods)));
+    await Promise.all(this.sentinels.map((sentinel) => sentinel.setPeriods(defaultPeriods)));
   }
 }
 

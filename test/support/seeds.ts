@@ -8,8 +8,8 @@ export const seedsFirstName = "HEADGATE_SEEDS_FIRST";
  * How many seeds, or runs of a property, a randomized test uses: the usual number times
  * HEADGATE_SEEDS_FACTOR (default 1), rounded up, at least one.
  */
-export function seedCount(usualCount: number): number {
-  return Math.max(1, Math.ceil(usualCount * seedsFactor()));
+export function seedCount(defaultCount: number): number {
+  return Math.max(1, Math.ceil(defaultCount * seedsFactor()));
 }
 
 /** The first seed that a randomized test uses: its usual one, or HEADGATE_SEEDS_FIRST. */
@@ -27,9 +27,9 @@ export function firstSeed(usual: number): number {
 export const firstSeedMax = 2_000_000_000;
 
 /** That many seeds, from the first one on: those of a longer run begin with those of the usual. */
-export function seedsFrom(usualFirst: number, usualCount: number): readonly number[] {
-  const first = firstSeed(usualFirst);
-  return Array.from({ length: seedCount(usualCount) }, (_, i) => first + i);
+export function seedsFrom(defaultFirst: number, defaultCount: number): readonly number[] {
+  const first = firstSeed(defaultFirst);
+  return Array.from({ length: seedCount(defaultCount) }, (_, i) => first + i);
 }
 
 /** What runs one seed alone, in front of a command. */
@@ -56,8 +56,8 @@ export async function runSeeds(
  * That many runs of a property, for `fc.assert`: from HEADGATE_SEEDS_FIRST on, or from a seed that
  * fast-check draws. It prints the seed of a failure, and the smallest case that still fails.
  */
-export function propertyRuns(usualCount: number): { numRuns: number; seed?: number } {
-  const numRuns = seedCount(usualCount);
+export function propertyRuns(defaultCount: number): { numRuns: number; seed?: number } {
+  const numRuns = seedCount(defaultCount);
   return process.env[seedsFirstName] === undefined ? { numRuns } : { numRuns, seed: firstSeed(0) };
 }
 
@@ -65,8 +65,8 @@ export function propertyRuns(usualCount: number): { numRuns: number; seed?: numb
  * The time that a test over seeds may take, in milliseconds: as much longer as it has more seeds,
  * and never shorter.
  */
-export function seedsTimeoutMs(usualMs: number): number {
-  return usualMs * Math.max(1, seedsFactor());
+export function seedsTimeoutMs(defaultMs: number): number {
+  return defaultMs * Math.max(1, seedsFactor());
 }
 
 function seedsFactor(): number {

@@ -1,5 +1,5 @@
 import type { Random } from "../../src/core/base/clock.js";
-import type { NodeReport, ShareSheet } from "../../src/core/feedback/feedback.js";
+import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { defaultLoopTimes } from "../../src/core/feedback/feedback-settings.js";
 import { LayerLedger, type NodeLayer } from "../../src/rpc/nodes/layer-ledger.js";
 
@@ -60,10 +60,10 @@ export interface SimulatedFleetParts {
 
 /** How long what is between a leader and Envoys takes at most, in milliseconds. */
 export interface FleetDelays {
-  /** From one look of a replica for a newer sheet to its next. */
-  readonly sheetReadMsMax: number;
+  /** From one look of a replica for a newer snapshot to its next. */
+  readonly snapshotReadMsMax: number;
   /** How old what such a look finds is. */
-  readonly sheetSeenMsMax: number;
+  readonly snapshotSeenMsMax: number;
   /** From one report of a replica to its next. */
   readonly reportEveryMs: number;
   /** A layer, or its acknowledgement, on its way. */
@@ -71,8 +71,8 @@ export interface FleetDelays {
 }
 
 const slowDelays: FleetDelays = {
-  sheetReadMsMax: 1_000,
-  sheetSeenMsMax: 500,
+  snapshotReadMsMax: 1_000,
+  snapshotSeenMsMax: 500,
   reportEveryMs: 1_000,
   pushMsMax: 500,
 };
@@ -85,10 +85,10 @@ interface Message {
 }
 
 interface Replica {
-  sheet: ShareSheet | undefined;
+  snapshot: ShareSnapshot | undefined;
   /** When it was written. */
-  sheetMs: number;
-  sheetReadMs: number;
+  snapshotMs: number;
+  snapshotReadMs: number;
   nextReadMs: number;
   nextReportMs: number;
   /** What it knows of Envoys that had layers from it. */
@@ -107,7 +107,7 @@ export class SimulatedFleet {
   readonly #replicas: Replica[];
   readonly #late: { readonly atMs: number; readonly report: NodeReport }[] = [];
   #messages: Message[] = [];
-  #sheets: readonly { readonly sheet: ShareSheet; readonly writtenMs: number }[] = [];
+  #snapshots: readonly { readonly snapshot: ShareSnapshot; readonly writtenMs: number }[] = [];
   #pushCount = 0;
   #nowMs = 0;
 
@@ -116,10 +116,10 @@ export class SimulatedFleet {
     this.#delays = parts.delays ?? slowDelays;
     const { random, nodeCount, replicaCount } = parts;
     this.#replicas = Array.from({ length: replicaCount }, () => ({
-      sheet: undefined,
-      sheetMs: 0,
-      sheetReadMs: 0,
-      nextReadMs: random.next() * this.#delays.sheetReadMsMax,
+      snapshot: undefined,
+      snapshotMs: 0,
+      snapshotReadMs: 0,
+      nextReadMs: random.next() * this.#delays.snapshotReadMsMax,
       nextReportMs: random.next() * this.#delays.reportEveryMs,
       ledgers: new Map(),
     }));
@@ -229,11 +229,11 @@ export class SimulatedFleet {
     this.connectNumbers(envoy);
   }
 
-  /** A leader has written a sheet; replicas find it when they look. */
-  write(sheet: ShareSheet): void {
+  /** A leader has written a snapshot; replicas find it when they look. */
+  write(snapshot: ShareSnapshot): void {
     const keptFromMs = this.#nowMs - 10_000;
-    const kept = this.#sheets.filter(({ writtenMs }) => writtenMs >= keptFromMs);
-    this.#sheets = [...kept, { sheet, writtenMs: this.#nowMs }];
+    const kept = this.#snapshots.filter(({ writtenMs }) => writtenMs >= keptFromMs);
+    this.#snapshots = [...kept, { snapshot, writtenMs: this.#nowMs }];
   }
 
   /** Lives on for one tick. @returns reports that reach the leader in it, in any order */
@@ -272,29 +272,32 @@ export class SimulatedFleet {
   #read(replica: Replica): void {
     if (replica.nextReadMs > this.#nowMs) return;
     const { random } = this.#parts;
-    const { sheetReadMsMax, sheetSeenMsMax } = this.#delays;
-    replica.nextReadMs = this.#nowMs + random.next() * sheetReadMsMax;
-    const seenMs = this.#nowMs - random.next() * sheetSeenMsMax;
-    const newest = this.#sheets.findLast(({ writtenMs }) => writtenMs <= seenMs);
+    const { snapshotReadMsMax, snapshotSeenMsMax } = this.#delays;
+    replica.nextReadMs = this.#nowMs + random.next() * snapshotReadMsMax;
+    const seenMs = this.#nowMs - random.next() * snapshotSeenMsMax;
+    const newest = this.#snapshots.findLast(({ writtenMs }) => writtenMs <= seenMs);
     if (newest === undefined) return;
-    const { epoch = 0, version = 0 } = replica.sheet ?? {};
-    const { sheet } = newest;
-    if (sheet.epoch > epoch || (sheet.epoch === epoch && sheet.version > version)) {
-      replica.sheet = sheet;
-      replica.sheetMs = newest.writtenMs;
+    const { term = 0, version = 0 } = replica.snapshot ?? {};
+    const { snapshot } = newest;
+    if (snapshot.term > term || (snapshot.term === term && snapshot.version > version)) {
+      replica.snapshot = snapshot;
+      replica.snapshotMs = newest.writtenMs;
     }
   }
 
   #push(envoy: SimulatedEnvoy): void {
     if (envoy.layersFrom === undefined) return;
-    const { sheet, sheetMs, ledgers } = this.#replicaAt(envoy.layersFrom);
+    const { snapshot, snapshotMs, ledgers } = this.#replicaAt(envoy.layersFrom);
     const ledger = ledgers.get(envoy.id);
-    if (sheet === undefined || ledger === undefined || !ledger.hasRoom(this.#nowMs)) return;
-    const { ttlMs, sheetSpreadMs } = defaultLoopTimes;
+    if (snapshot === undefined || ledger === undefined || !ledger.hasRoom(this.#nowMs)) return;
+    const { ttlMs, snapshotSpreadMs } = defaultLoopTimes;
     // Nobody renews what nobody has decided for so long.
-    if (this.#nowMs >= sheetMs + ttlMs) return;
+    if (this.#nowMs >= snapshotMs + ttlMs) return;
     const isDue = this.#nowMs >= ledger.sentAtMs + refreshMs;
-    const layer = { ...layerOf(envoy.id, sheet), untilMs: sheetMs + ttlMs + sheetSpreadMs };
+    const layer = {
+      ...layerOf(envoy.id, snapshot),
+      untilMs: snapshotMs + ttlMs + snapshotSpreadMs,
+    };
     if (!isDue && isSame(layer, ledger.sentLayer)) return;
     this.#pushCount += 1;
     const nonce = String(this.#pushCount);
@@ -352,13 +355,13 @@ export class SimulatedFleet {
   }
 }
 
-function layerOf(nodeId: string, { epoch, version, services }: ShareSheet): NodeLayer {
+function layerOf(nodeId: string, { term, version, services }: ShareSnapshot): NodeLayer {
   const shares = new Map<string, number>();
   for (const [service, { shares: all }] of services) {
     const share = all.get(nodeId);
     if (share !== undefined) shares.set(service, share.default + share.high);
   }
-  return { version: `${epoch}.${version}`, values: shares, shares };
+  return { version: `${term}.${version}`, values: shares, shares };
 }
 
 function isSame(one: NodeLayer, other: NodeLayer | undefined): boolean {

@@ -24,7 +24,7 @@ export type ServerCall =
   | { readonly kind: "giveBack"; readonly compensations: readonly Compensation[] };
 
 /** A call on its arrival. */
-export interface Visit {
+export interface AdmittedRequest {
   readonly call: ServerCall;
   readonly bringsScript: boolean;
   /** Why the server does not run it, looked at when it would; nothing for a server alone. */
@@ -94,7 +94,7 @@ export class SimulatedServer {
   }
 
   /** Works on a call now or when it can, and hands the reply to `answer`. */
-  arrive(visit: Visit, answer: (reply: ServerReply) => void): void {
+  arrive(visit: AdmittedRequest, answer: (reply: ServerReply) => void): void {
     const { kind } = this.#health;
     if (kind === "hung") this.#arrived.push(() => answer(this.#run(visit)));
     else answer(this.#run(visit));
@@ -174,7 +174,7 @@ export class SimulatedServer {
     this.#scripts.clear();
   }
 
-  #run({ call, bringsScript, refuse }: Visit): ServerReply {
+  #run({ call, bringsScript, refuse }: AdmittedRequest): ServerReply {
     const { kind } = this.#health;
     if (kind === "gone") return { kind: "refused", error: new ServiceError("STORE_UNAVAILABLE") };
     const refusal = refuse?.();

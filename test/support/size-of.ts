@@ -65,10 +65,15 @@ function ownBytes(one: object | string, left: unknown[], seen: Set<unknown>): nu
     }
     return 80 + 28 * 2 ** Math.ceil(Math.log2(Math.max(4, one.size)));
   }
+  if (!("$typeName" in one)) {
+    const values = Object.values(one);
+    pushAll(left, values);
+    return 24 + 8 * values.length;
+  }
   const entries = Object.entries(one);
   // All messages of a type have the one name of it, and about two words of room each.
   for (const [key, value] of entries) if (key !== "$typeName") left.push(value);
-  return ("$typeName" in one ? 40 : 24) + 8 * entries.length;
+  return 40 + 8 * entries.length;
 }
 
 function pushAll(left: unknown[], values: readonly unknown[]): void {

@@ -13,13 +13,13 @@ import { textsMax } from "../../src/fleet/loop/byte-fields.js";
 import { parseNumbers } from "../../src/fleet/loop/reply-numbers.js";
 import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/loop/report-codec.js";
 import {
-  decodeSheet,
-  encodeSheet,
-  type FleetSheet,
+  decodeSnapshot,
+  encodeSnapshot,
+  type FleetSnapshot,
   servicesMax,
-  sheetBytesMax,
-} from "../../src/fleet/loop/sheet-codec.js";
-import { gatherBytesMax, SheetStore } from "../../src/fleet/loop/sheet-store.js";
+  snapshotBytesMax,
+} from "../../src/fleet/loop/snapshot-codec.js";
+import { gatherBytesMax, SnapshotStore } from "../../src/fleet/loop/snapshot-store.js";
 import { nothingKnown } from "../../src/fleet/records/known-records.js";
 import { readAudit, readPage } from "../../src/fleet/records/record-pages.js";
 import { pageBytesMax } from "../../src/fleet/records/redis-records.js";
@@ -38,11 +38,11 @@ import { farDeadlineMs, once, testCharge } from "./charges.js";
 import type { PeerDecoder } from "./decoders.js";
 import { FakeClock } from "./fake-clock.js";
 import { FakeConnection } from "./fake-connection.js";
-import { testFleetSheet, testPressure, testReport, testShares } from "./fleet-reports.js";
+import { testFleetSnapshot, testPressure, testReport, testShares } from "./fleet-reports.js";
 import type { WorstMessage } from "./worst-messages.js";
 import { worstJson } from "./worst-texts.js";
 
-const rank = { epoch: 7, leaderId: "a1", version: 42 };
+const rank = { term: 7, leaderId: "a1", version: 42 };
 const keysMax = 10_000;
 
 const prometheusHead =
@@ -55,14 +55,17 @@ const asked = (): readonly WorstMessage[] => [];
 /** Each decoder of what Redis answers. */
 const replyDecoders: readonly PeerDecoder[] = [
   {
-    name: "sheets",
-    bytesMax: sheetBytesMax,
-    worst: worstSheets,
-    valid: [encodeSheet(testFleetSheet()).bytes, worstSheets(400)[4]?.bytes ?? Buffer.alloc(0)],
-    turns: (bytes) => decodeSheet(bytes, rank),
+    name: "snapshots",
+    bytesMax: snapshotBytesMax,
+    worst: worstSnapshots,
+    valid: [
+      encodeSnapshot(testFleetSnapshot()).bytes,
+      worstSnapshots(400)[4]?.bytes ?? Buffer.alloc(0),
+    ],
+    turns: (bytes) => decodeSnapshot(bytes, rank),
     // Shares above 2^31, which no Envoy has, are taken for numbers of two more words each.
     freeBytes: 4_194_304,
-    decode: (bytes) => allTurns(decodeSheet(bytes, rank)),
+    decode: (bytes) => allTurns(decodeSnapshot(bytes, rank)),
   },
   {
     name: "reports",
@@ -83,8 +86,8 @@ const replyDecoders: readonly PeerDecoder[] = [
     decode: (bytes) => storeAnswering(bytes).gather(),
   },
   {
-    name: "a sheet and its rank",
-    bytesMax: sheetBytesMax,
+    name: "a snapshot and its rank",
+    bytesMax: snapshotBytesMax,
     worst: (byteCount) => [{ what: "bytes", bytes: Buffer.alloc(byteCount, "12 7 a1 42\n") }],
     valid: [Buffer.from("12 7 a1 42\nabc")],
     decode: (bytes) => storeAnswering(bytes).fetch(),
@@ -260,10 +263,10 @@ function longFields(byteCount: number): Buffer {
   return Buffer.from(`h${fields.join("")}`);
 }
 
-function storeAnswering(reply: Buffer): SheetStore {
+function storeAnswering(reply: Buffer): SnapshotStore {
   const connection = new FakeConnection();
   connection.answer = { kind: "reply", reply };
-  return new SheetStore({ connection, clock: new FakeClock(), id: "a1", keyPrefix: "t:" });
+  return new SnapshotStore({ connection, clock: new FakeClock(), id: "a1", keyPrefix: "t:" });
 }
 
 function repeated(units: readonly string[], byteCount: number, head = ""): readonly WorstMessage[] {
@@ -297,11 +300,13 @@ function bodies(byteCount: number): readonly WorstMessage[] {
   return worstJson(byteCount);
 }
 
-function worstSheets(byteCount: number): readonly WorstMessage[] {
+function worstSnapshots(byteCount: number): readonly WorstMessage[] {
   const names = (count: number): readonly string[] =>
     Array.from({ length: Math.max(1, Math.floor(count)) }, (_, i) => i.toString(36));
-  const sheet = (services: FleetSheet["sheet"]["services"], verdicts: FleetSheet["verdicts"]) =>
-    encodeSheet({ sheet: { ...rank, services }, verdicts }).bytes;
+  const snapshot = (
+    services: FleetSnapshot["snapshot"]["services"],
+    verdicts: FleetSnapshot["verdicts"],
+  ) => encodeSnapshot({ snapshot: { ...rank, services }, verdicts }).bytes;
   const verdict = { rejectRatio: 0, state: "open" as const };
   const verdicts = new Map(
     names(Math.min(servicesMax, byteCount / 15)).map((name) => [name, verdict]),
@@ -309,7 +314,7 @@ function worstSheets(byteCount: number): readonly WorstMessage[] {
   const services = new Map(
     names(Math.min(servicesMax, byteCount / 43)).map((name) => [name, testShares()]),
   );
-  const shared = (nodeCount: number): FleetSheet["sheet"]["services"] => {
+  const shared = (nodeCount: number): FleetSnapshot["snapshot"]["services"] => {
     const share = { default: 2 ** 32 - 1, high: 2 ** 32 - 1 };
     const shares = new Map(names(nodeCount).map((id) => [id, share]));
     const serviceCount = Math.min(servicesMax, byteCount / (12 * nodeCount + 80));
@@ -318,10 +323,10 @@ function worstSheets(byteCount: number): readonly WorstMessage[] {
   const nodesMax = Math.min(textsMax, byteCount / 18);
   return [
     { what: "texts", bytes: texts(2, byteCount) },
-    { what: "verdicts", bytes: sheet(new Map(), verdicts) },
-    { what: "services", bytes: sheet(services, new Map()) },
-    { what: "shares of many services", bytes: sheet(shared(100), new Map()) },
-    { what: "shares of many Envoys", bytes: sheet(shared(nodesMax), new Map()) },
+    { what: "verdicts", bytes: snapshot(new Map(), verdicts) },
+    { what: "services", bytes: snapshot(services, new Map()) },
+    { what: "shares of many services", bytes: snapshot(shared(100), new Map()) },
+    { what: "shares of many Envoys", bytes: snapshot(shared(nodesMax), new Map()) },
   ];
 }
 

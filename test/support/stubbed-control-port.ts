@@ -1,21 +1,25 @@
 import { silentLogger } from "../../src/app/base/logger.js";
-import { noSheets, openControlPort, type SheetSource } from "../../src/app/fleet/control-port.js";
+import {
+  noSnapshots,
+  openControlPort,
+  type SnapshotSource,
+} from "../../src/app/fleet/control-port.js";
 import { renderFleet } from "../../src/app/ports/debug-fleet.js";
 import type { NodeReport } from "../../src/core/feedback/feedback.js";
-import type { FleetSheet } from "../../src/fleet/loop/sheet-codec.js";
+import type { FleetSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 import { ControlPlane } from "../../src/rpc/control/control-plane.js";
-import type { ControlPort, ControlPortSettings, SheetCommand } from "./control-port.js";
+import type { ControlPort, ControlPortSettings, SnapshotCommand } from "./control-port.js";
 import { realClock, realRandom } from "./real-clock.js";
-import { testSheet } from "./share-sheets.js";
+import { testSnapshot } from "./share-snapshots.js";
 import type { Stage } from "./stage.js";
 
 /** A control port with a stub in place of the fleet's loop, which says what it is told. */
 export interface OpenControlPort {
   readonly port: number;
-  /** Another sheet holds from now on. */
-  say(command: SheetCommand): void;
+  /** Another snapshot holds from now on. */
+  say(command: SnapshotCommand): void;
   /** What it was told by Envoys, as JSON: a `ControlPortView`. */
   look(): string;
   close(): Promise<void>;
@@ -36,25 +40,25 @@ export async function openStubbedControlPort(
   settings: ControlPortSettings,
 ): Promise<OpenControlPort> {
   const reports: NodeReport[] = [];
-  let sheet: FleetSheet | undefined;
-  let onSheet = (): void => {};
-  const sheets: SheetSource = {
-    ...noSheets,
+  let snapshot: FleetSnapshot | undefined;
+  let onSnapshot = (): void => {};
+  const snapshots: SnapshotSource = {
+    ...noSnapshots,
     // It does not age: a loop would make another one each second.
-    held: () => sheet && { fleet: sheet, atMs: Number.POSITIVE_INFINITY },
-    onSheet: (listener) => {
-      onSheet = listener;
+    held: () => snapshot && { fleet: snapshot, atMs: Number.POSITIVE_INFINITY },
+    onSnapshot: (listener) => {
+      onSnapshot = listener;
       return () => {};
     },
     report: (more) => reports.push(...more),
   };
 
-  function say({ version, services, gates = {} }: SheetCommand): void {
+  function say({ version, services, gates = {} }: SnapshotCommand): void {
     const verdicts = new Map(
       Object.entries(gates).map(([name, state]) => [name, { rejectRatio: 0, state }]),
     );
-    sheet = services && { sheet: testSheet(version, services), verdicts };
-    onSheet();
+    snapshot = services && { snapshot: testSnapshot(version, services), verdicts };
+    onSnapshot();
   }
 
   const policy = policyOf(settings.policy);
@@ -66,7 +70,7 @@ export async function openStubbedControlPort(
   });
   const opened = await openControlPort({
     plane,
-    sheets,
+    snapshots,
     policies: { current: () => policy, onLoaded: () => () => {} },
     config: {
       controlAddress: { host: "127.0.0.1", port: settings.port },

@@ -1,4 +1,4 @@
-import { usualDefaults } from "../../src/core/limits/limit.js";
+import { defaultDefaults } from "../../src/core/limits/limit.js";
 import type { Switches } from "../../src/decide/rate-limit/switches.js";
 
 /** Every limit as the policy says. */
@@ -6,5 +6,5 @@ export const noSwitches: Switches = {
   isShadow: false,
   isQuota: false,
   chargesDenied: false,
-  defaults: usualDefaults,
+  defaults: defaultDefaults,
 };

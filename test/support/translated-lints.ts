@@ -63,14 +63,25 @@ const carrierShape = z.union([
     .transform(({ data }) => data["custom_bootstrap.json"]),
 ]);
 
-/** With what an EnvoyProxy, or the ConfigMap of Istio's pods, adds to it. */
-function withStart(bootstrap: unknown, given: GeneratedCase): unknown {
-  const whole = bootstrapShape.parse(bootstrap);
-  const added = [...caseFiles(given).values()]
+type Bootstrap = z.infer<typeof bootstrapShape>;
+
+/** What cases add, read once for all proxies of one. */
+const starts = new WeakMap<GeneratedCase, Bootstrap>();
+
+/** What an EnvoyProxy, or the ConfigMap of Istio's pods, adds to what is translated. */
+function startOf(given: GeneratedCase): Bootstrap {
+  const [start = {}] = [...caseFiles(given).values()]
     .flatMap((text) => parseAllDocuments(text))
     .flatMap((object) => carrierShape.safeParse(object.toJS()).data ?? [])
     .map((text) => bootstrapShape.parse(parse(text)));
-  const [start = {}] = added;
+  return start;
+}
+
+/** With what the objects of the case add to it. */
+function withStart(bootstrap: unknown, given: GeneratedCase): unknown {
+  const whole = bootstrapShape.parse(bootstrap);
+  const start = starts.get(given) ?? startOf(given);
+  starts.set(given, start);
   const clusters = start.static_resources?.clusters ?? [];
   const { static_resources: resources } = whole;
   return {

@@ -18,7 +18,10 @@ import { peerOf } from "../../src/app/tls/tls-peer.js";
 import { TlsTermination } from "../../src/app/tls/tls-termination.js";
 import { toCallFailure } from "../../src/rpc/grpc/status.js";
 import { GrpcJsTransport } from "../../src/rpc/grpc-js/grpc-js-transport.js";
-import { LaneTransport, type LaneTransportParts } from "../../src/wire/grpc/lane-transport.js";
+import {
+  NativeTransport,
+  type NativeTransportParts,
+} from "../../src/wire/grpc/native-transport.js";
 import type { MethodHandler, ServiceHandlers } from "../../src/wire/grpc/service.js";
 import type { Transport } from "../../src/wire/grpc/transport.js";
 import { TestAuthority } from "./certificates.js";
@@ -26,18 +29,18 @@ import { realClock, realRandom } from "./real-clock.js";
 import { unaryHandler } from "./unary.js";
 
 /** The transports of the gRPC port. */
-export const transportNames = ["grpc-js", "lane"] as const;
+export const transportNames = ["grpc-js", "native"] as const;
 
 export type TransportName = (typeof transportNames)[number];
 
 /** The same, in plaintext and behind certificates. */
-export const portNames = ["grpc-js", "lane", "grpc-js over TLS", "lane over TLS"] as const;
+export const portNames = ["grpc-js", "native", "grpc-js over TLS", "native over TLS"] as const;
 
 export type PortName = (typeof portNames)[number];
 
 /** The transport of a port. */
 export function transportOf(name: PortName): TransportName {
-  return name.startsWith("lane") ? "lane" : "grpc-js";
+  return name.startsWith("native") ? "native" : "grpc-js";
 }
 
 /** A transport that listens, and a client of it. */
@@ -60,11 +63,11 @@ export interface RunningTransport {
 export async function startTransport(
   name: PortName,
   services: readonly ServiceHandlers[],
-  parts: Partial<LaneTransportParts> = {},
+  parts: Partial<NativeTransportParts> = {},
 ): Promise<RunningTransport> {
   const bugs: unknown[] = [];
   const dropped = { count: 0 };
-  const all: LaneTransportParts = {
+  const all: NativeTransportParts = {
     services,
     clock: realClock,
     random: realRandom,
@@ -80,7 +83,7 @@ export async function startTransport(
     ...parts,
   };
   const transport =
-    transportOf(name) === "lane" ? new LaneTransport(all) : new GrpcJsTransport(all);
+    transportOf(name) === "native" ? new NativeTransport(all) : new GrpcJsTransport(all);
   const secured = name.endsWith("TLS") ? secure(transport) : undefined;
   const sockets = new Set<unknown>();
   const server = createServer({ noDelay: true }, (socket) => {
@@ -120,8 +123,8 @@ function secure(transport: Transport): {
   const termination = new TlsTermination({
     material: { ...pair, beginEpochUs: 0, expiryEpochUs: 1 },
     onSecure: (socket) => {
-      const isLane = transport instanceof LaneTransport;
-      transport.accept(isLane ? socket : new TlsConnection(socket), peerOf(socket));
+      const isNative = transport instanceof NativeTransport;
+      transport.accept(isNative ? socket : new TlsConnection(socket), peerOf(socket));
     },
     onRefused: () => {},
   });
@@ -138,7 +141,7 @@ export interface Transports {
   start(
     name: PortName,
     method: MethodHandler,
-    parts?: Partial<LaneTransportParts>,
+    parts?: Partial<NativeTransportParts>,
   ): Promise<RunningTransport>;
   /** The same with whole services. */
   startServices(

@@ -20,12 +20,11 @@ const depthMax = 4;
  *
  * @param byteCount how large each is, about
  */
-export function worstMessages(schema: DescMessage, byteCount: number): readonly WorstMessage[] {
-  const unknown = [Buffer.of(0xf8, 0x7f, 1), Buffer.of(0xfa, 0x7f, 0)].map((field, i) => ({
-    what: `fields that it does not have, ${i}`,
-    bytes: filled(field, byteCount),
-  }));
-  return [...unknown, ...worstParts(schema, byteCount, [])];
+export function* worstMessages(schema: DescMessage, byteCount: number): Generator<WorstMessage> {
+  for (const [i, field] of [Buffer.of(0xf8, 0x7f, 1), Buffer.of(0xfa, 0x7f, 0)].entries()) {
+    yield { what: `fields that it does not have, ${i}`, bytes: within([], field, byteCount) };
+  }
+  yield* worstParts(schema, byteCount, []);
 }
 
 /** A message of a type with each of its fields once, and those of its parts. */
@@ -48,43 +47,38 @@ export function wholeMessage(schema: DescMessage, depth = 0): Buffer {
   return Buffer.concat(parts);
 }
 
-function worstParts(
+function* worstParts(
   schema: DescMessage,
   byteCount: number,
   path: readonly Step[],
-): readonly WorstMessage[] {
-  return schema.fields.flatMap((field) => {
+): Generator<WorstMessage> {
+  for (const field of schema.fields) {
     const at: readonly Step[] = [...path, field];
     const what = at.map(({ name }) => name).join(".");
-    const wrap = (unit: Buffer): Buffer => within(path, filled(unit, byteCount));
     const tag = (wireType: number) => rawVarint(field.number * 8 + wireType);
+    const many = (words: string, ...unit: readonly Buffer[]): WorstMessage => {
+      return { what: `${what}${words}`, bytes: within(path, Buffer.concat(unit), byteCount) };
+    };
     if (wireTypeOf(field) === 0) {
-      const long = Buffer.concat([tag(0), Buffer.from([...Array<number>(9).fill(0xff), 1])]);
-      return [
-        { what: `${what}, short`, bytes: wrap(Buffer.concat([tag(0), Buffer.of(1)])) },
-        { what: `${what}, long`, bytes: wrap(long) },
-      ];
+      yield many(", short", tag(0), Buffer.of(1));
+      yield many(", long", tag(0), Buffer.from([...Array<number>(9).fill(0xff), 1]));
+      continue;
     }
     if (wireTypeOf(field) === 1) {
-      return [{ what, bytes: wrap(Buffer.concat([tag(1), Buffer.alloc(8)])) }];
+      yield many("", tag(1), Buffer.alloc(8));
+      continue;
     }
-    const texts = [
-      { what: `${what}, empty`, bytes: wrap(Buffer.concat([tag(2), Buffer.of(0)])) },
-      { what: `${what}, short`, bytes: wrap(Buffer.concat([tag(2), Buffer.of(1, 0x61)])) },
-      { what: `${what}, one`, bytes: within(at, Buffer.alloc(byteCount, 0xff)) },
-    ];
+    yield many(", empty", tag(2), Buffer.of(0));
+    yield many(", short", tag(2), Buffer.of(1, 0x61));
+    yield { what: `${what}, one`, bytes: within(at, Buffer.of(0xff), byteCount) };
     const isMap = field.fieldKind === "map";
-    if (isMap) {
-      const bytes = within(path, keyedEntries(field.number, byteCount));
-      texts.push({ what: `${what}, keys`, bytes });
-    }
+    if (isMap) yield many(", keys", keyedEntries(field.number, byteCount));
     const message = messageOf(field);
-    if (message === undefined || at.length >= depthMax) return texts;
+    if (message === undefined || at.length >= depthMax) continue;
     const others = at.filter(({ number }) => number === field.number);
-    if (others.length > 2) return texts;
-    const inner = isMap ? [...at, { name: "value", number: 2 }] : at;
-    return [...texts, ...worstParts(message, byteCount, inner)];
-  });
+    if (others.length > 2) continue;
+    yield* worstParts(message, byteCount, isMap ? [...at, { name: "value", number: 2 }] : at);
+  }
 }
 
 /** Entries of a map, each with a key of its own and a value that is empty. */
@@ -107,12 +101,14 @@ function wireTypeOf(field: DescField): 0 | 1 | 2 {
   return [9, 12].includes(field.scalar) ? 2 : 0;
 }
 
-/** One field in the other, from the outside in, around these bytes. */
-function within(path: readonly Step[], bytes: Buffer): Buffer {
-  return path.reduceRight((inner, { number }) => rawField(number * 8 + 2, inner), bytes);
-}
-
-function filled(unit: Buffer, byteCount: number): Buffer {
-  const count = Math.max(1, Math.floor(byteCount / unit.length));
-  return Buffer.alloc(count * unit.length, unit);
+/** One field in the other, from outside in, around a unit as often as it fits, at least once. */
+function within(path: readonly Step[], unit: Buffer, byteCount: number): Buffer {
+  const length = Math.max(1, Math.floor(byteCount / unit.length)) * unit.length;
+  let head = Buffer.alloc(0);
+  for (const { number } of path.toReversed()) {
+    head = Buffer.concat([rawVarint(number * 8 + 2), rawVarint(head.length + length), head]);
+  }
+  const whole = Buffer.allocUnsafeSlow(head.length + length).fill(unit, head.length);
+  head.copy(whole);
+  return whole;
 }

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
-import { importHomes, importRows } from "./house.js";
 import { importTarget, matches, matchesAny } from "./paths.js";
+import { importHomes, importRows } from "./rules.js";
 import { type Source, type Violation, violationAt } from "./source.js";
 
 /** Imports that the table of the architecture does not hold. */

@@ -1,5 +1,17 @@
-import { emptyWords } from "./house.js";
+import { emptyWords, retiredWords } from "./rules.js";
 import type { Source, Violation } from "./source.js";
+
+/** Retired words in src; each with the field's own. */
+export function checkRetiredWords({ path, lines }: Source): Violation[] {
+  if (!path.startsWith("src/")) return [];
+  return lines.flatMap((text, i) =>
+    retiredWords.flatMap(({ word, instead }) => {
+      const [found] = word.exec(text) ?? [];
+      if (found === undefined) return [];
+      return [{ path, line: i + 1, message: `"${found}" is retired; say ${instead}` }];
+    }),
+  );
+}
 
 /** Exports of src without a docstring right before them. Overloads share the first one's. */
 export function checkDocstrings({ path, text, comments, exports }: Source): Violation[] {

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
-import { entries, silentPackages } from "./house.js";
 import { importGraph } from "./imports.js";
 import { importTarget, matchesAny, sourcePath } from "./paths.js";
+import { entries, silentPackages } from "./rules.js";
 import { type Source, type Violation, visit } from "./source.js";
 
 /** What package.json says, and which programs each package of `node_modules` brings. */

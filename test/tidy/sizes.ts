@@ -1,5 +1,5 @@
 import type { Node } from "oxc-parser";
-import { parameterRows, sizeMax } from "./house.js";
+import { parameterRows, sizeMax } from "./rules.js";
 import { lineAt, rootName, type Source, type Violation, violationAt, visit } from "./source.js";
 
 /** Files, functions, lines and parameter lists that are too long. */

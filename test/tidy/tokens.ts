@@ -1,6 +1,6 @@
 import type { Node } from "oxc-parser";
-import { castRows, nullRows, tokenRows } from "./house.js";
 import { matchesAny } from "./paths.js";
+import { castRows, nullRows, tokenRows } from "./rules.js";
 import { boundNames, rootName, type Source, type Violation, violationAt, visit } from "./source.js";
 
 /** Clocks, timers, randomness, process and console where they do not belong. */
@@ -159,7 +159,7 @@ export function checkExceptions(paths: readonly string[]): Violation[] {
   const known = new Set(paths);
   return [...castRows, ...nullRows]
     .filter(({ path }) => !known.has(path))
-    .map(({ path }) => ({ path, line: 1, message: "is gone; drop its row in test/tidy/house.ts" }));
+    .map(({ path }) => ({ path, line: 1, message: "is gone; drop its row in test/tidy/rules.ts" }));
 }
 
 /** Tests that run alone, or not at all. */

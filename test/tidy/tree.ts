@@ -1,6 +1,6 @@
 import { posix } from "node:path";
-import { folderFilesMax, topLevel, unmirroredFolders, untracked } from "./house.js";
 import { matchesAny } from "./paths.js";
+import { folderFilesMax, topLevel, unmirroredFolders, untracked } from "./rules.js";
 import type { Violation } from "./source.js";
 
 /** Things at the top that the project's layout does not name. */

@@ -40,8 +40,8 @@ export function createFleetView(parts: AdminFleetParts): FleetView {
       return {
         replica: parts.replica,
         isLeading: status?.isLeading === true,
-        leader: status?.sheet?.leaderId,
-        epoch: status?.sheet?.epoch ?? 0,
+        leader: status?.snapshot?.leaderId,
+        epoch: status?.snapshot?.term ?? 0,
         replicaCount: parts.replicaCount(),
         store: parts.store,
         isDegraded: parts.isDegraded(),
@@ -64,7 +64,7 @@ function stateOf(
   admission: ServiceAdmission | undefined,
 ): ServiceState {
   const nowMs = parts.nowMs();
-  const shared = parts.loop()?.sheet?.services.get(name);
+  const shared = parts.loop()?.snapshot?.services.get(name);
   const own = admission === undefined ? nothingHere : pressureOf(admission, nowMs);
   const ownGate = admission?.blocks.admission?.gate?.state;
   const gate = shared?.gate ?? ownGate;

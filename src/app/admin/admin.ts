@@ -134,7 +134,7 @@ function createServices(
   };
 }
 
-/** Reads a policy as one in force would be. */
+/** Reads a policy as the active one would be. */
 async function readCandidate(
   files: readonly PolicyFile[],
   { clock, policies, parser }: Pick<AdminParts, "clock" | "policies" | "parser">,

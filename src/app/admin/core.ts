@@ -4,13 +4,13 @@ import { LogInterval } from "../../core/base/log-interval.js";
 import type { Admission } from "../../decide/admission/admission.js";
 import { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
 import { watchLoop } from "../../decide/admission/loop-watch.js";
-import { SeenCalls } from "../../decide/inspect/seen-calls.js";
-import type { QuotaBook } from "../../decide/quota/quota-book.js";
+import { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
+import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import { DecisionCounters } from "../../decide/rate-limit/counters.js";
 import { Decider } from "../../decide/rate-limit/decider.js";
 import { Pressure, type PressureEvent } from "../../decide/rate-limit/pressure.js";
 import type { RefusalLog } from "../../decide/rate-limit/refusal-log.js";
-import { shadowObserver } from "../../decide/trial/shadow.js";
+import { shadowObserver } from "../../decide/shadow/shadow.js";
 import { ControlPlane } from "../../rpc/control/control-plane.js";
 import { pushTimesFor } from "../../rpc/control/layer-pusher.js";
 import {
@@ -38,9 +38,9 @@ import { createRefusalReport } from "../fleet/control-port.js";
 import { FleetLoopApp } from "../fleet/fleet-loop.js";
 import { AdminCounts } from "../metrics/admin-metrics.js";
 import { createDeciderLog } from "../metrics/decider-log.js";
-import { LaneCounts } from "../metrics/lane-metrics.js";
+import { createRefusalLog } from "../metrics/denial-log-metrics.js";
 import { createMetrics, type Metrics, type ProcessCounts } from "../metrics/metrics.js";
-import { createRefusalLog } from "../metrics/refusal-lines.js";
+import { NativeTransportCounts } from "../metrics/native-transport-metrics.js";
 import type { StatsSources } from "../metrics/stats.js";
 import type { OperatorRecords } from "../operator/operator-records.js";
 import { openPolicyOperations, type PolicyOperations } from "../operator/policy-admin-open.js";
@@ -81,7 +81,7 @@ export interface Core {
   /** What Envoys tell and are told, for the control port. */
   readonly control: ControlPlane;
   /** What Envoys are given of quotas. */
-  readonly quotas: QuotaBook;
+  readonly quotas: QuotaRegistry;
   /** What the fleet decides together. */
   readonly loop: FleetLoopApp;
   readonly httpServer: HttpServer;
@@ -89,7 +89,7 @@ export interface Core {
   readonly monitoringServer: HttpServer;
   readonly metrics: Metrics;
   /** What this replica sees of its calls; callers' values are in it. */
-  readonly seen: SeenCalls;
+  readonly seen: DecisionSampler;
   readonly decider: Decider;
   readonly counters: DecisionCounters;
   readonly admission: Admission;
@@ -113,7 +113,7 @@ export function createCore(parts: CoreParts): Core {
   const { policies, opened } = parts;
   const counters = new DecisionCounters();
   const pressure = createPressure(parts);
-  const seen = new SeenCalls({ ...parts, ...cacheBounds() });
+  const seen = new DecisionSampler({ ...parts, ...cacheBounds() });
   const operations = openPolicyOperations({
     ...parts,
     isBusy: () => decider.isDegraded || decider.overloadCause !== undefined,
@@ -123,7 +123,7 @@ export function createCore(parts: CoreParts): Core {
   const told = { seen, shadow, refusalLog, cpu: new CpuWatch(parts) };
   const decider: Decider = createDecider(parts, { counters, pressure, ...told });
   const exchanges = new ExchangeCounts();
-  const laneCounts = new LaneCounts();
+  const nativeCounts = new NativeTransportCounts();
   const onBug = createBugReport(parts);
   const loop = new FleetLoopApp({ ...parts, policies: policies.feed, gates, onBug });
   const looked = { policies: policies.feed, decider, pressure, loop, gates, refusalLog };
@@ -133,7 +133,7 @@ export function createCore(parts: CoreParts): Core {
   const health = new Health();
   const quotas = openQuotas({ ...parts, policies: policies.feed, counters, onBug });
   const control = createControlPlane(parts, quotas);
-  const served = { exchanges, laneCounts, extras, health, control, quotas };
+  const served = { exchanges, nativeCounts, extras, health, control, quotas };
   const made = { counters, pressure, decider, ...served };
   const { admission, signals } = opening;
   const adminCounts = new AdminCounts();
@@ -198,11 +198,11 @@ interface Shared {
   readonly admission: Admission;
   readonly signals: SignalSources;
   readonly exchanges: ExchangeCounts;
-  readonly laneCounts: LaneCounts;
+  readonly nativeCounts: NativeTransportCounts;
   readonly extras: ResponseExtras;
   readonly health: Health;
   readonly control: ControlPlane;
-  readonly quotas: QuotaBook;
+  readonly quotas: QuotaRegistry;
   readonly loop: FleetLoopApp;
   readonly operations: PolicyOperations;
   readonly adminCounts: AdminCounts;
@@ -244,7 +244,7 @@ function createDecider(
 
 function createControlPlane(
   { config, clock, random, logger }: CoreParts,
-  quotas: QuotaBook,
+  quotas: QuotaRegistry,
 ): ControlPlane {
   const { layerTtlMs, nodeRules, identityPercentMax } = config;
   return new ControlPlane({
@@ -261,11 +261,11 @@ function createControlPlane(
 
 function createCoreTransport(
   { config, clock, random, tracer }: CoreParts,
-  { decider, admission, counters, extras, exchanges, health, laneCounts, ...shared }: Shared,
+  { decider, admission, counters, extras, exchanges, health, nativeCounts, ...shared }: Shared,
 ): Transport {
   const codec = new ExtProcCodec(admission);
-  const knownRequests = { keptBytesMax: cacheBounds().knownRequestsBytesMax };
-  const rateLimiting = { decider, clock, random, counters, extras, tracer, knownRequests };
+  const requestCache = { keptBytesMax: cacheBounds().requestCacheBytesMax };
+  const rateLimiting = { decider, clock, random, counters, extras, tracer, requestCache };
   return createTransport(config, {
     services: createDecisionServices({
       ...rateLimiting,
@@ -277,7 +277,7 @@ function createCoreTransport(
     }),
     clock,
     random,
-    laneCounts,
+    nativeCounts,
     onBug: shared.onBug,
     isLate: () => shared.pressure.isLate(clock.monotonicMs()),
     onDropped: () => counters.countFailure("DEADLINE_PASSED"),
@@ -286,7 +286,7 @@ function createCoreTransport(
 
 function createCoreMetrics(
   { config, clock, policies, opened, operator, processCounts, replicaCount, tlsStatus }: CoreParts,
-  { counters, decider, pressure, laneCounts, admission, exchanges, ...shared }: Shared,
+  { counters, decider, pressure, nativeCounts, admission, exchanges, ...shared }: Shared,
 ): Metrics {
   return createMetrics({
     counters,
@@ -298,7 +298,7 @@ function createCoreMetrics(
     replicaCount,
     memoryKeyCount: () => (opened.kind === "memory" ? opened.store.keyCount : undefined),
     ...(tlsStatus === undefined ? {} : { tlsStatus }),
-    ...(config.transport === "lane" ? { laneCounts } : {}),
+    ...(config.transport === "native" ? { nativeCounts } : {}),
     ...(policies.xdsStatus === undefined ? {} : { xdsStatus: policies.xdsStatus }),
     admission: {
       services: () => admission.services(),

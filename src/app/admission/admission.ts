@@ -9,7 +9,7 @@ import type { Logger } from "../base/logger.js";
 import type { Config } from "../config/config.js";
 import type { FleetLoopApp } from "../fleet/fleet-loop.js";
 import type { ChangedGates } from "../fleet/fleet-maker.js";
-import type { PolicyFeed } from "../policy/policy-in-force.js";
+import type { PolicyFeed } from "../policy/active-policy.js";
 import type { OpenStore } from "../store/store.js";
 import { remedyOf } from "../store/store-remedies.js";
 import { SignalSources } from "./signal-sources.js";

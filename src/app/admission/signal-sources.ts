@@ -3,7 +3,7 @@ import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import { type SignalEvent, SignalPoller } from "../../fleet/signals/signal-poller.js";
 import type { ServicePolicy, SignalPlace } from "../../policy/services/service-policy.js";
 import type { Logger } from "../base/logger.js";
-import type { PolicyFeed } from "../policy/policy-in-force.js";
+import type { PolicyFeed } from "../policy/active-policy.js";
 import { createSignalReader, type SignalReaderParts } from "./signal-readers.js";
 
 /** What `SignalSources` are made of. */
@@ -32,7 +32,7 @@ interface HeldSource extends PolledSource {
 export const firstAnswerMsMax = 2_000;
 
 /**
- * Asks the sources of all signals of the policy in force, each by itself: one that hangs or fails
+ * Asks the sources of all signals of the active policy, each by itself: one that hangs or fails
  * delays no other. One whose settings a new policy leaves as they are goes on as it was.
  */
 export class SignalSources {

@@ -4,15 +4,15 @@ import { getHeapStatistics } from "node:v8";
 export interface CacheBounds {
   /** What is remembered of keys: `DeciderParts.keyRecordsBytesMax`. */
   readonly keyRecordsBytesMax: number;
-  /** Queries of requests that are known: `KnownRequestsBounds.keptBytesMax`. */
-  readonly knownRequestsBytesMax: number;
-  /** The most frequent keys, for people: `SeenCallsParts.frequentKeysBytesMax`. */
+  /** Queries of requests that are known: `RequestCacheBounds.keptBytesMax`. */
+  readonly requestCacheBytesMax: number;
+  /** The most frequent keys, for people: `DecisionSamplerParts.frequentKeysBytesMax`. */
   readonly frequentKeysBytesMax: number;
   /** Calls in work: `PressureOptions.requestsInFlightBytesMax`. */
   readonly requestsInFlightBytesMax: number;
   /** What Envoys say of themselves and their clusters: `NodeRegistryParts.nodesBytesMax`. */
   readonly nodesBytesMax: number;
-  /** Buckets of RLQS: `QuotaBookParts.bucketsBytesMax`. */
+  /** Buckets of RLQS: `QuotaRegistryParts.bucketsBytesMax`. */
   readonly quotaBucketsBytesMax: number;
 }
 
@@ -28,7 +28,7 @@ const cacheBytesMax = 134_217_728;
 export function cacheBounds(heapBytesMax = getHeapStatistics().heap_size_limit): CacheBounds {
   return {
     keyRecordsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 8)),
-    knownRequestsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16)),
+    requestCacheBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16)),
     frequentKeysBytesMax: Math.floor(heapBytesMax / 16),
     requestsInFlightBytesMax: Math.floor(heapBytesMax / 8),
     nodesBytesMax: Math.floor(heapBytesMax / 4),

@@ -19,12 +19,12 @@ export const redisTlsFileBytesMax = 524_288;
 export function openRedisTls(choice: RedisTlsChoice, logger: Logger): TlsSource {
   const first = load(choice);
   if (first.kind === "problem") throw new StartFailure(exitCodes.failure, first.problem);
-  let inForce = first;
+  let active = first;
   let isStale = false;
   return () => {
-    const loaded = load(choice, inForce);
+    const loaded = load(choice, active);
     if (loaded.kind === "material") {
-      inForce = loaded;
+      active = loaded;
       if (isStale) logger.info({ event: "redisTlsLoaded" }, "Redis's TLS files are good again.");
     } else if (!isStale) {
       logger.warn(
@@ -33,7 +33,7 @@ export function openRedisTls(choice: RedisTlsChoice, logger: Logger): TlsSource 
       );
     }
     isStale = loaded.kind === "problem";
-    return inForce.options;
+    return active.options;
   };
 }
 

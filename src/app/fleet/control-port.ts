@@ -5,7 +5,7 @@ import { LogInterval } from "../../core/base/log-interval.js";
 import type { Peer } from "../../core/base/peer.js";
 import type { NodeReport } from "../../core/feedback/feedback.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
-import type { HeldSheet } from "../../fleet/loop/sheet-board.js";
+import type { HeldSnapshot } from "../../fleet/loop/snapshot-holder.js";
 import { type ControlPlane, controlMessageBytesMax } from "../../rpc/control/control-plane.js";
 import { GrpcJsTransport } from "../../rpc/grpc-js/grpc-js-transport.js";
 import type { OwnerFault } from "../../rpc/nodes/stream-owners.js";
@@ -19,12 +19,12 @@ import { TlsConnection } from "../tls/tls-connection.js";
 import { peerOf } from "../tls/tls-peer.js";
 import { refusalReportMsMin } from "../tls/tls-refusal.js";
 
-/** Who makes sheets of reports: a loop in this process, or the leader of the fleet. */
-export interface SheetSource {
-  /** The sheet that holds now; undefined: none, or nobody has renewed it for too long. */
-  held(): HeldSheet | undefined;
-  /** Calls back after every new sheet until the answer is called. */
-  onSheet(listener: () => void): () => void;
+/** Who makes snapshots of reports: a loop in this process, or the leader of the fleet. */
+export interface SnapshotSource {
+  /** The snapshot that holds now; undefined: none, or nobody has renewed it for too long. */
+  held(): HeldSnapshot | undefined;
+  /** Calls back after every new snapshot until the answer is called. */
+  onSnapshot(listener: () => void): () => void;
   /** Takes what this replica's Envoys did since the last time. */
   report(reports: readonly NodeReport[]): void;
 }
@@ -32,7 +32,7 @@ export interface SheetSource {
 /** What the control port is opened with. */
 export interface ControlPortParts {
   readonly plane: ControlPlane;
-  readonly sheets: SheetSource;
+  readonly snapshots: SnapshotSource;
   readonly policies: PolicySource & { onLoaded(listener: () => void): () => void };
   readonly config: Pick<
     Config,
@@ -127,8 +127,8 @@ function acceptor(transport: GrpcJsTransport, tls: OpenTls | undefined): (socket
   return tls.terminate((socket) => transport.accept(new TlsConnection(socket), peerOf(socket)));
 }
 
-/** Hands policies and sheets in, and reports on; nothing of it may throw into a timer. */
-function follow({ plane, sheets, policies, clock, onBug }: ControlPortParts): () => void {
+/** Hands policies and snapshots in, and reports on; nothing of it may throw into a timer. */
+function follow({ plane, snapshots, policies, clock, onBug }: ControlPortParts): () => void {
   const guard = (work: () => void) => (): void => {
     try {
       work();
@@ -140,21 +140,21 @@ function follow({ plane, sheets, policies, clock, onBug }: ControlPortParts): ()
     const policy = policies.current();
     plane.usePolicy(policy?.services ?? [], policy?.proxies);
   });
-  const useSheet = (held: HeldSheet | undefined): void => {
+  const useSnapshot = (held: HeldSnapshot | undefined): void => {
     if (held === undefined) {
-      plane.useSheet(undefined);
+      plane.useSnapshot(undefined);
       return;
     }
     const { fleet, atMs: madeAtMs } = held;
     const gates = new Map([...fleet.verdicts].map(([service, { state }]) => [service, state]));
-    plane.useSheet(fleet.sheet, { gates, madeAtMs });
+    plane.useSnapshot(fleet.snapshot, { gates, madeAtMs });
   };
-  const takeSheet = guard(() => useSheet(sheets.held()));
+  const takeSnapshot = guard(() => useSnapshot(snapshots.held()));
   const report = guard(() => {
-    sheets.report(plane.takeReports());
+    snapshots.report(plane.takeReports());
     // One that nobody renews ends between two new ones.
-    const held = sheets.held();
-    if (held?.fleet.sheet !== plane.sheet) useSheet(held);
+    const held = snapshots.held();
+    if (held?.fleet.snapshot !== plane.snapshot) useSnapshot(held);
   });
   let cancel = (): void => {};
   const tick = (): void => {
@@ -164,9 +164,9 @@ function follow({ plane, sheets, policies, clock, onBug }: ControlPortParts): ()
     });
   };
   takePolicy();
-  takeSheet();
+  takeSnapshot();
   tick();
-  const stops = [policies.onLoaded(takePolicy), sheets.onSheet(takeSheet), () => cancel()];
+  const stops = [policies.onLoaded(takePolicy), snapshots.onSnapshot(takeSnapshot), () => cancel()];
   return () => {
     for (const stop of stops) stop();
   };
@@ -198,8 +198,8 @@ const refusalRows: Readonly<Record<OwnerFault, string>> = {
 };
 
 /** Where no loop is closed: Envoys are listened to, and keep their configured defaults. */
-export const noSheets: SheetSource = {
+export const noSnapshots: SnapshotSource = {
   held: () => undefined,
-  onSheet: () => () => {},
+  onSnapshot: () => () => {},
   report: () => {},
 };

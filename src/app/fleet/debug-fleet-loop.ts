@@ -13,14 +13,14 @@ export function renderLoop(
   acknowledged: AcknowledgedVersion,
 ): unknown {
   if (status === undefined) return { isOpen: false };
-  const { isLeading, sheet, ageMs, counts } = status;
-  const services = [...(sheet?.services ?? [])];
+  const { isLeading, snapshot, ageMs, counts } = status;
+  const services = [...(snapshot?.services ?? [])];
   return {
     isOpen: true,
     isLeading,
-    epoch: sheet?.epoch,
-    leader: sheet?.leaderId,
-    version: sheet?.version,
+    term: snapshot?.term,
+    leader: snapshot?.leaderId,
+    version: snapshot?.version,
     ageSeconds: ageMs === undefined ? undefined : Math.round(ageMs / 100) / 10,
     counts,
     services: Object.fromEntries(

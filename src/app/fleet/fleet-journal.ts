@@ -1,7 +1,7 @@
 import {
   reservedHighOf,
   type ServiceShares,
-  type ShareSheet,
+  type ShareSnapshot,
 } from "../../core/feedback/feedback.js";
 import type { LoopEvent } from "../../fleet/loop/shared-loop.js";
 import type { Logger } from "../base/logger.js";
@@ -10,61 +10,64 @@ import { remedyOf } from "../store/store-remedies.js";
 /** By how much of itself a limit has to change to be told of again. */
 const toldChangeRatio = 0.2;
 
-/** Sheets in a row without a refusal after which Envoys' breakers have let all in again. */
-const calmSheets = 10;
+/** Snapshots in a row without a refusal after which Envoys' breakers have let all in again. */
+const calmSnapshots = 10;
 
 /** Logs what happens to the loop of the fleet, at changes. No name of an Envoy is logged. */
 export class FleetJournal {
   readonly #logger: Logger;
   /** What was told of last, by service. */
   #told = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
-  /** By service whose breakers refuse requests: sheets since the last refusal. */
+  /** By service whose breakers refuse requests: snapshots since the last refusal. */
   readonly #overflowing = new Map<string, number>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
-  /** Who leads, and whether a sheet holds. */
+  /** Who leads, and whether a snapshot holds. */
   note(event: LoopEvent): void {
     const { kind, ...facts } = event;
     const line = { event: kind, ...facts };
     switch (event.kind) {
       case "leadingBegan":
-        this.#logger.info(line, "This replica leads: it makes the sheets of the fleet.");
+        this.#logger.info(line, "This replica leads: it makes the snapshots of the fleet.");
         break;
       case "leadingEnded":
         this.#logger.info(line, "This replica does not lead any more.");
         break;
       case "leaderChanged":
-        this.#logger.info(line, "The sheets of another leader hold.");
+        this.#logger.info(line, "The snapshots of another leader hold.");
         break;
       case "leaseLost":
         this.#logger.warn(
           { ...line, remedy: remedyOf(event.code) },
-          "The store cannot be asked who leads: sheets grow old, and then Envoys' defaults hold.",
+          "The store cannot be asked who leads. Envoys fall back to their configured limits soon.",
         );
         break;
       case "leaseFound":
         this.#logger.info(line, "The store can be asked who leads again.");
         break;
-      case "sheetLost":
-        this.#logger.warn(line, "No sheet holds: Envoys go back to their configured defaults.");
+      case "snapshotLost":
+        this.#logger.warn(
+          line,
+          "Lost the fleet snapshot: Envoys fall back to their configured limits.",
+        );
         break;
       case "fleetUnreadable":
         this.#logger.warn(
           line,
-          "A report or sheet is of another version: it is left out, and so is each further one.",
+          "A report or snapshot is of another version: it is left out, and so is each further one.",
         );
         break;
-      case "sheetFound":
-        this.#logger.info(line, "A sheet holds again.");
+      case "snapshotFound":
+        this.#logger.info(line, "The fleet snapshot holds again.");
         break;
     }
   }
 
-  /** A new sheet holds that this replica has made. */
-  noteSheet({ services }: ShareSheet): void {
+  /** A new snapshot holds that this replica has made. */
+  noteSnapshot({ services }: ShareSnapshot): void {
     const told = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
     for (const service of this.#overflowing.keys()) {
       if (!services.has(service)) this.#overflowing.delete(service);
@@ -93,7 +96,7 @@ export class FleetJournal {
       const sentence =
         "Circuit breakers of Envoys refuse requests of a service: its limit is full.";
       this.#logger.warn({ event: "overflowBegan", ...line }, sentence);
-    } else if (calm !== undefined && calm + 1 < calmSheets) {
+    } else if (calm !== undefined && calm + 1 < calmSnapshots) {
       this.#overflowing.set(service, calm + 1);
     } else if (calm !== undefined) {
       this.#overflowing.delete(service);

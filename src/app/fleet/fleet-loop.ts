@@ -1,17 +1,17 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
-import type { NodeReport, ShareSheet } from "../../core/feedback/feedback.js";
+import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { loopTimesFor } from "../../core/feedback/feedback-settings.js";
 import type { Admission } from "../../decide/admission/admission.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import type { GateVerdict } from "../../fleet/loop/fleet-gates.js";
-import { LoneLoop } from "../../fleet/loop/lone-loop.js";
+import { InProcessLoop } from "../../fleet/loop/in-process-loop.js";
 import type { ServicePressure } from "../../fleet/loop/report-codec.js";
 import { type LoopCounts, type LoopParts, SharedLoop } from "../../fleet/loop/shared-loop.js";
-import type { HeldSheet } from "../../fleet/loop/sheet-board.js";
+import type { HeldSnapshot } from "../../fleet/loop/snapshot-holder.js";
 import type { Logger } from "../base/logger.js";
 import type { Config } from "../config/config.js";
-import type { PolicyFeed } from "../policy/policy-in-force.js";
+import type { PolicyFeed } from "../policy/active-policy.js";
 import type { OpenStore } from "../store/store.js";
 import { FleetJournal } from "./fleet-journal.js";
 import {
@@ -39,8 +39,8 @@ export interface FleetLoopAppParts {
 export interface FleetLoopStatus {
   readonly isLeading: boolean;
   /** Undefined: none holds. */
-  readonly sheet: ShareSheet | undefined;
-  /** Of the newest sheet, whether it holds or not. */
+  readonly snapshot: ShareSnapshot | undefined;
+  /** Of the newest snapshot, whether it holds or not. */
   readonly ageMs: number | undefined;
   readonly counts: LoopCounts;
 }
@@ -56,7 +56,7 @@ export class FleetLoopApp {
   readonly #readings = new Map<string, KnownReading>();
   readonly #stopFollowing: () => void;
   #admission: Pick<Admission, "services"> | undefined;
-  #loop: SharedLoop | LoneLoop | undefined;
+  #loop: SharedLoop | InProcessLoop | undefined;
 
   constructor(parts: FleetLoopAppParts) {
     this.#parts = parts;
@@ -69,7 +69,7 @@ export class FleetLoopApp {
     const loop = this.#loop;
     if (loop === undefined) return undefined;
     const { isLeading, board, counts } = loop;
-    return { isLeading, sheet: board.current(), ageMs: board.ageMs, counts };
+    return { isLeading, snapshot: board.current(), ageMs: board.ageMs, counts };
   }
 
   /** From now on it is told how the services of this process are. */
@@ -77,13 +77,13 @@ export class FleetLoopApp {
     this.#admission = admission;
   }
 
-  /** The sheet that holds now; undefined: none, or nobody has renewed it for too long. */
-  held(): HeldSheet | undefined {
+  /** The snapshot that holds now; undefined: none, or nobody has renewed it for too long. */
+  held(): HeldSnapshot | undefined {
     return this.#loop?.board.held();
   }
 
-  /** Calls back after every new sheet, until the answer is called. */
-  onSheet(listener: () => void): () => void {
+  /** Calls back after every new snapshot, until the answer is called. */
+  onSnapshot(listener: () => void): () => void {
     const own = (): void => listener();
     this.#listeners.add(own);
     return () => this.#listeners.delete(own);
@@ -121,10 +121,10 @@ export class FleetLoopApp {
     }
     if (this.#loop !== undefined || !needsLoop(services)) return;
     this.#loop = this.#open();
-    this.#loop.onSheet(() => this.#noteSheet());
+    this.#loop.onSnapshot(() => this.#noteSnapshot());
   }
 
-  #open(): SharedLoop | LoneLoop {
+  #open(): SharedLoop | InProcessLoop {
     const { opened, config, clock, random, policies, gates, onBug } = this.#parts;
     const changed = gates === undefined ? {} : { gates };
     const times = loopTimesFor(config.layerTtlMs);
@@ -142,7 +142,7 @@ export class FleetLoopApp {
       ageMsMax: config.layerTtlMs,
       onBug,
     };
-    if (opened.kind === "memory") return new LoneLoop(parts);
+    if (opened.kind === "memory") return new InProcessLoop(parts);
     return new SharedLoop({
       ...parts,
       connection: opened.connections.fleet,
@@ -155,9 +155,10 @@ export class FleetLoopApp {
     });
   }
 
-  #noteSheet(): void {
-    const sheet = this.#loop?.current();
-    if (sheet !== undefined && this.#loop?.isLeading === true) this.#journal.noteSheet(sheet);
+  #noteSnapshot(): void {
+    const snapshot = this.#loop?.current();
+    if (snapshot !== undefined && this.#loop?.isLeading === true)
+      this.#journal.noteSnapshot(snapshot);
     for (const listener of [...this.#listeners]) listener();
   }
 

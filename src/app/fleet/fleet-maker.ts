@@ -1,21 +1,21 @@
 import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
-import type { NodeReport, ShareSheet } from "../../core/feedback/feedback.js";
+import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { FleetLoop } from "../../core/feedback/feedback-loop.js";
 import type { LoopTimes, ServiceLoopSettings } from "../../core/feedback/feedback-settings.js";
 import type { GateSettings } from "../../core/settings/admission-settings.js";
 import type { ReadGateSettings } from "../../decide/admission/fleet-gate.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
-import type { SheetQueue } from "../../fleet/loop/fleet-gates.js";
-import type { ReignStart, SheetMaker } from "../../fleet/loop/sheet-maker.js";
+import type { SnapshotQueue } from "../../fleet/loop/fleet-gates.js";
+import type { Allocator, TermStart } from "../../fleet/loop/leader-term.js";
 import type { Policy } from "../../policy/policy.js";
-import { type ProxyPolicy, usualProxies } from "../../policy/proxies/proxy-policy.js";
+import { defaultProxies, type ProxyPolicy } from "../../policy/proxies/proxy-policy.js";
 import { configuredShare, hasCriticalRoutes } from "../../policy/services/configured-share.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
 /** What a `PolicyMaker` is made of. */
 export interface PolicyMakerParts {
   readonly policies: PolicySource;
-  readonly start: ReignStart;
+  readonly start: TermStart;
   readonly times: LoopTimes;
   /** What operators have changed about gates; absent: nothing, ever. */
   readonly gates?: ChangedGates;
@@ -35,8 +35,8 @@ export interface KnownReading {
   readonly reading: SignalReading;
 }
 
-/** The loop of the core for the services of the policy in force, whichever that is. */
-export class PolicyMaker implements SheetMaker {
+/** The loop of the core for the services of the active policy, whichever that is. */
+export class PolicyMaker implements Allocator {
   readonly #parts: PolicyMakerParts;
   readonly #loop: FleetLoop;
   #policy: Policy | undefined;
@@ -46,20 +46,20 @@ export class PolicyMaker implements SheetMaker {
 
   constructor(parts: PolicyMakerParts) {
     const { policies, start, times, gates } = parts;
-    const { epoch, leaderId, nowMs, lastSheet } = start;
+    const { term, leaderId, nowMs, lastSnapshot } = start;
     this.#parts = parts;
     this.#policy = policies.current();
     this.#gatesVersion = gates?.version;
     const services = this.#settings();
-    const from = lastSheet === undefined ? {} : { from: lastSheet };
-    this.#loop = new FleetLoop({ epoch, leaderId, services, nowMs, times, ...from });
+    const from = lastSnapshot === undefined ? {} : { from: lastSnapshot };
+    this.#loop = new FleetLoop({ term, leaderId, services, nowMs, times, ...from });
   }
 
-  noteQueue(service: string, queue: SheetQueue, nowMs: number): void {
+  noteQueue(service: string, queue: SnapshotQueue, nowMs: number): void {
     this.#loop.noteQueue(service, queue, nowMs);
   }
 
-  update(reports: readonly NodeReport[], nowMs: number): ShareSheet {
+  update(reports: readonly NodeReport[], nowMs: number): ShareSnapshot {
     const { policies, gates, readings } = this.#parts;
     const policy = policies.current();
     if (policy !== this.#policy || gates?.version !== this.#gatesVersion) {
@@ -96,7 +96,7 @@ const highRatioUnsaid = 0.25;
 /** What the loop goes by for the services whose limits go back to Envoys. */
 export function loopSettings(
   services: readonly ServicePolicy[],
-  proxies: ProxyPolicy = usualProxies,
+  proxies: ProxyPolicy = defaultProxies,
 ): readonly ServiceLoopSettings[] {
   return services.flatMap((service): readonly ServiceLoopSettings[] => {
     const { name, admission, concurrency } = service;

@@ -20,20 +20,20 @@ function leaderGauges(status: ReadStatus): readonly ReadMetric[] {
   return [
     {
       name: "headgate_fleet_leading",
-      help: "1 at the replica that makes the sheets of the fleet.",
+      help: "1 at the replica that makes the snapshots of the fleet.",
       read: (add) => add(status()?.isLeading === true ? 1 : 0),
     },
     {
-      name: "headgate_fleet_epoch",
-      help: "Reign of the leader whose sheet holds here; absent while none does.",
+      name: "headgate_fleet_term",
+      help: "Term of the leader whose snapshot holds here; absent while none does.",
       read: (add) => {
-        const epoch = status()?.sheet?.epoch;
-        if (epoch !== undefined) add(epoch);
+        const term = status()?.snapshot?.term;
+        if (term !== undefined) add(term);
       },
     },
     {
-      name: "headgate_fleet_sheet_age_seconds",
-      help: "How long ago the newest sheet was made that is known here; absent before the first.",
+      name: "headgate_fleet_snapshot_age_seconds",
+      help: "Age of the newest snapshot that is known here; absent before the first.",
       read: (add) => {
         const ageMs = status()?.ageMs;
         if (ageMs !== undefined) add(ageMs / 1_000);
@@ -102,7 +102,7 @@ function factGauge({ name, help, of }: FactRow, status: ReadStatus): ReadMetric 
     help,
     labelNames: ["service"],
     read: (add) => {
-      for (const [service, shares] of status()?.sheet?.services ?? []) {
+      for (const [service, shares] of status()?.snapshot?.services ?? []) {
         const value = of(shares);
         if (value !== undefined) add(value, { service });
       }
@@ -121,7 +121,7 @@ function sumGauges(status: ReadStatus): readonly ReadMetric[] {
       help: "What the Envoys' shares of a service's limit add up to, by Envoy's own priority.",
       labelNames: ["service", "priority"],
       read: (add) => {
-        for (const [service, { shares }] of status()?.sheet?.services ?? []) {
+        for (const [service, { shares }] of status()?.snapshot?.services ?? []) {
           const all = [...shares.values()];
           const usual = all.reduce((sum, share) => sum + share.default, 0);
           add(usual, { service, priority: "default" });
@@ -135,7 +135,7 @@ function sumGauges(status: ReadStatus): readonly ReadMetric[] {
       help: "1 for the state that the fleet's gate of a service is in.",
       labelNames: ["service", "state"],
       read: (add) => {
-        for (const [service, { gate }] of status()?.sheet?.services ?? []) {
+        for (const [service, { gate }] of status()?.snapshot?.services ?? []) {
           for (const state of gateStates) add(gate === state ? 1 : 0, { service, state });
         }
       },
@@ -146,8 +146,8 @@ function sumGauges(status: ReadStatus): readonly ReadMetric[] {
 function counters(status: ReadStatus): readonly ReadMetric[] {
   return [
     {
-      name: "headgate_fleet_sheets_total",
-      help: "Sheets, by what became of them; refused: another one leads. older: came too late.",
+      name: "headgate_fleet_snapshots_total",
+      help: "Snapshots, by what became of them; refused: another one leads. older: came too late.",
       labelNames: ["outcome"],
       read: (add) => {
         const { published = 0, refused = 0, older = 0, unreadable = 0 } = status()?.counts ?? {};
@@ -158,12 +158,12 @@ function counters(status: ReadStatus): readonly ReadMetric[] {
     },
     {
       name: "headgate_fleet_failed_calls_total",
-      help: "Reports and sheets that the store did not take or give.",
+      help: "Reports and snapshots that the store did not take or give.",
       read: (add) => add(status()?.counts.failed ?? 0),
     },
     {
       name: "headgate_fleet_left_out_total",
-      help: "Rows of reports, whole reports, and services of sheets, for which there was no room.",
+      help: "Rows of reports, whole reports, and services of snapshots that had no room.",
       read: (add) => add(status()?.counts.leftOut ?? 0),
     },
   ];

@@ -13,7 +13,7 @@ import { snakeCase } from "../base/snake-case.js";
 
 /** What the metrics of admission are read from. */
 export interface AdmissionMetricsParts {
-  /** Named by the policy in force. */
+  /** Named by the active policy. */
   readonly services: () => Iterable<ServiceAdmission>;
   /** Requests for services that the policy does not have. */
   readonly unknownCount: () => number;
@@ -230,7 +230,7 @@ function countersOf({ services, unknownCount }: AdmissionMetricsParts): readonly
       value: (counts) => counts.failureModeAllowedCount,
     }),
     ofEachService(services, {
-      name: "headgate_admission_left_total",
+      name: "headgate_admission_client_cancelled_total",
       help: "Requests whose caller gave up before they were decided, most of them in a queue.",
       value: (counts) => counts.leftCount,
     }),

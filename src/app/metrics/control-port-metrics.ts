@@ -1,4 +1,4 @@
-import type { QuotaBook } from "../../decide/quota/quota-book.js";
+import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { ControlPlane } from "../../rpc/control/control-plane.js";
 import {
   type NodeProblem,
@@ -16,7 +16,7 @@ export interface ControlMetricsParts {
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;
   /** What Envoys are given of quotas; absent where nobody divides any. */
-  readonly quotas?: QuotaBook;
+  readonly quotas?: QuotaRegistry;
 }
 
 /** The metrics of the control port. Labels are of closed sets or the policy's; no node's name. */

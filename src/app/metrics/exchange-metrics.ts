@@ -9,14 +9,14 @@ export function exchangeMetrics(counts: ExchangeCounts): {
 } {
   const gauges: readonly ReadMetric[] = [
     {
-      name: "headgate_exchanges_open",
+      name: "headgate_ext_proc_streams_open",
       help: "ext_proc streams that are open, one for each request that is followed.",
       read: (add) => add(counts.openCount),
     },
   ];
   const counters: readonly ReadMetric[] = [
     {
-      name: "headgate_exchanges_total",
+      name: "headgate_ext_proc_streams_total",
       help: "ext_proc streams that were opened.",
       read: (add) => add(counts.openedCount),
     },
@@ -29,7 +29,7 @@ export function exchangeMetrics(counts: ExchangeCounts): {
       },
     },
     {
-      name: "headgate_exchanges_answered_before_total",
+      name: "headgate_ext_proc_streams_answered_before_total",
       help:
         "ext_proc streams of requests that a filter before it had answered, such as a rate " +
         "limit. If all are, request_header_mode is SKIP.",

@@ -16,16 +16,16 @@ import {
   type PolicyOperationsMetricsParts,
   policyOperationsMetrics,
 } from "../operator/policy-admin-metrics.js";
-import type { PolicyStatus } from "../policy/policy-in-force.js";
+import type { PolicyStatus } from "../policy/active-policy.js";
 import type { XdsStatus } from "../policy/policy-xds.js";
 import type { TlsStatus } from "../tls/tls.js";
 import { tlsMetrics } from "../tls/tls-metrics.js";
 import { type AdminCounts, adminMetrics } from "./admin-metrics.js";
 import { type AdmissionMetricsParts, admissionMetrics } from "./admission-metrics.js";
 import { type ControlMetricsParts, controlMetrics } from "./control-port-metrics.js";
+import { refusalLogMetric } from "./denial-log-metrics.js";
 import { exchangeMetrics } from "./exchange-metrics.js";
-import { type LaneCounts, laneMetrics } from "./lane-metrics.js";
-import { refusalLogMetric } from "./refusal-lines.js";
+import { type NativeTransportCounts, nativeTransportMetrics } from "./native-transport-metrics.js";
 import { hitMetrics } from "./stats-hit-metrics.js";
 import { xdsMetrics } from "./xds-metrics.js";
 
@@ -63,7 +63,7 @@ export interface MetricsParts {
   /** The gRPC port's TLS; absent where it has none. */
   readonly tlsStatus?: () => TlsStatus;
   /** Our own transport; absent where the library serves gRPC. */
-  readonly laneCounts?: LaneCounts;
+  readonly nativeCounts?: NativeTransportCounts;
   /** Admission and its streams; absent where nobody asks for it. */
   readonly admission?: AdmissionMetricsParts & { readonly exchanges: ExchangeCounts };
   /** Readings from elsewhere; absent where nobody asks for them. */
@@ -112,7 +112,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   addAdmissionMetrics(registry, parts);
   addSignalMetrics(registry, parts);
   addTlsMetrics(registry, parts);
-  addLaneMetrics(registry, parts);
+  addNativeTransportMetrics(registry, parts);
   addXdsMetrics(registry, parts);
   addControlMetrics(registry, parts);
   addFleetMetrics(registry, parts);
@@ -244,7 +244,7 @@ function addOverloadMetrics(registry: Registry, parts: MetricsParts): void {
 function addPolicyMetrics(registry: Registry, { policies }: MetricsParts): void {
   addGauge(registry, {
     name: "headgate_policy_info",
-    help: "Always 1; the version of the policy in force.",
+    help: "Always 1; the version of the active policy.",
     labelNames: ["version"],
     read: (add) => {
       const { version } = policies.status;
@@ -253,12 +253,12 @@ function addPolicyMetrics(registry: Registry, { policies }: MetricsParts): void 
   });
   addGauge(registry, {
     name: "headgate_policy_rules",
-    help: "Rules of the policy in force.",
+    help: "Rules of the active policy.",
     read: (add) => add(policies.status.ruleCount),
   });
   addGauge(registry, {
     name: "headgate_policy_limits",
-    help: "Limits of all rules of the policy in force.",
+    help: "Limits of all rules of the active policy.",
     read: (add) => add(policies.status.limitCount),
   });
   addCounter(registry, {
@@ -272,12 +272,12 @@ function addPolicyMetrics(registry: Registry, { policies }: MetricsParts): void 
   });
   addGauge(registry, {
     name: "headgate_policy_loaded_timestamp_seconds",
-    help: "When the policy in force was loaded.",
+    help: "When the active policy was loaded.",
     read: (add) => add((policies.status.loadedEpochUs ?? 0) / 1_000_000),
   });
   addGauge(registry, {
     name: "headgate_policy_stale",
-    help: "1 while the newest policy files are refused and an older policy is in force.",
+    help: "1 while the newest policy files are refused and an older policy is active.",
     read: (add) => add(policies.status.lastProblem === undefined ? 0 : 1),
   });
 }
@@ -337,9 +337,9 @@ function addAdmissionMetrics(registry: Registry, { admission }: MetricsParts): v
   for (const histogram of histograms) addHistogram(registry, histogram);
 }
 
-function addLaneMetrics(registry: Registry, { laneCounts }: MetricsParts): void {
-  if (laneCounts === undefined) return;
-  for (const counter of laneMetrics(laneCounts)) addCounter(registry, counter);
+function addNativeTransportMetrics(registry: Registry, { nativeCounts }: MetricsParts): void {
+  if (nativeCounts === undefined) return;
+  for (const counter of nativeTransportMetrics(nativeCounts)) addCounter(registry, counter);
 }
 
 function addTlsMetrics(registry: Registry, { tlsStatus }: MetricsParts): void {
@@ -407,7 +407,7 @@ function addProcessMetrics(registry: Registry, { processCounts, version }: Metri
     read: (add) => add(1, { version }),
   });
   addCounter(registry, {
-    name: "headgate_bugs_total",
+    name: "headgate_internal_errors_total",
     help: "Calls that failed by a fault of this program.",
     read: (add) => add(processCounts.bugCount),
   });

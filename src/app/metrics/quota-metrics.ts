@@ -1,34 +1,34 @@
 import { microHzPerHz } from "../../core/quota/quota.js";
-import type { QuotaBook } from "../../decide/quota/quota-book.js";
+import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { QuotaLeaseState, QuotaPoolView } from "../../decide/quota/quota-view.js";
 import type { ReadMetric } from "../base/metric-kinds.js";
 
 /** The metrics of quotas. Labels are of closed sets or the policy's names; no caller's values. */
-export function quotaMetrics(book: QuotaBook): {
+export function quotaMetrics(registry: QuotaRegistry): {
   readonly gauges: readonly ReadMetric[];
   readonly counters: readonly ReadMetric[];
 } {
-  return { gauges: gauges(book), counters: counters(book) };
+  return { gauges: gauges(registry), counters: counters(registry) };
 }
 
 const leaseStates: readonly QuotaLeaseState[] = ["claiming", "leased", "unrenewed", "lost"];
 
-function gauges(book: QuotaBook): readonly ReadMetric[] {
+function gauges(registry: QuotaRegistry): readonly ReadMetric[] {
   return [
     {
       name: "headgate_quota_streams",
       help: "Streams of Envoys that report usage of quotas here.",
-      read: (add) => add(book.sessionCount),
+      read: (add) => add(registry.sessionCount),
     },
     {
       name: "headgate_quota_holders",
       help: "Buckets of Envoys that have a share here, with those that may use it still.",
-      read: (add) => add(book.holderCount),
+      read: (add) => add(registry.holderCount),
     },
     {
       name: "headgate_quota_pools",
       help: "Limits, or sets of them, that quotas are given of here.",
-      read: (add) => add(book.poolCount),
+      read: (add) => add(registry.poolCount),
     },
     {
       name: "headgate_quota_leases",
@@ -36,18 +36,18 @@ function gauges(book: QuotaBook): readonly ReadMetric[] {
       labelNames: ["state"],
       read: (add) => {
         const counts = new Map(leaseStates.map((state) => [state, 0]));
-        for (const { mode, lease } of book.view().pools()) {
+        for (const { mode, lease } of registry.view().pools()) {
           if (mode === "limited") counts.set(lease.state, (counts.get(lease.state) ?? 0) + 1);
         }
         for (const [state, count] of counts) add(count, { state });
       },
     },
-    rateGauge(book, {
+    rateGauge(registry, {
       name: "headgate_quota_handed_out_hits_per_second",
       help: "What Envoys of this replica may let pass at most, by quota.",
       of: ({ heldMicroHz }) => heldMicroHz,
     }),
-    rateGauge(book, {
+    rateGauge(registry, {
       name: "headgate_quota_demand_hits_per_second",
       help: "What Envoys of this replica were asked for by their last reports, by quota.",
       of: ({ demandMicroHz }) => demandMicroHz,
@@ -56,7 +56,7 @@ function gauges(book: QuotaBook): readonly ReadMetric[] {
 }
 
 function rateGauge(
-  book: QuotaBook,
+  registry: QuotaRegistry,
   row: Pick<ReadMetric, "name" | "help"> & { readonly of: (pool: QuotaPoolView) => number },
 ): ReadMetric {
   return {
@@ -65,7 +65,7 @@ function rateGauge(
     labelNames: ["quota"],
     read: (add) => {
       const rates = new Map<string, number>();
-      for (const pool of book.view().pools()) {
+      for (const pool of registry.view().pools()) {
         // A pool that several quotas share counts for the first of them.
         const quota = pool.quotas[0] ?? "";
         rates.set(quota, (rates.get(quota) ?? 0) + row.of(pool));
@@ -75,7 +75,7 @@ function rateGauge(
   };
 }
 
-function counters({ counts }: QuotaBook): readonly ReadMetric[] {
+function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
   return [
     {
       name: "headgate_quota_reports_total",

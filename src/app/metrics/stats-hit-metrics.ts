@@ -42,7 +42,7 @@ export function hitMetrics(parts: HitMetricsParts): readonly ReadMetric[] {
       },
     },
     {
-      name: "headgate_remembered_hits_total",
+      name: "headgate_over_limit_cache_hits_total",
       help: "Of the hits over a limit, those refused without asking the store.",
       labelNames: ["domain", "rule"],
       read: (add) => {

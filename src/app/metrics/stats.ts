@@ -4,7 +4,7 @@ import type { DecisionCounters, HitCounters } from "../../decide/rate-limit/coun
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import { stepLabel } from "../../policy/limits/rule-list.js";
 import { statText } from "../options/stats-names.js";
-import type { PolicyStatus } from "../policy/policy-in-force.js";
+import type { PolicyStatus } from "../policy/active-policy.js";
 import type { RedisPool } from "../store/redis-journal.js";
 
 /** What the statistics are read from. */

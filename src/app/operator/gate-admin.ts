@@ -3,7 +3,7 @@ import type { Clock } from "../../core/base/clock.js";
 import type { JsonObject } from "../../core/base/json.js";
 import { gateProblem } from "../../core/settings/gate.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
-import { type GateBook, thresholdsToJson } from "../../fleet/records/gate-book.js";
+import { type GateRegistry, thresholdsToJson } from "../../fleet/records/gate-registry.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type {
@@ -17,7 +17,7 @@ import { gateSettings } from "../fleet/fleet-maker.js";
 /** What a `GateAdmin` is made of. */
 export interface GateAdminParts {
   readonly records: SharedRecords;
-  readonly gates: GateBook;
+  readonly gates: GateRegistry;
   readonly policies: PolicySource;
   readonly clock: Pick<Clock, "epochUs">;
   /** What this replica is called in the audit log. */
@@ -43,7 +43,7 @@ export class GateAdmin implements GateAdministration {
     const own = this.#policyGates().get(service);
     if (own === undefined) return undefined;
     const { gates } = this.#parts;
-    // What does not go with the policy in force is there, and changes nothing.
+    // What does not go with the active policy is there, and changes nothing.
     const { openBelowRatio, closeAboveRatio } = gates.settingsOf(service, own);
     const isOverridden =
       openBelowRatio !== own.openBelowRatio || closeAboveRatio !== own.closeAboveRatio;

@@ -1,8 +1,8 @@
 import { auditEntry } from "../../core/base/audit-entry.js";
 import type { Clock, Random } from "../../core/base/clock.js";
 import type { JsonObject, JsonValue } from "../../core/base/json.js";
-import { LoneRecords } from "../../fleet/records/lone-records.js";
-import { OverrideBook } from "../../fleet/records/override-book.js";
+import { InProcessRecords } from "../../fleet/records/in-process-records.js";
+import { OverrideRegistry } from "../../fleet/records/override-registry.js";
 import { type RecordsEvent, RedisRecords } from "../../fleet/records/redis-records.js";
 import type { SharedRecord, SharedRecords } from "../../fleet/records/shared-records.js";
 import type { Logger } from "../base/logger.js";
@@ -29,14 +29,14 @@ export interface OperatorRecords {
   /** What this replica wrote to their audit log. */
   readonly auditCounts: AuditCounts;
   /** What decisions go by. */
-  readonly overrides: OverrideBook;
+  readonly overrides: OverrideRegistry;
   /** Asks no more, and changes nothing any more. */
   readonly close: () => void;
 }
 
 /**
  * Opens the records beside the limits: in the same Redis, or in this process where it shares its
- * store with nobody. What was known last stays in force while the store is away.
+ * store with nobody. What was known last stays active while the store is away.
  */
 export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecords {
   const { clock, logger, config } = parts;
@@ -52,7 +52,7 @@ export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecord
     const line = { event: "overridesUnreadable", count };
     logger.warn(line, "Overrides in the store are none that this version reads: left out.");
   };
-  const overrides = new OverrideBook({ records, clock, onUnreadable });
+  const overrides = new OverrideRegistry({ records, clock, onUnreadable });
   return {
     records,
     auditCounts,
@@ -84,7 +84,7 @@ function openRecords(
   { opened, config, clock, random, logger }: OperatorRecordsParts,
   onRestored: (event: RestoredEvent) => void,
 ): SharedRecords {
-  if (opened.kind === "memory") return new LoneRecords(clock);
+  if (opened.kind === "memory") return new InProcessRecords(clock);
   return new RedisRecords({
     // Policies and 100,000 overrides are megabytes, which heartbeats must not wait for.
     connection: opened.connections.background,
@@ -152,18 +152,18 @@ function logRecords(
   }
   logger.warn(
     { ...line, remedy: remedyOf(event.code) },
-    "What operators change cannot be read from the store: what was known last stays in force.",
+    "What operators change cannot be read from the store: what was known last stays active.",
   );
 }
 
 /** The metrics of overrides; no name of a key or an operator is in them. */
 export function overrideMetrics(
-  overrides: Pick<OverrideBook, "current" | "unreadableCount">,
+  overrides: Pick<OverrideRegistry, "current" | "unreadableCount">,
 ): readonly ReadMetric[] {
   return [
     {
       name: "headgate_overrides",
-      help: "Overrides in force, as this replica knows them.",
+      help: "Active overrides, as this replica knows them.",
       read: (add) => add(overrides.current().size),
     },
     {

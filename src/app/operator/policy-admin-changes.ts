@@ -4,7 +4,7 @@ import {
   comparePolicies,
 } from "../../policy/diff/policy-diff.js";
 import type { Policy } from "../../policy/policy.js";
-import { usualProxies } from "../../policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../policy/proxies/proxy-policy.js";
 
 /** The most changes that are told one by one. */
 export const changesMax = 500;
@@ -14,7 +14,7 @@ const nothing: ComparedPolicy = {
   rules: [],
   services: [],
   quotas: [],
-  proxies: usualProxies,
+  proxies: defaultProxies,
 };
 
 /** What one policy changes in another, in words, limit by limit; what is stricter comes first. */

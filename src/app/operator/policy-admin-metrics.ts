@@ -22,7 +22,7 @@ export function policyOperationsMetrics(parts: PolicyOperationsMetricsParts): {
     counters: [
       {
         name: "headgate_shadow_calls_total",
-        help: "Calls that a policy beside the one in force decided, too, by what it made of them.",
+        help: "Calls that the shadow policy decided as well, by outcome.",
         labelNames: ["outcome"],
         read: (add) => {
           const { comparedCount, newlyDeniedCount, newlyAllowedCount } = shadow.totals;
@@ -40,7 +40,7 @@ export function policyOperationsMetrics(parts: PolicyOperationsMetricsParts): {
     gauges: [
       {
         name: "headgate_policy_source",
-        help: "1 for where the policy in force comes from.",
+        help: "1 for where the active policy comes from.",
         labelNames: ["source"],
         read: (add) => {
           for (const source of policyOrigins) add(source === policies.origin ? 1 : 0, { source });
@@ -48,7 +48,7 @@ export function policyOperationsMetrics(parts: PolicyOperationsMetricsParts): {
       },
       {
         name: "headgate_shadow_sample_ratio",
-        help: "The part of calls that a policy beside the one in force decides; 0: there is none.",
+        help: "Part of the calls that the shadow policy decides; 0: there is none.",
         read: (add) => add(shadow.divisor === 0 ? 0 : 1 / shadow.divisor),
       },
       {

@@ -1,6 +1,10 @@
 import type { Clock, Random } from "../../core/base/clock.js";
-import { LoneLedger, RedisLedger, type ShadowLedger } from "../../fleet/claims/shadow-ledger.js";
-import { GateBook } from "../../fleet/records/gate-book.js";
+import {
+  InProcessLedger,
+  RedisLedger,
+  type ShadowLedger,
+} from "../../fleet/claims/shadow-ledger.js";
+import { GateRegistry } from "../../fleet/records/gate-registry.js";
 import { sha256 } from "../base/digest.js";
 import type { Logger } from "../base/logger.js";
 import type { Config } from "../config/config.js";
@@ -32,8 +36,8 @@ export interface PolicyOperationsParts {
 /** What operators change about policies and gates, for all replicas of a store. */
 export interface PolicyOperations {
   /** What gates go by. */
-  readonly gates: GateBook;
-  /** The policy that runs beside the one in force. */
+  readonly gates: GateRegistry;
+  /** The shadow policy. */
   readonly shadow: PolicyShadow;
   readonly policyAdmin: PolicyAdmin;
   readonly gateAdmin: GateAdmin;
@@ -46,7 +50,7 @@ export function openPolicyOperations(parts: PolicyOperationsParts): PolicyOperat
   const { config, policies, opened, operator } = parts;
   const { records, overrides } = operator;
   const { storeBudgetMs, newKeysPerSecondMax } = config;
-  const gates = new GateBook(records);
+  const gates = new GateRegistry(records);
   const shadow = new PolicyShadow({
     ...parts,
     records,
@@ -74,7 +78,7 @@ export function openPolicyOperations(parts: PolicyOperationsParts): PolicyOperat
 }
 
 function openLedger({ opened, clock, random, config }: PolicyOperationsParts): ShadowLedger {
-  if (opened.kind === "memory") return new LoneLedger(clock);
+  if (opened.kind === "memory") return new InProcessLedger(clock);
   const { keyPrefix } = config;
   return new RedisLedger({ connection: opened.connections.background, clock, random, keyPrefix });
 }

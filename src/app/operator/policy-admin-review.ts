@@ -24,7 +24,7 @@ export type Reviewed =
   | { readonly kind: "policy"; readonly policy: Policy; readonly changes: readonly string[] }
   | { readonly kind: "problems"; readonly review: PolicyReview };
 
-/** Reads policies that somebody wants to put in force, one after the other. */
+/** Reads policies that somebody wants to activate, one after the other. */
 export class PolicyReviewer {
   readonly #parts: PolicyReviewerParts;
   #reviewing: Promise<unknown> = Promise.resolve();
@@ -35,7 +35,7 @@ export class PolicyReviewer {
   }
 
   /**
-   * Reads one, and compares it with the policy in force.
+   * Reads one, and compares it with the active policy.
    *
    * @throws ServiceError OVERLOADED where too many wait, INTERNAL where it could not be read at all
    */

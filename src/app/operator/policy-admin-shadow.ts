@@ -2,8 +2,8 @@ import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
 import type { Switches } from "../../decide/rate-limit/switches.js";
-import { ShadowRun } from "../../decide/trial/shadow.js";
-import { noDifference, type ShadowCounts } from "../../decide/trial/shadow-counts.js";
+import { ShadowRun } from "../../decide/shadow/shadow.js";
+import { noDifference, type ShadowCounts } from "../../decide/shadow/shadow-counts.js";
 import type { LedgerEntry, LedgerSums, ShadowLedger } from "../../fleet/claims/shadow-ledger.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { ParseOptions } from "../../policy/parse.js";
@@ -11,9 +11,9 @@ import type { Policy } from "../../policy/policy.js";
 import type { ShadowReport, ShadowRule } from "../../rpc/admin/admin-parts.js";
 import type { LimitStore } from "../../store/limit-store.js";
 import type { Logger } from "../base/logger.js";
-import { LookInTurn } from "../base/look-in-turn.js";
+import { SerializedPoll } from "../base/serialized-poll.js";
+import type { PolicyFeed } from "../policy/active-policy.js";
 import { readShadow, type StoredShadow, shadowId } from "../policy/policy-admin-records.js";
-import type { PolicyFeed } from "../policy/policy-in-force.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
 
 /** What a `PolicyShadow` is made of. */
@@ -48,7 +48,7 @@ export interface ShadowTotals {
   unseenCount: number;
 }
 
-/** Time between two entries in the books of a run. */
+/** Time between two entries in the registries of a run. */
 const tellMs = 1_000;
 
 /** How long an answer of the candidate may take: nobody waits for it. */
@@ -59,20 +59,20 @@ interface Running {
   readonly stored: StoredShadow;
   readonly run: ShadowRun;
   sums: LedgerSums;
-  /** What the books have not confirmed yet. */
+  /** What the registries have not confirmed yet. */
   unsent: LedgerEntry | undefined;
   hasBegun: boolean;
 }
 
 /**
- * Runs the candidate that shared records name beside the policy in force, on this replica, and
- * tells the books of the run each second what it has counted. Ends with the record, when it is in
- * force itself, and when nobody has looked at its report for an hour.
+ * Runs the candidate that shared records name beside the active policy, on this replica, and
+ * tells the registries of the run each second what it has counted. Ends with the record, when it is
+ * active itself, and when nobody has looked at its report for an hour.
  */
 export class PolicyShadow {
   readonly #parts: PolicyShadowParts;
   readonly #stopFollowing: readonly (() => void)[];
-  readonly #looks = new LookInTurn(() => this.#lookOnce());
+  readonly #looks = new SerializedPoll(() => this.#lookOnce());
   readonly totals: ShadowTotals = {
     comparedCount: 0,
     newlyDeniedCount: 0,
@@ -159,7 +159,7 @@ export class PolicyShadow {
     }
     const stored = found.value;
     if (stored.version === policies.current()?.version) {
-      // It is in force: it has nothing to say any more.
+      // It is active: it has nothing to say any more.
       this.#end();
       this.#takeAway(stored);
       return;
@@ -195,7 +195,7 @@ export class PolicyShadow {
     const sums: LedgerSums = new Map();
     this.#running = { stored, run, sums, unsent: undefined, hasBegun: false };
     const { version } = stored;
-    logger.info({ event: "shadowBegan", version }, "A policy runs beside the one in force.");
+    logger.info({ event: "shadowBegan", version }, "A shadow policy runs.");
     void this.#tell();
   }
 
@@ -205,7 +205,7 @@ export class PolicyShadow {
     running.run.close();
     this.#running = undefined;
     const { version } = running.stored;
-    this.#parts.logger.info({ event: "shadowEnded", version }, "No policy runs beside any more.");
+    this.#parts.logger.info({ event: "shadowEnded", version }, "The shadow policy has ended.");
   }
 
   #takeAway({ recordVersion }: StoredShadow): void {
@@ -223,7 +223,7 @@ export class PolicyShadow {
     });
   }
 
-  /** Tells the books what has come, or what they have not confirmed. Never rejects. */
+  /** Tells the registries what has come, or what they have not confirmed. Never rejects. */
   async #tell(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
@@ -271,10 +271,10 @@ export class PolicyShadow {
   }
 }
 
-/** Names in the books; those of rules are JSON. */
+/** Names in the registries; those of rules are JSON. */
 const sumNames = { compared: "compared", unseen: "unseen" } as const;
 
-/** What a rule's counts are called in the books. */
+/** What a rule's counts are called in the registries. */
 const ruleCounts = ["newlyDenied", "newlyAllowed", "same", "beganLive", "beganEmpty"] as const;
 
 function countsByName(counts: ShadowCounts | undefined): LedgerSums {
@@ -309,7 +309,9 @@ function differences({ newlyDeniedCount, newlyAllowedCount }: ShadowRule): numbe
   return newlyDeniedCount + newlyAllowedCount;
 }
 
-/** What a name in the books is of; none for what no rule has, or nobody of ours has written. */
+/**
+ * What a name in the registries is of; none for what no rule has, or nobody of ours has written.
+ */
 function partsOf(name: string): readonly string[] {
   if (!name.startsWith("[")) return [];
   let parts: unknown;

@@ -22,7 +22,7 @@ import {
 import type { ParsesPolicies } from "../policy/policy-parsing.js";
 import { PolicyReviewer } from "./policy-admin-review.js";
 import type { PolicyShadow } from "./policy-admin-shadow.js";
-import { PolicyShelf, type ShelfOutcome } from "./policy-admin-shelf.js";
+import { PolicyRepository, type RepositoryOutcome } from "./policy-repository.js";
 
 /** What a `PolicyAdmin` is made of. */
 export interface PolicyAdminParts {
@@ -42,17 +42,17 @@ type Asked = ChangeRequest & { readonly expectedVersion: string };
 
 /**
  * Changes of the policy by operators. What is applied is kept in shared records: whoever follows
- * them puts it in force. Two who change at a time do not overwrite each other: both have said which
+ * them activates it. Two who change at a time do not overwrite each other: both have said which
  * version they replace, and the second one is told that it is another.
  */
 export class PolicyAdmin implements PolicyAdministration {
   readonly #parts: PolicyAdminParts;
-  readonly #shelf: PolicyShelf;
+  readonly #repository: PolicyRepository;
   readonly #reviewer: PolicyReviewer;
 
   constructor(parts: PolicyAdminParts) {
     this.#parts = parts;
-    this.#shelf = new PolicyShelf(parts.records);
+    this.#repository = new PolicyRepository(parts.records);
     this.#reviewer = new PolicyReviewer(parts);
   }
 
@@ -60,7 +60,7 @@ export class PolicyAdmin implements PolicyAdministration {
     const { policies } = this.#parts;
     const { version, loadedEpochUs } = policies.feed.status;
     if (version === undefined) return undefined;
-    const stored = this.#shelf.history().find((one) => one.version === version);
+    const stored = this.#repository.history().find((one) => one.version === version);
     if (policies.origin === "store" && stored !== undefined) return stored;
     return {
       version,
@@ -73,17 +73,17 @@ export class PolicyAdmin implements PolicyAdministration {
   }
 
   shadow(): PolicyVersion | undefined {
-    return this.#shelf.shadow();
+    return this.#repository.shadow();
   }
 
   find(version: string): PolicyVersion | undefined {
     const current = this.current();
     if (current?.version === version) return current;
-    return this.#shelf.history().find((one) => one.version === version);
+    return this.#repository.history().find((one) => one.version === version);
   }
 
   history(): readonly PolicyVersion[] {
-    const stored = this.#shelf.history();
+    const stored = this.#repository.history();
     const current = this.current();
     const isKept = current === undefined || stored.some((one) => one.version === current.version);
     const all = isKept ? stored : [current, ...stored];
@@ -111,10 +111,10 @@ export class PolicyAdmin implements PolicyAdministration {
     const { changes } = reviewed;
     if (isDryRun) return { kind: "changed", policy: undefined, changes };
     const policy = this.#made(files, request);
-    // One that is in force here may be lost in the store: to apply it again repairs that.
+    // One that is active here may be lost in the store: to apply it again repairs that.
     const isKept = policy.version === current?.version && this.#isKept(current);
     if (isKept || (isShadow && policy.version === current?.version)) {
-      if (isShadow) return { kind: "refused", why: "This policy is the one in force." };
+      if (isShadow) return { kind: "refused", why: "This policy is the active one." };
       return { kind: "changed", policy: current, changes };
     }
     if (recordBytes(policyToJson(policy)) > policyRecordBytesMax) {
@@ -130,7 +130,7 @@ export class PolicyAdmin implements PolicyAdministration {
   async enforce(request: Asked): Promise<PolicyChange> {
     const refusal = this.#refusal();
     if (refusal !== undefined) return refusal;
-    const shadow = this.#shelf.shadow();
+    const shadow = this.#repository.shadow();
     if (shadow === undefined) return noShadow;
     const current = this.current();
     if (request.expectedVersion !== (current?.version ?? "")) return conflictWith(current);
@@ -139,8 +139,8 @@ export class PolicyAdmin implements PolicyAdministration {
     const policy = this.#made(shadow.files, request);
     const change = await this.#put(policy, { ...request, action: "EnforcePolicy" });
     if (change.kind !== "changed") return change;
-    // Who dies here leaves a shadow of what is in force, which every replica takes away.
-    await this.#shelf.endShadow(shadow, undefined);
+    // Who dies here leaves a shadow of what is active, which every replica takes away.
+    await this.#repository.endShadow(shadow, undefined);
     await this.#parts.shadow.refresh();
     return change;
   }
@@ -148,21 +148,21 @@ export class PolicyAdmin implements PolicyAdministration {
   async rollBack(version: string | undefined, request: Asked): Promise<PolicyChange> {
     const current = this.current();
     if (request.expectedVersion !== (current?.version ?? "")) return conflictWith(current);
-    const shadow = this.#shelf.shadow();
+    const shadow = this.#repository.shadow();
     if (version === undefined && shadow !== undefined) {
       const audit = this.#audit(request, {
         action: "RollBackPolicy",
         before: summaryOf(shadow),
         after: undefined,
       });
-      const outcome = await this.#shelf.endShadow(shadow, audit);
+      const outcome = await this.#repository.endShadow(shadow, audit);
       if (outcome !== "changed") return this.#failed(outcome);
       await this.#parts.shadow.refresh();
       return { kind: "changed", policy: current, changes: [] };
     }
     const refusal = this.#refusal();
     if (refusal !== undefined) return refusal;
-    const history = this.#shelf.history();
+    const history = this.#repository.history();
     const earlier = history.filter((one) => one.version !== current?.version);
     const wanted =
       version === undefined
@@ -184,20 +184,20 @@ export class PolicyAdmin implements PolicyAdministration {
     return this.#parts.shadow.report();
   }
 
-  /** Why nothing can be put in force here; undefined: it can. */
+  /** Why nothing can be activated here; undefined: it can. */
   #refusal(): Extract<PolicyChange, { kind: "refused" }> | undefined {
     const { origin } = this.#parts.policies;
     if (origin === "store") return undefined;
     const place = origin === "xds" ? "the control plane" : "its files";
     const why =
       `The policy comes from ${place}: change it there, or start with ` +
-      "HEADGATE_POLICY_SOURCE=store. It can run beside the one in force (shadow).";
+      "HEADGATE_POLICY_SOURCE=store. It can run as the shadow policy.";
     return { kind: "refused", why };
   }
 
-  /** Whether the policy in force is where it came from. */
+  /** Whether the active policy is where it came from. */
   #isKept({ source, version, files }: PolicyVersion): boolean {
-    return (source === "files" && files.length > 0) || this.#shelf.isCurrent(version);
+    return (source === "files" && files.length > 0) || this.#repository.isCurrent(version);
   }
 
   #made(files: readonly PolicyFile[], { actor, reason }: ChangeRequest): StoredPolicy {
@@ -206,7 +206,7 @@ export class PolicyAdmin implements PolicyAdministration {
     return { version, appliedEpochMs, author: actor.name, reason, files, source: "admin" };
   }
 
-  /** Names a policy the one in force; whoever has the answer finds it so here, too. */
+  /** Names a policy the active one; whoever has the answer finds it so here, too. */
   async #put(
     policy: StoredPolicy,
     request: Asked & { readonly action: string },
@@ -214,7 +214,7 @@ export class PolicyAdmin implements PolicyAdministration {
     const current = this.current();
     const isFound = current !== undefined && current.files.length > 0;
     const { appliedEpochMs = policy.appliedEpochMs } = current ?? {};
-    const outcome = await this.#shelf.put(policy, {
+    const outcome = await this.#repository.put(policy, {
       // What a new fleet began with is worth to go back to.
       first: isFound ? { ...current, appliedEpochMs } : undefined,
       audit: this.#audit(request, {
@@ -229,8 +229,8 @@ export class PolicyAdmin implements PolicyAdministration {
   }
 
   async #putShadow(policy: StoredPolicy, request: Asked): Promise<PolicyChange> {
-    const before = this.#shelf.shadow();
-    const outcome = await this.#shelf.putShadow(policy, {
+    const before = this.#repository.shadow();
+    const outcome = await this.#repository.putShadow(policy, {
       run: this.#parts.random.id(),
       audit: this.#audit(request, {
         action: "ApplyPolicy",
@@ -243,7 +243,7 @@ export class PolicyAdmin implements PolicyAdministration {
     return { kind: "changed", policy, changes: [] };
   }
 
-  #failed(outcome: Exclude<ShelfOutcome, "changed">): PolicyChange {
+  #failed(outcome: Exclude<RepositoryOutcome, "changed">): PolicyChange {
     if (outcome === "conflict") return conflictWith(this.current());
     return { kind: "refused", why: "The store keeps as many policies as it may." };
   }
@@ -263,7 +263,7 @@ export class PolicyAdmin implements PolicyAdministration {
 
 const noShadow: PolicyChange = {
   kind: "refused",
-  why: "No policy runs beside the one in force.",
+  why: "There is no shadow policy.",
 };
 
 function conflictWith(current: PolicyVersion | undefined): PolicyChange {
@@ -275,7 +275,7 @@ function summaryOf({ version, author, source, files }: PolicyVersion): JsonObjec
   return { version, author, source, files: files.map(({ file }) => file) };
 }
 
-/** The one before the one in force; before one that was gone back to, what was then before it. */
+/** The one before the active one; before one that was gone back to, what was then before it. */
 function policyBefore(history: readonly StoredPolicy[]): StoredPolicy | undefined {
   const [current] = history;
   if (current === undefined) return undefined;

@@ -1,5 +1,5 @@
 import type { Clock, Random } from "../../core/base/clock.js";
-import { QuotaBook, type QuotaEvent } from "../../decide/quota/quota-book.js";
+import { type QuotaEvent, QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import { MemoryQuotaLeases, QuotaLeases } from "../../fleet/claims/quota-leases.js";
@@ -27,7 +27,7 @@ export interface QuotasParts {
 }
 
 /** Opens what divides quotas among Envoys, and with a shared store among replicas. */
-export function openQuotas(parts: QuotasParts): QuotaBook {
+export function openQuotas(parts: QuotasParts): QuotaRegistry {
   const { config, clock, random, logger, policies, operator, opened, ...others } = parts;
   const leases =
     opened.kind === "memory"
@@ -38,7 +38,7 @@ export function openQuotas(parts: QuotasParts): QuotaBook {
           random,
           keyPrefix: config.keyPrefix,
         });
-  return new QuotaBook({
+  return new QuotaRegistry({
     ...others,
     policies,
     overrides: operator.overrides,

@@ -182,10 +182,10 @@ const optionRows = {
     section: "Listening",
     env: "HEADGATE_TRANSPORT",
     flag: "transport",
-    choices: ["lane", "grpc-js"],
-    defaultValue: "lane",
+    choices: ["native", "grpc-js"],
+    defaultValue: "native",
     docs:
-      "What speaks gRPC: `lane`, Headgate's own HTTP/2, or the library @grpc/grpc-js, which " +
+      "What speaks gRPC: `native`, Headgate's own HTTP/2, or the library @grpc/grpc-js, which " +
       "costs a multiple of it and is older.",
   }),
   ...decisionOptionRows,

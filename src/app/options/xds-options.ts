@@ -61,7 +61,7 @@ export const policyStartOptionRows = {
     env: "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED",
     flag: "healthy-with-at-least-one-config-loaded",
     defaultValue: false,
-    docs: "Whether health says NOT_SERVING while the policy in force holds no domain.",
+    docs: "Whether health says NOT_SERVING while the active policy holds no domain.",
   }),
 } as const;
 

@@ -6,24 +6,24 @@ import type { Logger } from "../base/logger.js";
 import { readVersion } from "../base/version.js";
 import type { Config } from "../config/config.js";
 import { limitDefaultsOf } from "../options/decision-options.js";
-import type { PolicyFeed } from "./policy-in-force.js";
+import type { PolicyFeed } from "./active-policy.js";
 import type { ParsesPolicies } from "./policy-parsing.js";
 import { PolicyReloader } from "./policy-reloader.js";
 import { StoredPolicies } from "./policy-source.js";
 import { XdsPolicies, type XdsStatus } from "./policy-xds.js";
 
-/** Where the policy in force may come from. */
+/** Where the active policy may come from. */
 export const policyOrigins = ["files", "xds", "store"] as const;
 
 /** One of them. */
 export type PolicyOrigin = (typeof policyOrigins)[number];
 
-/** The policy in force, kept up to date from where the configuration says. */
+/** The active policy, kept up to date from where the configuration says. */
 export interface OpenPolicies {
   readonly feed: PolicyFeed;
   /** What the configuration says. With `store`, files hold until a policy is applied. */
   readonly origin: PolicyOrigin;
-  /** The texts of the policy in force where they come from files; none else. */
+  /** The texts of the active policy where they come from files; none else. */
   readonly texts: () => readonly PolicyText[];
   /** How texts are read. */
   readonly parse: ParseOptions;
@@ -33,7 +33,7 @@ export interface OpenPolicies {
   readonly watch: () => void;
   /** Whether the store has said which policy holds; absent: it is not asked. */
   readonly isKnown?: () => boolean;
-  /** Resolves when what is known of the store is in force here, or refused; absent: no store. */
+  /** Resolves when what is known of the store is active here, or refused; absent: no store. */
   readonly refresh?: () => Promise<void>;
   readonly close: () => void;
   /** Why there is none, where the start went on to ask the store for one. */
@@ -146,7 +146,7 @@ export async function followStore(
   };
 }
 
-/** Whether this replica should be sent calls, by the policy in force. */
+/** Whether this replica should be sent calls, by the active policy. */
 export function isHealthyWith(feed: PolicyFeed, config: Config): boolean {
   const { version, domainCount } = feed.status;
   if (config.needsDomainForHealth) return domainCount > 0;

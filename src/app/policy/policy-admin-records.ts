@@ -9,21 +9,21 @@ import type { PolicyFile, PolicyVersion } from "../../rpc/admin/admin-parts.js";
 /** The most bytes of a policy's record: its texts as JSON. */
 export const policyRecordBytesMax = recordBytesMax.policy;
 
-/** Policies that were in force and are kept, with the one that is. */
+/** Policies that were active and are kept, with the one that is. */
 export const policiesKeptMax = 20;
 
-/** The record that says which policy is in force. */
+/** The record that says which policy is active. */
 export const currentId = "current";
 
-/** The record of the policy that runs beside it. */
+/** The record of the shadow policy. */
 export const shadowId = "shadow";
 
-/** The record of a policy that is, or was, in force. */
+/** The record of a policy that is, or was, active. */
 export function versionId(number: number): string {
   return `v.${number}`;
 }
 
-/** Which policies there are, by the numbers of their records; the one in force first. */
+/** Which policies there are, by the numbers of their records; the active one first. */
 export interface PolicyIndex {
   readonly numbers: readonly number[];
   /** Of this record; 0: there is none yet. */
@@ -33,11 +33,11 @@ export interface PolicyIndex {
 /** A policy as its record has it. */
 export interface StoredPolicy extends PolicyVersion {
   readonly appliedEpochMs: number;
-  /** When it was in force before, of one that was gone back to; undefined: it is no such. */
+  /** When it was active before, of one that was gone back to; undefined: it is no such. */
   readonly restoredEpochMs?: number;
 }
 
-/** A policy that runs beside the one in force. */
+/** The shadow policy. */
 export interface StoredShadow extends StoredPolicy {
   /** Names its counts, and the space of its buckets: another one for each run. */
   readonly run: string;
@@ -62,7 +62,7 @@ export function readIndex(records: Pick<SharedRecords, "list">): ReadRecord<Poli
   return { kind: "found", value: { numbers, recordVersion: record.version } };
 }
 
-/** The policy in force, as the store has it. */
+/** The active policy, as the store has it. */
 export function readCurrent(records: Pick<SharedRecords, "list">): ReadRecord<StoredPolicy> {
   const index = readIndex(records);
   if (index.kind !== "found") return index;
@@ -70,7 +70,7 @@ export function readCurrent(records: Pick<SharedRecords, "list">): ReadRecord<St
   return policy === undefined ? { kind: "unreadable" } : { kind: "found", value: policy };
 }
 
-/** The policies that are kept, the one in force first; what cannot be read is left out. */
+/** The policies that are kept, the active one first; what cannot be read is left out. */
 export function readHistory(records: Pick<SharedRecords, "list">): readonly StoredPolicy[] {
   const index = readIndex(records);
   if (index.kind !== "found") return [];
@@ -86,7 +86,7 @@ function readPolicy(
   return record && policyFromJson(record);
 }
 
-/** The policy that runs beside the one in force. */
+/** The shadow policy. */
 export function readShadow(records: Pick<SharedRecords, "list">): ReadRecord<StoredShadow> {
   const record = records.list("policy").get(shadowId);
   if (record === undefined) return { kind: "none" };
@@ -98,7 +98,7 @@ export function readShadow(records: Pick<SharedRecords, "list">): ReadRecord<Sto
   return { kind: "found", value: { ...policy, run, recordVersion: record.version } };
 }
 
-/** A policy as a record has it; `run` for one beside the one in force. */
+/** A policy as a record has it; `run` for the shadow policy. */
 export function policyToJson(policy: StoredPolicy, run?: string): JsonObject {
   const { version, appliedEpochMs, restoredEpochMs, author, reason, files, source } = policy;
   return {

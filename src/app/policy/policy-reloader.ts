@@ -3,15 +3,15 @@ import type { ParseOptions, PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import type { Logger } from "../base/logger.js";
-import { LookInTurn } from "../base/look-in-turn.js";
 import { PathWatcher } from "../base/path-watcher.js";
+import { SerializedPoll } from "../base/serialized-poll.js";
 import { type PolicyFileStyle, readPolicyFiles } from "../config/policy-files.js";
 import {
+  ActivePolicy,
   type PolicyChange,
   type PolicyFeed,
-  PolicyInForce,
   type PolicyStatus,
-} from "./policy-in-force.js";
+} from "./active-policy.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 
 /** What a `PolicyReloader` is made of. */
@@ -34,38 +34,38 @@ export interface PolicyReloaderParts {
 export type PolicyLook = { readonly kind: "unchanged" } | PolicyChange;
 
 /**
- * Keeps the policy in force: loads it, watches its files and swaps it whole. Files that are wrong
+ * Keeps the active policy: loads it, watches its files and swaps it whole. Files that are wrong
  * change nothing but the log, a counter and the status, until good ones come.
  */
 export class PolicyReloader implements PolicyFeed {
   readonly #parts: PolicyReloaderParts;
-  readonly #inForce: PolicyInForce;
+  readonly #active: ActivePolicy;
   /** What the last look found, so that the same is neither parsed nor reported again. */
   #seen: string | undefined;
   #texts: readonly PolicyText[] = [];
-  readonly #looks = new LookInTurn(() => this.#lookOnce());
+  readonly #looks = new SerializedPoll(() => this.#lookOnce());
   #watcher: PathWatcher | undefined;
 
   constructor(parts: PolicyReloaderParts) {
     this.#parts = parts;
-    this.#inForce = new PolicyInForce(parts);
+    this.#active = new ActivePolicy(parts);
   }
 
   current(): Policy | undefined {
-    return this.#inForce.current();
+    return this.#active.current();
   }
 
   get status(): PolicyStatus {
-    return this.#inForce.status;
+    return this.#active.status;
   }
 
-  /** The texts of the policy in force; none while there is none. */
+  /** The texts of the active policy; none while there is none. */
   get texts(): readonly PolicyText[] {
     return this.#texts;
   }
 
   onLoaded(listener: () => void): () => void {
-    return this.#inForce.onLoaded(listener);
+    return this.#active.onLoaded(listener);
   }
 
   /** Looks at the files now. Looks never overlap: one that is wanted meanwhile follows. */
@@ -93,7 +93,7 @@ export class PolicyReloader implements PolicyFeed {
     this.#seen = seen;
     if (read.kind === "unreadable") {
       const words = visibleText(read.message);
-      return this.#inForce.refuse({ cause: "unreadable", report: words, summary: words });
+      return this.#active.refuse({ cause: "unreadable", report: words, summary: words });
     }
     const { sources, version } = read;
     const input = { kind: "texts", sources } as const;
@@ -102,6 +102,6 @@ export class PolicyReloader implements PolicyFeed {
     if (parsing.kind === "policy") this.#texts = sources;
     // The next look parses the same texts again.
     if (parsing.kind === "failed" && parsing.isPassing === true) this.#seen = undefined;
-    return this.#inForce.take(parsing);
+    return this.#active.take(parsing);
   }
 }

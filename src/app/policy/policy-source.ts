@@ -3,21 +3,21 @@ import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { ParseOptions } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import type { Logger } from "../base/logger.js";
-import { LookInTurn } from "../base/look-in-turn.js";
+import { SerializedPoll } from "../base/serialized-poll.js";
 import { policyVersion } from "../config/policy-files.js";
-import { readCurrent, type StoredPolicy } from "./policy-admin-records.js";
 import {
+  ActivePolicy,
   type PolicyFeed,
-  PolicyInForce,
   type PolicyRefusal,
   type PolicyStatus,
-} from "./policy-in-force.js";
+} from "./active-policy.js";
+import { readCurrent, type StoredPolicy } from "./policy-admin-records.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 
 /** What `StoredPolicies` are made of. */
 export interface StoredPoliciesParts {
   readonly records: SharedRecords;
-  /** What is in force until somebody has applied a policy. */
+  /** What is active until somebody has applied a policy. */
   readonly first: PolicyFeed;
   readonly parse: ParseOptions;
   /** Default: a worker thread. */
@@ -30,16 +30,16 @@ export interface StoredPoliciesParts {
 const startWaitMsMax = 2_000;
 
 /**
- * Keeps the policy in force from shared records: what an operator applies to one replica takes
+ * Keeps the active policy from shared records: what an operator applies to one replica takes
  * force on all of them. A record that is wrong changes nothing but the log, a counter and the
  * status, until a good one comes. As long as there is none the first policy holds.
  */
 export class StoredPolicies implements PolicyFeed {
   readonly #parts: StoredPoliciesParts;
-  readonly #inForce: PolicyInForce;
+  readonly #active: ActivePolicy;
   readonly #listeners = new Set<() => void>();
   readonly #stopFollowing: readonly (() => void)[];
-  readonly #looks = new LookInTurn(() => this.#lookOnce());
+  readonly #looks = new SerializedPoll(() => this.#lookOnce());
   readonly #known: Promise<void>;
   #isKnown = false;
   /** The text of the last record that was looked at. */
@@ -48,12 +48,12 @@ export class StoredPolicies implements PolicyFeed {
 
   constructor(parts: StoredPoliciesParts) {
     this.#parts = parts;
-    this.#inForce = new PolicyInForce(parts);
+    this.#active = new ActivePolicy(parts);
     const tell = (): void => {
       for (const listener of [...this.#listeners]) listener();
     };
     this.#stopFollowing = [
-      this.#inForce.onLoaded(tell),
+      this.#active.onLoaded(tell),
       parts.first.onLoaded(() => {
         if (!this.isStored) tell();
       }),
@@ -72,17 +72,17 @@ export class StoredPolicies implements PolicyFeed {
     return this.#isKnown;
   }
 
-  /** Whether the policy in force is one from the store. */
+  /** Whether the active policy is one from the store. */
   get isStored(): boolean {
-    return this.#inForce.current() !== undefined;
+    return this.#active.current() !== undefined;
   }
 
   current(): Policy | undefined {
-    return this.#inForce.current() ?? this.#parts.first.current();
+    return this.#active.current() ?? this.#parts.first.current();
   }
 
   get status(): PolicyStatus {
-    const stored = this.#inForce.status;
+    const stored = this.#active.status;
     const first = this.#parts.first.status;
     const { lastProblem } = stored;
     return {
@@ -120,7 +120,7 @@ export class StoredPolicies implements PolicyFeed {
     }
   }
 
-  /** Resolves when what is known of the store now is in force, or refused. */
+  /** Resolves when what is known of the store now is active, or refused. */
   async refresh(): Promise<void> {
     // The first one may have begun too early; then another one follows it.
     await this.#looks.now();
@@ -140,11 +140,11 @@ export class StoredPolicies implements PolicyFeed {
     if (seen === this.#seen || this.#isClosed) return;
     this.#seen = seen;
     if (found.kind === "none") {
-      if (this.isStored) this.#refuse("unreadable", "the policy in force is gone from the store");
+      if (this.isStored) this.#refuse("unreadable", "the active policy is gone from the store");
     } else if (found.kind === "unreadable") {
       this.#refuse("unreadable", "the policy in the store is none that this version reads");
-    } else if (found.value.version === this.#inForce.current()?.version) {
-      this.#inForce.confirm();
+    } else if (found.value.version === this.#active.current()?.version) {
+      this.#active.confirm();
     } else {
       await this.#take(found.value);
     }
@@ -159,22 +159,22 @@ export class StoredPolicies implements PolicyFeed {
     const input = { kind: "texts", sources: files } as const;
     const parsing = await parser({ input, parse, version, clock });
     if (this.#isClosed) return;
-    const change = this.#inForce.take(parsing, { source: "store" });
+    const change = this.#active.take(parsing, { source: "store" });
     if (change.kind === "refused") this.#logRefusal(change);
     // No thread, no time: it is tried again with the next change of any policy.
     if (parsing.kind === "failed") this.#seen = undefined;
   }
 
   #refuse(cause: PolicyRefusal["cause"], words: string): void {
-    this.#logRefusal(this.#inForce.refuse({ cause, report: words, summary: words }));
+    this.#logRefusal(this.#active.refuse({ cause, report: words, summary: words }));
   }
 
-  /** What is in force has said so itself, where it is one of the store. */
+  /** What is active has said so itself, where it is one of the store. */
   #logRefusal({ cause, report }: PolicyRefusal): void {
     if (this.isStored) return;
     this.#parts.logger.error(
       { event: "policyRefused", cause, keptVersion: this.current()?.version },
-      `The policy of the store is refused, and that of the files stays in force:\n${report}`,
+      `The policy of the store is refused, and that of the files stays active:\n${report}`,
     );
   }
 }

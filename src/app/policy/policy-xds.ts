@@ -18,7 +18,7 @@ import {
 import type { Logger } from "../base/logger.js";
 import type { XdsChoice } from "../config/xds-choice.js";
 import { readXdsCredentials } from "../tls/xds-credentials.js";
-import { type PolicyFeed, PolicyInForce, type PolicyStatus } from "./policy-in-force.js";
+import { ActivePolicy, type PolicyFeed, type PolicyStatus } from "./active-policy.js";
 import { type ParsesPolicies, type PolicyParsing, parsePolicyInWorker } from "./policy-parsing.js";
 
 /** What `XdsPolicies` are made of. */
@@ -48,12 +48,12 @@ const versionCharsCount = 12;
 const shownCharsMax = 200;
 
 /**
- * Keeps the policy in force from a control plane. A set of resources is one policy: what is missing
+ * Keeps the active policy from a control plane. A set of resources is one policy: what is missing
  * from a set is gone, and a set that is wrong in any part changes nothing.
  */
 export class XdsPolicies implements PolicyFeed {
   readonly #parts: XdsPoliciesParts;
-  readonly #inForce: PolicyInForce;
+  readonly #active: ActivePolicy;
   readonly #client: AdsClient;
   /** Content of the last set, and why it was refused for good; the same is not parsed again. */
   #last: { readonly version: string; readonly refusal?: string } | undefined;
@@ -62,7 +62,7 @@ export class XdsPolicies implements PolicyFeed {
   constructor(parts: XdsPoliciesParts) {
     const { xds, programVersion: version, clock, random } = parts;
     this.#parts = parts;
-    this.#inForce = new PolicyInForce(parts);
+    this.#active = new ActivePolicy(parts);
     const { address, headers, messageBytesMax, tls, backoff, connectRetryMs } = xds;
     this.#client = new AdsClient({
       open: (listener) => {
@@ -81,13 +81,13 @@ export class XdsPolicies implements PolicyFeed {
   }
 
   current(): Policy | undefined {
-    return this.#inForce.current();
+    return this.#active.current();
   }
 
   get status(): PolicyStatus {
     const { isConnected, lastEnd } = this.#client.status;
     const lastFailure = lastEnd === undefined ? {} : { lastFailure: lastEnd.reason };
-    return { ...this.#inForce.status, controlPlane: { isConnected, ...lastFailure } };
+    return { ...this.#active.status, controlPlane: { isConnected, ...lastFailure } };
   }
 
   get xdsStatus(): XdsStatus {
@@ -99,7 +99,7 @@ export class XdsPolicies implements PolicyFeed {
   }
 
   onLoaded(listener: () => void): () => void {
-    return this.#inForce.onLoaded(listener);
+    return this.#active.onLoaded(listener);
   }
 
   /** Begins to ask; call it once. */
@@ -118,16 +118,16 @@ export class XdsPolicies implements PolicyFeed {
     if (isRepeated && this.#last?.refusal !== undefined) {
       return { kind: "refused", reason: this.#last.refusal, isRepeated };
     }
-    if (set.resources.length === 0 && this.#inForce.current() === undefined) {
+    if (set.resources.length === 0 && this.#active.current() === undefined) {
       this.#parts.logger.warn(
         { event: "policyMissing", server: this.#parts.xds.address },
         "The control plane has sent no configuration: there is no policy until it does.",
       );
       return { kind: "accepted", isRepeated };
     }
-    if (version === this.#inForce.current()?.version) {
-      // A wrong set came between, or a new stream began: what is in force is right again.
-      this.#inForce.confirm();
+    if (version === this.#active.current()?.version) {
+      // A wrong set came between, or a new stream began: what is active is right again.
+      this.#active.confirm();
       return this.#accept(version, isRepeated);
     }
     const { clock, parse, parser = parsePolicyInWorker } = this.#parts;
@@ -141,8 +141,8 @@ export class XdsPolicies implements PolicyFeed {
     from: { readonly set: DiscoveredSet; readonly version: string; readonly isRepeated: boolean },
   ): SetVerdict {
     const { set, version, isRepeated } = from;
-    const isFirst = this.#inForce.current() === undefined;
-    const change = this.#inForce.take(parsing, { controlPlaneVersion: shown(set.version) });
+    const isFirst = this.#active.current() === undefined;
+    const change = this.#active.take(parsing, { controlPlaneVersion: shown(set.version) });
     if (change.kind === "loaded") return this.#accept(version, isRepeated);
     const { report } = change;
     if (isFirst) {
@@ -175,7 +175,7 @@ export class XdsPolicies implements PolicyFeed {
       const sentence =
         this.current() === undefined
           ? "The control plane cannot be reached, and there is no policy yet; it is tried again."
-          : "The control plane is away: the policy stays in force, and it is tried again.";
+          : "The control plane is away: the policy stays active, and it is tried again.";
       logger.warn({ event: "xdsDisconnected", ...facts }, sentence);
     } else {
       const { waitMs } = event;

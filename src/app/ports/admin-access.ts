@@ -12,8 +12,8 @@ import {
 import type { Clock } from "../../core/base/clock.js";
 import { exitCodes, StartFailure } from "../base/failure.js";
 import type { Logger } from "../base/logger.js";
-import { LookInTurn } from "../base/look-in-turn.js";
 import { PathWatcher } from "../base/path-watcher.js";
+import { SerializedPoll } from "../base/serialized-poll.js";
 import type { AdminChoice } from "../config/admin-choice.js";
 import { readErrorWords } from "../config/policy-files.js";
 import { createTokenReader, type TokenReader } from "./admin-oidc.js";
@@ -77,7 +77,7 @@ async function openList(
     const lines = ["HEADGATE_ADMIN_ACCESS is wrong:", ...problems.map((problem) => `  ${problem}`)];
     throw new StartFailure(exitCodes.usage, lines.join("\n"));
   }
-  const looks = new LookInTurn(() => list.look());
+  const looks = new SerializedPoll(() => list.look());
   const onChange = (): void => looks.want();
   const watcher = new PathWatcher({ path, directories: [], clock, onChange });
   const readToken = choice.oidc && createTokenReader(choice.oidc, clock);
@@ -117,14 +117,14 @@ class AccessFile {
     if (parsed.kind === "list") {
       this.#grants = parsed.grants;
       const grantCount = parsed.grants.length;
-      this.#logger.info({ event: "adminAccessRead", grantCount }, "The access list is in force.");
+      this.#logger.info({ event: "adminAccessRead", grantCount }, "The access list is active.");
       return [];
     }
     // At start the caller reports it, and there is nothing older to keep.
     if (!isFirst) {
       this.#logger.error(
         { event: "adminAccessRefused", problems: parsed.problems },
-        "The new access list is wrong, and the old one stays in force.",
+        "The new access list is wrong, and the old one stays active.",
       );
     }
     return parsed.problems;

@@ -27,13 +27,17 @@ export function renderFleet(
   { plane, loop, nowMs }: FleetPageParts,
   nodeId: string | undefined,
 ): unknown {
-  const { registry, sheet, contestedClusters, contestedPins, unfixedPins } = plane;
+  const { registry, snapshot, contestedClusters, contestedPins, unfixedPins } = plane;
   const found = nodeId === undefined ? [...registry.nodes] : [registry.find(nodeId)];
   const nodes = found.filter((node) => node !== undefined);
   const shown = nodes.slice(0, shownNodesMax);
   const reports = reportsByNode(plane.lastReports, new Set(shown.map(({ id }) => id)));
   return {
-    sheet: sheet && { epoch: sheet.epoch, leader: sheet.leaderId, version: sheet.version },
+    snapshot: snapshot && {
+      term: snapshot.term,
+      leader: snapshot.leaderId,
+      version: snapshot.version,
+    },
     loop: renderLoop(loop?.(), (id) => registry.find(id)?.ledger.acknowledgedLayer?.version),
     nodeCount: registry.nodeCount,
     nodes: shown.map((node) => renderNode(node, reports.get(node.id) ?? [], nowMs())),

@@ -46,7 +46,7 @@ export function createDebugServer(parts: DebugParts): Server {
     [
       "/rlconfig",
       {
-        help: "the limits in force",
+        help: "the active limits",
         answer: async () => rawPage(renderPolicy(sources.policies.current())),
       },
     ],

@@ -2,7 +2,7 @@ import { denialOf, isSettled, type Limit, type Rule } from "../../core/limits/li
 import type { Policy } from "../../policy/policy.js";
 
 /**
- * The policy in force as text, a line a limit: what `/rlconfig` of envoyproxy/ratelimit shows, and
+ * The active policy as text, a line a limit: what `/rlconfig` of envoyproxy/ratelimit shows, and
  * after it what its files cannot say. Rules of its files have its lines and nothing more; without a
  * policy or limits there is none.
  *

@@ -13,7 +13,7 @@ import { answerJson, type Decides } from "../../rpc/rls/json.js";
 import type { ResponseExtras } from "../../rpc/rls/rls-extras.js";
 import { partialMsMax, schedulePartialEnd } from "../../wire/grpc/partial-bytes.js";
 import type { Metrics } from "../metrics/metrics.js";
-import type { PolicyStatus } from "../policy/policy-in-force.js";
+import type { PolicyStatus } from "../policy/active-policy.js";
 
 /**
  * The largest body of a request, in bytes: three times the longest list that Envoy has. It has

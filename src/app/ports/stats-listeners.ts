@@ -132,8 +132,7 @@ async function openDebug(
     servers.push(server);
     logger.info({ event: "debugListening", address }, "The debug port is open.");
     if (!isLoopbackHost(host)) {
-      const words =
-        "The debug port is open to others: whoever reaches it sees the limits in force.";
+      const words = "The debug port is open to others: whoever reaches it sees the active limits.";
       logger.warn({ event: "debugExposed", address }, words);
     }
     return address;

@@ -1,9 +1,9 @@
 import { createReflectionServices } from "../../rpc/grpc/reflection.js";
 import { toCallFailure } from "../../rpc/grpc/status.js";
 import { GrpcJsTransport, type GrpcJsTransportParts } from "../../rpc/grpc-js/grpc-js-transport.js";
-import { LaneTransport } from "../../wire/grpc/lane-transport.js";
+import { NativeTransport } from "../../wire/grpc/native-transport.js";
 import type { Transport } from "../../wire/grpc/transport.js";
-import type { LaneCounts } from "../metrics/lane-metrics.js";
+import type { NativeTransportCounts } from "../metrics/native-transport-metrics.js";
 import type { OptionValues } from "../options/options.js";
 
 /** The options that this is about. */
@@ -21,14 +21,14 @@ export type ServedParts = Omit<
   GrpcJsTransportParts,
   "connectionAgeMsMax" | "connectionAgeGraceMs" | "receivedBytesMax"
 > & {
-  /** Told how connections and streams of the lane end. */
-  readonly laneCounts: LaneCounts;
+  /** Told how connections and streams of the native transport end. */
+  readonly nativeCounts: NativeTransportCounts;
 };
 
 /** The transport that the options name. */
 export function createTransport(
   values: TransportValues,
-  { laneCounts, ...served }: ServedParts,
+  { nativeCounts, ...served }: ServedParts,
 ): Transport {
   const { grpcConnectionAgeMsMax, grpcConnectionAgeGraceMs } = values;
   const { services } = served;
@@ -39,15 +39,15 @@ export function createTransport(
     connectionAgeMsMax: grpcConnectionAgeMsMax,
     connectionAgeGraceMs: grpcConnectionAgeGraceMs,
   };
-  if (values.transport === "lane") {
+  if (values.transport === "native") {
     // Answers of one turn leave together: what is due runs after all that this turn has begun.
     const scheduleFlush = (run: () => void): void => process.nextTick(run);
-    return new LaneTransport({
+    return new NativeTransport({
       ...parts,
       toFailure: toCallFailure,
       scheduleFlush,
-      onConnectionEnd: (end) => laneCounts.countEnd(end),
-      onStreamError: (code) => laneCounts.countReset(code),
+      onConnectionEnd: (end) => nativeCounts.countEnd(end),
+      onStreamError: (code) => nativeCounts.countReset(code),
     });
   }
   return new GrpcJsTransport(parts);

@@ -2,7 +2,8 @@ import { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 
 /**
- * A secured connection as a plain stream, for HTTP/2 in Node. The lane takes the socket itself.
+ * A secured connection as a plain stream, for HTTP/2 in Node. The native transport takes the socket
+ * itself.
  *
  * HTTP/2 in Node takes a TLS socket over below its streams, and takes every write that it did not
  * begin itself for a fault: the process aborts. The transport writes one frame of its own (GOAWAY),

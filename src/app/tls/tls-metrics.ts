@@ -9,12 +9,12 @@ export function tlsMetrics(status: () => TlsStatus): {
   const gauges: readonly ReadMetric[] = [
     {
       name: "headgate_tls_certificate_expiry_timestamp_seconds",
-      help: "When the gRPC port's certificate in force expires.",
+      help: "When the gRPC port's active certificate expires.",
       read: (add) => add(status().expiryEpochUs / 1_000_000),
     },
     {
       name: "headgate_tls_certificate_stale",
-      help: "1 while the newest TLS files are refused and older ones are in force.",
+      help: "1 while the newest TLS files are refused and older ones are active.",
       read: (add) => add(status().isStale ? 1 : 0),
     },
   ];

@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/base/clock.js";
 import type { Logger } from "../base/logger.js";
-import { LookInTurn } from "../base/look-in-turn.js";
 import { PathWatcher } from "../base/path-watcher.js";
+import { SerializedPoll } from "../base/serialized-poll.js";
 import type { TlsChoice } from "../config/tls-choice.js";
 import { type ReadTls, readTlsFiles, type TlsMaterial } from "./tls-files.js";
 
@@ -20,28 +20,28 @@ export type TlsLook =
 
 /** What is known of the certificate, for metrics. */
 export interface CertificateStatus {
-  /** The end of the certificate in force, in microseconds since 1970; 0 before the first one. */
+  /** The end of the active certificate, in microseconds since 1970; 0 before the first one. */
   readonly expiryEpochUs: number;
-  /** Whether the newest files are refused, and older ones in force. */
+  /** Whether the newest files are refused, and older ones active. */
   readonly isStale: boolean;
   readonly loadedCount: number;
   readonly refusedCount: number;
 }
 
 /**
- * Keeps the TLS material in force: loads it, watches its files and hands on what is new. Files that
+ * Keeps the TLS active material: loads it, watches its files and hands on what is new. Files that
  * are wrong, or only half written, change nothing but the log and the status, until good ones come.
  */
 export class TlsReloader {
   readonly #parts: TlsReloaderParts;
-  #inForce: TlsMaterial | undefined;
+  #active: TlsMaterial | undefined;
   #isStale = false;
   #loadedCount = 0;
   #refusedCount = 0;
   #hasToldExpiry = false;
   /** What the last look found, so that the same is neither checked nor reported again. */
   #seen: string | undefined;
-  readonly #looks = new LookInTurn(() => this.#lookOnce());
+  readonly #looks = new SerializedPoll(() => this.#lookOnce());
   #watchers: readonly PathWatcher[] = [];
   #isClosed = false;
   #onLoaded: (material: TlsMaterial) => void = () => {};
@@ -52,7 +52,7 @@ export class TlsReloader {
 
   get status(): CertificateStatus {
     return {
-      expiryEpochUs: this.#inForce?.expiryEpochUs ?? 0,
+      expiryEpochUs: this.#active?.expiryEpochUs ?? 0,
       isStale: this.#isStale,
       loadedCount: this.#loadedCount,
       refusedCount: this.#refusedCount,
@@ -105,11 +105,11 @@ export class TlsReloader {
   }
 
   #isValidAt(epochUs: number): boolean {
-    return this.#inForce !== undefined && epochUs < this.#inForce.expiryEpochUs;
+    return this.#active !== undefined && epochUs < this.#active.expiryEpochUs;
   }
 
   #swap(material: TlsMaterial): TlsLook {
-    this.#inForce = material;
+    this.#active = material;
     this.#isStale = false;
     this.#hasToldExpiry = false;
     this.#loadedCount += 1;
@@ -124,11 +124,11 @@ export class TlsReloader {
     this.#isStale = true;
     this.#refusedCount += 1;
     // At start the caller reports it, and there is nothing older to keep.
-    if (this.#inForce !== undefined) {
-      const keptExpires = isoTime(this.#inForce.expiryEpochUs);
+    if (this.#active !== undefined) {
+      const keptExpires = isoTime(this.#active.expiryEpochUs);
       this.#parts.logger.error(
         { event: "tlsCertificateRefused", problems, keptExpires },
-        "The new TLS files are refused, and the old ones stay in force; they are looked at again " +
+        "The new TLS files are refused, and the old ones stay active; they are looked at again " +
           `when they change:\n  ${problems.join("\n  ")}`,
       );
     }
@@ -138,11 +138,11 @@ export class TlsReloader {
   /** Says once of each certificate that clients will refuse it for the time. */
   #tellExpiry(): void {
     const { clock, logger, choice } = this.#parts;
-    const inForce = this.#inForce;
-    if (inForce === undefined || this.#hasToldExpiry) return;
+    const active = this.#active;
+    if (active === undefined || this.#hasToldExpiry) return;
     const nowUs = clock.epochUs();
-    const isEarly = nowUs < inForce.beginEpochUs;
-    if (!isEarly && nowUs < inForce.expiryEpochUs) return;
+    const isEarly = nowUs < active.beginEpochUs;
+    if (!isEarly && nowUs < active.expiryEpochUs) return;
     this.#hasToldExpiry = true;
     const when = isEarly ? "is not valid yet" : "has expired";
     logger.warn(

@@ -21,7 +21,7 @@ export interface AdminFlags extends TlsFlags {
 }
 
 /** Where the admin port is when nobody says otherwise. */
-const usualAdminUrl = "http://127.0.0.1:8082";
+const defaultAdminUrl = "http://127.0.0.1:8082";
 
 /** How long one answer may take, in milliseconds. */
 const answerMsMax = 10_000;
@@ -33,7 +33,7 @@ const answerBytesMax = 16 * 1_048_576;
 export function addAdminFlags(command: Command): Command {
   return command
     .addOption(
-      new Option("--admin-url <URL>", `its admin port; ${usualAdminUrl} (HEADGATE_ADMIN_URL)`),
+      new Option("--admin-url <URL>", `its admin port; ${defaultAdminUrl} (HEADGATE_ADMIN_URL)`),
     )
     .addOption(new Option("--admin-ca <FILE>", "whom to trust, in PEM (HEADGATE_ADMIN_CA)"))
     .addOption(new Option("--admin-cert <FILE>", "who we are, in PEM (HEADGATE_ADMIN_CERT)"))
@@ -59,7 +59,7 @@ export function createAdminClient(
   flags: AdminFlags,
   { env, output }: Pick<CommandContext, "env" | "output">,
 ): AdminClient {
-  const url = readUrl(flags.adminUrl ?? nonEmpty(env["HEADGATE_ADMIN_URL"]) ?? usualAdminUrl);
+  const url = readUrl(flags.adminUrl ?? nonEmpty(env["HEADGATE_ADMIN_URL"]) ?? defaultAdminUrl);
   const token = readToken(env);
   const isPlain = url.protocol === "http:";
   if (token !== undefined && isPlain && !isLoopback(url.hostname)) {
@@ -99,7 +99,7 @@ function readUrl(text: string): URL {
     // It may hold a password, and is not quoted.
     throw new CommandFailure(
       exitCodes.usage,
-      `The URL of the admin port must begin with http:// or https://, as ${usualAdminUrl} does.`,
+      `The URL of the admin port must begin with http:// or https://, as ${defaultAdminUrl} does.`,
     );
   }
   if (url.username !== "" || url.password !== "") {

@@ -1,12 +1,12 @@
 import type { Style } from "../../dev/demo-report.js";
+import type { Diagnostic } from "../../doctor/diagnostic.js";
 import { doctorProblemRows } from "../../doctor/doctor-problems.js";
-import type { Look } from "../../doctor/look.js";
 import type { PlainMap } from "../../generate/base/plain-tree.js";
 import { many } from "../terminal/many.js";
 
 /** What a report is of. */
 export interface DoctorReport {
-  readonly looks: readonly Look[];
+  readonly looks: readonly Diagnostic[];
   /** Who was asked, as people named it. */
   readonly subject: string;
 }
@@ -22,7 +22,7 @@ export function renderDoctor({ looks, subject }: DoctorReport, style: Style): st
   return [style.bold(subject), ...lines, "", `${counts.join(", ")}.`].join("\n");
 }
 
-function renderLook(look: Look, style: Style): readonly string[] {
+function renderLook(look: Diagnostic, style: Style): readonly string[] {
   const { id, seen } = look;
   if (look.kind === "pass") return [`  ${style.good("✓")} ${style.dim(id)} ${seen}`];
   if (look.kind === "unseen") return [style.dim(`  - ${id} not looked at: ${seen}`)];
@@ -56,7 +56,7 @@ export function doctorAsPlain({ looks, subject }: DoctorReport): PlainMap {
 }
 
 /** How many findings of each kind there are, and how much is right. */
-export function countLooks(looks: readonly Look[]): {
+export function countLooks(looks: readonly Diagnostic[]): {
   readonly errors: number;
   readonly warnings: number;
   readonly passes: number;

@@ -4,13 +4,13 @@ import { exitCodes } from "../../app/base/failure.js";
 import { readVersion } from "../../app/base/version.js";
 import { createStyle, isColorWanted } from "../../dev/demo-report.js";
 import { diagnose } from "../../doctor/diagnose.js";
-import { type DoctorPolicy, doctorPolicyOf } from "../../doctor/look.js";
+import { type DoctorPolicy, doctorPolicyOf } from "../../doctor/diagnostic.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { parseDurationMs } from "../../policy/text/duration.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addPrintFlags, type PrintFlags, renderPlain } from "../terminal/print.js";
-import { gatherEvidence } from "./doctor-evidence.js";
+import { gatherDoctorInput } from "./doctor-input.js";
 import { countLooks, doctorAsPlain, renderDoctor } from "./doctor-report.js";
 import { parseServerUrl, SourceFailure } from "./doctor-sources.js";
 
@@ -27,14 +27,14 @@ interface DoctorOptions extends PrintFlags {
   readonly watch?: string;
 }
 
-const usualEnvoy = "http://127.0.0.1:9901";
+const defaultEnvoy = "http://127.0.0.1:9901";
 
 /** Adds `headgate doctor`: an Envoy compared with the policy, and with what Headgate knows. */
 export function addDoctor(program: Command, context: CommandContext): void {
   const command = program
     .command("doctor")
     .description("compare an Envoy with the policy and with Headgate: what is wrong, worst first")
-    .option("--envoy <URL>", `an Envoy's admin port; default ${usualEnvoy}`)
+    .option("--envoy <URL>", `an Envoy's admin port; default ${defaultEnvoy}`)
     .option("--config-dump <FILE>", "what its /config_dump?include_eds said, in place of --envoy")
     .option("--stats <FILE>", "with --config-dump: what its /stats?format=json said")
     .option("--policy <FILE>", "a policy file or directory; may be given again", collect)
@@ -81,7 +81,7 @@ interface Call {
 
 async function doctor(options: DoctorOptions, { command, context }: Call): Promise<number> {
   const complain = (message: string): never => command.error(`error: ${message}`);
-  const { configDump, envoy = usualEnvoy, policy: paths = [], watch = "0s" } = options;
+  const { configDump, envoy = defaultEnvoy, policy: paths = [], watch = "0s" } = options;
   if (configDump !== undefined && options.envoy !== undefined) {
     complain("--envoy and --config-dump exclude each other");
   }
@@ -92,7 +92,8 @@ async function doctor(options: DoctorOptions, { command, context }: Call): Promi
   if (watchMs > watchMsMax) complain(`--watch is at most ${watchMsMax / 60_000}m`);
   if (watchMs > 0 && configDump !== undefined) complain("--watch needs --envoy: files stand still");
   const readUrl = (flag: string, text: string): URL =>
-    parseServerUrl(text) ?? complain(`${flag} is a URL such as ${usualEnvoy}, without a password`);
+    parseServerUrl(text) ??
+    complain(`${flag} is a URL such as ${defaultEnvoy}, without a password`);
   const source =
     configDump === undefined
       ? ({ kind: "envoy", url: readUrl("--envoy", envoy), watchMs } as const)
@@ -101,7 +102,7 @@ async function doctor(options: DoctorOptions, { command, context }: Call): Promi
   const policy = await readPolicy(paths, context);
   if (typeof policy === "number") return policy;
   try {
-    const evidence = await gatherEvidence({
+    const input = await gatherDoctorInput({
       source,
       headgate: headgate === "" ? undefined : headgate,
       policy,
@@ -111,7 +112,7 @@ async function doctor(options: DoctorOptions, { command, context }: Call): Promi
       terminal: context.terminal,
     });
     const subject = visibleText(configDump ?? envoy);
-    return report({ looks: diagnose(evidence), subject }, options, context);
+    return report({ looks: diagnose(input), subject }, options, context);
   } catch (thrown) {
     if (!(thrown instanceof SourceFailure)) throw thrown;
     context.output.err(`headgate doctor: ${thrown.message}`);

@@ -5,8 +5,8 @@ import { readEnvoyImage } from "../../app/config/envoy-image.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
 import { createStyle, isColorWanted } from "../../dev/demo-report.js";
 import { diagnoseBootstrap } from "../../doctor/diagnose.js";
+import type { Diagnostic, DoctorPolicy } from "../../doctor/diagnostic.js";
 import { readBootstrap } from "../../doctor/envoy-dump.js";
-import type { DoctorPolicy, Look } from "../../doctor/look.js";
 import { formatJsonPath } from "../../generate/base/check-problem.js";
 import { checkText, readDocuments, type TextProblem } from "../../generate/check/check-text.js";
 import { EnvoyApi } from "../../generate/check/envoy-api.js";
@@ -31,7 +31,7 @@ export interface EnvoyCheck {
  */
 export function checkEnvoyFiles({ files, format, context, policy }: EnvoyCheck): number {
   const { output, env, terminal } = context;
-  const compared: { readonly file: string; readonly looks: readonly Look[] }[] = [];
+  const compared: { readonly file: string; readonly looks: readonly Diagnostic[] }[] = [];
   const api = context.envoyApi ?? new EnvoyApi(readEnvoyImage());
   const found: (TextProblem & { readonly file: string })[] = [];
   for (const file of new Set(files)) {

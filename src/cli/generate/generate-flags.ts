@@ -1,20 +1,16 @@
 import { type Command, Option } from "commander";
 import type { ParsedOption } from "../../app/options/option.js";
 import {
+  defaultGenerateOptions,
   formatMinorVersion,
   isNamespace,
   parseImageName,
   parseMinorVersion,
   replicasMax,
-  usualGenerateOptions,
   versionRanges,
 } from "../../generate/base/generate-options.js";
-import {
-  type GenerateOptions,
-  type MinorVersion,
-  type Target,
-  targets,
-} from "../../generate/base/generator.js";
+import type { GenerateOptions, MinorVersion } from "../../generate/base/generator.js";
+import { type Target, targetNames, targets } from "../../generate/targets.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 
 /** What stands on the command line, as it was typed. */
@@ -39,7 +35,7 @@ export interface GenerateFlags {
 
 /** The flags that say what is generated, and where it goes. */
 export function addGenerateFlags(command: Command): void {
-  const usual = usualGenerateOptions;
+  const usual = defaultGenerateOptions;
   const version = (flag: string, name: keyof typeof versionRanges, of: string): Option => {
     const { min, max } = versionRanges[name];
     const range = `${formatMinorVersion(min)} to ${formatMinorVersion(max)}`;
@@ -86,20 +82,20 @@ function addFiles(text: string, before: readonly string[] = []): readonly string
   return [...before, ...text.split(",").filter((file) => file !== "")];
 }
 
-/** Flags that say something to some targets only; the others to all. */
-const targetsOfFlag = {
-  envoyVersion: ["envoy"],
-  istioVersion: ["istio"],
-  gatewayVersion: ["gateway"],
-  form: ["envoy"],
-  role: ["envoy", "istio"],
-  namespace: ["istio", "gateway", "kubernetes", "alerts"],
-  with: ["istio", "gateway"],
-  replicas: ["gateway", "kubernetes", "alerts"],
-  image: ["gateway", "kubernetes"],
-  withoutClientCertificates: ["kubernetes"],
-  runbookUrl: ["alerts", "dashboards"],
-} as const satisfies Partial<Record<keyof GenerateFlags, readonly Target[]>>;
+/** The flags that mean something to some targets only, and the option that each sets. */
+const optionOfFlag = {
+  envoyVersion: "envoyVersion",
+  istioVersion: "istioVersion",
+  gatewayVersion: "gatewayVersion",
+  form: "form",
+  role: "roles",
+  namespace: "namespace",
+  with: "existing",
+  replicas: "replicas",
+  image: "image",
+  withoutClientCertificates: "withoutClientCertificates",
+  runbookUrl: "runbookUrl",
+} as const satisfies Partial<Record<keyof GenerateFlags, keyof GenerateOptions>>;
 
 /**
  * What is generated for whom, or what is wrong with the command line.
@@ -111,13 +107,14 @@ export function readGenerateOptions(
   flags: GenerateFlags,
   isGiven: (flag: string) => boolean,
 ): ParsedOption<{ readonly target: Target; readonly options: GenerateOptions }> {
-  const known = targets.find((one) => one === target);
+  const known = targetNames.find((one) => one === target);
   if (known === undefined) {
-    const nearest = findNearestName(target, targets);
+    const nearest = findNearestName(target, targetNames);
     const meant = nearest === undefined ? "" : `\n(Did you mean ${nearest}?)`;
-    return problem(`TARGET is one of ${targets.join(", ")}${meant}`);
+    return problem(`TARGET is one of ${targetNames.join(", ")}${meant}`);
   }
-  for (const [flag, ofTargets] of Object.entries<readonly Target[]>(targetsOfFlag)) {
+  for (const [flag, option] of Object.entries(optionOfFlag)) {
+    const ofTargets = targetNames.filter((one) => targets.get(one)?.options.includes(option));
     if (!isGiven(flag) || ofTargets.includes(known)) continue;
     const name = flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     return problem(`--${name} is for ${ofTargets.join(", ")}, and ${known} takes no notice of it`);
@@ -146,10 +143,10 @@ export function readGenerateOptions(
     return problem("--image is a name with a tag, or with a digest (sha256:...)");
   }
   const options: GenerateOptions = {
-    ...usualGenerateOptions,
+    ...defaultGenerateOptions,
     ...Object.fromEntries(versions),
     form,
-    roles: role === "both" ? usualGenerateOptions.roles : [role],
+    roles: role === "both" ? defaultGenerateOptions.roles : [role],
     namespace,
     replicas: count,
     withoutClientCertificates,

@@ -1,6 +1,6 @@
 import type { GenerateProblem } from "../../generate/base/generator.js";
 import type { PolicyPlaces } from "../../policy/policy-places.js";
-import { visibleText } from "../../policy/problems/problem.js";
+import { quoteText, visibleText } from "../../policy/problems/problem.js";
 import { problemsMax } from "../../policy/problems/problem-log.js";
 import { diffTexts } from "../terminal/text-diff.js";
 import type { FileStep } from "./generated-folder.js";
@@ -37,8 +37,12 @@ export function locateProblems(
   return located.toSorted((a, b) => rank(a) - rank(b) || (a.line ?? 0) - (b.line ?? 0));
 }
 
+/** Services that a warning names after the first one whose warning it is. */
+const namedServicesMax = 3;
+
 /**
- * Problems as text; at most `problemsMax`, and how many more there are.
+ * Problems as text; at most `problemsMax`, and how many more there are. A warning that several
+ * services have alike is told once.
  *
  * Example:
  *
@@ -48,10 +52,43 @@ export function locateProblems(
  *       hint: generate sidecars
  */
 export function formatLocated(problems: readonly LocatedProblem[]): string {
-  const texts = problems.slice(0, problemsMax).map(formatOne);
-  const more = problems.length - problemsMax;
+  const alike = new Map<string, [LocatedProblem, ...LocatedProblem[]]>();
+  problems.forEach((problem, index) => {
+    const key = isOfService(problem) ? warningKey(problem) : String(index);
+    const known = alike.get(key);
+    if (known === undefined) alike.set(key, [problem]);
+    else known.push(problem);
+  });
+  const groups = [...alike.values()];
+  const texts = groups.slice(0, problemsMax).map(([first, ...others]) => {
+    return `${formatOne(first)}${formatOthers(others)}`;
+  });
+  const more = groups.slice(problemsMax).flat().length;
   if (more > 0) texts.push(`and ${more} more`);
   return texts.join("\n");
+}
+
+/** Errors are told one by one: each has to be put right. */
+function isOfService(
+  problem: LocatedProblem,
+): problem is LocatedProblem & { readonly service: string } {
+  return problem.severity === "warning" && problem.service !== undefined;
+}
+
+/** The same for warnings that say the same of their services. */
+function warningKey({
+  service,
+  ...problem
+}: LocatedProblem & { readonly service: string }): string {
+  const { id, message, hint } = problem;
+  return JSON.stringify([id, message.replaceAll(quoteText(service), "-"), hint]);
+}
+
+function formatOthers(others: readonly LocatedProblem[]): string {
+  if (others.length === 0) return "";
+  const names = others.slice(0, namedServicesMax).map(({ service = "" }) => visibleText(service));
+  const dots = others.length > namedServicesMax ? ", ..." : "";
+  return `\n  likewise in ${others.length} more: ${names.join(", ")}${dots}`;
 }
 
 function formatOne(problem: LocatedProblem): string {

@@ -4,12 +4,12 @@ import { policyVersion, readErrorWords, readPolicyFiles } from "../../app/config
 import { lookUp, thisMachine } from "../../dev/provision.js";
 import { kustomizationFile } from "../../generate/base/custom-object.js";
 import type { Document } from "../../generate/base/document.js";
-import type { GeneratedPolicy, GenerateOptions, Target } from "../../generate/base/generator.js";
-import { targets } from "../../generate/base/generator.js";
-import { renderDocument } from "../../generate/base/render.js";
+import type { GeneratedPolicy, GenerateOptions } from "../../generate/base/generator.js";
+import { renderDocument, ScalarTexts } from "../../generate/base/render.js";
 import { hasObjects } from "../../generate/check/check-objects.js";
 import { generate } from "../../generate/generate.js";
 import { generatedPolicy } from "../../generate/generated-policy.js";
+import { type Target, targetNames } from "../../generate/targets.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import type { CommandContext } from "../terminal/context.js";
@@ -33,7 +33,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   const command = program
     .command("generate")
     .description("make configuration for proxies, meshes and clusters from a policy")
-    .argument("<TARGET>", `what for: ${targets.join(", ")}`)
+    .argument("<TARGET>", `what for: ${targetNames.join(", ")}`)
     .argument("<POLICY...>", "files, or directories of *.yaml and *.yml files");
   addGenerateFlags(command);
   command
@@ -129,8 +129,9 @@ async function runGenerate(run: Run): Promise<number> {
     await documentChecks(target, context.envoyApi),
   );
   const problems = locateProblems(found, parsed.places);
+  const scalars = new ScalarTexts();
   const files = documents.map((document) => {
-    return { path: document.path, text: renderDocument(document, { target, policy }) };
+    return { path: document.path, text: renderDocument(document, { target, policy }, scalars) };
   });
   const notMerged = leftOut(existing, documents);
   const made: Made = { run, policy, documents, files, problems, leftOut: notMerged };

@@ -3,8 +3,8 @@ import { lstat, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { readErrorWords } from "../../app/config/policy-files.js";
 import { isSafePath } from "../../generate/base/document-path.js";
-import type { Target } from "../../generate/base/generator.js";
 import { isMarkedGenerated } from "../../generate/base/render.js";
+import type { Target } from "../../generate/targets.js";
 
 /** A file that is to be there. */
 export interface WantedFile {

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onPath } from "../../dev/provision.js";
 import type { Document } from "../../generate/base/document.js";
-import type { Target } from "../../generate/base/generator.js";
 import { renderYaml } from "../../generate/base/render.js";
 import { hasObjects } from "../../generate/check/check-objects.js";
+import type { Target } from "../../generate/targets.js";
 import { runVerifier } from "./verify-envoy.js";
 
 /** A program of another project that reads objects of a target. */
@@ -60,7 +60,7 @@ export async function verifyObjects(
   const folder = await mkdtemp(join(tmpdir(), "headgate-verify-"));
   try {
     const texts = documents.filter(hasObjects).map((document) => {
-      return [document.path, document.parts.map(renderYaml)] as const;
+      return [document.path, document.parts.map((part) => renderYaml(part))] as const;
     });
     const files: string[] = [];
     for (const [name, parts] of texts) {

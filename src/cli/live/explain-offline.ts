@@ -3,7 +3,7 @@ import { systemClock } from "../../app/base/clock.js";
 import { sha256 } from "../../app/base/digest.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { isServiceError } from "../../core/base/errors.js";
-import { usualDefaults } from "../../core/limits/limit.js";
+import { defaultDefaults } from "../../core/limits/limit.js";
 import { noOverrides } from "../../core/limits/override-table.js";
 import { type LeftOutDescriptor, serviceQuery } from "../../decide/admission/service-query.js";
 import { Explainer } from "../../decide/inspect/explain.js";
@@ -36,7 +36,7 @@ export async function explainOffline(
     isShadow: false,
     isQuota: false,
     chargesDenied: false,
-    defaults: usualDefaults,
+    defaults: defaultDefaults,
   };
   const { version: policyVersion } = policy;
   const nothing = { policyVersion, isDomainKnown: true, isDenied: false, descriptors: [] };

@@ -39,7 +39,7 @@ export function drawExplanation(
       ? "The candidate decides the same."
       : `The candidate decides otherwise: ${candidate.isDenied ? "it refuses" : "it lets pass"}.`;
   return [
-    style.bold("In force"),
+    style.bold("Active"),
     ...lines,
     "",
     style.bold("Candidate"),

@@ -45,7 +45,7 @@ export function addGate(program: Command, context: CommandContext): void {
 function addGet(gate: Command, context: CommandContext): void {
   const command = gate
     .command("get")
-    .description("show the thresholds in force")
+    .description("show the active thresholds")
     .argument("<SERVICE>", "its name");
   addAdminCommandFlags(command)
     .addHelpText(

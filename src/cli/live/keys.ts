@@ -16,7 +16,7 @@ import type { CommandContext } from "../terminal/context.js";
 import { entriesHelp, formatEntries, parseEntries } from "../terminal/key-selector.js";
 import { many } from "../terminal/many.js";
 import { eachPage } from "../terminal/pages.js";
-import { addFreezing } from "./freezing.js";
+import { addFreezing } from "./key-freeze.js";
 import { drawKey, drawOverrides } from "./keys-report.js";
 import { addOverride } from "./override-command.js";
 

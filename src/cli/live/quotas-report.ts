@@ -25,7 +25,7 @@ export function drawQuotas(
   { quotas }: ListQuotasResponse,
   { style, columnsMax }: Drawing,
 ): readonly string[] {
-  if (quotas.length === 0) return ["The policy in force has no quotas."];
+  if (quotas.length === 0) return ["The active policy has no quotas."];
   return drawTable(
     [
       { title: "quota", isFlexible: true, paint: style.bold },

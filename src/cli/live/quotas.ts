@@ -27,7 +27,7 @@ interface QuotasFlags {
 /** Limits that are shown, at most. */
 const poolCountMax = 100;
 
-const usualPoolCount = 10;
+const defaultPoolCount = 10;
 
 /** Adds `headgate quotas`: who wants how much of what Envoys decide by themselves, and has it. */
 export function addQuotas(program: Command, context: CommandContext): void {
@@ -67,7 +67,7 @@ async function quotas(quota: string, flags: QuotasFlags, call: AdminCall): Promi
   const { printer, client } = call;
   const { domain = "" } = flags;
   const count =
-    flags.count === undefined ? usualPoolCount : readCount("--count", flags.count, poolCountMax);
+    flags.count === undefined ? defaultPoolCount : readCount("--count", flags.count, poolCountMax);
   const everyMs = readEvery(flags.every);
   if (flags.list === true) {
     const all = create(ListQuotasResponseSchema);

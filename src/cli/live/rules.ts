@@ -21,11 +21,11 @@ import type { Drawing } from "../terminal/print.js";
 import { countText, isOfFleet, periodText, replicaText, safeText } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
 
-/** Adds `headgate rules`: what the policy in force limits, and how often. */
+/** Adds `headgate rules`: what the active policy limits, and how often. */
 export function addRules(program: Command, context: CommandContext): void {
   const command = program
     .command("rules")
-    .description("list the rules of the policy in force, and what they have counted")
+    .description("list the rules of the active policy, and what they have counted")
     .argument("[DOMAIN]", "only of this domain");
   addAdminCommandFlags(addFleetViewFlags(command))
     .addHelpText(
@@ -68,7 +68,7 @@ function drawRules(
   { rules, policyVersion }: ListRulesResponse,
   { style, columnsMax }: Drawing,
 ): readonly string[] {
-  if (rules.length === 0) return ["The policy in force has no rules."];
+  if (rules.length === 0) return ["The active policy has no rules."];
   const isFleet = isOfFleet(rules);
   const number = { align: "right", paint: (cell: string) => cell } as const;
   const table = drawTable(

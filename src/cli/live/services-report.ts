@@ -30,7 +30,7 @@ export function drawServices(
   { services }: ListServicesResponse,
   { style, columnsMax }: Drawing,
 ): readonly string[] {
-  if (services.length === 0) return ["The policy in force has no services with admission."];
+  if (services.length === 0) return ["The active policy has no services with admission."];
   const isFleet = isOfFleet(services);
   const overflows = services.some(({ overflowPerSecond }) => overflowPerSecond > 0);
   const reserves = services.some(({ reservedHigh }) => reservedHigh > 0n);
@@ -136,8 +136,8 @@ export function drawFleet(fleet: GetFleetResponse, drawing: Drawing): readonly s
 }
 
 function leaderText({ isLeading, leader, epoch }: GetFleetResponse): string {
-  if (isLeading) return `, which leads (epoch ${countText(epoch)})`;
-  return leader === "" ? "" : `, and ${safeText(leader)} leads (epoch ${countText(epoch)})`;
+  if (isLeading) return `, which leads (term ${countText(epoch)})`;
+  return leader === "" ? "" : `, and ${safeText(leader)} leads (term ${countText(epoch)})`;
 }
 
 function drawShares(service: Service, { style, columnsMax }: Drawing): readonly string[] {

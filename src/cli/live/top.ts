@@ -31,7 +31,7 @@ interface TopFlags extends FleetViewFlags {
 /** The most keys that are asked for. */
 const topCountMax = 100;
 
-const usualCount = 10;
+const defaultCount = 10;
 
 /** Lines of a picture that are no keys: title, empty line, titles of columns, empty line, foot. */
 const otherLines = 5;
@@ -96,7 +96,7 @@ async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<un
     return refusalRows(call, lookAtRefusals);
   };
   if (!isWatched(call, flags)) {
-    const [view, below] = await Promise.all([look(asked ?? usualCount), refusals()]);
+    const [view, below] = await Promise.all([look(asked ?? defaultCount), refusals()]);
     printOnce(view, below, call);
     noteSilent(call, view.answer.silentReplicas);
     return undefined;

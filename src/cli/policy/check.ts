@@ -5,7 +5,7 @@ import { decisionOptionRows } from "../../app/options/decision-options.js";
 import type { OptionRow, ParsedOption } from "../../app/options/option.js";
 import { policyStartOptionRows } from "../../app/options/xds-options.js";
 import type { LimitDefaults } from "../../core/limits/limit.js";
-import { doctorPolicyOf } from "../../doctor/look.js";
+import { doctorPolicyOf } from "../../doctor/diagnostic.js";
 import { lintPaths } from "../../generate/lint-paths.js";
 import { compareWithReference } from "../../policy/diff/comparison.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";

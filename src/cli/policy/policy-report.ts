@@ -123,7 +123,7 @@ const beginningLinesMax = 10;
 const namedRulesMax = 5;
 
 function beginningText(rules: GetShadowReportResponse["rules"]): string {
-  const live = "began with what those in force had in use";
+  const live = "began with what the active ones had in use";
   const empty = rules.filter(({ beganEmptyCount }) => beganEmptyCount > 0n);
   if (empty.length === 0) return `Its buckets ${live}.`;
   const names = empty.slice(0, namedRulesMax).map(({ domain, label }) => `${domain}/${label}`);

@@ -43,7 +43,7 @@ export function renderServices(services: readonly ServicePolicy[]): string {
   const summaries = summarizeServices(shown);
   const titles = ["service", "admission", "limit", "class stated by"];
   // A column of nothing but `usual` would say nothing.
-  const hasOwn = summaries.some(({ atEnvoy }) => atEnvoy !== usualWord);
+  const hasOwn = summaries.some(({ atEnvoy }) => atEnvoy !== defaultWord);
   if (hasOwn) titles.push("at Envoy");
   const rows = summaries.map(({ name, admission, limit, classStatedBy, atEnvoy }) => {
     return [name, admission, limit, classStatedBy, ...(hasOwn ? [atEnvoy] : [])];
@@ -101,7 +101,7 @@ function trustOf({ anyone, sources, principals }: TrustPolicy): string {
   return words.length === 0 ? "nobody" : words.join(", ");
 }
 
-const usualWord = "usual";
+const defaultWord = "usual";
 
 /** What can be there or not, in the order of the language. */
 const protections = [
@@ -119,5 +119,5 @@ function protectionsOf(service: ServicePolicy): string {
   }
   if (outlierDetection === undefined) words.push("no outlierDetection");
   if (direction === "outbound") words.unshift("outbound:");
-  return words.length === 0 ? usualWord : words.join(" ");
+  return words.length === 0 ? defaultWord : words.join(" ");
 }

@@ -5,7 +5,7 @@ import { sha256 } from "../../app/base/digest.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { readPolicyFiles } from "../../app/config/policy-files.js";
 import { isServiceError } from "../../core/base/errors.js";
-import { usualDefaults } from "../../core/limits/limit.js";
+import { defaultDefaults } from "../../core/limits/limit.js";
 import type { Policy } from "../../policy/policy.js";
 import { type PolicyTest, type PolicyTests, parsePolicyTests } from "../../policy/policy-tests.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
@@ -128,7 +128,7 @@ function runOne(test: PolicyTest, policy: Policy): TestedFile["outcomes"][number
     isShadow: false,
     isQuota: false,
     chargesDenied: false,
-    defaults: usualDefaults,
+    defaults: defaultDefaults,
   };
   let outcome: TestOutcome;
   try {

@@ -1,6 +1,6 @@
 import { systemClock } from "../../app/base/clock.js";
 import { sha256 } from "../../app/base/digest.js";
-import { usualDefaults } from "../../core/limits/limit.js";
+import { defaultDefaults } from "../../core/limits/limit.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { NamedLogOptions } from "../../simulate/named-log.js";
@@ -34,7 +34,7 @@ export class LogRun {
       isShadow: false,
       isQuota: false,
       chargesDenied: false,
-      defaults: usualDefaults,
+      defaults: defaultDefaults,
     };
     this.#replay = new Replay({ policy, forAll, switches, digest: sha256 });
   }

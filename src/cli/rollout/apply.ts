@@ -22,13 +22,13 @@ interface ApplyFlags {
   readonly yes?: true;
 }
 
-/** Adds `headgate apply`: puts a policy in force, or beside the one in force. */
+/** Adds `headgate apply`: activates a policy, or runs it as the shadow policy. */
 export function addApply(program: Command, context: CommandContext): void {
   const command = program
     .command("apply")
-    .description("put a policy in force on all replicas, or beside the one in force")
+    .description("apply a policy to all replicas, or run it as the shadow policy")
     .argument("<FILE...>", "policy files and directories, together one policy")
-    .option("--shadow", "beside the one in force: it decides nothing, and is reported on")
+    .option("--shadow", "as the shadow policy: it decides nothing, and is reported on")
     .option("--dry-run", "only say what would change")
     .option("--reason <TEXT>", "why, for the audit log; needed but for --dry-run")
     .option("--expected-version <VERSION>", "of the policy that is replaced; default: as it is")
@@ -85,14 +85,14 @@ async function apply(
   if (context.terminal.canAsk && flags.yes !== true) {
     context.output.err(["It changes:", ...drawChanges(trial.changes)].join("\n"));
   }
-  const where = flags.shadow === true ? "Run it beside the policy in force" : "Put it in force";
+  const where = flags.shadow === true ? "Run it as the shadow policy" : "Activate it";
   await confirm(context, flags.yes, `${where} (${many(trial.changes.length, "change")})?`);
   const answer = await client.policies.applyPolicy({
     ...request,
     reason: flags.reason ?? "",
     dryRun: false,
   });
-  const how = flags.shadow === true ? "Beside the one in force" : "In force";
+  const how = flags.shadow === true ? "Shadow policy" : "Active";
   printer.print(ApplyPolicyResponseSchema, answer, (applied) => [
     ...(applied.problems.length > 0 ? drawProblems(applied.problems) : drawApplied(applied, how)),
     ...(applied.changes.length > 0 ? ["It changes:", ...drawChanges(applied.changes)] : []),
@@ -101,8 +101,7 @@ async function apply(
   return answer.problems.length > 0 ? exitCodes.invalidPolicy : undefined;
 }
 
-const shadowNext =
-  "`headgate shadow` reports on it, `enforce` puts it in force, `rollback` ends it.";
+const shadowNext = "`headgate shadow` reports on it, `enforce` activates it, `rollback` ends it.";
 
 /** What is replaced is what is there now; whoever has looked before names it. */
 async function currentVersion({ client }: AdminCall): Promise<string> {

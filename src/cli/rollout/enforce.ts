@@ -13,11 +13,9 @@ import { policyText } from "../policy/policy-report.js";
 import type { CommandContext } from "../terminal/context.js";
 import { nothingBeside } from "./shadow.js";
 
-/** Adds `headgate enforce`: what was tried beside the policy in force takes its place. */
+/** Adds `headgate enforce`: the shadow policy becomes the active one. */
 export function addEnforce(program: Command, context: CommandContext): void {
-  const command = program
-    .command("enforce")
-    .description("put the policy that runs beside the one in force in its place");
+  const command = program.command("enforce").description("make the shadow policy the active one");
   addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
     .addHelpText(
       "before",
@@ -37,11 +35,11 @@ async function enforce(flags: ChangeFlags, call: AdminCall): Promise<undefined> 
   const { client, context, printer } = call;
   const { policy, shadow } = await client.policies.getPolicy({});
   if (shadow === undefined) throw nothingBeside();
-  await confirm(context, flags.yes, `Put ${policyText(shadow)} in force?`);
+  await confirm(context, flags.yes, `Activate ${policyText(shadow)}?`);
   const expectedVersion = flags.expectedVersion ?? policy?.version ?? "";
   const answer = await client.policies.enforcePolicy({ expectedVersion, reason: flags.reason });
   printer.print(EnforcePolicyResponseSchema, answer, ({ policy: now }) => [
-    `In force: ${now === undefined ? "nothing" : policyText(now)}`,
+    `Active: ${now === undefined ? "nothing" : policyText(now)}`,
   ]);
   return undefined;
 }

@@ -6,11 +6,11 @@ import { drawHistory } from "../policy/policy-report.js";
 import type { CommandContext } from "../terminal/context.js";
 import { eachPage } from "../terminal/pages.js";
 
-/** Adds `headgate history`: which policies were in force. */
+/** Adds `headgate history`: which policies were active. */
 export function addHistory(program: Command, context: CommandContext): void {
   const command = program
     .command("history")
-    .description("list the policies that were in force, the newest first");
+    .description("list the policies that were active, the newest first");
   addAdminCommandFlags(command)
     .addHelpText(
       "before",

@@ -20,7 +20,7 @@ import { safeText } from "../terminal/quantity.js";
 export function addRollback(program: Command, context: CommandContext): void {
   const command = program
     .command("rollback")
-    .description("put an earlier policy in force, or end the one that runs beside")
+    .description("make an earlier policy active again, or end the shadow policy")
     .argument("[VERSION]", "which one (`headgate history`); default: the one before");
   addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
     .addHelpText(
@@ -33,7 +33,7 @@ export function addRollback(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
-Without VERSION it ends the policy that runs beside, where there is one.
+Without VERSION it ends the shadow policy, where there is one.
 
 ${adminExitCodes}`,
     )
@@ -56,15 +56,15 @@ async function rollBack(
     reason: flags.reason,
   });
   printer.print(RollBackPolicyResponseSchema, answer, ({ policy }) => [
-    ...(ended === undefined ? [] : [`Ended beside the one in force: ${policyText(ended)}`]),
-    ...(policy === undefined ? [] : [`In force: ${policyText(policy)}`]),
+    ...(ended === undefined ? [] : [`Ended the shadow policy: ${policyText(ended)}`]),
+    ...(policy === undefined ? [] : [`Active: ${policyText(policy)}`]),
   ]);
   return undefined;
 }
 
-/** Without a version it ends what runs beside, and does nothing else, where something does. */
+/** Without a version it ends the shadow policy, and does nothing else, where something does. */
 function questionOf(version: string | undefined, ended: PolicyVersion | undefined): string {
-  if (ended !== undefined) return `End ${policyText(ended)}, which runs beside the one in force?`;
+  if (ended !== undefined) return `End ${policyText(ended)}, the shadow policy?`;
   return version === undefined
     ? "Go back to the policy before?"
     : `Go back to policy ${safeText(version)}?`;

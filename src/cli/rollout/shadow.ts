@@ -7,11 +7,11 @@ import { drawShadowReport } from "../policy/policy-report.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 
-/** Adds `headgate shadow`: what the policy beside the one in force would decide otherwise. */
+/** Adds `headgate shadow`: what the shadow policy would decide otherwise. */
 export function addShadow(program: Command, context: CommandContext): void {
   const command = program
     .command("shadow")
-    .description("report what the policy beside the one in force would have decided otherwise");
+    .description("report what the shadow policy would have decided otherwise");
   addAdminCommandFlags(command)
     .addHelpText(
       "before",
@@ -40,10 +40,10 @@ ${adminExitCodes}`,
     );
 }
 
-/** What there is to say where no policy runs beside the one in force. */
+/** What there is to say where there is no shadow policy. */
 export function nothingBeside(): CommandFailure {
   return new CommandFailure(
     exitCodes.failure,
-    "No policy runs beside the one in force; `headgate apply --shadow` puts one there.",
+    "There is no shadow policy; start one with `headgate apply --shadow`.",
   );
 }

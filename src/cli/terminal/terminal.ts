@@ -26,7 +26,7 @@ export interface Terminal {
 const endSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** Of terminals that do not know theirs, and say 0. */
-const usualSize = { columns: 80, rows: 24 } as const;
+const defaultSize = { columns: 80, rows: 24 } as const;
 
 /** The process's own. */
 export const processTerminal: Terminal = {
@@ -36,8 +36,8 @@ export const processTerminal: Terminal = {
   get canAsk() {
     return process.stdin.isTTY === true && process.stderr.isTTY === true;
   },
-  columns: () => (process.stdout.isTTY ? process.stdout.columns || usualSize.columns : undefined),
-  rows: () => (process.stdout.isTTY ? process.stdout.rows || usualSize.rows : undefined),
+  columns: () => (process.stdout.isTTY ? process.stdout.columns || defaultSize.columns : undefined),
+  rows: () => (process.stdout.isTTY ? process.stdout.rows || defaultSize.rows : undefined),
   write: (text) => {
     process.stdout.write(text);
   },

@@ -1,13 +1,13 @@
 import { encodeBase64 } from "../base/base64.js";
 import { encodeRetryStatus } from "../base/rpc-status.js";
 import {
+  defaultDisclosure,
   headerText,
+  type ReportedRule,
+  reportedRuleFields,
+  reportedRuleText,
   ruleHeader,
-  type ToldRule,
-  toldRuleFields,
-  toldRuleText,
-  usualTelling,
-} from "../limits/told-rule.js";
+} from "../limits/reported-rule.js";
 import type { RefusalCause, RejectSettings } from "../settings/admission-settings.js";
 import {
   type HeaderField,
@@ -74,7 +74,7 @@ export interface RefusalQuestion {
   readonly service: string;
   readonly cause: RefusalCause;
   /** The rule whose limit it is; undefined for other causes, and where nobody knows. */
-  readonly told?: ToldRule | undefined;
+  readonly told?: ReportedRule | undefined;
   readonly request: RefusedRequest;
   /** What `retryAfterSeconds` says. */
   readonly retrySeconds: number;
@@ -101,7 +101,7 @@ export function isGrpcRequest(contentType: string | undefined): boolean {
  * the headers stay, for whoever looks at them on the way.
  */
 export function refusalOf(
-  settings: Pick<RejectSettings, "statusByCause" | "telling">,
+  settings: Pick<RejectSettings, "statusByCause" | "disclosure">,
   question: RefusalQuestion,
 ): Refusal {
   const { cause, request, retrySeconds } = question;
@@ -132,22 +132,22 @@ export function refusalOf(
 
 /** Example: `x-headgate-rule: orders/queueTimeout`, or the rule of a rate limit. */
 function namingHeaders(
-  { telling = usualTelling }: Pick<RejectSettings, "telling">,
+  { disclosure = defaultDisclosure }: Pick<RejectSettings, "disclosure">,
   { service, cause, told }: RefusalQuestion,
 ): readonly HeaderField[] {
-  if (!(told?.telling ?? telling).header) return [];
-  const value = told === undefined ? headerText(`${service}/${cause}`) : toldRuleText(told);
+  if (!(told?.disclosure ?? disclosure).header) return [];
+  const value = told === undefined ? headerText(`${service}/${cause}`) : reportedRuleText(told);
   return [{ name: ruleHeader, value }];
 }
 
 function namingMetadata(
-  { telling = usualTelling }: Pick<RejectSettings, "telling">,
+  { disclosure = defaultDisclosure }: Pick<RejectSettings, "disclosure">,
   { service, cause, told }: RefusalQuestion,
 ): ReplyMetadata | undefined {
   const fields = new Map<string, PlainValue>();
-  if (telling.metadata) fields.set("service", service).set("cause", cause);
-  if (told?.telling.metadata === true) {
-    for (const [name, value] of toldRuleFields(told)) fields.set(name, value);
+  if (disclosure.metadata) fields.set("service", service).set("cause", cause);
+  if (told?.disclosure.metadata === true) {
+    for (const [name, value] of reportedRuleFields(told)) fields.set(name, value);
   }
   return fields.size === 0 ? undefined : { namespace: metadataNamespace, fields };
 }

@@ -1,5 +1,5 @@
 import type { SignalReading } from "../concurrency/concurrency-limit.js";
-import type { NodeReport, ServiceShares, ShareSheet } from "./feedback.js";
+import type { NodeReport, ServiceShares, ShareSnapshot } from "./feedback.js";
 import type { ServiceQueue } from "./feedback-pressure.js";
 import { ServiceLoop } from "./feedback-service.js";
 import {
@@ -13,12 +13,12 @@ import {
 
 /** What a `FleetLoop` is made of. */
 export interface FleetLoopParts {
-  /** Of this reign; higher than that of any sheet before it. */
-  readonly epoch: number;
+  /** Of this term; higher than that of any snapshot before it. */
+  readonly term: number;
   readonly leaderId: string;
   readonly services: readonly ServiceLoopSettings[];
-  /** The last sheet that anybody wrote: its limits and shares are begun with. */
-  readonly from?: ShareSheet;
+  /** The last snapshot that anybody wrote: its limits and shares are begun with. */
+  readonly from?: ShareSnapshot;
   /** Now, on the monotonic clock of all times that are handed in. */
   readonly nowMs: number;
   readonly times?: LoopTimes;
@@ -32,15 +32,15 @@ export interface ServiceReading {
 }
 
 /**
- * What is worth knowing of a sheet that nobody has renewed for so long that Envoys go by their
+ * What is worth knowing of a snapshot that nobody has renewed for so long that Envoys go by their
  * configured defaults: limits and latencies. Shares and gates are of another time.
  */
-export function lapsedSheet(sheet: ShareSheet): ShareSheet {
+export function lapsedSnapshot(snapshot: ShareSnapshot): ShareSnapshot {
   const services = new Map<string, ServiceShares>();
-  for (const [name, known] of sheet.services) {
+  for (const [name, known] of snapshot.services) {
     services.set(name, { ...known, shares: new Map(), rejectRatio: 0, gate: "open" });
   }
-  return { ...sheet, services };
+  return { ...snapshot, services };
 }
 
 /**
@@ -55,13 +55,14 @@ export function lapsedSheet(sheet: ShareSheet): ShareSheet {
  *   (`ShareLedger`). They add up to no more than the larger of the limit and the number of Envoys,
  *   but for identities that have more Envoys than their part of the limit.
  * - **Silence.** An Envoy whose numbers stop is not added up any more; it keeps its share until its
- *   lease is over. A service without Envoys is left out of the sheet, so that configured defaults
+ * lease is over. A service without Envoys is left out of the snapshot, so that configured defaults
  *   hold.
  * - **Many Envoys.** Each has one permit at least. Where a limit is less than about 2.5 permits an
  *   Envoy, a dip cannot be told to them, and the latency without queueing is not measured anew.
- * - **A new leader** begins with the last sheet: the same limits, the same shares, and no room to
- *   grow before Envoys have told what they hold. Of a sheet that holds no more it has the limits
- *   (`lapsedSheet`).
+ * - **A new leader** begins with the last snapshot: the same limits, the same shares, and no room
+ * to
+ *   grow before Envoys have told what they hold. Of a snapshot that holds no more it has the limits
+ *   (`lapsedSnapshot`).
  */
 export class FleetLoop {
   readonly #parts: FleetLoopParts;
@@ -72,8 +73,8 @@ export class FleetLoop {
 
   constructor(parts: FleetLoopParts) {
     this.#parts = parts;
-    const { from, epoch, services, nowMs } = parts;
-    this.#version = from?.epoch === epoch ? from.version : 0;
+    const { from, term, services, nowMs } = parts;
+    this.#version = from?.term === term ? from.version : 0;
     this.configure(services, nowMs);
   }
 
@@ -130,7 +131,7 @@ export class FleetLoop {
    *
    * @param nowMs not before that of the last time
    */
-  update(reports: readonly NodeReport[], nowMs: number): ShareSheet {
+  update(reports: readonly NodeReport[], nowMs: number): ShareSnapshot {
     for (const report of [...reports].sort((one, other) => one.atMs - other.atMs)) {
       const service = this.#services.get(report.service);
       if (service === undefined || !isSound(report)) this.#strayCount += 1;
@@ -142,8 +143,8 @@ export class FleetLoop {
       if (shares !== undefined) services.set(name, shares);
     }
     this.#version += 1;
-    const { epoch, leaderId } = this.#parts;
-    return { epoch, leaderId, version: this.#version, services };
+    const { term, leaderId } = this.#parts;
+    return { term, leaderId, version: this.#version, services };
   }
 
   #begin(

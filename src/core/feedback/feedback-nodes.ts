@@ -82,7 +82,7 @@ export class FeedbackNodes {
     return this.#nodes.has(nodeId);
   }
 
-  /** An Envoy that a sheet speaks of: it has its lease from now on, and has asked before. */
+  /** An Envoy that a snapshot speaks of: it has its lease from now on, and has asked before. */
   restore(nodeId: string, nowMs: number): void {
     const askedMs = Number.NEGATIVE_INFINITY;
     this.#keep(nodeId, { owner: undefined, heardMs: nowMs, askedMs, numbers: silence });

@@ -17,7 +17,7 @@ export interface ServiceLoopParts {
   readonly settings: ServiceLoopSettings;
   readonly times: LoopTimes;
   readonly pace: LimitPace;
-  /** What held for it in the last sheet of somebody else; undefined: nothing did. */
+  /** What held for it in the last snapshot of somebody else; undefined: nothing did. */
   readonly from: ServiceShares | undefined;
   readonly nowMs: number;
 }
@@ -59,7 +59,7 @@ export class ServiceLoop {
   #limitMs: number;
   /** When the first Envoy was heard of. */
   #metMs = Number.NEGATIVE_INFINITY;
-  /** Limits that were in force lately. */
+  /** Limits that were active lately. */
   #lately: readonly { readonly limit: number; readonly atMs: number }[] = [];
   #rttMs: number | undefined;
   #lawLimit: number;
@@ -166,9 +166,9 @@ export class ServiceLoop {
     return this.#last;
   }
 
-  /** Who has left the sheet may be given its share once more, by who has not seen that yet. */
+  /** Who has left the snapshot may be given its share once more, by who has not seen that yet. */
   #forget(nowMs: number): void {
-    const { sheetSpreadMs } = this.#parts.times;
+    const { snapshotSpreadMs } = this.#parts.times;
     for (const [nodeId, owner] of this.#nodes.takeGone(nowMs)) {
       this.#leaving.set(nodeId, { sinceMs: nowMs, owner });
       if (this.#isUnruly(owner, nowMs)) this.#ledger.forget(nodeId);
@@ -176,7 +176,7 @@ export class ServiceLoop {
     }
     for (const [nodeId, { sinceMs }] of this.#leaving) {
       const isBack = this.#nodes.has(nodeId);
-      if (!isBack && nowMs - sinceMs < sheetSpreadMs) continue;
+      if (!isBack && nowMs - sinceMs < snapshotSpreadMs) continue;
       this.#leaving.delete(nodeId);
       if (!isBack) this.#ledger.forget(nodeId);
     }
@@ -316,8 +316,8 @@ export class ServiceLoop {
   }
 
   #isUnruly(owner: string | undefined, nowMs: number): boolean {
-    const { ttlMs, sheetSpreadMs } = this.#parts.times;
-    return nowMs - (this.#holdersSinceMs.get(owner) ?? nowMs) >= ttlMs + sheetSpreadMs;
+    const { ttlMs, snapshotSpreadMs } = this.#parts.times;
+    return nowMs - (this.#holdersSinceMs.get(owner) ?? nowMs) >= ttlMs + snapshotSpreadMs;
   }
 
   /**
@@ -410,7 +410,7 @@ export class ServiceLoop {
   }
 }
 
-/** The same object where it says the same: whoever compares sheets is spared the numbers. */
+/** The same object where it says the same: whoever compares snapshots is spared the numbers. */
 function keptShare(known: NodeShare | undefined, share: NodeShare): NodeShare {
   const isSame = known?.default === share.default && known.high === share.high;
   return isSame ? known : share;

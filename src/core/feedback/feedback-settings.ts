@@ -27,15 +27,15 @@ export interface ServiceLoopSettings {
 export interface LoopTimes {
   /** Numbers that are older say nothing of now. Default 3,500: three reports may be lost. */
   readonly numbersMsMax: number;
-  /** How long a silent Envoy keeps its share: `ttlMs`, as long as it may be in force. */
+  /** How long a silent Envoy keeps its share: `ttlMs`, as long as it may be active. */
   readonly nodeLeaseMs: number;
   /** How long an Envoy keeps what nobody renews. Default `defaultLayerTtlMs`. */
   readonly ttlMs: number;
   /**
-   * How long after a sheet any replica may still hand out the one before. Default 2,000; whoever
-   * hands sheets out keeps to it.
+   * How long after a snapshot any replica may still hand out the one before. Default 2,000; whoever
+   * hands snapshots out keeps to it.
    */
-  readonly sheetSpreadMs: number;
+  readonly snapshotSpreadMs: number;
   /** An Envoy that holds more than its share for longer does not follow. Default 5,000. */
   readonly obeyMsMax: number;
 }
@@ -59,7 +59,7 @@ export function loopTimesFor(layerTtlMs: number): LoopTimes {
     numbersMsMax: 3_500,
     nodeLeaseMs: layerTtlMs,
     ttlMs: layerTtlMs,
-    sheetSpreadMs: 2_000,
+    snapshotSpreadMs: 2_000,
     obeyMsMax: 5_000,
   };
 }

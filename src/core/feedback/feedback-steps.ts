@@ -3,7 +3,7 @@ import { sampleWindowMsMax, sampleWindowRttCount } from "../concurrency/sample-w
 /** What a fleet does when it is asked, as far as steps of its limit show in that. */
 export interface StepView {
   readonly nowMs: number;
-  /** In force as decided; a whole number from 1. */
+  /** Active as decided; a whole number from 1. */
   readonly limit: number;
   readonly inFlight: number;
   /** When the oldest of that was true. */
@@ -84,7 +84,7 @@ export class FeedbackSteps {
   }
 
   /**
-   * A step is in force when limit and shares have come to it, Envoys have said so, and what they
+   * A step is active when limit and shares have come to it, Envoys have said so, and what they
    * let in before is gone: of that no Envoy's share says anything.
    */
   #awaitStep(stepMs: number, view: StepView): void {

@@ -66,11 +66,11 @@ export interface GradientFacts {
 }
 
 /** What the leader has decided for all services and Envoys; never changed once it is made. */
-export interface ShareSheet {
-  /** Of the leader's reign: a higher one wins, whatever the version. */
-  readonly epoch: number;
+export interface ShareSnapshot {
+  /** Of the leader's term: a higher one wins, whatever the version. */
+  readonly term: number;
   readonly leaderId: string;
-  /** Grows with each sheet of an epoch. */
+  /** Grows with each snapshot of an term. */
   readonly version: number;
   /** By service. */
   readonly services: ReadonlyMap<string, ServiceShares>;

@@ -4,7 +4,7 @@ import type { LoopTimes } from "./feedback-settings.js";
 
 /** What a `ShareLedger` goes by. */
 export interface ShareLedgerParts {
-  readonly times: Pick<LoopTimes, "ttlMs" | "sheetSpreadMs" | "obeyMsMax">;
+  readonly times: Pick<LoopTimes, "ttlMs" | "snapshotSpreadMs" | "obeyMsMax">;
   /** What an Envoy lets into work without a share. */
   readonly configuredShare: number;
 }
@@ -36,7 +36,7 @@ const keepRatio = 0.1;
 
 /**
  * What each Envoy has been given of one limit, and what it may still be holding. A share that is
- * taken back is in force until its Envoy has acknowledged less, or its time is up; so shares shrink
+ * taken back is active until its Envoy has acknowledged less, or its time is up; so shares shrink
  * at once, and grow only into room that others have given up:
  *
  * ```
@@ -45,8 +45,9 @@ const keepRatio = 0.1;
  *
  * An Envoy may hold its share; what was its share before, until it is known to hold less; and its
  * configured default, when nobody has renewed what it has for so long that it may have expired.
- * What is known must have been seen `sheetSpreadMs` after the share was taken back: until then some
- * replica may still hand out the old one, to an Envoy that changes from one replica to another.
+ * What is known must have been seen `snapshotSpreadMs` after the share was taken back: until then
+ * some replica may still hand out the old one, to an Envoy that changes from one replica to
+ * another.
  *
  * Of an Envoy that somebody else has given its share nobody knows what it was before, until it
  * says so. But whoever gave it has counted it together with the shares of all others: so as long as
@@ -77,7 +78,7 @@ export class ShareLedger {
 
   /**
    * A share that somebody else has given, who may have taken back any larger one a moment ago:
-   * until this Envoy has told what it holds, or its time is up. All of one sheet are restored
+   * until this Envoy has told what it holds, or its time is up. All of one snapshot are restored
    * before anything is granted.
    */
   restore(nodeId: string, share: number, nowMs: number): void {
@@ -104,8 +105,8 @@ export class ShareLedger {
     const entry = this.#entries.get(nodeId);
     if (entry === undefined) return;
     if (entry.isControlled && atMs <= entry.heldAtMs) return;
-    const { obeyMsMax, sheetSpreadMs } = this.#parts.times;
-    const isKnown = atMs >= entry.loweredAtMs + sheetSpreadMs;
+    const { obeyMsMax, snapshotSpreadMs } = this.#parts.times;
+    const isKnown = atMs >= entry.loweredAtMs + snapshotSpreadMs;
     entry.held = isKnown ? held : Math.max(held, entry.held);
     if (isKnown) entry.isUnknown = false;
     entry.heldAtMs = atMs;
@@ -167,9 +168,9 @@ export class ShareLedger {
   }
 
   /**
-   * An Envoy that sheets leave out from now on. Who still has its layers from here goes by its
+   * An Envoy that snapshots leave out from now on. Who still has its layers from here goes by its
    * configured default as soon as it is told; and may be given its share once more by who has not
-   * read the newest sheet yet.
+   * read the newest snapshot yet.
    */
   leaveOut(nodeId: string, nowMs: number): void {
     const entry = this.#entries.get(nodeId);
@@ -274,8 +275,8 @@ export class ShareLedger {
 
   /** Whether all that it had before its share was taken back has run out, though nobody told. */
   #isOver({ heldAtMs, loweredAtMs }: Entry, nowMs: number): boolean {
-    const { ttlMs, sheetSpreadMs } = this.#parts.times;
-    const knownMs = loweredAtMs + sheetSpreadMs;
+    const { ttlMs, snapshotSpreadMs } = this.#parts.times;
+    const knownMs = loweredAtMs + snapshotSpreadMs;
     return heldAtMs < knownMs && nowMs >= knownMs + ttlMs;
   }
 
@@ -306,11 +307,11 @@ export class ShareLedger {
 }
 
 interface Entry {
-  /** In the newest sheet; 0 before the first one. */
+  /** In the newest snapshot; 0 before the first one. */
   share: number;
-  /** What it had in the sheet that was begun with; 0: it was not in it. */
+  /** What it had in the snapshot that was begun with; 0: it was not in it. */
   readonly inherited: number;
-  /** Whether it may still have something that was given before that sheet. */
+  /** Whether it may still have something that was given before that snapshot. */
   isUnknown: boolean;
   /** The most that it may hold beside that, as far as it was known at `heldAtMs`. */
   held: number;

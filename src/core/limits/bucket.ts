@@ -1,4 +1,4 @@
-import { ceilMulDiv, floorMulDiv } from "../base/exact.js";
+import { ceilMulDiv, floorMulDiv } from "../base/safe-integer-math.js";
 import { hitsMax, type LimitKey, type Role } from "./limit.js";
 import { type Windows, windowAt } from "./window.js";
 

@@ -1,4 +1,4 @@
-import { ceilMulDiv } from "../base/exact.js";
+import { ceilMulDiv } from "../base/safe-integer-math.js";
 import { type Bucket, type Drain, levelAt, unitsPerHit } from "./bucket.js";
 import type { LimitKey } from "./limit.js";
 import { windowAt } from "./window.js";

@@ -108,14 +108,14 @@ export type Algorithm =
 export interface LimitDefaults {
   readonly onStoreFailure: FailureMode;
   readonly algorithm: Algorithm["kind"];
-  /** Absent: `usualOverrideMax`. */
+  /** Absent: `defaultOverrideMax`. */
   readonly overrideMax?: number;
-  /** Absent: `usualTelling`. */
-  readonly telling?: RuleTelling;
+  /** Absent: `defaultDisclosure`. */
+  readonly disclosure?: RuleDisclosure;
 }
 
 /** Limits that drain, and are answered by this process while the store is away. */
-export const usualDefaults: LimitDefaults = { onStoreFailure: "local", algorithm: "gcra" };
+export const defaultDefaults: LimitDefaults = { onStoreFailure: "local", algorithm: "gcra" };
 
 /** One limit of a rule: how fast its buckets drain, how much they hold, what a full one means. */
 export interface Limit {
@@ -136,7 +136,7 @@ export interface Limit {
   /** What a call of zero hits finds over: debt above the burst, or also when no hit is left. */
   readonly peek: "debt" | "exhausted";
   readonly onStoreFailure: FailureMode;
-  /** How many times as much an operator's override may give. Absent: `usualOverrideMax`. */
+  /** How many times as much an operator's override may give. Absent: `defaultOverrideMax`. */
   readonly overrideMax?: number;
 }
 
@@ -182,7 +182,7 @@ export type HeaderStyle =
 export type BodyStyle = "problem+json";
 
 /** Where refusals say which rule it was. */
-export interface RuleTelling {
+export interface RuleDisclosure {
   /** In a response header, to whoever asked. Default false: a stranger would learn by it. */
   readonly header: boolean;
   /** In Envoy's dynamic metadata, for its access log and later filters. Default true. */
@@ -234,6 +234,6 @@ export interface Rule {
   readonly headers?: HeaderStyle;
   /** What a caller who is refused by this rule finds in the response's body; absent: nothing. */
   readonly body?: BodyStyle;
-  /** Where its refusals name it. Absent: `usualTelling`. */
-  readonly telling?: RuleTelling;
+  /** Where its refusals name it. Absent: `defaultDisclosure`. */
+  readonly disclosure?: RuleDisclosure;
 }

@@ -10,7 +10,7 @@ type Rows = Pick<
 >;
 
 /**
- * The overrides in force: an immutable snapshot, made anew for every change. Finding one costs a
+ * The active overrides: an immutable snapshot, made anew for every change. Finding one costs a
  * hash of the descriptor, so it is done where queries are prepared, and not for each call.
  *
  * It keeps no texts: a slot of four bytes and its row (`OverrideRows`) lead to where an override is

@@ -29,11 +29,11 @@ export type OverrideEffect =
   | { readonly kind: "frozen" };
 
 /** How many times as much as a limit its override may give, where the policy does not say. */
-export const usualOverrideMax = 10;
+export const defaultOverrideMax = 10;
 
 /** How many times as much as a limit its override may give. */
 export function overrideMaxOf({ overrideMax }: Pick<Limit, "overrideMax">): number {
-  return overrideMax ?? usualOverrideMax;
+  return overrideMax ?? defaultOverrideMax;
 }
 
 /** The largest multiplier; what is beyond is no limit any more. */

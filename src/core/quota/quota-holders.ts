@@ -57,11 +57,11 @@ export class QuotaHolders {
   /** What it is charged with until its next report. */
   estimate = new Float64Array(0);
   rate = new Float64Array(0);
-  /** The highest rate that may be in force. */
+  /** The highest rate that may be active. */
   held = new Float64Array(0);
   /** When a higher rate than the present one is over in any case. */
   heldUntilMs = new Float64Array(0);
-  /** The highest rate that was in force since the last report. */
+  /** The highest rate that was active since the last report. */
   top = new Float64Array(0);
   /** When it was first told what it is told now. */
   changedMs = new Float64Array(0);

@@ -64,7 +64,7 @@ export interface Telling {
  * A smaller rate counts when a report shows that it has arrived, or when the larger one is over; a
  * larger one at once. And a bucket is full when Envoy makes it (the first one, after a blanket
  * rule, after the last one is over): its tokens come on top of rates, so they are paid for. One
- * that follows another that is in force for sure takes over what is left of it (measured, Envoy
+ * that follows another that is active for sure takes over what is left of it (measured, Envoy
  * 1.40), and so costs only the tokens that it has more: those in case that Envoy never saw the one
  * before.
  * The bank takes in what the lease has more than the rates:

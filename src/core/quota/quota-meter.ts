@@ -271,7 +271,7 @@ interface ReadTerms {
 }
 
 interface NotedUse extends QuotaUsage {
-  /** Whether what was told last was in force all the time that it covers. */
+  /** Whether what was told last was active all the time that it covers. */
   readonly isCovered: boolean;
 }
 

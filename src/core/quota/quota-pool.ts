@@ -124,7 +124,7 @@ export class QuotaPool {
     return this.#settings;
   }
 
-  /** What may be in force, what may be handed out, and tokens that are left for new buckets. */
+  /** What may be active, what may be handed out, and tokens that are left for new buckets. */
   rates(nowMs: number): QuotaPoolRates {
     const ledger = this.#ledger;
     const leaseMicroHz = ledger.leaseMicroHz(nowMs);

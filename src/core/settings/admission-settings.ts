@@ -3,7 +3,7 @@
  * own units, so that it may cross threads; texts become it in `src/policy`.
  */
 
-import type { RuleTelling } from "../limits/limit.js";
+import type { RuleDisclosure } from "../limits/limit.js";
 
 /** Who goes first, in that order. */
 export const priorities = ["critical", "high", "normal", "low"] as const;
@@ -122,8 +122,8 @@ export interface RejectSettings {
   readonly retryAfterJitterRatio: number;
   /** HTTP status instead of the cause's own, by cause. */
   readonly statusByCause: Readonly<Partial<Record<RefusalCause, number>>>;
-  /** Where they name the service and the cause. Absent: `usualTelling`. */
-  readonly telling?: RuleTelling;
+  /** Where they name the service and the cause. Absent: `defaultDisclosure`. */
+  readonly disclosure?: RuleDisclosure;
 }
 
 /** Why a request is refused; also a metric's label. */

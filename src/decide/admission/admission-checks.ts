@@ -9,11 +9,11 @@ import type {
 import type { Gate } from "../../core/settings/gate.js";
 import { sheds } from "../../core/settings/priority.js";
 import type { AdmissionPolicy } from "../../policy/services/service-policy.js";
+import type { AdmittedRequest } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
 import type { KeyedPermits } from "./permits.js";
 import type { ServiceHealth } from "./service-health.js";
 import type { Throttles } from "./throttles.js";
-import type { Visit } from "./visit.js";
 
 /** One reason to refuse a request. */
 export interface AdmissionCheck {
@@ -22,7 +22,7 @@ export interface AdmissionCheck {
   readonly cause: RefusalCause;
   /** Whether critical requests pass it whatever it finds. */
   readonly sparesCritical: boolean;
-  refuses(visit: Visit, nowMs: number): boolean;
+  refuses(visit: AdmittedRequest, nowMs: number): boolean;
 }
 
 /** What the checks of a service look at. */
@@ -130,7 +130,7 @@ function waitChecks({ policy, draw }: CheckParts): readonly AdmissionCheck[] {
 }
 
 /** One at a time goes in all the same: or nobody would find out that the service got faster. */
-function isExpectedLate(visit: Visit, nowMs: number): boolean {
+function isExpectedLate(visit: AdmittedRequest, nowMs: number): boolean {
   if (visit.deadline === undefined) return false;
   if (visit.pool.inUseCount() === 0) return false;
   const expectedMs = visit.pool.expectedMs(visit.priority, nowMs);
@@ -183,7 +183,7 @@ function shedChecks({ policy, health }: CheckParts): readonly AdmissionCheck[] {
 }
 
 /** The caller's hash costs more than the rest and is only made where a threshold is near. */
-function shedsAt(thresholds: ShedThresholds, visit: Visit, loadRatio: number): boolean {
+function shedsAt(thresholds: ShedThresholds, visit: AdmittedRequest, loadRatio: number): boolean {
   const { priority } = visit;
   const { softRatio, hardRatio } = thresholds[priority];
   if (loadRatio <= softRatio && loadRatio < hardRatio) return false;

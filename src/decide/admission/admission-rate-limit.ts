@@ -1,6 +1,6 @@
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
-import type { ToldRule } from "../../core/limits/told-rule.js";
+import type { ReportedRule } from "../../core/limits/reported-rule.js";
 import type { Verdict } from "../../core/limits/verdict.js";
 import type {
   AskablePart,
@@ -10,7 +10,7 @@ import type {
 import type { Decider } from "../rate-limit/decider.js";
 import { type PreparedQuery, preparedBytes } from "../rate-limit/prepared-query.js";
 import type { DescriptorQuery, RateLimitQuery } from "../rate-limit/query.js";
-import { refusingRule, ToldRules } from "../rate-limit/refusing-rule.js";
+import { ReportedRules, refusingRule } from "../rate-limit/refusing-rule.js";
 import type { AdmissionRequest } from "./admission-call.js";
 import { descriptorText } from "./callers.js";
 
@@ -26,7 +26,7 @@ export type RateLimitAnswer =
       /** In which time the same request passes. */
       readonly retryMs: number;
       /** The rule that it meets; undefined where nobody knows. */
-      readonly told: ToldRule | undefined;
+      readonly told: ReportedRule | undefined;
     }
   /** Nobody could say (`on_store_failure: error`, no time left). */
   | { readonly kind: "failed" };
@@ -48,7 +48,7 @@ export class RateLimitAsker {
     keptQueriesBytesMax,
     (name, prepared) => 2 * name.length + preparedBytes(prepared),
   );
-  readonly #toldRules = new ToldRules();
+  readonly #reportedRules = new ReportedRules();
 
   constructor(decider: AskedDecider, limit: ServiceRateLimit) {
     this.#decider = decider;
@@ -94,7 +94,7 @@ export class RateLimitAsker {
       if (isOver && durationUntilResetUs > retryUs) retryUs = durationUntilResetUs;
     }
     const refusing = refusingRule(prepared, verdict);
-    const told = refusing && this.#toldRules.of(refusing);
+    const told = refusing && this.#reportedRules.of(refusing);
     return { kind: "denied", retryMs: retryUs / 1_000, told };
   }
 

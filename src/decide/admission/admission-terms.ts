@@ -4,7 +4,7 @@ import { isGrpcRequest } from "../../core/admission/refusal.js";
 import type { Priority } from "../../core/settings/admission-settings.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { Admitted } from "./admission-call.js";
-import type { Visit } from "./visit.js";
+import type { AdmittedRequest } from "./admitted-request.js";
 
 /** What goes on with admitted requests of a service; nearly always the same few objects. */
 export class AdmissionTerms {
@@ -34,7 +34,7 @@ export class AdmissionTerms {
   }
 
   /** For a request that holds a permit; `waitedMs` is how long it was here. */
-  followed(visit: Visit, waitedMs: number): Admitted {
+  followed(visit: AdmittedRequest, waitedMs: number): Admitted {
     const terms = this.#sample()[visit.priority];
     const deadline = this.#policy.admission?.deadline;
     if (deadline === undefined || visit.deadline === undefined) return terms;

@@ -48,7 +48,7 @@ const commonHeaderNames: readonly string[] = [
 ];
 
 /**
- * Admission to all services of the policy in force. A service keeps what it has learnt, who is in
+ * Admission to all services of the active policy. A service keeps what it has learnt, who is in
  * it and who waits for as long as policies name it.
  */
 export class Admission implements Admits {
@@ -80,7 +80,7 @@ export class Admission implements Admits {
     return this.#attributeNames;
   }
 
-  /** The services of the policy in force. */
+  /** The services of the active policy. */
   services(): Iterable<ServiceAdmission> {
     this.#follow();
     return this.#services.values();

@@ -17,19 +17,19 @@ import type { IndexedService } from "../../policy/services/service-index.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { AdmissionCall, AdmissionRequest, AdmissionTicket } from "./admission-call.js";
 import { AdmissionCounts } from "./admission-counts.js";
+import { AdmissionQueue } from "./admission-queue.js";
 import type { RateLimitAnswer } from "./admission-rate-limit.js";
+import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
 import { CapacityChanges } from "./capacity-changes.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
+import type { RefusalGrounds } from "./immediate-response-cache.js";
 import { LongWaits, type LongWaitsTold } from "./long-waits.js";
 import { permitLeaseMs } from "./permit-lease.js";
 import type { PermitPool } from "./permit-pool.js";
-import type { RefusalGrounds } from "./refusal-cache.js";
+import { requestOutcome } from "./request-outcome.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { ServicePools } from "./service-pools.js";
-import { Visit, type VisitHost } from "./visit.js";
-import { visitOutcome } from "./visit-outcome.js";
-import { VisitQueue } from "./visit-queue.js";
 
 /** What admission to a service is made of. */
 export interface ServiceAdmissionParts extends BlockParts {
@@ -67,18 +67,18 @@ export const passedTicket: AdmissionTicket = { responded: () => {}, end: () => {
  * Admission to one service: asks the checks in their order, then the rate limit, then for a permit,
  * and lets wait who may. Outlives policies as long as one of this name is in them.
  *
- * Whoever is called back may end its visit at once: so all books are closed before each call.
+ * Whoever is called back may end its visit at once: so all registries are closed before each call.
  */
-export class ServiceAdmission implements VisitHost {
+export class ServiceAdmission implements AdmittedRequestHost {
   readonly name: string;
   readonly counts = new AdmissionCounts();
   readonly #parts: ServiceAdmissionParts;
   readonly #pools: ServicePools;
   #indexed: IndexedService;
   #blocks: ServiceBlocks;
-  readonly #queue: VisitQueue;
+  readonly #queue: AdmissionQueue;
   /** Who holds a permit, by when its lease ends. */
-  readonly #leases = new ExpiryHeap<Visit>();
+  readonly #leases = new ExpiryHeap<AdmittedRequest>();
   readonly #longWaits = new LongWaits();
   readonly #capacityChanges = new CapacityChanges();
 
@@ -93,7 +93,7 @@ export class ServiceAdmission implements VisitHost {
     const nowMs = (): number => clock.monotonicMs();
     const common = { shares, digest, peerPercentMax, onGrown, nowMs };
     this.#pools = new ServicePools({ policy: service, ...common });
-    this.#queue = new VisitQueue({
+    this.#queue = new AdmissionQueue({
       clock,
       whole: this.#pools.whole,
       admit: (visit, nowMs) => this.#admit(visit, nowMs),
@@ -101,7 +101,7 @@ export class ServiceAdmission implements VisitHost {
     });
   }
 
-  /** What the policy in force says of it. */
+  /** What the active policy says of it. */
   get policy(): ServicePolicy {
     return this.#indexed.service;
   }
@@ -204,7 +204,7 @@ export class ServiceAdmission implements VisitHost {
       call.admitted(terms.unfollowed(priority));
       return passedTicket;
     }
-    const visit = new Visit({
+    const visit = new AdmittedRequest({
       host: this,
       request,
       call,
@@ -219,7 +219,7 @@ export class ServiceAdmission implements VisitHost {
   }
 
   /** The exchange of a visit is over. */
-  ended(visit: Visit, end: Ending): void {
+  ended(visit: AdmittedRequest, end: Ending): void {
     const nowMs = this.#parts.clock.monotonicMs();
     const { stage } = visit;
     this.#close(visit);
@@ -236,7 +236,7 @@ export class ServiceAdmission implements VisitHost {
     for (const pool of this.#poolsOf(visit))
       pool.giveBack(visit.request.peer, visit.priority, nowMs);
     const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
-    const learnt = visitOutcome(visit, { end, nowMs, lateAfterMs });
+    const learnt = requestOutcome(visit, { end, nowMs, lateAfterMs });
     this.counts.outcomes[learnt.outcome] += 1;
     this.#blocks.learn(visit, learnt, nowMs);
     this.#queue.serve(nowMs);
@@ -260,7 +260,7 @@ export class ServiceAdmission implements VisitHost {
   }
 
   /** Where an admitted visit has its permits. */
-  #poolsOf({ pool, holdsWhole }: Visit): readonly PermitPool<Visit>[] {
+  #poolsOf({ pool, holdsWhole }: AdmittedRequest): readonly PermitPool<AdmittedRequest>[] {
     return holdsWhole ? [pool, this.#pools.whole] : [pool];
   }
 
@@ -268,7 +268,7 @@ export class ServiceAdmission implements VisitHost {
     this.#blocks.admission?.health?.reported(loadMetrics, this.#parts.clock.monotonicMs());
   }
 
-  #decide(visit: Visit): void {
+  #decide(visit: AdmittedRequest): void {
     const nowMs = visit.arrivedMs;
     const { rateLimit } = this.#blocks;
     const cause = this.#firstRefusal(visit, nowMs);
@@ -286,7 +286,7 @@ export class ServiceAdmission implements VisitHost {
     }
   }
 
-  #firstRefusal(visit: Visit, nowMs: number): RefusalCause | undefined {
+  #firstRefusal(visit: AdmittedRequest, nowMs: number): RefusalCause | undefined {
     const { admission } = this.#blocks;
     if (admission === undefined) return undefined;
     const isCritical = visit.priority === "critical";
@@ -300,11 +300,11 @@ export class ServiceAdmission implements VisitHost {
   }
 
   /** Whether a block only counts for this request. */
-  #isDry({ request }: Visit, block: AdmissionBlock): boolean {
+  #isDry({ request }: AdmittedRequest, block: AdmissionBlock): boolean {
     return request.isObserved || this.#blocks.admission?.policy.dryRun.has(block) === true;
   }
 
-  #rateLimited(visit: Visit, answer: RateLimitAnswer): void {
+  #rateLimited(visit: AdmittedRequest, answer: RateLimitAnswer): void {
     // Its caller may have left meanwhile.
     if (visit.stage !== "asking") return;
     if (answer.kind === "failed") this.counts.rateLimitFailedCount += 1;
@@ -320,14 +320,14 @@ export class ServiceAdmission implements VisitHost {
   }
 
   /** Whether a permit is free, or a place in the queue, or somebody may have to go for it. */
-  #mayEnter(visit: Visit, nowMs: number): boolean {
+  #mayEnter(visit: AdmittedRequest, nowMs: number): boolean {
     if (this.#blocks.admission === undefined || this.#isDry(visit, "permits")) return true;
     if (this.#queue.hasRoom(visit, nowMs)) return true;
     return this.#queue.mayWait(visit, nowMs) && visit.pool.mayTakePlace();
   }
 
   /** Takes a permit, or a place in the queue, or neither. */
-  #enter(visit: Visit, nowMs: number): void {
+  #enter(visit: AdmittedRequest, nowMs: number): void {
     const { admission, terms } = this.#blocks;
     if (admission === undefined) {
       visit.stage = "over";
@@ -351,7 +351,7 @@ export class ServiceAdmission implements VisitHost {
     }
   }
 
-  #wait(visit: Visit, nowMs: number): void {
+  #wait(visit: AdmittedRequest, nowMs: number): void {
     const { place, dismissed } = this.#queue.enter(visit, nowMs);
     if (place === undefined) {
       this.#refuse(visit, "queueFull", { wait: visit.pool.retryWait(nowMs) });
@@ -366,7 +366,7 @@ export class ServiceAdmission implements VisitHost {
     if (visit.pool.isFree(visit.priority, nowMs)) this.#queue.serve(nowMs);
   }
 
-  #admit(visit: Visit, nowMs: number): void {
+  #admit(visit: AdmittedRequest, nowMs: number): void {
     const { pool } = visit;
     const waitedMs = nowMs - visit.arrivedMs;
     if (visit.place !== undefined) {
@@ -390,7 +390,7 @@ export class ServiceAdmission implements VisitHost {
     visit.call.admitted(this.#blocks.terms.followed(visit, waitedMs));
   }
 
-  #leaseMs(visit: Visit, nowMs: number): number {
+  #leaseMs(visit: AdmittedRequest, nowMs: number): number {
     const { requestMs } = this.policy.timeouts;
     const { permitLeaseMsMax: leaseMsMax } = this.#parts;
     return permitLeaseMs({ requestMs, remainingMs: visit.remainingMs(nowMs), leaseMsMax });
@@ -409,7 +409,7 @@ export class ServiceAdmission implements VisitHost {
     this.#blocks.admission?.health?.signals.outside(largest / full, holdMs, nowMs);
   }
 
-  #refuse(visit: Visit, cause: RefusalCause, grounds: RefusalGrounds): void {
+  #refuse(visit: AdmittedRequest, cause: RefusalCause, grounds: RefusalGrounds): void {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#close(visit);
     this.counts.refused.add(visit.priority, cause);
@@ -420,7 +420,7 @@ export class ServiceAdmission implements VisitHost {
     visit.call.refused(this.#blocks.refusals.refusal(cause, visit.request, grounds));
   }
 
-  #dismiss(dismissed: readonly Dismissal<Visit>[], nowMs: number): void {
+  #dismiss(dismissed: readonly Dismissal<AdmittedRequest>[], nowMs: number): void {
     for (const { place, cause } of dismissed) {
       const visit = place.payload;
       // The one before may have ended its neighbours.
@@ -430,7 +430,7 @@ export class ServiceAdmission implements VisitHost {
   }
 
   /** It is over: leaves the queue, and its caller's permit goes back. */
-  #close(visit: Visit): void {
+  #close(visit: AdmittedRequest): void {
     visit.stage = "over";
     if (visit.place !== undefined) visit.pool.leave(visit.place);
     visit.place = undefined;

@@ -1,5 +1,5 @@
 import type { Random } from "../../core/base/clock.js";
-import { usualTelling } from "../../core/limits/told-rule.js";
+import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import type {
   GateSettings,
   RefusalCause,
@@ -11,13 +11,13 @@ import type { RefusalLog, RefusingCause } from "../rate-limit/refusal-log.js";
 import { type AdmissionCheck, createChecks } from "./admission-checks.js";
 import { type AskedDecider, RateLimitAsker } from "./admission-rate-limit.js";
 import { AdmissionTerms } from "./admission-terms.js";
+import type { AdmittedRequest } from "./admitted-request.js";
 import { type ReadGateSettings, setGate } from "./fleet-gate.js";
+import { ImmediateResponseCache } from "./immediate-response-cache.js";
 import { KeyedPermits } from "./permits.js";
-import { RefusalCache } from "./refusal-cache.js";
+import type { RequestOutcome } from "./request-outcome.js";
 import { ServiceHealth } from "./service-health.js";
 import { Throttles } from "./throttles.js";
-import type { Visit } from "./visit.js";
-import type { VisitOutcome } from "./visit-outcome.js";
 
 /** What the blocks of a policy are made with. */
 export interface BlockParts {
@@ -47,7 +47,7 @@ const defaultRejectSettings: RejectSettings = {
 export class ServiceBlocks {
   readonly service: ServicePolicy;
   readonly terms: AdmissionTerms;
-  readonly refusals: RefusalCache;
+  readonly refusals: ImmediateResponseCache;
   /** Undefined where admission is off. */
   readonly admission: AdmissionBlocks | undefined;
   /** Undefined where the policy asks for none here. */
@@ -64,8 +64,10 @@ export class ServiceBlocks {
     this.terms = new AdmissionTerms(service, draw);
     const { admission, rateLimit } = service;
     const settings = admission?.reject ?? defaultRejectSettings;
-    this.refusals = new RefusalCache({ service: service.name, settings, draw });
-    this.#refusalLog = (settings.telling ?? usualTelling).log ? parts.refusalLog : undefined;
+    this.refusals = new ImmediateResponseCache({ service: service.name, settings, draw });
+    this.#refusalLog = (settings.disclosure ?? defaultDisclosure).log
+      ? parts.refusalLog
+      : undefined;
     this.admission =
       admission &&
       new AdmissionBlocks(parts, service.name, {
@@ -93,7 +95,11 @@ export class ServiceBlocks {
    * Teaches law, throttle and load what a request taught that held a permit. What this process
    * hears of late took no longer at the service: it is no latency of it.
    */
-  learn(visit: Visit, { outcome, isAccepted, isFailed }: VisitOutcome, nowMs: number): void {
+  learn(
+    visit: AdmittedRequest,
+    { outcome, isAccepted, isFailed }: RequestOutcome,
+    nowMs: number,
+  ): void {
     const { admittedMs: startMs, inFlight, position, caller, pool } = visit;
     const isLate = this.#isLate?.(nowMs) === true;
     if (!isLate && this.service.concurrency?.sources.includes("extProc") === true) {

@@ -2,10 +2,10 @@ import { LatencyBaseline } from "../../core/concurrency/latency-baseline.js";
 import type { LoadSettings } from "../../core/settings/admission-settings.js";
 import { LoadSignals } from "../../core/settings/load.js";
 import { parseOrcaReport } from "../../core/settings/orca.js";
-import type { VisitOutcome } from "./visit-outcome.js";
+import type { RequestOutcome } from "./request-outcome.js";
 
 /** How long one request was served, and with what outcome. */
-export interface ServedRequest extends Pick<VisitOutcome, "outcome" | "isFailed"> {
+export interface ServedRequest extends Pick<RequestOutcome, "outcome" | "isFailed"> {
   readonly latencyMs: number;
   readonly nowMs: number;
 }

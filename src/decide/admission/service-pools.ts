@@ -4,8 +4,8 @@ import type { CapacityChange, SignalUpdate } from "../../core/concurrency/signal
 import type { ConcurrencySettings } from "../../core/settings/admission-settings.js";
 import type { ServiceConcurrency, ServicePolicy } from "../../policy/services/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
+import type { AdmittedRequest } from "./admitted-request.js";
 import { PermitPool, type PoolSettings } from "./permit-pool.js";
-import type { Visit } from "./visit.js";
 
 /** What the pools of a service are made of. */
 export interface ServicePoolsParts {
@@ -38,7 +38,7 @@ export const otherKey = "other";
 export interface KeyedPool {
   /** A name of the policy's, or `otherKey`. */
   readonly label: string;
-  readonly pool: PermitPool<Visit>;
+  readonly pool: PermitPool<AdmittedRequest>;
 }
 
 interface HeldPool extends KeyedPool {
@@ -59,7 +59,7 @@ export class ServicePools {
   readonly #parts: ServicePoolsParts;
   #policy: ServicePolicy;
   /** All requests of the service: the only pool, or a bound on those of all keys together. */
-  readonly whole: PermitPool<Visit>;
+  readonly whole: PermitPool<AdmittedRequest>;
   readonly #byKey = new Map<string, HeldPool>();
   #others: KeyedPool | undefined;
   /** The last reading of a signal, for keys that come later and laws that are made anew. */
@@ -107,7 +107,7 @@ export class ServicePools {
   }
 
   /** The pool of a request. */
-  of({ headers }: AdmissionRequest): PermitPool<Visit> {
+  of({ headers }: AdmissionRequest): PermitPool<AdmittedRequest> {
     const per = this.#policy.concurrency?.per;
     if (per === undefined) return this.whole;
     const value = headers.get(per.header) ?? "";
@@ -190,7 +190,7 @@ export class ServicePools {
   }
 
   /** A pool follows a reading; of keys that share a label the largest change is told. */
-  #follow(pool: PermitPool<Visit> | undefined, { reading, changes }: Followed): void {
+  #follow(pool: PermitPool<AdmittedRequest> | undefined, { reading, changes }: Followed): void {
     const law = pool?.law;
     if (pool === undefined || law === undefined || reading === undefined) return;
     const from = law.limit;
@@ -202,11 +202,11 @@ export class ServicePools {
     changes.set(key, { key, from, to, reading });
   }
 
-  #teach(pool: PermitPool<Visit>, reading: SignalReading | undefined): void {
+  #teach(pool: PermitPool<AdmittedRequest>, reading: SignalReading | undefined): void {
     if (reading !== undefined) pool.law?.read(reading, this.#parts.nowMs());
   }
 
-  #configurePool(pool: PermitPool<Visit>, settings: PoolSettings, key?: string): void {
+  #configurePool(pool: PermitPool<AdmittedRequest>, settings: PoolSettings, key?: string): void {
     const before = pool.law;
     pool.configure(settings);
     if (pool.law === before) return;
@@ -223,7 +223,7 @@ export class ServicePools {
     this.#readings.clear();
   }
 
-  #shared(): PermitPool<Visit> {
+  #shared(): PermitPool<AdmittedRequest> {
     if (this.#others === undefined) {
       const settings = keySettings(this.#policy);
       const pool = this.#create(this.#nameOf(otherKey), { label: otherKey, settings });
@@ -256,9 +256,12 @@ export class ServicePools {
   #create(
     name: string,
     { label, settings }: { readonly label: string; readonly settings: PoolSettings },
-  ): PermitPool<Visit> {
+  ): PermitPool<AdmittedRequest> {
     const { shares, onGrown, peerPercentMax } = this.#parts;
-    return new PermitPool<Visit>({ name, label, shares, onGrown, peerPercentMax }, settings);
+    return new PermitPool<AdmittedRequest>(
+      { name, label, shares, onGrown, peerPercentMax },
+      settings,
+    );
   }
 }
 
@@ -268,7 +271,7 @@ interface Followed {
   readonly changes: Map<string, CapacityChange>;
 }
 
-function isIdle(pool: PermitPool<Visit>): boolean {
+function isIdle(pool: PermitPool<AdmittedRequest>): boolean {
   return pool.inUseCount() === 0 && pool.waitingCount === 0;
 }
 

@@ -5,7 +5,7 @@ import type { OverrideTable } from "../../core/limits/override-table.js";
 import type { QuotaLimit, QuotaPoolSettings } from "../../core/quota/quota.js";
 import type { Policy } from "../../policy/policy.js";
 import type { DecisionCounters, RuleCounters } from "../rate-limit/counters.js";
-import { type PreparedAsk, type PrepareParts, prepareQuery } from "../rate-limit/prepared-query.js";
+import { type LimitCheck, type PrepareParts, prepareQuery } from "../rate-limit/prepared-query.js";
 import type { Switches } from "../rate-limit/switches.js";
 import type { WindowSource } from "../rate-limit/window-source.js";
 
@@ -51,7 +51,7 @@ export interface QuotaReach {
 }
 
 /**
- * The limits that a descriptor meets under the policy and the overrides in force, as a call would.
+ * The limits that a descriptor meets under the policy and the active overrides, as a call would.
  * What Envoys have let pass is charged whatever the limits say, so each is asked to settle; limits
  * of `quota` deny here by themselves. None counts in windows: a policy with such is refused.
  *
@@ -108,7 +108,7 @@ function descriptorIdentity({ domain, entries }: ReachDescriptor): string {
   return JSON.stringify([domain, ...entries.map(({ key, value }) => [key, value])]);
 }
 
-function settling({ limit, charge }: PreparedAsk): ReachedLimit {
+function settling({ limit, charge }: LimitCheck): ReachedLimit {
   return { limit, charge: { ...charge, role: "settle" } };
 }
 
@@ -119,7 +119,7 @@ function plain({ limit: { hits, periodUs, burst } }: ReachedLimit): QuotaLimit {
 /** The strictest first. */
 const strictness: readonly FailureMode[] = ["error", "deny", "local", "allow"];
 
-function strictest(asks: readonly PreparedAsk[]): FailureMode {
+function strictest(asks: readonly LimitCheck[]): FailureMode {
   const modes = asks.map(({ limit }) => limit.onStoreFailure);
   return strictness.find((mode) => modes.includes(mode)) ?? "allow";
 }

@@ -51,7 +51,7 @@ export type BatchOutcome =
   | { readonly kind: "failed"; readonly code: ErrorCode };
 
 /** A request that waits for the store. */
-export interface Waiting {
+export interface PendingRequest {
   /** Until when it waits, monotonic; Infinity for as long as the store may take. */
   readonly deadlineMs: number;
   /**
@@ -79,11 +79,11 @@ export function createSlot(): CoalescingSlot {
 }
 
 /** What is asked of the store once, for everybody who asks it in this turn. */
-class Group implements StoreRequest {
+class CoalescedRequest implements StoreRequest {
   readonly charges: readonly Charge[];
-  waiting: Waiting[];
+  waiting: PendingRequest[];
 
-  constructor(charges: readonly Charge[], first: Waiting) {
+  constructor(charges: readonly Charge[], first: PendingRequest) {
     this.charges = charges;
     this.waiting = [first];
   }
@@ -110,7 +110,7 @@ export const waitingRequestsMax = 65_536;
  */
 export class Batcher {
   readonly #parts: BatcherParts;
-  #groups: Group[] = [];
+  #groups: CoalescedRequest[] = [];
   #waitingCount = 0;
   /** The earliest deadline of those that wait for the turn to end. */
   #earliestMs = Number.POSITIVE_INFINITY;
@@ -132,7 +132,7 @@ export class Batcher {
    *
    * @param slot where the same repeatable charges are asked again; without one they stand alone
    */
-  ask(charges: readonly Charge[], waiting: Waiting, slot?: CoalescingSlot): void {
+  ask(charges: readonly Charge[], waiting: PendingRequest, slot?: CoalescingSlot): void {
     if (this.#waitingCount >= waitingRequestsMax) {
       waiting.settle({ kind: "failed", code: "OVERLOADED" }, 0);
       return;
@@ -148,7 +148,7 @@ export class Batcher {
         return;
       }
     }
-    const groupIndex = this.#groups.push(new Group(charges, waiting)) - 1;
+    const groupIndex = this.#groups.push(new CoalescedRequest(charges, waiting)) - 1;
     if (slot === undefined) return;
     slot.turn = this.#turn;
     slot.groupIndex = groupIndex;
@@ -162,7 +162,7 @@ export class Batcher {
     this.#earliestMs = Number.POSITIVE_INFINITY;
     this.#turn += 1;
     const nowMs = this.#parts.clock.monotonicMs();
-    let batch: Group[] = [];
+    let batch: CoalescedRequest[] = [];
     let chargeCount = 0;
     for (const group of groups) {
       if (earliestMs <= nowMs) dropExpired(group, nowMs);
@@ -179,7 +179,7 @@ export class Batcher {
   }
 
   /** @param earliestMs a time before which nobody of the batch has to be answered */
-  async #send(batch: readonly Group[], earliestMs: number): Promise<void> {
+  async #send(batch: readonly CoalescedRequest[], earliestMs: number): Promise<void> {
     const { store, clock, breaker, storeBudgetMs } = this.#parts;
     const sentMs = clock.monotonicMs();
     if (!breaker.admits(sentMs)) {
@@ -211,7 +211,7 @@ export class Batcher {
     }
   }
 
-  #count(batch: readonly Group[]): void {
+  #count(batch: readonly CoalescedRequest[]): void {
     const { counts } = this.#parts;
     counts.batchCount += 1;
     counts.batchRequestCount += batch.length;
@@ -221,7 +221,7 @@ export class Batcher {
     }
   }
 
-  #fail(batch: readonly Group[], code: ErrorCode): void {
+  #fail(batch: readonly CoalescedRequest[], code: ErrorCode): void {
     const { breaker, clock, onEvent } = this.#parts;
     onEvent({ kind: "batchFailed", code });
     if (breaker.failed(clock.monotonicMs())) onEvent({ kind: "circuitOpened", code });
@@ -229,8 +229,8 @@ export class Batcher {
   }
 
   /** Answers requests whose own deadline is before the store's, with one timer at a time. */
-  #expireEarlier(batch: readonly Group[], storeDeadlineMs: number): () => void {
-    const early: Waiting[] = [];
+  #expireEarlier(batch: readonly CoalescedRequest[], storeDeadlineMs: number): () => void {
+    const early: PendingRequest[] = [];
     for (const { waiting } of batch) {
       for (const one of waiting) if (one.deadlineMs < storeDeadlineMs) early.push(one);
     }
@@ -261,7 +261,7 @@ export class Batcher {
 const noOutcome: StoreOutcome = { kind: "failed", code: "STORE_PROTOCOL" };
 
 /** Answers those whose time was over before the store was asked: it must not charge for them. */
-function dropExpired(group: Group, nowMs: number): void {
+function dropExpired(group: CoalescedRequest, nowMs: number): void {
   if (group.waiting.every(({ deadlineMs }) => deadlineMs > nowMs)) return;
   const { waiting } = group;
   group.waiting = waiting.filter(({ deadlineMs }) => deadlineMs > nowMs);
@@ -270,7 +270,7 @@ function dropExpired(group: Group, nowMs: number): void {
   }
 }
 
-function settleAll(batch: readonly Group[], code: ErrorCode): void {
+function settleAll(batch: readonly CoalescedRequest[], code: ErrorCode): void {
   for (const group of batch) group.settle({ kind: "failed", code });
 }
 

@@ -16,6 +16,12 @@ import type { DecisionObserver, ObservedCall } from "./decision-observer.js";
 import { decideWithoutStore } from "./fallback.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
+import {
+  findRecords,
+  forgetRefunded,
+  refuseFromMemory,
+  rememberAnswer,
+} from "./over-limit-cache.js";
 import { PeekedRules } from "./peeked-rules.js";
 import type { PolicySource } from "./policy-source.js";
 import { type PreparedQuery, preparedBytes, prepareQuery } from "./prepared-query.js";
@@ -23,7 +29,6 @@ import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { Hits, RateLimitQuery } from "./query.js";
 import { type QueryShape, shapedQuery } from "./query-shapes.js";
 import type { RefusalLog } from "./refusal-log.js";
-import { findRecords, forgetRefunded, refuseFromMemory, rememberAnswer } from "./refusals.js";
 import { type ShedMode, shedModeOf } from "./shedding.js";
 import type { Switches } from "./switches.js";
 import { WindowSource } from "./window-source.js";
@@ -79,7 +84,7 @@ export class Decider {
   readonly #windows = new WindowSource();
   readonly #nameOf: (key: LimitKey) => LimitKey;
   /** Makes a query of a shape again; absent where the store knows buckets by their whole keys. */
-  readonly recall: ((shape: QueryShape, keys: readonly LimitKey[]) => PreparedQuery) | undefined;
+  readonly rehydrate: ((shape: QueryShape, keys: readonly LimitKey[]) => PreparedQuery) | undefined;
   #records: KeyRecords;
   /** What the records were learnt under. */
   #recordsPolicy: Policy | undefined;
@@ -105,7 +110,7 @@ export class Decider {
     const { store, clock, storeBudgetMs, counters: counts } = parts;
     const hasShortKeys = store.shorten !== undefined;
     this.#nameOf = (key) => store.shorten?.(key) ?? key;
-    this.recall = hasShortKeys ? (shape, keys) => this.#recall(shape, keys) : undefined;
+    this.rehydrate = hasShortKeys ? (shape, keys) => this.#rehydrate(shape, keys) : undefined;
     const onEvent = (event: BatcherEvent): void => this.noteEvent(event);
     const breaker = this.#breaker;
     this.#batcher = new Batcher({ store, clock, storeBudgetMs, breaker, onEvent, counts });
@@ -160,7 +165,7 @@ export class Decider {
   }
 
   /**
-   * Matches a query against the policy in force, for many calls that ask the same.
+   * Matches a query against the active policy, for many calls that ask the same.
    *
    * @param isKept whether it will be used again; for once alone it costs less
    * @throws ServiceError POLICY_MISSING, REQUEST_INVALID; counted as failed calls
@@ -206,7 +211,7 @@ export class Decider {
     this.#shedding = undefined;
   }
 
-  #recall(shape: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
+  #rehydrate(shape: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
     // Once a window, for all queries of the shape.
     if (shape.sample.window !== undefined) {
       this.#windows.renew(shape.sample, this.#parts.clock.epochUs());
@@ -214,7 +219,7 @@ export class Decider {
     return shapedQuery(shape, keys);
   }
 
-  /** Whether what was prepared is still the policy in force, and the overrides. */
+  /** Whether what was prepared is still the active policy, and the overrides. */
   isCurrent(prepared: PreparedQuery): boolean {
     return (
       prepared.policy === this.#parts.policies.current() &&
@@ -336,7 +341,7 @@ export class Decider {
     // The first who still waits of those who asked the same remembers for all of them.
     if (!isPlain || result.grantedCount >= askedCount || result === this.#remembered) return;
     this.#remembered = result;
-    // What was asked under limits that are gone teaches nothing about those in force.
+    // What was asked under limits that are gone teaches nothing about the active ones.
     if (!this.#mayRemember(prepared)) return;
     const { asks } = prepared;
     const { results, nowUs } = result;

@@ -1,6 +1,6 @@
 import type { Charge } from "../../core/limits/bucket.js";
 import type { Verdict } from "../../core/limits/verdict.js";
-import type { BatchOutcome, Waiting } from "./batcher.js";
+import type { BatchOutcome, PendingRequest } from "./batcher.js";
 import type { ObservedCall } from "./decision-observer.js";
 import type { PreparedQuery } from "./prepared-query.js";
 import type { Hits, RateLimitQuery } from "./query.js";
@@ -25,7 +25,7 @@ const callerBudgetRatio = 0.6;
 export type Settle = (decision: Decision, outcome: BatchOutcome, index: number) => void;
 
 /** A call on its way through the store. */
-export class Decision implements Waiting {
+export class Decision implements PendingRequest {
   readonly prepared: PreparedQuery;
   readonly charges: readonly Charge[];
   readonly call: DecisionCall;

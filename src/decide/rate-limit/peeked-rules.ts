@@ -5,7 +5,7 @@ import { newlyPeekedRules, type PreparedQuery } from "./prepared-query.js";
 
 /**
  * Rules of one policy that settle since a call has peeked at them (`Rule.settlesOncePeeked`): what
- * is in force, what runs beside it and what is tried out learn them in this one way.
+ * is active, the shadow policy and what is tried out learn them in this one way.
  */
 export class PeekedRules {
   #rules: ReadonlySet<Rule> = new Set();

@@ -31,7 +31,7 @@ import { type Switches, switchedRole } from "./switches.js";
 import { commonWindow, type WindowSource } from "./window-source.js";
 
 /** A limit that a query asks, with all that is known of it before the call. */
-export interface PreparedAsk {
+export interface LimitCheck {
   readonly limit: Limit;
   /** Absent as long as nothing is remembered of the key, where none was made for the query. */
   record: KeyRecord | undefined;
@@ -64,7 +64,7 @@ export type PreparedDescriptor =
 
 /**
  * A query matched against one policy, without its hits: what stays the same for all calls that ask
- * the same, so that it is worth keeping. Good for as long as the policy is in force.
+ * the same, so that it is worth keeping. Good for as long as the policy is active.
  */
 export interface PreparedQuery {
   readonly policy: Policy;
@@ -74,7 +74,7 @@ export interface PreparedQuery {
   /** Whether nobody is refused, whatever is found. */
   readonly isShadow: boolean;
   readonly descriptors: readonly PreparedDescriptor[];
-  readonly asks: readonly PreparedAsk[];
+  readonly asks: readonly LimitCheck[];
   /** The asks' charges, for one hit each. */
   charges: readonly Charge[];
   /** How long the charges hold where limits count in windows. Source: `WindowSource.renew`. */
@@ -178,7 +178,7 @@ function isStyled(descriptor: PreparedDescriptor): boolean {
 class Preparation {
   readonly #query: RateLimitQuery;
   readonly #parts: PrepareParts;
-  readonly asks: PreparedAsk[] = [];
+  readonly asks: LimitCheck[] = [];
   isKeepable = true;
 
   constructor(query: RateLimitQuery, parts: PrepareParts) {

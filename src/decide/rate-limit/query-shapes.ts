@@ -1,7 +1,7 @@
 import type { Charge } from "../../core/limits/bucket.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 import { createSlot } from "./batcher.js";
-import type { PreparedAsk, PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
+import type { LimitCheck, PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
 
 /**
  * What queries have in common that meet the same limits in the same way: all but their keys. A
@@ -82,9 +82,9 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
  * array that grows has room for 17 at once, and the collector pays for it.
  */
 function shapedAsks(
-  samples: readonly PreparedAsk[],
+  samples: readonly LimitCheck[],
   keys: readonly LimitKey[],
-): readonly PreparedAsk[] {
+): readonly LimitCheck[] {
   const [first, second] = samples;
   const [key, secondKey] = keys;
   if (first === undefined || key === undefined) return [];
@@ -99,14 +99,14 @@ function shapedAsks(
   return asks;
 }
 
-function shapedAsk({ limit, descriptorIndex, charge: sample }: PreparedAsk, key: LimitKey) {
+function shapedAsk({ limit, descriptorIndex, charge: sample }: LimitCheck, key: LimitKey) {
   // Spelled out: `...` costs more than all the rest of this file.
   const { hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows } = sample;
   const charge = { key, hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows };
   return { limit, record: undefined, descriptorIndex, charge };
 }
 
-function chargesOf(asks: readonly PreparedAsk[]): readonly Charge[] {
+function chargesOf(asks: readonly LimitCheck[]): readonly Charge[] {
   const [first, second] = asks;
   if (first === undefined) return [];
   if (asks.length === 1) return [first.charge];

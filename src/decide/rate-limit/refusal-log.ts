@@ -1,5 +1,5 @@
 import type { Rule } from "../../core/limits/limit.js";
-import { usualTelling } from "../../core/limits/told-rule.js";
+import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import type { Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "./prepared-query.js";
 import { refusingRule } from "./refusing-rule.js";
@@ -59,7 +59,7 @@ export class RefusalLog {
     const refusing = refusingRule(prepared, verdict);
     if (refusing === undefined) return;
     const { rule, limit } = refusing;
-    if (!(rule.telling ?? usualTelling).log) return;
+    if (!(rule.disclosure ?? defaultDisclosure).log) return;
     const refusedCount = this.#take(rule, nowMs);
     if (refusedCount === 0) return;
     const { domain, label } = rule;

@@ -1,5 +1,5 @@
 import type { Rule } from "../../core/limits/limit.js";
-import { type ToldRule, toldRule } from "../../core/limits/told-rule.js";
+import { type ReportedRule, reportedRule } from "../../core/limits/reported-rule.js";
 import type { CurrentLimit, Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "./prepared-query.js";
 
@@ -34,17 +34,17 @@ export function refusingRule(
 }
 
 /** What is told of rules that refuse: made once for each, and known again. */
-export class ToldRules {
+export class ReportedRules {
   /** One a limit's name: as many as a rule has limits at most. */
-  readonly #known = new WeakMap<Rule, ToldRule[]>();
+  readonly #known = new WeakMap<Rule, ReportedRule[]>();
 
   /** The same object for the same limit of the same rule. */
-  of({ rule, limit }: RefusingRule): ToldRule {
+  of({ rule, limit }: RefusingRule): ReportedRule {
     const known = this.#known.get(rule);
     if (known !== undefined) {
       for (const told of known) if (told.limit === limit.name) return told;
     }
-    const told = toldRule(rule, limit);
+    const told = reportedRule(rule, limit);
     if (known === undefined) this.#known.set(rule, [told]);
     else known.push(told);
     return told;

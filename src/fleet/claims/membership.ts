@@ -5,7 +5,7 @@ import type { StoreConnection, StoreScript } from "../../store/connection.js";
 /** What happens to a replica's membership; each is told once, not at every heartbeat. */
 export type MembershipEvent =
   | { readonly kind: "fleetSizeChanged"; readonly liveReplicaCount: number }
-  /** Heartbeats stopped getting through; the last known number stays in force. */
+  /** Heartbeats stopped getting through; the last known number stays active. */
   | { readonly kind: "fleetLost"; readonly code: ErrorCode }
   | { readonly kind: "fleetFound" };
 

@@ -19,7 +19,7 @@ export interface LedgerEntry {
 }
 
 /**
- * The books of something that runs in all replicas for a while: what they count, summed. A run
+ * The registries of something that runs in all replicas for a while: what they count, summed. A run
  * ends when nobody has looked for `ledgerKeptSeconds`.
  */
 export interface ShadowLedger {
@@ -32,7 +32,7 @@ export interface ShadowLedger {
   add(entry: LedgerEntry): Promise<LedgerSums | undefined>;
 }
 
-/** How long the books of a run are kept that nobody looks at: an hour. */
+/** How long the registries of a run are kept that nobody looks at: an hour. */
 export const ledgerKeptSeconds = 3_600;
 
 /** The most names of one run; what comes under further ones is left out. */
@@ -83,31 +83,31 @@ export class RedisLedger implements ShadowLedger {
 }
 
 /**
- * Adds an entry. KEYS: the books of the run, a hash. ARGV: the replica, the number of its entry,
- * "1" where the run begins, "1" where somebody has looked, for how many ms to keep the books, the
- * most names, then names and counts by turns. Answers names and sums by turns, a line each; nothing
- * where the run is over.
+ * Adds an entry. KEYS: the registries of the run, a hash. ARGV: the replica, the number of its
+ * entry, "1" where the run begins, "1" where somebody has looked, for how many ms to keep the
+ * registries, the most names, then names and counts by turns. Answers names and sums by turns, a
+ * line each; nothing where the run is over.
  */
 const ledgerScript: StoreScript = {
   name: "shadow-add",
   text: `
-local books, replica, number = KEYS[1], 's:' .. ARGV[1], tonumber(ARGV[2])
-local exists = redis.call('HLEN', books) > 0
+local registries, replica, number = KEYS[1], 's:' .. ARGV[1], tonumber(ARGV[2])
+local exists = redis.call('HLEN', registries) > 0
 if not exists and ARGV[3] ~= '1' then return false end
-local last = tonumber(redis.call('HGET', books, replica) or '0')
+local last = tonumber(redis.call('HGET', registries, replica) or '0')
 if number > last then
-  redis.call('HSET', books, replica, ARGV[2])
+  redis.call('HSET', registries, replica, ARGV[2])
   local most = tonumber(ARGV[6])
   for i = 7, #ARGV, 2 do
     local name = 'n:' .. ARGV[i]
-    if redis.call('HGET', books, name) or redis.call('HLEN', books) < most then
-      redis.call('HINCRBY', books, name, ARGV[i + 1])
+    if redis.call('HGET', registries, name) or redis.call('HLEN', registries) < most then
+      redis.call('HINCRBY', registries, name, ARGV[i + 1])
     end
   end
 end
-if not exists or ARGV[4] == '1' then redis.call('PEXPIRE', books, ARGV[5]) end
+if not exists or ARGV[4] == '1' then redis.call('PEXPIRE', registries, ARGV[5]) end
 local parts = {}
-local all = redis.call('HGETALL', books)
+local all = redis.call('HGETALL', registries)
 for i = 1, #all, 2 do
   if string.sub(all[i], 1, 2) == 'n:' then
     parts[#parts + 1] = string.sub(all[i], 3)
@@ -133,9 +133,11 @@ function parseSums(reply: Buffer): LedgerSums {
 }
 
 /** Books of a process that shares its store with nobody. */
-export class LoneLedger implements ShadowLedger {
+export class InProcessLedger implements ShadowLedger {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  #books: { readonly run: string; readonly sums: Map<string, number>; endsMs: number } | undefined;
+  #registries:
+    | { readonly run: string; readonly sums: Map<string, number>; endsMs: number }
+    | undefined;
   #last: LedgerEntry | undefined;
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
@@ -145,19 +147,22 @@ export class LoneLedger implements ShadowLedger {
   async add(entry: LedgerEntry): Promise<LedgerSums | undefined> {
     const { run, counts, begins, isLookedAt } = entry;
     const nowMs = this.#clock.monotonicMs();
-    let books = this.#books?.run === run && nowMs < this.#books.endsMs ? this.#books : undefined;
-    if (books === undefined && !begins) return undefined;
+    let registries =
+      this.#registries?.run === run && nowMs < this.#registries.endsMs
+        ? this.#registries
+        : undefined;
+    if (registries === undefined && !begins) return undefined;
     const endsMs = nowMs + 1_000 * ledgerKeptSeconds;
-    books ??= { run, sums: new Map(), endsMs };
-    this.#books = books;
-    if (isLookedAt) books.endsMs = endsMs;
+    registries ??= { run, sums: new Map(), endsMs };
+    this.#registries = registries;
+    if (isLookedAt) registries.endsMs = endsMs;
     if (entry !== this.#last) {
       this.#last = entry;
       for (const [name, count] of counts) {
-        if (!books.sums.has(name) && books.sums.size >= ledgerNamesMax) continue;
-        books.sums.set(name, (books.sums.get(name) ?? 0) + count);
+        if (!registries.sums.has(name) && registries.sums.size >= ledgerNamesMax) continue;
+        registries.sums.set(name, (registries.sums.get(name) ?? 0) + count);
       }
     }
-    return new Map(books.sums);
+    return new Map(registries.sums);
   }
 }

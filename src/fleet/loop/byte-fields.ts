@@ -13,7 +13,7 @@ const firstBytes = 4_096;
 export const turnBytes = 16_384;
 
 /**
- * The most texts of a table: as many Envoys as fill a report or a sheet. A map by them grows in
+ * The most texts of a table: as many Envoys as fill a report or a snapshot. A map by them grows in
  * less than a turn.
  */
 export const textsMax = 32_768;

@@ -57,14 +57,14 @@ export class FleetGates {
 }
 
 /** Requests that wait before a service, over all replicas. */
-export interface SheetQueue {
+export interface SnapshotQueue {
   readonly waitingCount: number;
   /** How long a request is in work, in milliseconds; undefined: not known. */
   readonly serviceMs: number | undefined;
 }
 
 /** What the replicas tell of one service, together. */
-export interface FleetPressure extends SheetQueue {
+export interface FleetPressure extends SnapshotQueue {
   /** See `FleetGates`. */
   readonly rejectRatio: number;
 }

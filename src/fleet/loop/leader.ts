@@ -2,18 +2,18 @@ import type { Cancel, Clock } from "../../core/base/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
 import type { ScriptReply, StoreConnection } from "../../store/connection.js";
 import { leaseScript, resignScript } from "./leader-script.js";
-import { parseRank, type SheetRank } from "./sheet-rank.js";
+import { parseRank, type SnapshotVersion } from "./snapshot-version.js";
 
 /** What happens to who leads; each is told once, not at every heartbeat. */
 export type LeaderEvent =
-  | { readonly kind: "leadingBegan"; readonly epoch: number }
-  | { readonly kind: "leadingEnded"; readonly epoch: number; readonly cause: EndOfReign }
+  | { readonly kind: "leadingBegan"; readonly term: number }
+  | { readonly kind: "leadingEnded"; readonly term: number; readonly cause: EndOfTerm }
   /** Heartbeats stopped getting through: nobody can lead from here. */
   | { readonly kind: "leaseLost"; readonly code: ErrorCode }
   | { readonly kind: "leaseFound" };
 
 /** Nobody renewed the lease in time, the store knows another leader, or this replica goes. */
-export type EndOfReign = "lapsed" | "outranked" | "stopped";
+export type EndOfTerm = "lapsed" | "outranked" | "stopped";
 
 /** What a `Leader` is made of. */
 export interface LeaderOptions {
@@ -29,13 +29,13 @@ export interface LeaderOptions {
   /** How long a lease lasts after the last heartbeat that was answered. Default 3,000. */
   readonly leaseMs?: number;
   /** The highest rank that was seen here. */
-  readonly seen: () => SheetRank;
-  /** Each heartbeat that was answered brings the rank of the newest sheet; undefined: none. */
-  readonly onBeat: (newest: SheetRank | undefined) => void;
+  readonly seen: () => SnapshotVersion;
+  /** Each heartbeat that was answered brings the rank of the newest snapshot; undefined: none. */
+  readonly onBeat: (newest: SnapshotVersion | undefined) => void;
   readonly onEvent?: (event: LeaderEvent) => void;
 }
 
-/** Default of `LeaderOptions.heartbeatMs`: how long a new sheet waits to be noticed. */
+/** Default of `LeaderOptions.heartbeatMs`: how long a new snapshot waits to be noticed. */
 export const defaultLeaderHeartbeatMs = 250;
 
 /** Default of `LeaderOptions.leaseMs`: how long a dead leader is missed at most. */
@@ -48,7 +48,7 @@ const patienceRatio = 1 / 3;
 const resignMsMax = 500;
 
 /**
- * Elects one of the replicas, by a lease in the store. A reign has an epoch that no other one has;
+ * Elects one of the replicas, by a lease in the store. A term has an term that no other one has;
  * it lasts until its lease ends by this replica's own monotonic clock, counted from before the
  * heartbeat left. The store's lease began later, so nobody else has been elected by then.
  *
@@ -57,7 +57,7 @@ const resignMsMax = 500;
  */
 export class Leader {
   readonly #options: LeaderOptions;
-  #reign: { readonly epoch: number; readonly untilMs: number } | undefined;
+  #leaderTerm: { readonly term: number; readonly untilMs: number } | undefined;
   #beatCount = 0;
   #isLost = false;
   #isStopped = false;
@@ -70,23 +70,23 @@ export class Leader {
     this.#heartbeat = this.#beat();
   }
 
-  /** The epoch of this replica's reign; undefined while it does not lead. Looks at the clock. */
-  get epoch(): number | undefined {
-    return this.untilMs === undefined ? undefined : this.#reign?.epoch;
+  /** The term of this replica's term; undefined while it does not lead. Looks at the clock. */
+  get term(): number | undefined {
+    return this.untilMs === undefined ? undefined : this.#leaderTerm?.term;
   }
 
-  /** When the reign ends unless it is renewed; undefined while this replica does not lead. */
+  /** When the term ends unless it is renewed; undefined while this replica does not lead. */
   get untilMs(): number | undefined {
-    const reign = this.#reign;
-    if (reign === undefined) return undefined;
-    if (this.#options.clock.monotonicMs() < reign.untilMs) return reign.untilMs;
+    const leaderTerm = this.#leaderTerm;
+    if (leaderTerm === undefined) return undefined;
+    if (this.#options.clock.monotonicMs() < leaderTerm.untilMs) return leaderTerm.untilMs;
     this.#end("lapsed");
     return undefined;
   }
 
-  /** The store says that another one leads. @param epoch of the reign that it said it of */
-  noteOutranked(epoch: number): void {
-    if (this.#reign?.epoch === epoch) this.#end("outranked");
+  /** The store says that another one leads. @param term of the term that it said it of */
+  noteOutranked(term: number): void {
+    if (this.#leaderTerm?.term === term) this.#end("outranked");
   }
 
   /** Gives the lease back, as far as the store can be reached now. Never rejects. */
@@ -106,7 +106,7 @@ export class Leader {
   async #beat(): Promise<void> {
     const { clock, heartbeatMs = defaultLeaderHeartbeatMs } = this.#options;
     const startMs = clock.monotonicMs();
-    const askedEpoch = this.epoch ?? 0;
+    const askedEpoch = this.term ?? 0;
     try {
       const answer = parseAnswer(await this.#ask(startMs, askedEpoch));
       this.#hear(answer, { sentMs: startMs, askedEpoch });
@@ -122,9 +122,9 @@ export class Leader {
 
   #ask(sentMs: number, askedEpoch: number): Promise<ScriptReply> {
     const { connection, id, leaseMs = defaultLeaderLeaseMs, seen } = this.#options;
-    const { epoch, leaderId } = seen();
+    const { term, leaderId } = seen();
     this.#beatCount += 1;
-    const numbers = [this.#beatCount, askedEpoch, leaseMs, epoch].map(String);
+    const numbers = [this.#beatCount, askedEpoch, leaseMs, term].map(String);
     return connection.run({
       script: leaseScript,
       keys: this.#keys(),
@@ -135,33 +135,33 @@ export class Leader {
 
   #keys(): readonly string[] {
     const { keyPrefix } = this.#options;
-    return ["lease", "epoch", "rank"].map((name) => `${keyPrefix}{fleet}:${name}`);
+    return ["lease", "term", "rank"].map((name) => `${keyPrefix}{fleet}:${name}`);
   }
 
-  #hear({ epoch, newest }: Answer, { sentMs, askedEpoch }: Asked): void {
+  #hear({ term, newest }: Answer, { sentMs, askedEpoch }: Asked): void {
     if (this.#isLost) this.#tell({ kind: "leaseFound" });
     this.#isLost = false;
     if (this.#isStopped) return;
     const { leaseMs = defaultLeaderLeaseMs, onBeat } = this.#options;
-    const reign = { epoch, untilMs: sentMs + leaseMs };
-    if (this.#reign?.epoch === epoch) {
-      this.#reign = reign;
+    const leaderTerm = { term, untilMs: sentMs + leaseMs };
+    if (this.#leaderTerm?.term === term) {
+      this.#leaderTerm = leaderTerm;
     } else {
       this.#end("outranked");
-      // A reign that ended while it was renewed is over: the next heartbeat begins another one.
-      if (epoch !== 0 && epoch !== askedEpoch) {
-        this.#reign = reign;
-        this.#tell({ kind: "leadingBegan", epoch });
+      // A term that ended while it was renewed is over: the next heartbeat begins another one.
+      if (term !== 0 && term !== askedEpoch) {
+        this.#leaderTerm = leaderTerm;
+        this.#tell({ kind: "leadingBegan", term });
       }
     }
     onBeat(newest);
   }
 
-  #end(cause: EndOfReign): void {
-    const reign = this.#reign;
-    if (reign === undefined) return;
-    this.#reign = undefined;
-    this.#tell({ kind: "leadingEnded", epoch: reign.epoch, cause });
+  #end(cause: EndOfTerm): void {
+    const leaderTerm = this.#leaderTerm;
+    if (leaderTerm === undefined) return;
+    this.#leaderTerm = undefined;
+    this.#tell({ kind: "leadingEnded", term: leaderTerm.term, cause });
   }
 
   #noteFailure(thrown: unknown): void {
@@ -176,24 +176,24 @@ export class Leader {
 
 interface Asked {
   readonly sentMs: number;
-  /** Of the reign that was to be renewed; 0: none. */
+  /** Of the term that was to be renewed; 0: none. */
   readonly askedEpoch: number;
 }
 
 interface Answer {
   /** 0: this replica does not lead. */
-  readonly epoch: number;
-  readonly newest: SheetRank | undefined;
+  readonly term: number;
+  readonly newest: SnapshotVersion | undefined;
 }
 
 function parseAnswer(reply: ScriptReply): Answer {
   const text = Buffer.isBuffer(reply) ? reply.toString("latin1") : "";
-  const [, epoch, rank = ""] = answerPattern.exec(text) ?? [];
+  const [, term, rank = ""] = answerPattern.exec(text) ?? [];
   const newest = parseRank(rank);
-  if (epoch === undefined || (newest === undefined && rank !== "")) {
+  if (term === undefined || (newest === undefined && rank !== "")) {
     throw new ServiceError("STORE_PROTOCOL");
   }
-  return { epoch: Number(epoch), newest };
+  return { term: Number(term), newest };
 }
 
 const answerPattern = /^(\d{1,15}) (.*)$/;

@@ -1,27 +1,27 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { isServiceError } from "../../core/base/errors.js";
-import type { NodeReport, ShareSheet } from "../../core/feedback/feedback.js";
+import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
 import type { StoreConnection } from "../../store/connection.js";
 import { turnBytes } from "./byte-fields.js";
 import { Leader, type LeaderEvent } from "./leader.js";
+import { LeaderTerm, type LeaderTermParts } from "./leader-term.js";
 import { decodeReport, encodeReport, type ServicePressure } from "./report-codec.js";
-import { SheetBoard, type SheetEvent, sheetAgeMsMax } from "./sheet-board.js";
-import { decodeSheet, encodeSheet, type FleetSheet } from "./sheet-codec.js";
-import { Reign, type ReignParts } from "./sheet-maker.js";
-import { compareRanks, type SheetRank } from "./sheet-rank.js";
-import { type FoundReport, SheetStore } from "./sheet-store.js";
+import { decodeSnapshot, encodeSnapshot, type FleetSnapshot } from "./snapshot-codec.js";
+import { type SnapshotEvent, SnapshotHolder, snapshotAgeMsMax } from "./snapshot-holder.js";
+import { type FoundReport, SnapshotStore } from "./snapshot-store.js";
+import { compareRanks, type SnapshotVersion } from "./snapshot-version.js";
 
 /** What a replica brings into the loop. */
 export interface LoopParts {
   readonly clock: Clock;
   /** This replica: lower-case hexadecimal. */
   readonly id: string;
-  readonly createMaker: ReignParts["createMaker"];
+  readonly createMaker: LeaderTermParts["createMaker"];
   /** How hard services are pressed here, now. */
   readonly pressures: () => readonly ServicePressure[];
   /** Of services that have a gate, by name. */
-  readonly gateSettings: ReignParts["gateSettings"];
-  /** How long a sheet holds that nobody renews. Default `sheetAgeMsMax`. */
+  readonly gateSettings: LeaderTermParts["gateSettings"];
+  /** How long a snapshot holds that nobody renews. Default `snapshotAgeMsMax`. */
   readonly ageMsMax?: number;
   readonly onEvent?: (event: LoopEvent) => void;
   /** Something threw that is no failure of the environment. */
@@ -29,19 +29,19 @@ export interface LoopParts {
 }
 
 /** What happens to the loop, for logs. */
-export type LoopEvent = LeaderEvent | SheetEvent | UnreadableEvent;
+export type LoopEvent = LeaderEvent | SnapshotEvent | UnreadableEvent;
 
 /** Replicas of another version are there, which are left out; it is told once. */
 export interface UnreadableEvent {
   readonly kind: "fleetUnreadable";
-  readonly what: "report" | "sheet";
+  readonly what: "report" | "snapshot";
 }
 
 /** What a `SharedLoop` is made of. */
 export interface SharedLoopOptions extends LoopParts {
   /** For heartbeats: nothing large goes over it. */
   readonly connection: StoreConnection;
-  /** For reports and sheets. */
+  /** For reports and snapshots. */
   readonly bulkConnection: StoreConnection;
   readonly keyPrefix: string;
   /** See `LeaderOptions`. */
@@ -51,39 +51,39 @@ export interface SharedLoopOptions extends LoopParts {
 
 /** What has gone wrong or was left out since the start. */
 export interface LoopCounts {
-  /** Sheets that this replica made, and that hold. */
+  /** Snapshots that this replica made, and that hold. */
   readonly published: number;
-  /** Sheets that it made and did not write, or that the store refused: another one leads. */
+  /** Snapshots that it made and did not write, or that the store refused: another one leads. */
   readonly refused: number;
-  /** Sheets that came after newer ones. */
+  /** Snapshots that came after newer ones. */
   readonly older: number;
   /** Calls of the loop to the store that failed. */
   readonly failed: number;
-  /** Reports and sheets of a program of another version, or of nobody's. */
+  /** Reports and snapshots of a program of another version, or of nobody's. */
   readonly unreadable: number;
-  /** Rows of reports, whole reports, and services of sheets, for which there was no room. */
+  /** Rows of reports, whole reports, and services of snapshots, for which there was no room. */
   readonly leftOut: number;
 }
 
-/** Time between two sheets, in milliseconds. */
-export const sheetEveryMs = 1_000;
+/** Time between two snapshots, in milliseconds. */
+export const snapshotEveryMs = 1_000;
 
 /** After how long a replica tells of its services whose Envoys say nothing, in milliseconds. */
 export const quietReportMs = 1_500;
 
 /**
- * The loop of a fleet: every replica puts what it knows into the store, the leader makes a sheet of
- * it, and every replica hands that out. Without the store nobody leads, and sheets grow old.
+ * The loop of a fleet: every replica puts what it knows into the store, the leader makes a snapshot
+ * of it, and every replica hands that out. Without the store nobody leads, and snapshots grow old.
  */
 export class SharedLoop {
-  readonly board: SheetBoard;
+  readonly board: SnapshotHolder;
   readonly isAlone = false;
   readonly #options: SharedLoopOptions;
-  readonly #store: SheetStore;
+  readonly #store: SnapshotStore;
   readonly #leader: Leader;
   readonly #cancels = new Map<"lead" | "tell", Cancel>();
   readonly #underWay = new Map<"lead" | "tell" | "fetch", Promise<void>>();
-  #reign: Reign | undefined;
+  #leaderTerm: LeaderTerm | undefined;
   /** By name, while this one leads. */
   readonly #replicas = new Map<string, KnownReplica>();
   #waiting: readonly NodeReport[] | undefined;
@@ -96,10 +96,10 @@ export class SharedLoop {
   constructor(options: SharedLoopOptions) {
     this.#options = options;
     const { clock, id, keyPrefix, connection, bulkConnection, heartbeatMs, leaseMs } = options;
-    const { ageMsMax = sheetAgeMsMax } = options;
-    const onEvent = (event: SheetEvent): void => options.onEvent?.(event);
-    this.board = new SheetBoard({ clock, ageMsMax, onEvent });
-    this.#store = new SheetStore({ connection: bulkConnection, clock, id, keyPrefix });
+    const { ageMsMax = snapshotAgeMsMax } = options;
+    const onEvent = (event: SnapshotEvent): void => options.onEvent?.(event);
+    this.board = new SnapshotHolder({ clock, ageMsMax, onEvent });
+    this.#store = new SnapshotStore({ connection: bulkConnection, clock, id, keyPrefix });
     this.#leader = new Leader({
       connection,
       clock,
@@ -116,21 +116,21 @@ export class SharedLoop {
 
   /** Whether this replica leads now. */
   get isLeading(): boolean {
-    return this.#leader.epoch !== undefined;
+    return this.#leader.term !== undefined;
   }
 
   get counts(): LoopCounts {
     return { ...this.#counts, older: this.board.olderCount };
   }
 
-  /** The sheet that holds now; undefined: none, or nobody has renewed it for too long. */
-  current(): ShareSheet | undefined {
+  /** The snapshot that holds now; undefined: none, or nobody has renewed it for too long. */
+  current(): ShareSnapshot | undefined {
     return this.board.current();
   }
 
-  /** Calls back after every new sheet, until the answer is called. */
-  onSheet(listener: () => void): () => void {
-    return this.board.onSheet(listener);
+  /** Calls back after every new snapshot, until the answer is called. */
+  onSnapshot(listener: () => void): () => void {
+    return this.board.onSnapshot(listener);
   }
 
   /** Takes what this replica's Envoys did since the last time, and tells it at once. */
@@ -187,20 +187,20 @@ export class SharedLoop {
     });
   }
 
-  #noteNewest(newest: SheetRank | undefined): void {
+  #noteNewest(newest: SnapshotVersion | undefined): void {
     if (newest === undefined || compareRanks(newest, this.board.seen) <= 0) return;
     this.#begin("fetch", () => this.#fetch(newest));
   }
 
-  async #fetch(known?: SheetRank): Promise<void> {
+  async #fetch(known?: SnapshotVersion): Promise<void> {
     try {
       const found = await this.#store.fetch();
       if (found === undefined) return;
-      const fleet = await this.#inTurns(decodeSheet(found.bytes, found.rank));
+      const fleet = await this.#inTurns(decodeSnapshot(found.bytes, found.rank));
       if (fleet !== undefined) {
         this.board.take(fleet, found.atMs);
       } else {
-        this.#noteUnreadable("sheet");
+        this.#noteUnreadable("snapshot");
         this.board.noteSeen(found.rank);
       }
     } finally {
@@ -216,25 +216,25 @@ export class SharedLoop {
   }
 
   #lead(): void {
-    const { epoch } = this.#leader;
-    if (epoch === undefined) return;
-    this.#schedule("lead", sheetEveryMs);
+    const { term } = this.#leader;
+    if (term === undefined) return;
+    this.#schedule("lead", snapshotEveryMs);
     this.#begin("lead", async () => {
-      if (this.#reign?.epoch !== epoch) this.#reign = await this.#beginReign(epoch);
+      if (this.#leaderTerm?.term !== term) this.#leaderTerm = await this.#beginTerm(term);
       const reports = await this.#gather();
       const pressures = [...this.#replicas.values()].flatMap(({ services }) => services);
       const nowMs = this.#options.clock.monotonicMs();
-      await this.#publish(this.#reign.decide(reports, pressures, nowMs));
+      await this.#publish(this.#leaderTerm.decide(reports, pressures, nowMs));
     });
   }
 
-  async #beginReign(epoch: number): Promise<Reign> {
+  async #beginTerm(term: number): Promise<LeaderTerm> {
     await this.#fetch();
     this.#replicas.clear();
     const { id: leaderId, clock, createMaker, gateSettings } = this.#options;
     const last = this.board.lastKnown();
     const nowMs = clock.monotonicMs();
-    return new Reign({ epoch, leaderId, nowMs, createMaker, gateSettings, last });
+    return new LeaderTerm({ term, leaderId, nowMs, createMaker, gateSettings, last });
   }
 
   async #gather(): Promise<readonly NodeReport[]> {
@@ -285,24 +285,24 @@ export class SharedLoop {
     this.#options.onEvent?.({ kind: "fleetUnreadable", what });
   }
 
-  async #publish(fleet: FleetSheet): Promise<void> {
-    const { sheet } = fleet;
-    const { epoch } = sheet;
-    const { bytes, leftOutCount } = encodeSheet(fleet);
+  async #publish(fleet: FleetSnapshot): Promise<void> {
+    const { snapshot } = fleet;
+    const { term } = snapshot;
+    const { bytes, leftOutCount } = encodeSnapshot(fleet);
     this.#counts.leftOut += leftOutCount;
     // The last thing before it is sent: what came before may have taken longer than the lease.
     const { untilMs } = this.#leader;
-    if (untilMs === undefined || this.#leader.epoch !== epoch) {
+    if (untilMs === undefined || this.#leader.term !== term) {
       this.#counts.refused += 1;
       return;
     }
     const sentMs = this.#options.clock.monotonicMs();
-    if (await this.#store.publish(sheet, bytes, untilMs)) {
+    if (await this.#store.publish(snapshot, bytes, untilMs)) {
       this.#counts.published += 1;
       this.board.take(fleet, sentMs);
     } else {
       this.#counts.refused += 1;
-      this.#leader.noteOutranked(epoch);
+      this.#leader.noteOutranked(term);
     }
   }
 }

@@ -9,7 +9,7 @@ import {
 } from "./shared-records.js";
 
 /** The most records that one page brings. */
-export const pageRecordsMax = 2_000;
+export const pageRecordsMax = 1_000;
 
 /** What is known after a page. */
 export type RecordsPage =

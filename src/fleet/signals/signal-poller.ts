@@ -1,11 +1,11 @@
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
-import { SignalBook, type SignalBookSettings } from "./signal-book.js";
 import type { SignalReader, SignalReadings } from "./signal-readings.js";
+import { SignalRegistry, type SignalRegistrySettings } from "./signal-registry.js";
 
 /** How a source is asked. */
-export interface SignalPollerSettings extends SignalBookSettings {
+export interface SignalPollerSettings extends SignalRegistrySettings {
   /** Time from one question to the next, in milliseconds. */
   readonly everyMs: number;
   /** The longest that one question may take, at most `everyMs`. */
@@ -43,7 +43,7 @@ export const pollSpreadRatio = 0.1;
  */
 export class SignalPoller {
   readonly #parts: SignalPollerParts;
-  readonly #book: SignalBook;
+  readonly #registry: SignalRegistry;
   #cancel: Cancel = () => {};
   #isClosed = false;
   /** The failure that was told, while it lasts. */
@@ -61,13 +61,13 @@ export class SignalPoller {
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
-    this.#book = new SignalBook(parts.settings, parts.clock.monotonicMs());
+    this.#registry = new SignalRegistry(parts.settings, parts.clock.monotonicMs());
     this.#poll();
   }
 
   /** Time since the source last answered well, in milliseconds; before that since the beginning. */
   ageMs(): number {
-    return this.#book.ageMs(this.#parts.clock.monotonicMs());
+    return this.#registry.ageMs(this.#parts.clock.monotonicMs());
   }
 
   /** Whether the bound for missing readings holds. */
@@ -115,7 +115,7 @@ export class SignalPoller {
     const isFailure = outcome instanceof ServiceError;
     const word = isFailure ? outcome.code : "ok";
     this.countByOutcome.set(word, (this.countByOutcome.get(word) ?? 0) + 1);
-    const update = isFailure ? this.#book.failed(nowMs) : this.#book.heard(outcome, nowMs);
+    const update = isFailure ? this.#registry.failed(nowMs) : this.#registry.heard(outcome, nowMs);
     this.#tell(isFailure ? outcome : undefined, nowMs);
     if (update !== undefined) this.#parts.onUpdate(update);
   }
@@ -131,7 +131,7 @@ export class SignalPoller {
       onEvent({ kind: "signalFailing", code: failure.code, detail: failure.message });
     }
     const wasMissing = this.#isMissing;
-    this.#isMissing = this.#book.isMissing(nowMs);
+    this.#isMissing = this.#registry.isMissing(nowMs);
     if (this.#isMissing && !wasMissing) {
       onEvent({ kind: "signalMissing", whenMissing: settings.whenMissing });
     }

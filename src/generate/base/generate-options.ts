@@ -1,7 +1,7 @@
 import type { GenerateOptions, ImageName, MinorVersion } from "./generator.js";
 
 /** What holds where a person chooses nothing. */
-export const usualGenerateOptions: GenerateOptions = {
+export const defaultGenerateOptions: GenerateOptions = {
   envoyVersion: { major: 1, minor: 40 },
   istioVersion: { major: 1, minor: 30 },
   gatewayVersion: { major: 1, minor: 6 },

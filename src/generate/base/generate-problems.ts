@@ -2,14 +2,10 @@ import type { ProblemRow } from "../../policy/problems/problem-row.js";
 import { documentProblemRows } from "./document-problems.js";
 
 /**
- * What a target cannot express. HG300 to HG319: Envoy's structure; to HG339: its filters; to HG359:
+ * What a target cannot express. HG301 to HG319: Envoy's structure; to HG339: its filters; to HG359:
  * Istio and Envoy Gateway; to HG379: Kubernetes; to HG399: dashboards and alerts.
  */
 const targetProblemRows = {
-  HG300: {
-    title: "A target is not there yet.",
-    remedy: "Use one of the targets that `headgate generate` offers.",
-  },
   HG301: {
     title: "A proxy is to lead to a service whose address is unknown.",
     remedy: "Add `upstream: {address, port}`, or generate fragments.",

@@ -5,12 +5,6 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { Document } from "./document.js";
 import type { ExistingObject } from "./existing-object.js";
 
-/** What is generated for. */
-export const targets = ["envoy", "istio", "gateway", "kubernetes", "dashboards", "alerts"] as const;
-
-/** One of them. */
-export type Target = (typeof targets)[number];
-
 /** A policy as generators take it. */
 export interface GeneratedPolicy {
   /** `metadata.name`. */
@@ -67,7 +61,7 @@ export interface ImageName {
 }
 
 /** Where in a policy something is wrong for a target. */
-export interface PolicySpot {
+export interface PolicyLocation {
   /** Undefined: `proxies`, or the policy as a whole. */
   readonly service: string | undefined;
   /** Names from the service (or from `spec`) down, such as ["circuitBreakers", "retryBudget"]. */
@@ -78,7 +72,7 @@ export interface PolicySpot {
 export interface GenerateProblem {
   /** `HG3xx`: not expressible; `HG4xx`: a lint. Rows in `generate-problems.ts`. */
   readonly id: string;
-  readonly spot: PolicySpot;
+  readonly spot: PolicyLocation;
   readonly message: string;
   /** The nearest thing that can be had, or what to do. */
   readonly hint: string;

@@ -13,12 +13,19 @@ export function plainTree(tree: Tree): PlainValue {
   if (tree instanceof Noted) return plainTree(tree.value);
   if (isTreeList(tree)) return tree.map(plainTree);
   if (typeof tree !== "object") return tree;
-  const entries: [string, PlainValue][] = [];
-  for (const [name, value] of Object.entries(tree)) {
-    if (value !== undefined) entries.push([name, plainTree(value)]);
+  const plain: Record<string, PlainValue> = {};
+  for (const name of Object.keys(tree)) {
+    const value = tree[name];
+    if (value === undefined) continue;
+    // An assignment does not take it for a name.
+    if (name === "__proto__") Object.defineProperty(plain, name, ownValue(plainTree(value)));
+    else plain[name] = plainTree(value);
   }
-  // Unlike an assignment, this takes a name such as `__proto__` for a name.
-  return Object.fromEntries(entries);
+  return plain;
+}
+
+function ownValue(value: PlainValue): PropertyDescriptor {
+  return { value, configurable: true, enumerable: true, writable: true };
 }
 
 /** Whether a tree is a list; `Array.isArray` does not know lists that are read only. */

@@ -2,12 +2,12 @@ import { Pair, Scalar, type ScalarTag, Schema, YAMLMap, Document as YamlDocument
 import { assertNever } from "../../core/base/errors.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { type Document, Noted, type Tree, type TreeMap } from "./document.js";
-import type { GeneratedPolicy, Target } from "./generator.js";
+import type { GeneratedPolicy } from "./generator.js";
 import { isTreeList, plainTree } from "./plain-tree.js";
 
 /** What documents were made from, for their first lines. */
 export interface Origin {
-  readonly target: Target;
+  readonly target: string;
   readonly policy: Pick<GeneratedPolicy, "name" | "hash">;
 }
 
@@ -28,12 +28,22 @@ export function isMarkedGenerated(text: string): boolean {
   return text.split("\n", markLinesMax).some((line) => line.includes(generatedMark));
 }
 
-/** The text of a file: the same for the same document, byte by byte; ends with a newline. */
-export function renderDocument(document: Document, origin: Origin): string {
+/**
+ * The text of a file: the same for the same document, byte by byte; ends with a newline.
+ *
+ * @param scalars those of other documents, where several are written
+ */
+export function renderDocument(
+  document: Document,
+  origin: Origin,
+  scalars = new ScalarTexts(),
+): string {
   const { kind, parts } = document;
   switch (kind.format) {
     case "yaml":
-      return `${renderHeader(document, origin)}${parts.map(renderYaml).join("---\n")}`;
+      return `${renderHeader(document, origin)}${parts
+        .map((part) => renderYaml(part, scalars))
+        .join("---\n")}`;
     case "json": {
       // A dashboard says it where people read it.
       const mark = kind.is === "schema" ? { $comment: whoMade(origin) } : {};
@@ -62,8 +72,8 @@ function whoMade({ target, policy: { name, hash } }: Origin): string {
 }
 
 /** One YAML document; empty maps and lists stand in flow style, all others in block style. */
-export function renderYaml(part: Tree): string {
-  const writer = new YamlWriter();
+export function renderYaml(part: Tree, scalars = new ScalarTexts()): string {
+  const writer = new YamlWriter(scalars);
   writer.writeComment(part, "");
   writer.writeValue(part, "");
   return writer.text();
@@ -77,8 +87,11 @@ class YamlWriter {
   readonly #lines: string[] = [];
   /** Marks of items and explicit keys, which the next line begins with in place of its indent. */
   #lead: string | undefined;
-  /** Those that the library wrote, since documents repeat most of them. */
-  readonly #scalars = new Map<string | number, string>();
+  readonly #scalars: ScalarTexts;
+
+  constructor(scalars: ScalarTexts) {
+    this.#scalars = scalars;
+  }
 
   text(): string {
     return `${this.#lines.join("\n")}\n`.replaceAll(unprintable, escapeCharacter);
@@ -113,11 +126,7 @@ class YamlWriter {
     for (const [name, tree] of Object.entries(map)) {
       if (tree === undefined) continue;
       this.writeComment(tree, indent);
-      const key = plainWord.test(name)
-        ? name
-        : libraryText({ [name]: 0 })
-            .slice(0, -": 0".length)
-            .trimEnd();
+      const key = plainWord.test(name) ? name : this.#scalars.key(name);
       const below = `${indent}  `;
       if (key.startsWith("? ")) {
         // Too long for a key before a colon.
@@ -147,16 +156,28 @@ class YamlWriter {
     if (typeof value === "boolean" || Number.isSafeInteger(value)) return String(value);
     if (typeof value === "string" && plainWord.test(value)) return value;
     // Of a text of several lines all but the first one.
-    return this.#scalar(value).replaceAll(/\n {2}/g, `\n${indent}`);
+    return this.#scalars.value(value).replaceAll(/\n {2}/g, `\n${indent}`);
+  }
+}
+
+/** Scalars as the YAML library writes them: documents have most of them in common. */
+export class ScalarTexts {
+  readonly #values = new Map<string | number, string>();
+  readonly #keys = new Map<string, string>();
+
+  /** What stands after a name, on one line or more. */
+  value(value: string | number): string {
+    const known = this.#values.get(value) ?? libraryText({ k: value }).slice("k: ".length);
+    this.#values.set(value, known);
+    return known;
   }
 
-  #scalar(value: string | number): string {
-    let text = this.#scalars.get(value);
-    if (text === undefined) {
-      text = libraryText({ k: value }).slice("k: ".length);
-      this.#scalars.set(value, text);
-    }
-    return text;
+  /** What stands before the colon. */
+  key(name: string): string {
+    const write = (): string => libraryText({ [name]: 0 }).slice(0, -": 0".length);
+    const known = this.#keys.get(name) ?? write().trimEnd();
+    this.#keys.set(name, known);
+    return known;
   }
 }
 

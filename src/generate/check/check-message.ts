@@ -1,4 +1,3 @@
-import { fromJson } from "@bufbuild/protobuf";
 import { quoteText } from "../../policy/problems/problem.js";
 import type { CheckProblem, JsonPath } from "../base/check-problem.js";
 import type { PlainValue } from "../base/plain-tree.js";
@@ -39,24 +38,6 @@ export function checkMessage(tree: EnvoyTree, api: EnvoyApi): CheckedTree {
     return { tree, message: undefined, problems };
   }
   const message = readTree(desc, { value, path }, { api, report });
-  if (problems.length === 0) checkAgain({ tree, api }, report);
   if (message !== undefined) checkRules(message, { api, report, isPartial });
   return { tree, message, problems };
-}
-
-/** What the library that Envoy's messages go through says; it knows rare rules that we do not. */
-function checkAgain(
-  { tree, api }: { readonly tree: EnvoyTree; readonly api: EnvoyApi },
-  report: (problem: CheckProblem) => void,
-): void {
-  const desc = api.message(tree.message);
-  if (desc === undefined) return;
-  try {
-    fromJson(desc, JSON.parse(JSON.stringify(tree.value)), { registry: api.registry });
-  } catch (error) {
-    const words = error instanceof Error ? error.message : "it cannot be read";
-    const message = `it is not readable as ${tree.message}: ${words.slice(0, 200)}`;
-    const hint = "write it as the API has it";
-    report({ id: "HG451", path: tree.path, message, hint, severity: "error" });
-  }
 }

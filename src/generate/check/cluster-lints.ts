@@ -11,7 +11,7 @@ import {
 import type { Lint, LintScope } from "./lint.js";
 
 /** Envoy's own threshold of requests, where none is written. */
-const usualRequestsMax = 1_024;
+const defaultRequestsMax = 1_024;
 
 /** Lints of clusters, and of what leads to them. */
 export const clusterLints: readonly Lint[] = [
@@ -93,12 +93,12 @@ function checkProcessorBreaker(processor: EnvoyMessage, { root, report }: LintSc
   const cluster = clusters.find((one) => textAt(one, "name") === name);
   if (cluster === undefined) return;
   const thresholds = messagesAt(cluster, "circuit_breakers", "thresholds");
-  const limits = thresholds.map((one) => numberAt(one, "max_requests") ?? usualRequestsMax);
-  if (Math.max(usualRequestsMax, ...limits) > usualRequestsMax) return;
+  const limits = thresholds.map((one) => numberAt(one, "max_requests") ?? defaultRequestsMax);
+  if (Math.max(defaultRequestsMax, ...limits) > defaultRequestsMax) return;
   report({
     id: "HG428",
     path: cluster.path,
-    message: `its breaker lets ${Math.max(0, ...limits) || usualRequestsMax} requests in at once`,
+    message: `its breaker lets ${Math.max(0, ...limits) || defaultRequestsMax} requests in at once`,
     hint: "write circuit_breakers with a higher max_requests",
     severity: "warning",
   });

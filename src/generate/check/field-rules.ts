@@ -20,8 +20,7 @@ export interface RuleCheck {
  */
 export function checkRules(message: EnvoyMessage, check: RuleCheck): void {
   const { desc, fields } = message;
-  for (const field of desc.fields) {
-    const rules = check.api.rulesOf(field);
+  for (const { field, rules } of check.api.ruledFields(desc)) {
     const value = fields.get(field.name);
     if (rules !== undefined) checkField({ message, field, rules, value }, check);
     // Rules say so of one field whose message is an example.

@@ -2,7 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { quoteText } from "../../policy/problems/problem.js";
 import type { CheckProblem, JsonPath } from "../base/check-problem.js";
 import type { GenerateOptions, MinorVersion } from "../base/generator.js";
-import { isPlainMap, type PlainValue } from "../base/plain-tree.js";
+import { isPlainList, isPlainMap, type PlainValue } from "../base/plain-tree.js";
 
 /** What objects are held against, as the files in `schemas/` have it: JSON lines. */
 export interface SchemaTexts {
@@ -27,7 +27,14 @@ interface CustomResource {
   readonly version: string;
   readonly apiVersion: string;
   readonly kind: string;
-  readonly schema: object;
+  readonly schema: Schema;
+}
+
+/** As far as it is looked at here; the rest is the validator's. */
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: boolean | Schema;
+  readonly items?: Schema;
 }
 
 type Product = "istio" | "gateway";
@@ -59,13 +66,16 @@ export class ObjectSchemas {
     strict: false,
     validateFormats: false,
     logger: false,
+    // A test reads them so; to do it each time takes as long as a kind.
+    meta: false,
+    validateSchema: false,
     // To shorten what is run a few times takes as long as to write it.
     code: { regExp: goPatterns, optimize: false },
   });
   readonly #definitions = new Map<string, string>();
   readonly #resources: readonly CustomResource[];
-  /** Made where they are first needed: each takes milliseconds. */
-  readonly #validators = new Map<CustomResource, ValidateFunction>();
+  /** By the text of their schemas. Made where they are first needed: each takes milliseconds. */
+  readonly #validators = new Map<string, ValidateFunction>();
 
   constructor({ kubernetes, customResources }: SchemaTexts) {
     const definitions: readonly Definition[] = readLines(kubernetes);
@@ -84,7 +94,7 @@ export class ObjectSchemas {
     const validate =
       product === undefined
         ? this.#ofKubernetes(`${apiVersion} ${kind}`)
-        : this.#ofRelease({ product, apiVersion, kind }, versions);
+        : this.#ofRelease(object, { product, apiVersion, kind, versions });
     if (validate === undefined) return [unknownKind(apiVersion, kind)];
     validate(object);
     return (validate.errors ?? []).map(asProblem);
@@ -96,11 +106,8 @@ export class ObjectSchemas {
   }
 
   /** By the newest release that is no newer than what the object is for. */
-  #ofRelease(
-    wanted: Pick<CustomResource, "product" | "apiVersion" | "kind">,
-    versions: ObjectVersions,
-  ): ValidateFunction | undefined {
-    const { istioVersion, gatewayVersion } = versions;
+  #ofRelease(object: PlainValue, wanted: WantedResource): ValidateFunction | undefined {
+    const { istioVersion, gatewayVersion } = wanted.versions;
     const { minor } = wanted.product === "istio" ? istioVersion : gatewayVersion;
     const found = this.#resources
       .filter(
@@ -112,10 +119,49 @@ export class ObjectSchemas {
       )
       .sort((one, other) => minorOf(other.version) - minorOf(one.version))[0];
     if (found === undefined) return undefined;
-    const validate = this.#validators.get(found) ?? this.#ajv.compile(found.schema);
-    this.#validators.set(found, validate);
+    const schema = schemaFor([object], found.schema);
+    const text = JSON.stringify(schema);
+    const validate = this.#validators.get(text) ?? this.#ajv.compile(schema);
+    this.#validators.set(text, validate);
     return validate;
   }
+}
+
+interface WantedResource extends Pick<CustomResource, "product" | "apiVersion" | "kind"> {
+  readonly versions: ObjectVersions;
+}
+
+/**
+ * A schema without what it says of names that none of the values has: it finds the same in them,
+ * and is compiled in a part of the time. Objects have few of the names that they may have.
+ */
+function schemaFor(values: readonly PlainValue[], schema: Schema): Schema {
+  const { properties, additionalProperties, items } = schema;
+  const maps = values.filter(isPlainMap);
+  const under = (name: string): readonly PlainValue[] => {
+    return maps.flatMap((map) => (Object.hasOwn(map, name) ? [map[name] ?? ""] : []));
+  };
+  const short: Record<string, Schema | readonly Schema[]> = {};
+  if (properties !== undefined) {
+    const kept = Object.entries(properties).flatMap(([name, one]) => {
+      const found = under(name);
+      return found.length === 0 ? [] : [[name, schemaFor(found, one)] as const];
+    });
+    short["properties"] = Object.fromEntries(kept);
+  }
+  if (typeof additionalProperties === "object") {
+    const others = maps
+      .flatMap((map) => Object.keys(map))
+      .filter((name) => {
+        return properties === undefined || !Object.hasOwn(properties, name);
+      });
+    short["additionalProperties"] = schemaFor(
+      [...new Set(others)].flatMap(under),
+      additionalProperties,
+    );
+  }
+  if (items !== undefined) short["items"] = schemaFor(values.filter(isPlainList).flat(), items);
+  return { ...schema, ...short };
 }
 
 /** One value of JSON a line, as the makers of the files write them. */

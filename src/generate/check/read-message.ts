@@ -1,4 +1,4 @@
-import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, fromJson } from "@bufbuild/protobuf";
 import { quoteText } from "../../policy/problems/problem.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import type { JsonPath, ReportProblem } from "../base/check-problem.js";
@@ -7,8 +7,8 @@ import type { EnvoyApi } from "./envoy-api.js";
 import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
 import { readDuration, readEnum, readScalar, type ScalarReading } from "./read-scalar.js";
 
-/** Most levels of messages, lists and maps within each other: above, a document is refused. */
-export const nestingMax = 200;
+/** Most messages within each other, as other readers of ProtoJSON have it. */
+export const nestingMax = 100;
 
 /** How documents are read. */
 export interface Reading {
@@ -20,6 +20,8 @@ export interface Reading {
 export interface Placed {
   readonly value: PlainValue;
   readonly path: JsonPath;
+  /** Messages around it. Default 0. */
+  readonly depth?: number;
 }
 
 /**
@@ -39,20 +41,16 @@ export function readTree(
 }
 
 function readMessage(desc: DescMessage, placed: Placed, reading: Reading): EnvoyMessage {
-  const { value, path } = placed;
+  const { value, path, depth = 0 } = placed;
   const fields = new Map<string, EnvoyValue>();
   const message = { desc, path, fields };
   if (!isPlainMap(value)) {
     reportKind(placed, reading, `a map, ${desc.typeName}`);
     return message;
   }
-  if (path.length > nestingMax) {
-    reportValue(placed, reading, { what: "is nested too deeply", hint: "use fewer levels" });
-    return message;
-  }
   for (const [name, item] of Object.entries(value)) {
-    const at = { value: item, path: [...path, name] };
-    const field = desc.fields.find((one) => one.name === name || one.jsonName === name);
+    const at = { value: item, path: [...path, name], depth: depth + 1 };
+    const field = reading.api.field(desc, name);
     if (field === undefined) {
       reportUnknownName(desc, at, reading);
       continue;
@@ -98,7 +96,7 @@ function readList(
   const { value, path } = placed;
   if (!isPlainList(value)) return reportKind(placed, reading, "a list");
   const items = value.map((item, i) => {
-    const at = { value: item, path: [...path, i] };
+    const at = { ...placed, value: item, path: [...path, i] };
     if (field.listKind === "message") return readEmbedded(field.message, at, reading);
     const read =
       field.listKind === "enum" ? readEnum(field.enum, item) : readScalar(field.scalar, item);
@@ -116,7 +114,9 @@ function readMap(
   if (!isPlainMap(value)) return reportKind(placed, reading, "a map");
   const entries = new Map<string, EnvoyValue>();
   for (const [key, item] of Object.entries(value)) {
-    const at = { value: item, path: [...path, key] };
+    const at = { ...placed, value: item, path: [...path, key] };
+    const readKey = readScalar(field.mapKey, key);
+    if (readKey.kind === "wrong") reportKind({ ...at, value: key }, reading, readKey.expected);
     const read =
       field.mapKind === "message"
         ? readEmbedded(field.message, at, reading)
@@ -149,8 +149,14 @@ const jsonForms: ReadonlySet<string> = new Set([
 ]);
 
 function readEmbedded(desc: DescMessage, placed: Placed, reading: Reading): EnvoyValue | undefined {
-  const { path, value } = placed;
+  const { path, value, depth = 0 } = placed;
   const name = desc.typeName;
+  if (depth >= nestingMax) {
+    return reportValue(placed, reading, { what: "is nested too deeply", hint: "use fewer levels" });
+  }
+  if (!name.startsWith("google.protobuf.")) {
+    return { kind: "message", path, message: readMessage(desc, placed, reading) };
+  }
   if (name === "google.protobuf.Any") return readAny(placed, reading);
   if (name === "google.protobuf.Duration") {
     const seconds = readDuration(value);
@@ -166,7 +172,7 @@ function readEmbedded(desc: DescMessage, placed: Placed, reading: Reading): Envo
 }
 
 function readJsonForm(desc: DescMessage, placed: Placed, reading: Reading): EnvoyValue | undefined {
-  const { path, value } = placed;
+  const { path, value, depth = 0 } = placed;
   const isText = desc.typeName.endsWith("FieldMask") || desc.typeName.endsWith("Timestamp");
   if (desc.typeName.endsWith("Struct") && !isPlainMap(value)) {
     return reportKind(placed, reading, "a map");
@@ -175,12 +181,19 @@ function readJsonForm(desc: DescMessage, placed: Placed, reading: Reading): Envo
     return reportKind(placed, reading, "a list");
   }
   if (isText && typeof value !== "string") return reportKind(placed, reading, "a text");
+  try {
+    fromJson(desc, JSON.parse(JSON.stringify(value)), { recursionLimit: nestingMax - depth });
+  } catch (error) {
+    const words = error instanceof Error ? error.message : "it cannot be read";
+    const what = `is not readable as ${desc.typeName}: ${words.slice(0, 200)}`;
+    return reportValue(placed, reading, { what, hint: "write it as the API has it" });
+  }
   return { kind: "json", path, value };
 }
 
 /** A message whose type stands beside its fields. */
 function readAny(placed: Placed, reading: Reading): EnvoyValue | undefined {
-  const { value, path } = placed;
+  const { value, path, depth = 0 } = placed;
   if (!isPlainMap(value)) return reportKind(placed, reading, "a map with `@type`");
   // Source: envoy.config.route.v3.FilterConfig, whose empty `config` turns a filter on.
   const isEmpty = Object.keys(value).length === 0;
@@ -200,9 +213,10 @@ function readAny(placed: Placed, reading: Reading): EnvoyValue | undefined {
     return undefined;
   }
   if (isOfOwnForm(desc)) {
-    return readEmbedded(desc, { value: rest["value"] ?? {}, path: [...path, "value"] }, reading);
+    const held = { value: rest["value"] ?? {}, path: [...path, "value"], depth: depth + 1 };
+    return readEmbedded(desc, held, reading);
   }
-  return readEmbedded(desc, { value: rest satisfies PlainMap, path }, reading);
+  return readEmbedded(desc, { value: rest satisfies PlainMap, path, depth: depth + 1 }, reading);
 }
 
 function isOfOwnForm({ typeName }: DescMessage): boolean {

@@ -12,28 +12,45 @@ export function readScalar(type: ScalarType, value: PlainValue): ScalarReading {
     case ScalarType.BOOL:
       return typeof value === "boolean" ? { kind: "value", value } : wrong("true or false");
     case ScalarType.STRING:
-      return typeof value === "string" ? { kind: "value", value } : wrong("a text, in quotes");
+      // Halves of pairs have no form in UTF-8.
+      return typeof value === "string" && value.isWellFormed()
+        ? { kind: "value", value }
+        : wrong("a text, in quotes");
     case ScalarType.BYTES:
       return typeof value === "string" && base64.test(value)
         ? { kind: "value", value }
         : wrong("bytes in base64");
     case ScalarType.DOUBLE:
-    case ScalarType.FLOAT:
       return readFraction(value);
+    case ScalarType.FLOAT:
+      return readFloat(value);
     default:
       return readInteger(value, integerRanges[type]);
   }
 }
 
-/** Both alphabets. Source: ProtoJSON. */
-const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
+/** Both alphabets; of four characters one alone stands for nothing. Source: ProtoJSON. */
+const base64 = /^(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2,3})?={0,2}$/;
 
+/** Numbers that JSON has no form for are texts. Source: ProtoJSON. */
 function readFraction(value: PlainValue): ScalarReading {
-  if (typeof value === "number") return { kind: "value", value };
-  const isNumber = typeof value === "string" && /^(?:-?\d.*|-?Infinity|NaN)$/.test(value);
-  const number = isNumber ? Number(value) : Number.NaN;
-  if (Number.isNaN(number) && value !== "NaN") return wrong("a number");
+  if (value === "NaN" || value === "Infinity" || value === "-Infinity") {
+    return { kind: "value", value: Number(value) };
+  }
+  const isText = typeof value === "string" && /^-?\d\S*$/.test(value);
+  const number = isText ? Number(value) : value;
+  if (typeof number !== "number" || !Number.isFinite(number)) return wrong("a number");
   return { kind: "value", value: number };
+}
+
+/** A number that 32 bits hold, however coarsely. */
+function readFloat(value: PlainValue): ScalarReading {
+  const read = readFraction(value);
+  const isTooLarge =
+    read.kind === "value" &&
+    Number.isFinite(read.value) &&
+    !Number.isFinite(Math.fround(Number(read.value)));
+  return isTooLarge ? wrong("a number of 32 bits") : read;
 }
 
 /** Least and most of each type of whole numbers. */

@@ -51,16 +51,19 @@ function brokenRange(
   return undefined;
 }
 
+/** A name, and what it counts. */
+const lengthRules = [
+  ["minLen", "characters"],
+  ["maxLen", "characters"],
+  ["minBytes", "bytes"],
+  ["maxBytes", "bytes"],
+] as const;
+
 function brokenText(text: string, rules: FieldRules): string | undefined {
-  const bounds = [
-    ["minLen", text.length === 0 ? 0 : [...text].length, "characters"],
-    ["maxLen", [...text].length, "characters"],
-    ["minBytes", bytesOf(text), "bytes"],
-    ["maxBytes", bytesOf(text), "bytes"],
-  ] as const;
-  for (const [name, length, unit] of bounds) {
+  for (const [name, unit] of lengthRules) {
     const bound = rules[name];
     if (bound === undefined) continue;
+    const length = unit === "bytes" ? Buffer.byteLength(text) : [...text].length;
     const isLeast = name.startsWith("min");
     if (isLeast ? length >= Number(bound) : length <= Number(bound)) continue;
     return `${isLeast ? "at least" : "at most"} ${String(bound)} ${unit} long`;
@@ -114,14 +117,4 @@ function brokenBytes(text: string, rules: FieldRules): string | undefined {
   if (length < Number(rules["minLen"] ?? 0)) return `at least ${String(rules["minLen"])} bytes`;
   const most = Number(rules["maxLen"] ?? Number.POSITIVE_INFINITY);
   return length > most ? `at most ${String(rules["maxLen"])} bytes` : undefined;
-}
-
-/** Length of a text in UTF-8. */
-function bytesOf(text: string): number {
-  let bytes = 0;
-  for (const character of text) {
-    const code = character.codePointAt(0) ?? 0;
-    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-  }
-  return bytes;
 }

@@ -1,4 +1,8 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import {
+  defaultOutlierDetection,
+  defaultUpgrades,
+} from "../../policy/upstream/default-upstream.js";
 import type {
   HashSource,
   HealthCheckPolicy,
@@ -7,7 +11,6 @@ import type {
   OutlierDetectionPolicy,
   RetryCondition,
 } from "../../policy/upstream/upstream-policy.js";
-import { usualOutlierDetection, usualUpgrades } from "../../policy/upstream/usual-upstream.js";
 import { specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
@@ -37,7 +40,7 @@ export function backendTrafficPolicy(service: ServicePolicy, context: EnvoyConte
 
 /** Envoy Gateway lets websocket through where nothing is said. */
 function upgrades({ name, upgrades: all }: ServicePolicy, { report }: EnvoyContext) {
-  if (all.join() === usualUpgrades.join()) return undefined;
+  if (all.join() === defaultUpgrades.join()) return undefined;
   if (all.length === 0) {
     report({
       id: "HG359",
@@ -164,8 +167,8 @@ function passive(
   { name: service }: ServicePolicy,
   { report }: EnvoyContext,
 ): TreeMap {
-  const usualMax = Math.max(usualOutlierDetection.ejectionMsMax, policy.baseEjectionMs);
-  if (policy.successRate !== undefined || policy.ejectionMsMax !== usualMax) {
+  const defaultMax = Math.max(defaultOutlierDetection.ejectionMsMax, policy.baseEjectionMs);
+  if (policy.successRate !== undefined || policy.ejectionMsMax !== defaultMax) {
     const name = policy.successRate === undefined ? "maxEjectionTime" : "successRate";
     report({
       id: "HG351",

@@ -56,7 +56,7 @@ function settings(context: EnvoyContext, isLimiting: boolean): TreeMap {
 }
 
 const imageNote = "The one that you have built and pushed; --image names it.";
-const usualImage = "registry.example/headgate:0.1.0";
+const defaultImage = "registry.example/headgate:0.1.0";
 
 function imageText({ repository, tag, digest }: ImageName): string {
   const tagged = tag === undefined ? repository : `${repository}:${tag}`;
@@ -68,7 +68,7 @@ function rateLimitDeployment({ replicas, image }: GenerateOptions): TreeMap {
   return {
     replicas,
     container: {
-      image: image === undefined ? noted(imageNote, usualImage) : imageText(image),
+      image: image === undefined ? noted(imageNote, defaultImage) : imageText(image),
       env: [
         { name: "HEADGATE_REPLICAS", value: String(replicas) },
         noted("Its Envoys do not tell callers when to come back.", {

@@ -10,7 +10,7 @@ export const gatewayGroup = "gateway.networking.k8s.io";
 export const envoyGatewayVersion = "gateway.envoyproxy.io/v1alpha1";
 
 /** Where a policy names none. */
-const usualListeners: readonly GatewayListener[] = [
+const defaultListeners: readonly GatewayListener[] = [
   { name: "http", port: 80, hostname: undefined },
 ];
 
@@ -25,7 +25,7 @@ export function gatewayPlace({ policy, options }: EnvoyContext): ObjectPlace {
 
 /** The listeners of the Gateway that are patched. */
 export function gatewayListeners({ policy }: EnvoyContext): readonly GatewayListener[] {
-  return policy.proxies.gateway.listeners ?? usualListeners;
+  return policy.proxies.gateway.listeners ?? defaultListeners;
 }
 
 /** A service's HTTPRoute is called as the service. */

@@ -7,7 +7,11 @@ import type {
   GenerateProblem,
   Generator,
 } from "../base/generator.js";
-import { broughtEnvoy, type EnvoyBringer, reportOnce } from "../envoy/base/brought-envoy.js";
+import {
+  broughtEnvoy,
+  type EnvoyBundler,
+  reportOnce,
+} from "../envoy/base/bundled-envoy-version.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { reportOptions } from "../envoy/base/option-support.js";
 import { filterDescriptors } from "../envoy/http/rate-limit-actions.js";
@@ -21,7 +25,7 @@ import { patchPolicy, servicePatchPolicy } from "./patch-policy.js";
 import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
 import { serviceTlsPolicy } from "./service-tls.js";
 
-const bringer: EnvoyBringer = { flag: "--gateway-version", minorsAhead: envoyMinorsAhead };
+const bundler: EnvoyBundler = { flag: "--gateway-version", minorsAhead: envoyMinorsAhead };
 
 /**
  * Objects of Envoy Gateway: for each service what its HTTPRoute is held to, for the Gateway what
@@ -68,7 +72,7 @@ function gatewayContext(
 ): EnvoyContext {
   return {
     policy,
-    options: { ...options, envoyVersion: broughtEnvoy(bringer, options.gatewayVersion) },
+    options: { ...options, envoyVersion: broughtEnvoy(bundler, options.gatewayVersion) },
     role: "edge",
     side: "inbound",
     // Decisions are asked for by a cluster for each EnvoyExtensionPolicy.
@@ -77,7 +81,7 @@ function gatewayContext(
       control: "headgate_control",
       quotas: "headgate_control",
     },
-    report: reportOnce(bringer, problems),
+    report: reportOnce(bundler, problems),
   };
 }
 

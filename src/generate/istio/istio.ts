@@ -12,7 +12,11 @@ import type {
   GenerateProblem,
   Generator,
 } from "../base/generator.js";
-import { broughtEnvoy, type EnvoyBringer, reportOnce } from "../envoy/base/brought-envoy.js";
+import {
+  broughtEnvoy,
+  type EnvoyBundler,
+  reportOnce,
+} from "../envoy/base/bundled-envoy-version.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { reportOptions } from "../envoy/base/option-support.js";
 import { isHeldHere, isOutside } from "../envoy/base/sides.js";
@@ -42,7 +46,7 @@ import { routePatches } from "./route-patches.js";
 import { reportGatewayTimes, routeTimes, virtualService } from "./virtual-service.js";
 
 /** Istio 1.22 has Envoy 1.30, and each one since the next. Source: Istio, "Supported releases". */
-const bringer: EnvoyBringer = { flag: "--istio-version", minorsAhead: 8 };
+const bundler: EnvoyBundler = { flag: "--istio-version", minorsAhead: 8 };
 
 /**
  * Objects of Istio: for each service a DestinationRule, a VirtualService and what its own sidecar
@@ -78,7 +82,7 @@ function meshContext(
   const { address, port, controlPort } = policy.proxies.headgate;
   return {
     policy,
-    options: { ...options, envoyVersion: broughtEnvoy(bringer, options.istioVersion) },
+    options: { ...options, envoyVersion: broughtEnvoy(bundler, options.istioVersion) },
     role: "sidecar",
     side: "inbound",
     headgateClusters: {
@@ -86,7 +90,7 @@ function meshContext(
       control: "headgate_control",
       quotas: `outbound|${controlPort}||${address}`,
     },
-    report: reportOnce(bringer, problems),
+    report: reportOnce(bundler, problems),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import { usualUpgrades } from "../../policy/upstream/usual-upstream.js";
+import { defaultUpgrades } from "../../policy/upstream/default-upstream.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
 import { hedgePolicy } from "../envoy/http/retries.js";
@@ -94,8 +94,8 @@ function routeExtras(service: ServicePolicy, { context, envoy }: Place): TreeMap
 
 /** Istio lets websocket through by itself, and nothing else. */
 function upgradeChanges(upgrades: readonly string[]): readonly Tree[] | undefined {
-  const further = upgrades.filter((protocol) => !usualUpgrades.includes(protocol));
-  const refused = usualUpgrades.filter((protocol) => !upgrades.includes(protocol));
+  const further = upgrades.filter((protocol) => !defaultUpgrades.includes(protocol));
+  const refused = defaultUpgrades.filter((protocol) => !upgrades.includes(protocol));
   if (further.length + refused.length === 0) return undefined;
   return [
     ...further.map((protocol) => ({ upgrade_type: protocol })),

@@ -1,6 +1,6 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { defaultTimeouts } from "../../policy/upstream/default-upstream.js";
 import type { RetryPolicy } from "../../policy/upstream/upstream-policy.js";
-import { usualTimeouts } from "../../policy/upstream/usual-upstream.js";
 import { type ObjectPlace, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { MinorVersion } from "../base/generator.js";
@@ -60,7 +60,7 @@ export function reportGatewayTimes(
   for (const service of services) {
     const { name, timeouts, retries } = service;
     const hosts = service.hosts.filter((host) => !told.has(host));
-    const isUsual = timeouts.requestMs === usualTimeouts.requestMs && retries === undefined;
+    const isUsual = timeouts.requestMs === defaultTimeouts.requestMs && retries === undefined;
     if (isUsual || hosts.length === 0) continue;
     const times = routeTimes(service, context.options.envoyVersion);
     const words = JSON.stringify(plainTree(times));

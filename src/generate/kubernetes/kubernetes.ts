@@ -17,7 +17,7 @@ const plainFolder = "plain";
 const replicasMaxFactor = 4;
 
 /** Where readings are asked for when a policy names no server. */
-const usualPrometheusUrl = "http://prometheus.monitoring.svc.cluster.local:9090";
+const defaultPrometheusUrl = "http://prometheus.monitoring.svc.cluster.local:9090";
 
 /** Plain manifests with a kustomization, a Helm chart of the same, and a Redis user's rights. */
 export function generateKubernetes(policy: GeneratedPolicy, options: GenerateOptions): Generated {
@@ -44,7 +44,7 @@ export function valuesOf(
     (name) => `${name}.${namespace}.svc.cluster.local`,
   );
   const serverName = tls?.serverName ?? "";
-  const prometheus = needs.asksPrometheus ? usualPrometheusUrl : "";
+  const prometheus = needs.asksPrometheus ? defaultPrometheusUrl : "";
   const sources = [...(prometheus === "" ? [] : [prometheus]), ...needs.signalUrls];
   // One replica counts for itself, and a second one would let everything in twice.
   const isShared = needs.hasSharedState && replicas > 1;

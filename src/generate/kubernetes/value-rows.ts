@@ -302,7 +302,7 @@ const valueRows = {
   policy: {
     kind: "texts",
     usual: {},
-    docs: "The policy: texts by file name. An edit is in force without a restart.",
+    docs: "The policy: texts by file name. An edit is active without a restart.",
   },
 } as const satisfies Readonly<Record<string, ValueRow>>;
 

@@ -3,7 +3,7 @@ import { formatJsonPath, type JsonPath } from "../base/check-problem.js";
 import { objectName } from "../base/custom-object.js";
 import type { Tree, TreeMap } from "../base/document.js";
 import type { ExistingObject } from "../base/existing-object.js";
-import type { GenerateProblem, PolicySpot } from "../base/generator.js";
+import type { GenerateProblem, PolicyLocation } from "../base/generator.js";
 import { istioGroup, type MergeRule, mergeRuleOf, type PlainObject } from "../base/merge-rules.js";
 import { type MergeConflict, type MergeStyle, mergeMaps } from "../base/merge-values.js";
 import {
@@ -144,7 +144,7 @@ function shortValue(value: PlainValue): string | undefined {
 }
 
 /** Which part of a service says what stands under a name, the more precise first. */
-const policyPaths: readonly (readonly [name: string, path: PolicySpot["path"]])[] = [
+const policyPaths: readonly (readonly [name: string, path: PolicyLocation["path"]])[] = [
   ["connectTimeout", ["timeouts"]],
   ["maxConnectionDuration", ["timeouts"]],
   ["timeout", ["timeouts"]],
@@ -165,11 +165,11 @@ const policyPaths: readonly (readonly [name: string, path: PolicySpot["path"]])[
   ["tls", ["upstream", "tls"]],
 ];
 
-function proxiesPath({ kind }: ExistingObject): PolicySpot["path"] {
+function proxiesPath({ kind }: ExistingObject): PolicyLocation["path"] {
   return ["proxies", kind === "DestinationRule" ? "headgate" : "listener"];
 }
 
-function policyPath(path: JsonPath): PolicySpot["path"] {
+function policyPath(path: JsonPath): PolicyLocation["path"] {
   return policyPaths.find(([name]) => path.includes(name))?.[1] ?? [];
 }
 

@@ -37,7 +37,7 @@ export function admissionPanels({ name: service, admission }: ServicePolicy): re
       { title: "How requests ended", about: "Those that held a permit.", unit: "reqps" },
       {
         "{{outcome}}": sumRate(own("headgate_admission_outcomes_total", { service }), ["outcome"]),
-        "caller gave up": sumRate(own("headgate_admission_left_total", { service })),
+        "caller gave up": sumRate(own("headgate_admission_client_cancelled_total", { service })),
         bypassed: sumRate(own("headgate_admission_bypassed_total", { service })),
       },
     ),

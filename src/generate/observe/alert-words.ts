@@ -74,7 +74,7 @@ export const alertWords = {
   },
   HeadgatePoliciesDiffer: {
     severity: "warning",
-    summary: "Replicas of {{ $labels.job }} have different policies in force",
+    summary: "Replicas of {{ $labels.job }} have different active policies",
     means: "For longer than an edit takes to reach all, one caller meets different limits.",
     look: "headgate_policy_info by version and instance; HeadgatePolicyRefused.",
     act: "Is one replica's volume or control plane behind? Restart it once the policy is right.",
@@ -172,7 +172,7 @@ export const alertWords = {
   HeadgateCertificateRefused: {
     severity: "warning",
     summary: "{{ $labels.job }} refuses its newest TLS files",
-    means: "They do not fit together or cannot be read. The ones before are in force.",
+    means: "They do not fit together or cannot be read. The ones before are active.",
     look: "The log line tlsCertificateRefused says which file and why.",
     act: "Write certificate and key that belong together, both whole.",
   },
@@ -208,7 +208,7 @@ export const alertWords = {
   HeadgateControlPlaneAway: {
     severity: "warning",
     summary: "{{ $labels.job }} has no connection to its control plane",
-    means: "The policy in force stays; changes to it do not arrive.",
+    means: "The active policy stays; changes to it do not arrive.",
     look: "headgate_xds_disconnects_total by reason; the control plane itself.",
     act: "Bring it back; the connection is tried again by itself.",
   },
@@ -300,9 +300,9 @@ export const alertWords = {
     look: "REDIS_URL of each replica; with the memory store there can be only one replica.",
     act: "Give all replicas one Redis.",
   },
-  HeadgateSheetsStale: {
+  HeadgateFleetSnapshotStale: {
     severity: "critical",
-    summary: "{{ $labels.instance }} has no new sheet of limits",
+    summary: "{{ $labels.instance }} has no new snapshot of limits",
     means:
       "What it hands to its Envoys is old; after HEADGATE_LAYER_TTL_MS (15 s) it hands out " +
       "nothing.",
@@ -325,7 +325,7 @@ export const alertWords = {
       "Nothing is assigned to them: such a bucket stays at what its Envoy does before the first " +
       "assignment, which is to let everything pass unless the policy says otherwise.",
     look: "The log line quotaBucketsIgnored; `headgate quotas --list`; the Envoys' policy.",
-    act: "Generate the Envoys' configuration from the policy that is in force.",
+    act: "Generate the Envoys' configuration from the policy that is active.",
   },
   HeadgateQuotaBucketsFlood: {
     severity: "warning",

@@ -90,7 +90,7 @@ function top(domain: string): readonly Panel[] {
         about: "The store had refused the same a moment ago.",
         unit: "reqps",
       },
-      { "{{rule}}": topOf(own("headgate_remembered_hits_total", { domain })) },
+      { "{{rule}}": topOf(own("headgate_over_limit_cache_hits_total", { domain })) },
     ),
     lines(
       {

@@ -62,7 +62,7 @@ const glance: readonly Panel[] = [
       unit: "short",
       marks: [{ from: 1, color: "red" }],
     },
-    `sum(increase(${own("headgate_bugs_total")}[1h]))`,
+    `sum(increase(${own("headgate_internal_errors_total")}[1h]))`,
   ),
 ];
 
@@ -107,7 +107,7 @@ const decisions: readonly Panel[] = [
   ),
   lines(
     {
-      title: "Policy in force",
+      title: "Active policy",
       about: "Replicas by version of the policy: two lines for long are two policies.",
       unit: "short",
     },
@@ -186,7 +186,7 @@ const admission: readonly Panel[] = [
   ),
   lines(
     { title: "Streams", about: "ext_proc streams that are open.", unit: "short" },
-    { "{{instance}}": `sum by (instance) (${own("headgate_exchanges_open")})` },
+    { "{{instance}}": `sum by (instance) (${own("headgate_ext_proc_streams_open")})` },
   ),
   lines(
     { title: "Streams that broke the protocol", about: "By how.", unit: "reqps" },
@@ -213,12 +213,12 @@ const loop: readonly Panel[] = [
   ),
   lines(
     {
-      title: "Age of the newest sheet",
-      about: "A sheet of limits and shares is made once a second, and holds for 15.",
+      title: "Age of the newest snapshot",
+      about: "A snapshot of limits and shares is made once a second, and holds for 15.",
       unit: "s",
       marks: [{ from: 5, color: "orange" }],
     },
-    { "{{instance}}": `max by (instance) (${own("headgate_fleet_sheet_age_seconds")})` },
+    { "{{instance}}": `max by (instance) (${own("headgate_fleet_snapshot_age_seconds")})` },
   ),
   lines(
     { title: "Envoys", about: "Those that get layers, and that tell numbers.", unit: "short" },
@@ -241,9 +241,9 @@ const loop: readonly Panel[] = [
     { "{{event}}": sumRate(own("headgate_control_layers_total"), ["event"]) },
   ),
   lines(
-    { title: "Sheets", about: "By what became of them.", unit: "reqps" },
+    { title: "Snapshots", about: "By what became of them.", unit: "reqps" },
     {
-      "{{outcome}}": sumRate(own("headgate_fleet_sheets_total"), ["outcome"]),
+      "{{outcome}}": sumRate(own("headgate_fleet_snapshots_total"), ["outcome"]),
       "the store did not take or give": sumRate(own("headgate_fleet_failed_calls_total")),
     },
   ),

@@ -33,7 +33,7 @@ const inhibitions: readonly Inhibition[] = [
       "HeadgateCountingAlone",
       "HeadgateRequestsFail",
       "HeadgateNoLeader",
-      "HeadgateSheetsStale",
+      "HeadgateFleetSnapshotStale",
       "HeadgateQuotaLeasesLost",
       "HeadgateRateLimitSkipped",
     ],
@@ -51,7 +51,7 @@ const inhibitions: readonly Inhibition[] = [
     ],
     equal: sameJob,
   },
-  { cause: "HeadgateNoLeader", effects: ["HeadgateSheetsStale"], equal: sameJob },
+  { cause: "HeadgateNoLeader", effects: ["HeadgateFleetSnapshotStale"], equal: sameJob },
   {
     cause: "HeadgateCertificateExpired",
     effects: ["HeadgateCertificateExpires"],

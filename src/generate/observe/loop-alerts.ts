@@ -13,7 +13,7 @@ export function loopAlerts({ services }: GeneratedPolicy): readonly AlertRule<Al
 }
 
 const leading = "headgate_fleet_leading";
-const age = "headgate_fleet_sheet_age_seconds";
+const age = "headgate_fleet_snapshot_age_seconds";
 
 const leaderAlerts: readonly AlertRule<AlertName>[] = [
   {
@@ -33,7 +33,7 @@ const leaderAlerts: readonly AlertRule<AlertName>[] = [
     },
   },
   {
-    alert: "HeadgateSheetsStale",
+    alert: "HeadgateFleetSnapshotStale",
     expr: `${by("max", ["instance"])} (${age}) > 5`,
     forMinutes: 1,
     trial: gaugeTrial(age, { raising: 9, quiet: 1 }, { alert: { instance: "a" } }),

@@ -138,9 +138,9 @@ function loadAlerts({ proxies }: GeneratedPolicy): readonly AlertRule<AlertName>
     },
     {
       alert: "HeadgateBug",
-      expr: `${by("sum")} (increase(headgate_bugs_total[10m])) > 0`,
+      expr: `${by("sum")} (increase(headgate_internal_errors_total[10m])) > 0`,
       forMinutes: 0,
-      trial: counterTrial("headgate_bugs_total"),
+      trial: counterTrial("headgate_internal_errors_total"),
     },
     {
       alert: "HeadgateRequestsFail",

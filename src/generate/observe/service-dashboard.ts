@@ -31,7 +31,7 @@ export function serviceSections(
   return sections;
 }
 
-/** Each replica shows the same sheet. */
+/** Each replica shows the same snapshot. */
 function newest(metric: string, service: string): string {
   return `max(${own(metric, { service })})`;
 }

@@ -5,9 +5,9 @@ import {
   type Limit,
   type Role,
   type Rule,
-  type RuleTelling,
+  type RuleDisclosure,
 } from "../../core/limits/limit.js";
-import { usualTelling } from "../../core/limits/told-rule.js";
+import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
 
@@ -305,8 +305,8 @@ function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
     }));
 }
 
-function tellingOf({ telling = usualTelling }: Rule): RuleTelling {
-  return telling;
+function tellingOf({ disclosure = defaultDisclosure }: Rule): RuleDisclosure {
+  return disclosure;
 }
 
 function sameText(one: unknown, other: unknown): boolean {

@@ -1,15 +1,15 @@
 import type { ExpiredQuota, QuotaPart, QuotaPolicy } from "../quotas/quota-policy.js";
-import { usualQuota } from "../quotas/quota-settings.js";
+import { defaultQuota } from "../quotas/quota-settings.js";
 import { formatDuration } from "../text/duration.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
 
 /** What holds where a quota says nothing: what is written differently may mean the same. */
 const usual = {
-  callsShareRatio: usualQuota.callsShareRatio,
-  ttlMs: 1_000 * usualQuota.ttlSeconds,
-  beforeAssignment: usualQuota.beforeAssignment,
-  deny: { status: usualQuota.status, grpcStatus: usualQuota.grpcStatus },
+  callsShareRatio: defaultQuota.callsShareRatio,
+  ttlMs: 1_000 * defaultQuota.ttlSeconds,
+  beforeAssignment: defaultQuota.beforeAssignment,
+  deny: { status: defaultQuota.status, grpcStatus: defaultQuota.grpcStatus },
 };
 
 /**

@@ -1,33 +1,33 @@
-import { type ProxyPolicy, usualProxies } from "../proxies/proxy-policy.js";
+import { defaultProxies, type ProxyPolicy } from "../proxies/proxy-policy.js";
 import type { ServicePolicy } from "../services/service-policy.js";
 import {
-  usualAdaptiveConcurrency,
-  usualAdmissionControl,
-  usualCircuitBreakers,
-  usualHealthChecks,
-  usualLoadBalancing,
-  usualLocalRateLimit,
-  usualOutlierDetection,
-  usualRetries,
-  usualTimeouts,
-  usualUpgrades,
-} from "../upstream/usual-upstream.js";
+  defaultAdaptiveConcurrency,
+  defaultAdmissionControl,
+  defaultCircuitBreakers,
+  defaultHealthChecks,
+  defaultLoadBalancing,
+  defaultLocalRateLimit,
+  defaultOutlierDetection,
+  defaultRetries,
+  defaultTimeouts,
+  defaultUpgrades,
+} from "../upstream/default-upstream.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
 
 /** What holds where a service says nothing: what is written differently may mean the same. */
-const usualService = {
+const defaultService = {
   direction: "inbound",
-  circuitBreakers: usualCircuitBreakers,
-  outlierDetection: usualOutlierDetection,
-  healthChecks: usualHealthChecks,
-  loadBalancing: usualLoadBalancing,
-  retries: usualRetries,
-  timeouts: usualTimeouts,
-  upgrades: usualUpgrades,
-  localRateLimit: usualLocalRateLimit,
-  adaptiveConcurrency: usualAdaptiveConcurrency,
-  admissionControl: usualAdmissionControl,
+  circuitBreakers: defaultCircuitBreakers,
+  outlierDetection: defaultOutlierDetection,
+  healthChecks: defaultHealthChecks,
+  loadBalancing: defaultLoadBalancing,
+  retries: defaultRetries,
+  timeouts: defaultTimeouts,
+  upgrades: defaultUpgrades,
+  localRateLimit: defaultLocalRateLimit,
+  adaptiveConcurrency: defaultAdaptiveConcurrency,
+  admissionControl: defaultAdmissionControl,
 };
 
 /** What changes of services, field by field; services are the same where their names are. */
@@ -72,7 +72,7 @@ function newService(service: ServicePolicy): PolicyChange {
 
 function changedService(before: ServicePolicy, after: ServicePolicy): readonly PolicyChange[] {
   const place = placeOf(after);
-  const changes = fieldChanges({ before, after, usual: usualService });
+  const changes = fieldChanges({ before, after, usual: defaultService });
   return changes.map((change) => ({
     effect: effectOf(change),
     place,
@@ -82,7 +82,7 @@ function changedService(before: ServicePolicy, after: ServicePolicy): readonly P
 
 /** What holds for all proxies. */
 export function compareProxies(before: ProxyPolicy, after: ProxyPolicy): readonly PolicyChange[] {
-  return fieldChanges({ before, after, usual: usualProxies }).map((change) => ({
+  return fieldChanges({ before, after, usual: defaultProxies }).map((change) => ({
     effect: effectOf(change),
     place: "proxies",
     words: `${change.words}; generate the proxies' configuration anew`,

@@ -28,7 +28,7 @@ export function readAlgorithm(
     ? reader.readChoice(field, algorithmKinds, { id: "HG133", what: "an algorithm" })
     : zoneField
       ? "fixed_window"
-      : usualOf(fields, usual);
+      : defaultOf(fields, usual);
   const timeZone = zoneField && readTimeZone(reader, zoneField);
   if (field !== undefined && chosen === undefined) return undefined;
   if (zoneField !== undefined && timeZone === undefined) return undefined;
@@ -40,7 +40,7 @@ export function readAlgorithm(
   return timeZone === undefined ? { kind: chosen } : { kind: chosen, timeZone };
 }
 
-function usualOf(fields: Fields, usual: Algorithm["kind"]): Algorithm["kind"] {
+function defaultOf(fields: Fields, usual: Algorithm["kind"]): Algorithm["kind"] {
   return fields.byName.has("burst") ? "gcra" : usual;
 }
 

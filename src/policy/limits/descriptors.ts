@@ -4,13 +4,14 @@ import type {
   MetricStep,
   PathStep,
   Rule,
-  RuleTelling,
+  RuleDisclosure,
 } from "../../core/limits/limit.js";
 import { quoteText } from "../problems/problem.js";
 import type { Field, Fields, NodeReader } from "../text/node-reader.js";
 import { type Dialect, descriptorShapes } from "../text/shapes.js";
 import { keyRule, valueRule } from "../text/text-rules.js";
 import type { LimitNames } from "./limit-names.js";
+import { readDisclosure } from "./rule-disclosure.js";
 import { type ReadEffect, readEffect } from "./rule-effect.js";
 import { type RuleDraft, type RuleList, rulesMax, stepLabel } from "./rule-list.js";
 import {
@@ -22,7 +23,6 @@ import {
   sharePattern,
 } from "./rule-settings.js";
 import { Siblings } from "./siblings.js";
-import { readTelling } from "./tell-rule.js";
 
 /** Levels of descriptors. */
 export const pathStepsMax = 32;
@@ -77,14 +77,14 @@ function readDescriptor(node: ParsedNode, level: Level): undefined {
   const { onStoreFailure = level.defaults.onStoreFailure } = settings;
   const defaults = { ...level.defaults, onStoreFailure };
   const read = readEffect(fields, { reader, dialect, domain, names, settings, defaults });
-  const telling = readTelling(reader, fields, defaults.telling);
+  const disclosure = readDisclosure(reader, fields, defaults.disclosure);
   const above = step === undefined ? level.above : below(level.above, step, settings);
   if (step !== undefined) {
     level.siblings.add(step, node, reader);
     refuseSharing(reader, fields, { step, isShared: settings.isShared });
     if (!isPathInBounds(reader, node, above)) return undefined;
     // Problems end in no policy, so what a wrong descriptor leaves in the list is never seen.
-    if (!rules.add(draftRule(domain, above, { read, settings, telling, dialect }))) {
+    if (!rules.add(draftRule(domain, above, { read, settings, disclosure, dialect }))) {
       const message = `a policy cannot hold more than ${rulesMax} descriptors`;
       return reader.report(node, { id: "HG160", message });
     }
@@ -109,7 +109,7 @@ function below(above: Above, step: PathStep, settings: RuleSettings): Above {
 function draftRule(
   domain: string,
   { path, sharePatterns, metricPath, label }: Above,
-  { read, settings, telling, dialect }: DraftSettings,
+  { read, settings, disclosure, dialect }: DraftSettings,
 ): RuleDraft {
   const { effect, replaces } = read;
   const { metadata, headers, body, isDetailedMetric } = settings;
@@ -123,7 +123,7 @@ function draftRule(
     ...(metadata !== undefined && { metadata }),
     ...(headers !== undefined && { headers }),
     ...(body !== undefined && { body }),
-    ...(telling !== undefined && { telling }),
+    ...(disclosure !== undefined && { disclosure }),
     ...(dialect === "ratelimit" && effect.kind === "limited" && { settlesOncePeeked: true }),
   };
   return { ...rule, ...extras };
@@ -133,7 +133,7 @@ function draftRule(
 interface DraftSettings {
   readonly read: ReadEffect;
   readonly settings: RuleSettings;
-  readonly telling: RuleTelling | undefined;
+  readonly disclosure: RuleDisclosure | undefined;
   readonly dialect: Dialect;
 }
 

@@ -1,5 +1,5 @@
 import { hitsMax } from "../../core/limits/limit.js";
-import { multiplierMax, usualOverrideMax } from "../../core/limits/override.js";
+import { defaultOverrideMax, multiplierMax } from "../../core/limits/override.js";
 import {
   any,
   type Form,
@@ -24,9 +24,9 @@ import { domainRule, keyRule, nameRule, valueRule } from "../text/text-rules.js"
 import { algorithmKinds } from "./algorithm.js";
 import { units } from "./rate-limit.js";
 import { replacesMax } from "./replaces.js";
+import { disclosureForm } from "./rule-disclosure.js";
 import { limitsPerDescriptorMax } from "./rule-effect.js";
 import { bodyStyles, failureModes, headerStyles } from "./rule-settings.js";
-import { tellRuleForm } from "./tell-rule.js";
 
 const replaces = mapForm(
   {
@@ -46,11 +46,11 @@ const onStoreFailure = row(
 const overrideMax = row(
   whole({ min: 1, max: multiplierMax }),
   "How many times as much an operator's override may give, in hits and burst.",
-  usualOverrideMax,
+  defaultOverrideMax,
 );
 
 const tellRule = row(
-  map(tellRuleForm),
+  map(disclosureForm),
   "Where refusals name their rule. What is left out is as the domain says, or as usual.",
 );
 
@@ -111,7 +111,7 @@ function limitRows(dialect: Dialect) {
 }
 
 function flagOf(dialect: Dialect): Form {
-  return dialect === "headgate" ? flag : { kind: "oldFlag" };
+  return dialect === "headgate" ? flag : { kind: "ratelimitBoolean" };
 }
 
 const limitDocs = "How many hits pass in which time.";

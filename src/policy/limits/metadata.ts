@@ -2,7 +2,7 @@ import { isAlias, isMap, isScalar, isSeq, type ParsedNode, Scalar, type YAMLMap 
 import type { JsonObject, JsonValue } from "../../core/base/json.js";
 import { quoteText } from "../problems/problem.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
-import { kindOf, oldFlag } from "../text/scalars.js";
+import { kindOf, ratelimitBoolean } from "../text/scalars.js";
 import type { Dialect } from "../text/shapes.js";
 
 /** Maps and lists of a rule's metadata inside each other, with the outermost. */
@@ -94,7 +94,7 @@ class MetadataReading {
   #scalar(place: ParsedNode, node: Scalar.Parsed): JsonValue | undefined {
     const { value } = node;
     const isOld = this.#dialect === "ratelimit";
-    if (typeof value === "string") return (isOld ? oldFlag(node) : undefined) ?? value;
+    if (typeof value === "string") return (isOld ? ratelimitBoolean(node) : undefined) ?? value;
     if (typeof value === "boolean" || value === null) return value;
     const written = String(node.source ?? "");
     if (typeof value === "number" && isPlainNumber(written, value)) return value;

@@ -20,6 +20,7 @@ import { tryTimeBounds } from "../upstream/retries.js";
 import { readListenerTls } from "./listener-tls.js";
 import { readOverload } from "./proxy-overload.js";
 import {
+  defaultProxies,
   type EscapedSlashesAction,
   type GatewayListener,
   type GatewayPolicy,
@@ -27,7 +28,6 @@ import {
   type Http3Policy,
   type ListenerPolicy,
   type ProxyPolicy,
-  usualProxies,
 } from "./proxy-policy.js";
 import {
   clientTlsShape,
@@ -71,7 +71,7 @@ export const streamBounds = { min: 1, max: streamsMax } as const;
 
 /** What is left out is as usual. */
 function readProxies(block: Block): ProxyPolicy {
-  const usual = usualProxies;
+  const usual = defaultProxies;
   const folderField = block.field("secretsFolder");
   return {
     expectedCount: block.whole("expected", usual.expectedCount, expectedBounds),
@@ -97,7 +97,7 @@ function readRunbookUrl(block: Block): string | undefined {
 
 /** `proxies` as one file of a policy says it: a second one is refused. */
 export class ProxiesOnce {
-  #policy: ProxyPolicy = usualProxies;
+  #policy: ProxyPolicy = defaultProxies;
   #place: string | undefined;
 
   /** What is said, or what is usual. */
@@ -124,7 +124,7 @@ export class ProxiesOnce {
 
 function readHeadgate(proxies: Block): HeadgatePlace {
   const block = proxies.block("headgate", headgatePlaceShape);
-  const usual = usualProxies.headgate;
+  const usual = defaultProxies.headgate;
   if (block === undefined) return usual;
   const addressField = block.field("address");
   const address = (addressField && readAddress(block.reader, addressField)) ?? usual.address;
@@ -153,7 +153,7 @@ function readHeadgate(proxies: Block): HeadgatePlace {
 
 function readListener(proxies: Block): ListenerPolicy {
   const block = proxies.block("listener", listenerShape);
-  const usual = usualProxies.listener;
+  const usual = defaultProxies.listener;
   if (block === undefined) return usual;
   const addressField = block.field("address");
   const listener = {
@@ -207,7 +207,7 @@ function readEscapedSlashes(block: Block): EscapedSlashesAction | undefined {
 
 function readGateway(proxies: Block): GatewayPolicy {
   const block = proxies.block("gateway", gatewayShape);
-  if (block === undefined) return usualProxies.gateway;
+  if (block === undefined) return defaultProxies.gateway;
   const label = (name: string): string | undefined => {
     const field = block.field(name);
     return field && readLabel(block.reader, field);

@@ -31,8 +31,8 @@ import {
   rateLimitTimeoutBounds,
   streamBounds,
 } from "./proxies.js";
-import { cpuWords, refreshBounds, usualOverload } from "./proxy-overload.js";
-import { usualProxies } from "./proxy-policy.js";
+import { cpuWords, defaultOverload, refreshBounds } from "./proxy-overload.js";
+import { defaultProxies } from "./proxy-policy.js";
 import {
   cgroupOverloadShape,
   clientTlsShape,
@@ -50,8 +50,8 @@ import {
 /** A host name or IP address. */
 const host = text({ charsMax: 253 });
 
-const { headgate, listener } = usualProxies;
-const { heap, cpu, cgroupMemory } = usualOverload;
+const { headgate, listener } = defaultProxies;
+const { heap, cpu, cgroupMemory } = defaultOverload;
 
 const tlsForm = mapForm(
   { shape: clientTlsShape, docs: "TLS from proxies to Headgate.", required: ["caFile"] },
@@ -234,7 +234,7 @@ const overloadForm = mapForm(
     refreshInterval: row(
       duration(refreshBounds),
       "Time between two looks.",
-      written(usualOverload.refreshMs),
+      written(defaultOverload.refreshMs),
     ),
     maxHeap: row(bytes, "The heap that is full, such as 512Mi. Left out: it is not watched."),
     shrinkHeapAt: row(
@@ -265,7 +265,7 @@ export const proxiesForm = mapForm(
     expected: row(
       whole(expectedBounds),
       "Proxies that share a limit while nobody drives them.",
-      usualProxies.expectedCount,
+      defaultProxies.expectedCount,
     ),
     headgate: row(map(headgateForm), "Where proxies find Headgate."),
     listener: row(map(listenerForm), "The listener of generated proxies."),

@@ -17,7 +17,7 @@ const memoryBounds: NumberBounds = { min: memoryBytesMin, max: memoryBytesMax };
 export const refreshBounds: DurationBounds = { minMs: 10, maxMs: 60_000 };
 
 /** The usual values of what is switched on by its name. */
-export const usualOverload = {
+export const defaultOverload = {
   refreshMs: 250,
   heap: { shrinkAtRatio: 0.85, shedFromRatio: 0.9, stopAcceptingAtRatio: 0.95 },
   cpu: { of: "container", shedFromRatio: 0.85, shedAllAtRatio: 0.98 },
@@ -32,7 +32,7 @@ export function readOverload(proxies: Block): OverloadPolicy | undefined {
   const block = proxies.block("overload", overloadShape);
   if (block === undefined) return undefined;
   return {
-    refreshMs: block.durationMs("refreshInterval", usualOverload.refreshMs, refreshBounds),
+    refreshMs: block.durationMs("refreshInterval", defaultOverload.refreshMs, refreshBounds),
     heap: readHeap(block),
     cpu: readCpu(block),
     cgroupMemory: readCgroup(block),
@@ -41,7 +41,7 @@ export function readOverload(proxies: Block): OverloadPolicy | undefined {
 }
 
 function readHeap(block: Block): HeapOverload | undefined {
-  const { heap: usual } = usualOverload;
+  const { heap: usual } = defaultOverload;
   const bytesMax = block.bytes("maxHeap", undefined, memoryBounds);
   const heap = {
     shrinkAtRatio: block.number("shrinkHeapAt", usual.shrinkAtRatio, positiveRatioBounds),
@@ -71,7 +71,7 @@ function readHeap(block: Block): HeapOverload | undefined {
 function readCpu(overload: Block): CpuOverload | undefined {
   const block = overload.block("cpu", cpuOverloadShape);
   if (block === undefined) return undefined;
-  const { cpu: usual } = usualOverload;
+  const { cpu: usual } = defaultOverload;
   const shedFromRatio = block.number("shedFrom", usual.shedFromRatio, positiveRatioBounds);
   const shedAllAtRatio = block.number("shedAllAt", usual.shedAllAtRatio, positiveRatioBounds);
   if (shedFromRatio >= shedAllAtRatio) {
@@ -84,7 +84,7 @@ function readCpu(overload: Block): CpuOverload | undefined {
 
 function readCgroup(overload: Block): CgroupOverload | undefined {
   const block = overload.block("cgroupMemory", cgroupOverloadShape);
-  const { stopAcceptingAtRatio: usual } = usualOverload.cgroupMemory;
+  const { stopAcceptingAtRatio: usual } = defaultOverload.cgroupMemory;
   return (
     block && {
       bytesMax: block.bytes("max", undefined, memoryBounds),

@@ -182,7 +182,7 @@ export interface CgroupOverload {
 }
 
 /** What holds where a policy says nothing of proxies. */
-export const usualProxies: ProxyPolicy = {
+export const defaultProxies: ProxyPolicy = {
   expectedCount: 1,
   headgate: {
     address: "headgate.headgate.svc.cluster.local",

@@ -1,4 +1,4 @@
-import { multiplierMax, usualOverrideMax } from "../../core/limits/override.js";
+import { defaultOverrideMax, multiplierMax } from "../../core/limits/override.js";
 import { conditionCharsMax } from "../cel/cel.js";
 import { periodForm } from "../limits/limit-forms.js";
 import { failureModes } from "../limits/rule-settings.js";
@@ -31,6 +31,7 @@ import {
 } from "./quota-parts.js";
 import {
   callsShareBounds,
+  defaultQuota,
   expiryWords,
   grpcStatusBounds,
   quotaBlankets,
@@ -41,7 +42,6 @@ import {
   quotaRetryBounds,
   quotaStatusBounds,
   quotaTtlBounds,
-  usualQuota,
 } from "./quota-settings.js";
 import {
   quotaClassesShape,
@@ -91,7 +91,7 @@ const rate = mapForm(
     overrideMax: row(
       whole({ min: 1, max: multiplierMax }),
       "How many times as much an operator's override may give, in hits and burst.",
-      usualOverrideMax,
+      defaultOverrideMax,
     ),
     dryRun: row(flag, "Counts, and refuses nobody.", false),
   },
@@ -130,7 +130,7 @@ const expiry = mapForm(
     for: row(
       duration(quotaExpiryBounds),
       "For how long, in whole seconds; then as before the first assignment.",
-      written(usualQuota.expirySeconds * 1_000),
+      written(defaultQuota.expirySeconds * 1_000),
     ),
   },
 );
@@ -145,11 +145,11 @@ const headers: Form = {
 const denial = mapForm(
   { shape: quotaDenialShape, docs: "What a caller gets whose request is over the quota." },
   {
-    status: row(whole(quotaStatusBounds), "The HTTP status.", usualQuota.status),
+    status: row(whole(quotaStatusBounds), "The HTTP status.", defaultQuota.status),
     retryAfter: row(
       duration(quotaRetryBounds),
       "When to come again, in whole seconds.",
-      written(usualQuota.retryAfterSeconds * 1_000),
+      written(defaultQuota.retryAfterSeconds * 1_000),
     ),
     body: row(
       text({ charsMax: quotaBodyCharsMax }),
@@ -159,7 +159,7 @@ const denial = mapForm(
     grpcStatus: row(
       whole(grpcStatusBounds),
       "What a gRPC call gets: 8 is RESOURCE_EXHAUSTED.",
-      usualQuota.grpcStatus,
+      defaultQuota.grpcStatus,
     ),
   },
 );
@@ -196,17 +196,17 @@ export const quotaForm = mapForm(
       number(callsShareBounds),
       "The part of the rate that is kept for RLS calls while the limit is half used; " +
         "usually none where `rate` is given.",
-      usualQuota.callsShareRatio,
+      defaultQuota.callsShareRatio,
     ),
     ttl: row(
       duration(quotaTtlBounds),
       "How long an assignment holds, in whole seconds.",
-      written(usualQuota.ttlSeconds * 1_000),
+      written(defaultQuota.ttlSeconds * 1_000),
     ),
     beforeAssignment: row(
       words(...quotaBlankets),
       "What an Envoy does with a new bucket's requests until it is told.",
-      usualQuota.beforeAssignment,
+      defaultQuota.beforeAssignment,
     ),
     afterExpiry: row(map(expiry), "What it does when an assignment is over and no other came."),
     deny: row(map(denial), "What a caller gets whose request is over the quota."),

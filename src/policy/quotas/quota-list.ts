@@ -1,5 +1,5 @@
 import type { ParsedNode } from "yaml";
-import { type LimitDefaults, type Rule, usualDefaults } from "../../core/limits/limit.js";
+import { defaultDefaults, type LimitDefaults, type Rule } from "../../core/limits/limit.js";
 import type { LimitNames } from "../limits/limit-names.js";
 import { type RuleList, rulesMax, stepLabel } from "../limits/rule-list.js";
 import { quoteText, visibleText } from "../problems/problem.js";
@@ -110,11 +110,11 @@ export class QuotaList {
       return;
     }
     taken.set(text, `the quota ${quoteText(name)}`);
-    const limit = quotaLimit(name, rate, this.#defaults.get(domain) ?? usualDefaults);
-    const { telling } = this.#defaults.get(domain) ?? usualDefaults;
+    const limit = quotaLimit(name, rate, this.#defaults.get(domain) ?? defaultDefaults);
+    const { disclosure } = this.#defaults.get(domain) ?? defaultDefaults;
     const label = path.map(stepLabel).join(".");
     const effect = { kind: "limited", limits: [limit] } as const;
-    const told = telling === undefined ? {} : { telling };
+    const told = disclosure === undefined ? {} : { disclosure };
     if (rules.add({ domain, path, effect, label, ...told })) return;
     const message = `a policy cannot hold more than ${rulesMax} descriptors`;
     reader.report(nodes.rate, { id: "HG160", message });

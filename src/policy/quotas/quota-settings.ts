@@ -33,7 +33,7 @@ export const quotaRetryBounds: DurationBounds = { minMs: 1_000, maxMs: 86_400_00
 export const callsShareBounds: NumberBounds = { min: 0, max: 0.9 };
 
 /** What holds where a quota says nothing. */
-export const usualQuota = {
+export const defaultQuota = {
   callsShareRatio: 0.1,
   ttlSeconds: defaultQuotaTtlMs / 1_000,
   beforeAssignment: "allow",
@@ -126,7 +126,7 @@ export function quotaLimit(name: string, rate: ReadQuotaRate, defaults: LimitDef
 /** Reads `ttl`, in seconds. */
 export function readQuotaTtl(quota: Block): number {
   return readWholeSeconds(quota, "ttl", {
-    usualSeconds: usualQuota.ttlSeconds,
+    defaultSeconds: defaultQuota.ttlSeconds,
     bounds: quotaTtlBounds,
   });
 }
@@ -135,9 +135,9 @@ export function readQuotaTtl(quota: Block): number {
 function readWholeSeconds(
   block: Block,
   name: string,
-  { usualSeconds, bounds }: { readonly usualSeconds: number; readonly bounds: DurationBounds },
+  { defaultSeconds, bounds }: { readonly defaultSeconds: number; readonly bounds: DurationBounds },
 ): number {
-  const ms = block.durationMs(name, usualSeconds * 1_000, bounds);
+  const ms = block.durationMs(name, defaultSeconds * 1_000, bounds);
   if (ms % 1_000 === 0) return ms / 1_000;
   const kept = Math.max(bounds.minMs, Math.ceil(ms / 1_000) * 1_000);
   block.report(name, {
@@ -146,7 +146,7 @@ function readWholeSeconds(
     expected: "whole seconds",
     suggestion: formatDuration(kept),
   });
-  return usualSeconds;
+  return defaultSeconds;
 }
 
 /** Reads `beforeAssignment`. */
@@ -154,9 +154,9 @@ export function readBeforeAssignment(quota: Block): QuotaBlanket {
   const refused = readRefused(quota, "beforeAssignment", {
     limit: "Envoy crashes where it has to count before it was told anything",
   });
-  if (refused) return usualQuota.beforeAssignment;
+  if (refused) return defaultQuota.beforeAssignment;
   return quota.choice("beforeAssignment", {
-    usual: usualQuota.beforeAssignment,
+    usual: defaultQuota.beforeAssignment,
     words: quotaBlankets,
   });
 }
@@ -164,7 +164,7 @@ export function readBeforeAssignment(quota: Block): QuotaBlanket {
 /** Reads `afterExpiry`. */
 export function readAfterExpiry(quota: Block): ReadExpiry {
   const block = quota.block("afterExpiry", quotaExpiryShape);
-  const usual: ReadExpiry = { fallback: "limit", forSeconds: usualQuota.expirySeconds };
+  const usual: ReadExpiry = { fallback: "limit", forSeconds: defaultQuota.expirySeconds };
   if (block === undefined) return usual;
   const refused = readRefused(block, "fallback", {
     reuse: "Envoy does not keep a refusal that way",
@@ -175,7 +175,7 @@ export function readAfterExpiry(quota: Block): ReadExpiry {
       ? usual.fallback
       : block.choice("fallback", { usual: usual.fallback, words: expiryWords }),
     forSeconds: readWholeSeconds(block, "for", {
-      usualSeconds: usualQuota.expirySeconds,
+      defaultSeconds: defaultQuota.expirySeconds,
       bounds: quotaExpiryBounds,
     }),
   };
@@ -224,13 +224,13 @@ export const grpcStatusBounds = { min: 1, max: 16 } as const;
 export function readQuotaDenial(quota: Block): QuotaDenial {
   const block = quota.block("deny", quotaDenialShape);
   const retryAfter = (seconds: number) => ({ name: "retry-after", value: String(seconds) });
-  const { status, grpcStatus, retryAfterSeconds } = usualQuota;
+  const { status, grpcStatus, retryAfterSeconds } = defaultQuota;
   if (block === undefined) {
     return { status, body: undefined, headers: [retryAfter(retryAfterSeconds)], grpcStatus };
   }
   const bounds = quotaRetryBounds;
   const waitSeconds = readWholeSeconds(block, "retryAfter", {
-    usualSeconds: retryAfterSeconds,
+    defaultSeconds: retryAfterSeconds,
     bounds,
   });
   return {
@@ -242,7 +242,7 @@ export function readQuotaDenial(quota: Block): QuotaDenial {
 }
 
 function readStatus(block: Block): number {
-  const status = block.whole("status", usualQuota.status, quotaStatusBounds);
+  const status = block.whole("status", defaultQuota.status, quotaStatusBounds);
   if (isEnvoyStatus(status)) return status;
   const message = `Envoy does not answer with ${status} here`;
   block.report("status", {
@@ -250,7 +250,7 @@ function readStatus(block: Block): number {
     message,
     expected: "a status that is registered: 429, 503",
   });
-  return usualQuota.status;
+  return defaultQuota.status;
 }
 
 function readHeaders(block: Block): QuotaDenial["headers"] {

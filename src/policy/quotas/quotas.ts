@@ -8,12 +8,12 @@ import { type QuotaDraft, type QuotaList, quotasMax } from "./quota-list.js";
 import { readQuotaBucketParts, readQuotaClasses, readQuotaMatch } from "./quota-parts.js";
 import {
   callsShareBounds,
+  defaultQuota,
   readAfterExpiry,
   readBeforeAssignment,
   readQuotaDenial,
   readQuotaRate,
   readQuotaTtl,
-  usualQuota,
 } from "./quota-settings.js";
 import { quotaShape } from "./quota-shapes.js";
 
@@ -53,7 +53,7 @@ function readQuota(
     // Calls that reach a quota's own rate are rare, and would cost Envoys a part of it.
     callsShareRatio: block.number(
       "callsShare",
-      block.isLeftOut("rate") ? usualQuota.callsShareRatio : 0,
+      block.isLeftOut("rate") ? defaultQuota.callsShareRatio : 0,
       callsShareBounds,
     ),
     ttlSeconds: readQuotaTtl(block),

@@ -12,7 +12,7 @@ import {
   type ThrottleSettings,
 } from "../../core/settings/admission-settings.js";
 import { defaultGateSettings } from "../../core/settings/gate.js";
-import { readTelling } from "../limits/tell-rule.js";
+import { readDisclosure } from "../limits/rule-disclosure.js";
 import type { Block } from "../text/block.js";
 import {
   type DurationBounds,
@@ -39,7 +39,7 @@ export const waitBounds: DurationBounds = { minMs: 1, maxMs: waitMsMax };
 export const marginBounds: DurationBounds = { minMs: 0, maxMs: waitMsMax };
 
 /** Where a policy says nothing of deadlines. */
-export const usualDeadline: DeadlineSettings = {
+export const defaultDeadline: DeadlineSettings = {
   minRemainingMs: 5,
   marginMs: 10,
   header: undefined,
@@ -49,8 +49,8 @@ export const usualDeadline: DeadlineSettings = {
 export function readDeadline(block: Block): DeadlineSettings {
   const header = block.field("header");
   return {
-    minRemainingMs: block.durationMs("minRemaining", usualDeadline.minRemainingMs, marginBounds),
-    marginMs: block.durationMs("margin", usualDeadline.marginMs, marginBounds),
+    minRemainingMs: block.durationMs("minRemaining", defaultDeadline.minRemainingMs, marginBounds),
+    marginMs: block.durationMs("margin", defaultDeadline.marginMs, marginBounds),
     header: header && readHeaderName(block.reader, header),
   };
 }
@@ -189,7 +189,7 @@ export const retryAfterBounds: DurationBounds = {
 export const jitterBounds: NumberBounds = { min: 0, max: 10 };
 
 /** Where a policy says nothing of refusals. */
-export const usualReject: RejectSettings = {
+export const defaultReject: RejectSettings = {
   retryAfterSecondsMin: 1,
   retryAfterJitterRatio: 0.5,
   statusByCause: {},
@@ -198,7 +198,7 @@ export const usualReject: RejectSettings = {
 /** Reads `reject`. */
 export function readReject(admission: Block): RejectSettings {
   const block = admission.block("reject", shapes.reject);
-  if (block === undefined) return usualReject;
+  if (block === undefined) return defaultReject;
   const retry = block.block("retryAfter", shapes.retryAfter);
   const minMs = retry?.durationMs("min", undefined, retryAfterBounds);
   if (minMs !== undefined && minMs % 1_000 !== 0) {
@@ -208,15 +208,15 @@ export function readReject(admission: Block): RejectSettings {
   return {
     retryAfterSecondsMin: minMs === undefined ? 1 : minMs / 1_000,
     retryAfterJitterRatio:
-      retry?.number("jitter", undefined, jitterBounds) ?? usualReject.retryAfterJitterRatio,
+      retry?.number("jitter", undefined, jitterBounds) ?? defaultReject.retryAfterJitterRatio,
     statusByCause: readStatuses(block),
     ...readTold(block),
   };
 }
 
-function readTold({ reader, fields }: Block): Pick<RejectSettings, "telling"> {
-  const telling = readTelling(reader, fields, undefined);
-  return telling === undefined ? {} : { telling };
+function readTold({ reader, fields }: Block): Pick<RejectSettings, "disclosure"> {
+  const disclosure = readDisclosure(reader, fields, undefined);
+  return disclosure === undefined ? {} : { disclosure };
 }
 
 /** The bounds of a refusal's status. */

@@ -1,6 +1,6 @@
 import { priorities } from "../../core/settings/admission-settings.js";
 import { defaultGateSettings } from "../../core/settings/gate.js";
-import { tellRuleForm } from "../limits/tell-rule.js";
+import { disclosureForm } from "../limits/rule-disclosure.js";
 import {
   any,
   duration,
@@ -22,6 +22,8 @@ import { permitBounds, positiveRatioBounds, ratioBounds } from "../text/quantiti
 import { headerPattern } from "../text/service-texts.js";
 import {
   admissionBlocks,
+  defaultDeadline,
+  defaultReject,
   fullReadingBounds,
   jitterBounds,
   marginBounds,
@@ -33,8 +35,6 @@ import {
   slopeBounds,
   statusBounds,
   throttleBounds,
-  usualDeadline,
-  usualReject,
   waitBounds,
 } from "./admission-blocks.js";
 import { permitKeyBounds } from "./service-admission.js";
@@ -107,12 +107,12 @@ const deadline = mapForm(
     minRemaining: row(
       duration(marginBounds),
       "The least time that must be left.",
-      written(usualDeadline.minRemainingMs),
+      written(defaultDeadline.minRemainingMs),
     ),
     margin: row(
       duration(marginBounds),
       "Kept back for the way and for what comes after.",
-      written(usualDeadline.marginMs),
+      written(defaultDeadline.marginMs),
     ),
     header: row(headerText, "A header that says the time left in milliseconds."),
     dryRun,
@@ -215,12 +215,12 @@ const retryAfter = mapForm(
     min: row(
       duration(retryAfterBounds),
       "The least wait, in whole seconds.",
-      `${usualReject.retryAfterSecondsMin}s`,
+      `${defaultReject.retryAfterSecondsMin}s`,
     ),
     jitter: row(
       number(jitterBounds),
       "How much longer it may be, as a part of it.",
-      usualReject.retryAfterJitterRatio,
+      defaultReject.retryAfterJitterRatio,
     ),
   },
 );
@@ -251,7 +251,7 @@ const reject = mapForm(
     retryAfter: row(map(retryAfter), "When refused callers may come again."),
     status: row(map(status), "Statuses by cause, where others than usual are wanted."),
     tellRule: row(
-      map(tellRuleForm),
+      map(disclosureForm),
       "Where refusals name the service and the cause. What a rate limit refuses goes by its own.",
     ),
   },

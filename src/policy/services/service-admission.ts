@@ -8,6 +8,8 @@ import { readHeaderName } from "../text/service-texts.js";
 import type { Shape } from "../text/shapes.js";
 import {
   admissionBlocks,
+  defaultDeadline,
+  defaultReject,
   readDeadline,
   readEstimatedWait,
   readGate,
@@ -15,8 +17,6 @@ import {
   readQueue,
   readReject,
   readThrottle,
-  usualDeadline,
-  usualReject,
   waitBounds,
 } from "./admission-blocks.js";
 import {
@@ -50,7 +50,7 @@ export const permitsAlone: AdmissionPolicy = {
   gate: undefined,
   throttle: undefined,
   load: undefined,
-  reject: usualReject,
+  reject: defaultReject,
   caller: { kind: "remoteAddress" },
   lateAfterMs: undefined,
   sampleRatio: 1,
@@ -101,7 +101,7 @@ export function readAdmission(
     shedAt: shed.thresholds,
     deadline: block.isOff("deadline")
       ? undefined
-      : (part("deadline", readDeadline) ?? usualDeadline),
+      : (part("deadline", readDeadline) ?? defaultDeadline),
     queue: part("queue", readQueue),
     estimatedWait: part("estimatedWait", readEstimatedWait),
     gate: part("gate", readGate),

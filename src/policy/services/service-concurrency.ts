@@ -67,7 +67,7 @@ export function readConcurrency(service: Block): ReadConcurrency {
 }
 
 /** The law of a service that is protected, and says nothing of how. */
-export const usualConcurrency: ServiceConcurrency = {
+export const defaultConcurrency: ServiceConcurrency = {
   settings: {
     limits: { initial: 50, min: 1, max: 1_000 },
     law: "knee",
@@ -112,7 +112,7 @@ function refuseKnee(block: Block): void {
 /** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */
 function readLimits(block: Block, law: Law, signal: ReadSignal | undefined): LimitBounds {
   const limits = block.block("limits", limitsShape);
-  const usual = signal?.usualLimits ?? { min: 1, max: 1_000 };
+  const usual = signal?.defaultLimits ?? { min: 1, max: 1_000 };
   if (limits === undefined) return { initial: initialOf(law, usual), ...usual };
   const writtenMax = limits.whole("max", undefined, permitBounds);
   const min = limits.whole("min", Math.min(usual.min, writtenMax ?? usual.min), permitBounds);

@@ -19,7 +19,7 @@ export const priorityRulesMax = 64;
 export const priorityItemsMax = 64;
 
 /** Where a policy says nothing of priority. */
-const usualPriority: PriorityPolicy = {
+const defaultPriority: PriorityPolicy = {
   header: "x-request-priority",
   usual: "normal",
   rules: [],
@@ -34,27 +34,31 @@ const usualPriority: PriorityPolicy = {
   trust: { anyone: false, sources: [], principals: [] },
 };
 
-/** Whether a policy leaves the paths that are neither counted nor refused as they are. */
+/**
+ * Whether a policy leaves the paths that are neither counted nor refused as they are. Nobody is
+ * warned where a gateway counts those: probes reach pods without it, and whoever else asks for
+ * them from outside had better be counted.
+ */
 export function isUsualBypass({ bypassPaths }: PriorityPolicy): boolean {
-  return bypassPaths === usualPriority.bypassPaths;
+  return bypassPaths === defaultPriority.bypassPaths;
 }
 
 /** Reads `priority` of a service; what is left out is as usual. */
 export function readPriority(service: Block, compiler: ConditionCompiler): PriorityPolicy {
   const block = service.block("priority", priorityShape);
-  if (block === undefined) return usualPriority;
+  if (block === undefined) return defaultPriority;
   const from = block.block("from", priorityFromShape);
   const headerField = from?.field("header");
   const header = headerField && readHeaderName(block.reader, headerField);
   return {
-    header: header ?? usualPriority.header,
+    header: header ?? defaultPriority.header,
     usual:
-      from?.choice("default", { usual: usualPriority.usual, words: priorities }) ??
-      usualPriority.usual,
+      from?.choice("default", { usual: defaultPriority.usual, words: priorities }) ??
+      defaultPriority.usual,
     rules: readRules(block, compiler),
-    bypassPaths: readPaths(block, "bypassPaths", usualPriority.bypassPaths),
-    authPaths: readPaths(block, "authPaths", usualPriority.authPaths),
-    trust: from === undefined ? usualPriority.trust : readTrust(from),
+    bypassPaths: readPaths(block, "bypassPaths", defaultPriority.bypassPaths),
+    authPaths: readPaths(block, "authPaths", defaultPriority.authPaths),
+    trust: from === undefined ? defaultPriority.trust : readTrust(from),
   };
 }
 
@@ -74,7 +78,7 @@ function readPaths(block: Block, name: string, usual: readonly string[]): readon
 
 function readTrust(from: Block): TrustPolicy {
   const block = from.block("trust", trustShape);
-  if (block === undefined) return usualPriority.trust;
+  if (block === undefined) return defaultPriority.trust;
   const { reader } = block;
   const sources = block.items("sources", "a list of networks", priorityItemsMax);
   const principals = block.items("principals", "a list of principals", priorityItemsMax);

@@ -8,20 +8,20 @@ import { readAdaptiveConcurrency } from "../upstream/adaptive-concurrency.js";
 import { readAdmissionControl } from "../upstream/admission-control.js";
 import { readCircuitBreakers } from "../upstream/circuit-breakers.js";
 import { readUpstreamTls } from "../upstream/client-tls.js";
+import { defaultUpgrades } from "../upstream/default-upstream.js";
 import { readHealthChecks } from "../upstream/health-checks.js";
 import { readLoadBalancing } from "../upstream/load-balancing.js";
 import { readLocalRateLimit } from "../upstream/local-rate-limit.js";
 import { readOutlierDetection } from "../upstream/outlier-detection.js";
 import { readRetries, readTimeouts } from "../upstream/retries.js";
 import type { AdaptiveConcurrencyPolicy, UpstreamProtocol } from "../upstream/upstream-policy.js";
-import { usualUpgrades } from "../upstream/usual-upstream.js";
 import {
   type AdmissionDraft,
   finishAdmission,
   permitsAlone,
   readAdmission,
 } from "./service-admission.js";
-import { readConcurrency, usualConcurrency } from "./service-concurrency.js";
+import { defaultConcurrency, readConcurrency } from "./service-concurrency.js";
 import { type ServiceDraft, type ServiceList, servicesMax } from "./service-list.js";
 import type { ServiceConcurrency, ServicePolicy } from "./service-policy.js";
 import { readPriority } from "./service-priority.js";
@@ -132,7 +132,7 @@ function readGuards(
   return {
     rateLimit: read?.rateLimit,
     admission,
-    concurrency: isUsual ? usualConcurrency : concurrency,
+    concurrency: isUsual ? defaultConcurrency : concurrency,
   };
 }
 
@@ -220,7 +220,7 @@ const upgradeRule: TextRule = {
 
 /** CONNECT is no upgrade of a route: it has a match of its own, which no policy can say. */
 function readUpgrades(block: Block): readonly string[] {
-  if (block.field("upgrades") === undefined) return usualUpgrades;
+  if (block.field("upgrades") === undefined) return defaultUpgrades;
   const { reader } = block;
   const items = block.items("upgrades", "a list of protocols, [] for none", upgradesMax);
   const read = items.flatMap((item) => {

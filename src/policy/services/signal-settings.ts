@@ -25,7 +25,7 @@ export interface ReadSignal {
   readonly settings: SignalSettings;
   readonly source: SignalSource | undefined;
   /** Bounds of the limit where the policy names none. */
-  readonly usualLimits: Pick<LimitBounds, "min" | "max">;
+  readonly defaultLimits: Pick<LimitBounds, "min" | "max">;
   /** No back-pressure at all. */
   readonly isOff: boolean;
 }
@@ -38,7 +38,7 @@ interface SignalPreset extends Pick<LimitBounds, "min" | "max"> {
 }
 
 /** Source: defaults and example configurations of a Kafka linearizer's admission control. */
-const usualPreset: SignalPreset = {
+const defaultPreset: SignalPreset = {
   min: 10,
   max: 1_000,
   target: 10_000,
@@ -47,12 +47,12 @@ const usualPreset: SignalPreset = {
 };
 
 const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPreset>> = {
-  usual: usualPreset,
+  usual: defaultPreset,
   // A lag is met early, and with more room at the top.
   throughput: { min: 50, max: 2_000, target: 5_000, critical: 50_000, everyMs: 3_000 },
   // More lag may stand; less is in flight at any time.
   cost: { min: 5, max: 500, target: 20_000, critical: 200_000, everyMs: 10_000 },
-  off: usualPreset,
+  off: defaultPreset,
 };
 
 /** Presets of a signal. */
@@ -78,7 +78,7 @@ export function readSignal(
   return {
     settings: { law: "signal", target, critical, smoothingRatio, pid: readPid(block) },
     source: source && { ...source, thresholds },
-    usualLimits: { min: preset.min, max: preset.max },
+    defaultLimits: { min: preset.min, max: preset.max },
     isOff,
   };
 }

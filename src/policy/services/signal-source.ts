@@ -19,7 +19,7 @@ export const everyMsMax = 3_600_000;
 export const staleAfterMsMax = 86_400_000;
 
 /** The longest that a question takes where the policy does not say, in milliseconds. */
-const usualTimeoutMs = 2_000;
+const defaultTimeoutMs = 2_000;
 
 /** The bounds of a reading. */
 export const readingBounds = { min: 0, max: readingMax } as const;
@@ -60,7 +60,7 @@ export function readSignalSource(
   read: SourceRead,
 ): Omit<SignalSource, "thresholds"> | undefined {
   const everyMs = block.durationMs("every", read.everyMs, everyBounds);
-  const timeoutMs = block.durationMs("timeout", Math.min(usualTimeoutMs, everyMs), {
+  const timeoutMs = block.durationMs("timeout", Math.min(defaultTimeoutMs, everyMs), {
     minMs: timeoutMsMin,
     maxMs: everyMs,
   });

@@ -12,7 +12,7 @@ export type Form =
   | { readonly kind: "bytes" }
   | { readonly kind: "flag" }
   /** As envoyproxy/ratelimit reads it: `yes` is true. */
-  | { readonly kind: "oldFlag" }
+  | { readonly kind: "ratelimitBoolean" }
   | { readonly kind: "words"; readonly words: readonly string[]; readonly ignoreCase: boolean }
   | { readonly kind: "map"; readonly map: () => MapForm }
   /** Names are the user's own. */

@@ -136,8 +136,8 @@ function schemaOfValue(form: ValueForm): JsonObject {
       };
     case "flag":
       return { type: "boolean" };
-    case "oldFlag":
-      return { anyOf: [{ type: "boolean" }, { enum: [...oldFlags] }] };
+    case "ratelimitBoolean":
+      return { anyOf: [{ type: "boolean" }, { enum: [...ratelimitBooleans] }] };
     case "words":
       return schemaOfWords(form);
     case "json":
@@ -156,7 +156,7 @@ function schemaOfText({ charsMax, pattern }: Extract<Form, { kind: "text" }>): J
 }
 
 /** Source: https://yaml.org/type/bool.html. */
-const oldFlags = ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON"].concat([
+const ratelimitBooleans = ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON"].concat([
   "n",
   "N",
   "no",

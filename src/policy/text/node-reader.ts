@@ -9,7 +9,7 @@ import {
   kindOf,
   listWords,
   meantFlag,
-  oldFlag,
+  ratelimitBoolean,
   scalarText,
   wholeNumber,
   wrongWhole,
@@ -248,7 +248,7 @@ export class NodeReader {
     if (place === undefined || node === undefined) return undefined;
     if (!isScalar(node)) return this.#wrongKind(place, expected);
     if (typeof node.value === "boolean") return node.value;
-    const old = dialect === "ratelimit" ? oldFlag(node) : undefined;
+    const old = dialect === "ratelimit" ? ratelimitBoolean(node) : undefined;
     if (old !== undefined) return old;
     const written = String(node.source ?? "");
     const message = `${quoteText(written)} is neither true nor false`;

@@ -34,7 +34,7 @@ export function wrongWhole(node: Scalar.Parsed, written: string, expected: strin
  *
  * Source: https://yaml.org/type/bool.html
  */
-export function oldFlag(node: Scalar.Parsed): boolean | undefined {
+export function ratelimitBoolean(node: Scalar.Parsed): boolean | undefined {
   if (node.type !== Scalar.PLAIN || typeof node.value !== "string") return undefined;
   if (/^(?:[yY]|yes|Yes|YES|on|On|ON)$/.test(node.value)) return true;
   return /^(?:[nN]|no|No|NO|off|Off|OFF)$/.test(node.value) ? false : undefined;

@@ -6,9 +6,9 @@ import {
   positivePercentBounds,
 } from "../text/quantities.js";
 import { thresholdBounds } from "./circuit-breakers.js";
+import { defaultAdaptiveConcurrency, defaultMinRtt } from "./default-upstream.js";
 import type { AdaptiveConcurrencyPolicy } from "./upstream-policy.js";
 import { adaptiveConcurrencyShape, minRttShape } from "./upstream-shapes.js";
-import { usualAdaptiveConcurrency, usualMinRtt } from "./usual-upstream.js";
 
 /** The longest time between two limits or two measurements: an hour. */
 export const measureMsMax = 3_600_000;
@@ -27,7 +27,7 @@ export function readAdaptiveConcurrency(
   const block = parent.blockOrOff("adaptiveConcurrency", adaptiveConcurrencyShape);
   if (block === "off") return undefined;
   if (block === undefined) return whole;
-  const base = whole ?? usualAdaptiveConcurrency;
+  const base = whole ?? defaultAdaptiveConcurrency;
   const writtenMax = block.whole("maxLimit", undefined, permitBounds);
   const writtenMin = block.whole("minLimit", undefined, permitBounds);
   const limitMin = writtenMin ?? Math.min(base.limitMin, writtenMax ?? base.limitMin);
@@ -61,7 +61,7 @@ function readMinRtt(adaptive: Block, base: MinRtt): MinRtt {
   if (fixedMs !== undefined && sampledName === undefined) {
     return { kind: "fixed", ms: fixedMs, bufferPercent };
   }
-  const usual = base.kind === "sampled" ? base : usualMinRtt;
+  const usual = base.kind === "sampled" ? base : defaultMinRtt;
   return {
     kind: "sampled",
     everyMs: block.durationMs("interval", usual.everyMs, measureBounds),

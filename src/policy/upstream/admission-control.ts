@@ -1,10 +1,10 @@
 import type { Block } from "../text/block.js";
 import { type DurationBounds, type NumberBounds, percentBounds } from "../text/quantities.js";
 import { retryBounds } from "./circuit-breakers.js";
+import { defaultAdmissionControl } from "./default-upstream.js";
 import { protectionTimes } from "./local-rate-limit.js";
 import type { AdmissionControlPolicy } from "./upstream-policy.js";
 import { admissionControlShape } from "./upstream-shapes.js";
-import { usualAdmissionControl } from "./usual-upstream.js";
 
 /** The steepest answer to failures. */
 const aggressionMax = 1_000;
@@ -29,7 +29,7 @@ export function readAdmissionControl(
   const block = parent.blockOrOff("admissionControl", admissionControlShape);
   if (block === "off") return undefined;
   if (block === undefined) return whole;
-  const base = whole ?? usualAdmissionControl;
+  const base = whole ?? defaultAdmissionControl;
   const samplingWindowMs = block.durationMs(
     "samplingWindow",
     base.samplingWindowMs,

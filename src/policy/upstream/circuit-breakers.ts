@@ -1,9 +1,9 @@
 import { isScalar } from "yaml";
 import type { Block } from "../text/block.js";
 import { positivePercentBounds } from "../text/quantities.js";
+import { defaultCircuitBreakers } from "./default-upstream.js";
 import type { CircuitBreakerPolicy, RetryBudget } from "./upstream-policy.js";
 import { circuitBreakersShape, perEndpointShape, retryBudgetShape } from "./upstream-shapes.js";
-import { usualCircuitBreakers } from "./usual-upstream.js";
 
 /** The largest threshold: what Envoy's 32 bits hold. */
 export const thresholdMax = 4_294_967_295;
@@ -23,8 +23,8 @@ export const autoWord = "auto";
  */
 export function readCircuitBreakers(service: Block, isLimited: boolean): CircuitBreakerPolicy {
   const block = service.block("circuitBreakers", circuitBreakersShape);
-  if (block === undefined) return usualCircuitBreakers;
-  const usual = usualCircuitBreakers;
+  if (block === undefined) return defaultCircuitBreakers;
+  const usual = defaultCircuitBreakers;
   const retriesMax = block.whole("maxRetries", undefined, retryBounds);
   return {
     connectionsMax: block.whole("maxConnections", usual.connectionsMax, thresholdBounds),
@@ -63,7 +63,7 @@ function readRequestsMax(block: Block, isLimited: boolean): number | "auto" {
 function readRetryBudget(breakers: Block): RetryBudget | undefined {
   const block = breakers.blockOrOff("retryBudget", retryBudgetShape);
   if (block === "off") return undefined;
-  const usual = usualCircuitBreakers.retryBudget;
+  const usual = defaultCircuitBreakers.retryBudget;
   const hasMax = breakers.field("maxRetries") !== undefined;
   if (block === undefined) return hasMax ? undefined : usual;
   if (hasMax) breakers.refusePair("maxRetries", "retryBudget");

@@ -2,10 +2,10 @@ import type { Block } from "../text/block.js";
 import { readHost } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
+import { defaultHealthChecks } from "./default-upstream.js";
 import { tryTimeBounds } from "./retries.js";
 import type { HealthCheckPolicy, HealthProbe } from "./upstream-policy.js";
 import { grpcHealthShape, healthChecksShape, httpHealthShape } from "./upstream-shapes.js";
-import { usualHealthChecks } from "./usual-upstream.js";
 
 /** Statuses that one service may answer its checks with. */
 export const expectedStatusesMax = 16;
@@ -33,7 +33,7 @@ const grpcServiceRule: TextRule = {
 export function readHealthChecks(service: Block): HealthCheckPolicy | undefined {
   const block = service.block("healthChecks", healthChecksShape);
   if (block === undefined) return undefined;
-  const usual = usualHealthChecks;
+  const usual = defaultHealthChecks;
   const timeoutMs = block.durationMs("timeout", usual.timeoutMs, tryTimeBounds);
   const intervalMs = block.durationMs("interval", usual.intervalMs, tryTimeBounds);
   if (timeoutMs > intervalMs) {

@@ -3,6 +3,7 @@ import { percentBounds } from "../text/quantities.js";
 import { readHeaderName } from "../text/service-texts.js";
 import { keyRule, type TextRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
+import { defaultLoadBalancing, defaultSlowStart, defaultZoneAware } from "./default-upstream.js";
 import { requestTimeBounds, tryTimeBounds } from "./retries.js";
 import type {
   HashSource,
@@ -17,7 +18,6 @@ import {
   slowStartShape,
   zoneAwareShape,
 } from "./upstream-shapes.js";
-import { usualLoadBalancing, usualSlowStart, usualZoneAware } from "./usual-upstream.js";
 
 /** The bounds of `minWeightPercent`: at 0 a new host would never get a request. */
 export const weightBounds = { min: 1, max: 100 } as const;
@@ -34,7 +34,7 @@ const cookieRule: TextRule = {
 /** Reads `loadBalancing` of a service; what is left out is as usual. */
 export function readLoadBalancing(service: Block): LoadBalancingPolicy {
   const block = service.block("loadBalancing", loadBalancingShape);
-  if (block === undefined) return usualLoadBalancing;
+  if (block === undefined) return defaultLoadBalancing;
   const hash = readHash(block);
   const slowStart = readSlowStart(block);
   if (block.field("slowStart") !== undefined && block.field("consistentHash") !== undefined) {
@@ -55,10 +55,10 @@ function readSlowStart(balancing: Block): SlowStartPolicy | undefined {
   const block = balancing.block("slowStart", slowStartShape);
   return (
     block && {
-      windowMs: block.durationMs("window", usualSlowStart.windowMs, tryTimeBounds),
+      windowMs: block.durationMs("window", defaultSlowStart.windowMs, tryTimeBounds),
       weightPercentMin: block.whole(
         "minWeightPercent",
-        usualSlowStart.weightPercentMin,
+        defaultSlowStart.weightPercentMin,
         weightBounds,
       ),
     }
@@ -67,7 +67,7 @@ function readSlowStart(balancing: Block): SlowStartPolicy | undefined {
 
 function readZoneAware(balancing: Block): ZoneAwarePolicy | undefined {
   const block = balancing.block("zoneAware", zoneAwareShape);
-  const { clusterSizeMin: usual } = usualZoneAware;
+  const { clusterSizeMin: usual } = defaultZoneAware;
   return block && { clusterSizeMin: block.whole("minClusterSize", usual, thresholdBounds) };
 }
 

@@ -1,9 +1,9 @@
 import type { Block } from "../text/block.js";
 import type { DurationBounds } from "../text/quantities.js";
 import { thresholdBounds, thresholdMax } from "./circuit-breakers.js";
+import { defaultLocalRateLimit } from "./default-upstream.js";
 import type { LocalRateLimitPolicy, ProtectionTime } from "./upstream-policy.js";
 import { localRateLimitShape } from "./upstream-shapes.js";
-import { usualLocalRateLimit } from "./usual-upstream.js";
 
 /** The shortest interval at which Envoy fills a bucket, in milliseconds. */
 export const fillMsMin = 50;
@@ -35,8 +35,8 @@ export function readLocalRateLimit(service: Block): LocalRateLimitPolicy | undef
   }
   return {
     requests,
-    perMs: block.durationMs("per", usualLocalRateLimit.perMs, fillBounds),
+    perMs: block.durationMs("per", defaultLocalRateLimit.perMs, fillBounds),
     burst,
-    when: block.choice("when", { usual: usualLocalRateLimit.when, words: protectionTimes }),
+    when: block.choice("when", { usual: defaultLocalRateLimit.when, words: protectionTimes }),
   };
 }

@@ -1,6 +1,11 @@
 import type { Block } from "../text/block.js";
 import { type DurationBounds, type NumberBounds, percentBounds } from "../text/quantities.js";
 import { thresholdBounds } from "./circuit-breakers.js";
+import {
+  defaultFailurePercentage,
+  defaultOutlierDetection,
+  defaultSuccessRate,
+} from "./default-upstream.js";
 import type {
   FailurePercentagePolicy,
   OutlierDetectionPolicy,
@@ -11,11 +16,6 @@ import {
   outlierDetectionShape,
   successRateShape,
 } from "./upstream-shapes.js";
-import {
-  usualFailurePercentage,
-  usualOutlierDetection,
-  usualSuccessRate,
-} from "./usual-upstream.js";
 
 /** The longest time that a host may be out, or that hosts are looked at: a day. */
 export const ejectionTimeMsMax = 86_400_000;
@@ -36,7 +36,7 @@ export const failureBounds = { min: 1, max: 100 } as const;
 export function readOutlierDetection(service: Block): OutlierDetectionPolicy | undefined {
   const block = service.blockOrOff("outlierDetection", outlierDetectionShape);
   if (block === "off") return undefined;
-  const usual = usualOutlierDetection;
+  const usual = defaultOutlierDetection;
   if (block === undefined) return usual;
   const baseEjectionMs = block.durationMs(
     "baseEjectionTime",
@@ -67,7 +67,7 @@ export function readOutlierDetection(service: Block): OutlierDetectionPolicy | u
 
 function readFailurePercentage(detection: Block): FailurePercentagePolicy | undefined {
   const block = detection.block("failurePercentage", failurePercentageShape);
-  const usual = usualFailurePercentage;
+  const usual = defaultFailurePercentage;
   return (
     block && {
       thresholdPercent: block.whole("threshold", usual.thresholdPercent, failureBounds),
@@ -81,9 +81,9 @@ function readSuccessRate(detection: Block): SuccessRatePolicy | undefined {
   const block = detection.block("successRate", successRateShape);
   return (
     block && {
-      hostsMin: block.whole("minHosts", usualSuccessRate.hostsMin, thresholdBounds),
-      requestsMin: block.whole("minRequests", usualSuccessRate.requestsMin, thresholdBounds),
-      deviations: block.number("deviations", usualSuccessRate.deviations, deviationsBounds),
+      hostsMin: block.whole("minHosts", defaultSuccessRate.hostsMin, thresholdBounds),
+      requestsMin: block.whole("minRequests", defaultSuccessRate.requestsMin, thresholdBounds),
+      deviations: block.number("deviations", defaultSuccessRate.deviations, deviationsBounds),
     }
   );
 }

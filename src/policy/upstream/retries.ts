@@ -1,9 +1,9 @@
 import { isSeq } from "yaml";
 import type { Block } from "../text/block.js";
 import type { DurationBounds } from "../text/quantities.js";
+import { defaultRetries, defaultTimeouts } from "./default-upstream.js";
 import type { RetryCondition, RetryPolicy, TimeoutPolicy } from "./upstream-policy.js";
 import { backOffShape, retriesShape, timeoutsShape } from "./upstream-shapes.js";
-import { usualRetries, usualTimeouts } from "./usual-upstream.js";
 
 /** The most tries after the first. */
 const retriesMax = 10;
@@ -46,8 +46,8 @@ export const retryConditions = [
 /** Reads `timeouts` of a service; what is left out is as usual. */
 export function readTimeouts(service: Block): TimeoutPolicy {
   const block = service.block("timeouts", timeoutsShape);
-  if (block === undefined) return usualTimeouts;
-  const requestMs = block.durationMs("request", usualTimeouts.requestMs, requestTimeBounds);
+  if (block === undefined) return defaultTimeouts;
+  const requestMs = block.durationMs("request", defaultTimeouts.requestMs, requestTimeBounds);
   const maxStreamMs = block.durationMs("maxStreamDuration", undefined, tryTimeBounds);
   if (maxStreamMs !== undefined && maxStreamMs < requestMs) {
     const message = "a stream may not last as long as its request";
@@ -57,8 +57,8 @@ export function readTimeouts(service: Block): TimeoutPolicy {
     requestMs,
     maxStreamMs,
     maxConnectionMs: block.durationMs("maxConnectionDuration", undefined, tryTimeBounds),
-    connectMs: block.durationMs("connect", usualTimeouts.connectMs, connectTimeBounds),
-    idleMs: block.durationMs("idle", usualTimeouts.idleMs, requestTimeBounds),
+    connectMs: block.durationMs("connect", defaultTimeouts.connectMs, connectTimeBounds),
+    idleMs: block.durationMs("idle", defaultTimeouts.idleMs, requestTimeBounds),
   };
 }
 
@@ -66,7 +66,7 @@ export function readTimeouts(service: Block): TimeoutPolicy {
 export function readRetries(service: Block, { requestMs }: TimeoutPolicy): RetryPolicy | undefined {
   const block = service.block("retries", retriesShape);
   if (block === undefined) return undefined;
-  const on = block.words("retryOn", usualRetries.on, retryConditions);
+  const on = block.words("retryOn", defaultRetries.on, retryConditions);
   const field = block.field("retryOn");
   const written = field && block.reader.contentOf(field);
   if (isSeq(written) && written.items.length === 0) {
@@ -87,7 +87,7 @@ export function readRetries(service: Block, { requestMs }: TimeoutPolicy): Retry
     perTryIdleMs,
     hedging: readHedging(block, perTryMs),
     retriableStatusCodes: readStatusCodes(block, on),
-    retriesMax: block.whole("numRetries", usualRetries.retriesMax, numRetriesBounds),
+    retriesMax: block.whole("numRetries", defaultRetries.retriesMax, numRetriesBounds),
     on,
     perTryMs,
     ...readBackOff(block),
@@ -127,7 +127,7 @@ function readStatusCodes(block: Block, on: readonly RetryCondition[]): readonly 
 }
 
 function readBackOff(retries: Block): Pick<RetryPolicy, "backOffBaseMs" | "backOffMsMax"> {
-  const usual = usualRetries;
+  const usual = defaultRetries;
   const block = retries.block("backOff", backOffShape);
   const backOffBaseMs = block?.durationMs("base", undefined, tryTimeBounds) ?? usual.backOffBaseMs;
   const writtenMax = block?.durationMs("max", undefined, tryTimeBounds);
@@ -146,8 +146,8 @@ function readRetryAfter(block: Block, on: readonly RetryCondition[]): number | u
     const message = '"maxRetryAfter" is of refusals, and they are not tried again';
     block.report("maxRetryAfter", { id: "HG207", message, expected: "rateLimited in retryOn" });
   }
-  return isAsked ? (written ?? usualRetryAfterMs) : written;
+  return isAsked ? (written ?? defaultRetryAfterMs) : written;
 }
 
 /** How long a refusal's Retry-After may be where it is waited for, in milliseconds. */
-export const usualRetryAfterMs = 1_000;
+export const defaultRetryAfterMs = 1_000;

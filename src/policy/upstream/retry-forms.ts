@@ -1,6 +1,8 @@
 import { duration, list, map, mapForm, row, whole, words, written } from "../text/form.js";
+import { defaultTimeouts, defaultRetries as retries } from "./default-upstream.js";
 import {
   connectTimeBounds,
+  defaultRetryAfterMs,
   hedgingWords,
   numRetriesBounds,
   requestTimeBounds,
@@ -8,10 +10,8 @@ import {
   retriableCodesMax,
   retryConditions,
   tryTimeBounds,
-  usualRetryAfterMs,
 } from "./retries.js";
 import { backOffShape, retriesShape, timeoutsShape } from "./upstream-shapes.js";
-import { usualRetries as retries, usualTimeouts } from "./usual-upstream.js";
 
 const backOff = mapForm(
   { shape: backOffShape, docs: "Waits between tries: jittered, doubling." },
@@ -44,7 +44,7 @@ export const retriesForm = mapForm(
     maxRetryAfter: row(
       duration(tryTimeBounds),
       "The longest Retry-After of a refusal that is waited for; needs rateLimited in `retryOn`.",
-      written(usualRetryAfterMs),
+      written(defaultRetryAfterMs),
     ),
   },
 );
@@ -56,12 +56,12 @@ export const timeoutsForm = mapForm(
     request: row(
       duration(requestTimeBounds),
       "A request with its retries; 0s: for ever, as streams need it.",
-      written(usualTimeouts.requestMs),
+      written(defaultTimeouts.requestMs),
     ),
     connect: row(
       duration(connectTimeBounds),
       "A connection that is made.",
-      written(usualTimeouts.connectMs),
+      written(defaultTimeouts.connectMs),
     ),
     idle: row(duration(requestTimeBounds), "A stream on which nothing moves; 0s: for ever."),
     maxStreamDuration: row(

@@ -19,6 +19,19 @@ import { keyRule } from "../text/text-rules.js";
 import { measureBounds } from "./adaptive-concurrency.js";
 import { aggressionBounds, samplingBounds, successBounds } from "./admission-control.js";
 import { autoWord, retryBounds, thresholdBounds } from "./circuit-breakers.js";
+import {
+  defaultAdaptiveConcurrency as adaptive,
+  defaultCircuitBreakers as breakers,
+  defaultAdmissionControl as control,
+  defaultFailurePercentage,
+  defaultHealthChecks,
+  defaultLocalRateLimit,
+  defaultMinRtt,
+  defaultSlowStart,
+  defaultSuccessRate,
+  defaultZoneAware,
+  defaultOutlierDetection as outliers,
+} from "./default-upstream.js";
 import { expectedStatusBounds, expectedStatusesMax, healthPathPattern } from "./health-checks.js";
 import { cookiePattern, weightBounds } from "./load-balancing.js";
 import { fillBounds, protectionTimes } from "./local-rate-limit.js";
@@ -44,19 +57,6 @@ import {
   successRateShape,
   zoneAwareShape,
 } from "./upstream-shapes.js";
-import {
-  usualAdaptiveConcurrency as adaptive,
-  usualCircuitBreakers as breakers,
-  usualAdmissionControl as control,
-  usualOutlierDetection as outliers,
-  usualFailurePercentage,
-  usualHealthChecks,
-  usualLocalRateLimit,
-  usualMinRtt,
-  usualSlowStart,
-  usualSuccessRate,
-  usualZoneAware,
-} from "./usual-upstream.js";
 
 const retryBudget = mapForm(
   { shape: retryBudgetShape, docs: "How many of the requests in work may be retries." },
@@ -114,17 +114,17 @@ const successRate = mapForm(
     minHosts: row(
       whole(thresholdBounds),
       "Hosts with enough requests before any is judged.",
-      usualSuccessRate.hostsMin,
+      defaultSuccessRate.hostsMin,
     ),
     minRequests: row(
       whole(thresholdBounds),
       "Requests of a host in an interval before it is judged.",
-      usualSuccessRate.requestsMin,
+      defaultSuccessRate.requestsMin,
     ),
     deviations: row(
       number(deviationsBounds),
       "Standard deviations below the mean.",
-      usualSuccessRate.deviations,
+      defaultSuccessRate.deviations,
     ),
   },
 );
@@ -135,17 +135,17 @@ const failurePercentage = mapForm(
     threshold: row(
       whole(failureBounds),
       "Percent of a host's requests in an interval.",
-      usualFailurePercentage.thresholdPercent,
+      defaultFailurePercentage.thresholdPercent,
     ),
     minHosts: row(
       whole(thresholdBounds),
       "Hosts with enough requests before any is judged.",
-      usualFailurePercentage.hostsMin,
+      defaultFailurePercentage.hostsMin,
     ),
     minRequests: row(
       whole(thresholdBounds),
       "Requests of a host in an interval before it is judged.",
-      usualFailurePercentage.requestsMin,
+      defaultFailurePercentage.requestsMin,
     ),
   },
 );
@@ -217,7 +217,7 @@ const grpcHealth = mapForm(
   { serviceName: row(text({ charsMax: 256 }), "Of which service. Left out: the whole server.") },
 );
 
-const checks = usualHealthChecks;
+const checks = defaultHealthChecks;
 
 /** `healthChecks`. */
 export const healthChecksForm = mapForm(
@@ -270,11 +270,11 @@ const consistentHash = mapForm(
 const slowStart = mapForm(
   { shape: slowStartShape, docs: "Hosts that are new get less, and more by and by." },
   {
-    window: row(duration(tryTimeBounds), "How long.", written(usualSlowStart.windowMs)),
+    window: row(duration(tryTimeBounds), "How long.", written(defaultSlowStart.windowMs)),
     minWeightPercent: row(
       whole(weightBounds),
       "Percent of its part that a host gets at first.",
-      usualSlowStart.weightPercentMin,
+      defaultSlowStart.weightPercentMin,
     ),
   },
 );
@@ -288,7 +288,7 @@ const zoneAware = mapForm(
     minClusterSize: row(
       whole(thresholdBounds),
       "Hosts of the service below which zones are not looked at.",
-      usualZoneAware.clusterSizeMin,
+      defaultZoneAware.clusterSizeMin,
     ),
   },
 );
@@ -331,12 +331,12 @@ export const localRateLimitForm = mapForm(
   },
   {
     requests: row(whole(thresholdBounds), "Requests that an interval lets pass in one proxy."),
-    per: row(duration(fillBounds), "The interval.", written(usualLocalRateLimit.perMs)),
+    per: row(duration(fillBounds), "The interval.", written(defaultLocalRateLimit.perMs)),
     burst: row(
       whole(thresholdBounds),
       "How many may come at once, at least `requests`. Usually as many.",
     ),
-    when: when(usualLocalRateLimit.when),
+    when: when(defaultLocalRateLimit.when),
   },
 );
 
@@ -355,22 +355,22 @@ const minRtt = mapForm(
     interval: row(
       duration(measureBounds),
       "Time between two measurements.",
-      written(usualMinRtt.everyMs),
+      written(defaultMinRtt.everyMs),
     ),
     requestCount: row(
       whole(thresholdBounds),
       "Requests of a measurement.",
-      usualMinRtt.requestCount,
+      defaultMinRtt.requestCount,
     ),
     jitterPercent: row(
       number(percentBounds),
       "Percent of the interval that a measurement may come later.",
-      usualMinRtt.jitterPercent,
+      defaultMinRtt.jitterPercent,
     ),
     bufferPercent: row(
       number(percentBounds),
       "Percent added to what was measured.",
-      usualMinRtt.bufferPercent,
+      defaultMinRtt.bufferPercent,
     ),
   },
 );

@@ -1,7 +1,7 @@
 import type { AuditActor } from "../../core/base/audit-entry.js";
+import type { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
 import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
-import type { SeenCalls } from "../../decide/inspect/seen-calls.js";
-import type { QuotaBook } from "../../decide/quota/quota-book.js";
+import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
@@ -14,10 +14,10 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 export type KeyInspection = Pick<KeyInspector, "get" | "reset" | "leavesCarriedLimits">;
 
 /** What this replica has seen of keys: frequent ones, and those near their limits. */
-export type KeySightings = Pick<SeenCalls, "top" | "near">;
+export type KeySightings = Pick<DecisionSampler, "top" | "near">;
 
 /** Decisions as they are made. */
-export type TailSource = Pick<SeenCalls, "follow">;
+export type TailSource = Pick<DecisionSampler, "follow">;
 
 /** The other replicas that share the store. */
 export interface ReplicaAsks extends Pick<ReplicaQuestions, "put"> {
@@ -26,7 +26,7 @@ export interface ReplicaAsks extends Pick<ReplicaQuestions, "put"> {
 }
 
 /** What this replica hands out of quotas. */
-export type QuotaSight = Pick<QuotaBook, "view">;
+export type QuotaSight = Pick<QuotaRegistry, "view">;
 
 /** A text of a policy. */
 export interface PolicyFile {
@@ -34,7 +34,7 @@ export interface PolicyFile {
   readonly text: string;
 }
 
-/** A policy that is, or was, in force. */
+/** A policy that is, or was, active. */
 export interface PolicyVersion {
   readonly version: string;
   /** Undefined where nobody has noted it. */
@@ -61,7 +61,7 @@ export interface PolicyReview {
   readonly problems: readonly PolicyProblem[];
   /** How many more there are. */
   readonly unreportedCount: number;
-  /** What it changes in the policy in force, in words; nothing where there are problems. */
+  /** What it changes in the active policy, in words; nothing where there are problems. */
   readonly changes: readonly string[];
 }
 
@@ -69,7 +69,7 @@ export interface PolicyReview {
 export type PolicyChange =
   | {
       readonly kind: "changed";
-      /** What is in force, or runs beside it, now; undefined: nothing was put anywhere. */
+      /** What is active, or the shadow policy, now; undefined: nothing was put anywhere. */
       readonly policy: PolicyVersion | undefined;
       readonly changes: readonly string[];
     }
@@ -89,11 +89,11 @@ export interface ChangeRequest {
 
 /** The policy's own administration. Every change writes its audit entry. */
 export interface PolicyAdministration {
-  /** The one in force, with its texts where they are known; undefined: none. */
+  /** The active one, with its texts where they are known; undefined: none. */
   current(): PolicyVersion | undefined;
-  /** The one that runs beside it. */
+  /** The shadow policy. */
   shadow(): PolicyVersion | undefined;
-  /** A version that was in force, with its texts. */
+  /** A version that was active, with its texts. */
   find(version: string): PolicyVersion | undefined;
   /** The newest first, without texts; at most 50. */
   history(): readonly PolicyVersion[];
@@ -111,18 +111,18 @@ export interface PolicyAdministration {
   /** @throws ServiceError STORE_ codes */
   enforce(request: ChangeRequest & { readonly expectedVersion: string }): Promise<PolicyChange>;
   /**
-   * @param version undefined: the one before, or the end of the one that runs beside
+   * @param version undefined: the one before, or the end of the shadow policy
    * @throws ServiceError STORE_ codes
    */
   rollBack(
     version: string | undefined,
     request: ChangeRequest & { readonly expectedVersion: string },
   ): Promise<PolicyChange>;
-  /** Undefined: nothing runs beside. */
+  /** Undefined: there is no shadow policy. */
   shadowReport(): ShadowReport | undefined;
 }
 
-/** What the policy beside the one in force would have decided otherwise. */
+/** What the shadow policy would have decided otherwise. */
 export interface ShadowReport {
   readonly policyVersion: string;
   readonly shadowVersion: string;
@@ -140,7 +140,7 @@ export interface ShadowRule {
   readonly newlyDeniedCount: number;
   readonly newlyAllowedCount: number;
   readonly sameCount: number;
-  /** Buckets that began with what those of the policy in force had in use, and those without. */
+  /** Buckets that began with what those of the active policy had in use, and those without. */
   readonly beganLiveCount: number;
   readonly beganEmptyCount: number;
 }

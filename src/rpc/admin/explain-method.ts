@@ -48,7 +48,7 @@ type ExplainParts = Pick<
   "policies" | "overrides" | "explainer" | "peek" | "clock" | "readCandidate" | "quotas"
 >;
 
-/** Why a request passes or is refused, by the policy in force and by another one. */
+/** Why a request passes or is refused, by the active policy and by another one. */
 export function explainMethod(
   parts: ExplainParts,
 ): Pick<ServiceImpl<typeof LimitService>, "explain"> {

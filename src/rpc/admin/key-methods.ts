@@ -204,7 +204,7 @@ function listRules(
   };
 }
 
-/** The policy in force. */
+/** The active policy. */
 export function policyOf({ policies }: Pick<AdminServiceParts, "policies">): Policy {
   const policy = policies.current();
   if (policy === undefined) throw new AdminFailure("unavailable", "no policy is loaded yet");

@@ -207,7 +207,7 @@ function encodeExplainedLimit(explained: ExplainedLimit, ruleLabel: string) {
   return encodeKeyState({ ...explained, ruleLabel });
 }
 
-/** A policy that is, or was, in force. */
+/** A policy that is, or was, active. */
 export function encodePolicyVersion(policy: PolicyVersion): Init<typeof PolicyVersionSchema> {
   const { version, appliedEpochMs, author, reason, files, source } = policy;
   return {

@@ -10,7 +10,7 @@ import { demandDomain, noRuleMeets, policyOf } from "./key-methods.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 /**
- * Sees that an override is of something that the policy in force has, and gives no more than the
+ * Sees that an override is of something that the active policy has, and gives no more than the
  * policy allows.
  *
  * @throws AdminFailure notFound, invalid

@@ -74,7 +74,7 @@ function shadowMethod(
     demandRole(context, "reader", undefined);
     const report = demandPart(parts.policyAdministration).shadowReport();
     if (report === undefined) {
-      throw new AdminFailure("notFound", "no policy runs beside the one in force");
+      throw new AdminFailure("notFound", "there is no shadow policy");
     }
     const { policyVersion, shadowVersion, sinceEpochMs, callCount, rules } = report;
     const { unseenCount = 0 } = report;

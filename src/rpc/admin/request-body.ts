@@ -17,7 +17,7 @@ export const messageFieldsMax = 16_384;
 const partBytes = 12;
 
 /** The longest request in JSON, in bytes: to parse it takes four times as long as its message. */
-export const jsonBytesMax = 1_048_576;
+export const jsonBytesMax = 524_288;
 
 /** What is held of all unfinished requests that hold no policies, in bytes. */
 export const heldBytesMax = 16_777_216;

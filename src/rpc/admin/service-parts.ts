@@ -39,7 +39,7 @@ export interface AdminServiceParts {
   readonly overrides: { current(): OverrideTable };
   readonly explainer: Explainer;
   readonly peek: ExplainCall["peek"];
-  /** Reads a policy that is not in force, off the event loop. */
+  /** Reads a policy that is not active, off the event loop. */
   readonly readCandidate: (files: readonly PolicyFile[]) => Promise<ReadCandidate>;
   readonly fleet: FleetView;
   readonly keys?: KeyInspection;

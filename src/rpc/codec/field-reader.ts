@@ -8,12 +8,16 @@ export function fieldTag(field: number, type: WireType): number {
 
 /**
  * The most fields that are read of one message where nothing else is said: each may cost a tenth of
- * a microsecond, and make an object.
+ * a microsecond, and make an object. A request of 128 descriptors of 32 entries has 13,440, one of
+ * 5,000 headers 15,000, and usage of 2,000 buckets 14,000.
  */
-const fieldsMaxDefault = 32_768;
+const fieldsMaxDefault = 16_384;
 
 /** The most bytes of a text where nothing else is said: names are shorter. */
 const textBytesMax = 4_096;
+
+/** Bytes of the longest whole number: 64 bits, of which each has seven. */
+const wholeBytesMax = 10;
 
 /**
  * Fields of a message from its bytes, parts of it in place: no reader, no copy and no big integer
@@ -121,15 +125,27 @@ export class FieldReader {
   }
 
   #longWhole(): number {
+    const start = this.#at;
+    this.#skipWhole();
+    const bytes = this.#bytes;
+    const end = this.#at;
     let value = 0;
-    for (let scale = 1; scale < 2 ** 70; scale *= 128) {
-      const byte = this.#bytes[this.#at];
-      if (byte === undefined || this.#at >= this.#end) throw malformed();
-      this.#at += 1;
-      value += (byte & 127) * scale;
-      if (byte < 128) return value;
+    let scale = 1;
+    for (let at = start; at < end; at += 1) {
+      value += ((bytes[at] ?? 0) & 127) * scale;
+      scale *= 128;
     }
-    throw malformed();
+    return value;
+  }
+
+  /** By bytes alone: what nobody reads needs no arithmetic, which took most of the time. */
+  #skipWhole(): void {
+    const bytes = this.#bytes;
+    const end = Math.min(this.#end, this.#at + wholeBytesMax);
+    let at = this.#at;
+    while (at < end && (bytes[at] ?? 0) > 127) at += 1;
+    if (at >= end) throw malformed();
+    this.#at = at + 1;
   }
 
   double(): number {
@@ -163,7 +179,12 @@ export class FieldReader {
   /** A field's bytes, in place. */
   part(): Uint8Array {
     this.pass();
-    return this.#bytes.subarray(this.#partStart, this.#at);
+    return this.partAt(this.#partStart, this.#at);
+  }
+
+  /** The bytes of a part that was passed, in place. */
+  partAt(start: number, end: number): Uint8Array {
+    return this.#bytes.subarray(start, end);
   }
 
   #endOfPart(): number {
@@ -173,7 +194,7 @@ export class FieldReader {
   }
 
   #skip(type: WireType): void {
-    if (type === WireType.Varint) this.whole();
+    if (type === WireType.Varint) this.#skipWhole();
     else if (type === WireType.Bit64) this.#pass(8);
     else if (type === WireType.LengthDelimited) this.#at = this.#endOfPart();
     else if (type === WireType.Bit32) this.#pass(4);
@@ -186,6 +207,35 @@ export class FieldReader {
     this.#at += byteCount;
   }
 }
+
+/**
+ * A text or bytes in a field that may come again, of which the last one counts: it alone is made,
+ * which costs ten times as much as to pass over it.
+ */
+export class LastPart {
+  #start = 0;
+  #end = 0;
+
+  /** Passes over the field that `next` has found. */
+  pass(reader: FieldReader): void {
+    reader.pass();
+    this.#start = reader.partStart;
+    this.#end = reader.at;
+  }
+
+  /** As `FieldReader.text`; empty where there was none. */
+  text(reader: FieldReader, bytesMax = textBytesMax): string {
+    const end = Math.min(this.#end, this.#start + bytesMax);
+    return end === this.#start ? "" : reader.textAt(this.#start, end);
+  }
+
+  /** In place. */
+  bytes(reader: FieldReader): Uint8Array {
+    return this.#end === this.#start ? nothing : reader.partAt(this.#start, this.#end);
+  }
+}
+
+const nothing: Uint8Array = Buffer.alloc(0);
 
 /**
  * The most parts of a message of that many bytes of which an object each is made: 512, and one for

@@ -1,9 +1,9 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import type { Peer } from "../../core/base/peer.js";
-import type { NodeReport, ShareSheet } from "../../core/feedback/feedback.js";
+import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { defaultLoopTimes } from "../../core/feedback/feedback-settings.js";
 import type { GateState } from "../../core/settings/gate.js";
-import { type ProxyPolicy, usualProxies } from "../../policy/proxies/proxy-policy.js";
+import { defaultProxies, type ProxyPolicy } from "../../policy/proxies/proxy-policy.js";
 import { configuredRequestsMax, configuredShare } from "../../policy/services/configured-share.js";
 import {
   indexClusters,
@@ -46,8 +46,8 @@ export interface ControlPlaneParts {
 /** See `ControlPlaneParts.identityPercentMax`. */
 export const defaultIdentityPercentMax = 50;
 
-/** What is known of a sheet beside what it says. */
-export interface SheetFacts {
+/** What is known of a snapshot beside what it says. */
+export interface SnapshotFacts {
   /** By service, where the fleet's gates stand. */
   readonly gates?: ReadonlyMap<string, GateState>;
   /** When it was made, on our monotonic clock; absent: it does not age. */
@@ -59,8 +59,8 @@ export const controlMessageBytesMax = 4_194_304;
 
 /**
  * All that Envoys tell and are told on the control port, without the port: discovery of runtime
- * layers, load reports, statistics. Knows a policy's services and the newest sheet of shares, and
- * reads neither: they are handed in.
+ * layers, load reports, statistics. Knows a policy's services and the newest snapshot of shares,
+ * and reads neither: they are handed in.
  */
 export class ControlPlane {
   readonly counts = new ControlCounts();
@@ -68,10 +68,10 @@ export class ControlPlane {
   readonly #streams: ControlStreams;
   readonly #xds: XdsServer;
   readonly #services: readonly ServiceHandlers[];
-  #sheet: ShareSheet | undefined;
-  #facts: SheetFacts = {};
-  #hasHadSheet = false;
-  #policy: ReadPolicy = readPolicy([], usualProxies);
+  #snapshot: ShareSnapshot | undefined;
+  #facts: SnapshotFacts = {};
+  #hasHadSnapshot = false;
+  #policy: ReadPolicy = readPolicy([], defaultProxies);
   #lastReports: readonly NodeReport[] = [];
   readonly #overflowCounts = new Map<string, number>();
 
@@ -98,7 +98,7 @@ export class ControlPlane {
       source: {
         layerFor: (node) => this.#layerFor(node, ttlMs),
         bareLayer: () => bareLayer(this.#policy.plan),
-        isOld: (nowMs) => nowMs - (this.#facts.madeAtMs ?? nowMs) > sheetSpreadMs,
+        isOld: (nowMs) => nowMs - (this.#facts.madeAtMs ?? nowMs) > snapshotSpreadMs,
       },
       nonceStart: random.id(),
     });
@@ -117,9 +117,9 @@ export class ControlPlane {
     return this.#services;
   }
 
-  /** The sheet that layers are made of; undefined: none, or one that is too old. */
-  get sheet(): ShareSheet | undefined {
-    return this.#sheet;
+  /** The snapshot that layers are made of; undefined: none, or one that is too old. */
+  get snapshot(): ShareSnapshot | undefined {
+    return this.#snapshot;
   }
 
   /** Clusters that more than one service of the policy claims, and who. */
@@ -139,10 +139,10 @@ export class ControlPlane {
 
   /**
    * Services whose limit goes back to Envoys, or comes from them, and of which no Envoy spoke: none
-   * here, and none elsewhere, or the sheet would have shares of it.
+   * here, and none elsewhere, or the snapshot would have shares of it.
    */
   unseenServices(): readonly string[] {
-    const seen = new Set<string>(this.#sheet?.services.keys());
+    const seen = new Set<string>(this.#snapshot?.services.keys());
     for (const node of this.registry.nodes) {
       for (const [cluster] of node.signals.clusters()) {
         const service = this.#policy.clusters.serviceOf(cluster, node.identity);
@@ -152,21 +152,21 @@ export class ControlPlane {
     return this.#policy.told.filter((name) => !seen.has(name));
   }
 
-  /** Another policy is in force. */
-  usePolicy(services: readonly ServicePolicy[], proxies: ProxyPolicy = usualProxies): void {
+  /** Another policy is active. */
+  usePolicy(services: readonly ServicePolicy[], proxies: ProxyPolicy = defaultProxies): void {
     this.#policy = readPolicy(services, proxies);
     this.registry.forgetUnclaimed();
     this.#xds.update();
   }
 
   /**
-   * Another sheet holds; undefined: none does. After one that did, configured defaults then hold at
-   * once; before the first, Envoys keep what they have for as long as it lives.
+   * Another snapshot holds; undefined: none does. After one that did, configured defaults then hold
+   * at once; before the first, Envoys keep what they have for as long as it lives.
    */
-  useSheet(sheet: ShareSheet | undefined, facts: SheetFacts = {}): void {
-    this.#sheet = sheet;
-    this.#facts = sheet === undefined ? {} : facts;
-    if (sheet !== undefined) this.#hasHadSheet = true;
+  useSnapshot(snapshot: ShareSnapshot | undefined, facts: SnapshotFacts = {}): void {
+    this.#snapshot = snapshot;
+    this.#facts = snapshot === undefined ? {} : facts;
+    if (snapshot !== undefined) this.#hasHadSnapshot = true;
     this.#xds.update();
   }
 
@@ -196,16 +196,16 @@ export class ControlPlane {
     this.#streams.closeAll();
   }
 
-  /** Before the first sheet nobody knows; without one, what holds while there is a Headgate. */
+  /** Before the first snapshot nobody knows; without one, what holds while there is a Headgate. */
   #layerFor(node: Node, ttlMs: number): NodeLayer | undefined {
     const { plan } = this.#policy;
-    const sheet = this.#sheet;
+    const snapshot = this.#snapshot;
     const { gates = noGates, madeAtMs } = this.#facts;
-    if (sheet === undefined) {
-      return this.#hasHadSheet || !plan.needsSheet ? bareLayer(plan) : undefined;
+    if (snapshot === undefined) {
+      return this.#hasHadSnapshot || !plan.needsSnapshot ? bareLayer(plan) : undefined;
     }
-    const untilMs = madeAtMs === undefined ? undefined : madeAtMs + sheetSpreadMs + ttlMs;
-    return layerOf(node, { sheet, gates, untilMs }, plan);
+    const untilMs = madeAtMs === undefined ? undefined : madeAtMs + snapshotSpreadMs + ttlMs;
+    return layerOf(node, { snapshot, gates, untilMs }, plan);
   }
 }
 
@@ -231,11 +231,11 @@ function percentOf(percent: number, all: number): number {
 const noGates: ReadonlyMap<string, GateState> = new Map();
 
 /**
- * After that long a sheet may not be what others go by. Until then, and as long as a layer lives
- * from then on, whoever decides counts what it took back from an Envoy as still in force; so what
- * is handed out of an older sheet ends by then, and nobody new is given any of it.
+ * After that long a snapshot may not be what others go by. Until then, and as long as a layer lives
+ * from then on, whoever decides counts what it took back from an Envoy as still active; so what
+ * is handed out of an older snapshot ends by then, and nobody new is given any of it.
  */
-const { sheetSpreadMs } = defaultLoopTimes;
+const { snapshotSpreadMs } = defaultLoopTimes;
 
 /** What is looked up of a policy for each Envoy. */
 interface ReadPolicy {

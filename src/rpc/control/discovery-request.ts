@@ -1,5 +1,5 @@
 import { WireType } from "@bufbuild/protobuf/wire";
-import { FieldReader, fieldTag } from "../codec/field-reader.js";
+import { FieldReader, fieldTag, LastPart } from "../codec/field-reader.js";
 import { type NodeIdentity, readNodeIdentity } from "../nodes/node-identity.js";
 
 /** What is read of a request for resources. Source: envoy.service.discovery.v3.DiscoveryRequest. */
@@ -45,32 +45,39 @@ const statusMessageTag = fieldTag(2, LengthDelimited);
 export function decodeDiscoveryAsk(bytes: Uint8Array): DiscoveryAsk {
   const reader = new FieldReader(bytes);
   let node: NodeIdentity | undefined;
-  let typeUrl = "";
-  let versionInfo = "";
-  let responseNonce = "";
+  const typeUrl = new LastPart();
+  const versionInfo = new LastPart();
+  const responseNonce = new LastPart();
   let refusal: string | undefined;
   const resourceNames: string[] = [];
   while (reader.next()) {
     const { tag } = reader;
     if (tag === requestTags.node && node === undefined) node = readNodeIdentity(reader);
-    else if (tag === requestTags.typeUrl) typeUrl = reader.text(askTextBytesMax);
-    else if (tag === requestTags.versionInfo) versionInfo = reader.text(askTextBytesMax);
-    else if (tag === requestTags.responseNonce) responseNonce = reader.text(askTextBytesMax);
+    else if (tag === requestTags.typeUrl) typeUrl.pass(reader);
+    else if (tag === requestTags.versionInfo) versionInfo.pass(reader);
+    else if (tag === requestTags.responseNonce) responseNonce.pass(reader);
     else if (tag === requestTags.errorDetail) refusal = readStatusMessage(reader);
     else if (tag === requestTags.resourceNames && resourceNames.length < resourceNamesMax) {
       resourceNames.push(reader.text(askTextBytesMax));
     } else reader.skip();
   }
-  return { node, typeUrl, versionInfo, resourceNames, responseNonce, refusal };
+  return {
+    node,
+    typeUrl: typeUrl.text(reader, askTextBytesMax),
+    versionInfo: versionInfo.text(reader, askTextBytesMax),
+    resourceNames,
+    responseNonce: responseNonce.text(reader, askTextBytesMax),
+    refusal,
+  };
 }
 
 function readStatusMessage(reader: FieldReader): string {
-  let message = "";
+  const message = new LastPart();
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === statusMessageTag) message = reader.text(askTextBytesMax);
+    if (reader.tag === statusMessageTag) message.pass(reader);
     else reader.skip();
   }
   reader.leave(outerEnd);
-  return message;
+  return message.text(reader, askTextBytesMax);
 }

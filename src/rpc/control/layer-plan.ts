@@ -18,13 +18,15 @@ const sparedPriority: Priority = "critical";
 /** Clusters whose keys are kept made; those of others are made each time. */
 export const plannedClustersMax = 10_000;
 
-/** What layers are made of while one policy is in force. */
+/** What layers are made of while one policy is active. */
 export interface LayerPlan {
   readonly services: readonly PlannedService[];
-  /** What holds while Headgate lives, whatever a sheet says: what is only for without it is off. */
+  /**
+   * What holds while Headgate lives, whatever a snapshot says: what is only for without it is off.
+   */
   readonly liveValues: ReadonlyMap<string, LayerValue>;
-  /** Whether a sheet has anything to say of these services. */
-  readonly needsSheet: boolean;
+  /** Whether a snapshot has anything to say of these services. */
+  readonly needsSnapshot: boolean;
   /** The keys of a cluster's breakers at both of Envoy's priorities. */
   keysOf(cluster: string): ClusterKeys;
 }
@@ -79,7 +81,7 @@ export function planLayers(
   return {
     services: planned,
     liveValues: liveValuesOf(services),
-    needsSheet: planned.length > 0,
+    needsSnapshot: planned.length > 0,
     keysOf: (cluster) => {
       const keys = known.get(cluster) ?? clusterKeys(cluster);
       if (known.size < plannedClustersMax) known.set(cluster, keys);

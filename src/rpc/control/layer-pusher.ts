@@ -42,7 +42,7 @@ export interface LayerSource {
   bareLayer(): NodeLayer;
   /**
    * Whether the fleet may have decided otherwise meanwhile, and others go by that. Who has its
-   * layer from here keeps it then; nobody else is given one of that sheet.
+   * layer from here keeps it then; nobody else is given one of that snapshot.
    */
   isOld(nowMs: number): boolean;
 }
@@ -114,7 +114,7 @@ export class LayerPusher {
    * its time is over: an empty one would set it free just when a replica has died.
    *
    * An Envoy that comes over while this replica is cut off from the store may have been told less
-   * meanwhile, and others may have been given the rest: an old sheet is nothing to begin with.
+   * meanwhile, and others may have been given the rest: an old snapshot is nothing to begin with.
    */
   #wanted(nowMs: number): NodeLayer | undefined {
     const { node, source, hasLayer } = this.#parts;

@@ -7,7 +7,13 @@ import {
   RateLimitQuotaResponse_BucketAction_QuotaAssignmentActionSchema as AssignmentActionSchema,
 } from "../../gen/envoy/service/rate_limit_quota/v3/rlqs_pb.js";
 import * as strategies from "../../gen/envoy/type/v3/ratelimit_strategy_pb.js";
-import { FieldReader, fieldTag } from "../codec/field-reader.js";
+import {
+  FieldReader,
+  fieldTag,
+  LastPart,
+  leanPartsMax,
+  TooManyFieldsError,
+} from "../codec/field-reader.js";
 import { readDurationMs } from "../codec/well-known-reader.js";
 
 const { RateLimitStrategy_BlanketRule: BlanketRule } = strategies;
@@ -55,36 +61,38 @@ const nothing: Uint8Array = new Uint8Array(0);
  *
  * @param most how many usages are read; those after them are passed over, since a message of a few
  *   megabytes may hold a million empty ones
- * @throws Error for bytes that are no message
+ * @throws Error for bytes that are no message, and for more usages than so many bytes have
  */
 export function decodeUsage(bytes: Uint8Array, most: number): UsageMessage {
   const reader = new FieldReader(bytes);
+  const usagesMax = leanPartsMax(bytes.length);
   const usages: WireUsage[] = [];
-  let domain = "";
+  const domain = new LastPart();
   while (reader.next()) {
-    if (reader.tag === messageTags.domain) domain = reader.text();
+    if (reader.tag === messageTags.domain) domain.pass(reader);
     else if (reader.tag === messageTags.usage && usages.length < most) {
+      if (usages.length >= usagesMax) throw new TooManyFieldsError();
       usages.push(readUsage(reader));
     } else reader.skip();
   }
-  return { domain, usages };
+  return { domain: domain.text(reader), usages };
 }
 
 function readUsage(reader: FieldReader): WireUsage {
-  let id: Uint8Array = nothing;
+  const id = new LastPart();
   let elapsedMs = 0;
   let allowedHits = 0;
   let deniedHits = 0;
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === usageTags.id) id = reader.part();
+    if (reader.tag === usageTags.id) id.pass(reader);
     else if (reader.tag === usageTags.elapsed) elapsedMs = readDurationMs(reader);
     else if (reader.tag === usageTags.allowed) allowedHits = reader.whole();
     else if (reader.tag === usageTags.denied) deniedHits = reader.whole();
     else reader.skip();
   }
   reader.leave(outerEnd);
-  return { id, elapsedMs, allowedHits, deniedHits };
+  return { id: id.bytes(reader), elapsedMs, allowedHits, deniedHits };
 }
 
 /** Writes a message of actions, in order. Source: RateLimitQuotaResponse. */
@@ -204,16 +212,16 @@ function readEntries(id: Uint8Array): readonly EntryBytes[] {
 }
 
 function readEntry(reader: FieldReader): EntryBytes {
-  let key: Uint8Array = nothing;
-  let value: Uint8Array = nothing;
+  const key = new LastPart();
+  const value = new LastPart();
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === entryTags.key) key = reader.part();
-    else if (reader.tag === entryTags.value) value = reader.part();
+    if (reader.tag === entryTags.key) key.pass(reader);
+    else if (reader.tag === entryTags.value) value.pass(reader);
     else reader.skip();
   }
   reader.leave(outerEnd);
-  return { key, value };
+  return { key: key.bytes(reader), value: value.bytes(reader) };
 }
 
 /** Every byte as one character: nothing is lost, whatever the bytes are. */

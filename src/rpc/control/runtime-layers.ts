@@ -1,4 +1,4 @@
-import type { NodeShare, ShareSheet } from "../../core/feedback/feedback.js";
+import type { NodeShare, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { concurrencyPinKeys } from "../../core/feedback/runtime-keys.js";
 import type { GateState } from "../../core/settings/gate.js";
 import type { ProxyGroup } from "../../policy/services/service-clusters.js";
@@ -19,11 +19,11 @@ export const shareMax = 2 ** 32 - 1;
 const retryRatioMax = 0.2;
 
 /** What the fleet has decided, as layers need it. */
-export interface LayerSheet {
-  readonly sheet: ShareSheet;
+export interface LayerSnapshot {
+  readonly snapshot: ShareSnapshot;
   /** By service: gates of services that have no limit for Envoys, or the same word once more. */
   readonly gates: ReadonlyMap<string, GateState>;
-  /** When nothing of it may be in force any more; undefined: it does not age. */
+  /** When nothing of it may be active any more; undefined: it does not age. */
   readonly untilMs: number | undefined;
 }
 
@@ -37,26 +37,26 @@ export interface LayerNode {
   };
 }
 
-/** What an Envoy is told while there is no sheet: what holds as long as Headgate lives. */
+/** What an Envoy is told while there is no snapshot: what holds as long as Headgate lives. */
 export function bareLayer({ liveValues }: LayerPlan): NodeLayer {
   return liveValues.size === 0 ? emptyLayer : { ...emptyLayer, values: liveValues };
 }
 
 /**
- * The layer of one Envoy by a sheet. What the sheet does not say of this Envoy, or says in numbers
- * that are no shares, is left out, so that its configured defaults hold: Envoy acknowledges wrong
- * values like right ones, and takes 0 to refuse everything.
+ * The layer of one Envoy by a snapshot. What the snapshot does not say of this Envoy, or says in
+ * numbers that are no shares, is left out, so that its configured defaults hold: Envoy acknowledges
+ * wrong values like right ones, and takes 0 to refuse everything.
  */
 export function layerOf(
   node: LayerNode,
-  { sheet, gates, untilMs }: LayerSheet,
+  { snapshot, gates, untilMs }: LayerSnapshot,
   plan: LayerPlan,
 ): NodeLayer {
   const values = new Map(plan.liveValues);
   const shares = new Map<string, number>();
   const arePinsContested = contestedPins(plan).length > 0;
   for (const planned of plan.services) {
-    const known = sheet.services.get(planned.name);
+    const known = snapshot.services.get(planned.name);
     if ((gates.get(planned.name) ?? known?.gate) === "closed") shed(planned, values);
     const share = known?.shares.get(node.id);
     if (share === undefined || !isShare(share)) continue;
@@ -66,7 +66,7 @@ export function layerOf(
     if (planned.isBroken) held = setBreakers({ node, planned, plan, values }, share);
     if (held > 0) shares.set(planned.name, held);
   }
-  const version = `${sheet.epoch}.${sheet.version}`;
+  const version = `${snapshot.term}.${snapshot.version}`;
   return { version, values, shares, ...(untilMs === undefined ? {} : { untilMs }) };
 }
 

@@ -113,7 +113,7 @@ export class ClusterSignals {
   /**
    * What has come since this was called last.
    *
-   * @param highThreshold of the breaker at HIGH, as it is in force; undefined: not known
+   * @param highThreshold of the breaker at HIGH, as it is active; undefined: not known
    */
   take(nowMs: number, highThreshold?: number): ClusterSummary {
     const high = this.#high.take(highThreshold);
@@ -178,7 +178,7 @@ export class ClusterSignals {
 
 /**
  * Requests at Envoy's priority HIGH, which it does not count by priority: what its breaker there
- * has left says it, next to the threshold in force.
+ * has left says it, next to the active threshold.
  *
  * That number moves with requests alone. Where nothing goes at HIGH it stands by a threshold of
  * some time ago, next to which any later one would make requests of nothing. So it is looked at

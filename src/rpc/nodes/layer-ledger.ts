@@ -3,13 +3,13 @@ export type LayerValue = number | boolean;
 
 /** A runtime layer as one Envoy gets it. */
 export interface NodeLayer {
-  /** Names the sheet that it was made of. */
+  /** Names the snapshot that it was made of. */
   readonly version: string;
   /** By runtime key. */
   readonly values: ReadonlyMap<string, LayerValue>;
   /** Requests that it lets into work at once, by service; a service that it leaves out is free. */
   readonly shares: ReadonlyMap<string, number>;
-  /** When it must not be in force any more, on our monotonic clock; undefined: its time is full. */
+  /** When it must not be active any more, on our monotonic clock; undefined: its time is full. */
   readonly untilMs?: number;
 }
 
@@ -156,8 +156,8 @@ export class LayerLedger {
     return most;
   }
 
-  /** What it was told that is in force, as far as it has said so; nothing without a layer. */
-  valuesInForce(nowMs: number): NodeLayer["values"] {
+  /** What it was told that is active, as far as it has said so; nothing without a layer. */
+  activeValues(nowMs: number): NodeLayer["values"] {
     const acknowledged = this.#acknowledged;
     if (acknowledged === undefined) return emptyLayer.values;
     const { layer, ttlMs } = acknowledged.push;

@@ -1,6 +1,8 @@
 import { WireType } from "@bufbuild/protobuf/wire";
+
 import type { GradientFacts } from "../../core/feedback/feedback.js";
-import { FieldReader, fieldTag, leanPartsMax } from "../codec/field-reader.js";
+import { FieldReader, fieldTag, leanPartsMax, TooManyFieldsError } from "../codec/field-reader.js";
+
 import { NameTable } from "./metrics-names.js";
 import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
 import { type RawMetric, readMetric } from "./prometheus-reader.js";
@@ -78,13 +80,17 @@ const familyTags = {
 } as const;
 
 /**
- * Fields that are read of one message. A family that nobody wants has two, and one of a cluster's
- * latencies a hundred: an Envoy of 2,000 clusters of services has less.
+ * Fields that are read of one message. A family that nobody wants has two, and some 85 bytes with
+ * its name: as many fill a message. A cluster of a service has 150, a hundred of them its
+ * latencies: there may be 600. Where an Envoy has more, `batch_size` of its sink divides them.
  */
-const metricsFieldsMax = 131_072;
+const metricsFieldsMax = 98_304;
 
-/** Of these, families, metrics and their parts: objects are made of them. */
-const metricsPartsMax = 65_536;
+/** Of these, families, metrics and their parts; a cluster's latencies have 32. */
+const metricsPartsMax = 49_152;
+
+/** Metrics of families by wanted names, each made to an object: those of 1,000 services. */
+const metricsMax = 16_384;
 
 /** A number with its field is the least that a part of a metric holds, and a head of two bytes. */
 const metricPartBytes = 10;
@@ -113,7 +119,7 @@ export class MetricsDecoder {
   decode(bytes: Uint8Array, isWanted: IsWantedCluster = () => true): MetricsMessage {
     const partsMax = Math.min(metricsPartsMax, leanPartsMax(bytes.length, metricPartBytes));
     const reader = new FieldReader(bytes, metricsFieldsMax, partsMax);
-    const reading: Reading = { isWanted, samples: [], node: undefined };
+    const reading: Reading = { isWanted, samples: [], metricsLeft: metricsMax, node: undefined };
     while (reader.next()) {
       if (reader.tag === familyTags.family) {
         const outerEnd = reader.enter();
@@ -136,6 +142,8 @@ export class MetricsDecoder {
         const { row, owner } = found;
         if (owner !== "" && !row.isAlwaysRead && !to.isWanted(owner, to.node)) return;
       } else if (reader.tag === familyTags.metric && found !== undefined) {
+        to.metricsLeft -= 1;
+        if (to.metricsLeft < 0) throw new TooManyFieldsError();
         const metric = readMetric(reader);
         const { row, owner } = found;
         const sample = row.read(metric, owner === "" ? ownerByLabel(row, metric) : owner);
@@ -149,6 +157,7 @@ export class MetricsDecoder {
 interface Reading {
   readonly isWanted: IsWantedCluster;
   readonly samples: MetricSample[];
+  metricsLeft: number;
   node: NodeIdentity | undefined;
 }
 

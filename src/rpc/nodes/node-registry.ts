@@ -254,7 +254,7 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
   const { clusters, teaches, configuredHigh, nowMs } = terms;
   const { id: nodeId, owner, signals, ledger, identity: at } = node;
   // What its breakers hold is known here alone where it has its layers from here.
-  const values = node.claims.has("layers") ? ledger.valuesInForce(nowMs) : undefined;
+  const values = node.claims.has("layers") ? ledger.activeValues(nowMs) : undefined;
   const highThresholdOf = (cluster: string, service: string): number | undefined => {
     if (values === undefined) return undefined;
     const sent = values.get(breakerKey(cluster, "high", "max_requests"));

@@ -57,7 +57,7 @@ export class NodeRoom {
 /** What has to be known of an Envoy to understand what it says. */
 export interface TakeTerms {
   readonly at: ProxyGroup;
-  /** Threshold in force of a cluster's breaker at HIGH; undefined: not known. */
+  /** Active threshold of a cluster's breaker at HIGH; undefined: not known. */
   readonly highThresholdOf: (cluster: string, service: string) => number | undefined;
 }
 

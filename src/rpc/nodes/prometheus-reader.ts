@@ -1,5 +1,6 @@
 import { WireType } from "@bufbuild/protobuf/wire";
-import { type FieldReader, fieldTag } from "../codec/field-reader.js";
+
+import { type FieldReader, fieldTag, LastPart } from "../codec/field-reader.js";
 
 /** One metric of a family, as far as statistics of Envoy use them; absent: the message has none. */
 export interface RawMetric {
@@ -91,16 +92,16 @@ export function readMetric(reader: FieldReader): RawMetric {
 const noLabels: readonly RawLabel[] = [];
 
 function readLabel(reader: FieldReader): RawLabel {
-  let name = "";
-  let value = "";
+  const name = new LastPart();
+  const value = new LastPart();
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === labelTags.name) name = reader.text();
-    else if (reader.tag === labelTags.value) value = reader.text();
+    if (reader.tag === labelTags.name) name.pass(reader);
+    else if (reader.tag === labelTags.value) value.pass(reader);
     else reader.skip();
   }
   reader.leave(outerEnd);
-  return { name, value };
+  return { name: name.text(reader), value: value.text(reader) };
 }
 
 /** A gauge's or a counter's. */

@@ -10,7 +10,7 @@ import type { AdsEnd, AdsEndReason, AdsStream, OpenAdsStream } from "./ads-strea
 
 /** What became of a set of resources. */
 export type SetVerdict =
-  /** It is in force. `isRepeated`: it was in force, or refused, before it came again. */
+  /** It is active. `isRepeated`: it was active, or refused, before it came again. */
   | { readonly kind: "accepted"; readonly isRepeated: boolean }
   | { readonly kind: "refused"; readonly reason: string; readonly isRepeated: boolean };
 
@@ -65,7 +65,7 @@ export const repeatedAnswerMs = 1_000;
 interface Conversation {
   stream: AdsStream | undefined;
   isConnected: boolean;
-  /** Version of the set in force that came over this stream. */
+  /** Version of the active set that came over this stream. */
   acceptedVersion: string;
   answerCount: number;
 }

@@ -1,8 +1,16 @@
 import { create, type JsonObject, toBinary } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
+
 import { DiscoveryRequestSchema } from "../../gen/envoy/service/discovery/v3/discovery_pb.js";
-import { FieldReader, fieldTag, leanPartsMax, TooManyFieldsError } from "../codec/field-reader.js";
+import {
+  FieldReader,
+  fieldTag,
+  LastPart,
+  leanPartsMax,
+  TooManyFieldsError,
+} from "../codec/field-reader.js";
 import { grpcStatuses } from "../grpc/status.js";
+
 import { type DiscoveredResource, resourcesMax } from "./rate-limit-config.js";
 
 /** Who asks, in every request. */
@@ -25,7 +33,7 @@ export interface DiscoveredSet {
 
 /** What a request says beside who asks and for what. */
 export interface DiscoveryAnswer {
-  /** The set in force that came over this stream; empty when none did. */
+  /** The active set that came over this stream; empty when none did. */
   readonly version: string;
   /** Of the response that is answered; empty in the first request of a stream. */
   readonly nonce: string;
@@ -94,40 +102,43 @@ const responseFieldsMax = 4 * resourcesMax;
 export function decodeDiscoveryResponse(bytes: Uint8Array): DiscoveredSet | undefined {
   try {
     const reader = new FieldReader(bytes, responseFieldsMax);
-    return readResponse(reader, leanPartsMax(bytes.length));
+    return readResponse(reader, Math.min(2 * resourcesMax, leanPartsMax(bytes.length)));
   } catch {
     return undefined;
   }
 }
 
 function readResponse(reader: FieldReader, partsMax: number): DiscoveredSet {
-  let typeUrl = "";
-  let version = "";
-  let nonce = "";
+  const typeUrl = new LastPart();
+  const version = new LastPart();
+  const nonce = new LastPart();
   const resources: DiscoveredResource[] = [];
   while (reader.next()) {
     if (reader.tag === responseTags.resources) {
       if (resources.length >= partsMax) throw new TooManyFieldsError();
       resources.push(readResource(reader));
-    } else if (reader.tag === responseTags.typeUrl) typeUrl = reader.text();
-    else if (reader.tag === responseTags.versionInfo) version = reader.text();
-    else if (reader.tag === responseTags.nonce) nonce = reader.text();
+    } else if (reader.tag === responseTags.typeUrl) typeUrl.pass(reader);
+    else if (reader.tag === responseTags.versionInfo) version.pass(reader);
+    else if (reader.tag === responseTags.nonce) nonce.pass(reader);
     else reader.skip();
   }
-  return { typeUrl, version, nonce, resources };
+  return {
+    typeUrl: typeUrl.text(reader),
+    version: version.text(reader),
+    nonce: nonce.text(reader),
+    resources,
+  };
 }
 
 function readResource(reader: FieldReader): DiscoveredResource {
-  let typeUrl = "";
-  let value: Uint8Array = nothing;
+  const typeUrl = new LastPart();
+  const value = new LastPart();
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === anyTags.typeUrl) typeUrl = reader.text();
-    else if (reader.tag === anyTags.value) value = reader.part();
+    if (reader.tag === anyTags.typeUrl) typeUrl.pass(reader);
+    else if (reader.tag === anyTags.value) value.pass(reader);
     else reader.skip();
   }
   reader.leave(outerEnd);
-  return { typeUrl, value };
+  return { typeUrl: typeUrl.text(reader), value: value.bytes(reader) };
 }
-
-const nothing: Uint8Array = new Uint8Array(0);

@@ -22,7 +22,7 @@ import { toResponse } from "./rls-response.js";
 
 /** What decides a single query: a `Decider`. */
 export interface Decides {
-  /** A query matched against the policy in force, to be kept for calls that ask the same or not. */
+  /** A query matched against the active policy, to be kept for calls that ask the same or not. */
   prepare(query: RateLimitQuery, isKept: boolean): PreparedQuery;
   /** Whether a call should say what it asks in whole; asked once each. Absent: never. */
   wantsQuery?(prepared: PreparedQuery): boolean;

@@ -8,14 +8,14 @@ import {
   type StyledStatus,
 } from "../../core/limits/limit-headers.js";
 import {
+  type ReportedRule,
+  reportedRuleFields,
+  reportedRuleText,
   ruleHeader,
-  type ToldRule,
-  toldRuleFields,
-  toldRuleText,
-} from "../../core/limits/told-rule.js";
+} from "../../core/limits/reported-rule.js";
 import type { Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
-import { refusingRule, ToldRules } from "../../decide/rate-limit/refusing-rule.js";
+import { ReportedRules, refusingRule } from "../../decide/rate-limit/refusing-rule.js";
 import { type HeaderValue, HeaderValueSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import {
   type RateLimitResponse,
@@ -53,8 +53,8 @@ type Extras = Partial<
 /** What responses carry beside their statuses. Most carry nothing, and that costs nothing. */
 export class ResponseExtras {
   readonly #options: ResponseExtrasOptions;
-  readonly #toldRules = new ToldRules();
-  readonly #namings = new WeakMap<ToldRule, Uint8Array>();
+  readonly #reportedRules = new ReportedRules();
+  readonly #namings = new WeakMap<ReportedRule, Uint8Array>();
 
   constructor(options: ResponseExtrasOptions) {
     this.#options = options;
@@ -76,7 +76,7 @@ export class ResponseExtras {
   fields(call: AnsweredCall): Extras {
     const { headers, requestHeaders, body } = this.#limitResponse(call);
     const asked = this.needsAsked ? call.asked : undefined;
-    const told = this.#toldRule(call);
+    const told = this.#reportedRule(call);
     const allHeaders = [...headers, ...namingHeaders(told)];
     const metadata = {
       ...(asked !== undefined && dynamicMetadata(call, asked)),
@@ -95,7 +95,7 @@ export class ResponseExtras {
    * a call has beside its statuses where `mayAdd` says that there is nothing else.
    */
   naming(prepared: PreparedQuery, verdict: Verdict): Uint8Array | undefined {
-    const told = this.#toldRule({ prepared, verdict });
+    const told = this.#reportedRule({ prepared, verdict });
     if (told === undefined) return undefined;
     const known = this.#namings.get(told);
     if (known !== undefined) return known;
@@ -118,9 +118,9 @@ export class ResponseExtras {
     return toBinary(RateLimitResponseSchema, create(RateLimitResponseSchema, this.fields(call)));
   }
 
-  #toldRule({ prepared, verdict }: Omit<AnsweredCall, "asked">): ToldRule | undefined {
+  #reportedRule({ prepared, verdict }: Omit<AnsweredCall, "asked">): ReportedRule | undefined {
     const refusing = verdict.isDenied ? refusingRule(prepared, verdict) : undefined;
-    return refusing && this.#toldRules.of(refusing);
+    return refusing && this.#reportedRules.of(refusing);
   }
 
   #limitResponse({ prepared, verdict }: AnsweredCall): LimitResponse {
@@ -138,12 +138,14 @@ export class ResponseExtras {
   }
 }
 
-function namingHeaders(told: ToldRule | undefined): readonly Header[] {
-  return told?.telling.header === true ? [{ name: ruleHeader, value: toldRuleText(told) }] : [];
+function namingHeaders(told: ReportedRule | undefined): readonly Header[] {
+  return told?.disclosure.header === true
+    ? [{ name: ruleHeader, value: reportedRuleText(told) }]
+    : [];
 }
 
-function namingMetadata(told: ToldRule | undefined): MessageJson {
-  return told?.telling.metadata === true ? Object.fromEntries(toldRuleFields(told)) : {};
+function namingMetadata(told: ReportedRule | undefined): MessageJson {
+  return told?.disclosure.metadata === true ? Object.fromEntries(reportedRuleFields(told)) : {};
 }
 
 function toHeaderValue({ name, value }: Header): HeaderValue {

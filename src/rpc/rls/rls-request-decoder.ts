@@ -1,9 +1,11 @@
 import { WireType } from "@bufbuild/protobuf/wire";
+
 import { isServiceError, ServiceError } from "../../core/base/errors.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { descriptorCountMax, entryCountMax } from "../../decide/rate-limit/query.js";
 import type { RateLimitUnit } from "../../gen/envoy/type/v3/ratelimit_unit_pb.js";
-import { FieldReader, fieldTag, TooManyFieldsError } from "../codec/field-reader.js";
+import { FieldReader, fieldTag, LastPart, TooManyFieldsError } from "../codec/field-reader.js";
+
 import { type SentDescriptor, type SentLimit, type SentRequest, tooLarge } from "./rls-request.js";
 
 /**
@@ -59,18 +61,18 @@ const limitTags = {
 const wrappedTag = fieldTag(1, Varint);
 
 function readRequest(reader: FieldReader): SentRequest {
-  let domain = "";
+  const domain = new LastPart();
   let hitsAddend = 0;
   const descriptors: SentDescriptor[] = [];
   while (reader.next()) {
     if (reader.tag === requestTags.descriptors) {
       if (descriptors.length === descriptorCountMax) throw tooLarge();
       descriptors.push(readDescriptor(reader));
-    } else if (reader.tag === requestTags.domain) domain = reader.text(Number.POSITIVE_INFINITY);
+    } else if (reader.tag === requestTags.domain) domain.pass(reader);
     else if (reader.tag === requestTags.hitsAddend) hitsAddend = readUint32(reader);
     else reader.skip();
   }
-  return { domain, descriptors, hitsAddend };
+  return { domain: domain.text(reader, Number.POSITIVE_INFINITY), descriptors, hitsAddend };
 }
 
 function readDescriptor(reader: FieldReader): SentDescriptor {
@@ -92,16 +94,19 @@ function readDescriptor(reader: FieldReader): SentDescriptor {
 }
 
 function readEntry(reader: FieldReader): DescriptorEntry {
-  let key = "";
-  let value = "";
+  const key = new LastPart();
+  const value = new LastPart();
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === entryTags.key) key = reader.text(Number.POSITIVE_INFINITY);
-    else if (reader.tag === entryTags.value) value = reader.text(Number.POSITIVE_INFINITY);
+    if (reader.tag === entryTags.key) key.pass(reader);
+    else if (reader.tag === entryTags.value) value.pass(reader);
     else reader.skip();
   }
   reader.leave(outerEnd);
-  return { key, value };
+  return {
+    key: key.text(reader, Number.POSITIVE_INFINITY),
+    value: value.text(reader, Number.POSITIVE_INFINITY),
+  };
 }
 
 /** @param before what an earlier field has said, to which this one adds, as messages do */

@@ -17,18 +17,18 @@ import type {
 import type { DecisionSpan, DecisionTracer } from "../grpc/decision-trace.js";
 import { RateLimitResponseEncoder } from "./rls-encoder.js";
 import type { ResponseExtras } from "./rls-extras.js";
-import {
-  KnownRequests,
-  type KnownRequestsBounds,
-  type RecallsQueries,
-} from "./rls-known-requests.js";
 import { type SentRequest, toQuery } from "./rls-request.js";
+import {
+  type RehydratesQueries,
+  RequestCache,
+  type RequestCacheBounds,
+} from "./rls-request-cache.js";
 import { decodeRequest } from "./rls-request-decoder.js";
 import { type ScannedRequest, scanRateLimitRequest } from "./rls-scanner.js";
 
 /** What decides calls that ask the same again and again: a `Decider`. */
-export interface DecidesPrepared extends RecallsQueries {
-  /** A query matched against the policy in force, to be kept for calls that ask the same or not. */
+export interface DecidesPrepared extends RehydratesQueries {
+  /** A query matched against the active policy, to be kept for calls that ask the same or not. */
   prepare(query: RateLimitQuery, isKept: boolean): PreparedQuery;
   /** Whether a call should say what it asks in whole; asked once each. Absent: never. */
   wantsQuery?(prepared: PreparedQuery): boolean;
@@ -45,7 +45,7 @@ export interface RateLimitServiceParts {
   /** Makes the secret under which requests have digests. */
   readonly random: Random;
   /** How many requests are remembered, where that is not the usual. */
-  readonly knownRequests?: KnownRequestsBounds;
+  readonly requestCache?: RequestCacheBounds;
   /** Counts what is refused before anybody decides. */
   readonly counters: DecisionCounters;
   /** What responses carry beside their statuses. */
@@ -186,11 +186,11 @@ interface ReadRequest {
 /** Reads requests; what many calls ask is matched once. */
 class RequestReader {
   readonly #parts: RateLimitServiceParts;
-  readonly #known: KnownRequests;
+  readonly #known: RequestCache;
 
   constructor(parts: RateLimitServiceParts) {
     this.#parts = parts;
-    this.#known = new KnownRequests(parts.decider, parts.random, parts.knownRequests);
+    this.#known = new RequestCache(parts.decider, parts.random, parts.requestCache);
   }
 
   /** @throws ServiceError REQUEST_INVALID, REQUEST_TOO_LARGE, POLICY_MISSING */

@@ -35,8 +35,8 @@ export interface RedisConnections {
   /** For what replicas tell each other: waits and repeats until the deadline. */
   readonly fleet: StoreConnection;
   /**
-   * For what people ask (inspect, forget) and for what is large (reports and sheets of the fleet):
-   * waits and repeats until the deadline.
+   * For what people ask (inspect, forget) and for what is large (reports and snapshots of the
+   * fleet): waits and repeats until the deadline.
    */
   readonly background: StoreConnection;
   /** Ends all of them; calls in flight reject with STORE_CLOSED. */

@@ -98,4 +98,4 @@ export const outputStallMsMax = 30_000;
 export const idleMsMax = 3_600_000;
 
 /** How long a connection that we end may take to take its last frames. */
-export const farewellMsMax = 1_000;
+export const flushMsMax = 1_000;

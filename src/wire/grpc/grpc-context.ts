@@ -7,7 +7,7 @@ import type { PartialBytes } from "./partial-bytes.js";
 import { type MappedThrow, messageBytesMax, type ServiceHandlers } from "./service.js";
 
 /** What gRPC over HTTP/2 is made of. */
-export interface GrpcLaneParts {
+export interface NativeServerParts {
   readonly services: readonly ServiceHandlers[];
   readonly clock: Clock;
   /** The largest message that is taken, in bytes. Default `messageBytesMax`. */
@@ -37,14 +37,14 @@ export interface Stoppable {
 
 /** What the connections of a server share. */
 export interface GrpcServerState {
-  readonly parts: GrpcLaneParts;
+  readonly parts: NativeServerParts;
   readonly openStreams: OpenStreams;
   readonly partialBytes: PartialBytes;
 }
 
 /** What the calls of one connection share. */
 export class GrpcConnection {
-  readonly parts: GrpcLaneParts;
+  readonly parts: NativeServerParts;
   readonly openStreams: OpenStreams;
   /** Who is at its other end. */
   readonly peer: Peer;

@@ -1,6 +1,6 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import {
-  farewellMsMax,
+  flushMsMax,
   greetingMsMax,
   headerBlockMsMax,
   idleMsMax,
@@ -63,7 +63,7 @@ export class ConnectionLifetime {
   #progress = 0;
   #answerDueMs = never;
   #cutDueMs = never;
-  #farewellDueMs = never;
+  #flushDueMs = never;
 
   constructor(clock: Clock, connection: LivingConnection, { ageMs, graceMs }: AgeBounds) {
     this.#clock = clock;
@@ -121,8 +121,8 @@ export class ConnectionLifetime {
   }
 
   /** The last word is said: the peer has a moment to take it. */
-  onFarewell(): void {
-    this.#farewellDueMs = this.#clock.monotonicMs() + farewellMsMax;
+  onFlush(): void {
+    this.#flushDueMs = this.#clock.monotonicMs() + flushMsMax;
     this.#arm();
   }
 
@@ -171,7 +171,7 @@ export class ConnectionLifetime {
   }
 
   #cutReason(nowMs: number): CutReason | undefined {
-    if (nowMs >= this.#farewellDueMs) return "farewell";
+    if (nowMs >= this.#flushDueMs) return "farewell";
     if (!this.#connection.isGreeted && nowMs >= this.#greetingDueMs) return "ungreeted";
     if (nowMs >= this.#silenceDueMs()) return "silent";
     if (nowMs >= this.#insideDueMs()) return "unfinished";
@@ -186,7 +186,7 @@ export class ConnectionLifetime {
       this.#insideDueMs(),
       this.#stallDueMs(),
       this.#cutDueMs,
-      this.#farewellDueMs,
+      this.#flushDueMs,
       this.#answerDueMs,
       this.#keepaliveDueMs(),
       this.#ageDueMs,

@@ -185,7 +185,7 @@ export class Http2Connection implements SessionHost, LivingConnection {
     this.#session.end(code);
     this.#tellLeaving();
     this.#end = { kind: "error", code };
-    this.#sayFarewell();
+    this.#flushAndEnd();
   }
 
   onStreamError(code: Http2ErrorCode): void {
@@ -266,7 +266,7 @@ export class Http2Connection implements SessionHost, LivingConnection {
     this.#end = { kind: "peer" };
     this.#session.abandon();
     this.#tellLeaving();
-    this.#sayFarewell();
+    this.#flushAndEnd();
   }
 
   #onClose(): void {
@@ -278,18 +278,18 @@ export class Http2Connection implements SessionHost, LivingConnection {
     this.#isEnding = true;
     this.#end = { kind: "left" };
     this.#tellLeaving();
-    this.#sayFarewell();
+    this.#flushAndEnd();
   }
 
   /**
    * Ends our side. The socket is not closed yet: closing it over bytes that were not read throws
    * away what the peer has not read.
    */
-  #sayFarewell(): void {
+  #flushAndEnd(): void {
     const { output } = this.#session;
     if (output.length > 0) this.#socket.write(output.take());
     this.#socket.end();
-    this.#lifetime.onFarewell();
+    this.#lifetime.onFlush();
     this.#holdReading(false);
   }
 

@@ -98,7 +98,7 @@ describe("startApp() without a policy", () => {
 });
 
 describe("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", () => {
-  it("says NOT_SERVING as long as, and again when, no domain is in force", async () => {
+  it("says NOT_SERVING as long as, and again when, no domain is active", async () => {
     const server = await XdsServer.start(stage);
     await start({
       CONFIG_TYPE: "GRPC_XDS_SOTW",

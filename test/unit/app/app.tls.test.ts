@@ -135,7 +135,7 @@ describe.each(transportNames)("startApp() with TLS on %s", (name) => {
       const name = `headgate_tls_refused_connections_total{cause="${cause}"}`;
       await waitFor("it is counted", async () => (await metric(app, name)) > 0);
     }
-    expect(await metric(app, "headgate_bugs_total")).toBe(0);
+    expect(await metric(app, "headgate_internal_errors_total")).toBe(0);
   });
 
   it("says when its certificate expires", async () => {

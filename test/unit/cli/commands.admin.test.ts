@@ -173,21 +173,21 @@ describe("headgate shadow", () => {
     const { out } = await run("shadow");
     expect(out.replaceAll(/\s+/g, " ")).toContain(
       "Buckets of shop/user began empty, and allow too much for one period of their limit; " +
-        "others began with what those in force had in use.",
+        "others began with what the active ones had in use.",
     );
   });
 
-  it("says what to do where nothing runs beside", async () => {
+  it("says what to do where there is no shadow policy", async () => {
     const none = await AdminServer.start({
       policies: {
         getShadowReport: () => {
-          throw new ConnectError("no policy runs beside the one in force", Code.NotFound);
+          throw new ConnectError("there is no shadow policy", Code.NotFound);
         },
       },
     });
     const { code, err } = await captureCli(["shadow"], { env: { HEADGATE_ADMIN_URL: none.url } });
     await none.close();
     expect(code).toBe(1);
-    expect(err).toContain("`headgate apply --shadow` puts one there");
+    expect(err).toContain("`headgate apply --shadow`");
   });
 });

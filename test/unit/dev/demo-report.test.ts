@@ -122,7 +122,7 @@ describe("createDemoLogger()", () => {
     logger.warn({ event: "x" }, "A warning.");
     logger.error({ event: "policyRefused" }, "Refused:\np.yaml:1:1");
     expect(lines.map((line) => line.trim())).toEqual([
-      "The edited policy is in force: 4 rules.",
+      "The edited policy is active: 4 rules.",
       "A warning.",
       "Refused:\n  p.yaml:1:1",
     ]);

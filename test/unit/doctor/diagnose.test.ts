@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { readEnvoyImage } from "../../../src/app/config/envoy-image.js";
-import { comparedDescriptorsMax } from "../../../src/doctor/descriptor-looks.js";
+import { comparedDescriptorsMax } from "../../../src/doctor/descriptor-checks.js";
 import { diagnose } from "../../../src/doctor/diagnose.js";
+import { type DoctorInput, findingsMax } from "../../../src/doctor/diagnostic.js";
 import { doctorProblemIds } from "../../../src/doctor/doctor-problems.js";
-import { type Evidence, findingsMax } from "../../../src/doctor/look.js";
 import { findDeprecated } from "../../../src/generate/check/deprecated-fields.js";
 import { EnvoyApi } from "../../../src/generate/check/envoy-api.js";
 import {
   type Dumped,
+  doctorInputOf,
   doctorPolicyOf,
   doctorPolicyText,
   dumpOf,
-  evidenceOf,
   findingsOf,
   generatedDump,
   plainMapOf,
@@ -72,13 +72,13 @@ function remove(at: Dumped | undefined, name: string): void {
   Reflect.deleteProperty(Object(at), name);
 }
 
-function brokenDump(break_: (parts: Parts) => void): Pick<Evidence, "dump"> {
+function brokenDump(break_: (parts: Parts) => void): Pick<DoctorInput, "dump"> {
   const dump = generatedDump();
   break_(partsOf(dump));
   return { dump: dumpOf(dump) };
 }
 
-function statsOf(changes: Readonly<Record<string, number>>): Pick<Evidence, "stats"> {
+function statsOf(changes: Readonly<Record<string, number>>): Pick<DoctorInput, "stats"> {
   return { stats: [new Map(Object.entries({ ...rightStats, ...changes }))] };
 }
 
@@ -96,7 +96,7 @@ const rateLimits = "envoy.filters.http.ratelimit";
 /** One thing that is wrong, and what is found. */
 const cases: readonly {
   readonly what: string;
-  readonly wrong: () => Partial<Evidence>;
+  readonly wrong: () => Partial<DoctorInput>;
   readonly found: readonly string[];
 }[] = [
   {
@@ -180,9 +180,9 @@ const cases: readonly {
     found: ["HG510 warning"],
   },
   {
-    what: "another policy in force",
+    what: "another active policy",
     wrong: () => {
-      const { headgate } = evidenceOf();
+      const { headgate } = doctorInputOf();
       return { headgate: headgate && { ...headgate, policyVersion: "other" } };
     },
     found: ["HG511 warning"],
@@ -361,7 +361,7 @@ const cases: readonly {
 ];
 
 const rightHeadgate = () => {
-  const { headgate } = evidenceOf();
+  const { headgate } = doctorInputOf();
   if (headgate === undefined) throw new Error("it is asked");
   return headgate;
 };
@@ -381,13 +381,13 @@ const quotaPolicyText = doctorPolicyText
 
 describe("diagnose()", () => {
   it("finds nothing in what is generated, and lists what is right", () => {
-    const looks = diagnose(evidenceOf());
+    const looks = diagnose(doctorInputOf());
     expect(looks.filter(({ kind }) => kind !== "pass")).toEqual([]);
     expect(new Set(looks.map(({ id }) => id)).size).toBe(doctorProblemIds.length);
   });
 
   it.each(cases)("finds $what, and nothing else", ({ wrong, found }) => {
-    const findings = findingsOf(evidenceOf(wrong()));
+    const findings = findingsOf(doctorInputOf(wrong()));
     expect(findings.map(({ id, severity }) => `${id} ${severity}`)).toEqual(found);
     for (const { seen } of findings) expect(seen).toMatch(/\S/);
   });
@@ -400,7 +400,7 @@ describe("diagnose()", () => {
   it("names a store that is away before all that follows from it", () => {
     const wrong = { ...statsOf({ "cluster.headgate.membership_healthy": 0 }) };
     const headgate = { ...rightHeadgate(), ...away, lastReloadProblem: true };
-    const found = findingsOf(evidenceOf({ ...wrong, headgate }));
+    const found = findingsOf(doctorInputOf({ ...wrong, headgate }));
     expect(found.map(({ id }) => id)).toEqual(["HG512", "HG504", "HG505"]);
   });
 
@@ -409,8 +409,8 @@ describe("diagnose()", () => {
     const watched = (before: number, after: number) => ({
       stats: [before, after].flatMap((count) => statsOf({ [overflow]: count }).stats),
     });
-    const seenOf = (wrong: Partial<Evidence>): readonly string[] =>
-      findingsOf(evidenceOf(wrong)).flatMap(({ id, seen }) => (id === "HG554" ? [seen] : []));
+    const seenOf = (wrong: Partial<DoctorInput>): readonly string[] =>
+      findingsOf(doctorInputOf(wrong)).flatMap(({ id, seen }) => (id === "HG554" ? [seen] : []));
 
     it("counts what it has refused since the watch began", () => {
       expect(seenOf(watched(5, 9))).toEqual([
@@ -440,13 +440,13 @@ describe("diagnose()", () => {
   it("does not call a limit unreached that a quota divides", () => {
     const policy = doctorPolicyOf(quotaPolicyText);
     const headgate = { ...rightHeadgate(), policyVersion: policy.version };
-    const found = findingsOf(evidenceOf({ policy, headgate }));
+    const found = findingsOf(doctorInputOf({ policy, headgate }));
     expect(found.map(({ seen }) => seen)).toEqual(["nothing asks for shop/other"]);
   });
 
   it("puts errors before warnings, and the worst first", () => {
     const wrong = { ...statsOf({ "cluster.headgate.membership_healthy": 0 }), envoyNowMs: 9e9 };
-    const found = findingsOf(evidenceOf({ ...wrong, ownVersion: "2" }));
+    const found = findingsOf(doctorInputOf({ ...wrong, ownVersion: "2" }));
     expect(found.map(({ id }) => id)).toEqual(["HG504", "HG542", "HG560"]);
   });
 
@@ -482,7 +482,7 @@ describe("diagnose()", () => {
       const peek = { actions, hits_addend: { number: "0" } };
       if (row.asksFirst) Reflect.apply(Array.prototype.push, limitsOf(parts), [peek]);
     });
-    const found = findingsOf(evidenceOf({ dump, policy: doctorPolicyOf(text) }));
+    const found = findingsOf(doctorInputOf({ dump, policy: doctorPolicyOf(text) }));
     const later = found.filter(({ id }) => id === "HG513").map(({ seen }) => seen);
     expect(later).toEqual(row.says === undefined ? [] : [expect.stringMatching(row.says)]);
   });
@@ -495,7 +495,7 @@ describe("diagnose()", () => {
         Reflect.apply(Array.prototype.push, limits, [{ actions: [action] }]);
       }
     });
-    const found = findingsOf(evidenceOf(many));
+    const found = findingsOf(doctorInputOf(many));
     expect(found).toHaveLength(findingsMax + 1);
     expect(found.at(-1)?.seen).toBe("and 5 more like these");
   });
@@ -508,14 +508,14 @@ describe("diagnose()", () => {
       }));
       set(settings, "rate_limits", limits);
     });
-    const found = findingsOf(evidenceOf(many));
+    const found = findingsOf(doctorInputOf(many));
     expect(new Set(found.map(({ id }) => id))).toEqual(new Set(["HG507"]));
     expect(found.at(-1)?.seen).toBe(`and ${comparedDescriptorsMax - findingsMax} more like these`);
   });
 
   it("says what was not looked at where nothing but a dump is known", () => {
     const looks = diagnose(
-      evidenceOf({
+      doctorInputOf({
         stats: [],
         policy: undefined,
         headgate: undefined,

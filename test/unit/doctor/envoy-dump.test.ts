@@ -3,7 +3,7 @@ import { diagnose } from "../../../src/doctor/diagnose.js";
 import { dumpCharsMax, readConfigDump } from "../../../src/doctor/envoy-dump.js";
 import { readStats, statsCharsMax } from "../../../src/doctor/envoy-stats.js";
 import { metricsCharsMax, readHeadgate } from "../../../src/doctor/headgate-view.js";
-import { type Dumped, evidenceOf, generatedDump, rightStats } from "../../support/doctor.js";
+import { type Dumped, doctorInputOf, generatedDump, rightStats } from "../../support/doctor.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import { seedsFrom } from "../../support/seeds.js";
 
@@ -69,7 +69,7 @@ function randomTree(chance: Chance, depth = 0): unknown {
   return Object.fromEntries(items.map((item) => [chance.of(names) ?? "", item]));
 }
 
-const right = evidenceOf();
+const right = doctorInputOf();
 
 describe("the doctor, given what no Envoy says", () => {
   it("never throws for a dump with strangers in it, and shows nothing that acts", () => {
@@ -101,7 +101,7 @@ describe("the doctor, given what no Envoy says", () => {
   it("reads names of statistics in linear time, however strange they are", () => {
     const name = `cluster.${".ratelimit.".repeat(200_000)}x`;
     const stats = new Map([...Object.entries(rightStats), [name, 1] as const]);
-    expect(diagnose(evidenceOf({ stats: [stats] })).length).toBeGreaterThan(10);
+    expect(diagnose(doctorInputOf({ stats: [stats] })).length).toBeGreaterThan(10);
   });
 
   it("refuses texts beyond its bounds", () => {

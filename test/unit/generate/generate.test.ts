@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Document } from "../../../src/generate/base/document.js";
 import { isSafePath, pathCharsMax } from "../../../src/generate/base/document-path.js";
-import { usualGenerateOptions } from "../../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../../src/generate/base/generate-options.js";
 import type { GenerateProblem } from "../../../src/generate/base/generator.js";
 import { plainTree } from "../../../src/generate/base/plain-tree.js";
 import { hasObjects } from "../../../src/generate/check/check-objects.js";
@@ -17,7 +17,7 @@ spec:
     - {name: orders, upstream: {address: 10.0.0.1, port: 80}, outlierDetection: off}
 `;
 const policy = policyOf([{ file: "policy.yaml", text }]);
-const wish = { target: "envoy", policy, options: usualGenerateOptions } as const;
+const wish = { target: "envoy", policy, options: defaultGenerateOptions } as const;
 
 function problem(severity: "error" | "warning"): GenerateProblem {
   const spot = { service: undefined, path: [] };
@@ -47,7 +47,7 @@ describe("generated objects of 100 services", () => {
   const many = policyOf([{ file: "policy.yaml", text: manyServices(100) }]);
 
   it.each(["istio", "gateway"] as const)("of %s go through kubectl apply", (target) => {
-    const options = { ...usualGenerateOptions, gatewayVersion: { major: 1, minor: 8 } };
+    const options = { ...defaultGenerateOptions, gatewayVersion: { major: 1, minor: 8 } };
     const { documents, problems } = generate({ target, policy: many, options }, []);
     expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
     const objects = documents.filter(hasObjects).flatMap(({ parts }) => parts.map(plainTree));

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Rule } from "../../../src/core/limits/limit.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
 import { createPolicyBuilder } from "../../../src/policy/policy.js";
-import { usualProxies } from "../../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../../src/policy/proxies/proxy-policy.js";
 
 const text = `
 domain: shop
@@ -36,9 +36,9 @@ describe("createPolicyBuilder()", () => {
 
   it("keeps what holds for proxies, which is what is usual where nobody says it", () => {
     const builder = createPolicyBuilder("1");
-    builder.setProxies({ ...usualProxies, expectedCount: 7 });
+    builder.setProxies({ ...defaultProxies, expectedCount: 7 });
     expect(builder.finish().proxies.expectedCount).toBe(7);
-    expect(createPolicyBuilder("1").finish().proxies).toBe(usualProxies);
+    expect(createPolicyBuilder("1").finish().proxies).toBe(defaultProxies);
   });
 
   it("gives a frozen policy", () => {
@@ -72,7 +72,7 @@ describe("createPolicyBuilder()", () => {
     builder.finish();
     expect(() => builder.add([])).toThrow("finished");
     expect(() => builder.addDomains([])).toThrow("finished");
-    expect(() => builder.setProxies(usualProxies)).toThrow("finished");
+    expect(() => builder.setProxies(defaultProxies)).toThrow("finished");
     expect(() => builder.setQuotas([])).toThrow("finished");
     expect(() => builder.finish()).toThrow("finished");
   });

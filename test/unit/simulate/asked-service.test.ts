@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { serviceQuery } from "../../../src/decide/admission/service-query.js";
-import { Trial } from "../../../src/decide/trial/trial.js";
+import { PolicySimulator } from "../../../src/decide/shadow/policy-simulator.js";
 import type {
   DescriptorPart,
   ServiceDescriptor,
@@ -64,7 +64,7 @@ function serviceOf(asked: readonly ServiceDescriptor[]): Pick<ServicePolicy, "na
 const value = fc.constantFrom("", "x", "1 x", "0 ", "1 x1 x", "xx", "0 1 x");
 
 describe("AskedServices", () => {
-  const trial = new Trial({
+  const trial = new PolicySimulator({
     policy: testPolicy([]),
     switches: noSwitches,
     digest: (text) => text,
@@ -130,10 +130,12 @@ describe("AskedServices", () => {
 
   it("keeps so many hosts, and knows whose the others are", () => {
     const services = new AskedServices({ trial, forAll: serviceOf([]) });
+    const asked: unknown[] = [];
     for (let i = 0; i < 2 * keptHostsMax; i += 1) {
-      expect(services.asked({ ...anyRequest, authority: `host-${i}` })).toEqual([]);
+      asked.push(services.asked({ ...anyRequest, authority: `host-${i}` }));
       if (i === keptHostsMax / 2) expect(services.keptCounts.hosts).toBe(i + 1);
     }
+    expect(asked.filter((one) => !Array.isArray(one) || one.length > 0)).toEqual([]);
     expect(services.keptCounts.hosts).toBeGreaterThan(keptHostsMax / 2);
     expect(services.keptCounts.hosts).toBeLessThanOrEqual(keptHostsMax);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkDocstrings, checkNames } from "../../tidy/names.js";
+import { checkDocstrings, checkNames, checkRetiredWords } from "../../tidy/names.js";
 import { parseSource } from "../../tidy/source.js";
 
 describe("checkDocstrings()", () => {
@@ -69,4 +69,33 @@ describe("checkNames()", () => {
       expect(checkNames(parseSource("src/core/a.ts", `export class ${name} {}`))).toEqual([]);
     },
   );
+});
+
+describe("checkRetiredWords()", () => {
+  it.each([
+    "class SheetBoard {}",
+    "const reign = 1;",
+    "const isNewReign = true;",
+    "class GateBook {}",
+    "new LoneRecords();",
+    "const usualTimeouts = {};",
+    "// The policy in force.",
+  ])("refuses %s in src", (text) => {
+    const [found, ...more] = checkRetiredWords(parseSource("src/core/a.ts", `\n${text}`));
+    expect(found).toMatchObject({ path: "src/core/a.ts", line: 2 });
+    expect(more).toEqual([]);
+  });
+
+  it.each([
+    "const isForeign = true;",
+    "const runbook = 1;",
+    "// usually alone",
+    "const usual = 1;",
+  ])("takes %s", (text) => {
+    expect(checkRetiredWords(parseSource("src/core/a.ts", text))).toEqual([]);
+  });
+
+  it("leaves tests alone", () => {
+    expect(checkRetiredWords(parseSource("test/unit/a.ts", "const reign = 1;"))).toEqual([]);
+  });
 });

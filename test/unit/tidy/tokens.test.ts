@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { castRows, nullRows } from "../../tidy/house.js";
+import { castRows, nullRows } from "../../tidy/rules.js";
 import { parseSource } from "../../tidy/source.js";
 import {
   checkCasts,
@@ -89,8 +89,8 @@ describe("checkTypes()", () => {
   });
 
   it("knows the files that must write null", () => {
-    expect(checkTypes(source("f(null);", "src/rpc/grpc-js-transport.ts"))).toEqual([]);
-    expect(checkTypes(source("f();", "src/rpc/grpc-js-transport.ts"))).toHaveLength(1);
+    expect(checkTypes(source("f(null);", "src/rpc/grpc-js/grpc-js-transport.ts"))).toEqual([]);
+    expect(checkTypes(source("f();", "src/rpc/grpc-js/grpc-js-transport.ts"))).toHaveLength(1);
   });
 });
 

@@ -1,11 +1,11 @@
 import type { ListenerPolicy } from "../../../policy/proxies/proxy-policy.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import {
-  usualFailurePercentage,
-  usualSlowStart,
-  usualUpgrades,
-  usualZoneAware,
-} from "../../../policy/upstream/usual-upstream.js";
+  defaultFailurePercentage,
+  defaultSlowStart,
+  defaultUpgrades,
+  defaultZoneAware,
+} from "../../../policy/upstream/default-upstream.js";
 import { formatMinorVersion, isAtLeastVersion } from "../../base/generate-options.js";
 import type { GenerateProblem, MinorVersion } from "../../base/generator.js";
 import type { EnvoyContext } from "./context.js";
@@ -74,7 +74,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
     envoy: "`upgrade_configs` of routes",
     istio: { by: patch },
     gateway: { by: "BackendTrafficPolicy", since: 4, field: "httpUpgrade" },
-    isSaid: ({ upgrades }) => upgrades.join() !== usualUpgrades.join(),
+    isSaid: ({ upgrades }) => upgrades.join() !== defaultUpgrades.join(),
   },
   healthChecks: {
     envoy: "`health_checks`",
@@ -129,8 +129,8 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
       field: "trafficPolicy.loadBalancer.warmup.minimumPercent",
     },
     gateway: { why: "a new host begins with 10 % there", instead: "leave it out" },
-    isSaid: ({ loadBalancing: { slowStart = usualSlowStart } }) => {
-      return slowStart.weightPercentMin !== usualSlowStart.weightPercentMin;
+    isSaid: ({ loadBalancing: { slowStart = defaultSlowStart } }) => {
+      return slowStart.weightPercentMin !== defaultSlowStart.weightPercentMin;
     },
   },
   "loadBalancing.zoneAware": {
@@ -150,8 +150,8 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
       since: 5,
       field: "loadBalancer.zoneAware.preferLocal.minEndpointsThreshold",
     },
-    isSaid: ({ loadBalancing: { zoneAware = usualZoneAware } }) => {
-      return zoneAware.clusterSizeMin !== usualZoneAware.clusterSizeMin;
+    isSaid: ({ loadBalancing: { zoneAware = defaultZoneAware } }) => {
+      return zoneAware.clusterSizeMin !== defaultZoneAware.clusterSizeMin;
     },
   },
   circuitBreakers: {
@@ -212,8 +212,8 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
     istio: { by: patch },
     gateway: { why: "it is always 5 there", instead: "leave it out" },
     isSaid: ({ outlierDetection }) => {
-      const { hostsMin } = outlierDetection?.failurePercentage ?? usualFailurePercentage;
-      return hostsMin !== usualFailurePercentage.hostsMin;
+      const { hostsMin } = outlierDetection?.failurePercentage ?? defaultFailurePercentage;
+      return hostsMin !== defaultFailurePercentage.hostsMin;
     },
   },
   "outlierDetection.failurePercentage.minRequests": {
@@ -221,8 +221,8 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
     istio: { by: patch },
     gateway: { why: "it is always 50 there", instead: "leave it out" },
     isSaid: ({ outlierDetection }) => {
-      const { requestsMin } = outlierDetection?.failurePercentage ?? usualFailurePercentage;
-      return requestsMin !== usualFailurePercentage.requestsMin;
+      const { requestsMin } = outlierDetection?.failurePercentage ?? defaultFailurePercentage;
+      return requestsMin !== defaultFailurePercentage.requestsMin;
     },
   },
   "timeouts.request": {

@@ -4,7 +4,7 @@ import type { ProxyPlan } from "./proxies.js";
 import { typed } from "./values.js";
 
 /** Where the files of secrets are if nothing is said. */
-const usualFolder = "/etc/envoy/secrets";
+const defaultFolder = "/etc/envoy/secrets";
 
 /** What the authorities of a secret are called, as Istio calls them. */
 export function authoritiesOf(secret: string): string {
@@ -25,7 +25,7 @@ export function secretConfig(name: string, proxies: ProxyPolicy): TreeMap {
   };
 }
 
-function folderOf({ secretsFolder = usualFolder }: ProxyPolicy): string {
+function folderOf({ secretsFolder = defaultFolder }: ProxyPolicy): string {
   return secretsFolder;
 }
 

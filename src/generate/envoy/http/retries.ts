@@ -18,7 +18,7 @@ const conditionWords: Readonly<Record<Exclude<RetryCondition, "reset">, string>>
 const resetBeforeRequest: MinorVersion = { major: 1, minor: 33 };
 
 /** What is waited for at most where refusals are not tried again, in milliseconds. */
-const usualWaitMsMax = 1_000;
+const defaultWaitMsMax = 1_000;
 
 /**
  * What is tried again, and when. Refusals are not, unless the policy says `rateLimited`: they carry
@@ -70,7 +70,7 @@ const answerConditions: readonly RetryCondition[] = [
 ];
 
 /** Waits as long as an answer says, where answers are tried again at all. */
-function waitAsTold({ on, retryAfterMsMax = usualWaitMsMax }: RetryPolicy): TreeMap | undefined {
+function waitAsTold({ on, retryAfterMsMax = defaultWaitMsMax }: RetryPolicy): TreeMap | undefined {
   if (!on.some((condition) => answerConditions.includes(condition))) return undefined;
   return {
     reset_headers: [{ name: "retry-after", format: "SECONDS" }],

@@ -127,9 +127,9 @@ const plainText = `
 `;
 
 /**
- * The law of `core/limits/gcra` and the arithmetic of `core/base/exact` a second time, in Lua 5.1,
- * for a batch of requests. Both are kept equal, step by step, by a differential test on random
- * histories.
+ * The law of `core/limits/gcra` and the arithmetic of `core/base/safe-integer-math` a second time,
+ * in Lua 5.1, for a batch of requests. Both are kept equal, step by step, by a differential test on
+ * random histories.
  *
  * KEYS: each distinct key of the batch once. ARGV[1]: the batch as `encodeBatch` packs it. Replies
  * one string that `decodeReply` reads. Everything crosses as packed binary numbers: Lua turns

@@ -73,7 +73,7 @@ class SourcesRig {
 }
 
 describe("SignalSources", () => {
-  it("ask for what the policy in force names, and for nobody who lets everybody in", async () => {
+  it("ask for what the active policy names, and for nobody who lets everybody in", async () => {
     const rig = new SourcesRig(
       service("a", "fixed: 5"),
       service("b", "redis: lag"),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type LogEvent, silentLogger } from "../../../../src/app/base/logger.js";
 import { FleetJournal } from "../../../../src/app/fleet/fleet-journal.js";
-import { testFleetSheet, testShares } from "../../../support/fleet-reports.js";
+import { testFleetSnapshot, testShares } from "../../../support/fleet-reports.js";
 
 function createJournal() {
   const infos: LogEvent[] = [];
@@ -14,7 +14,7 @@ function createJournal() {
   const limit = (value: number, gate: "open" | "closed" = "open"): void => {
     const shares = new Map([["node-1", { default: 1, high: 0 }]]);
     const services = new Map([["orders", testShares({ limit: value, gate, shares })]]);
-    journal.noteSheet(testFleetSheet({ services }).sheet);
+    journal.noteSnapshot(testFleetSnapshot({ services }).snapshot);
   };
   const overflow = (overflowPerSecond: number): void => {
     const facts = { inFlight: 9, rps: 90, overflowPerSecond };
@@ -23,7 +23,7 @@ function createJournal() {
       ["node-2", { default: 3, high: 1 }],
     ]);
     const services = new Map([["orders", testShares({ limit: 10, facts, shares })]]);
-    journal.noteSheet(testFleetSheet({ services }).sheet);
+    journal.noteSnapshot(testFleetSnapshot({ services }).snapshot);
   };
   return { infos, warnings, journal, limit, overflow };
 }
@@ -31,25 +31,25 @@ function createJournal() {
 describe("FleetJournal", () => {
   it("tells who leads, and warns while nobody can", () => {
     const { infos, warnings, journal } = createJournal();
-    journal.note({ kind: "leadingBegan", epoch: 3 });
-    journal.note({ kind: "leaderChanged", epoch: 3, leaderId: "a1" });
+    journal.note({ kind: "leadingBegan", term: 3 });
+    journal.note({ kind: "leaderChanged", term: 3, leaderId: "a1" });
     journal.note({ kind: "leaseLost", code: "STORE_UNAVAILABLE" });
-    journal.note({ kind: "leadingEnded", epoch: 3, cause: "lapsed" });
-    journal.note({ kind: "sheetLost", epoch: 3 });
-    journal.note({ kind: "fleetUnreadable", what: "sheet" });
+    journal.note({ kind: "leadingEnded", term: 3, cause: "lapsed" });
+    journal.note({ kind: "snapshotLost", term: 3 });
+    journal.note({ kind: "fleetUnreadable", what: "snapshot" });
     journal.note({ kind: "leaseFound" });
-    journal.note({ kind: "sheetFound", epoch: 4 });
+    journal.note({ kind: "snapshotFound", term: 4 });
     expect(infos).toEqual([
-      { event: "leadingBegan", epoch: 3 },
-      { event: "leaderChanged", epoch: 3, leaderId: "a1" },
-      { event: "leadingEnded", epoch: 3, cause: "lapsed" },
+      { event: "leadingBegan", term: 3 },
+      { event: "leaderChanged", term: 3, leaderId: "a1" },
+      { event: "leadingEnded", term: 3, cause: "lapsed" },
       { event: "leaseFound" },
-      { event: "sheetFound", epoch: 4 },
+      { event: "snapshotFound", term: 4 },
     ]);
     expect(warnings).toEqual([
       expect.objectContaining({ event: "leaseLost", code: "STORE_UNAVAILABLE" }),
-      { event: "sheetLost", epoch: 3 },
-      { event: "fleetUnreadable", what: "sheet" },
+      { event: "snapshotLost", term: 3 },
+      { event: "fleetUnreadable", what: "snapshot" },
     ]);
   });
 

@@ -10,7 +10,7 @@ import { defaultTimings } from "../../../../src/app/options/test-timings.js";
 import type { OpenStore } from "../../../../src/app/store/store.js";
 import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
 import type { Policy } from "../../../../src/policy/policy.js";
-import { usualProxies } from "../../../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../../../src/policy/proxies/proxy-policy.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../../support/admission.js";
@@ -78,13 +78,13 @@ describe("FleetLoopApp", () => {
     const rig = new LoopRig([testService({})]);
     rig.pass(3);
     expect(rig.app.status).toBeUndefined();
-    expect(rig.app.held()?.fleet.sheet).toBeUndefined();
+    expect(rig.app.held()?.fleet.snapshot).toBeUndefined();
     expect(rig.clock.timerCount).toBe(0);
     expect(await rig.metrics()).toContain("headgate_fleet_leading 0");
     expect(renderLoop(rig.app.status, () => undefined)).toEqual({ isOpen: false });
     rig.load([toldService("orders")]);
     rig.pass(2);
-    expect(rig.app.held()?.fleet.sheet).toMatchObject({ epoch: 1 });
+    expect(rig.app.held()?.fleet.snapshot).toMatchObject({ term: 1 });
     await rig.app.close();
     expect(rig.clock.timerCount).toBe(0);
   });
@@ -92,12 +92,12 @@ describe("FleetLoopApp", () => {
   it("makes shares of reports by the policy's laws, and tells those who listen", () => {
     const rig = new LoopRig([toldService("orders")]);
     let count = 0;
-    rig.app.onSheet(() => {
+    rig.app.onSnapshot(() => {
       count += 1;
     });
     rig.pass(5);
     expect(count).toBe(5);
-    const orders = rig.app.held()?.fleet.sheet?.services.get("orders");
+    const orders = rig.app.held()?.fleet.snapshot?.services.get("orders");
     expect(orders?.limit).toBe(1_000);
     expect(orders?.facts).toMatchObject({ inFlight: 7, rps: 70 });
     expect([...(orders?.shares.keys() ?? [])]).toEqual(["node-1"]);
@@ -109,12 +109,12 @@ describe("FleetLoopApp", () => {
     rig.pass(3);
     rig.load([toldService("payments")]);
     rig.pass(3, "payments");
-    expect([...(rig.app.held()?.fleet.sheet?.services.keys() ?? [])]).toEqual(["payments"]);
+    expect([...(rig.app.held()?.fleet.snapshot?.services.keys() ?? [])]).toEqual(["payments"]);
   });
 
   it.each([4_000, 15_000])("keeps the share of a silent Envoy for %i ms", (layerTtlMs) => {
     const rig = new LoopRig([toldService("orders")], { layerTtlMs });
-    const isShared = (): boolean => rig.app.held()?.fleet.sheet?.services.has("orders") === true;
+    const isShared = (): boolean => rig.app.held()?.fleet.snapshot?.services.has("orders") === true;
     rig.pass(1);
     expect(isShared()).toBe(true);
     rig.clock.advance(layerTtlMs - 2_000);
@@ -130,19 +130,19 @@ describe("FleetLoopApp", () => {
     const rig = new LoopRig([toldService("orders", {}, { settings })]);
     rig.app.read("orders", "min");
     rig.pass(20);
-    expect(rig.app.held()?.fleet.sheet?.services.get("orders")?.limit).toBe(5);
+    expect(rig.app.held()?.fleet.snapshot?.services.get("orders")?.limit).toBe(5);
     rig.app.read("orders", "max");
     rig.pass(20);
-    expect(rig.app.held()?.fleet.sheet?.services.get("orders")?.limit).toBe(80);
+    expect(rig.app.held()?.fleet.snapshot?.services.get("orders")?.limit).toBe(80);
   });
 
-  it("reads a signal once, however many sheets follow, and again for a law made anew", () => {
+  it("reads a signal once, however many snapshots follow, and again for a law made anew", () => {
     const limits = { initial: 50, min: 10, max: 1_010 };
     const law = { law: "signal", target: 0, critical: 1_000, smoothingRatio: 0.5 } as const;
     const signal = toldService("orders", {}, { settings: { ...law, limits, pid: undefined } });
     const rig = new LoopRig([signal]);
     const limit = (): number | undefined =>
-      rig.app.held()?.fleet.sheet?.services.get("orders")?.limit;
+      rig.app.held()?.fleet.snapshot?.services.get("orders")?.limit;
     rig.app.read("orders", 0);
     rig.pass(20);
     expect(limit()).toBe(1_010);
@@ -172,15 +172,15 @@ describe("fleetMetrics()", () => {
     const lines = (await rig.metrics()).split("\n");
     for (const line of [
       "headgate_fleet_leading 1",
-      "headgate_fleet_epoch 1",
-      "headgate_fleet_sheet_age_seconds 0",
+      "headgate_fleet_term 1",
+      "headgate_fleet_snapshot_age_seconds 0",
       'headgate_fleet_limit{service="orders"} 1000',
       'headgate_fleet_inflight{service="orders"} 7',
       'headgate_fleet_requests_per_second{service="orders"} 70',
       'headgate_fleet_share_nodes{service="orders"} 1',
       'headgate_fleet_shares{service="orders",priority="high"} 0',
       'headgate_fleet_gate_state{service="orders",state="open"} 1',
-      'headgate_fleet_sheets_total{outcome="published"} 3',
+      'headgate_fleet_snapshots_total{outcome="published"} 3',
     ]) {
       expect(lines).toContain(line);
     }
@@ -194,12 +194,12 @@ describe("renderLoop()", () => {
       Array.from({ length: shownSharesMax + 5 }, (_, i) => [`node-${i}`, { default: 2, high: 1 }]),
     );
     const services = new Map([["orders", testShares({ limit: 9, shares })]]);
-    const sheet = { epoch: 3, leaderId: "a1", version: 8, services };
+    const snapshot = { term: 3, leaderId: "a1", version: 8, services };
     const zero = { refused: 0, older: 0, failed: 0, unreadable: 0, leftOut: 0 };
     const counts = { ...zero, published: 8 };
-    const status = { isLeading: true, sheet, ageMs: 1_234, counts };
+    const status = { isLeading: true, snapshot, ageMs: 1_234, counts };
     const page = renderLoop(status, (id) => (id === "node-1" ? "3.7" : undefined));
-    expect(page).toMatchObject({ epoch: 3, leader: "a1", version: 8, ageSeconds: 1.2, counts });
+    expect(page).toMatchObject({ term: 3, leader: "a1", version: 8, ageSeconds: 1.2, counts });
     expect(page).toMatchObject({
       services: {
         orders: {
@@ -228,7 +228,7 @@ describe("loopSettings()", () => {
       ["a", 0.25],
       ["b", undefined],
     ]);
-    const proxies = { ...usualProxies, expectedCount: 8 };
+    const proxies = { ...defaultProxies, expectedCount: 8 };
     // At both priorities, and at one.
     expect(loopSettings(told, proxies).map((one) => one.configuredShare)).toEqual([250, 125]);
     expect(needsLoop(others)).toBe(false);

@@ -66,7 +66,7 @@ describe("admissionMetrics()", () => {
     ]);
     expect(lines).toContain('headgate_admission_capacity_bucket{service="orders",le="10"} 1');
     expect(lines).toContain('headgate_admission_capacity_count{service="orders"} 1');
-    expect(lines).toContain("headgate_exchanges_open 1");
+    expect(lines).toContain("headgate_ext_proc_streams_open 1");
     expect(lines).toContain('headgate_exchange_messages_total{part="request_headers"} 1');
     expect(lines).toContain('headgate_exchange_faults_total{fault="out_of_order"} 1');
   });

@@ -4,7 +4,7 @@ import {
   type MetricsParts,
   newProcessCounts,
 } from "../../../../src/app/metrics/metrics.js";
-import type { PolicyStatus } from "../../../../src/app/policy/policy-in-force.js";
+import type { PolicyStatus } from "../../../../src/app/policy/active-policy.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import type { Policy } from "../../../../src/policy/policy.js";
 import { emptyPolicySize } from "../../../../src/policy/policy-size.js";
@@ -142,7 +142,7 @@ describe("createMetrics()", () => {
     expect(later.filter((line) => line.startsWith("headgate_decisions_total{"))).toEqual([]);
   });
 
-  it("shows the policy in force, and whether a newer one is refused", async () => {
+  it("shows the active policy, and whether a newer one is refused", async () => {
     status = {
       version: "v2",
       ruleCount: 7,

@@ -39,7 +39,7 @@ describe("hitMetrics()", () => {
       `headgate_hits_total{${labels},outcome="shadow_over"} 2`,
       `headgate_hits_total{${labels},outcome="refunded"} 5`,
       `headgate_near_limit_hits_total{${labels}} 1`,
-      `headgate_remembered_hits_total{${labels}} 3`,
+      `headgate_over_limit_cache_hits_total{${labels}} 3`,
     ]);
   });
 

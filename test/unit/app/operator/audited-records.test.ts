@@ -5,14 +5,14 @@ import {
   auditMetric,
 } from "../../../../src/app/operator/audited-records.js";
 import { ServiceError } from "../../../../src/core/base/errors.js";
-import { LoneRecords } from "../../../../src/fleet/records/lone-records.js";
+import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
 import { recordsMax } from "../../../../src/fleet/records/shared-records.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 
 const gate = { kind: "gate", id: "orders", value: { open: 1 }, expectedVersion: 0 } as const;
 const audit = { action: "SetGateThresholds" };
 
-function opened(records = new LoneRecords(new FakeClock())) {
+function opened(records = new InProcessRecords(new FakeClock())) {
   const counts = new AuditCounts();
   return { counts, audited: new AuditedRecords(records, counts) };
 }
@@ -52,7 +52,7 @@ describe("AuditedRecords", () => {
   });
 
   it("counts what nobody knows the end of, and throws on", async () => {
-    class Failing extends LoneRecords {
+    class Failing extends InProcessRecords {
       override async change(): Promise<never> {
         throw new ServiceError("STORE_TIMEOUT");
       }

@@ -6,9 +6,9 @@ import { PolicyShadow } from "../../../../src/app/operator/policy-admin-shadow.j
 import { policyToJson, shadowId } from "../../../../src/app/policy/policy-admin-records.js";
 import { ServiceError } from "../../../../src/core/base/errors.js";
 import { noOverrides } from "../../../../src/core/limits/override-table.js";
-import { noDifference } from "../../../../src/decide/trial/shadow-counts.js";
-import { type LedgerEntry, LoneLedger } from "../../../../src/fleet/claims/shadow-ledger.js";
-import { LoneRecords } from "../../../../src/fleet/records/lone-records.js";
+import { noDifference } from "../../../../src/decide/shadow/shadow-counts.js";
+import { InProcessLedger, type LedgerEntry } from "../../../../src/fleet/claims/shadow-ledger.js";
+import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";
@@ -26,23 +26,23 @@ const files = [{ file: "a.yaml", text }];
 const version = policyVersion(files);
 
 let clock: FakeClock;
-let records: LoneRecords;
+let records: InProcessRecords;
 let shadow: PolicyShadow;
 let spaces: string[];
 let events: LogEvent[];
-let inForce: string;
+let active: string;
 let isAway: boolean;
 let recordVersion: number;
 
 beforeEach(() => {
   clock = new FakeClock();
-  records = new LoneRecords(clock);
+  records = new InProcessRecords(clock);
   spaces = [];
   events = [];
-  inForce = "v1";
+  active = "v1";
   isAway = false;
   recordVersion = 0;
-  const ledger = new LoneLedger(clock);
+  const ledger = new InProcessLedger(clock);
   const note = (event: LogEvent): void => {
     events.push(event);
   };
@@ -56,7 +56,7 @@ beforeEach(() => {
         return sums;
       },
     },
-    policies: { current: () => ({ ...live, version: inForce }), onLoaded: () => () => {} },
+    policies: { current: () => ({ ...live, version: active }), onLoaded: () => () => {} },
     overrides: { current: () => noOverrides },
     liveNameOf: (key) => key,
     openSpace: (name) => {
@@ -98,7 +98,7 @@ async function callTwice(): Promise<void> {
   const verdict = { isDenied: false, statuses: [{ isOver: false }] };
   const prepared = { descriptors: [] };
   for (let i = 0; i < 2; i += 1) {
-    // Of the policy in force nothing is looked at but its verdict.
+    // Of the active policy nothing is looked at but its verdict.
     const fallback = { isDenied: false, charges: [], results: [], nowUs: 0, isFromMemory: false };
     const request = { ...fallback, isFallback: true } as const;
     shadow.current()?.note({ query, hits: 1, prepared: prepared as never, request, verdict });
@@ -145,7 +145,7 @@ describe("PolicyShadow", () => {
     expect(shadow.report()?.callCount).toBe(0);
   });
 
-  it("counts once what the books may have heard already", async () => {
+  it("counts once what the registries may have heard already", async () => {
     await put("ab1");
     await callTwice();
     isAway = true;
@@ -168,8 +168,8 @@ describe("PolicyShadow", () => {
     expect(events.map(({ event }) => event)).toContain("shadowExpired");
   });
 
-  it("takes itself away when it is in force", async () => {
-    inForce = version;
+  it("takes itself away when it is active", async () => {
+    active = version;
     await put("ab1");
     expect(shadow.current()).toBeUndefined();
     expect(records.list("policy").has(shadowId)).toBe(false);

@@ -63,8 +63,8 @@ function hits(reloader: PolicyReloader): number | undefined {
   return effect?.kind === "limited" ? effect.limits[0]?.hits : undefined;
 }
 
-function inForce(reloader: PolicyReloader, wanted: number): Promise<unknown> {
-  return waitFor(`${wanted} hits are in force`, () => hits(reloader) === wanted);
+function active(reloader: PolicyReloader, wanted: number): Promise<unknown> {
+  return waitFor(`${wanted} hits are active`, () => hits(reloader) === wanted);
 }
 
 async function layOut(name: string, text: string): Promise<void> {
@@ -136,7 +136,7 @@ describe("PolicyReloader", () => {
     await writeFile(path, policyText(5));
     const reloader = await watching(path);
     await writeFile(path, policyText(6));
-    await inForce(reloader, 6);
+    await active(reloader, 6);
   });
 
   it("takes over a file that is renamed into place, again and again", async () => {
@@ -145,7 +145,7 @@ describe("PolicyReloader", () => {
     const reloader = await watching(path);
     for (const wanted of [6, 7]) {
       await replaceFile(path, policyText(wanted));
-      await inForce(reloader, wanted);
+      await active(reloader, wanted);
     }
   });
 
@@ -159,7 +159,7 @@ describe("PolicyReloader", () => {
       await symlink(`..${wanted}`, join(folder, "..data_tmp"));
       await rename(join(folder, "..data_tmp"), join(folder, "..data"));
       await rm(join(folder, `..${wanted - 1}`), { recursive: true });
-      await inForce(reloader, wanted);
+      await active(reloader, wanted);
     }
   });
 
@@ -174,7 +174,7 @@ describe("PolicyReloader", () => {
     await symlink("..2", join(directory, "..data_tmp"));
     await rename(join(directory, "..data_tmp"), join(directory, "..data"));
     await rm(join(directory, "..1"), { recursive: true });
-    await inForce(reloader, 2);
+    await active(reloader, 2);
   });
 
   it("follows a swap of the runtime root", async () => {
@@ -184,7 +184,7 @@ describe("PolicyReloader", () => {
     await layOut("2/config", policyText(2));
     await symlink("2", join(folder, "current_tmp"));
     await rename(join(folder, "current_tmp"), join(folder, "current"));
-    await inForce(reloader, 2);
+    await active(reloader, 2);
   });
 
   it("takes over files that come into a directory and that leave it", async () => {
@@ -210,7 +210,7 @@ describe("PolicyReloader", () => {
     expect(sentences[at]).toContain("minut");
 
     await writeFile(path, policyText(6));
-    await inForce(reloader, 6);
+    await active(reloader, 6);
     expect(reloader.status.lastProblem).toBeUndefined();
   });
 
@@ -234,7 +234,7 @@ describe("PolicyReloader", () => {
     expect(hits(reloader)).toBe(5);
     expect(reloader.status.lastProblem).toContain("no such file");
     await writeFile(path, policyText(6));
-    await inForce(reloader, 6);
+    await active(reloader, 6);
   });
 
   it("reports each bad text once, however often it is looked at", async () => {

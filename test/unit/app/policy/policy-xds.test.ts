@@ -80,8 +80,8 @@ function domainsOf(policies: XdsPolicies): readonly string[] {
   return [...(policies.current()?.domains.keys() ?? [])];
 }
 
-async function inForce(policies: XdsPolicies, ...domains: readonly string[]): Promise<void> {
-  await waitFor(`${domains} are in force`, () => domainsOf(policies).join() === domains.join());
+async function active(policies: XdsPolicies, ...domains: readonly string[]): Promise<void> {
+  await waitFor(`${domains} are active`, () => domainsOf(policies).join() === domains.join());
 }
 
 function logged(name: string): readonly LogEvent[] {
@@ -89,7 +89,7 @@ function logged(name: string): readonly LogEvent[] {
 }
 
 describe("XdsPolicies", () => {
-  it("puts a set in force, acknowledges it, and says so in one line", async () => {
+  it("activates a set, acknowledges it, and says so in one line", async () => {
     const server = await XdsServer.start(stage);
     const policies = open(server.address);
     let loadedCount = 0;
@@ -119,9 +119,9 @@ describe("XdsPolicies", () => {
     const server = await XdsServer.start(stage);
     const policies = open(server.address);
     server.hold("1", [config("a"), config("b")]);
-    await inForce(policies, "a", "b");
+    await active(policies, "a", "b");
     server.hold("2", [config("b"), config("c")]);
-    await inForce(policies, "b", "c");
+    await active(policies, "b", "c");
     server.hold("3", []);
     await server.requestWith("the empty set is acknowledged", ({ version }) => version === "3");
     expect(policies.current()?.domains.size).toBe(0);
@@ -135,7 +135,7 @@ describe("XdsPolicies", () => {
     expect(policies.current()).toBeUndefined();
     expect(policies.status.version).toBeUndefined();
     server.hold("2", [config("a")]);
-    await inForce(policies, "a");
+    await active(policies, "a");
   });
 
   it("refuses a set that is wrong in a part, says where, and keeps the last good one", async () => {
@@ -143,7 +143,7 @@ describe("XdsPolicies", () => {
     const clock = new FakeClock();
     const policies = open(server.address, {}, { clock });
     server.hold("1", [config("shop")]);
-    await inForce(policies, "shop");
+    await active(policies, "shop");
     server.hold("2", [config("other"), broken]);
     const nack = await server.requestWith("the NACK", ({ refusal }) => refusal !== undefined);
     expect(nack).toMatchObject({ version: "1", code: 3 });
@@ -218,15 +218,15 @@ describe("XdsPolicies", () => {
     policies.close();
 
     const merging = open(server.address, {}, { parse: { mergesDomains: true } });
-    await inForce(merging, "shop");
+    await active(merging, "shop");
     expect(merging.current()?.rules).toHaveLength(2);
   });
 
-  it("neither parses nor logs a set again that is in force already", async () => {
+  it("neither parses nor logs a set again that is active already", async () => {
     const server = await XdsServer.start(stage);
     const policies = open(server.address);
     server.hold("1", [config("a"), config("b")]);
-    await inForce(policies, "a", "b");
+    await active(policies, "a", "b");
     const before = policies.current();
     await server.restart();
     server.hold("other-name", [config("b"), config("a")]);
@@ -288,7 +288,7 @@ describe("XdsPolicies over TLS", () => {
   it("shows its certificate and takes the policy", async () => {
     const server = await startServer(serverCertificate);
     const policies = open(server.address, { tls: await tls(authority.certificate, own) });
-    await inForce(policies, "shop");
+    await active(policies, "shop");
   });
 
   it.each([
@@ -314,7 +314,7 @@ describe("XdsPolicies over TLS", () => {
       return (refused.xdsStatus.endCounts.get("unreachable") ?? 0) >= 1;
     });
     const choice = { tls: await tls(authority.certificate, own, "control-plane") };
-    await inForce(open(server.address, choice), "shop");
+    await active(open(server.address, choice), "shop");
   });
 
   it("says what is wrong with its files, and takes them when they are right", async () => {
@@ -326,6 +326,6 @@ describe("XdsPolicies over TLS", () => {
       { reason: "credentials", detail: expect.stringContaining("OpenSSL refuses CERT, KEY, CA") },
     ]);
     await file("KEY", own.key);
-    await inForce(policies, "shop");
+    await active(policies, "shop");
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { controlMetrics } from "../../../../src/app/metrics/control-port-metrics.js";
 import { renderFleet, shownNodesMax } from "../../../../src/app/ports/debug-fleet.js";
 import { ControlRig, gaugeFamily, testNode, toldService } from "../../../support/control-rig.js";
-import { testSheet } from "../../../support/share-sheets.js";
+import { testSnapshot } from "../../../support/share-snapshots.js";
 
 /** The page, as whoever reads it gets it. */
 function pageOf(rig: ControlRig, nodeId?: string) {
@@ -13,7 +13,7 @@ function pageOf(rig: ControlRig, nodeId?: string) {
 describe("renderFleet()", () => {
   it("says of an Envoy what it was sent, has taken and may let in, and what it did", () => {
     const rig = new ControlRig([toldService("orders"), toldService("carts")]);
-    rig.plane.useSheet(testSheet(1, { orders: { shares: { "edge-1": 8 } } }, 3));
+    rig.plane.useSnapshot(testSnapshot(1, { orders: { shares: { "edge-1": 8 } } }, 3));
     const layers = rig.subscribed("edge-1");
     layers.acknowledge();
     const metrics = rig.open("StreamMetrics");
@@ -22,10 +22,10 @@ describe("renderFleet()", () => {
       gaugeFamily("cluster.control.upstream_rq_active", 1),
     ]);
     rig.clock.advance(1_000);
-    rig.plane.useSheet(testSheet(2, { orders: { shares: { "edge-1": 9 } } }, 3));
+    rig.plane.useSnapshot(testSnapshot(2, { orders: { shares: { "edge-1": 9 } } }, 3));
     rig.plane.takeReports();
     const page = pageOf(rig);
-    expect(page).toMatchObject({ sheet: { epoch: 3, version: 2 }, nodeCount: 1 });
+    expect(page).toMatchObject({ snapshot: { term: 3, version: 2 }, nodeCount: 1 });
     expect(page.problems).toMatchObject({
       servicesWithoutCluster: ["carts"],
       clustersWithoutService: ["control"],

@@ -103,7 +103,7 @@ describe("the debug port", () => {
     );
   });
 
-  it("shows the limits in force, or nothing without a policy", async () => {
+  it("shows the active limits, or nothing without a policy", async () => {
     expect(await text("/rlconfig")).toContain(
       "shop.plan_free.user: unit=MINUTE requests_per_unit=5, shadow_mode: false, " +
         "quota_mode: false\n",

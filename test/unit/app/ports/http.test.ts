@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { listen } from "../../../../src/app/base/listen.js";
 import { createMetrics, newProcessCounts } from "../../../../src/app/metrics/metrics.js";
-import type { PolicyStatus } from "../../../../src/app/policy/policy-in-force.js";
+import type { PolicyStatus } from "../../../../src/app/policy/active-policy.js";
 import {
   createHttpServer,
   createMonitoringServer,

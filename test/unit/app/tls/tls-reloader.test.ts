@@ -62,8 +62,8 @@ function names(): readonly string[] {
   return events.map(({ event }) => event);
 }
 
-function inForce(certificate: string): Promise<unknown> {
-  return waitFor("the new one is in force", () => loaded.at(-1)?.certificate === certificate);
+function active(certificate: string): Promise<unknown> {
+  return waitFor("the new one is active", () => loaded.at(-1)?.certificate === certificate);
 }
 
 /** The real clock, moved. */
@@ -103,7 +103,7 @@ describe("TlsReloader", () => {
   it("takes a pair that is written in place", async () => {
     await watching();
     await files.write({ server: second });
-    await inForce(second.certificate);
+    await active(second.certificate);
   });
 
   it("takes a pair that Kubernetes swaps in, again and again", async () => {
@@ -114,16 +114,16 @@ describe("TlsReloader", () => {
     await files.swap("one", mounted);
     await watching();
     await files.swap("two", { server: second, ...contents });
-    await inForce(second.certificate);
+    await active(second.certificate);
     await files.swap("three", { server: first, ...contents });
-    await inForce(first.certificate);
+    await active(first.certificate);
   });
 
   it("takes new authorities of clients", async () => {
     await watching();
     const other = new TestAuthority();
     await writeFile(files.authorityPath, other.certificate);
-    await waitFor("they are in force", () => loaded.at(-1)?.clientAuthority === other.certificate);
+    await waitFor("they are active", () => loaded.at(-1)?.clientAuthority === other.certificate);
   });
 
   it("keeps the old pair while a new one is half written, until it is whole", async () => {
@@ -136,7 +136,7 @@ describe("TlsReloader", () => {
       problems: [expect.stringContaining("GRPC_SERVER_TLS_KEY does not belong")],
     });
     await replaceFile(files.keyPath, second.key);
-    await inForce(second.certificate);
+    await active(second.certificate);
     expect(reloader.status).toMatchObject({ isStale: false, loadedCount: 2, refusedCount: 1 });
   });
 
@@ -147,7 +147,7 @@ describe("TlsReloader", () => {
     expect((await reloader.look()).kind).toBe("refused");
     expect((await reloader.look()).kind).toBe("unchanged");
     expect(names()).toEqual(["tlsCertificateLoaded", "tlsCertificateRefused"]);
-    expect(sentences.at(-1)).toMatch(/the old ones stay in force.*GRPC_SERVER_TLS_CERT/s);
+    expect(sentences.at(-1)).toMatch(/the old ones stay active.*GRPC_SERVER_TLS_CERT/s);
     expect(JSON.stringify([events, sentences])).not.toContain("nonsense-73");
     expect(reloader.status).toMatchObject({ isStale: true, refusedCount: 1 });
   });
@@ -182,7 +182,7 @@ describe("TlsReloader", () => {
     expect((await reloader.look()).kind).toBe("loaded");
   });
 
-  it("says once that the certificate in force has expired meanwhile", async () => {
+  it("says once that the active certificate has expired meanwhile", async () => {
     let aheadUs = 0;
     const reloader = create(clockAhead(() => aheadUs));
     await reloader.look();

@@ -25,8 +25,8 @@ async function check(...args: readonly string[]) {
       err += text;
     },
   };
-  const surroundings = { envoyApi: readEnvoyApi() };
-  return { code: await runCli(["check", "--envoy", ...args], output, surroundings), out, err };
+  const environment = { envoyApi: readEnvoyApi() };
+  return { code: await runCli(["check", "--envoy", ...args], output, environment), out, err };
 }
 
 describe("headgate check --envoy", () => {

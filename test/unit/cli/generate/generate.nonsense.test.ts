@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { targets } from "../../../../src/generate/base/generator.js";
+import { targetNames } from "../../../../src/generate/targets.js";
 import { captureCli } from "../../../support/cli.js";
 
 let folder = "";
@@ -211,7 +211,7 @@ describe("headgate generate", () => {
 
   it("is asked ten pieces of nonsense or more for each target", () => {
     const asked = [...policies, ...flags].map(([target]) => target);
-    for (const target of targets) {
+    for (const target of targetNames) {
       expect(asked.filter((one) => one === target).length, target).toBeGreaterThanOrEqual(10);
     }
   });

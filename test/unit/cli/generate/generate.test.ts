@@ -14,6 +14,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { runCli } from "../../../../src/cli/program.js";
 import { readEnvoyApi } from "../../../support/envoy-api.js";
+import { manyServices } from "../../../support/many-services.js";
 
 let folder = "";
 let policy = "";
@@ -97,6 +98,18 @@ describe("headgate generate", () => {
     expect((await run("envoy", policy, "--out", out)).err).not.toContain("kubectl");
     const { err } = await run("gateway", policy, "--out", out);
     expect(err).toContain("\nApply objects with `kubectl apply --server-side`.");
+  });
+
+  it("tells a warning once that services have alike, and all of them in JSON", async () => {
+    // A policy of 100 services was answered with 100 times the same four lines.
+    const many = join(folder, "many.yaml");
+    writeFileSync(many, manyServices(6));
+    const flags = ["gateway", many, "--gateway-version", "1.8", "--out", out];
+    const { err } = await run(...flags);
+    expect(err.match(/warning HG366/g)).toHaveLength(1);
+    expect(err).toContain("\n  likewise in 5 more: service-1, service-2, service-3, ...\n");
+    const { problems } = JSON.parse((await run(...flags, "-o", "json")).out);
+    expect(problems).toHaveLength(6);
   });
 
   it("writes to standard output, several YAML files as one stream", async () => {

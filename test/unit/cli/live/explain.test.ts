@@ -77,7 +77,7 @@ describe("headgate explain --policy", () => {
     const candidate = await folder.write("new.yaml", policyText.replace("_unit: 2", "_unit: 9"));
     const words = ["--policy", policy, "--candidate", candidate, "shop", "user=ann", "--hits", "3"];
     const { out } = await explain(...words);
-    expect(out).toMatch(/^In force\ndenied[\s\S]*\nCandidate\nallowed/);
+    expect(out).toMatch(/^Active\ndenied[\s\S]*\nCandidate\nallowed/);
     expect(out).toContain("The candidate decides otherwise: it lets pass.");
     const asJson: unknown = JSON.parse((await explain(...words, "-o", "json")).out);
     expect(asJson).toMatchObject({

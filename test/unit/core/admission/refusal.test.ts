@@ -8,8 +8,12 @@ import {
   refusalOf,
   refusalRows,
 } from "../../../../src/core/admission/refusal.js";
-import type { RuleTelling } from "../../../../src/core/limits/limit.js";
-import { ruleHeader, type ToldRule, usualTelling } from "../../../../src/core/limits/told-rule.js";
+import type { RuleDisclosure } from "../../../../src/core/limits/limit.js";
+import {
+  defaultDisclosure,
+  type ReportedRule,
+  ruleHeader,
+} from "../../../../src/core/limits/reported-rule.js";
 import {
   type RefusalCause,
   refusalCauses,
@@ -51,8 +55,8 @@ describe("refusalOf()", () => {
   });
 
   it("names service and cause in metadata, and in a header where the policy says so", () => {
-    const named = (fields: Partial<RuleTelling>, told?: ToldRule) => {
-      const settings = { statusByCause: {}, telling: { ...usualTelling, ...fields } };
+    const named = (fields: Partial<RuleDisclosure>, told?: ReportedRule) => {
+      const settings = { statusByCause: {}, disclosure: { ...defaultDisclosure, ...fields } };
       const question = {
         service: "orders",
         cause: "gate",
@@ -67,11 +71,11 @@ describe("refusalOf()", () => {
     expect(named({})).toEqual([undefined, own]);
     expect(named({ header: true })).toEqual(["orders/gate", own]);
     expect(named({ metadata: false })).toEqual([undefined, undefined]);
-    const told = { domain: "shop", rule: "user", limit: "daily", telling: usualTelling };
+    const told = { domain: "shop", rule: "user", limit: "daily", disclosure: defaultDisclosure };
     const rule = { domain: "shop", rule: "user", limit: "daily" };
     // A rate limit's rule says for itself where it is named.
     expect(named({ header: true }, told)).toEqual([undefined, { ...own, ...rule }]);
-    const loud = { ...told, telling: { ...usualTelling, header: true, metadata: false } };
+    const loud = { ...told, disclosure: { ...defaultDisclosure, header: true, metadata: false } };
     expect(named({ metadata: false }, loud)).toEqual(["user/daily", undefined]);
     expect(
       refusalOf(

@@ -364,8 +364,12 @@ describe("WaitingRoom, any history", () => {
           const codel = hasCodel ? { targetMs: 5, intervalMs: 20 } : undefined;
           const room = new WaitingRoom<number>({ sizeMax, waitMsMax: 40, order, codel });
           const waiting = new Set<Place<number>>();
+          const faults: string[] = [];
+          const hold = (isHeld: boolean, what: string): void => {
+            if (!isHeld) faults.push(what);
+          };
           const gone = (place: Place<number>): void => {
-            expect(waiting.delete(place)).toBe(true);
+            hold(waiting.delete(place), "was decided on once already");
           };
           let nowMs = 0;
           steps.forEach((one, payload) => {
@@ -377,28 +381,30 @@ describe("WaitingRoom, any history", () => {
                 nowMs,
               );
               if (answer.place !== undefined) waiting.add(answer.place);
-              else expect(room.waitingCount).toBe(sizeMax);
+              else hold(room.waitingCount === sizeMax, "refused with room left");
               dismissed.push(...answer.dismissed);
             } else if (one.kind === "next") {
               const answer = room.next(nowMs, anyPosition);
               dismissed.push(...answer.dismissed);
               if (answer.place !== undefined) {
-                expect(answer.place.expiresMs).toBeGreaterThan(nowMs);
+                hold(answer.place.expiresMs > nowMs, "let in too late");
                 gone(answer.place);
               }
             } else if (one.kind === "expire") {
               dismissed.push(...room.expire(nowMs));
-              expect(room.nextExpiryMs ?? Number.POSITIVE_INFINITY).toBeGreaterThan(nowMs);
+              hold((room.nextExpiryMs ?? Number.POSITIVE_INFINITY) > nowMs, "kept too long");
             } else {
               const place = [...waiting][one.pick];
               if (place !== undefined && room.leave(place)) gone(place);
             }
             for (const { place } of dismissed) gone(place);
-            expect(room.waitingCount).toBe(waiting.size);
-            expect(room.waitingCount).toBeLessThanOrEqual(sizeMax);
+            hold(room.waitingCount === waiting.size, "counts others than those who wait");
+            hold(room.waitingCount <= sizeMax, "holds more than it may");
             const byClass = priorities.map((priority) => room.countOf(priority));
-            expect(byClass.reduce((sum, count) => sum + count, 0)).toBe(waiting.size);
+            const sum = byClass.reduce((all, count) => all + count, 0);
+            hold(sum === waiting.size, "counts others by class than those who wait");
           });
+          expect(faults).toEqual([]);
         },
       ),
       propertyRuns(100),

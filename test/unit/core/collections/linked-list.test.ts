@@ -15,15 +15,18 @@ describe("LinkedList", () => {
       fc.property(fc.array(fc.nat(30), { maxLength: 100, size: "max" }), (steps) => {
         const list = new LinkedList<number>();
         const nodes: ListNode<number>[] = [];
+        const found: string[] = [];
+        const expected: string[] = [];
         for (const step of steps) {
           const [node] = step % 2 === 0 ? [] : nodes.splice(step % Math.max(1, nodes.length), 1);
           if (node === undefined) nodes.push(list.push(step));
           else list.remove(node);
-          expect(values(list)).toEqual(nodes.map(({ value }) => value));
-          expect(list.oldest).toBe(nodes[0]);
-          expect(list.newest).toBe(nodes.at(-1));
-          expect(list.count).toBe(nodes.length);
+          const all = values(list).join();
+          const ends = list.oldest === nodes[0] && list.newest === nodes.at(-1);
+          found.push(`${all}; ${list.count}; ${ends}`);
+          expected.push(`${nodes.map(({ value }) => value).join()}; ${nodes.length}; true`);
         }
+        expect(found).toEqual(expected);
       }),
       propertyRuns(100),
     );

@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import type {
   NodeReport,
   ServiceShares,
-  ShareSheet,
+  ShareSnapshot,
 } from "../../../../src/core/feedback/feedback.js";
 import {
   FleetLoop,
   type FleetLoopParts,
-  lapsedSheet,
+  lapsedSnapshot,
 } from "../../../../src/core/feedback/feedback-loop.js";
 import {
   loopServicesMax,
@@ -33,12 +33,12 @@ function settingsOf(given: Partial<ServiceLoopSettings> = {}): ServiceLoopSettin
 class Rig {
   readonly loop: FleetLoop;
   nowMs: number;
-  sheet: ShareSheet | undefined;
+  snapshot: ShareSnapshot | undefined;
 
   constructor(settings: Partial<ServiceLoopSettings> = {}, parts: Partial<FleetLoopParts> = {}) {
     const services = [settingsOf(settings)];
     this.nowMs = parts.nowMs ?? 0;
-    this.loop = new FleetLoop({ epoch: 1, leaderId: "one", services, nowMs: 0, ...parts });
+    this.loop = new FleetLoop({ term: 1, leaderId: "one", services, nowMs: 0, ...parts });
   }
 
   /** What holds for the service after a second with these reports; undefined: it is left out. */
@@ -47,8 +47,8 @@ class Rig {
     const told = reports.map((given) =>
       nodeReportOf({ atMs: this.nowMs, held: this.#held(given.nodeId ?? "edge-1"), ...given }),
     );
-    this.sheet = this.loop.update(told, this.nowMs);
-    return this.sheet.services.get("orders");
+    this.snapshot = this.loop.update(told, this.nowMs);
+    return this.snapshot.services.get("orders");
   }
 
   /** The same for some seconds. */
@@ -58,7 +58,7 @@ class Rig {
   }
 
   shares(): Readonly<Record<string, number>> {
-    const shares = this.sheet?.services.get("orders")?.shares ?? [];
+    const shares = this.snapshot?.services.get("orders")?.shares ?? [];
     return Object.fromEntries([...shares].map(([id, share]) => [id, share.default + share.high]));
   }
 
@@ -70,11 +70,11 @@ class Rig {
 const edges = [{ nodeId: "edge-1" }, { nodeId: "edge-2" }];
 
 describe("FleetLoop", () => {
-  it("names its sheets by epoch, leader and a version that grows", () => {
+  it("names its snapshots by term, leader and a version that grows", () => {
     const rig = new Rig();
     rig.seconds(2);
-    const { epoch, leaderId, version } = rig.sheet ?? {};
-    expect({ epoch, leaderId, version }).toEqual({ epoch: 1, leaderId: "one", version: 2 });
+    const { term, leaderId, version } = rig.snapshot ?? {};
+    expect({ term, leaderId, version }).toEqual({ term: 1, leaderId: "one", version: 2 });
   });
 
   it("says of a service what its Envoys do, together", () => {
@@ -174,7 +174,7 @@ describe("FleetLoop", () => {
   /** Four Envoys before 20 servers of 50 ms, all of them full; the last one tells what it likes. */
   function queueing(rig: Rig, count: number, last?: Partial<NodeReport>): readonly number[] {
     return Array.from({ length: count }, () => {
-      const limit = rig.sheet?.services.get("orders")?.limit ?? 40;
+      const limit = rig.snapshot?.services.get("orders")?.limit ?? 40;
       const sumMs = 100 * Math.max(50, 2.5 * limit);
       const full = { inFlight: limit / 4, overflowCount: 9, latency: { count: 100, sumMs } };
       const three = [1, 2, 3].map((i) => ({ nodeId: `edge-${i}`, ...full }));
@@ -255,7 +255,7 @@ describe("FleetLoop", () => {
       rig.seconds(3, { latency: { count: 0, sumMs: 0 } });
       return Array.from({ length: 10 }, () => rig.second({ ...late, ...held })?.limit);
     };
-    // A second to hear that it is in force, and one of which all is known to be after that.
+    // A second to hear that it is active, and one of which all is known to be after that.
     expect(limits({})).toEqual([32, 32, 16, 16, 8, 8, 4, 4, 2, 2]);
     expect(limits({ held: 64 })).toEqual([32, 32, 32, 32, 32, 32, 32, 16, 16, 16]);
   });
@@ -333,7 +333,7 @@ describe("FleetLoop", () => {
     const services = Array.from({ length: loopServicesMax + 2 }, (_, i) =>
       settingsOf({ service: `service-${i}` }),
     );
-    const loop = new FleetLoop({ epoch: 1, leaderId: "one", services, nowMs: 0 });
+    const loop = new FleetLoop({ term: 1, leaderId: "one", services, nowMs: 0 });
     expect(loop.leftOutCount).toBe(2);
     loop.update([nodeReportOf({ service: `service-${loopServicesMax}` })], 0);
     expect([loop.strayCount, loop.crowdedOutCount]).toEqual([1, 0]);
@@ -354,16 +354,16 @@ describe("FleetLoop", () => {
   });
 });
 
-describe("FleetLoop, after a sheet that holds no more", () => {
+describe("FleetLoop, after a snapshot that holds no more", () => {
   it("begins with its limit and latency, and gives it to whoever asks at once", () => {
     const law = lawOf("gradient", { initial: 10, min: 2, max: 400 });
-    const from: ShareSheet = {
-      epoch: 3,
+    const from: ShareSnapshot = {
+      term: 3,
       leaderId: "two",
       version: 9,
       services: new Map([["orders", lastShares]]),
     };
-    const rig = new Rig({ law }, { epoch: 4, from: lapsedSheet(from) });
+    const rig = new Rig({ law }, { term: 4, from: lapsedSnapshot(from) });
     const shares = rig.second(...edges.map((edge) => ({ ...edge, held: 1_024 })));
     expect(shares).toMatchObject({ limit: 80, gate: "open", facts: { minRttMs: 40 } });
     expect(rig.shares()).toEqual({ "edge-1": 40, "edge-2": 40 });
@@ -380,26 +380,26 @@ describe("FleetLoop, after a sheet that holds no more", () => {
 
 describe("FleetLoop, as a new leader", () => {
   function successor(rig: Rig, settings: Partial<ServiceLoopSettings> = {}): Rig {
-    const from = rig.sheet;
+    const from = rig.snapshot;
     if (from === undefined) throw new Error("nobody has led");
-    return new Rig(settings, { epoch: 2, leaderId: "two", from, nowMs: rig.nowMs });
+    return new Rig(settings, { term: 2, leaderId: "two", from, nowMs: rig.nowMs });
   }
 
-  it("begins with the last sheet, and does not jump", () => {
+  it("begins with the last snapshot, and does not jump", () => {
     const first = new Rig({ law: lawOf("gradient", { initial: 80 }) });
     first.seconds(3, ...edges);
     const next = successor(first, { law: lawOf("gradient", { initial: 300 }) });
     expect(next.second()?.limit).toBe(80);
     expect(next.shares()).toEqual(first.shares());
-    expect([next.sheet?.epoch, next.sheet?.version]).toEqual([2, 1]);
+    expect([next.snapshot?.term, next.snapshot?.version]).toEqual([2, 1]);
   });
 
   it("begins with the last baseline, and takes no queue for it that it finds", () => {
     const law = lawOf("gradient", { initial: 40, max: 80 });
     const first = new Rig({ law });
     const queued = { inFlight: 40, overflowCount: 900, latency: { count: 100, sumMs: 8_900 } };
-    while (first.sheet?.services.get("orders")?.facts.minRttMs !== 50) {
-      const isDip = (first.sheet?.services.get("orders")?.limit ?? 40) < 30;
+    while (first.snapshot?.services.get("orders")?.facts.minRttMs !== 50) {
+      const isDip = (first.snapshot?.services.get("orders")?.limit ?? 40) < 30;
       first.second(isDip ? { inFlight: 16, overflowCount: 900 } : queued);
     }
     const limit = first.seconds(3, queued)?.limit;
@@ -448,13 +448,13 @@ describe("FleetLoop, as a new leader", () => {
     expect(next.second({})?.gate).toBe("closed");
   });
 
-  it("goes on with its own sheet where the epoch is the same", () => {
+  it("goes on with its own snapshot where the term is the same", () => {
     const first = new Rig();
     first.seconds(4, ...edges);
-    const from = first.sheet;
+    const from = first.snapshot;
     if (from === undefined) throw new Error("nobody has led");
     const again = new Rig({}, { from, nowMs: first.nowMs });
     again.second(...edges);
-    expect(again.sheet?.version).toBe(5);
+    expect(again.snapshot?.version).toBe(5);
   });
 });

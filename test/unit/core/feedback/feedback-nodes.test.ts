@@ -72,7 +72,7 @@ describe("FeedbackNodes", () => {
     expect([nodes.count, nodes.has("edge-1")]).toEqual([0, false]);
   });
 
-  it("gives one of a sheet its lease, though it has said nothing", () => {
+  it("gives one of a snapshot its lease, though it has said nothing", () => {
     const nodes = new FeedbackNodes(times);
     nodes.restore("edge-1", 500);
     expect([nodes.isFresh("edge-1", 500), nodes.count]).toEqual([false, 1]);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ShareLedger } from "../../../../src/core/feedback/share-ledger.js";
 
-const times = { ttlMs: 15_000, sheetSpreadMs: 2_000, obeyMsMax: 5_000 };
+const times = { ttlMs: 15_000, snapshotSpreadMs: 2_000, obeyMsMax: 5_000 };
 
 const configuredShare = 30;
 
@@ -154,7 +154,7 @@ describe("ShareLedger", () => {
     expect(rig.grant({ a: 30, b: 30 })).toEqual({ a: 20, b: 30 });
   });
 
-  it("counts no more of a default that may be in force than it is told to", () => {
+  it("counts no more of a default that may be active than it is told to", () => {
     const rig = halves();
     rig.grant({ a: 20, b: 50 });
     rig.pass(2_000);

@@ -57,7 +57,7 @@ describe("Admission", () => {
     expect(rig.service().pools.whole.inUseCount()).toBe(1);
   });
 
-  it("wants to see what the policy in force asks for, in sets that change with it alone", () => {
+  it("wants to see what the active policy asks for, in sets that change with it alone", () => {
     const rig = new AdmissionRig([testService(undefined)]);
     const { admission } = rig;
     const before = admission.requestHeaderNames;

@@ -3,7 +3,7 @@ import type { QueueSettings } from "../../../../src/core/settings/admission-sett
 import { tickMs } from "../../../../src/decide/admission/admission.js";
 import { permitLeaseMs, permitLeaseMsMin } from "../../../../src/decide/admission/permit-lease.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
-import { usualTimeouts } from "../../../../src/policy/upstream/usual-upstream.js";
+import { defaultTimeouts } from "../../../../src/policy/upstream/default-upstream.js";
 import { AdmissionRig, testService } from "../../../support/admission.js";
 
 describe("permitLeaseMs()", () => {
@@ -29,7 +29,7 @@ describe("permitLeaseMs()", () => {
 
 /** Two permits of a service whose requests may take ten minutes. */
 function startRig(fields: Partial<ServicePolicy> = {}): AdmissionRig {
-  const timeouts = { ...usualTimeouts, requestMs: 600_000 };
+  const timeouts = { ...defaultTimeouts, requestMs: 600_000 };
   return new AdmissionRig([testService({ maxInFlight: 2 }, { timeouts, ...fields })]);
 }
 
@@ -95,7 +95,7 @@ describe("the lease of a permit", () => {
 
   it("lets in who waits when it ends", () => {
     const queue = { sizeMax: 1, waitMsMax: 600_000, order: "fifo", codel: undefined } as const;
-    const timeouts = { ...usualTimeouts, requestMs: 120_000 };
+    const timeouts = { ...defaultTimeouts, requestMs: 120_000 };
     const rig = new AdmissionRig([testService({ maxInFlight: 1, queue }, { timeouts })]);
     rig.ask(silent);
     const waiting = rig.ask(honest);

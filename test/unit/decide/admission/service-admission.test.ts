@@ -3,17 +3,17 @@ import { describe, expect, it } from "vitest";
 import type { QueueSettings } from "../../../../src/core/settings/admission-settings.js";
 import { priorities } from "../../../../src/core/settings/admission-settings.js";
 import { tickMs } from "../../../../src/decide/admission/admission.js";
+import { AdmittedRequest } from "../../../../src/decide/admission/admitted-request.js";
 import { longWaitMs } from "../../../../src/decide/admission/long-waits.js";
 import { permitLeaseMsMin } from "../../../../src/decide/admission/permit-lease.js";
 import { waitTimeoutMarginMs } from "../../../../src/decide/admission/service-admission.js";
-import { Visit } from "../../../../src/decide/admission/visit.js";
-import type { AskedVisit } from "../../../support/admission.js";
+import type { AskingRequest } from "../../../support/admission.js";
 import { AdmissionRig, testService } from "../../../support/admission.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 const fifo: QueueSettings = { sizeMax: 3, waitMsMax: 2_000, order: "fifo", codel: undefined };
 
-function verdicts(visits: readonly AskedVisit[]): readonly string[] {
+function verdicts(visits: readonly AskingRequest[]): readonly string[] {
   return visits.map(({ verdict }) => verdict);
 }
 
@@ -182,7 +182,7 @@ describe("ServiceAdmission", () => {
       const rig = new AdmissionRig([testService({ maxInFlight: 2, queue: fifo })]);
       const [first, second] = rig.askMany(2);
       const waiting = rig.ask();
-      const newcomers: AskedVisit[] = [];
+      const newcomers: AskingRequest[] = [];
       waiting.onTold = () => {
         waiting.onTold = undefined;
         newcomers.push(rig.ask());
@@ -423,7 +423,7 @@ describe("ServiceAdmission", () => {
         const rig = new AdmissionRig([testService({ maxInFlight: 3, queue, maxInFlightPer })]);
         const service = rig.service();
         const { whole } = service.pools;
-        const open: { visit: AskedVisit; peer: string; user: string }[] = [];
+        const open: { visit: AskingRequest; peer: string; user: string }[] = [];
         for (const { does, which, priority, user, peer } of steps) {
           if (does === "ask") open.push({ visit: rig.ask({ priority, user, peer }), user, peer });
           else if (does === "pass") rig.clock.advance(which * 20);
@@ -461,8 +461,8 @@ describe("ServiceAdmission", () => {
   });
 });
 
-function isOverdue({ ticket }: AskedVisit): boolean {
-  return ticket instanceof Visit && ticket.stage === "overdue";
+function isOverdue({ ticket }: AskingRequest): boolean {
+  return ticket instanceof AdmittedRequest && ticket.stage === "overdue";
 }
 
 function countOf<K extends string>(

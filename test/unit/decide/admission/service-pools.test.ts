@@ -13,7 +13,7 @@ import {
   keyIdleMsMax,
 } from "../../../../src/decide/admission/service-pools.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
-import { usualTimeouts } from "../../../../src/policy/upstream/usual-upstream.js";
+import { defaultTimeouts } from "../../../../src/policy/upstream/default-upstream.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../../support/admission.js";
 
 const byDatabase: ServicePolicy["concurrency"] = {
@@ -159,7 +159,7 @@ describe("ServicePools", () => {
 
   it("let keys go that nobody has asked for in a while, and keep those in use", () => {
     const shares = new OpenedShares();
-    const timeouts = { ...usualTimeouts, requestMs: 2 * keyIdleMsMax };
+    const timeouts = { ...defaultTimeouts, requestMs: 2 * keyIdleMsMax };
     const service = testService({}, { concurrency: byDatabase, timeouts });
     const rig = new AdmissionRig([service], { shares });
     ask(rig, "orders").complete();

@@ -7,9 +7,9 @@ import { Explainer } from "../../../../src/decide/inspect/explain.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import type { PreparedQuery } from "../../../../src/decide/rate-limit/prepared-query.js";
 import type { DescriptorQuery, RateLimitQuery } from "../../../../src/decide/rate-limit/query.js";
-import { LoneRecords } from "../../../../src/fleet/records/lone-records.js";
-import { OverrideBook } from "../../../../src/fleet/records/override-book.js";
+import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
 import { overrideToJson } from "../../../../src/fleet/records/override-record.js";
+import { OverrideRegistry } from "../../../../src/fleet/records/override-registry.js";
 import {
   ExplainRequestSchema,
   ExplainResponseSchema,
@@ -232,8 +232,8 @@ interface Told {
 class World {
   readonly #clock = new FakeClock();
   readonly #store = new MemoryLimitStore({ clock: this.#clock });
-  readonly #records = new LoneRecords(this.#clock);
-  readonly #overrides = new OverrideBook({ records: this.#records, clock: this.#clock });
+  readonly #records = new InProcessRecords(this.#clock);
+  readonly #overrides = new OverrideRegistry({ records: this.#records, clock: this.#clock });
   readonly #counters = new DecisionCounters();
   readonly #parts = {
     policies: { current: () => policy },

@@ -125,26 +125,26 @@ describe("Explainer", () => {
         { path: ["model"], effect: [testLimit(hits)], fields: { settlesOncePeeked: true } },
         { path: ["user"], effect: [testLimit(hits)], fields: { settlesOncePeeked: true } },
       ]);
-    const inForce = rulesOf(10);
+    const active = rulesOf(10);
     const tokens = createTestDecider({
-      policies: { current: () => inForce },
+      policies: { current: () => active },
       store,
       clock,
       counters: new DecisionCounters(),
     });
     const peekedRules = tokens.peekedRules.bind(tokens);
     const learned = new Explainer({ switches: noSwitches, digest: (text) => text, peekedRules });
-    const rolesBy = async (by: typeof inForce) => {
+    const rolesBy = async (by: typeof active) => {
       const peek = store.peek.bind(store);
       const query = queryOf(["model=a", "user=ann"]);
       const call = { query, policy: by, overrides, peek, epochUs: clock.epochUs() };
       const { descriptors } = await learned.explain(call);
       return descriptors.flatMap(({ limits }) => limits.map(({ limit }) => limit.role));
     };
-    expect(await rolesBy(inForce)).toEqual(["enforce", "enforce"]);
+    expect(await rolesBy(active)).toEqual(["enforce", "enforce"]);
     const peeking = tokens.prepare(queryOf(["model=a"], 0), false);
     void tokens.decidePrepared(peeking, [0], Number.POSITIVE_INFINITY);
-    expect(await rolesBy(inForce)).toEqual(["settle", "enforce"]);
+    expect(await rolesBy(active)).toEqual(["settle", "enforce"]);
     expect(await rolesBy(rulesOf(5))).toEqual(["settle", "enforce"]);
   });
 

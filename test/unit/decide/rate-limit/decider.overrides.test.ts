@@ -4,7 +4,7 @@ import type { Override } from "../../../../src/core/limits/override.js";
 import { noOverrides, OverrideTable } from "../../../../src/core/limits/override-table.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../../../src/decide/rate-limit/decider.js";
-import { KnownRequests } from "../../../../src/rpc/rls/rls-known-requests.js";
+import { RequestCache } from "../../../../src/rpc/rls/rls-request-cache.js";
 import type { LimitStore } from "../../../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { createTestDecider } from "../../../support/decider.js";
@@ -122,8 +122,8 @@ describe("Decider with overrides", () => {
   it("makes no other request of a known one that has an override", async () => {
     // Where the store knows short keys, requests are known by shapes.
     decider = createDecider(new MemoryLimitStore({ clock }));
-    expect(decider.recall).toBeDefined();
-    const known = new KnownRequests(decider, new FakeRandom(1), { recentMax: 1 });
+    expect(decider.rehydrate).toBeDefined();
+    const known = new RequestCache(decider, new FakeRandom(1), { recentMax: 1 });
     const remember = (user: string) => {
       const bytes = Buffer.concat([Buffer.from(user), randomBytes(4)]);
       const identity = { bytes, end: bytes.length, isCut: false };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { usualTelling } from "../../../../src/core/limits/told-rule.js";
+import { defaultDisclosure } from "../../../../src/core/limits/reported-rule.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import {
   RefusalLog,
@@ -59,7 +59,7 @@ describe("RefusalLog", () => {
     const rules: readonly TestRule[] = [
       { path: ["open"], effect: [testLimit(5)] },
       { path: ["shadow"], effect: [testLimit(0, { role: "shadow" })] },
-      { ...full, path: ["quiet"], fields: { telling: { ...usualTelling, log: false } } },
+      { ...full, path: ["quiet"], fields: { disclosure: { ...defaultDisclosure, log: false } } },
     ];
     const { told, refusalLog, ask } = telling(rules, 1);
     for (const key of ["open", "shadow", "quiet"]) await ask(key);

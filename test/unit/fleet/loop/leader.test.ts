@@ -6,7 +6,7 @@ import {
   Leader,
   type LeaderEvent,
 } from "../../../../src/fleet/loop/leader.js";
-import type { SheetRank } from "../../../../src/fleet/loop/sheet-rank.js";
+import type { SnapshotVersion } from "../../../../src/fleet/loop/snapshot-version.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeConnection } from "../../../support/fake-connection.js";
 
@@ -18,13 +18,13 @@ function createLeader(answer = "0 ") {
   const connection = new FakeConnection();
   connection.answer = says(answer);
   const events: LeaderEvent[] = [];
-  const newest: (SheetRank | undefined)[] = [];
+  const newest: (SnapshotVersion | undefined)[] = [];
   const leader = new Leader({
     connection,
     clock,
     id: "c0ffee",
     keyPrefix: "headgate:",
-    seen: () => ({ epoch: 6, leaderId: "5eed", version: 3 }),
+    seen: () => ({ term: 6, leaderId: "5eed", version: 3 }),
     onBeat: (rank) => newest.push(rank),
     onEvent: (event) => events.push(event),
   });
@@ -39,7 +39,7 @@ describe("Leader", () => {
     await settlePromises();
     expect(connection.calls[0]?.keys).toEqual([
       "headgate:{fleet}:lease",
-      "headgate:{fleet}:epoch",
+      "headgate:{fleet}:term",
       "headgate:{fleet}:rank",
     ]);
     expect(argsOf(connection)).toEqual(["c0ffee", "1", "0", "3000", "6", "5eed"]);
@@ -54,19 +54,19 @@ describe("Leader", () => {
   it("leads while it renews its lease, and not a moment longer", async () => {
     const { clock, connection, events, leader } = createLeader("7 ");
     await settlePromises();
-    expect(leader.epoch).toBe(7);
+    expect(leader.term).toBe(7);
     await clock.advanceAsync(60_000, 250);
-    expect(leader.epoch).toBe(7);
+    expect(leader.term).toBe(7);
     connection.answer = { kind: "fails", code: "STORE_UNAVAILABLE" };
     await clock.advanceAsync(defaultLeaderLeaseMs - 1, 250);
-    expect(leader.epoch).toBe(7);
+    expect(leader.term).toBe(7);
     clock.stall(1);
-    expect(leader.epoch).toBeUndefined();
+    expect(leader.term).toBeUndefined();
     expect(leader.untilMs).toBeUndefined();
     expect(events).toEqual([
-      { kind: "leadingBegan", epoch: 7 },
+      { kind: "leadingBegan", term: 7 },
       { kind: "leaseLost", code: "STORE_UNAVAILABLE" },
-      { kind: "leadingEnded", epoch: 7, cause: "lapsed" },
+      { kind: "leadingEnded", term: 7, cause: "lapsed" },
     ]);
     await leader.stop();
   });
@@ -85,21 +85,21 @@ describe("Leader", () => {
     await leader.stop();
   });
 
-  it("does not go on with a reign that was over before its renewal was answered", async () => {
+  it("does not go on with a term that was over before its renewal was answered", async () => {
     const { clock, connection, events, leader } = createLeader("7 ");
     await settlePromises();
     connection.answer = { kind: "hangs" };
     await clock.advanceAsync(250);
     clock.stall(defaultLeaderLeaseMs);
-    expect(leader.epoch).toBeUndefined();
+    expect(leader.term).toBeUndefined();
     connection.answer = says("7 ");
     connection.release();
     await settlePromises();
-    expect(leader.epoch).toBeUndefined();
+    expect(leader.term).toBeUndefined();
     connection.answer = says("8 ");
     await clock.advanceAsync(250);
     expect(argsOf(connection)).toContain("0");
-    expect(leader.epoch).toBe(8);
+    expect(leader.term).toBe(8);
     expect(events.map(({ kind }) => kind)).toEqual([
       "leadingBegan",
       "leadingEnded",
@@ -108,40 +108,40 @@ describe("Leader", () => {
     await leader.stop();
   });
 
-  it("ends its reign when the store knows another leader, or gives it another epoch", async () => {
+  it("ends its term when the store knows another leader, or gives it another term", async () => {
     const { clock, connection, events, leader } = createLeader("7 ");
     await settlePromises();
     connection.answer = says("9 ");
     await clock.advanceAsync(250);
-    expect(leader.epoch).toBe(9);
+    expect(leader.term).toBe(9);
     connection.answer = says("0 10 abc 4");
     await clock.advanceAsync(250);
-    expect(leader.epoch).toBeUndefined();
+    expect(leader.term).toBeUndefined();
     expect(events).toEqual([
-      { kind: "leadingBegan", epoch: 7 },
-      { kind: "leadingEnded", epoch: 7, cause: "outranked" },
-      { kind: "leadingBegan", epoch: 9 },
-      { kind: "leadingEnded", epoch: 9, cause: "outranked" },
+      { kind: "leadingBegan", term: 7 },
+      { kind: "leadingEnded", term: 7, cause: "outranked" },
+      { kind: "leadingBegan", term: 9 },
+      { kind: "leadingEnded", term: 9, cause: "outranked" },
     ]);
     await leader.stop();
   });
 
-  it("ends at once when a write of this reign was refused", async () => {
+  it("ends at once when a write of this term was refused", async () => {
     const { leader } = createLeader("7 ");
     await settlePromises();
     leader.noteOutranked(6);
-    expect(leader.epoch).toBe(7);
+    expect(leader.term).toBe(7);
     leader.noteOutranked(7);
-    expect(leader.epoch).toBeUndefined();
+    expect(leader.term).toBeUndefined();
     await leader.stop();
   });
 
-  it("hands on the rank of the newest sheet, and fails on an answer that is none", async () => {
+  it("hands on the rank of the newest snapshot, and fails on an answer that is none", async () => {
     const { clock, connection, events, newest, leader } = createLeader();
     await settlePromises();
     connection.answer = says("0 7 abc 41");
     await clock.advanceAsync(250);
-    expect(newest).toEqual([undefined, { epoch: 7, leaderId: "abc", version: 41 }]);
+    expect(newest).toEqual([undefined, { term: 7, leaderId: "abc", version: 41 }]);
     for (const reply of ["", "7", "-1 ", "7 node 1", "1 1 1 1 1"]) {
       connection.answer = says(reply);
       await clock.advanceAsync(250);
@@ -174,15 +174,15 @@ describe("Leader", () => {
     connection.answer = { kind: "hangs" };
     await clock.advanceAsync(250);
     const stopping = leader.stop();
-    expect(leader.epoch).toBeUndefined();
+    expect(leader.term).toBeUndefined();
     await settlePromises();
     expect(connection.calls.at(-1)?.script.name).toBe("fleet-lease");
     connection.answer = says("7 ");
     connection.release();
     await stopping;
     expect(connection.calls.at(-1)?.script.name).toBe("fleet-resign");
-    expect(leader.epoch).toBeUndefined();
-    expect(events.at(-1)).toEqual({ kind: "leadingEnded", epoch: 7, cause: "stopped" });
+    expect(leader.term).toBeUndefined();
+    expect(events.at(-1)).toEqual({ kind: "leadingEnded", term: 7, cause: "stopped" });
     expect(clock.timerCount).toBe(0);
     await leader.stop();
   });

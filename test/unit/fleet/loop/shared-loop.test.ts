@@ -5,14 +5,14 @@ import {
   type LoopEvent,
   quietReportMs,
   SharedLoop,
-  sheetEveryMs,
+  snapshotEveryMs,
 } from "../../../../src/fleet/loop/shared-loop.js";
-import { encodeSheet, sheetBytesMax } from "../../../../src/fleet/loop/sheet-codec.js";
+import { encodeSnapshot, snapshotBytesMax } from "../../../../src/fleet/loop/snapshot-codec.js";
 import type { ScriptCall, ScriptReply, StoreConnection } from "../../../../src/store/connection.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import {
   TestMaker,
-  testFleetSheet,
+  testFleetSnapshot,
   testReport,
   testShares,
 } from "../../../support/fleet-reports.js";
@@ -104,17 +104,17 @@ describe("SharedLoop", () => {
     clock.advance(0);
     await settlePromises();
     expect(connection.countOf("fleet-publish")).toBe(1);
-    await clock.advanceAsync(10 * sheetEveryMs, 50);
+    await clock.advanceAsync(10 * snapshotEveryMs, 50);
     expect(connection.countOf("fleet-publish")).toBe(11);
     expect(makers).toHaveLength(1);
-    expect(loop.current()).toMatchObject({ epoch: 7, leaderId: "a1", version: 11 });
+    expect(loop.current()).toMatchObject({ term: 7, leaderId: "a1", version: 11 });
     says("fleet-lease", () => Buffer.from("0 8 b2 1"));
-    await clock.advanceAsync(5 * sheetEveryMs, 50);
+    await clock.advanceAsync(5 * snapshotEveryMs, 50);
     expect(connection.countOf("fleet-publish")).toBe(11);
     await loop.stop();
   });
 
-  it("gives a publication up when the reign ends, by the deadline of its call", async () => {
+  it("gives a publication up when the term ends, by the deadline of its call", async () => {
     const { clock, connection, loop, says } = createLoop();
     await settlePromises();
     says("fleet-lease", lead);
@@ -129,7 +129,7 @@ describe("SharedLoop", () => {
     void loop.stop();
   });
 
-  it("hands out its last sheet while the store is away, until that is too old", async () => {
+  it("hands out its last snapshot while the store is away, until that is too old", async () => {
     const { clock, events, loop, says } = createLoop();
     says("fleet-lease", lead);
     await clock.advanceAsync(3_000, 250);
@@ -145,7 +145,7 @@ describe("SharedLoop", () => {
     }
     await clock.advanceAsync(12_000, 250);
     expect(loop.isLeading).toBe(false);
-    expect(loop.current()).toMatchObject({ epoch: 7 });
+    expect(loop.current()).toMatchObject({ term: 7 });
     await clock.advanceAsync(4_000, 250);
     expect(loop.current()).toBeUndefined();
     expect(loop.counts.failed).toBeGreaterThan(1);
@@ -154,7 +154,7 @@ describe("SharedLoop", () => {
       "leaderChanged",
       "leaseLost",
       "leadingEnded",
-      "sheetLost",
+      "snapshotLost",
     ]);
     await loop.stop();
   });
@@ -176,7 +176,7 @@ describe("SharedLoop", () => {
     await loop.stop();
   });
 
-  it("counts a report or sheet that is none, and goes on with the others", async () => {
+  it("counts a report or snapshot that is none, and goes on with the others", async () => {
     const { clock, events, makers, loop, says } = createLoop();
     says("fleet-lease", lead);
     const { bytes } = encodeReport({ nodes: [testReport()], services: [] }, { nowMs: 0 });
@@ -204,13 +204,13 @@ describe("SharedLoop", () => {
     await loop.stop();
   });
 
-  it("reads a large sheet and large reports in turns, and does other work in between", async () => {
+  it("reads a large snapshot and large reports in turns, with other work in between", async () => {
     const { clock, makers, loop, says } = createLoop();
     const shares = new Map(
       Array.from({ length: 20_000 }, (_, i) => [`node-${i}`, { default: 1, high: 0 }]),
     );
-    const large = testFleetSheet({ services: new Map([["orders", testShares({ shares })]]) });
-    const { bytes } = encodeSheet(large);
+    const large = testFleetSnapshot({ services: new Map([["orders", testShares({ shares })]]) });
+    const { bytes } = encodeSnapshot(large);
     says("fleet-lease", () => Buffer.from("0 9 b2 1"));
     says("fleet-fetch", () => Buffer.concat([Buffer.from("10 9 b2 1\n"), bytes]));
     const turnCount = Math.floor(bytes.length / 16_500);
@@ -247,7 +247,7 @@ describe("SharedLoop", () => {
     await loop.stop();
   });
 
-  it("leaves out what is beyond the bounds of a report and of a sheet, and counts it", async () => {
+  it("leaves out what is beyond the bounds of reports and snapshots, and counts it", async () => {
     const { clock, makers, loop, says } = createLoop();
     const rowCount = 80_000;
     loop.report(Array.from({ length: rowCount }, (_, i) => testReport({ nodeId: `n${i % 10}` })));
@@ -256,14 +256,14 @@ describe("SharedLoop", () => {
     expect(leftOut).toBeGreaterThan(rowCount - reportBytesMax / 60);
     says("fleet-lease", lead);
     const shares = new Map(
-      Array.from({ length: sheetBytesMax / 12 }, (_, i) => [`n${i}`, { default: 1, high: 0 }]),
+      Array.from({ length: snapshotBytesMax / 12 }, (_, i) => [`n${i}`, { default: 1, high: 0 }]),
     );
-    const large = testFleetSheet({ services: new Map([["orders", testShares({ shares })]]) });
-    expect(encodeSheet(large).leftOutCount).toBe(1);
+    const large = testFleetSnapshot({ services: new Map([["orders", testShares({ shares })]]) });
+    expect(encodeSnapshot(large).leftOutCount).toBe(1);
     await clock.advanceAsync(1_000, 250);
     const [maker] = makers;
     if (maker === undefined) throw new Error("it leads");
-    maker.update = () => ({ ...large.sheet, epoch: 7, leaderId: "a1", version: 100 });
+    maker.update = () => ({ ...large.snapshot, term: 7, leaderId: "a1", version: 100 });
     await clock.advanceAsync(1_000, 250);
     expect(loop.counts.leftOut).toBe(leftOut + 1);
     await loop.stop();

@@ -37,7 +37,7 @@ function limits(least: number, most: number): PlainValue {
   };
 }
 
-const usualGradient = {
+const defaultGradient = {
   concurrency_limit_params: limits(1, 2),
   min_rtt_calc_params: { fixed_value: "0.02s" },
 };
@@ -115,8 +115,8 @@ const cases: ReadonlyArray<
   [
     "HG401",
     gradient,
-    { ...usualGradient, min_rtt_calc_params: { request_count: 5 } },
-    usualGradient,
+    { ...defaultGradient, min_rtt_calc_params: { request_count: 5 } },
+    defaultGradient,
   ],
   ["HG402", bootstrap, whole({ route: { cluster: "b" }, clusters: [a] }), whole({ clusters: [a] })],
   [
@@ -203,8 +203,8 @@ const cases: ReadonlyArray<
   [
     "HG415",
     gradient,
-    { ...usualGradient, concurrency_limit_params: limits(6, 5) },
-    { ...usualGradient, concurrency_limit_params: limits(5, 5) },
+    { ...defaultGradient, concurrency_limit_params: limits(6, 5) },
+    { ...defaultGradient, concurrency_limit_params: limits(5, 5) },
   ],
   [
     "HG416",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Document, DocumentKind, Tree } from "../../../../src/generate/base/document.js";
-import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../../../src/generate/base/generate-options.js";
 import { envoyCheck } from "../../../../src/generate/check/check-documents.js";
 import { readEnvoyApi } from "../../../support/envoy-api.js";
 
@@ -8,7 +8,7 @@ const check = envoyCheck(readEnvoyApi());
 
 function messagesOf(kind: DocumentKind, ...parts: readonly Tree[]): readonly string[] {
   const document: Document = { path: "a.yaml", kind, parts, title: "" };
-  return check([document], usualGenerateOptions).map(({ id, message }) => `${id} ${message}`);
+  return check([document], defaultGenerateOptions).map(({ id, message }) => `${id} ${message}`);
 }
 
 const kubernetes: DocumentKind = { format: "yaml", is: "kubernetes" };

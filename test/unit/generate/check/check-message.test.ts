@@ -1,4 +1,7 @@
+import { createFileRegistry, type DescField, fromBinary, fromJson } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
+import { readEnvoyImage } from "../../../../src/app/config/envoy-image.js";
 import { formatJsonPath } from "../../../../src/generate/base/check-problem.js";
 import type { PlainValue } from "../../../../src/generate/base/plain-tree.js";
 import { checkMessage } from "../../../../src/generate/check/check-message.js";
@@ -16,6 +19,45 @@ function problemsOf(message: string, value: PlainValue, isPartial = false): read
     ({ id, path, message: text, hint }) => `${formatJsonPath(path)}: ${id} ${text} (${hint})`,
   );
 }
+
+/** One of each form of field is enough: `map 9 google.protobuf.Value`. */
+function kindOfField(field: DescField): string {
+  const { fieldKind, scalar, message } = field;
+  const ofOwnForm = message?.typeName.startsWith("google.protobuf.") ? message.typeName : "";
+  const key = field.fieldKind === "map" ? field.mapKey : "";
+  return `${fieldKind} ${key} ${scalar ?? ""} ${ofOwnForm} ${field.oneof !== undefined}`;
+}
+
+/** Values that readers of messages differ about. */
+const plainHostile: readonly PlainValue[] = [
+  ...["", "a", "A", "a_b", "a,b_c", "\ud800", "AA", "AAA=", "AAAAA", "-_", "A===", "a b", " 1"],
+  ...["1", "1 ", "-1", "-0", "01", "1e3", "1e999", "0x10", "1_000", "NaN", "Infinity", "-Infinity"],
+  ...["4294967296", "9223372036854775808", "18446744073709551616", "3.5e38", "true", "null"],
+  ...["1s", "-1s", "1.5s", ".5s", "1.0123456789s", "315576000001s", "1970-01-01T00:00:00Z"],
+  ...[
+    "1970-13-01T00:00:00Z",
+    "0000-01-01T00:00:00Z",
+    "1970-01-01 00:00:00Z",
+    "10000-01-01T00:00:00Z",
+  ],
+  ...[0, 1, -1, 1.5, 3.5e38, 4_294_967_296, 1e19, 1e300, true, false],
+];
+const hostile: readonly PlainValue[] = [
+  ...plainHostile,
+  ...plainHostile.map((value) => [value]),
+  ...plainHostile.map((value) => ({ a: value })),
+  ...plainHostile.map((value) => ({ [String(value)]: 1 })),
+  ...plainHostile.map((value) => ({ [String(value)]: "a" })),
+  ...plainHostile.flatMap((value) =>
+    ["Value", "Duration", "Timestamp", "FieldMask", "BytesValue", "FloatValue", "Int64Value"].map(
+      (name) => ({ "@type": `${types}/google.protobuf.${name}`, value }),
+    ),
+  ),
+  {},
+  [],
+  [[]],
+  { a: {} },
+];
 
 describe("checkMessage()", () => {
   it("takes both forms of names, and wrappers as bare values", () => {
@@ -140,6 +182,32 @@ describe("checkMessage()", () => {
     ]);
     expect(problemsOf(cluster, {}, true)).toEqual([]);
     expect(problemsOf("envoy.config.route.v3.Route", {}, true)).toEqual([]);
+  });
+
+  it("takes no value that the library for such messages refuses", () => {
+    // It read each tree again; what it alone knew is known here since.
+    const files = fromBinary(FileDescriptorSetSchema, readEnvoyImage());
+    const registry = createFileRegistry(files);
+    const fields = new Map<string, DescField>();
+    for (const desc of registry) {
+      if (desc.kind !== "message") continue;
+      for (const field of desc.fields) fields.set(kindOfField(field), field);
+    }
+    expect(fields.size).toBeGreaterThan(80);
+    const taken = [...fields].flatMap(([kind, { parent, name }]) =>
+      hostile.flatMap((value): readonly string[] => {
+        const tree = { [name]: value };
+        if (problemsOf(parent.typeName, tree, true).some((text) => text.includes("HG45")))
+          return [];
+        try {
+          fromJson(parent, JSON.parse(JSON.stringify(tree)), { registry });
+          return [];
+        } catch {
+          return [`${kind}: ${JSON.stringify(value)}`];
+        }
+      }),
+    );
+    expect(taken).toEqual([]);
   });
 
   it("refuses what is nested more deeply than it reads", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { DocumentKind, Tree } from "../../../../src/generate/base/document.js";
-import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../../../src/generate/base/generate-options.js";
 import { objectCheck } from "../../../../src/generate/check/check-objects.js";
 import { readSchemas } from "../../../support/object-schemas.js";
 
@@ -8,7 +8,7 @@ const check = objectCheck(readSchemas());
 
 function messagesOf(kind: DocumentKind, ...parts: readonly Tree[]): readonly string[] {
   const document = { path: "a.yaml", kind, parts, title: "" };
-  return check([document], usualGenerateOptions).map(({ id, message, severity }) => {
+  return check([document], defaultGenerateOptions).map(({ id, message, severity }) => {
     return `${severity} ${id} ${message}`;
   });
 }
@@ -19,7 +19,7 @@ const mapOf = (name: string, text: string) => {
   return { apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data: { text } };
 };
 const problemsOf = (...parts: ReturnType<typeof mapOf>[]) => {
-  return check([{ path: "a.yaml", kind: kubernetes, parts, title: "" }], usualGenerateOptions);
+  return check([{ path: "a.yaml", kind: kubernetes, parts, title: "" }], defaultGenerateOptions);
 };
 
 describe("objectCheck()", () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { formatJsonPath } from "../../../../src/generate/base/check-problem.js";
-import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../../../src/generate/base/generate-options.js";
 import { type PlainValue, plainTree } from "../../../../src/generate/base/plain-tree.js";
 import { generateCase, generatedCases } from "../../../support/generated.js";
 import { readSchemas } from "../../../support/object-schemas.js";
@@ -17,7 +17,7 @@ for (const given of generatedCases()) {
   }
 }
 
-function problemsOf(object: unknown, versions = usualGenerateOptions): readonly string[] {
+function problemsOf(object: unknown, versions = defaultGenerateOptions): readonly string[] {
   const plain: PlainValue = JSON.parse(JSON.stringify(object));
   return schemas.problems(plain, versions).map(({ id, path, message }) => {
     return `${id} ${formatJsonPath(path)}: ${message}`;
@@ -99,7 +99,7 @@ describe("ObjectSchemas", () => {
       spec: { host: "a", trafficPolicy: { retryBudget: { percent: 20 } } },
     };
     expect(problemsOf(object)).toEqual([]);
-    const old = { ...usualGenerateOptions, istioVersion: { major: 1, minor: 26 } };
+    const old = { ...defaultGenerateOptions, istioVersion: { major: 1, minor: 26 } };
     expect(problemsOf(object, old)).toEqual([
       'HG456 spec.trafficPolicy.retryBudget: "retryBudget" is no name that its API has here',
     ]);
@@ -115,6 +115,27 @@ describe("ObjectSchemas", () => {
       `HG456 kind: there is no "${kind}" in "${apiVersion}"`,
     ]);
     expect(problemsOf("text")).toHaveLength(1);
+  });
+
+  it("holds each object to all that its API says, whatever objects before it had", () => {
+    // Of a schema only what an object has is compiled.
+    const ruleOf = (spec: object) => ({
+      apiVersion: "networking.istio.io/v1",
+      kind: "DestinationRule",
+      metadata: { name: "a", namespace: "b" },
+      spec: { host: "a", ...spec },
+    });
+    expect(problemsOf(ruleOf({}))).toEqual([]);
+    expect(problemsOf(ruleOf({ subsets: [{ name: "a" }, { labels: { a: 1 } }] }))).toEqual([
+      'HG456 spec.subsets[1]: "name" is missing',
+      "HG456 spec.subsets[1].labels.a: must be string",
+    ]);
+    const lb = { simple: "RANDOM", consistentHash: { useSourceIp: true } };
+    expect(problemsOf(ruleOf({ trafficPolicy: { loadBalancer: lb } }))).not.toEqual([]);
+    expect(problemsOf(ruleOf({ subsets: [] }))).toEqual([]);
+    expect(problemsOf({ ...ruleOf({}), metadata: { namespace: "b" } })).toEqual([
+      'HG456 metadata: "name" is missing',
+    ]);
   });
 
   it("unescapes names of a path", () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { readExisting } from "../../../../src/generate/base/existing-object.js";
 import {
+  defaultGenerateOptions,
   parseMinorVersion,
-  usualGenerateOptions,
   versionRanges,
 } from "../../../../src/generate/base/generate-options.js";
 import type { GenerateProblem } from "../../../../src/generate/base/generator.js";
@@ -379,7 +379,7 @@ function problemsOf(spec: string, version: string, yours = ""): readonly Generat
   if (gatewayVersion === undefined) throw new Error(`${version} is not in range`);
   const policy = policyOf([{ file: "policy.yaml", text }]);
   const existing = readExisting([{ file: "yours.yaml", text: yours }]).objects;
-  const options = { ...usualGenerateOptions, gatewayVersion, existing };
+  const options = { ...defaultGenerateOptions, gatewayVersion, existing };
   return generate({ target: "gateway", policy, options }, checks).problems;
 }
 

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
+  defaultGenerateOptions,
   parseImageName,
-  usualGenerateOptions,
 } from "../../../../src/generate/base/generate-options.js";
 import { generateProblemRows } from "../../../../src/generate/base/generate-problems.js";
 import type { GeneratedPolicy } from "../../../../src/generate/base/generator.js";
@@ -19,7 +19,7 @@ const limits = `  rateLimits:
 
 const digest = `sha256:${"0a".repeat(32)}`;
 
-const options = { ...usualGenerateOptions, withoutClientCertificates: true };
+const options = { ...defaultGenerateOptions, withoutClientCertificates: true };
 
 function policy(spec: string): GeneratedPolicy {
   return policyOf([{ file: "policy.yaml", text: `${head}${spec}` }]);
@@ -70,7 +70,7 @@ describe("generateKubernetes()", () => {
     ["a certificate of theirs", "{caFile: /ca, certFile: /crt, keyFile: /key}", []],
   ])("wants it said that proxies show no certificate: %s", (_, tls, ids) => {
     const spec = `${limits}  proxies: {headgate: {${tls && `tls: ${tls}`}}}\n`;
-    const { documents, problems } = generateKubernetes(policy(spec), usualGenerateOptions);
+    const { documents, problems } = generateKubernetes(policy(spec), defaultGenerateOptions);
     expect(problems.map(({ id, severity }) => `${severity} ${id}`)).toEqual(
       ids.map((id) => `error ${id}`),
     );

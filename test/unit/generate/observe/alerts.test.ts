@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readGenerateOptions } from "../../../../src/cli/generate/generate-flags.js";
-import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../../../src/generate/base/generate-options.js";
 import { type AlertName, alertWords } from "../../../../src/generate/observe/alert-words.js";
 import { alertRules, generateAlerts } from "../../../../src/generate/observe/alerts.js";
 import { watchedClusters } from "../../../../src/generate/observe/envoy-alerts.js";
@@ -72,7 +72,10 @@ describe("alertRules()", () => {
 
   it("names in the runbook only lines that the log has", () => {
     const folder = "src/app";
-    const code = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
+    const files = readdirSync(folder, { encoding: "utf8", recursive: true });
+    const code = files
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => readFileSync(join(folder, name), "utf8"));
     for (const [alert, { means, look, act }] of Object.entries(alertWords)) {
       for (const [, line = ""] of `${means} ${look} ${act}`.matchAll(/log lines? (\w+)/g)) {
         const isLogged = code.some((text) => text.includes(`"${line}"`));
@@ -170,7 +173,7 @@ describe("alertRules()", () => {
 describe("generateAlerts()", () => {
   it("leads from each alert to its section of the runbook", () => {
     const runbookUrl = "https://runbooks.example/headgate";
-    const { documents } = generateAlerts(policy, { ...usualGenerateOptions, runbookUrl });
+    const { documents } = generateAlerts(policy, { ...defaultGenerateOptions, runbookUrl });
     const rendered = JSON.stringify(documents[0]?.parts);
     const runbook = String(documents.find(({ path }) => path === "runbook.md")?.parts[0]);
     for (const { alert } of rules) {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../../../src/generate/base/generate-options.js";
 import type { GeneratedPolicy } from "../../../../src/generate/base/generator.js";
 import { plainTree } from "../../../../src/generate/base/plain-tree.js";
 import { gridColumns } from "../../../../src/generate/observe/dashboard.js";
@@ -19,7 +19,7 @@ function dashboardsOf(
   runbookUrl?: string,
 ): ReadonlyMap<string, DashboardText> {
   const options = runbookUrl === undefined ? {} : { runbookUrl };
-  const made = generateDashboards(policy, { ...usualGenerateOptions, ...options });
+  const made = generateDashboards(policy, { ...defaultGenerateOptions, ...options });
   expect(made.problems).toEqual([]);
   return new Map(
     made.documents.map(({ path, parts: [part = ""] }) => {

@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Bucket } from "../../../../src/core/limits/bucket.js";
 import { type BucketTable, decideRequest } from "../../../../src/core/limits/gcra.js";
-import { type LimitDefaults, type Rule, usualDefaults } from "../../../../src/core/limits/limit.js";
+import {
+  defaultDefaults,
+  type LimitDefaults,
+  type Rule,
+} from "../../../../src/core/limits/limit.js";
 import { type Comparison, compareWithReference } from "../../../../src/policy/diff/comparison.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
 import { testCharge } from "../../../support/charges.js";
@@ -13,7 +17,7 @@ function rulesOf(descriptors: string, defaults: LimitDefaults): readonly Rule[] 
   return parsed.kind === "policy" ? parsed.rules : [];
 }
 
-function compare(descriptors: string, defaults: LimitDefaults = usualDefaults): Comparison {
+function compare(descriptors: string, defaults: LimitDefaults = defaultDefaults): Comparison {
   return compareWithReference(rulesOf(descriptors, defaults));
 }
 

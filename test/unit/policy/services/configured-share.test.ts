@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { usualProxies } from "../../../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../../../src/policy/proxies/proxy-policy.js";
 import {
   configuredRequestsMax,
   configuredShare,
@@ -7,11 +7,11 @@ import {
   requestsThresholdMax,
 } from "../../../../src/policy/services/configured-share.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
-import { usualCircuitBreakers } from "../../../../src/policy/upstream/usual-upstream.js";
+import { defaultCircuitBreakers } from "../../../../src/policy/upstream/default-upstream.js";
 import { testService } from "../../../support/admission.js";
 import { toldService } from "../../../support/control-rig.js";
 
-const proxies = (expectedCount: number) => ({ ...usualProxies, expectedCount });
+const proxies = (expectedCount: number) => ({ ...defaultProxies, expectedCount });
 
 /** A law up to so many, and what admission holds. */
 function limited(max: number, maxInFlight?: number): ServicePolicy {
@@ -39,7 +39,7 @@ describe("configuredRequestsMax()", () => {
   });
 
   it("is the number that the policy has", () => {
-    const circuitBreakers = { ...usualCircuitBreakers, requestsMax: 77 };
+    const circuitBreakers = { ...defaultCircuitBreakers, requestsMax: 77 };
     const service = { ...limited(1_000), circuitBreakers };
     expect(configuredRequestsMax(service, proxies(8))).toBe(77);
   });

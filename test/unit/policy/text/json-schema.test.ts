@@ -40,7 +40,7 @@ function sampleOf(form: Form): unknown {
     case "bytes":
       return "16Mi";
     case "flag":
-    case "oldFlag":
+    case "ratelimitBoolean":
       return true;
     case "words":
       return form.words[0];

@@ -18,7 +18,8 @@ describe("CallPace", () => {
   it("lets callers share a bucket where there are too many", () => {
     const clock = new FakeClock();
     const pace = new CallPace(clock, { perSecond: 1, burst: 1 });
-    for (let i = 0; i < pacedCallersMax; i += 1) expect(pace.take(`c${i}`)).toBe(0);
+    const waits = Array.from({ length: pacedCallersMax }, (_, i) => pace.take(`c${i}`));
+    expect(waits.filter((ms) => ms !== 0)).toEqual([]);
     expect(pace.take("one more")).toBe(0);
     expect(pace.take("another one")).toBe(1_000);
     clock.advance(1_000);

@@ -7,7 +7,7 @@ import {
 import { describe, expect, it } from "vitest";
 import type { Principal } from "../../../../src/core/base/access-list.js";
 import { auditEntry } from "../../../../src/core/base/audit-entry.js";
-import { LoneRecords } from "../../../../src/fleet/records/lone-records.js";
+import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
 import {
   FleetService,
   ListAuditRequestSchema,
@@ -30,7 +30,7 @@ function contextOf(principal: Principal): HandlerContext {
 
 describe("ListAudit", () => {
   it("looks at so many entries a call, and goes on where it ended", async () => {
-    const records = new LoneRecords(new FakeClock());
+    const records = new InProcessRecords(new FakeClock());
     const fields = { action: "ResetKey", subject: "x", before: undefined, after: undefined };
     const note = (name: string, domain: string) =>
       records.note(

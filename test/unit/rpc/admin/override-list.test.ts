@@ -3,9 +3,9 @@ import { createContextValues, createHandlerContext } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Principal } from "../../../../src/core/base/access-list.js";
 import type { Override } from "../../../../src/core/limits/override.js";
-import { LoneRecords } from "../../../../src/fleet/records/lone-records.js";
-import { OverrideBook } from "../../../../src/fleet/records/override-book.js";
+import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
 import { overrideToJson } from "../../../../src/fleet/records/override-record.js";
+import { OverrideRegistry } from "../../../../src/fleet/records/override-registry.js";
 import {
   LimitService,
   ListOverridesRequestSchema,
@@ -64,8 +64,8 @@ function freeOf(user: string) {
 }
 
 const clock = new FakeClock();
-const records = new LoneRecords(clock);
-let overrides: OverrideBook;
+const records = new InProcessRecords(clock);
+let overrides: OverrideRegistry;
 
 beforeAll(async () => {
   const usual: Override = {
@@ -86,7 +86,7 @@ beforeAll(async () => {
     const value = overrideToJson({ id, ...override });
     await records.change({ kind: "override", id, value, expectedVersion: 0, audit: undefined });
   }
-  overrides = new OverrideBook({ records, clock });
+  overrides = new OverrideRegistry({ records, clock });
 });
 
 type Asked = MessageInitShape<typeof ListOverridesRequestSchema>;

@@ -67,7 +67,7 @@ describe("checkJson()", () => {
     const text = (length: number) => Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);
     expect(() => checkJson(text(jsonBytesMax))).not.toThrow();
     expect(() => checkJson(text(jsonBytesMax + 1))).toThrow(
-      "in JSON it has more than 1048576 bytes",
+      "in JSON it has more than 524288 bytes",
     );
   });
 

@@ -1,6 +1,7 @@
 import { WireType } from "@bufbuild/protobuf/wire";
 import { describe, expect, it } from "vitest";
-import { FieldReader } from "../../../../src/rpc/codec/field-reader.js";
+
+import { FieldReader, LastPart } from "../../../../src/rpc/codec/field-reader.js";
 
 /** The numbers and types of all fields, unread. */
 function fieldsOf(...bytes: readonly number[]): readonly (readonly [number, WireType])[] {
@@ -38,6 +39,12 @@ describe("FieldReader", () => {
     expect(() => wholeOf(...new Array(10).fill(0x80), 0x01)).toThrow();
   });
 
+  it("passes over whole numbers of as many bytes as it reads, and no more", () => {
+    const long = (byteCount: number) => [0x08, ...new Array(byteCount - 1).fill(0xff), 0x01];
+    expect(fieldsOf(...long(2), ...long(9), ...long(10))).toHaveLength(3);
+    expect(() => fieldsOf(...long(11))).toThrow("no message");
+  });
+
   it.each([
     ["a field without a number", [0x00, 0x00]],
     ["a tag that is cut", [0x88]],
@@ -57,6 +64,19 @@ describe("FieldReader", () => {
     reader.enter();
     expect(reader.next()).toBe(true);
     expect(() => reader.whole()).toThrow("no message");
+  });
+
+  it("makes the last one of a field that comes again", () => {
+    const reader = new FieldReader(Uint8Array.from([0x0a, 2, 0x61, 0x62, 0x0a, 1, 0x63]));
+    const part = new LastPart();
+    expect([part.text(reader), part.bytes(reader)]).toEqual(["", Buffer.alloc(0)]);
+    const found: string[] = [];
+    while (reader.next()) {
+      part.pass(reader);
+      found.push(part.text(reader), part.text(reader, 1));
+    }
+    expect(found).toEqual(["ab", "a", "c", "c"]);
+    expect([...part.bytes(reader)]).toEqual([0x63]);
   });
 
   it("reads bytes of a part in place", () => {

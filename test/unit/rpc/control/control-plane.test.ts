@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defaultLoopTimes } from "../../../../src/core/feedback/feedback-settings.js";
-import { usualProxies } from "../../../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../../../src/policy/proxies/proxy-policy.js";
 import { defaultPushTimes } from "../../../../src/rpc/control/layer-pusher.js";
 import { forgottenAfterMs } from "../../../../src/rpc/nodes/node-registry.js";
 import {
@@ -11,10 +11,10 @@ import {
   testNode,
   toldService,
 } from "../../../support/control-rig.js";
-import { testSheet } from "../../../support/share-sheets.js";
+import { testSnapshot } from "../../../support/share-snapshots.js";
 
 const { ttlMs, gapMs, refreshMs } = defaultPushTimes;
-const { sheetSpreadMs } = defaultLoopTimes;
+const { snapshotSpreadMs } = defaultLoopTimes;
 
 /** What an Envoy lets in by itself: the law's largest limit, of which one proxy is expected. */
 const configured = 1_000;
@@ -31,7 +31,7 @@ describe("ControlPlane", () => {
     expect(held()).toBe(configured);
     layers.acknowledge();
     rig.clock.advance(gapMs);
-    rig.plane.useSheet(testSheet(1, { orders: { shares: { "edge-1": 8 } } }));
+    rig.plane.useSnapshot(testSnapshot(1, { orders: { shares: { "edge-1": 8 } } }));
     expect(held()).toBe(configured);
     layers.acknowledge();
     expect(held()).toBe(8);
@@ -48,7 +48,7 @@ describe("ControlPlane", () => {
   ])("counts what was on its way on a stream that %s until it has run out", (_, lose) => {
     const rig = new ControlRig();
     const share = (version: number, of: number) =>
-      rig.plane.useSheet(testSheet(version, { orders: { shares: { "edge-1": of } } }));
+      rig.plane.useSnapshot(testSnapshot(version, { orders: { shares: { "edge-1": of } } }));
     const held = (): number | undefined => rig.plane.takeReports()[0]?.held;
     share(1, 8);
     const layers = rig.subscribed("edge-1");
@@ -84,7 +84,7 @@ describe("ControlPlane", () => {
 
   it("tells of an Envoy that has its layer here and its numbers elsewhere, as of long ago", () => {
     const rig = new ControlRig();
-    rig.plane.useSheet(testSheet(1, { orders: { shares: { "edge-1": 8 } } }));
+    rig.plane.useSnapshot(testSnapshot(1, { orders: { shares: { "edge-1": 8 } } }));
     rig.subscribed("edge-1").acknowledge();
     expect(rig.plane.takeReports()).toEqual([
       {
@@ -106,7 +106,7 @@ describe("ControlPlane", () => {
 
   it("makes layers anew for another policy", () => {
     const rig = new ControlRig([]);
-    rig.plane.useSheet(testSheet(1, { orders: { shares: { "edge-1": 8 } } }));
+    rig.plane.useSnapshot(testSnapshot(1, { orders: { shares: { "edge-1": 8 } } }));
     const layers = rig.subscribed("edge-1");
     rig.plane.registry.noteUnclaimed("orders");
     rig.clock.advance(gapMs);
@@ -115,12 +115,12 @@ describe("ControlPlane", () => {
     expect(rig.plane.registry.unclaimedClusters.size).toBe(0);
   });
 
-  it("gives configured defaults back at once when no sheet holds any more", () => {
+  it("gives configured defaults back at once when no snapshot holds any more", () => {
     const rig = new ControlRig();
-    rig.plane.useSheet(testSheet(1, { orders: { shares: { "edge-1": 8 } } }));
+    rig.plane.useSnapshot(testSnapshot(1, { orders: { shares: { "edge-1": 8 } } }));
     const layers = rig.subscribed("edge-1");
     rig.clock.advance(gapMs);
-    rig.plane.useSheet(undefined);
+    rig.plane.useSnapshot(undefined);
     expect(layers.layers.at(-1)).toMatchObject({ version: "0.0", values: {} });
   });
 
@@ -154,7 +154,7 @@ describe("ControlPlane", () => {
 
   it("does not name a service of which Envoys of other replicas have shares", () => {
     const rig = new ControlRig([toldService("orders"), toldService("carts")]);
-    rig.plane.useSheet(testSheet(1, { orders: { shares: { "edge-9": 8 } } }));
+    rig.plane.useSnapshot(testSnapshot(1, { orders: { shares: { "edge-9": 8 } } }));
     expect(rig.plane.unseenServices()).toEqual(["carts"]);
   });
 
@@ -162,7 +162,7 @@ describe("ControlPlane", () => {
     const service = toldService("orders");
     const priority = { ...service.priority, usual: "critical" } as const;
     const rig = new ControlRig([]);
-    rig.plane.usePolicy([{ ...service, priority }], { ...usualProxies, expectedCount: 8 });
+    rig.plane.usePolicy([{ ...service, priority }], { ...defaultProxies, expectedCount: 8 });
     const metrics = rig.open("StreamMetrics");
     metrics.pushMetrics(testNode("edge-1"), [gaugeFamily("cluster.orders.upstream_rq_active", 1)]);
     rig.subscribed("edge-1");
@@ -183,7 +183,7 @@ describe("ControlPlane", () => {
   it("says how much is in work at HIGH, by what the breaker there has left", () => {
     const rig = new ControlRig();
     const shares = { "edge-1": { default: 8, high: 6 } };
-    rig.plane.useSheet(testSheet(1, { orders: { shares } }));
+    rig.plane.useSnapshot(testSnapshot(1, { orders: { shares } }));
     const metrics = rig.open("StreamMetrics");
     const say = (active: number, left: number): void =>
       metrics.pushMetrics(testNode("edge-1"), [
@@ -208,10 +208,10 @@ describe("ControlPlane", () => {
     expect(high()).toEqual([7]);
   });
 
-  describe("with a sheet that nobody renews", () => {
+  describe("with a snapshot that nobody renews", () => {
     const key = "circuit_breakers.orders.default.max_requests";
     const use = (rig: ControlRig, of: number): void =>
-      rig.plane.useSheet(testSheet(of, { orders: { shares: { "edge-1": of } } }), {
+      rig.plane.useSnapshot(testSnapshot(of, { orders: { shares: { "edge-1": of } } }), {
         madeAtMs: rig.nowMs,
       });
 
@@ -229,7 +229,7 @@ describe("ControlPlane", () => {
         stream.acknowledge();
         if (i < 3) rig.clock.advance(refreshMs);
       }
-      expect(Math.max(...untilMs)).toBe(sheetSpreadMs + ttlMs);
+      expect(Math.max(...untilMs)).toBe(snapshotSpreadMs + ttlMs);
       expect(untilMs).toEqual([15_000, 17_000, 17_000, 17_000]);
       const held = (): number | undefined => rig.plane.takeReports()[0]?.held;
       rig.clock.advance(1_999);
@@ -241,7 +241,7 @@ describe("ControlPlane", () => {
     it("gives none of it to an Envoy that comes over with a layer: it may have less", () => {
       const rig = new ControlRig();
       use(rig, 8);
-      rig.clock.advance(sheetSpreadMs);
+      rig.clock.advance(snapshotSpreadMs);
       const early = rig.open("StreamRuntime");
       early.subscribe(testNode("edge-1"), ["headgate"], "1.1");
       expect(early.layers).toHaveLength(1);
@@ -258,7 +258,7 @@ describe("ControlPlane", () => {
     it("gives none of it to an Envoy that has nothing: configured defaults hold", () => {
       const rig = new ControlRig();
       use(rig, 8);
-      rig.clock.advance(sheetSpreadMs + 1);
+      rig.clock.advance(snapshotSpreadMs + 1);
       const stream = rig.subscribed("edge-1");
       rig.clock.advance(refreshMs);
       expect(stream.layers.map(({ values }) => values)).toEqual([{}, {}]);

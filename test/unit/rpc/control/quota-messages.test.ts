@@ -41,6 +41,13 @@ describe("decodeUsage()", () => {
     expect(read.domain).toBe("edge");
   });
 
+  // Two thousand of them took fifty times the bytes of their message.
+  it("refuses more usages of nothing than so many bytes have", () => {
+    const empty = (count: number) => Buffer.alloc(2 * count, Buffer.of(0x12, 0));
+    expect(decodeUsage(empty(580), 2_001).usages).toHaveLength(580);
+    expect(() => decodeUsage(empty(2_000), 2_001)).toThrow("too many fields");
+  });
+
   it("tells a time below none, and one of ages, as they are", () => {
     const [less, more] = [-5, 1e9].map((elapsedSeconds) => {
       return decodeUsage(usageMessage("", [{ id: {}, elapsedSeconds }]), 1).usages[0]?.elapsedMs;

@@ -15,7 +15,7 @@ import { QuotaRig, tenantQuota } from "../../../support/quota-rig.js";
 /** One stream of an Envoy that says these things of itself. */
 function open(metadata: Readonly<Record<string, string>> = {}, peer: Peer = unknownPeer) {
   const rig = new QuotaRig(tenantQuota(1_000_000));
-  const book = rig.join();
+  const quotaRegistry = rig.join();
   const counts = new ControlCounts();
   const registry = new NodeRegistry({
     nowMs: () => rig.clock.monotonicMs(),
@@ -24,7 +24,11 @@ function open(metadata: Readonly<Record<string, string>> = {}, peer: Peer = unkn
     configuredHigh: () => 0,
   });
   const streams = new ControlStreams({ registry, owners: testOwners(), counts, clock: rig.clock });
-  const [method] = createQuotaService({ streams, quotas: book, onIgnored: () => {} }).methods;
+  const [method] = createQuotaService({
+    streams,
+    quotas: quotaRegistry,
+    onIgnored: () => {},
+  }).methods;
   if (method?.kind !== "bidi") throw new Error("it has one method, both ways");
   const stream = new TestStream();
   const call = {
@@ -40,8 +44,8 @@ function open(metadata: Readonly<Record<string, string>> = {}, peer: Peer = unkn
     stream.bytes(usageMessage("edge", usages));
   };
   const nodes = (): readonly string[] =>
-    [...book.view().pools()].flatMap((pool) => pool.holders(10).map(({ node }) => node));
-  return { rig, book, counts, stream, report, nodes };
+    [...quotaRegistry.view().pools()].flatMap((pool) => pool.holders(10).map(({ node }) => node));
+  return { rig, quotaRegistry, counts, stream, report, nodes };
 }
 
 describe("createQuotaService()", () => {
@@ -73,7 +77,7 @@ describe("createQuotaService()", () => {
   });
 
   it("ends a stream that leaves unread what it was sent for too long", async () => {
-    const { rig, book, counts, stream, report } = open();
+    const { rig, quotaRegistry, counts, stream, report } = open();
     stream.isReading = false;
     report(1);
     await rig.pass(unreadMsMax / 1_000 - 1);
@@ -81,7 +85,7 @@ describe("createQuotaService()", () => {
     await rig.pass(3);
     expect(stream.status).toBe(grpcStatuses.deadlineExceeded);
     expect(counts.faults.get("unread")).toBe(1);
-    expect(book.sessionCount).toBe(0);
+    expect(quotaRegistry.sessionCount).toBe(0);
   });
 
   it.each([

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { NodeShare, ShareSheet } from "../../../../src/core/feedback/feedback.js";
+import type { NodeShare, ShareSnapshot } from "../../../../src/core/feedback/feedback.js";
 import { indexClusters } from "../../../../src/policy/services/service-clusters.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
+import { defaultCircuitBreakers } from "../../../../src/policy/upstream/default-upstream.js";
 import type {
   AdaptiveConcurrencyPolicy,
   LocalRateLimitPolicy,
 } from "../../../../src/policy/upstream/upstream-policy.js";
-import { usualCircuitBreakers } from "../../../../src/policy/upstream/usual-upstream.js";
 import {
   contestedPins,
   type LayerPlan,
@@ -24,7 +24,7 @@ import {
 import { emptyLayer, type NodeLayer } from "../../../../src/rpc/nodes/layer-ledger.js";
 import { testService } from "../../../support/admission.js";
 import { toldService } from "../../../support/control-rig.js";
-import { testSheet } from "../../../support/share-sheets.js";
+import { testSnapshot } from "../../../support/share-snapshots.js";
 
 function planOf(...services: readonly ServicePolicy[]): LayerPlan {
   return planLayers(services, indexClusters(services));
@@ -35,10 +35,10 @@ function nodeOf(id: string, divided: ReadonlyMap<string, NodeShare> = new Map())
   return { id, identity: { cluster: "edge" }, signals: { divideShare: () => divided } };
 }
 
-/** By a sheet that does not age, and its gates. */
-function layerOf(node: string | LayerNode, sheet: ShareSheet, plan: LayerPlan): NodeLayer {
+/** By a snapshot that does not age, and its gates. */
+function layerOf(node: string | LayerNode, snapshot: ShareSnapshot, plan: LayerPlan): NodeLayer {
   const of = typeof node === "string" ? nodeOf(node) : node;
-  return layerOfNode(of, { sheet, gates: new Map(), untilMs: undefined }, plan);
+  return layerOfNode(of, { snapshot, gates: new Map(), untilMs: undefined }, plan);
 }
 
 const fixedRtt: AdaptiveConcurrencyPolicy = {
@@ -73,8 +73,8 @@ const maxPin = "adaptive_concurrency.gradient_controller.max_concurrency_limit";
 
 describe("layerOf()", () => {
   it("bounds what is in work and what waits, by the share of this Envoy", () => {
-    const sheet = testSheet(7, { orders: { shares: { "edge-1": 12, "edge-2": 3 } } }, 4);
-    const layer = layerOf("edge-1", sheet, orders);
+    const snapshot = testSnapshot(7, { orders: { shares: { "edge-1": 12, "edge-2": 3 } } }, 4);
+    const layer = layerOf("edge-1", snapshot, orders);
     expect(layer.version).toBe("4.7");
     expect(Object.fromEntries(layer.values)).toEqual({
       "circuit_breakers.orders.default.max_requests": 12,
@@ -85,7 +85,7 @@ describe("layerOf()", () => {
 
   it("gives HIGH its own part, and counts both", () => {
     const shares = { "edge-1": { default: 8, high: 2 } };
-    const layer = layerOf("edge-1", testSheet(1, { orders: { shares } }), orders);
+    const layer = layerOf("edge-1", testSnapshot(1, { orders: { shares } }), orders);
     expect(Object.fromEntries(layer.values)).toEqual({
       "circuit_breakers.orders.default.max_requests": 8,
       "circuit_breakers.orders.default.max_pending_requests": 8,
@@ -98,7 +98,7 @@ describe("layerOf()", () => {
   it("names the cluster as Istio does, too", () => {
     const upstream = { address: "orders.shop.svc.cluster.local", port: 80 };
     const plan = planOf(toldService("orders", { upstream }));
-    const layer = layerOf("edge-1", testSheet(1, { orders: { shares: { "edge-1": 5 } } }), plan);
+    const layer = layerOf("edge-1", testSnapshot(1, { orders: { shares: { "edge-1": 5 } } }), plan);
     const cluster = "outbound|80||orders.shop.svc.cluster.local";
     expect(layer.values.get(`circuit_breakers.${cluster}.default.max_requests`)).toBe(5);
   });
@@ -112,44 +112,44 @@ describe("layerOf()", () => {
   ])("leaves out a share of %s: Envoy would take it", (_, share) => {
     const layer = layerOf(
       "edge-1",
-      testSheet(1, { orders: { shares: { "edge-1": share } } }),
+      testSnapshot(1, { orders: { shares: { "edge-1": share } } }),
       orders,
     );
     expect(layer.values.size).toBe(0);
     expect(layer.shares.size).toBe(0);
     const high = { "edge-1": { default: 5, high: share === 0 ? -2 : share } };
-    expect(layerOf("edge-1", testSheet(1, { orders: { shares: high } }), orders).values.size).toBe(
-      0,
-    );
+    expect(
+      layerOf("edge-1", testSnapshot(1, { orders: { shares: high } }), orders).values.size,
+    ).toBe(0);
   });
 
   it("leaves out what is of other Envoys, of other services, or of no use to Envoy", () => {
     const deaf = toldService("deaf", {}, { feedback: [] });
     const plan = planOf(toldService("orders"), deaf);
-    const sheet = testSheet(1, {
+    const snapshot = testSnapshot(1, {
       orders: { shares: { "edge-2": 3 } },
       deaf: { shares: { "edge-1": 3 } },
       unknown: { shares: { "edge-1": 3 } },
     });
-    const layer = layerOf("edge-1", sheet, plan);
+    const layer = layerOf("edge-1", snapshot, plan);
     expect(layer.values.size).toBe(0);
     expect(layer.shares.size).toBe(0);
   });
 
   it("pins the one service that asks for it, and none of two", () => {
     const plan = planOf(pinnedService("orders"));
-    const sheet = testSheet(1, {
+    const snapshot = testSnapshot(1, {
       orders: { shares: { "edge-1": { default: 6, high: 1 } } },
       carts: { shares: { "edge-1": 9 } },
     });
-    expect(Object.fromEntries(layerOf("edge-1", sheet, plan).values)).toEqual({
+    expect(Object.fromEntries(layerOf("edge-1", snapshot, plan).values)).toEqual({
       [minPin]: 7,
       [maxPin]: 7,
     });
     expect(contestedPins(plan)).toEqual([]);
     const both = planOf(pinnedService("orders"), pinnedService("carts"));
-    expect(layerOf("edge-1", sheet, both).values.size).toBe(0);
-    expect(layerOf("edge-1", sheet, both).shares.size).toBe(0);
+    expect(layerOf("edge-1", snapshot, both).values.size).toBe(0);
+    expect(layerOf("edge-1", snapshot, both).shares.size).toBe(0);
     expect(contestedPins(both)).toEqual(["orders", "carts"]);
   });
 
@@ -163,8 +163,11 @@ describe("layerOf()", () => {
     } as const;
     const adaptiveConcurrency = minRtt === "unsaid" ? undefined : { ...fixedRtt, minRtt: sampled };
     const plan = planOf(toldService("orders", { adaptiveConcurrency }, pinned), pinnedService("a"));
-    const sheet = testSheet(1, { orders: { shares: { "edge-1": 6 } } });
-    expect(layerOf("edge-1", sheet, plan)).toMatchObject({ values: new Map(), shares: new Map() });
+    const snapshot = testSnapshot(1, { orders: { shares: { "edge-1": 6 } } });
+    expect(layerOf("edge-1", snapshot, plan)).toMatchObject({
+      values: new Map(),
+      shares: new Map(),
+    });
     expect(unfixedPins(plan)).toEqual(["orders"]);
     expect(contestedPins(plan)).toEqual([]);
   });
@@ -177,8 +180,8 @@ describe("layerOf()", () => {
       ["outbound|80|v2|orders.shop", { default: 2, high: 1 }],
     ]);
     const shares = { "edge-1": { default: 11, high: 1 } };
-    const sheet = testSheet(1, { orders: { shares } });
-    const { values, shares: held } = layerOf(nodeOf("edge-1", divided), sheet, plan);
+    const snapshot = testSnapshot(1, { orders: { shares } });
+    const { values, shares: held } = layerOf(nodeOf("edge-1", divided), snapshot, plan);
     const max = (cluster: string, priority: string) =>
       values.get(`circuit_breakers.${cluster}.${priority}.max_requests`);
     expect(max("outbound|80|v1|orders.shop", "default")).toBe(9);
@@ -196,8 +199,8 @@ describe("layerOf()", () => {
     { share: 4, least: 1 },
   ])("lets the retries of a budget fall to $least with a share of $share", ({ share, least }) => {
     const plan = planOf(toldService("orders", { retries }));
-    const sheet = testSheet(1, { orders: { shares: { "edge-1": share } } });
-    const { values } = layerOf("edge-1", sheet, plan);
+    const snapshot = testSnapshot(1, { orders: { shares: { "edge-1": share } } });
+    const { values } = layerOf("edge-1", snapshot, plan);
     const budget = "circuit_breakers.orders.default.retry_budget";
     expect(values.get(`${budget}.budget_percent`)).toBe(20);
     expect(values.get(`${budget}.min_retry_concurrency`)).toBe(least);
@@ -205,11 +208,11 @@ describe("layerOf()", () => {
   });
 
   it("bounds the number of retries where there is no budget", () => {
-    const circuitBreakers = { ...usualCircuitBreakers, retryBudget: undefined };
+    const circuitBreakers = { ...defaultCircuitBreakers, retryBudget: undefined };
     const plan = planOf(toldService("orders", { retries, circuitBreakers }));
     const retriesAt = (share: number) => {
-      const sheet = testSheet(1, { orders: { shares: { "edge-1": share } } });
-      return layerOf("edge-1", sheet, plan).values.get(
+      const snapshot = testSnapshot(1, { orders: { shares: { "edge-1": share } } });
+      return layerOf("edge-1", snapshot, plan).values.get(
         "circuit_breakers.orders.default.max_retries",
       );
     };
@@ -238,9 +241,9 @@ describe("layerOf()", () => {
       "headgate.local_rate_limit.carts": 0,
       "headgate.admission_control.orders": false,
     };
-    expect(plan.needsSheet).toBe(false);
+    expect(plan.needsSnapshot).toBe(false);
     expect(Object.fromEntries(bareLayer(plan).values)).toEqual(live);
-    const layer = layerOf("edge-1", testSheet(1, {}), plan);
+    const layer = layerOf("edge-1", testSnapshot(1, {}), plan);
     expect(Object.fromEntries(layer.values)).toEqual(live);
     expect(bareLayer(orders)).toBe(emptyLayer);
   });
@@ -249,11 +252,11 @@ describe("layerOf()", () => {
     const gate = { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 };
     const { admission } = testService({ gate });
     const plan = planOf(toldService("orders", { admission }, { feedback: [] }));
-    expect(plan.needsSheet).toBe(true);
+    expect(plan.needsSnapshot).toBe(true);
     const at = (state: "open" | "limiting" | "closed") =>
       layerOfNode(
         nodeOf("edge-1"),
-        { sheet: testSheet(1, {}), gates: new Map([["orders", state]]), untilMs: 7 },
+        { snapshot: testSnapshot(1, {}), gates: new Map([["orders", state]]), untilMs: 7 },
         plan,
       );
     expect([...at("closed").values.values()]).toEqual([100, 100, 100]);
@@ -263,13 +266,13 @@ describe("layerOf()", () => {
   });
 
   it("lets Envoy refuse all but critical requests while a gate is closed", () => {
-    const closed = testSheet(1, { orders: { shares: {}, gate: "closed" } });
+    const closed = testSnapshot(1, { orders: { shares: {}, gate: "closed" } });
     expect(Object.fromEntries(layerOf("edge-1", closed, orders).values)).toEqual({
       "headgate.shed.orders.high": 100,
       "headgate.shed.orders.normal": 100,
       "headgate.shed.orders.low": 100,
     });
-    const limiting = testSheet(1, { orders: { shares: {}, gate: "limiting" } });
+    const limiting = testSnapshot(1, { orders: { shares: {}, gate: "limiting" } });
     expect(layerOf("edge-1", limiting, orders).values.size).toBe(0);
   });
 });
@@ -287,7 +290,7 @@ describe("planLayers()", () => {
 describe("isSameLayer()", () => {
   it("looks at what an Envoy is told, and not at the version", () => {
     const layer = (version: number, share: number) =>
-      layerOf("edge-1", testSheet(version, { orders: { shares: { "edge-1": share } } }), orders);
+      layerOf("edge-1", testSnapshot(version, { orders: { shares: { "edge-1": share } } }), orders);
     expect(isSameLayer(layer(1, 5), layer(2, 5))).toBe(true);
     expect(isSameLayer(layer(1, 5), layer(1, 6))).toBe(false);
     expect(isSameLayer(layer(1, 5), emptyLayer)).toBe(false);

@@ -10,14 +10,14 @@ import { introductionMsMax } from "../../../../src/rpc/nodes/control-stream.js";
 import { unacknowledgedMax } from "../../../../src/rpc/nodes/layer-ledger.js";
 import { nodeIdCharsMax } from "../../../../src/rpc/nodes/node-identity.js";
 import { ControlRig, type TestStream, testNode } from "../../../support/control-rig.js";
-import { testSheet } from "../../../support/share-sheets.js";
+import { testSnapshot } from "../../../support/share-snapshots.js";
 
 const { ttlMs, refreshMs, gapMs, unacknowledgedMsMax } = defaultPushTimes;
 const key = "circuit_breakers.orders.default.max_requests";
 const clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 
 function share(version: number, of: number) {
-  return testSheet(version, { orders: { shares: { "edge-1": of } } });
+  return testSnapshot(version, { orders: { shares: { "edge-1": of } } });
 }
 
 /** The shares that a stream was sent, in order; undefined: a layer without one. */
@@ -28,7 +28,7 @@ function sharesOf(stream: TestStream): readonly unknown[] {
 describe.each(["StreamRuntime", "StreamAggregatedResources"] as const)("%s", (method) => {
   it("answers a subscription with the layer, which ends by itself", () => {
     const rig = new ControlRig();
-    rig.plane.useSheet(share(3, 12));
+    rig.plane.useSnapshot(share(3, 12));
     const stream = rig.open(method);
     stream.subscribe(testNode("edge-1"));
     expect(stream.layers).toMatchObject([
@@ -37,11 +37,11 @@ describe.each(["StreamRuntime", "StreamAggregatedResources"] as const)("%s", (me
     expect(stream.nextCount).toBe(1);
   });
 
-  it("answers with an empty layer where there is no sheet, or none of this Envoy", () => {
+  it("answers with an empty layer where there is no snapshot, or none of this Envoy", () => {
     const rig = new ControlRig();
     const stream = rig.subscribed("edge-1");
     expect(stream.layers).toMatchObject([{ version: "0.0", values: {}, ttlMs }]);
-    rig.plane.useSheet(share(1, 12));
+    rig.plane.useSnapshot(share(1, 12));
     const other = rig.open(method);
     other.subscribe(testNode("edge-2"));
     expect(other.layers).toMatchObject([{ version: "1.1", values: {} }]);
@@ -55,19 +55,19 @@ describe("XdsServer", () => {
     const streams = ids.map((id) => rig.subscribed(id));
     const toldCount = (version: string): number =>
       streams.filter((one) => one.layers.some((layer) => layer.version === version)).length;
-    const useSheet = (version: number): void => {
+    const useSnapshot = (version: number): void => {
       const shares = Object.fromEntries(ids.map((id) => [id, version]));
-      rig.plane.useSheet(testSheet(version, { orders: { shares } }));
+      rig.plane.useSnapshot(testSnapshot(version, { orders: { shares } }));
     };
     rig.clock.advance(gapMs);
-    useSheet(1);
-    useSheet(2);
+    useSnapshot(1);
+    useSnapshot(2);
     expect(["1.1", "1.2"].map(toldCount)).toEqual([updatesPerTurn, updatesPerTurn]);
     rig.clock.runTurns();
     expect(toldCount("1.2")).toBe(ids.length - updatesPerTurn);
     rig.clock.advance(gapMs);
     expect(toldCount("1.2")).toBe(ids.length);
-    useSheet(3);
+    useSnapshot(3);
     streams.at(-1)?.cancel();
     rig.clock.advance(gapMs);
     expect(toldCount("1.3")).toBe(ids.length - 1);
@@ -77,10 +77,10 @@ describe("XdsServer", () => {
     const rig = new ControlRig();
     const stream = rig.subscribed("edge-1");
     rig.clock.advance(1_000);
-    rig.plane.useSheet(share(1, 12));
+    rig.plane.useSnapshot(share(1, 12));
     expect(sharesOf(stream)).toEqual([undefined, 12]);
     stream.acknowledge();
-    rig.plane.useSheet(share(2, 12));
+    rig.plane.useSnapshot(share(2, 12));
     expect(stream.layers).toHaveLength(2);
     rig.clock.advance(refreshMs - 1);
     expect(stream.layers).toHaveLength(2);
@@ -89,31 +89,31 @@ describe("XdsServer", () => {
     expect(stream.layers[2]).toMatchObject({ version: "1.2", values: { [key]: 12 } });
   });
 
-  it("leaves an Envoy the layer that it has, until there is a sheet", () => {
+  it("leaves an Envoy the layer that it has, until there is a snapshot", () => {
     const rig = new ControlRig();
     const stream = rig.open("StreamRuntime");
     stream.subscribe(testNode("edge-1"), ["headgate"], "4.7");
     rig.clock.advance(3 * refreshMs);
     expect(stream.layers).toHaveLength(0);
     expect(stream.status).toBeUndefined();
-    rig.plane.useSheet(undefined);
+    rig.plane.useSnapshot(undefined);
     expect(stream.layers).toHaveLength(0);
-    rig.plane.useSheet(share(8, 12));
+    rig.plane.useSnapshot(share(8, 12));
     expect(stream.layers).toMatchObject([{ version: "1.8", values: { [key]: 12 } }]);
     // One that is lost later sets it free at once.
     stream.acknowledge();
     rig.clock.advance(gapMs);
-    rig.plane.useSheet(undefined);
+    rig.plane.useSnapshot(undefined);
     expect(sharesOf(stream)).toEqual([12, undefined]);
   });
 
-  it("keeps the layer alive, and leaves out a service that the sheet no longer has", () => {
+  it("keeps the layer alive, and leaves out a service that the snapshot no longer has", () => {
     const rig = new ControlRig();
-    rig.plane.useSheet(share(1, 12));
+    rig.plane.useSnapshot(share(1, 12));
     const stream = rig.subscribed("edge-1");
     stream.acknowledge();
     rig.clock.advance(1_000);
-    rig.plane.useSheet(testSheet(2, {}));
+    rig.plane.useSnapshot(testSnapshot(2, {}));
     expect(sharesOf(stream)).toEqual([12, undefined]);
     stream.acknowledge();
     rig.clock.advance(refreshMs);
@@ -125,7 +125,7 @@ describe("XdsServer", () => {
     const rig = new ControlRig();
     const stream = rig.subscribed("edge-1");
     for (let version = 1; version <= 1_000; version += 1) {
-      rig.plane.useSheet(share(version, version));
+      rig.plane.useSnapshot(share(version, version));
       rig.clock.advance(1);
       stream.acknowledge();
     }
@@ -146,13 +146,13 @@ describe("XdsServer", () => {
 
   it("follows what each answer says of the layer", () => {
     const rig = new ControlRig();
-    rig.plane.useSheet(share(1, 5));
+    rig.plane.useSnapshot(share(1, 5));
     const stream = rig.subscribed("edge-1");
     const [node] = rig.plane.registry.nodes;
     stream.acknowledge();
     expect(node?.ledger.acknowledgedLayer?.version).toBe("1.1");
     rig.clock.advance(gapMs);
-    rig.plane.useSheet(share(2, 6));
+    rig.plane.useSnapshot(share(2, 6));
     stream.refuse("x".repeat(refusalWordsMax + 1));
     expect(node?.ledger.acknowledgedLayer?.version).toBe("1.1");
     expect(node?.refusal).toBe("x".repeat(refusalWordsMax));
@@ -176,7 +176,7 @@ describe("XdsServer", () => {
     stream.isReading = false;
     stream.subscribe(testNode("edge-1"));
     for (let version = 1; version <= 5; version += 1) {
-      rig.plane.useSheet(share(version, version));
+      rig.plane.useSnapshot(share(version, version));
       rig.clock.advance(1_000);
     }
     expect(stream.layers).toHaveLength(1);
@@ -203,7 +203,7 @@ describe("XdsServer", () => {
     const rig = new ControlRig();
     const stream = rig.subscribed("edge-1");
     for (let version = 1; version <= 2 * unacknowledgedMax; version += 1) {
-      rig.plane.useSheet(share(version, version));
+      rig.plane.useSnapshot(share(version, version));
       rig.clock.advance(gapMs);
     }
     expect(stream.layers).toHaveLength(unacknowledgedMax);
@@ -343,7 +343,7 @@ describe("a stream", () => {
     expect(stream.status).toBe(0);
     expect(rig.clock.timerCount).toBe(0);
     expect(rig.plane.counts.openStreams.get("rtds")).toBe(0);
-    rig.plane.useSheet(share(1, 5));
+    rig.plane.useSnapshot(share(1, 5));
     expect(stream.layers).toHaveLength(1);
   });
 

@@ -3,7 +3,7 @@ import { type ClientUnaryCall, type ServiceError as GrpcError, Metadata } from "
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../../../src/core/base/clock.js";
 import { ServiceError } from "../../../../src/core/base/errors.js";
-import type { LaneTransportParts } from "../../../../src/wire/grpc/lane-transport.js";
+import type { NativeTransportParts } from "../../../../src/wire/grpc/native-transport.js";
 import {
   concurrentStreamsMax,
   type MethodHandler,
@@ -20,7 +20,7 @@ const transports = useTransports();
 
 const start = (
   method: MethodHandler,
-  parts?: Partial<LaneTransportParts>,
+  parts?: Partial<NativeTransportParts>,
 ): Promise<RunningTransport> => transports.start("grpc-js", method, parts);
 
 function unary(answer: Parameters<typeof unaryHandler>[0]): MethodHandler {

@@ -182,6 +182,35 @@ describe("MetricsDecoder", () => {
     expect(samplesOf(histogramFamily(name, buckets(bucketsMax + 1), { sumMs: 1 }))).toEqual([]);
   });
 
+  // Of more, four megabytes of empty ones took 7 ms of everybody's time.
+  it("takes the metrics of a thousand services, and no message of more", () => {
+    const at = { stampMs: 1_700_000_000_000 };
+    const family = gaugeFamily("cluster.orders.upstream_rq_active", 7, at);
+    const message = (count: number) => {
+      const metric = Array(count).fill(family.metric).flat();
+      return encode([{ ...family, metric }]);
+    };
+    expect(decoder.decode(message(16_384)).samples).toHaveLength(16_384);
+    expect(() => decoder.decode(message(16_385))).toThrow("too many fields");
+  });
+
+  it("reads in one message what an Envoy of 600 services says of them", () => {
+    const told = Array.from({ length: 600 }, (_, i) => {
+      const name = (stat: string) => `cluster.orders-${i}.upstream_rq_${stat}`;
+      const buckets = Object.fromEntries(Array.from({ length: 20 }, (_, j) => [j + 1, j + 1]));
+      const quantiles = Object.fromEntries(Array.from({ length: 10 }, (_, j) => [j / 10, j + 1]));
+      return [
+        ...["completed", "5xx", "active_overflow", "pending_overflow", "drop_overload"].map(
+          (stat) => counterFamily(name(stat), 1),
+        ),
+        gaugeFamily(name("active"), 1),
+        histogramFamily(name("time"), buckets, { sumMs: 1 }),
+        summaryFamily(name("time"), quantiles, { count: 1, sumMs: 1 }),
+      ];
+    });
+    expect(samplesOf(...told.flat())).toHaveLength(4_800);
+  });
+
   it("throws at what is no message", () => {
     const whole = encode([counterFamily("cluster.orders.upstream_rq_completed", 1)]);
     expect(() => decoder.decode(whole.subarray(0, whole.length - 1))).toThrow();

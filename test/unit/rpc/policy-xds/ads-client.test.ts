@@ -107,7 +107,7 @@ describe("AdsClient", () => {
     expect(client.status).toMatchObject({ isConnected: true, ackCount: 2, nackCount: 0 });
   });
 
-  it("refuses with the reason, the nonce and the version that stays in force", async () => {
+  it("refuses with the reason, the nonce and the version that stays active", async () => {
     const server = await XdsServer.start(stage);
     server.hold("v1", one);
     const reason = "x".repeat(refusalCharsMax - 4) + "\u{1f600}".repeat(10);

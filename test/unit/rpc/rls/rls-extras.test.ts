@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary, toJson } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import type { RuleTelling } from "../../../../src/core/limits/limit.js";
-import { usualTelling } from "../../../../src/core/limits/told-rule.js";
+import type { RuleDisclosure } from "../../../../src/core/limits/limit.js";
+import { defaultDisclosure } from "../../../../src/core/limits/reported-rule.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import {
   RateLimitRequestSchema,
@@ -148,8 +148,8 @@ describe("ResponseExtras", () => {
   });
 
   const full: TestRule = { path: ["user"], effect: [testLimit(0, { name: "none" })] };
-  const telling = (fields: Partial<RuleTelling>): Pick<TestRule, "fields"> => ({
-    fields: { telling: { ...usualTelling, ...fields } },
+  const disclosure = (fields: Partial<RuleDisclosure>): Pick<TestRule, "fields"> => ({
+    fields: { disclosure: { ...defaultDisclosure, ...fields } },
   });
 
   it("names the rule of a refusal to Envoy, and to no caller", async () => {
@@ -165,10 +165,10 @@ describe("ResponseExtras", () => {
     { name: "both", fields: { header: true } },
     { name: "neither", fields: { metadata: false } },
   ])("names it where the policy says: $name", async ({ fields }) => {
-    const { header, metadata } = { ...usualTelling, ...fields };
+    const { header, metadata } = { ...defaultDisclosure, ...fields };
     // The same with and without headers of the process's own, in bytes and in JSON.
     for (const names of [undefined, headerNames]) {
-      const { ask, askJson } = serviceFor([{ ...full, ...telling(fields) }], {
+      const { ask, askJson } = serviceFor([{ ...full, ...disclosure(fields) }], {
         headerNames: names,
       });
       const refused = await ask(asking("user"));

@@ -54,7 +54,7 @@ function createService({ isShadow = false }: { readonly isShadow?: boolean } = {
       return decider.prepare(query, isKept);
     },
     isCurrent: (...[prepared]: Parameters<Decider["isCurrent"]>) => decider.isCurrent(prepared),
-    recall: decider.recall,
+    rehydrate: decider.rehydrate,
     ask: (...[prepared, call]: Parameters<Decider["ask"]>) => {
       deadlines.push(call.deadlineMs);
       decider.ask(prepared, call);

@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { toCallFailure } from "../../../../src/rpc/grpc/status.js";
 import type { StreamAcceptor, StreamReader } from "../../../../src/wire/base/http2.js";
-import { GrpcLane } from "../../../../src/wire/grpc/grpc-lane.js";
+import { NativeServer } from "../../../../src/wire/grpc/native-server.js";
 import { partialMsMax, peerPartialBytesMax } from "../../../../src/wire/grpc/partial-bytes.js";
 import {
   type BidiAnswers,
@@ -31,7 +31,7 @@ function open(isPrompt = false, first?: Buffer, more: Partial<BidiReader> = {}):
   const log: string[] = [];
   const bugs: unknown[] = [];
   let last: BidiAnswers | undefined;
-  const lane = new GrpcLane({
+  const native = new NativeServer({
     services: [
       {
         name: "test.Service",
@@ -67,7 +67,7 @@ function open(isPrompt = false, first?: Buffer, more: Partial<BidiReader> = {}):
     if (last === undefined) throw new Error("no call was begun");
     return last;
   };
-  return { acceptor: lane.openConnection(), clock, log, bugs, answers };
+  return { acceptor: native.openConnection(), clock, log, bugs, answers };
 }
 
 /** What follows of a message after so many bytes, and as many of the next one. */

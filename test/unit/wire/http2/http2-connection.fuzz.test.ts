@@ -9,7 +9,7 @@ const seed = firstSeed(1);
 const connectionCount = seedCount(500);
 
 /** Where the mutations begin: a server that refused these would be fuzzed in vain. */
-describe("a server of the lane, with clients as they are,", () => {
+describe("a server of the native transport, with clients as they are,", () => {
   it.each(recordedExchanges)("answers $what", async ({ bytes, served }) => {
     const { lines, end } = await answersTo([bytes]);
     const ended = lines.filter((line) => line.endsWith("HEADERS grpc-status=0, end"));
@@ -24,7 +24,7 @@ describe("a server of the lane, with clients as they are,", () => {
   });
 });
 
-describe(`a server of the lane, with clients that send anything (seed ${seed}),`, () => {
+describe(`the native transport, with clients that send anything (seed ${seed}),`, () => {
   it("ends their connections or serves them, and nobody else is harmed", async () => {
     expect(await fuzzConnections({ seed, count: connectionCount })).toBeUndefined();
   });

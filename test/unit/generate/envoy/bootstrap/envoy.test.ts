@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { GenerateOptions } from "../../../../../src/generate/base/generator.js";
 import { generateEnvoy } from "../../../../../src/generate/envoy/bootstrap/envoy.js";
 import type { ProxyPolicy } from "../../../../../src/policy/proxies/proxy-policy.js";
-import { usualProxies } from "../../../../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../../../../src/policy/proxies/proxy-policy.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
 import { askedOnce } from "../../../../../src/policy/services/service-rate-limit.js";
 import { testService } from "../../../../support/admission.js";
@@ -109,7 +109,7 @@ describe("generateEnvoy()", () => {
       certificate: { certFile: "/cert.pem", keyFile: "/key.pem" },
       serverName: "headgate.example",
     };
-    const proxies = { headgate: { ...usualProxies.headgate, tls } };
+    const proxies = { headgate: { ...defaultProxies.headgate, tls } };
     const text = textOf(generated({ services: [orders], proxies }), "edge/envoy.yaml");
     expect(text).toContain('"trusted_ca":{"filename":"/ca.pem"}');
     expect(text).toContain('"sni":"headgate.example"');
@@ -119,7 +119,7 @@ describe("generateEnvoy()", () => {
 
   it("bounds connections, streams and callers' hops as the policy says", () => {
     const listener = {
-      ...usualProxies.listener,
+      ...defaultProxies.listener,
       connectionsMax: 7,
       concurrentStreamsMax: 8,
       trustedHops: 2,
@@ -137,7 +137,7 @@ describe("generateEnvoy()", () => {
     const at = (address: string) =>
       generated({
         services: [orders],
-        proxies: { listener: { ...usualProxies.listener, address } },
+        proxies: { listener: { ...defaultProxies.listener, address } },
       });
     for (const address of ["127.0.0.1", "::"]) {
       const text = textOf(at(address), "edge/envoy.yaml");

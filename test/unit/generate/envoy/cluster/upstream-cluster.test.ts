@@ -8,9 +8,9 @@ import {
   serviceClusters,
 } from "../../../../../src/generate/envoy/cluster/upstream-cluster.js";
 import {
-  usualCircuitBreakers,
-  usualOutlierDetection,
-} from "../../../../../src/policy/upstream/usual-upstream.js";
+  defaultCircuitBreakers,
+  defaultOutlierDetection,
+} from "../../../../../src/policy/upstream/default-upstream.js";
 import { testService } from "../../../../support/admission.js";
 import { toldService } from "../../../../support/control-rig.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";
@@ -42,7 +42,7 @@ describe("circuitBreakers()", () => {
   });
 
   it("bounds retries by number where there is no budget", () => {
-    const policy = { ...usualCircuitBreakers, retryBudget: undefined, retriesMax: 7 };
+    const policy = { ...defaultCircuitBreakers, retryBudget: undefined, retriesMax: 7 };
     const service = testService(undefined, { circuitBreakers: policy });
     const [row] = thresholdsOf(plain(circuitBreakers(service, testContext().context)));
     expect(row).toMatchObject({ max_retries: 7 });
@@ -63,7 +63,7 @@ describe("circuitBreakers()", () => {
   });
 
   it("says nothing of a number that the policy says and nobody drives", () => {
-    const policy = { ...usualCircuitBreakers, requestsMax: 5 };
+    const policy = { ...defaultCircuitBreakers, requestsMax: 5 };
     const service = testService(undefined, { circuitBreakers: policy });
     const text = comments(circuitBreakers(service, testContext().context));
     expect(text).toBe("For critical requests, which the number above never refuses.\n");
@@ -77,7 +77,7 @@ function thresholdsOf(value: unknown): readonly unknown[] {
 
 describe("outlierDetection()", () => {
   it("acts on gateway failures, and not on success rates that nobody asked for", () => {
-    expect(outlierDetection(usualOutlierDetection)).toMatchObject({
+    expect(outlierDetection(defaultOutlierDetection)).toMatchObject({
       consecutive_5xx: 5,
       consecutive_gateway_failure: 5,
       enforcing_consecutive_gateway_failure: 100,
@@ -89,7 +89,7 @@ describe("outlierDetection()", () => {
 
   it("writes deviations as thousandths", () => {
     const successRate = { hostsMin: 3, requestsMin: 50, deviations: 1.9 };
-    expect(outlierDetection({ ...usualOutlierDetection, successRate })).toMatchObject({
+    expect(outlierDetection({ ...defaultOutlierDetection, successRate })).toMatchObject({
       enforcing_success_rate: 100,
       success_rate_minimum_hosts: 3,
       success_rate_request_volume: 50,

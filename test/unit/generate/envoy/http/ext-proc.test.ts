@@ -7,7 +7,7 @@ import {
   extProcPerRoute,
   usesExtProc,
 } from "../../../../../src/generate/envoy/http/ext-proc.js";
-import { usualProxies } from "../../../../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../../../../src/policy/proxies/proxy-policy.js";
 import { permitsAlone } from "../../../../../src/policy/services/service-admission.js";
 import type {
   ServiceConcurrency,
@@ -117,7 +117,7 @@ describe("extProcFilter()", () => {
 
   it("passes or refuses without an answer, as the policy says", () => {
     expect(fieldsOf([curious])["failure_mode_allow"]).toBe(true);
-    const headgate = { ...usualProxies.headgate, deniesWithoutAnswer: true };
+    const headgate = { ...defaultProxies.headgate, deniesWithoutAnswer: true };
     const { context } = testContext({ proxies: { headgate } });
     expect(filterFields(extProcFilter([curious], context))["failure_mode_allow"]).toBe(false);
   });

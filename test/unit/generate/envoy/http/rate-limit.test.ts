@@ -4,7 +4,7 @@ import {
   rateLimitPerRoute,
   virtualHostRateLimits,
 } from "../../../../../src/generate/envoy/http/rate-limit.js";
-import { usualProxies } from "../../../../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../../../../src/policy/proxies/proxy-policy.js";
 import { askedOnce } from "../../../../../src/policy/services/service-rate-limit.js";
 import { testService } from "../../../../support/admission.js";
 import { apiProblems, filterFields, plain, testContext } from "../../../../support/envoy-parts.js";
@@ -37,7 +37,7 @@ describe("rateLimitFilter()", () => {
   });
 
   it("refuses without an answer where the policy says so", () => {
-    const headgate = { ...usualProxies.headgate, deniesWithoutAnswer: true };
+    const headgate = { ...defaultProxies.headgate, deniesWithoutAnswer: true };
     const { context } = testContext({ proxies: { headgate } });
     expect(filterFields(rateLimitFilter([shop], context))).toMatchObject({
       failure_mode_deny: true,

@@ -3,7 +3,7 @@ import type { Priority } from "../../../../../src/core/settings/admission-settin
 import { routeMatch } from "../../../../../src/generate/envoy/http/route-match.js";
 import { virtualHost } from "../../../../../src/generate/envoy/http/routes.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
-import { usualRetries } from "../../../../../src/policy/upstream/usual-upstream.js";
+import { defaultRetries } from "../../../../../src/policy/upstream/default-upstream.js";
 import { testService } from "../../../../support/admission.js";
 import {
   apiProblems,
@@ -103,7 +103,7 @@ describe("virtualHost()", () => {
   });
 
   it("holds retries, and refuses by itself, where the service's limits are held", () => {
-    const fields = { priority: quiet, retries: usualRetries } as const;
+    const fields = { priority: quiet, retries: defaultRetries } as const;
     const outbound = testService({ gate }, { ...fields, direction: "outbound" });
     const own = hostOf(outbound, { role: "sidecar" });
     expect([namesOf(own), own.retry_policy]).toEqual([["orders-rest"], undefined]);

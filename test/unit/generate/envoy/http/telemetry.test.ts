@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { usualGenerateOptions } from "../../../../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../../../../src/generate/base/generate-options.js";
 import { plainTree } from "../../../../../src/generate/base/plain-tree.js";
 import { isWatched, telemetry } from "../../../../../src/generate/envoy/http/telemetry.js";
 import { alertRules } from "../../../../../src/generate/observe/alerts.js";
@@ -57,7 +57,7 @@ function statisticsOf(metric: string): readonly string[] {
 
 /** Envoys' metrics that generated dashboards and alerts read. */
 function readMetrics(): readonly string[] {
-  const { documents } = generateDashboards(fullPolicy, usualGenerateOptions);
+  const { documents } = generateDashboards(fullPolicy, defaultGenerateOptions);
   const panels = documents.flatMap(({ parts }) => {
     return parts.flatMap((part) => dashboardShape.parse(plainTree(part)).panels);
   });

@@ -1,0 +1,126 @@
+import type { Deadline } from "../../core/admission/deadline.js";
+import type { QueueState } from "../../core/admission/estimated-wait.js";
+import type { Place } from "../../core/admission/waiting-room.js";
+import type { Expiring } from "../../core/collections/expiry-heap.js";
+import type { Priority } from "../../core/settings/admission-settings.js";
+import type {
+  AdmissionCall,
+  AdmissionRequest,
+  AdmissionTicket,
+  ResponseFacts,
+} from "./admission-call.js";
+import { callerHashRatio } from "./callers.js";
+import type { PermitPool } from "./permit-pool.js";
+import type { KeyCount } from "./permits.js";
+
+/**
+ * Where a request stands. A permit is taken on the way into `admitted` and given back on the way
+ * out of it, and no way leads back into it: so each is given back exactly once.
+ */
+export type AdmittedRequestStage =
+  /** Nothing is decided. */
+  | "asking"
+  /** In the queue. */
+  | "waiting"
+  /** Holds a permit. */
+  | "admitted"
+  /** Has lost its permit with the end of its lease; its exchange is still open. */
+  | "overdue"
+  /** Refused, gone or done. */
+  | "over";
+
+/** What a visit tells the service that it is made at. */
+export interface AdmittedRequestHost {
+  /** The exchange is over, at a stage that is not "over" yet. */
+  ended(visit: AdmittedRequest, end: Parameters<AdmissionTicket["end"]>[0]): void;
+  /** The upstream's load report came. */
+  reported(loadMetrics: string): void;
+}
+
+/** How a visit begins. */
+export interface AdmittedRequestParts {
+  readonly host: AdmittedRequestHost;
+  readonly request: AdmissionRequest;
+  readonly call: AdmissionCall;
+  readonly priority: Priority;
+  readonly caller: string;
+  readonly deadline: Deadline | undefined;
+  readonly arrivedMs: number;
+  readonly pool: PermitPool<AdmittedRequest>;
+}
+
+/** One request on its way through admission, and the ticket that its exchange holds. */
+export class AdmittedRequest implements AdmissionTicket, Expiring {
+  readonly request: AdmissionRequest;
+  readonly call: AdmissionCall;
+  readonly priority: Priority;
+  readonly caller: string;
+  readonly deadline: Deadline | undefined;
+  readonly arrivedMs: number;
+  readonly pool: PermitPool<AdmittedRequest>;
+  readonly #host: AdmittedRequestHost;
+  stage: AdmittedRequestStage = "asking";
+  /** In the queue, while it waits. */
+  place: Place<AdmittedRequest> | undefined;
+  /** Where it was in the queue when it came, or permits in use where there is none. */
+  position = 0;
+  /** When it got its permit, and how many were in use then with its own. */
+  admittedMs = 0;
+  inFlight = 0;
+  /** When the lease of its permit ends. */
+  expiresMs = Number.POSITIVE_INFINITY;
+  /** Its place among leases; see `Expiring`. */
+  heapPlace: number | undefined;
+  /** Whether its permit is also one of all pools of the service. */
+  holdsWhole = false;
+  /** Its caller's or route's permit, where those are counted; held from before it waits. */
+  keyCount: KeyCount | undefined;
+  /** The last that is known of the response. */
+  response: ResponseFacts | undefined;
+  #callerHashRatio: number | undefined;
+  #queueState: QueueState | undefined;
+
+  constructor(parts: AdmittedRequestParts) {
+    this.#host = parts.host;
+    this.request = parts.request;
+    this.call = parts.call;
+    this.priority = parts.priority;
+    this.caller = parts.caller;
+    this.deadline = parts.deadline;
+    this.arrivedMs = parts.arrivedMs;
+    this.pool = parts.pool;
+  }
+
+  /** See `callerHashRatio`; only made where a threshold is near. */
+  get callerHashRatio(): number {
+    this.#callerHashRatio ??= callerHashRatio(this.caller);
+    return this.#callerHashRatio;
+  }
+
+  /** How it found the queue when it was first asked for, which is while it is decided. */
+  queueState(nowMs: number): QueueState {
+    this.#queueState ??= this.pool.state(nowMs);
+    return this.#queueState;
+  }
+
+  /** What is left of its caller's time; undefined where nobody said. */
+  remainingMs(nowMs: number): number | undefined {
+    if (this.deadline === undefined) return undefined;
+    return this.deadline.remainingMs - (nowMs - this.arrivedMs);
+  }
+
+  responded(facts: ResponseFacts): void {
+    if (facts.loadMetrics !== undefined) this.#host.reported(facts.loadMetrics);
+    const { status, grpcStatus, isOverloaded } = facts;
+    this.response = {
+      status: status ?? this.response?.status,
+      grpcStatus: grpcStatus ?? this.response?.grpcStatus,
+      isOverloaded: isOverloaded || this.response?.isOverloaded === true,
+      loadMetrics: undefined,
+    };
+  }
+
+  end(end: Parameters<AdmissionTicket["end"]>[0]): void {
+    if (this.stage !== "over") this.#host.ended(this, end);
+  }
+}

@@ -1,0 +1,61 @@
+import type { Refusal } from "../../core/admission/exchange-messages.js";
+import { isGrpcRequest, refusalOf } from "../../core/admission/refusal.js";
+import { type RetryWait, retryAfterSeconds } from "../../core/admission/retry-after.js";
+import type { ReportedRule } from "../../core/limits/reported-rule.js";
+import type { RefusalCause, RejectSettings } from "../../core/settings/admission-settings.js";
+import type { AdmissionRequest } from "./admission-call.js";
+
+/** Refusals that are kept; with more they are begun anew. */
+export const keptRefusalsMax = 1_000;
+
+/** What a `ImmediateResponseCache` is made of. */
+export interface RefusalCacheParts {
+  /** As the policy calls it. */
+  readonly service: string;
+  readonly settings: RejectSettings;
+  /** Uniform in [0, 1). */
+  readonly draw: () => number;
+}
+
+/** What is told of a refusal beside its cause. */
+export interface RefusalGrounds {
+  readonly wait: RetryWait;
+  /** The rule whose limit it is; absent for other causes, and where nobody knows. */
+  readonly told?: ReportedRule | undefined;
+}
+
+/**
+ * Refusals of one service. They differ by cause or rule, by kind of request and by the seconds that
+ * they name, and in nothing else: so each is made once, since a flood is refused with few of them.
+ */
+export class ImmediateResponseCache {
+  readonly #parts: RefusalCacheParts;
+  readonly #kept = new Map<string, Refusal>();
+
+  constructor(parts: RefusalCacheParts) {
+    this.#parts = parts;
+  }
+
+  /** Refusals that are kept now. */
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  refusal(cause: RefusalCause, { headers }: AdmissionRequest, why: RefusalGrounds): Refusal {
+    const { service, settings, draw } = this.#parts;
+    const { told } = why;
+    const retrySeconds = retryAfterSeconds(settings, why.wait, draw());
+    const contentType = headers.get("content-type");
+    const method = headers.get(":method");
+    const kind = isGrpcRequest(contentType) ? "grpc" : method === "HEAD" ? "head" : "http";
+    const rule = told === undefined ? "" : ` ${told.rule} ${told.limit ?? ""}`;
+    const name = `${cause} ${kind} ${retrySeconds}${rule}`;
+    const known = this.#kept.get(name);
+    if (known !== undefined) return known;
+    const request = { method, contentType };
+    const refusal = refusalOf(settings, { service, cause, told, request, retrySeconds });
+    if (this.#kept.size >= keptRefusalsMax) this.#kept.clear();
+    this.#kept.set(name, refusal);
+    return refusal;
+  }
+}

@@ -1,0 +1,84 @@
+import type { SampleOutcome } from "../../core/concurrency/concurrency-limit.js";
+import type { AdmissionTicket } from "./admission-call.js";
+import type { AdmittedRequest } from "./admitted-request.js";
+
+/** HTTP statuses by which a service, or a proxy before it, says that it cannot now. */
+const overloadStatuses: ReadonlySet<number> = new Set([429, 503, 504]);
+
+/** gRPC's: DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE. */
+const overloadGrpcStatuses: ReadonlySet<number> = new Set([4, 8, 14]);
+
+/** gRPC's beside those: UNKNOWN, INTERNAL, DATA_LOSS. */
+const errorGrpcStatuses: ReadonlySet<number> = new Set([2, 13, 15]);
+
+/** What is learnt from a request that held a permit. */
+export interface RequestOutcome {
+  /** For the concurrency law. */
+  readonly outcome: SampleOutcome;
+  /** Whether the service took it on, for the throttle; undefined: nobody can say. */
+  readonly isAccepted: boolean | undefined;
+  /** Whether the service failed it, for the error ratio; undefined: nobody can say. */
+  readonly isFailed: boolean | undefined;
+}
+
+/** When a request ended, and how. */
+export interface AdmittedRequestEnd {
+  readonly end: Parameters<AdmissionTicket["end"]>[0];
+  readonly nowMs: number;
+  /** From then on it is late whatever its deadline says; undefined: only the deadline counts. */
+  readonly lateAfterMs: number | undefined;
+}
+
+/**
+ * What a request taught that held a permit.
+ *
+ * | it ended | outcome |
+ * |---|---|
+ * | with 429, 503, 504, `x-envoy-overloaded`, gRPC 4, 8 or 14 | dropped |
+ * | after its deadline, or `lateAfterMs`, whether it was answered or its caller left | dropped |
+ * | because its caller left earlier | ignore: callers have reasons of their own |
+ * | by a fault of the exchange | ignore |
+ * | with another 5xx, gRPC 2, 13 or 15 | ignore: failing is often faster than serving |
+ * | with any other status, or one that nobody looked at | success |
+ */
+export function requestOutcome(
+  visit: AdmittedRequest,
+  { end, nowMs, lateAfterMs }: AdmittedRequestEnd,
+): RequestOutcome {
+  if (end === "broken") return unknown;
+  const isLate = isPast(visit, { nowMs, lateAfterMs });
+  if (end === "left") return isLate ? leftLate : unknown;
+  const status = visit.response?.status;
+  const grpcStatus = visit.response?.grpcStatus;
+  if (visit.response?.isOverloaded === true || isOverload(status, grpcStatus)) return overloaded;
+  const isFailed = isError(status, grpcStatus);
+  if (isLate) return isFailed ? failedLate : servedLate;
+  return isFailed ? failed : served;
+}
+
+const unknown: RequestOutcome = { outcome: "ignore", isAccepted: undefined, isFailed: undefined };
+const leftLate: RequestOutcome = { outcome: "dropped", isAccepted: false, isFailed: true };
+const overloaded: RequestOutcome = { outcome: "dropped", isAccepted: false, isFailed: true };
+const failedLate: RequestOutcome = { outcome: "dropped", isAccepted: true, isFailed: true };
+const servedLate: RequestOutcome = { outcome: "dropped", isAccepted: true, isFailed: false };
+const failed: RequestOutcome = { outcome: "ignore", isAccepted: true, isFailed: true };
+const served: RequestOutcome = { outcome: "success", isAccepted: true, isFailed: false };
+
+function isPast(
+  visit: AdmittedRequest,
+  { nowMs, lateAfterMs }: Omit<AdmittedRequestEnd, "end">,
+): boolean {
+  if (lateAfterMs !== undefined && nowMs - visit.arrivedMs >= lateAfterMs) return true;
+  const remainingMs = visit.remainingMs(nowMs);
+  return remainingMs !== undefined && remainingMs <= 0;
+}
+
+function isOverload(status: number | undefined, grpcStatus: number | undefined): boolean {
+  if (status !== undefined && overloadStatuses.has(status)) return true;
+  return grpcStatus !== undefined && overloadGrpcStatuses.has(grpcStatus);
+}
+
+function isError(status: number | undefined, grpcStatus: number | undefined): boolean {
+  if (status !== undefined && status >= 500) return true;
+  return grpcStatus !== undefined && errorGrpcStatuses.has(grpcStatus);
+}

@@ -1,0 +1,326 @@
+import type { Cancel, Clock } from "../../core/base/clock.js";
+import { isServiceError } from "../../core/base/errors.js";
+import { LogInterval } from "../../core/base/log-interval.js";
+import { Tally } from "../../core/collections/tally.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
+import type { OverrideTable } from "../../core/limits/override-table.js";
+import { type QuotaChange, quotaBucketKey } from "../../core/quota/quota.js";
+import type { LeasesQuotas } from "../../core/quota/quota-leases.js";
+import type { Policy } from "../../policy/policy.js";
+import { readQuotaBucket } from "../../policy/quotas/quota-bucket.js";
+import { type QuotaPolicy, quotaClassKey } from "../../policy/quotas/quota-policy.js";
+import type { LimitStore } from "../../store/limit-store.js";
+import type { DecisionCounters } from "../rate-limit/counters.js";
+import type { PolicySource } from "../rate-limit/policy-source.js";
+import type { Switches } from "../rate-limit/switches.js";
+import { WindowSource } from "../rate-limit/window-source.js";
+import { QuotaBuckets } from "./quota-buckets.js";
+import { type IgnoredBucket, QuotaCounts } from "./quota-counts.js";
+import { type QuotaLeaseEvent, QuotaPools, quotaTickMs } from "./quota-pools.js";
+import { findReach, type QuotaReach, type ReachDescriptor } from "./quota-reach.js";
+import type { DividesQuotas, QuotaCaller, QuotaSession } from "./quota-session.js";
+import {
+  OpenQuotaSession,
+  type QuotaMember,
+  type SessionHost,
+  shortTtlMs,
+} from "./quota-sessions.js";
+import type { QuotaView } from "./quota-view.js";
+import { viewOf } from "./quota-views.js";
+
+/** What happens to quotas, for logs; nothing of callers is in it. */
+export type QuotaEvent =
+  | QuotaLeaseEvent
+  /** Buckets of one cause had no share; within a second it is told once. */
+  | { readonly kind: "quotaBucketsIgnored"; readonly cause: IgnoredBucket }
+  /** Two live streams have one name; both are served, and neither has what the other was given. */
+  | { readonly kind: "quotaNodeTwice" };
+
+/** What a `QuotaRegistry` is made of. */
+export interface QuotaRegistryParts {
+  readonly policies: PolicySource;
+  /** What operators have changed about keys. */
+  readonly overrides: { current(): OverrideTable };
+  readonly store: Pick<LimitStore, "take">;
+  readonly leases: LeasesQuotas;
+  readonly clock: Clock;
+  readonly counters: DecisionCounters;
+  readonly switches: Switches;
+  /** A strong hash of a text, in hexadecimal. */
+  readonly digest: (text: string) => string;
+  /** How many replicas share the limits now, at least 1. */
+  readonly replicaCount: () => number;
+  /** The part of all buckets that one identity may have, 1 to 100. Default 100. */
+  readonly identityPercentMax?: number;
+  /** The most bytes of buckets, about. Default: no bound. */
+  readonly bucketsBytesMax?: number;
+  readonly onEvent: (event: QuotaEvent) => void;
+  /** Told of every fault of ours. */
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** Time between two events of one kind and cause, in milliseconds. */
+const sameEventMsMin = 1_000;
+
+/** Buckets that find their limits anew in one turn of the event loop. */
+const renewalsPerTurn = 500;
+
+/**
+ * The quotas of this replica: streams of Envoys come and go, their buckets find the limits that
+ * hold for them, and are told what they may let pass, whenever that changes.
+ */
+export class QuotaRegistry implements DividesQuotas {
+  readonly counts = new QuotaCounts();
+  readonly #parts: QuotaRegistryParts;
+  readonly #pools: QuotaPools;
+  readonly #buckets: QuotaBuckets;
+  readonly #sessions = new Set<OpenQuotaSession>();
+  /** By holder. */
+  readonly #members: (QuotaMember | undefined)[] = [];
+  readonly #host: SessionHost;
+  /** Open streams by Envoy and domain. */
+  readonly #nodeDomains = new Tally<string>();
+  readonly #lines = new LogInterval<string>(sameEventMsMin);
+  readonly #windowSource = new WindowSource();
+  #quotas: ReadonlyMap<string, QuotaPolicy> = new Map();
+  /** Whether any of them is to be renewed between reports. */
+  #hasShort = false;
+  #policy: Policy | undefined;
+  #overrides: OverrideTable | undefined;
+  #cancelTick: Cancel | undefined;
+  #cancelTurn: Cancel | undefined;
+  /** Buckets that have still to find what holds for them now. */
+  #renewal: Generator<void, void> | undefined;
+  #isClosed = false;
+
+  constructor(parts: QuotaRegistryParts) {
+    this.#parts = parts;
+    const { counts } = this;
+    this.#pools = new QuotaPools({
+      ...parts,
+      counts,
+      tell: (change) => this.#tell(change),
+      onEvent: (event) => parts.onEvent(event),
+    });
+    this.#buckets = new QuotaBuckets(parts.identityPercentMax);
+    this.#host = this.#createHost();
+  }
+
+  open(caller: QuotaCaller): QuotaSession {
+    const session = new OpenQuotaSession(this.#host, caller);
+    this.#sessions.add(session);
+    this.#startTicking();
+    return session;
+  }
+
+  /** Streams that are open. */
+  get sessionCount(): number {
+    return this.#sessions.size;
+  }
+
+  get poolCount(): number {
+    return this.#pools.count;
+  }
+
+  /** Buckets of Envoys that have a share, with those whose streams are closed for a while. */
+  get holderCount(): number {
+    return this.#pools.holders.count;
+  }
+
+  /** What is handed out here now. */
+  view(): QuotaView {
+    const nowMs = (): number => this.#parts.clock.monotonicMs();
+    return viewOf({ pools: this.#pools, nowMs, memberOf: (holder) => this.#members[holder] });
+  }
+
+  /** Charges and claims no more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelTick?.();
+    this.#cancelTurn?.();
+    this.#pools.close();
+  }
+
+  #createHost(): SessionHost {
+    const { clock, digest } = this.#parts;
+    return {
+      digest,
+      counts: this.counts,
+      buckets: this.#buckets,
+      nowMs: () => clock.monotonicMs(),
+      quotaOf: (name) => {
+        this.#follow();
+        return this.#quotas.get(name);
+      },
+      isFullFor: (identity, bytes) => this.#pools.holders.isFullFor(identity, bytes),
+      handOver: (from, to) => this.#pools.holders.handOver(from, to),
+      hasPolicy: () => this.#policy !== undefined,
+      poolOf: (descriptor, quota) => this.#poolOf(descriptor, quota),
+      noteMember: (holder, member) => {
+        this.#members[holder] = member;
+      },
+      countsUntilMs: (holder) => {
+        const { untilMs, heldUntilMs } = this.#pools.holders;
+        return Math.max(untilMs[holder] ?? 0, heldUntilMs[holder] ?? 0);
+      },
+      noteIgnored: (cause) => this.noteIgnored(cause),
+      noteNodeTwice: () => {
+        this.counts.add(this.counts.unusual, "node_twice");
+        this.#say({ kind: "quotaNodeTwice" });
+      },
+      onDomain: (node, domain) => {
+        const name = JSON.stringify([node, domain]);
+        return this.#nodeDomains.add(name, 1) === 1;
+      },
+      onDomainOver: (node, domain) => {
+        const name = JSON.stringify([node, domain]);
+        this.#nodeDomains.add(name, -1);
+      },
+      onClosed: (session) => this.#sessions.delete(session),
+    };
+  }
+
+  /** A bucket has no share, for a reason that is seen elsewhere, too. */
+  noteIgnored(cause: IgnoredBucket): void {
+    this.counts.add(this.counts.ignored, cause);
+    this.#say({ kind: "quotaBucketsIgnored", cause });
+  }
+
+  #say(event: QuotaEvent): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const subject = event.kind === "quotaBucketsIgnored" ? event.cause : event.kind;
+    if (this.#lines.begins(subject, nowMs)) this.#parts.onEvent(event);
+  }
+
+  #startTicking(): void {
+    if (this.#cancelTick !== undefined || this.#isClosed) return;
+    this.#cancelTick = this.#parts.clock.schedule(quotaTickMs, () => {
+      this.#cancelTick = undefined;
+      try {
+        this.#tick();
+      } catch (thrown) {
+        this.#parts.onBug(thrown);
+      }
+      if (this.#sessions.size > 0 || this.#pools.count > 0) this.#startTicking();
+    });
+  }
+
+  #tick(): void {
+    this.#follow();
+    const nowMs = this.#parts.clock.monotonicMs();
+    this.#buckets.forgetLeft(nowMs);
+    this.#pools.tick();
+    for (const session of this.#sessions) {
+      if (this.#hasShort) session.renewShort(nowMs);
+      session.wake();
+    }
+  }
+
+  /** Goes by what is active now: all buckets find their limits anew when that has changed. */
+  #follow(): void {
+    const policy = this.#parts.policies.current();
+    const overrides = this.#parts.overrides.current();
+    if (policy === this.#policy && overrides === this.#overrides) return;
+    const isOtherPolicy = policy !== this.#policy;
+    this.#policy = policy;
+    this.#overrides = overrides;
+    if (isOtherPolicy) {
+      this.#quotas = new Map(policy?.quotas.map((quota) => [quota.name, quota]));
+      const quotas = [...this.#quotas.values()];
+      this.#hasShort = quotas.some(({ ttlSeconds }) => ttlSeconds * 1_000 < shortTtlMs);
+    }
+    this.#renewal = this.#renewals();
+    this.#renewSome();
+  }
+
+  *#renewals(): Generator<void, void> {
+    for (const session of [...this.#sessions]) {
+      for (const member of [...session.members()]) {
+        this.#renew(session, member);
+        yield;
+      }
+    }
+  }
+
+  /** A part of them at a time: decisions and reports go on between. */
+  #renewSome(): void {
+    for (let i = 0; i < renewalsPerTurn; i += 1) {
+      if (this.#renewal?.next().done !== false) {
+        this.#renewal = undefined;
+        break;
+      }
+    }
+    for (const session of this.#sessions) session.wake();
+    if (this.#renewal === undefined || this.#isClosed) return;
+    this.#cancelTurn?.();
+    this.#cancelTurn = this.#parts.clock.scheduleTurn(() => {
+      try {
+        this.#renewSome();
+      } catch (thrown) {
+        this.#parts.onBug(thrown);
+      }
+    });
+  }
+
+  #renew(session: OpenQuotaSession, member: QuotaMember): void {
+    const { bucket, className } = member;
+    const quota = this.#quotas.get(bucket.quotaName);
+    const id = idOf(bucket.quotaName, { entries: bucket.entries, className });
+    const read = quota && readQuotaBucket(quota, id);
+    if (quota === undefined || read?.kind !== "bucket" || quota.domain !== bucket.domain) {
+      // What Envoy was told of a quota that is gone holds no longer.
+      session.drop(member);
+      return;
+    }
+    const pool = this.#poolOf(bucket, quota);
+    if (pool !== undefined) session.move(member, { pool, weight: read.bucket.weight });
+  }
+
+  #poolOf(descriptor: ReachDescriptor, quota: QuotaPolicy) {
+    const reach = this.#reachOf(descriptor);
+    return reach && this.#pools.reach(reach, descriptor, quota);
+  }
+
+  #reachOf(descriptor: ReachDescriptor): QuotaReach | undefined {
+    const { clock, counters, switches, digest } = this.#parts;
+    const windowSource = this.#windowSource;
+    const policy = this.#policy;
+    const overrides = this.#overrides;
+    if (policy === undefined || overrides === undefined) return undefined;
+    const found = { counters, switches, digest, windowSource };
+    const times = { nowMs: clock.monotonicMs(), epochUs: clock.epochUs() };
+    try {
+      return findReach(descriptor, { policy, overrides, ...found, ...times });
+    } catch (thrown) {
+      if (!isServiceError(thrown)) throw thrown;
+      this.noteIgnored("too_many_limits");
+      return undefined;
+    }
+  }
+
+  #tell(change: QuotaChange): void {
+    const member = this.#members[change.holder];
+    if (change.kind === "abandon") this.#members[change.holder] = undefined;
+    if (member === undefined) return;
+    if (change.kind === "assign") {
+      member.session.tell(member, { kind: "assign", assignment: change.assignment });
+    } else member.session.abandon(member);
+  }
+}
+
+/** A bucket's id again, of what it was read as. */
+function idOf(
+  quotaName: string,
+  {
+    entries,
+    className,
+  }: {
+    readonly entries: readonly DescriptorEntry[];
+    readonly className: string | undefined;
+  },
+): Readonly<Record<string, string>> {
+  const id = Object.fromEntries(entries.map(({ key, value }) => [key, value]));
+  id[quotaBucketKey] = quotaName;
+  if (className !== undefined) id[quotaClassKey] = className;
+  return id;
+}

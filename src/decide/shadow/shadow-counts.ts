@@ -1,0 +1,157 @@
+import type { Rule } from "../../core/limits/limit.js";
+import type { DescriptorVerdict, Verdict } from "../../core/limits/verdict.js";
+import type { PreparedDescriptor, PreparedQuery } from "../rate-limit/prepared-query.js";
+
+/** How calls that met a rule would have been treated. Counts of calls, not of hits. */
+export interface RuleDifference {
+  readonly domain: string;
+  readonly label: string;
+  /** They pass now; the rule is among those that would refuse them. */
+  newlyDeniedCount: number;
+  /** They are refused now, by this rule among others, and would pass. */
+  newlyAllowedCount: number;
+  sameCount: number;
+  /** Buckets that began with what those of the active policy had in use. */
+  beganLiveCount: number;
+  /** Buckets that began empty, since the active policy has none of that key. */
+  beganEmptyCount: number;
+}
+
+/** What a shadow policy would have decided otherwise. */
+export interface ShadowCounts {
+  /** Calls that were compared. */
+  comparedCount: number;
+  newlyDeniedCount: number;
+  newlyAllowedCount: number;
+  /** Calls that were not: they came too fast, or the store did not answer. */
+  unseenCount: number;
+  readonly rules: readonly RuleDifference[];
+}
+
+/** Rules whose differences are told apart; of further ones only the sums are. */
+export const shadowRulesMax = 1_000;
+
+/** A call, and what was made of it under one policy. */
+export interface TreatedCall {
+  readonly prepared: Pick<PreparedQuery, "descriptors">;
+  readonly verdict: Verdict;
+}
+
+/** Counts differences until they are taken. */
+export class ShadowCounter {
+  readonly #rulesMax: number;
+  /** By a rule of either policy. What is not active any more is not kept alive. */
+  #byRule = new WeakMap<Rule, RuleDifference>();
+  #byName = new Map<string, RuleDifference>();
+  #comparedCount = 0;
+  #newlyDeniedCount = 0;
+  #newlyAllowedCount = 0;
+  #unseenCount = 0;
+
+  constructor(rulesMax = shadowRulesMax) {
+    this.#rulesMax = rulesMax;
+  }
+
+  /** A call was not compared. */
+  noteUnseen(): void {
+    this.#unseenCount += 1;
+  }
+
+  /** A bucket of a rule began. */
+  noteBeginning(domain: string, rule: Rule, kind: "live" | "empty"): void {
+    const difference = this.#byRule.get(rule) ?? this.#find(domain, rule);
+    if (difference === undefined) return;
+    if (kind === "live") difference.beganLiveCount += 1;
+    else difference.beganEmptyCount += 1;
+  }
+
+  /**
+   * A call was. It differs where one policy refuses it and the other does not; then it counts for
+   * the rules that refuse it, and as the same for all others that it met.
+   */
+  compare(domain: string, live: TreatedCall, candidate: TreatedCall): void {
+    this.#comparedCount += 1;
+    const { isDenied } = candidate.verdict;
+    const differs = isDenied !== live.verdict.isDenied;
+    if (differs && isDenied) this.#newlyDeniedCount += 1;
+    else if (differs) this.#newlyAllowedCount += 1;
+    const refusing = isDenied ? candidate : live;
+    const counted = new Set<RuleDifference>();
+    if (differs) {
+      for (const rule of this.#rulesOf(domain, refusing, isOver)) {
+        if (counted.has(rule)) continue;
+        counted.add(rule);
+        if (isDenied) rule.newlyDeniedCount += 1;
+        else rule.newlyAllowedCount += 1;
+      }
+    }
+    for (const side of [candidate, live]) {
+      for (const rule of this.#rulesOf(domain, side, () => true)) {
+        if (counted.has(rule)) continue;
+        counted.add(rule);
+        rule.sameCount += 1;
+      }
+    }
+  }
+
+  /** What has come since the last time; undefined: nothing. */
+  take(): ShadowCounts | undefined {
+    if (this.#comparedCount === 0 && this.#unseenCount === 0) return undefined;
+    const counts = {
+      comparedCount: this.#comparedCount,
+      newlyDeniedCount: this.#newlyDeniedCount,
+      newlyAllowedCount: this.#newlyAllowedCount,
+      unseenCount: this.#unseenCount,
+      rules: [...this.#byName.values()],
+    };
+    this.#byRule = new WeakMap();
+    this.#byName = new Map();
+    this.#comparedCount = 0;
+    this.#newlyDeniedCount = 0;
+    this.#newlyAllowedCount = 0;
+    this.#unseenCount = 0;
+    return counts;
+  }
+
+  *#rulesOf(
+    domain: string,
+    { prepared, verdict }: TreatedCall,
+    counts: (status: DescriptorVerdict | undefined) => boolean,
+  ): Iterable<RuleDifference> {
+    for (let i = 0; i < prepared.descriptors.length; i += 1) {
+      const rule = ruleOf(prepared.descriptors[i]);
+      if (rule === undefined || !counts(verdict.statuses[i])) continue;
+      const difference = this.#byRule.get(rule) ?? this.#find(domain, rule);
+      if (difference !== undefined) yield difference;
+    }
+  }
+
+  #find(domain: string, rule: Rule): RuleDifference | undefined {
+    const name = JSON.stringify([domain, rule.label]);
+    let difference = this.#byName.get(name);
+    if (difference === undefined) {
+      if (this.#byName.size >= this.#rulesMax) return undefined;
+      difference = { domain, label: rule.label, ...noDifference };
+      this.#byName.set(name, difference);
+    }
+    this.#byRule.set(rule, difference);
+    return difference;
+  }
+}
+
+/** A rule of which nothing was counted. */
+export const noDifference = {
+  newlyDeniedCount: 0,
+  newlyAllowedCount: 0,
+  sameCount: 0,
+  beganLiveCount: 0,
+  beganEmptyCount: 0,
+} as const;
+
+function isOver(status: DescriptorVerdict | undefined): boolean {
+  return status?.isOver === true;
+}
+
+function ruleOf(descriptor: PreparedDescriptor | undefined): Rule | undefined {
+  return descriptor === undefined || !("rule" in descriptor) ? undefined : descriptor.rule;
+}

@@ -1,0 +1,105 @@
+import type { Rule } from "../core/limits/limit.js";
+import type { PlainMap } from "../generate/base/plain-tree.js";
+import type { DeprecatedField } from "../generate/check/deprecated-fields.js";
+import type { Policy } from "../policy/policy.js";
+import type { QuotaPolicy } from "../policy/quotas/quota-policy.js";
+import type { ServicePolicy } from "../policy/services/service-policy.js";
+import { type DoctorProblemId, doctorProblemIds } from "./doctor-problems.js";
+import type { EnvoyDump } from "./envoy-dump.js";
+import type { EnvoyStats } from "./envoy-stats.js";
+import type { HeadgateView } from "./headgate-view.js";
+
+/** What one look at one thing came to. */
+export type Diagnostic =
+  | {
+      readonly kind: "finding";
+      readonly id: DoctorProblemId;
+      readonly severity: "error" | "warning";
+      /** What was seen, with its numbers; one line, without a full stop. */
+      readonly seen: string;
+      /** What to write or run for it, of several lines at most; undefined: the row's remedy. */
+      readonly todo?: string;
+    }
+  | { readonly kind: "pass"; readonly id: DoctorProblemId; readonly seen: string }
+  /** It could not be looked at; `seen` says what for. */
+  | { readonly kind: "unseen"; readonly id: DoctorProblemId; readonly seen: string };
+
+/** A policy as far as it is compared. */
+export interface DoctorPolicy {
+  readonly version: string;
+  readonly domains: ReadonlySet<string>;
+  readonly rules: readonly Rule[];
+  readonly services: readonly ServicePolicy[];
+  readonly quotas: readonly QuotaPolicy[];
+}
+
+/** A policy, as it is compared. */
+export function doctorPolicyOf(policy: Policy): DoctorPolicy {
+  const { version, rules, domains, services, quotas } = policy;
+  return { version, rules, services, quotas, domains: new Set(domains.keys()) };
+}
+
+/** How far a clock is ahead of this machine's, and how exactly that is known. */
+export interface ClockReading {
+  readonly aheadMs: number;
+  readonly errorMs: number;
+}
+
+/** Everything that was read; what could not be is undefined, and says so in the report. */
+export interface DoctorInput {
+  readonly dump: EnvoyDump;
+  /** What of it Envoy's API gives up; undefined: not looked for. */
+  readonly deprecated: readonly DeprecatedField[] | undefined;
+  /** At one or several moments, the oldest first; empty: unknown. */
+  readonly stats: readonly EnvoyStats[];
+  /** What /runtime answers. */
+  readonly runtime: PlainMap | undefined;
+  /** As `1.40.0`. */
+  readonly envoyVersion: string | undefined;
+  readonly policy: DoctorPolicy | undefined;
+  readonly headgate: HeadgateView | undefined;
+  /** Why Headgate, which was to be asked, could not be. */
+  readonly headgateFailure: string | undefined;
+  readonly clocks: { readonly envoy?: ClockReading; readonly headgate?: ClockReading };
+  /** Envoy's time of day as it answered, in milliseconds since 1970. */
+  readonly envoyNowMs: number | undefined;
+  /** The version of this program. */
+  readonly ownVersion: string;
+  /** The cluster that leads to Headgate, where a person says it. */
+  readonly cluster: string | undefined;
+}
+
+/** Looks at one area. */
+export type DoctorCheck = (input: DoctorInput) => readonly Diagnostic[];
+
+/** Most findings of one id that a report shows; the last says how many more there are. */
+export const findingsMax = 10;
+
+/** Errors first, then by the order of the table. */
+export function rankDiagnostics(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
+  const rank = new Map(doctorProblemIds.map((id, index) => [id, index]));
+  const group = (look: Diagnostic): number => {
+    if (look.kind === "finding") return look.severity === "error" ? 0 : 1;
+    return look.kind === "pass" ? 2 : 3;
+  };
+  return diagnostics.toSorted(
+    (a, b) => group(a) - group(b) || (rank.get(a.id) ?? 0) - (rank.get(b.id) ?? 0),
+  );
+}
+
+/** Findings of one id up to `findingsMax`, or that all is right. */
+export function findingsOr(
+  findings: readonly Diagnostic[],
+  right: { readonly id: DoctorProblemId; readonly seen: string },
+): readonly Diagnostic[] {
+  if (findings.length === 0) return [{ kind: "pass", ...right }];
+  const more = findings.length - findingsMax;
+  if (more <= 0) return findings;
+  const rest: Diagnostic = {
+    kind: "finding",
+    id: right.id,
+    severity: "warning",
+    seen: `and ${more} more like these`,
+  };
+  return [...findings.slice(0, findingsMax), rest];
+}

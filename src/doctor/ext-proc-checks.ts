@@ -1,0 +1,152 @@
+import { isAtLeastVersion } from "../generate/base/generate-options.js";
+import { announcedWaitMarginMs } from "../generate/envoy/http/ext-proc.js";
+import { knowsPriorities, priorityFilterName } from "../generate/envoy/http/priority-header.js";
+import { clusterNames } from "../policy/services/service-clusters.js";
+import { type Diagnostic, type DoctorCheck, type DoctorInput, findingsOr } from "./diagnostic.js";
+import { isGuardSet } from "./envoy-runtime.js";
+import { parseEnvoyVersion } from "./envoy-version.js";
+import {
+  filterName,
+  findHeadgateFilters,
+  type HeadgateFilter,
+  isBeforeRouter,
+} from "./headgate-filters.js";
+import { mapsAt, millisecondsAt, numberAt, shownName, textAt } from "./json-access.js";
+
+/** The breaker of a cluster that says nothing. Source: CircuitBreakers.Thresholds.max_requests. */
+const defaultRequestsMax = 1_024;
+
+/** From which Envoy on streams can end without a reset. Source: Envoy's changelog. */
+const gracefulVersion = { major: 1, minor: 34 };
+
+const gracefulGuard = "envoy.reloadable_features.ext_proc_graceful_grpc_close";
+
+/** Whether an ext_proc filter is set up as admission needs it. */
+export const checkExtProc: DoctorCheck = (input) => {
+  const filters = findHeadgateFilters(input).filter(({ kind }) => kind === "extProc");
+  if (filters.length === 0) return [];
+  return [
+    ...checkWaits(filters, input),
+    ...checkGuard(input),
+    ...checkModes(filters),
+    ...checkBreakers(filters, input),
+    ...checkPriorities(filters, input),
+  ];
+};
+
+/** Above the message timeout, only the larger one that the filter allows counts. */
+function checkWaits(
+  filters: readonly HeadgateFilter[],
+  { policy, dump }: DoctorInput,
+): readonly Diagnostic[] {
+  const id = "HG524";
+  if (policy === undefined) return [{ kind: "unseen", id, seen: "queues: name --policy" }];
+  const here = policy.services.filter((service) =>
+    clusterNames(service).some((name) => dump.clusters.has(name)),
+  );
+  const waits = here.map(({ name, admission }) => ({
+    name,
+    waitMs: admission?.queue?.waitMsMax ?? 0,
+  }));
+  const longest = waits.toSorted((a, b) => b.waitMs - a.waitMs)[0];
+  if (longest === undefined || longest.waitMs === 0) return [];
+  const neededMs = longest.waitMs + announcedWaitMarginMs;
+  const findings = filters.flatMap((headgateFilter): readonly Diagnostic[] => {
+    const allowedMs = millisecondsAt(headgateFilter.config, "max_message_timeout") ?? 0;
+    if (allowedMs >= longest.waitMs) return [];
+    const name = shownName(filterName(headgateFilter));
+    const seen =
+      `${shownName(longest.name)} queues for ${longest.waitMs} ms, and ${name} lets answers ` +
+      `announce ${allowedMs} ms at most`;
+    const todo = `max_message_timeout: ${neededMs / 1_000}s`;
+    return [{ kind: "finding", id, severity: "error", seen, todo }];
+  });
+  return findingsOr(findings, { id, seen: `Envoy waits as long as queues: ${longest.waitMs} ms` });
+}
+
+function checkGuard(input: DoctorInput): readonly Diagnostic[] {
+  const id = "HG525";
+  const version = parseEnvoyVersion(input.envoyVersion);
+  if (version !== undefined && !isAtLeastVersion(version, gracefulVersion)) return [];
+  if (isGuardSet(input, gracefulGuard)) {
+    return [{ kind: "pass", id, seen: "streams to ext_proc end without a reset" }];
+  }
+  return [
+    {
+      kind: "finding",
+      id,
+      severity: "warning",
+      seen: `${gracefulGuard} is not set`,
+      todo: `\
+layered_runtime:
+  layers:
+  - name: static
+    static_layer: {${gracefulGuard}: true}`,
+    },
+  ];
+}
+
+function checkModes(filters: readonly HeadgateFilter[]): readonly Diagnostic[] {
+  const findings = filters.flatMap((headgateFilter): readonly Diagnostic[] => {
+    const mode = (name: string): string =>
+      textAt(headgateFilter.config, "processing_mode", name) ?? "DEFAULT";
+    const isSkipped = mode("response_header_mode") === "SKIP";
+    if (mode("response_trailer_mode") === "SEND" && !isSkipped) return [];
+    const name = shownName(filterName(headgateFilter));
+    const seen = isSkipped
+      ? `${name} does not send response headers: failures and latency are not seen`
+      : `${name} does not send response trailers: places are given back at the headers`;
+    const severity = isSkipped ? "error" : "warning";
+    return [{ kind: "finding", id: "HG526", severity, seen }];
+  });
+  return findingsOr(findings, { id: "HG526", seen: "responses are followed to their end" });
+}
+
+function checkBreakers(
+  filters: readonly HeadgateFilter[],
+  { dump }: DoctorInput,
+): readonly Diagnostic[] {
+  const clusters = [...new Set(filters.map(({ cluster }) => cluster))];
+  const findings = clusters.flatMap((name): readonly Diagnostic[] => {
+    const cluster = dump.clusters.get(name);
+    if (cluster === undefined) return [];
+    const limits = mapsAt(cluster, "circuit_breakers", "thresholds")
+      .filter((one) => (textAt(one, "priority") ?? "DEFAULT") === "DEFAULT")
+      .map((one) => numberAt(one, "max_requests") ?? defaultRequestsMax);
+    const most = limits[0] ?? defaultRequestsMax;
+    if (most > defaultRequestsMax) return [];
+    const seen = `${shownName(name)} lets ${most} streams in at once, and every request holds one`;
+    const todo = "circuit_breakers: {thresholds: [{max_requests: 100000}]}";
+    return [{ kind: "finding", id: "HG527", severity: "warning", seen, todo }];
+  });
+  return findingsOr(findings, { id: "HG527", seen: "its breaker leaves room for streams" });
+}
+
+/** Headgate believes no stranger; a filter that fails open, and services behind it, would. */
+function checkPriorities(
+  filters: readonly HeadgateFilter[],
+  { policy, dump }: DoctorInput,
+): readonly Diagnostic[] {
+  const id = "HG528";
+  if (policy === undefined) return [{ kind: "unseen", id, seen: "trust: name --policy" }];
+  const isTrustless = policy.services.some(
+    (service) =>
+      !service.priority.trust.anyone &&
+      clusterNames(service).some((name) => dump.clusters.has(name)),
+  );
+  if (!isTrustless || !knowsPriorities(policy)) return [];
+  const findings = filters
+    .filter(isBeforeRouter)
+    .flatMap((headgateFilter): readonly Diagnostic[] => {
+      const { chain, filter } = headgateFilter;
+      const before = chain.filters.slice(0, chain.filters.indexOf(filter));
+      const isRemoved = before.some(
+        ({ name, isDisabled }) => name.startsWith(priorityFilterName) && !isDisabled,
+      );
+      if (isRemoved) return [];
+      const name = shownName(filterName(headgateFilter));
+      const seen = `nothing before ${name} removes callers' priority header`;
+      return [{ kind: "finding", id, severity: "warning", seen }];
+    });
+  return findingsOr(findings, { id, seen: "priority headers of strangers are removed first" });
+}

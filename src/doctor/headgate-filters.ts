@@ -1,0 +1,87 @@
+import type { PlainMap } from "../generate/base/plain-tree.js";
+import type { DoctorInput } from "./diagnostic.js";
+import type { HttpChain, HttpFilter } from "./envoy-dump.js";
+import { isOfType, mapAt, mapsAt, textAt } from "./json-access.js";
+
+/** A filter that asks Headgate, and where it stands. */
+export interface HeadgateFilter {
+  readonly kind: "ratelimit" | "extProc";
+  readonly chain: HttpChain;
+  readonly filter: HttpFilter;
+  readonly config: PlainMap;
+  /** The cluster that it asks. */
+  readonly cluster: string;
+}
+
+const rateLimitType = "envoy.extensions.filters.http.ratelimit.v3.RateLimit";
+const extProcType = "envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor";
+const routerType = "envoy.extensions.filters.http.router.v3.Router";
+
+/** The cluster of a filter's gRPC service. */
+function clusterOf(config: PlainMap): string | undefined {
+  return (
+    textAt(config, "grpc_service", "envoy_grpc", "cluster_name") ??
+    textAt(config, "rate_limit_service", "grpc_service", "envoy_grpc", "cluster_name")
+  );
+}
+
+/**
+ * The filters that ask Headgate. Rate limits do; an external processor may be another's, and is
+ * Headgate's where it asks a cluster that rate limits ask, one that a person names or that is
+ * called after it, or where a route tells it a service of Headgate's.
+ */
+export function findHeadgateFilters({
+  dump,
+  cluster: named,
+}: DoctorInput): readonly HeadgateFilter[] {
+  const found = dump.chains.flatMap((chain) =>
+    chain.filters.flatMap((filter) => askerOf(chain, filter)),
+  );
+  const limits = found.filter(
+    ({ kind, cluster }) => kind === "ratelimit" && (named === undefined || cluster === named),
+  );
+  const known = new Set(limits.map(({ cluster }) => cluster));
+  if (named !== undefined) known.add(named);
+  const isHeadgates = ({ cluster, chain }: HeadgateFilter): boolean =>
+    known.has(cluster) || (named === undefined && (isNamedAfter(cluster) || tellsService(chain)));
+  return found.filter(
+    (headgateFilter) => limits.includes(headgateFilter) || isHeadgates(headgateFilter),
+  );
+}
+
+function askerOf(chain: HttpChain, filter: HttpFilter): readonly HeadgateFilter[] {
+  const { config } = filter;
+  if (config === undefined) return [];
+  const isRateLimit = isOfType(config, rateLimitType);
+  if (!isRateLimit && !isOfType(config, extProcType)) return [];
+  const cluster = clusterOf(config);
+  if (cluster === undefined) return [];
+  return [{ kind: isRateLimit ? "ratelimit" : "extProc", chain, filter, config, cluster }];
+}
+
+function isNamedAfter(cluster: string): boolean {
+  return cluster.toLowerCase().includes("headgate");
+}
+
+const serviceHeader = "x-headgate-service";
+
+function tellsService({ routes }: HttpChain): boolean {
+  return mapsAt(routes, "virtual_hosts").some((host) =>
+    Object.values(mapAt(host, "typed_per_filter_config") ?? {}).some((config) =>
+      mapsAt(config, "overrides", "grpc_initial_metadata").some(
+        (header) => textAt(header, "key") === serviceHeader,
+      ),
+    ),
+  );
+}
+
+/** Whether a filter stands before the router of its chain. */
+export function isBeforeRouter({ chain, filter }: HeadgateFilter): boolean {
+  const router = chain.filters.findIndex(({ config }) => isOfType(config, routerType));
+  return router === -1 || chain.filters.indexOf(filter) < router;
+}
+
+/** What an headgateFilter is called in a report. */
+export function filterName({ kind, chain }: HeadgateFilter): string {
+  return `${kind === "ratelimit" ? "rate limit" : "ext_proc"} of listener ${chain.listener || "?"}`;
+}

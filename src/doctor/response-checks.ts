@@ -1,0 +1,228 @@
+import { type Diagnostic, type DoctorCheck, type DoctorInput, findingsOr } from "./diagnostic.js";
+import { type AskCounts, type EnvoyStats, extProcCounts, rateLimitCounts } from "./envoy-stats.js";
+import { filterName, findHeadgateFilters, type HeadgateFilter } from "./headgate-filters.js";
+import type { HeadgateView } from "./headgate-view.js";
+import { mapAt, millisecondsAt, numberAt, shownName, textAt, valueAt } from "./json-access.js";
+
+/** A share of calls without an answer from which on it is an error, and no mere warning. */
+const failedRatioMax = 0.01;
+
+/** What Envoy waits for a rate limit where no `timeout` is written. Source: RateLimit.timeout. */
+const defaultTimeoutMs = 20;
+
+/** Longest that a rate limit's answer should be waited for. */
+const timeoutMsMax = 1_000;
+
+/** What a store may take by default and the network beside it: less is too short. */
+const timeoutMsMin = 12;
+
+/** Whether Headgate's answers come, and in time. */
+export const checkAnswers: DoctorCheck = (input) => {
+  const filters = findHeadgateFilters(input);
+  const limits = filters.filter(({ kind }) => kind === "ratelimit");
+  return [
+    ...checkHeadgate(input),
+    ...checkFailures(filters, input),
+    ...checkOverflows(filters, input),
+    ...limits.flatMap((headgateFilter) => [
+      checkTimeout(headgateFilter, input),
+      ...checkShare(headgateFilter, input),
+    ]),
+  ];
+};
+
+function checkHeadgate({ headgate, headgateFailure, policy }: DoctorInput): readonly Diagnostic[] {
+  if (headgateFailure !== undefined) {
+    return [{ kind: "finding", id: "HG505", severity: "error", seen: headgateFailure }];
+  }
+  if (headgate === undefined) {
+    const seen = "Headgate itself: name its HTTP port by --headgate";
+    return [{ kind: "unseen", id: "HG505", seen }];
+  }
+  const diagnostics: Diagnostic[] = [...checkStore(headgate), ...checkStatus(headgate)];
+  const { policyVersion } = headgate;
+  if (policy === undefined || policyVersion === undefined) return diagnostics;
+  const shown = shownName(policyVersion);
+  const isSame = policyVersion === policy.version;
+  diagnostics.push(
+    isSame
+      ? { kind: "pass", id: "HG511", seen: `Headgate runs this policy, ${shown}` }
+      : {
+          kind: "finding",
+          id: "HG511",
+          severity: "warning",
+          seen: `Headgate runs ${shown}, and the file is ${policy.version}`,
+        },
+  );
+  return diagnostics;
+}
+
+function checkStore({ storeState }: HeadgateView): readonly Diagnostic[] {
+  const id = "HG512";
+  if (storeState === undefined) return [];
+  if (storeState === "ok") return [{ kind: "pass", id, seen: "Headgate reaches its store" }];
+  const seen = `/readyz says that the store is ${shownName(storeState)}`;
+  return [{ kind: "finding", id, severity: "error", seen }];
+}
+
+function checkStatus(headgate: HeadgateView): readonly Diagnostic[] {
+  const { status, lastReloadProblem, storeState } = headgate;
+  const id = "HG505";
+  const shown = shownName(status ?? "nothing that is understood");
+  const seen = `/readyz says ${shown}`;
+  if (status === "ready") return [{ kind: "pass", id, seen }];
+  if (status !== "degraded") return [{ kind: "finding", id, severity: "error", seen }];
+  // A store that is away says it all.
+  if (!lastReloadProblem && storeState === "unavailable") return [];
+  const why = lastReloadProblem ? ": the newest policy is refused, or gone from the store" : "";
+  return [{ kind: "finding", id, severity: "warning", seen: `${seen}${why}` }];
+}
+
+function checkFailures(
+  filters: readonly HeadgateFilter[],
+  input: DoctorInput,
+): readonly Diagnostic[] {
+  const { stats } = input;
+  const rows = [
+    { id: "HG520", kind: "ratelimit", count: rateLimitCounts, what: "rate limits" },
+    { id: "HG521", kind: "extProc", count: extProcCounts, what: "admission" },
+  ] as const;
+  return rows.flatMap((row): readonly Diagnostic[] => {
+    if (!filters.some(({ kind }) => kind === row.kind)) return [];
+    const last = stats.at(-1);
+    if (last === undefined) {
+      return [{ kind: "unseen", id: row.id, seen: "answers that did not come: no statistics" }];
+    }
+    return [judgeFailures(row, row.count(last), input)];
+  });
+}
+
+interface FailureRow {
+  readonly id: "HG520" | "HG521";
+  readonly what: string;
+  readonly count: (stats: EnvoyStats) => AskCounts;
+}
+
+function judgeFailures(
+  { id, what, count }: FailureRow,
+  { answered, failed, letPass }: AskCounts,
+  { stats, headgate }: DoctorInput,
+): Diagnostic {
+  const total = answered + failed;
+  if (failed === 0) {
+    return { kind: "pass", id, seen: `Envoy has ${answered} answers of ${what}, and missed none` };
+  }
+  const [first] = stats;
+  const recent = first === undefined || stats.length < 2 ? undefined : failed - count(first).failed;
+  const parts = [
+    `Envoy missed ${failed} of ${total} answers of ${what} (${percent(failed / total)})`,
+    `${letPass} requests went on without`,
+    ...(recent === undefined ? [] : [`${Math.max(0, recent)} of them while it was watched`]),
+    ...(headgate === undefined ? [] : [ownCounts(id, headgate)]),
+  ];
+  const isOver = recent === 0 || failed / total < failedRatioMax;
+  return {
+    kind: "finding",
+    id,
+    severity: isOver ? "warning" : "error",
+    seen: parts.join("; "),
+  };
+}
+
+/** What Headgate knows of it: late and lost answers it does not. */
+function ownCounts(id: "HG520" | "HG521", { totals }: HeadgateView): string {
+  const of = (name: string): number => totals.get(name) ?? 0;
+  if (id === "HG520") {
+    const [answers, failures] = [
+      of("headgate_requests_total"),
+      of("headgate_failed_requests_total"),
+    ];
+    return `Headgate counts ${answers} answers and ${failures} failures`;
+  }
+  const [streams, faults] = [
+    of("headgate_ext_proc_streams_total"),
+    of("headgate_exchange_faults_total"),
+  ];
+  return `Headgate counts ${streams} streams and ${faults} faults`;
+}
+
+function percent(ratio: number): string {
+  return `${(ratio * 100).toFixed(ratio < 0.1 ? 2 : 1)} %`;
+}
+
+function checkOverflows(
+  filters: readonly HeadgateFilter[],
+  { stats }: DoctorInput,
+): readonly Diagnostic[] {
+  const last = stats.at(-1);
+  if (last === undefined || filters.length === 0) return [];
+  const clusters = [...new Set(filters.map(({ cluster }) => cluster))];
+  const findings = clusters.flatMap((cluster): readonly Diagnostic[] => {
+    const of = (name: string): number => last.get(`cluster.${cluster}.${name}`) ?? 0;
+    const [active, pending] = [
+      of("upstream_rq_active_overflow"),
+      of("upstream_rq_pending_overflow"),
+    ];
+    if (active + pending === 0) return [];
+    const seen = `${active + pending} calls were refused by the breaker of ${shownName(cluster)}`;
+    return [{ kind: "finding", id: "HG522", severity: "error", seen }];
+  });
+  return findingsOr(findings, { id: "HG522", seen: "no call to Headgate met a breaker" });
+}
+
+function checkTimeout(headgateFilter: HeadgateFilter, { headgate }: DoctorInput): Diagnostic {
+  const id = "HG523";
+  const timeoutMs = millisecondsAt(headgateFilter.config, "timeout") ?? defaultTimeoutMs;
+  const name = shownName(filterName(headgateFilter));
+  const told = { kind: "finding", id, severity: "warning" } as const;
+  if (timeoutMs === 0) {
+    return { ...told, severity: "error", seen: `${name} waits without end (timeout: 0s)` };
+  }
+  if (timeoutMs > timeoutMsMax) {
+    return { ...told, seen: `${name} waits ${timeoutMs} ms, and requests wait with it` };
+  }
+  const neededMs = headgate?.decisionMsP99;
+  if (timeoutMs < timeoutMsMin || (neededMs !== undefined && neededMs > timeoutMs)) {
+    const needed = neededMs === undefined ? "" : `; 99 of 100 decisions take up to ${neededMs} ms`;
+    const budget = `HEADGATE_STORE_BUDGET_MS is 10 unless it is set`;
+    return { ...told, seen: `${name} waits ${timeoutMs} ms${needed}; ${budget}` };
+  }
+  return { kind: "pass", id, seen: `${name} waits ${timeoutMs} ms` };
+}
+
+/** Runtime keys win over what is configured. Source: RateLimit.filter_enabled, filter_enforced. */
+function checkShare(
+  headgateFilter: HeadgateFilter,
+  { runtime }: DoctorInput,
+): readonly Diagnostic[] {
+  const rows = [
+    ["filter_enabled", "ratelimit.http_filter_enabled", "asked for"],
+    ["filter_enforced", "ratelimit.http_filter_enforcing", "enforced for"],
+  ] as const;
+  const findings = rows.flatMap(([field, defaultKey, what]): readonly Diagnostic[] => {
+    const key = textAt(headgateFilter.config, field, "runtime_key") ?? defaultKey;
+    const percentOf = shareOf(headgateFilter, {
+      field,
+      set: numberAt(runtime, "entries", key, "final_value"),
+    });
+    if (percentOf >= 100) return [];
+    const name = shownName(filterName(headgateFilter));
+    const seen = `${name} is ${what} ${percentOf} % of requests (${shownName(key)})`;
+    return [{ kind: "finding", id: "HG510", severity: "warning", seen }];
+  });
+  return findingsOr(findings, { id: "HG510", seen: "asked and enforced for all requests" });
+}
+
+const denominators: Readonly<Record<string, number>> = { TEN_THOUSAND: 100, MILLION: 10_000 };
+
+/** In percent. */
+function shareOf(
+  { config }: HeadgateFilter,
+  { field, set }: { readonly field: string; readonly set: number | undefined },
+): number {
+  if (set !== undefined) return set;
+  if (valueAt(config, field) === undefined) return 100;
+  const fraction = mapAt(config, field, "default_value");
+  const numerator = numberAt(fraction, "numerator") ?? 0;
+  return numerator / (denominators[textAt(fraction, "denominator") ?? ""] ?? 1);
+}

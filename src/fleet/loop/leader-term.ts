@@ -1,0 +1,90 @@
+import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
+import type { GateSettings } from "../../core/settings/admission-settings.js";
+import {
+  addPressures,
+  FleetGates,
+  type FleetPressure,
+  type GateVerdict,
+  type SnapshotQueue,
+} from "./fleet-gates.js";
+import type { ServicePressure } from "./report-codec.js";
+import type { FleetSnapshot } from "./snapshot-codec.js";
+
+/** What decides limits and shares; see `FleetLoop` of the core. */
+export interface Allocator {
+  /** Requests that wait before a service now. */
+  noteQueue(service: string, queue: SnapshotQueue, nowMs: number): void;
+  /**
+   * Once a second.
+   *
+   * @param reports of the nodes that have told something since the last call
+   * @returns a snapshot of the term, with a version above that of the one before
+   */
+  update(reports: readonly NodeReport[], nowMs: number): ShareSnapshot;
+}
+
+/** What one who begins to lead begins with. */
+export interface TermStart {
+  /** From 1. */
+  readonly term: number;
+  /** Lower-case hexadecimal. */
+  readonly leaderId: string;
+  readonly nowMs: number;
+  /** What the last leader decided; limits alone where it holds no more. */
+  readonly lastSnapshot: ShareSnapshot | undefined;
+}
+
+/** What a `LeaderTerm` is made of. */
+export interface LeaderTermParts extends Omit<TermStart, "lastSnapshot"> {
+  readonly createMaker: (start: TermStart) => Allocator;
+  /** Of services that have a gate, by name. */
+  readonly gateSettings: () => ReadonlyMap<string, GateSettings>;
+  /** What the last leader decided; limits alone where it holds no more. */
+  readonly last: FleetSnapshot | undefined;
+}
+
+/** All that is decided while one replica leads without a break. */
+export class LeaderTerm {
+  readonly term: number;
+  readonly #maker: Allocator;
+  readonly #gates: FleetGates;
+  readonly #gateSettings: LeaderTermParts["gateSettings"];
+
+  constructor({ term, leaderId, nowMs, createMaker, gateSettings, last }: LeaderTermParts) {
+    this.term = term;
+    this.#maker = createMaker({ term, leaderId, nowMs, lastSnapshot: last?.snapshot });
+    this.#gates = new FleetGates(last?.verdicts);
+    this.#gateSettings = gateSettings;
+  }
+
+  /**
+   * Once a second.
+   *
+   * @param pressures of all replicas, as each told them last
+   */
+  decide(
+    reports: readonly NodeReport[],
+    pressures: readonly ServicePressure[],
+    nowMs: number,
+  ): FleetSnapshot {
+    const fleet = addPressures(pressures);
+    for (const [service, queue] of fleet) this.#maker.noteQueue(service, queue, nowMs);
+    const snapshot = this.#maker.update(reports, nowMs);
+    return { snapshot, verdicts: this.#verdicts(snapshot, fleet) };
+  }
+
+  /** Where the loop decides for a service, whose Envoys it hears, its word on the gate holds. */
+  #verdicts(
+    { services }: ShareSnapshot,
+    fleet: ReadonlyMap<string, FleetPressure>,
+  ): ReadonlyMap<string, GateVerdict> {
+    const settings = this.#gateSettings();
+    const verdicts = new Map(this.#gates.update(fleet, settings));
+    for (const service of settings.keys()) {
+      const known = services.get(service);
+      if (known === undefined) continue;
+      verdicts.set(service, { rejectRatio: known.rejectRatio, state: known.gate });
+    }
+    return verdicts;
+  }
+}

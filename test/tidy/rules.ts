@@ -1,0 +1,343 @@
+/**
+ * The house as data: who may import what, what is banned where and what to use instead, and every
+ * exception with its reason. To allow something new, change a row here, in the open.
+ *
+ * In patterns `*` stands for any part of one path segment, `**` for any rest and `{a,b}` for one
+ * of several words. What an import reaches is a path (`src/core/limits/gcra.ts`), a package
+ * (`npm:ioredis`) or a built-in (`node:fs`).
+ */
+
+/** What the files of one place may import; the first row that matches a file counts. */
+export interface ImportRow {
+  readonly from: string;
+  readonly may: readonly string[];
+}
+
+const anyBuiltin = "node:**";
+const anyPackage = "npm:**";
+
+const rpcMay: readonly string[] = [
+  "src/rpc/**",
+  "src/core/**",
+  "src/policy/**",
+  "src/decide/**",
+  "src/gen/**",
+  "src/wire/grpc/service.ts",
+  "src/fleet/fleet.ts",
+  "npm:@bufbuild/protobuf",
+  // Whether bytes are UTF-8.
+  "node:buffer",
+  "npm:@grpc/*",
+];
+
+/** The import table of the architecture. Imports of types count like any other. */
+export const importRows: readonly ImportRow[] = [
+  { from: "src/core/**", may: ["src/core/**"] },
+  {
+    from: "src/policy/**",
+    may: ["src/policy/**", "src/core/**", "npm:yaml", "npm:zod", "npm:@marcbachmann/cel-js"],
+  },
+  {
+    from: "src/store/redis/**",
+    // A script is known by its SHA-1; sockets are made with the certificates of the moment.
+    may: ["src/store/**", "src/core/**", "npm:ioredis", "node:crypto", "node:net", "node:tls"],
+  },
+  { from: "src/store/**", may: ["src/store/**", "src/core/**"] },
+  {
+    from: "src/decide/**",
+    may: ["src/decide/**", "src/core/**", "src/policy/**", "src/store/limit-store.ts"],
+  },
+  {
+    from: "src/wire/**",
+    // Connections are streams: sockets, and what stands for secured ones.
+    may: ["src/wire/**", "src/core/**", "node:net", "node:stream", "node:tls", "node:zlib"],
+  },
+  // The one transport that is a library shows its sockets and sessions.
+  {
+    from: "src/rpc/grpc-js/**",
+    may: [
+      ...rpcMay,
+      // What unfinished requests may hold is one rule for both transports.
+      "src/wire/grpc/{partial-bytes,grpc-message,grpc-request-failures,grpc-status}.ts",
+      "node:net",
+      "node:http2",
+      "node:stream",
+    ],
+  },
+  // The admin API reads and changes what replicas share, and is served by a library.
+  {
+    from: "src/rpc/admin/**",
+    may: [
+      ...rpcMay,
+      "src/fleet/records/{shared-records,override-record}.ts",
+      "src/fleet/claims/replica-questions.ts",
+      "npm:@connectrpc/connect",
+      "npm:@connectrpc/connect/protocol",
+    ],
+  },
+  { from: "src/rpc/**", may: rpcMay },
+  {
+    from: "src/fleet/**",
+    may: ["src/fleet/**", "src/core/**", "src/decide/sample*.ts", "src/store/connection.ts"],
+  },
+  {
+    from: "src/generate/**",
+    may: [
+      "src/generate/**",
+      "src/core/**",
+      "src/policy/**",
+      "src/gen/**",
+      "npm:@bufbuild/*",
+      "npm:ajv",
+      "npm:yaml",
+    ],
+  },
+  // What an Envoy, a policy and Headgate say, compared: texts in, findings out.
+  { from: "src/doctor/**", may: ["src/{doctor,core,policy,generate}/**"] },
+  { from: "src/simulate/**", may: ["src/{simulate,core,policy,decide}/**"] },
+  {
+    from: "src/app/**",
+    may: ["src/{app,core,policy,store,decide,wire,rpc,fleet,generate}/**", anyBuiltin, anyPackage],
+  },
+  {
+    from: "src/cli/**",
+    may: [
+      "src/{cli,core,policy,generate,decide,simulate,doctor,app,dev,gen}/**",
+      anyBuiltin,
+      "npm:commander",
+      "npm:@bufbuild/protobuf",
+      // Commands talk to the admin port, and print their own explanations as it does.
+      "npm:@connectrpc/*",
+      "src/rpc/admin/messages.ts",
+    ],
+  },
+  // These run before anything is compiled, most of them before anything is installed.
+  { from: "src/dev/*.mjs", may: ["src/dev/*.mjs", anyBuiltin, "npm:esbuild"] },
+  { from: "src/dev/**", may: ["src/{dev,app,core}/**", anyBuiltin] },
+  { from: "test/**", may: ["src/**", "test/**", anyBuiltin, anyPackage] },
+];
+
+/** The only files of src that may import something; tests are free. */
+export const importHomes: readonly { readonly what: string; readonly only: readonly string[] }[] = [
+  { what: "npm:ioredis", only: ["src/store/redis/**"] },
+  { what: "npm:prom-client", only: ["src/app/metrics/metrics.ts", "src/app/base/metric-kinds.ts"] },
+  { what: "npm:@opentelemetry/*", only: ["src/app/tracing/tracing-sdk.ts"] },
+  { what: "npm:pino", only: ["src/app/base/logger.ts"] },
+  { what: "npm:pino-pretty", only: ["src/app/base/logger.ts"] },
+  { what: "npm:@grpc/grpc-js", only: ["src/rpc/grpc-js/**"] },
+  { what: "npm:@connectrpc/connect-node", only: ["src/app/admin/admin-port.ts", "src/cli/**"] },
+  {
+    what: "npm:@connectrpc/connect",
+    only: ["src/rpc/admin/**", "src/app/admin/admin-port.ts", "src/cli/**"],
+  },
+  { what: "npm:jose", only: ["src/app/ports/admin-oidc.ts"] },
+  { what: "npm:commander", only: ["src/cli/**"] },
+  { what: "npm:yaml", only: ["src/policy/**", "src/generate/**"] },
+  { what: "src/gen/**", only: ["src/rpc/**", "src/generate/**", "src/cli/**"] },
+];
+
+/** Sizes above which a check fails; the advice (300 and 500 lines) is lower. */
+export const sizeMax = {
+  sourceLines: 500,
+  testLines: 800,
+  functionLines: 70,
+  lineColumns: 100,
+  positionalParameters: 3,
+} as const;
+
+/** The most files that one folder of src holds. */
+export const folderFilesMax = 25;
+
+/** Files whose functions may take more parameters, up to how many, and why. */
+export const parameterRows: readonly {
+  readonly path: string;
+  readonly most: number;
+  readonly reason: string;
+}[] = [
+  {
+    path: "src/core/base/safe-integer-math.ts",
+    most: 4,
+    reason: "the terms of one formula on the decision path: an object for each call costs more",
+  },
+];
+
+/** Globals, members and modules that only some places may touch. */
+export interface TokenRow {
+  /** `Date` is the global, `Math.random` a member of a global, `node:timers` a module. */
+  readonly tokens: readonly string[];
+  readonly allowed: readonly string[];
+  readonly instead: string;
+}
+
+const slowTests = "test/{contract,fault,e2e,bench,support}/**";
+
+/** The banned tokens. */
+export const tokenRows: readonly TokenRow[] = [
+  {
+    tokens: ["Date", "performance", "node:perf_hooks", "process.hrtime", "process.uptime"],
+    allowed: ["src/app/**", "src/dev/*.mjs", slowTests, "test/run*.ts"],
+    instead: "take a Clock (src/core/base/clock.ts), or now as an argument",
+  },
+  {
+    tokens: ["setTimeout", "setInterval", "node:timers", "node:timers/promises"],
+    allowed: ["src/app/**", "src/dev/*.mjs", "test/support/**", "test/bench/**", "test/run*.ts"],
+    instead: "use Clock.schedule; a test waits for a condition with test/support, or moves a clock",
+  },
+  {
+    tokens: ["setImmediate"],
+    allowed: ["src/app/**", "test/**"],
+    instead: "use Clock.scheduleTurn",
+  },
+  {
+    tokens: ["AbortSignal.timeout"],
+    allowed: ["src/app/**", "src/cli/**", slowTests],
+    instead: "take a signal or a deadline from the caller",
+  },
+  {
+    tokens: ["Math.random", "crypto.randomUUID", "crypto.getRandomValues"],
+    allowed: ["src/app/**"],
+    instead: "take a Random (src/core/base/clock.ts); a test makes one from a seed that it prints",
+  },
+  {
+    tokens: ["process", "node:process"],
+    allowed: ["src/app/**", "src/cli/**", "src/dev/**", "test/**"],
+    instead: "let src/app or src/cli hand in what is needed",
+  },
+  {
+    tokens: ["console", "node:console"],
+    allowed: ["src/app/**", "src/cli/**", "src/dev/**", "test/{bench,mutate}/**", "test/run*.ts"],
+    instead: "report an event to the shell that owns the log",
+  },
+  {
+    tokens: ["vi.mock", "vi.doMock", "vi.spyOn", "vi.useFakeTimers"],
+    allowed: [],
+    instead: "use a fake from test/support that passes the contract",
+  },
+];
+
+/** `as` in src: where text or wire is decoded or a brand is put on, how often, and why. */
+export const castRows: readonly {
+  readonly path: string;
+  readonly count: number;
+  readonly reason: string;
+}[] = [
+  { path: "src/core/limits/key.ts", count: 4, reason: "puts the brand on a LimitKey" },
+  { path: "src/core/quota/quota-holders.ts", count: 1, reason: "puts the brand on a QuotaHolder" },
+  { path: "src/app/config/config.ts", count: 1, reason: "each row has parsed its own value" },
+  {
+    path: "src/app/policy/policy-worker.ts",
+    count: 1,
+    reason: "reads what our own thread was sent",
+  },
+  {
+    path: "src/fleet/records/record-text.ts",
+    count: 1,
+    reason: "decodes an object that JSON.parse made",
+  },
+];
+
+/** Files of src that must write `null`, because an interface that is not ours asks for it. */
+export const nullRows: readonly { readonly path: string; readonly reason: string }[] = [
+  {
+    path: "src/rpc/grpc-js/grpc-js-transport.ts",
+    reason: "grpc-js calls back with null for no error",
+  },
+  { path: "src/app/base/logger.ts", reason: "pino leaves out its base fields for null" },
+  {
+    path: "src/policy/text/node-reader.ts",
+    reason: "the YAML library has null for an empty value",
+  },
+  { path: "src/policy/limits/metadata.ts", reason: "the YAML library has null for an empty value" },
+  { path: "src/policy/policy-places.ts", reason: "the YAML library has null for an empty value" },
+  {
+    path: "src/policy/format/format-policy.ts",
+    reason: "the YAML library has null for an empty value",
+  },
+  {
+    path: "src/policy/format/format-comments.ts",
+    reason: "the YAML library has null for no comment",
+  },
+  {
+    path: "src/generate/base/existing-object.ts",
+    reason: "the YAML library has null for an empty value",
+  },
+  { path: "src/core/base/json.ts", reason: "JSON and protobuf's Value have null" },
+  {
+    path: "src/rpc/policy-xds/rate-limit-config.ts",
+    reason: "JSON and protobuf's Value have null",
+  },
+  {
+    path: "src/app/tls/tls-connection.ts",
+    reason: "a stream ends with null, and without an error",
+  },
+];
+
+/** Words that say nothing in a name, in the singular. */
+export const emptyWords: readonly string[] = ["manager", "helper", "util", "impl"];
+
+/** Words of our own that the field has better ones for; they do not come back into src. */
+export const retiredWords: readonly { readonly word: RegExp; readonly instead: string }[] = [
+  { word: /\b\w*(?:[Ss]heet)\w*/, instead: "snapshot" },
+  { word: /\b(?:is|isNew|begin|endOf|EndOf)?[Rr]eigns?(?:[A-Z]\w*)?\b/, instead: "leader term" },
+  { word: /\b(?:\w*[Ss]helf|\w*[a-z]Book)\b/, instead: "repository, registry" },
+  { word: /\bLone[A-Z]\w*/, instead: "in-process, in memory" },
+  { word: /\b(?:lanes?|Lane\w*|\w*[a-z]Lane\w*)\b/, instead: "native transport" },
+  { word: /\busual[A-Z]\w*/, instead: "default" },
+  { word: /\b(?:KnownRequests?|SeenCalls?|Sighting|RefusalCache)\b/, instead: "cache, sampler" },
+  { word: /\b(?:told|tell)Rule[A-Z]\w*/, instead: "reported rule, rule disclosure" },
+  { word: /\blookInTurn|LookInTurn\b/, instead: "serialized poll" },
+  { word: /\bpolic(?:y|ies) in force\b/i, instead: "active policy" },
+];
+
+/** Test folders under test/unit that mirror no folder of src. */
+export const unmirroredFolders: readonly string[] = ["proto", "tidy", "dev"];
+
+/** Where programs start; what package.json names in `bin` and `scripts` counts too. */
+export const entries: readonly string[] = [
+  "src/cli/main.ts",
+  "src/app/policy/policy-worker.ts",
+  "src/dev/bootstrap.mjs",
+  "test/**/*.test.ts",
+  "test/*.test.ts",
+];
+
+/** Packages that nothing imports or names, and why they are there. */
+export const silentPackages: readonly { readonly name: string; readonly reason: string }[] = [
+  { name: "@stryker-mutator/vitest-runner", reason: "Stryker loads it by its name" },
+  { name: "vite", reason: "vitest's peer, held at the line that runs on Node 20" },
+];
+
+/** What the top level holds, and nothing else. */
+export const topLevel: readonly string[] = [
+  ".ci",
+  ".dockerignore",
+  ".gitignore",
+  ".npmrc",
+  "ARCHITECTURE.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "Dockerfile",
+  "LICENSE",
+  "README.md",
+  "SECURITY.md",
+  "biome.json",
+  "docker-compose.yml",
+  "docs",
+  "envoy",
+  "k8s",
+  "package-lock.json",
+  "package.json",
+  "proto",
+  "src",
+  "test",
+  "tsconfig*.json",
+  "vitest*.config.ts",
+];
+
+/** Made by the build or by tools, and never committed. */
+export const untracked: readonly string[] = [
+  "dist/**",
+  "src/gen/**",
+  "node_modules/**",
+  "test-output/**",
+];

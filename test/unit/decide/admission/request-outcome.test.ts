@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { AdmissionRig, testService } from "../../../support/admission.js";
+
+type End = "completed" | "left" | "broken";
+
+interface Row {
+  readonly end: End;
+  readonly afterMs?: number;
+  readonly status?: number;
+  readonly grpcStatus?: number;
+  readonly isOverloaded?: boolean;
+  readonly outcome: "success" | "ignore" | "dropped";
+}
+
+const rows: readonly Row[] = [
+  { end: "completed", outcome: "success" },
+  { end: "completed", status: 200, outcome: "success" },
+  { end: "completed", status: 404, outcome: "success" },
+  { end: "completed", status: 500, outcome: "ignore" },
+  { end: "completed", status: 502, outcome: "ignore" },
+  { end: "completed", status: 429, outcome: "dropped" },
+  { end: "completed", status: 503, outcome: "dropped" },
+  { end: "completed", status: 504, outcome: "dropped" },
+  { end: "completed", status: 200, isOverloaded: true, outcome: "dropped" },
+  { end: "completed", status: 200, grpcStatus: 0, outcome: "success" },
+  { end: "completed", status: 200, grpcStatus: 5, outcome: "success" },
+  { end: "completed", status: 200, grpcStatus: 13, outcome: "ignore" },
+  { end: "completed", status: 200, grpcStatus: 4, outcome: "dropped" },
+  { end: "completed", status: 200, grpcStatus: 8, outcome: "dropped" },
+  { end: "completed", status: 200, grpcStatus: 14, outcome: "dropped" },
+  { end: "completed", afterMs: 999, outcome: "success" },
+  { end: "completed", afterMs: 1_000, outcome: "dropped" },
+  { end: "completed", afterMs: 1_000, status: 500, outcome: "dropped" },
+  { end: "left", outcome: "ignore" },
+  { end: "left", afterMs: 999, outcome: "ignore" },
+  { end: "left", afterMs: 1_000, outcome: "dropped" },
+  { end: "broken", outcome: "ignore" },
+  { end: "broken", afterMs: 5_000, outcome: "ignore" },
+];
+
+describe("requestOutcome()", () => {
+  it.each(rows)(
+    "takes what ended $end after $afterMs ms with $status, $grpcStatus for $outcome",
+    (row) => {
+      for (const by of ["deadline", "lateAfter"] as const) {
+        const lateAfterMs = by === "lateAfter" ? 1_000 : undefined;
+        const rig = new AdmissionRig([testService({ lateAfterMs })]);
+        const headers = by === "deadline" ? { "grpc-timeout": "1S" } : {};
+        const visit = rig.ask({ headers });
+        rig.clock.advance(row.afterMs ?? 10);
+        const { status, grpcStatus, isOverloaded = false } = row;
+        if (status !== undefined || isOverloaded) {
+          visit.ticket?.responded({ status, grpcStatus, isOverloaded, loadMetrics: undefined });
+        }
+        visit.ticket?.end(row.end);
+        const { outcomes } = rig.service().counts;
+        expect(outcomes).toEqual({ success: 0, ignore: 0, dropped: 0, [row.outcome]: 1 });
+      }
+    },
+  );
+
+  it("knows the status of headers and that of trailers together", () => {
+    const rig = new AdmissionRig([testService({})]);
+    const visit = rig.ask();
+    visit.respond(200);
+    visit.ticket?.responded({
+      status: undefined,
+      grpcStatus: 14,
+      isOverloaded: false,
+      loadMetrics: undefined,
+    });
+    visit.ticket?.end("completed");
+    expect(rig.service().counts.outcomes.dropped).toBe(1);
+  });
+});

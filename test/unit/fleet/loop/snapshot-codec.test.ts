@@ -1,0 +1,131 @@
+import { describe, expect, it } from "vitest";
+import { textsMax } from "../../../../src/fleet/loop/byte-fields.js";
+import {
+  decodeSnapshot,
+  encodeSnapshot,
+  type FleetSnapshot,
+  servicesMax,
+} from "../../../../src/fleet/loop/snapshot-codec.js";
+import { allTurns } from "../../../support/all-turns.js";
+import { testFleetSnapshot, testShares } from "../../../support/fleet-reports.js";
+
+const rank = { term: 7, leaderId: "a1", version: 42 };
+
+function fleetSnapshot(serviceCount = 2): FleetSnapshot {
+  const shares = new Map([
+    ["node-1", { default: 2 ** 32 - 1, high: 3 }],
+    ["node-2", { default: 1, high: 0 }],
+  ]);
+  const measured = { rttMs: 12.5, minRttMs: 8, gradient: 0.75 };
+  const facts = { inFlight: 31, rps: 250.5, overflowPerSecond: 4.5, ...measured };
+  const services = new Map([["näme", testShares({ limit: 99, shares, rejectRatio: 0.4, facts })]]);
+  for (let i = 1; i < serviceCount; i += 1) {
+    services.set(`service-${i}`, testShares({ gate: "closed", shares }));
+  }
+  const verdicts = new Map([["orders", { rejectRatio: 0.8, state: "limiting" as const }]]);
+  return { snapshot: { ...rank, services }, verdicts };
+}
+
+describe("encodeSnapshot()", () => {
+  it("is read back as it was, under the rank that travels beside it", () => {
+    const fleet = fleetSnapshot();
+    const { bytes, leftOutCount } = encodeSnapshot(fleet);
+    expect(leftOutCount).toBe(0);
+    expect(allTurns(decodeSnapshot(bytes, rank))).toEqual(fleet);
+    expect(allTurns(decodeSnapshot(bytes, { ...rank, term: 8 }))?.snapshot.term).toBe(8);
+  });
+
+  it("writes each name once, and leaves the last services out beyond its bound", () => {
+    const fleet = fleetSnapshot(50);
+    const whole = encodeSnapshot(fleet);
+    expect(whole.bytes.toString("latin1").split("node-1")).toHaveLength(2);
+    const bytesMax = 1_500;
+    const { bytes, leftOutCount } = encodeSnapshot(fleet, bytesMax);
+    expect(bytes.length).toBeLessThanOrEqual(bytesMax);
+    expect(bytes.length).toBeGreaterThan(bytesMax - 100);
+    const read = allTurns(decodeSnapshot(bytes, rank));
+    expect(read?.verdicts).toEqual(fleet.verdicts);
+    expect([...(read?.snapshot.services ?? [])]).toEqual(
+      [...fleet.snapshot.services].slice(0, 50 - leftOutCount),
+    );
+  });
+});
+
+describe("the bounds of a snapshot", () => {
+  it("are as many services, and as many Envoys, as are read back", () => {
+    const services = new Map(
+      Array.from({ length: servicesMax + 1 }, (_, i) => [`s${i}`, testShares()]),
+    );
+    const verdicts = new Map(
+      Array.from({ length: servicesMax + 1 }, (_, i) => [
+        `s${i}`,
+        { rejectRatio: 0, state: "open" as const },
+      ]),
+    );
+    const many = encodeSnapshot({ snapshot: { ...rank, services }, verdicts });
+    expect(many.leftOutCount).toBe(2);
+    const read = allTurns(decodeSnapshot(many.bytes, rank));
+    expect([read?.snapshot.services.size, read?.verdicts.size]).toEqual([servicesMax, servicesMax]);
+    const shares = new Map(
+      Array.from({ length: textsMax + 1 }, (_, i) => [`n${i}`, { default: 1, high: 0 }]),
+    );
+    const large = new Map([
+      ["large", testShares({ shares })],
+      ["small", testShares({ shares: new Map([...shares].slice(0, textsMax)) })],
+    ]);
+    const { bytes } = encodeSnapshot({
+      snapshot: { ...rank, services: large },
+      verdicts: new Map(),
+    });
+    const known = allTurns(decodeSnapshot(bytes, rank))?.snapshot.services;
+    expect([...(known?.keys() ?? [])]).toEqual(["small"]);
+  });
+
+  it("refuse one that says to have more", () => {
+    const { bytes } = encodeSnapshot({
+      snapshot: { ...rank, services: new Map() },
+      verdicts: new Map(),
+    });
+    const claim = (at: number, count: number, rowBytes: number) => {
+      const claiming = Buffer.concat([bytes, Buffer.alloc(count * rowBytes)]);
+      claiming.writeUInt32LE(count, at);
+      return [...decodeSnapshot(claiming, rank)].length;
+    };
+    expect(claim(1, textsMax + 1, 2)).toBe(0);
+    expect(claim(5, servicesMax + 1, 11)).toBe(0);
+    expect(claim(9, servicesMax + 1, 43)).toBe(0);
+    expect(claim(1, textsMax, 2)).toBe(4);
+  });
+});
+
+describe("decodeSnapshot()", () => {
+  it("reads nothing of a part, of another format, and with something behind it", () => {
+    const { bytes } = encodeSnapshot(fleetSnapshot());
+    for (let length = 0; length < bytes.length; length += 1) {
+      expect(
+        allTurns(decodeSnapshot(bytes.subarray(0, length), rank)),
+        `${length} bytes`,
+      ).toBeUndefined();
+    }
+    expect(
+      allTurns(decodeSnapshot(Buffer.concat([bytes, Buffer.from([0])]), rank)),
+    ).toBeUndefined();
+    expect(
+      allTurns(decodeSnapshot(Buffer.concat([Buffer.from([9]), bytes]), rank)),
+    ).toBeUndefined();
+  });
+
+  it("reads nothing where a ratio, a gate or a name's position is none", () => {
+    const { bytes } = encodeSnapshot(testFleetSnapshot());
+    const gateAt = bytes.indexOf("orders") + "orders".length + 4 + 8;
+    const broken = Buffer.from(bytes);
+    broken[gateAt] = 3;
+    expect(allTurns(decodeSnapshot(broken, rank))).toBeUndefined();
+    broken[gateAt] = 2;
+    expect(allTurns(decodeSnapshot(broken, rank))?.snapshot.services.get("orders")?.gate).toBe(
+      "closed",
+    );
+    broken.writeDoubleLE(1.5, gateAt - 8);
+    expect(allTurns(decodeSnapshot(broken, rank))).toBeUndefined();
+  });
+});
