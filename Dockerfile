@@ -19,6 +19,7 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json ./
 COPY proto proto
 COPY src src
+COPY tools tools
 RUN npm run build
 # What pods made for envoyproxy/ratelimit start, those of Envoy Gateway too. There is no shell where it
 # runs, so Node itself is what runs the file.

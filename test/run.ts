@@ -8,8 +8,8 @@
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { startVitest, type TestCase, type TestModule, type TestSuite } from "vitest/node";
-import { type ProgramName, programNames, programRows } from "../src/dev/programs.js";
-import { provisionAll } from "../src/dev/provision.js";
+import { type ProgramName, programNames, programRows } from "../src/programs/programs.js";
+import { provisionAll } from "../src/programs/provision.js";
 import { changedPaths, testsReaching } from "./run-changed.js";
 import {
   addTallies,

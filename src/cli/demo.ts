@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { type DemoFlags, demoFlagRows } from "../dev/demo-options.js";
+import { type DemoFlags, demoFlagRows } from "../demo/demo-options.js";
 import type { CommandContext } from "./terminal/context.js";
 
 /** Adds `headgate demo`: Headgate, a real Envoy in front of it, an upstream and light traffic. */
@@ -25,7 +25,7 @@ Exit codes: 0 ended as asked, 1 failure, 2 usage, 3 invalid policy.`,
   for (const { flags, docs } of demoFlagRows) command.addOption(new Option(flags, docs));
   command.action(async (flags: DemoFlags) => {
     // It runs the whole service, and no other command waits until that is read.
-    const { runDemo } = await import("../dev/demo.js");
+    const { runDemo } = await import("../demo/demo.js");
     context.exitWith(await runDemo({ flags, env: context.env }));
   });
 }

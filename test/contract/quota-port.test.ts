@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { grpcStatuses } from "../../src/core/base/grpc-status.js";
 import { bucketsPerStreamMax } from "../../src/decide/quota/quota-sessions.js";
 import { bucketIdBytesMax, bucketIdEntriesMax } from "../../src/rpc/control/quota-messages.js";
 import { bucketReportsPerSecondMax } from "../../src/rpc/control/quota-stream.js";
-import { grpcStatuses } from "../../src/rpc/grpc/status.js";
 import { startTestApp, type TestApp } from "../support/app.js";
 import { QuotaClient, type SeenAction, usageMessage } from "../support/quota-client.js";
 import { useStage } from "../support/stage.js";

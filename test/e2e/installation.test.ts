@@ -59,7 +59,7 @@ it("carries the licence of each package that is in it", async () => {
 // What is bundled has no folder in node_modules that a scanner of the image would find.
 it("names each package that is in it in its bill of materials", async () => {
   const path = join(stage.folder, "sbom.json");
-  execFileSync(process.execPath, ["src/dev/sbom.mjs", path], { stdio: "pipe" });
+  execFileSync(process.execPath, ["tools/sbom.mjs", path], { stdio: "pipe" });
   const { components } = JSON.parse(await readFile(path, "utf8")) as {
     readonly components: readonly { readonly "bom-ref": string }[];
   };

@@ -95,6 +95,32 @@ describe(`admission as a whole, seed ${seed}`, () => {
     expect(later.lateRatio).toBeLessThan(0.001);
   });
 
+  it.each(["admission: {}", "admission: {queue: {size: 20, maxWait: 300ms}}"])(
+    "does so on every day, and wastes nothing of what is left: %s",
+    (blocks) => {
+      for (let day = seed; day < seed + 4; day += 1) {
+        const run = startRun(
+          blocks,
+          {
+            ...tenWorkers,
+            loadRatio: 3,
+            parts: { critical: 0.1, high: 0.2, normal: 0.4 },
+            changes: [{ atMs: 30_000, workerRatio: 0.5 }],
+          },
+          { seed: day },
+        );
+        // From the limit of 50 that it begins with.
+        run.span(3_000);
+        for (const spanMs of [27_000, 5_000, 30_000]) {
+          const { usefulRatio, servedRatio, lateRatio } = run.span(spanMs);
+          expect(usefulRatio, `seed ${day}`).toBeGreaterThan(0.97);
+          expect(servedRatio.critical, `seed ${day}`).toBeGreaterThan(0.999);
+          expect(lateRatio, `seed ${day}`).toBeLessThan(0.001);
+        }
+      }
+    },
+  );
+
   it("takes stalls of its own event loop for no latency of the service", () => {
     // Stops of 400 ms look like requests that take eight times as long.
     const world = { ...tenWorkers, loadRatio: 3, parts: { critical: 0.1, high: 0.2, normal: 0.4 } };

@@ -1,5 +1,5 @@
-import { type Program, type ProgramName, programRows } from "../../src/dev/programs.js";
-import { lookUp, thisMachine } from "../../src/dev/provision.js";
+import { type Program, type ProgramName, programRows } from "../../src/programs/programs.js";
+import { lookUp, thisMachine } from "../../src/programs/provision.js";
 
 /** Begins the message of a test that could not run; the whole suite's report looks for it. */
 export const missingProgramMark = "MISSING PROGRAM";

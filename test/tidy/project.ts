@@ -6,7 +6,7 @@ import { parseSource, type Source } from "./source.js";
 
 /** The project as it lies on the disk. */
 export interface Project {
-  /** The code of src (without src/gen) and test, also what is not committed yet. */
+  /** The code of src (without src/gen), test and tools, also what is not committed yet. */
   readonly sources: readonly Source[];
   /** The text files that git tracks. */
   readonly texts: readonly { readonly path: string; readonly text: string }[];
@@ -19,8 +19,8 @@ export interface Project {
 const configurationFiles = [
   "biome.json",
   "proto/buf.gen.yaml",
-  "src/dev/bootstrap.mjs",
-  "src/dev/prepare.mjs",
+  "tools/bootstrap.mjs",
+  "tools/prepare.mjs",
   "tsconfig.json",
   "vitest.config.ts",
 ];
@@ -34,7 +34,7 @@ export function readProject(root: string): Project {
   const texts = tracked
     .map((path) => ({ path, text: read(path) }))
     .filter(({ text }) => !text.includes("\0"));
-  const sources = ["src", "test"]
+  const sources = ["src", "test", "tools"]
     .flatMap((folder) => filesUnder(root, folder))
     .filter((path) => /\.[cm]?[jt]s$/.test(path) && !path.startsWith("src/gen/"))
     .map((path) => parseSource(path, read(path)));

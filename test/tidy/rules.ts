@@ -102,7 +102,7 @@ export const importRows: readonly ImportRow[] = [
   {
     from: "src/cli/**",
     may: [
-      "src/{cli,core,policy,generate,decide,simulate,doctor,app,dev,gen}/**",
+      "src/{cli,core,policy,generate,decide,simulate,doctor,app,demo,programs,gen}/**",
       anyBuiltin,
       "npm:commander",
       "npm:@bufbuild/protobuf",
@@ -112,9 +112,10 @@ export const importRows: readonly ImportRow[] = [
     ],
   },
   // These run before anything is compiled, most of them before anything is installed.
-  { from: "src/dev/*.mjs", may: ["src/dev/*.mjs", anyBuiltin, "npm:esbuild"] },
-  { from: "src/dev/**", may: ["src/{dev,app,core}/**", anyBuiltin] },
-  { from: "test/**", may: ["src/**", "test/**", anyBuiltin, anyPackage] },
+  { from: "tools/**", may: ["tools/**", "src/programs/lock.mjs", anyBuiltin, "npm:esbuild"] },
+  { from: "src/programs/**", may: ["src/{programs,app,core}/**", anyBuiltin] },
+  { from: "src/demo/**", may: ["src/{demo,programs,app,core}/**", anyBuiltin] },
+  { from: "test/**", may: ["src/**", "test/**", "tools/**", anyBuiltin, anyPackage] },
 ];
 
 /** The only files of src that may import something; tests are free. */
@@ -175,12 +176,19 @@ const slowTests = "test/{contract,fault,e2e,bench,support}/**";
 export const tokenRows: readonly TokenRow[] = [
   {
     tokens: ["Date", "performance", "node:perf_hooks", "process.hrtime", "process.uptime"],
-    allowed: ["src/app/**", "src/dev/*.mjs", slowTests, "test/run*.ts"],
+    allowed: ["src/app/**", "src/programs/lock.mjs", "tools/*.mjs", slowTests, "test/run*.ts"],
     instead: "take a Clock (src/core/base/clock.ts), or now as an argument",
   },
   {
     tokens: ["setTimeout", "setInterval", "node:timers", "node:timers/promises"],
-    allowed: ["src/app/**", "src/dev/*.mjs", "test/support/**", "test/bench/**", "test/run*.ts"],
+    allowed: [
+      "src/app/**",
+      "src/programs/lock.mjs",
+      "tools/*.mjs",
+      "test/support/**",
+      "test/bench/**",
+      "test/run*.ts",
+    ],
     instead: "use Clock.schedule; a test waits for a condition with test/support, or moves a clock",
   },
   {
@@ -200,12 +208,19 @@ export const tokenRows: readonly TokenRow[] = [
   },
   {
     tokens: ["process", "node:process"],
-    allowed: ["src/app/**", "src/cli/**", "src/dev/**", "test/**"],
+    allowed: ["src/app/**", "src/cli/**", "src/{demo,programs}/**", "tools/**", "test/**"],
     instead: "let src/app or src/cli hand in what is needed",
   },
   {
     tokens: ["console", "node:console"],
-    allowed: ["src/app/**", "src/cli/**", "src/dev/**", "test/{bench,mutate}/**", "test/run*.ts"],
+    allowed: [
+      "src/app/**",
+      "src/cli/**",
+      "src/{demo,programs}/**",
+      "tools/**",
+      "test/{bench,mutate}/**",
+      "test/run*.ts",
+    ],
     instead: "report an event to the shell that owns the log",
   },
   {
@@ -285,18 +300,19 @@ export const retiredWords: readonly { readonly word: RegExp; readonly instead: s
   { word: /\busual[A-Z]\w*/, instead: "default" },
   { word: /\b(?:KnownRequests?|SeenCalls?|Sighting|RefusalCache)\b/, instead: "cache, sampler" },
   { word: /\b(?:told|tell)Rule[A-Z]\w*/, instead: "reported rule, rule disclosure" },
+  { word: /\bgrpcStatus: \d+\b/, instead: "grpcStatuses of core/base/grpc-status" },
   { word: /\blookInTurn|LookInTurn\b/, instead: "serialized poll" },
   { word: /\bpolic(?:y|ies) in force\b/i, instead: "active policy" },
 ];
 
 /** Test folders under test/unit that mirror no folder of src. */
-export const unmirroredFolders: readonly string[] = ["proto", "tidy", "dev"];
+export const unmirroredFolders: readonly string[] = ["proto", "tidy", "tools"];
 
 /** Where programs start; what package.json names in `bin` and `scripts` counts too. */
 export const entries: readonly string[] = [
   "src/cli/main.ts",
   "src/app/policy/policy-worker.ts",
-  "src/dev/bootstrap.mjs",
+  "tools/bootstrap.mjs",
   "test/**/*.test.ts",
   "test/*.test.ts",
 ];
@@ -330,6 +346,7 @@ export const topLevel: readonly string[] = [
   "proto",
   "src",
   "test",
+  "tools",
   "tsconfig*.json",
   "vitest*.config.ts",
 ];

@@ -1,4 +1,4 @@
-import type { Style } from "../../dev/demo-report.js";
+import type { Style } from "../../app/base/style.js";
 import type { Diagnostic } from "../../doctor/diagnostic.js";
 import { doctorProblemRows } from "../../doctor/doctor-problems.js";
 import type { PlainMap } from "../../generate/base/plain-tree.js";

@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { exitCodes } from "../../app/base/failure.js";
+import { createStyle, isColorWanted } from "../../app/base/style.js";
 import { readVersion } from "../../app/base/version.js";
-import { createStyle, isColorWanted } from "../../dev/demo-report.js";
 import { diagnose } from "../../doctor/diagnose.js";
 import { type DoctorPolicy, doctorPolicyOf } from "../../doctor/diagnostic.js";
 import { visibleText } from "../../policy/problems/problem.js";

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { exitCodes } from "../../app/base/failure.js";
+import { createStyle, isColorWanted } from "../../app/base/style.js";
 import { readVersion } from "../../app/base/version.js";
 import { readEnvoyImage } from "../../app/config/envoy-image.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
-import { createStyle, isColorWanted } from "../../dev/demo-report.js";
 import { diagnoseBootstrap } from "../../doctor/diagnose.js";
 import type { Diagnostic, DoctorPolicy } from "../../doctor/diagnostic.js";
 import { readBootstrap } from "../../doctor/envoy-dump.js";

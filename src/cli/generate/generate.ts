@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { policyVersion, readErrorWords, readPolicyFiles } from "../../app/config/policy-files.js";
-import { lookUp, thisMachine } from "../../dev/provision.js";
 import { kustomizationFile } from "../../generate/base/custom-object.js";
 import type { Document } from "../../generate/base/document.js";
 import type { GeneratedPolicy, GenerateOptions } from "../../generate/base/generator.js";
@@ -12,6 +11,7 @@ import { generatedPolicy } from "../../generate/generated-policy.js";
 import { type Target, targetNames } from "../../generate/targets.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import { lookUp, thisMachine } from "../../programs/provision.js";
 import type { CommandContext } from "../terminal/context.js";
 import { many } from "../terminal/many.js";
 import { documentChecks } from "./document-checks.js";

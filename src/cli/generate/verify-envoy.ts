@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Program } from "../../dev/programs.js";
 import type { Document } from "../../generate/base/document.js";
 import { plainTree } from "../../generate/base/plain-tree.js";
 import { bootstrapMessage } from "../../generate/check/find-messages.js";
+import type { Program } from "../../programs/programs.js";
 
 /** How long a program may take, in milliseconds; Envoy takes a tenth of a second for a file. */
 const verifyMsMax = 30_000;

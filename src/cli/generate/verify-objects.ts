@@ -1,11 +1,11 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { onPath } from "../../dev/provision.js";
 import type { Document } from "../../generate/base/document.js";
 import { renderYaml } from "../../generate/base/render.js";
 import { hasObjects } from "../../generate/check/check-objects.js";
 import type { Target } from "../../generate/targets.js";
+import { onPath } from "../../programs/provision.js";
 import { runVerifier } from "./verify-envoy.js";
 
 /** A program of another project that reads objects of a target. */

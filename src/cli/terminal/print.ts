@@ -1,6 +1,6 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { type Command, Option } from "commander";
-import { createStyle, isColorWanted, type Style } from "../../dev/demo-report.js";
+import { createStyle, isColorWanted, type Style } from "../../app/base/style.js";
 import type { PlainValue } from "../../generate/base/plain-tree.js";
 import { renderYaml } from "../../generate/base/render.js";
 import type { CommandContext } from "./context.js";

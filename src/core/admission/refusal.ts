@@ -1,4 +1,6 @@
 import { encodeBase64 } from "../base/base64.js";
+import { grpcStatuses } from "../base/grpc-status.js";
+import { problemJson, problemJsonType } from "../base/problem-json.js";
 import { encodeRetryStatus } from "../base/rpc-status.js";
 import {
   defaultDisclosure,
@@ -28,9 +30,9 @@ export interface RefusalRow {
 }
 
 /** Source: RFC 6585 (429), RFC 9110 (503, 504); gRPC's status codes. */
-const tooMany = { status: 429, grpcStatus: 8 } as const;
-const unavailable = { status: 503, grpcStatus: 14 } as const;
-const tooLate = { status: 504, grpcStatus: 4 } as const;
+const tooMany = { status: 429, grpcStatus: grpcStatuses.resourceExhausted } as const;
+const unavailable = { status: 503, grpcStatus: grpcStatuses.unavailable } as const;
+const tooLate = { status: 504, grpcStatus: grpcStatuses.deadlineExceeded } as const;
 
 /**
  * Every cause. 429 says that this caller or its class has had its part, and 503 that the service
@@ -124,9 +126,10 @@ export function refusalOf(
     // Envoy makes the body of an answer to a gRPC request its grpc-message.
     return { status, grpcStatus, headers: [...headers, detail], body: reason, ...named };
   }
-  const contentType: HeaderField = { name: "content-type", value: "application/problem+json" };
+  const contentType: HeaderField = { name: "content-type", value: problemJsonType };
   const isHead = request.method === "HEAD";
-  const body = isHead ? "" : problemBody({ status, cause, retrySeconds });
+  const detail = row.reason;
+  const body = isHead ? "" : problemJson({ status, detail, cause, retrySeconds });
   return { status, grpcStatus: undefined, headers: [...headers, contentType], body, ...named };
 }
 
@@ -150,37 +153,6 @@ function namingMetadata(
     for (const [name, value] of reportedRuleFields(told)) fields.set(name, value);
   }
   return fields.size === 0 ? undefined : { namespace: metadataNamespace, fields };
-}
-
-/** Names of statuses that refusals may have. Source: IANA's registry of HTTP status codes. */
-const statusNames: ReadonlyMap<number, string> = new Map([
-  [400, "Bad Request"],
-  [403, "Forbidden"],
-  [408, "Request Timeout"],
-  [409, "Conflict"],
-  [425, "Too Early"],
-  [429, "Too Many Requests"],
-  [500, "Internal Server Error"],
-  [502, "Bad Gateway"],
-  [503, "Service Unavailable"],
-  [504, "Gateway Timeout"],
-]);
-
-/** Source: RFC 9457; a type of its own needs a page of its own, so it has none. */
-function problemBody({
-  status,
-  cause,
-  retrySeconds,
-}: Pick<Refusal, "status"> & Pick<RefusalQuestion, "cause" | "retrySeconds">): string {
-  const title = statusNames.get(status);
-  return JSON.stringify({
-    type: "about:blank",
-    ...(title === undefined ? {} : { title }),
-    status,
-    detail: refusalRows[cause].reason,
-    cause,
-    "retry-after": retrySeconds,
-  });
 }
 
 function snakeCase(name: string): string {

@@ -1,3 +1,4 @@
+import { problemJson, problemJsonType } from "../base/problem-json.js";
 import { type BodyStyle, type HeaderStyle, type LimitUnit, unitSeconds } from "./limit.js";
 import {
   type CurrentLimit,
@@ -86,7 +87,7 @@ export function limitResponse(
       : namedHeaders(tightest, requestNames);
   if (!isRefusing || tightest.body === undefined) return { headers, requestHeaders };
   return {
-    headers: [...headers, { name: "content-type", value: "application/problem+json" }],
+    headers: [...headers, { name: "content-type", value: problemJsonType }],
     requestHeaders,
     body: problemBody(tightest),
   };
@@ -277,11 +278,6 @@ function quoted(text: string): string {
 function problemBody(one: LimitedStyled): string {
   const waitSeconds = headerSeconds(one.status.durationUntilResetUs);
   const seconds = waitSeconds === 1 ? "1 second" : `${waitSeconds} seconds`;
-  return JSON.stringify({
-    type: "about:blank",
-    title: "Too Many Requests",
-    status: 429,
-    detail: `The limit ${JSON.stringify(nameOf(one))} is reached. Try again in ${seconds}.`,
-    "retry-after": waitSeconds,
-  });
+  const detail = `The limit ${JSON.stringify(nameOf(one))} is reached. Try again in ${seconds}.`;
+  return problemJson({ status: 429, detail, retrySeconds: waitSeconds });
 }

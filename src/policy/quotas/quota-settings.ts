@@ -1,3 +1,4 @@
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import {
   drainTimeUsMax,
   type FailureMode,
@@ -42,7 +43,7 @@ export const defaultQuota = {
   status: 429,
   retryAfterSeconds: 1,
   /** RESOURCE_EXHAUSTED. */
-  grpcStatus: 8,
+  grpcStatus: grpcStatuses.resourceExhausted,
 } as const;
 
 /** Headers of a refusal, beside `retry-after`. */

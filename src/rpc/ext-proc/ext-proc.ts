@@ -13,6 +13,7 @@ import type {
   Refusal,
 } from "../../core/admission/exchange-messages.js";
 import { reasonHeader } from "../../core/admission/refusal.js";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import type {
   AdmissionCall,
   AdmissionTicket,
@@ -27,7 +28,7 @@ import type {
   BidiReader,
   ServiceHandlers,
 } from "../../wire/grpc/service.js";
-import { GrpcFailure, grpcStatuses } from "../grpc/status.js";
+import { GrpcFailure } from "../grpc/status.js";
 
 /** The service's full name. Source: envoy/service/ext_proc/v3/external_processor.proto. */
 const externalProcessorName = "envoy.service.ext_proc.v3.ExternalProcessor";

@@ -11,6 +11,7 @@ import {
   type sendUnaryData,
 } from "@grpc/grpc-js";
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import { type Peer, unknownPeer } from "../../core/base/peer.js";
 import { PartialBytes } from "../../wire/grpc/partial-bytes.js";
 import {
@@ -23,7 +24,7 @@ import {
   type UnaryAnswer,
   type UnaryMethod,
 } from "../../wire/grpc/service.js";
-import { grpcStatuses, toCallFailure } from "../grpc/status.js";
+import { toCallFailure } from "../grpc/status.js";
 import { type DuplexCall, type ServedBidi, serveBidi } from "./grpc-js-bidi.js";
 import { askToLeave, type Connection, openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
 import { GrpcJsPeers, streamOf } from "./grpc-js-peers.js";

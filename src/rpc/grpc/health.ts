@@ -1,6 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
 import { ServiceError } from "../../core/base/errors.js";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import {
   HealthCheckResponse_ServingStatus,
   HealthCheckResponseSchema,
@@ -13,7 +14,7 @@ import {
   type StreamContext,
 } from "../../wire/grpc/service.js";
 import { FieldReader, fieldTag } from "../codec/field-reader.js";
-import { GrpcFailure, grpcStatuses } from "./status.js";
+import { GrpcFailure } from "./status.js";
 
 /** Names that are answered: the whole server, and what envoyproxy/ratelimit's probes ask for. */
 const healthServiceNames: readonly string[] = ["", "ratelimit"];

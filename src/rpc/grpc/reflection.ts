@@ -1,4 +1,5 @@
 import type { DescService } from "@bufbuild/protobuf";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import { RateLimitService } from "../../gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { Health } from "../../gen/grpc/health/v1/health_pb.js";
 import type {
@@ -15,7 +16,7 @@ import {
   type ReflectionQuestion,
   reflectionRequestBytesMax,
 } from "./reflection-messages.js";
-import { GrpcFailure, grpcStatuses } from "./status.js";
+import { GrpcFailure } from "./status.js";
 
 /** What can be described; of it, what is served is. */
 const describable: readonly DescService[] = [RateLimitService, Health];

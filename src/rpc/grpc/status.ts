@@ -1,23 +1,8 @@
 import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import type { CallFailure } from "../../wire/grpc/service.js";
 
-/**
- * The one place where a failure becomes a gRPC status or an HTTP status. UNKNOWN (2) is in no row:
- * it tells a caller nothing, and Envoy users cannot tell it from a proxy's own fault.
- */
-
-/** The gRPC statuses we answer with. Source: gRPC core, "Status codes and their use in gRPC". */
-export const grpcStatuses = {
-  ok: 0,
-  invalidArgument: 3,
-  deadlineExceeded: 4,
-  notFound: 5,
-  permissionDenied: 7,
-  resourceExhausted: 8,
-  failedPrecondition: 9,
-  internal: 13,
-  unavailable: 14,
-} as const;
+/** The one place where a failure becomes a gRPC status or an HTTP status. */
 
 /** The statuses of one error code. */
 export interface StatusRow {

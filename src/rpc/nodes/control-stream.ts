@@ -1,7 +1,8 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import type { Peer } from "../../core/base/peer.js";
 import type { BidiAnswers, BidiReader } from "../../wire/grpc/service.js";
-import { GrpcFailure, grpcStatuses } from "../grpc/status.js";
+import { GrpcFailure } from "../grpc/status.js";
 import { type NodeIdentity, nodeIdCharsMax } from "./node-identity.js";
 import type { Node, NodeRegistry, StreamClaim } from "./node-registry.js";
 import type { OwnerFault, StreamOwners } from "./stream-owners.js";

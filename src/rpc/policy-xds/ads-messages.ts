@@ -1,5 +1,6 @@
 import { create, type JsonObject, toBinary } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 
 import { DiscoveryRequestSchema } from "../../gen/envoy/service/discovery/v3/discovery_pb.js";
 import {
@@ -9,7 +10,6 @@ import {
   leanPartsMax,
   TooManyFieldsError,
 } from "../codec/field-reader.js";
-import { grpcStatuses } from "../grpc/status.js";
 
 import { type DiscoveredResource, resourcesMax } from "./rate-limit-config.js";
 

@@ -1,4 +1,5 @@
 import type { Cancel } from "../../core/base/clock.js";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import type { Peer } from "../../core/base/peer.js";
 import type { HeaderFields, ServerStream, StreamReader } from "../base/http2.js";
 import { AnswerStream } from "./grpc-answers.js";
@@ -17,7 +18,6 @@ import {
   tooLarge,
   tooSlow,
 } from "./grpc-request-failures.js";
-import { protocolStatuses } from "./grpc-status.js";
 import { schedulePartialEnd } from "./partial-bytes.js";
 import type { BidiAnswers, BidiContext, BidiHandler, BidiReader, CallFailure } from "./service.js";
 
@@ -267,6 +267,6 @@ const absentReader: BidiReader = {
 };
 
 const cutMessage: CallFailure = {
-  grpcStatus: protocolStatuses.internal,
+  grpcStatus: grpcStatuses.internal,
   message: "The last message is not whole.",
 };

@@ -1,6 +1,7 @@
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import { parseGrpcTimeout } from "../../core/base/grpc-timeout.js";
 import type { HeaderFields, SentField } from "../base/http2.js";
-import { failureAnswer, protocolStatuses } from "./grpc-status.js";
+import { failureAnswer } from "./grpc-status.js";
 import type { MethodHandler, ServiceHandlers } from "./service.js";
 
 /** Methods by their paths. */
@@ -40,12 +41,12 @@ export function readCallHead(fields: HeaderFields, routes: Routes): CallHead {
   }
   const method = routes.get(fields.get(":path") ?? "");
   if (method === undefined) {
-    return failure(protocolStatuses.unimplemented, "No such method is served here.");
+    return failure(grpcStatuses.unimplemented, "No such method is served here.");
   }
   const timeoutText = fields.get("grpc-timeout");
   const timeoutMs = timeoutText === undefined ? undefined : parseGrpcTimeout(timeoutText);
   if (timeoutText !== undefined && timeoutMs === undefined) {
-    return failure(protocolStatuses.internal, "grpc-timeout is not one.");
+    return failure(grpcStatuses.internal, "grpc-timeout is not one.");
   }
   return { kind: "call", method, timeoutMs, encoding: fields.get("grpc-encoding") };
 }

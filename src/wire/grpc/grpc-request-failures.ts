@@ -1,11 +1,11 @@
-import { protocolStatuses } from "./grpc-status.js";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import { partialMsMax } from "./partial-bytes.js";
 import type { CallFailure } from "./service.js";
 
 /** What callers are told of a message above the bound. */
 export function tooLarge(bytesMax: number): CallFailure {
   const message = `A message has more than ${bytesMax} bytes.`;
-  return { grpcStatus: protocolStatuses.resourceExhausted, message };
+  return { grpcStatus: grpcStatuses.resourceExhausted, message };
 }
 
 /**
@@ -22,35 +22,35 @@ export function compressed(encoding: string | undefined): CallFailure {
 }
 
 const compressedMessage: CallFailure = {
-  grpcStatus: protocolStatuses.unimplemented,
+  grpcStatus: grpcStatuses.unimplemented,
   message: "Compressed messages are not accepted: send them with the encoding identity.",
 };
 
 const unnamedEncoding: CallFailure = {
-  grpcStatus: protocolStatuses.internal,
+  grpcStatus: grpcStatuses.internal,
   message: "A message is compressed, but the call names no encoding.",
 };
 
 /** What callers are told where there is no room for more of what has begun and not ended. */
 export const noRoom: CallFailure = {
-  grpcStatus: protocolStatuses.resourceExhausted,
+  grpcStatus: grpcStatuses.resourceExhausted,
   message: "There are too many bytes of unfinished requests.",
 };
 
 /** What callers are told who begin a request and do not end it. */
 export const tooSlow: CallFailure = {
-  grpcStatus: protocolStatuses.deadlineExceeded,
+  grpcStatus: grpcStatuses.deadlineExceeded,
   message: `A request was not whole within ${partialMsMax / 1_000} s.`,
 };
 
 /** What callers are told of a second message where a method takes one. */
 export const secondRequest: CallFailure = {
-  grpcStatus: protocolStatuses.unimplemented,
+  grpcStatus: grpcStatuses.unimplemented,
   message: "This method takes one request, and there is more.",
 };
 
 /** What callers are told of a message whose head is none. */
 export const malformedMessage: CallFailure = {
-  grpcStatus: protocolStatuses.internal,
+  grpcStatus: grpcStatuses.internal,
   message: "A message begins with 0, or with 1 where it is compressed.",
 };

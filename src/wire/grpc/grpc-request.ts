@@ -1,4 +1,5 @@
 import type { Cancel } from "../../core/base/clock.js";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "../base/http2.js";
 import { bytesMaxOf, type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
 import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
@@ -11,7 +12,7 @@ import {
   tooLarge,
   tooSlow,
 } from "./grpc-request-failures.js";
-import { failureAnswer, protocolStatuses } from "./grpc-status.js";
+import { failureAnswer } from "./grpc-status.js";
 import { schedulePartialEnd } from "./partial-bytes.js";
 import type { CallContext, CallFailure } from "./service.js";
 
@@ -73,7 +74,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   onEnd(): void {
     if (this.#phase !== "reading") return;
     if (this.#partial === undefined || !this.#isWhole) {
-      this.refuse({ grpcStatus: protocolStatuses.unimplemented, message: "There is no request." });
+      this.refuse({ grpcStatus: grpcStatuses.unimplemented, message: "There is no request." });
       return;
     }
     this.#phase = "working";
@@ -115,7 +116,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   }
 
   #refuseFor(failure: CallFailure): void {
-    if (failure.grpcStatus === protocolStatuses.resourceExhausted) this.refuseLarge(failure);
+    if (failure.grpcStatus === grpcStatuses.resourceExhausted) this.refuseLarge(failure);
     else this.refuse(failure);
   }
 

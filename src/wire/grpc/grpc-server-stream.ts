@@ -1,8 +1,8 @@
 import type { Cancel } from "../../core/base/clock.js";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import { AnswerStream } from "./grpc-answers.js";
 import type { CallParts, Stoppable } from "./grpc-context.js";
 import { OneRequestCall } from "./grpc-request.js";
-import { protocolStatuses } from "./grpc-status.js";
 import type { ServerStreamHandler, StreamContext } from "./service.js";
 
 /** A call with one request and any number of answers. */
@@ -73,13 +73,13 @@ export class ServerStreamCall extends OneRequestCall implements StreamContext, S
     if (!this.connection.openStreams.isClosing) this.#answers.end();
     else {
       const message = "The server is stopping.";
-      this.#answers.fail({ grpcStatus: protocolStatuses.unavailable, message });
+      this.#answers.fail({ grpcStatus: grpcStatuses.unavailable, message });
     }
   }
 
   #passDeadline(): void {
     const message = "The caller's deadline has passed.";
-    this.#answers.fail({ grpcStatus: protocolStatuses.deadlineExceeded, message });
+    this.#answers.fail({ grpcStatus: grpcStatuses.deadlineExceeded, message });
     this.stop();
   }
 

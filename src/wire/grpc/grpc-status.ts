@@ -1,17 +1,6 @@
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import type { SentField } from "../base/http2.js";
 import type { CallFailure } from "./service.js";
-
-/**
- * Statuses that the protocol itself answers with, before or after any handler. Those of failures
- * come from `src/rpc/grpc/status.ts`. Source: gRPC core, "Status codes and their use in gRPC".
- */
-export const protocolStatuses = {
-  deadlineExceeded: 4,
-  resourceExhausted: 8,
-  unimplemented: 12,
-  internal: 13,
-  unavailable: 14,
-} as const;
 
 /** How an answer begins that has a message. */
 export const answerHead: readonly SentField[] = [
@@ -20,7 +9,7 @@ export const answerHead: readonly SentField[] = [
 ];
 
 /** How an answer ends that has not failed. */
-export const okTrailers: readonly SentField[] = [["grpc-status", "0"]];
+export const okTrailers: readonly SentField[] = [["grpc-status", String(grpcStatuses.ok)]];
 
 /** The most characters of a failure's message that are sent: peers bound what they read. */
 export const failureMessageMax = 1_024;

@@ -50,7 +50,7 @@ describe("checkNames()", () => {
   it.each([
     "src/core/limit-store.ts",
     "test/unit/core/gcra.property.test.ts",
-    "src/dev/lock.d.mts",
+    "src/programs/lock.d.mts",
     "src/rpc/grpc-js.ts",
   ])("lets the file %s pass", (path) => {
     expect(checkNames(parseSource(path, ""))).toEqual([]);

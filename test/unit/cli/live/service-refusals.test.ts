@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { createStyle } from "../../../../src/app/base/style.js";
 import {
   drawRefusals,
   followRefusals,
   RefusalLooks,
 } from "../../../../src/cli/live/service-refusals.js";
-import { createStyle } from "../../../../src/dev/demo-report.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 
 function service(place: string, refused: number, overflowPerSecond = 0) {

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { createStyle } from "../../../../src/app/base/style.js";
 import { drawServices } from "../../../../src/cli/live/services-report.js";
-import { createStyle } from "../../../../src/dev/demo-report.js";
 import {
   ListServicesResponseSchema,
   type ServiceSchema,

@@ -1,8 +1,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
+import { createStyle } from "../../../../src/app/base/style.js";
 import { drawAudit } from "../../../../src/cli/rollout/audit-report.js";
-import { createStyle } from "../../../../src/dev/demo-report.js";
 import {
   type AuditEntrySchema,
   ListAuditResponseSchema,

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { grpcStatuses } from "../../../../src/core/base/grpc-status.js";
 import { type Peer, unknownPeer } from "../../../../src/core/base/peer.js";
 import {
   actionsPerMessageMax,
   createQuotaService,
   unreadMsMax,
 } from "../../../../src/rpc/control/quota-stream.js";
-import { grpcStatuses } from "../../../../src/rpc/grpc/status.js";
 import { ControlCounts, ControlStreams } from "../../../../src/rpc/nodes/control-stream.js";
 import { NodeRegistry } from "../../../../src/rpc/nodes/node-registry.js";
 import { TestStream, testOwners } from "../../../support/control-rig.js";

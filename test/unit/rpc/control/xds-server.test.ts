@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { grpcStatuses } from "../../../../src/core/base/grpc-status.js";
 import { defaultPushTimes } from "../../../../src/rpc/control/layer-pusher.js";
 import {
   emptyAnswersMax,
   refusalWordsMax,
   updatesPerTurn,
 } from "../../../../src/rpc/control/xds-server.js";
-import { grpcStatuses } from "../../../../src/rpc/grpc/status.js";
 import { introductionMsMax } from "../../../../src/rpc/nodes/control-stream.js";
 import { unacknowledgedMax } from "../../../../src/rpc/nodes/layer-ledger.js";
 import { nodeIdCharsMax } from "../../../../src/rpc/nodes/node-identity.js";

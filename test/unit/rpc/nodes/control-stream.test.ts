@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { grpcStatuses } from "../../../../src/core/base/grpc-status.js";
 import { unknownPeer } from "../../../../src/core/base/peer.js";
-import { GrpcFailure, grpcStatuses } from "../../../../src/rpc/grpc/status.js";
+import { GrpcFailure } from "../../../../src/rpc/grpc/status.js";
 import {
   ControlCounts,
   ControlStreams,

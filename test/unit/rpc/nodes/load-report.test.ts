@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { grpcStatuses } from "../../../../src/rpc/grpc/status.js";
+import { grpcStatuses } from "../../../../src/core/base/grpc-status.js";
 import { metricsFreshMs } from "../../../../src/rpc/nodes/cluster-signals.js";
 import { loadReportSeconds } from "../../../../src/rpc/nodes/load-report.js";
 import { ControlRig, gaugeFamily, testNode, toldService } from "../../../support/control-rig.js";

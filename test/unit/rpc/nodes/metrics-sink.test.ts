@@ -1,7 +1,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { grpcStatuses } from "../../../../src/core/base/grpc-status.js";
 import * as metricsService from "../../../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
-import { grpcStatuses } from "../../../../src/rpc/grpc/status.js";
 import {
   ControlRig,
   counterFamily,

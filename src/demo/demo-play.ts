@@ -8,13 +8,15 @@ import { systemClock } from "../app/base/clock.js";
 import { exitCodes, StartFailure } from "../app/base/failure.js";
 import { listen } from "../app/base/listen.js";
 import { ownFile } from "../app/base/own-file.js";
+import type { Style } from "../app/base/style.js";
 import { loadConfig } from "../app/config/config.js";
 import { assert, errorRows, isServiceError } from "../core/base/errors.js";
+import { findEnvoy, lookUp, thisMachine } from "../programs/provision.js";
 import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
 import { createDemoLogger } from "./demo-log.js";
 import { type DemoOptions, portSettings } from "./demo-options.js";
-import { type Style, TrafficReport } from "./demo-report.js";
+import { TrafficReport } from "./demo-report.js";
 import type { DemoScope } from "./demo-scope.js";
 import {
   type Asker,
@@ -24,7 +26,6 @@ import {
   Traffic,
 } from "./demo-traffic.js";
 import { startUpstream } from "./demo-upstream.js";
-import { findEnvoy, lookUp, thisMachine } from "./provision.js";
 
 /** What a demo is played with. */
 export interface Play {

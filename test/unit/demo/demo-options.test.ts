@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { demoFlagRows, parseDemoOptions } from "../../../src/dev/demo-options.js";
+import { demoFlagRows, parseDemoOptions } from "../../../src/demo/demo-options.js";
 
 describe("parseDemoOptions()", () => {
   it("takes the ports that people expect when nothing is said", () => {

@@ -19,7 +19,6 @@ import {
 export function thisMachine(): ToolEnvironment {
   return {
     env: process.env,
-    // The same from src/dev and from dist/dev.
     toolsFolder: fileURLToPath(new URL(".tools", ownFile("package.json"))),
     clock: systemClock,
     report: (text) => void process.stderr.write(text),

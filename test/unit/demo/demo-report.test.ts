@@ -1,12 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createDemoLogger } from "../../../src/dev/demo-log.js";
-import {
-  createStyle,
-  describeLimit,
-  isColorWanted,
-  TrafficReport,
-} from "../../../src/dev/demo-report.js";
-import type { Answer, Caller } from "../../../src/dev/demo-traffic.js";
+import { createStyle, isColorWanted } from "../../../src/app/base/style.js";
+import { createDemoLogger } from "../../../src/demo/demo-log.js";
+import { describeLimit, TrafficReport } from "../../../src/demo/demo-report.js";
+import type { Answer, Caller } from "../../../src/demo/demo-traffic.js";
 
 const alice: Caller = { name: "alice", plan: "free", everyMs: 500 };
 const acme: Caller = { name: "acme", plan: "partner", everyMs: 200 };

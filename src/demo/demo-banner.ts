@@ -1,5 +1,5 @@
+import type { Style } from "../app/base/style.js";
 import type { EnvoyPorts } from "./demo-envoy.js";
-import type { Style } from "./demo-report.js";
 import { jsonQuestion } from "./demo-traffic.js";
 
 /** What runs, for a person who wants to reach it. */

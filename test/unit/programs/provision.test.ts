@@ -2,14 +2,14 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ToolEnvironment } from "../../../src/dev/programs.js";
+import type { ToolEnvironment } from "../../../src/programs/programs.js";
 import {
   findEnvoy,
   findRedis,
   findValkey,
   lookUp,
   provisionAll,
-} from "../../../src/dev/provision.js";
+} from "../../../src/programs/provision.js";
 import { FakeClock } from "../../support/fake-clock.js";
 
 const envoy140 = "envoy  version: 9e55/1.40.0/Clean/RELEASE/BoringSSL";

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync }
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { withLock } from "../../../src/dev/lock.mjs";
+import { withLock } from "../../../src/programs/lock.mjs";
 
 let root: string;
 let lock: string;

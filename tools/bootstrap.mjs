@@ -3,7 +3,7 @@
  * and nothing else: install, generate and build what is missing or stale, then run the command.
  * Plain JavaScript on Node's built-ins, since nothing is installed when it starts.
  *
- * Usage: node src/dev/bootstrap.mjs demo|serve|dev|test|all|soak|bench|mutate [ARGUMENT...]
+ * Usage: node tools/bootstrap.mjs demo|serve|dev|test|all|soak|bench|mutate [ARGUMENT...]
  */
 import { fileURLToPath } from "node:url";
 import { Supervisor } from "./child.mjs";
@@ -20,7 +20,7 @@ const commands = {
   demo: (args) => [[program, "demo", ...args]],
   serve: (args) => [[program, "serve", ...args]],
   dev: (args) => [
-    ["src/dev/compile.mjs", "--watch"],
+    ["tools/compile.mjs", "--watch"],
     ["--watch", "--watch-preserve-output", program, "serve", ...args],
   ],
   test: (args) => [["--import", "tsx", "test/run.ts", ...args]],
@@ -44,10 +44,10 @@ async function main(name, args) {
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined) {
     const names = Object.keys(commands).join("|");
-    process.stderr.write(`usage: node src/dev/bootstrap.mjs ${names} [ARGUMENT...]\n`);
+    process.stderr.write(`usage: node tools/bootstrap.mjs ${names} [ARGUMENT...]\n`);
     return 2;
   }
-  process.chdir(fileURLToPath(new URL("../..", import.meta.url)));
+  process.chdir(fileURLToPath(new URL("..", import.meta.url)));
   const supervisor = new Supervisor();
   try {
     await prepare(supervisor);

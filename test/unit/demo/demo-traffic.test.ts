@@ -9,7 +9,7 @@ import {
   readLimitField,
   Traffic,
   type WireAnswer,
-} from "../../../src/dev/demo-traffic.js";
+} from "../../../src/demo/demo-traffic.js";
 import { FakeClock } from "../../support/fake-clock.js";
 
 function wire(status: number, headers: Record<string, string>, body = ""): WireAnswer {

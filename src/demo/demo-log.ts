@@ -1,5 +1,5 @@
 import type { LogEvent, Logger } from "../app/base/logger.js";
-import type { Style } from "./demo-report.js";
+import type { Style } from "../app/base/style.js";
 
 /**
  * The service's log as the demo shows it: what a person has caused or must know, as sentences. The

@@ -46,7 +46,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 function writeDocument(name: string): string {
   const path = join(folder, name);
-  execFileSync(process.execPath, ["src/dev/sbom.mjs", path], { stdio: "pipe" });
+  execFileSync(process.execPath, ["tools/sbom.mjs", path], { stdio: "pipe" });
   return readFileSync(path, "utf8");
 }
 

@@ -3,7 +3,7 @@
  * of modules is half of what a start costs, and what is bundled runs where nothing is installed.
  * Plain JavaScript, since it runs before there is a build.
  *
- * Usage: node src/dev/compile.mjs [--watch]
+ * Usage: node tools/compile.mjs [--watch]
  */
 import {
   chmodSync,
@@ -19,7 +19,7 @@ import { argv } from "node:process";
 import { fileURLToPath } from "node:url";
 import { context } from "esbuild";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
 const program = join(dist, "cli/main.js");
 

@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import { argv } from "node:process";
 import { fileURLToPath } from "node:url";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const { name, packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
 // Not `--omit dev`: npm then leaves out what packages for development need as well (yaml, say).
 const shipped = new Set(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isAtLeast, type ProgramName, parseVersion } from "../../../src/dev/programs.js";
+import { isAtLeast, type ProgramName, parseVersion } from "../../../src/programs/programs.js";
 
 interface VersionCase {
   readonly program: ProgramName;

@@ -1,8 +1,8 @@
 import { exitCodes, StartFailure } from "../app/base/failure.js";
+import { createStyle, isColorWanted } from "../app/base/style.js";
 import { isServiceError } from "../core/base/errors.js";
 import { type DemoFlags, parseDemoOptions } from "./demo-options.js";
 import { play } from "./demo-play.js";
-import { createStyle, isColorWanted } from "./demo-report.js";
 import { DemoScope } from "./demo-scope.js";
 
 /** What the demo is started with. */

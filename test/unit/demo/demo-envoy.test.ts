@@ -1,9 +1,14 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { type Running, renderBanner, renderNext, renderTry } from "../../../src/dev/demo-banner.js";
-import { renderEnvoyConfig } from "../../../src/dev/demo-envoy.js";
-import { createStyle } from "../../../src/dev/demo-report.js";
-import { DemoScope } from "../../../src/dev/demo-scope.js";
+import { createStyle } from "../../../src/app/base/style.js";
+import {
+  type Running,
+  renderBanner,
+  renderNext,
+  renderTry,
+} from "../../../src/demo/demo-banner.js";
+import { renderEnvoyConfig } from "../../../src/demo/demo-envoy.js";
+import { DemoScope } from "../../../src/demo/demo-scope.js";
 
 const example = readFileSync("envoy/demo/edge/envoy.yaml", "utf8");
 const plain = createStyle(false);

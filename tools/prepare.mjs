@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { withLock } from "./lock.mjs";
+import { withLock } from "../src/programs/lock.mjs";
 
 const installHint = `
 npm could not install the packages of package-lock.json. It needs the package registry: check the
@@ -28,7 +28,7 @@ const buildSteps = [
   {
     name: "build",
     args: ["run", "--silent", "compile"],
-    inputs: ["src", "tsconfig.json", "package-lock.json"],
+    inputs: ["src", "tools/compile.mjs", "tsconfig.json", "package-lock.json"],
     output: "dist",
   },
 ];

@@ -16,8 +16,13 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { waitFor } from "../../support/wait.js";
 
-const sources = fileURLToPath(new URL("../../../src/dev/", import.meta.url));
-const parts = ["bootstrap.mjs", "prepare.mjs", "child.mjs", "lock.mjs"];
+const sources = fileURLToPath(new URL("../../../", import.meta.url));
+const parts = [
+  "tools/bootstrap.mjs",
+  "tools/prepare.mjs",
+  "tools/child.mjs",
+  "src/programs/lock.mjs",
+];
 
 /** The npm of the small project: notes each call, and does what the real one is for. */
 const npm = `
@@ -55,7 +60,7 @@ const children: ChildProcess[] = [];
 
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "headgate-bootstrap-"));
-  for (const part of parts) cpSync(join(sources, part), join(root, "src/dev", part));
+  for (const part of parts) cpSync(join(sources, part), join(root, part));
   for (const folder of ["proto", "bin"]) mkdirSync(join(root, folder));
   write("bin/npm-cli.js", npm);
   write("src/main.js", main);
@@ -74,7 +79,7 @@ function write(path: string, text: string): void {
 
 function start(args: readonly string[]): { child: ChildProcess; output: () => string } {
   // From another folder, on purpose.
-  const child = spawn(process.execPath, [join(root, "src/dev/bootstrap.mjs"), ...args], {
+  const child = spawn(process.execPath, [join(root, "tools/bootstrap.mjs"), ...args], {
     cwd: tmpdir(),
     env: { ...process.env, npm_execpath: join(root, "bin/npm-cli.js") },
     stdio: ["ignore", "pipe", "pipe"],

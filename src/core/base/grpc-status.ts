@@ -1,0 +1,18 @@
+/**
+ * The gRPC statuses that Headgate answers with; nothing else spells one. UNKNOWN (2) is not among
+ * them: it tells a caller nothing, and Envoy lets a request pass whatever its failure mode says.
+ *
+ * Source: gRPC core, "Status codes and their use in gRPC".
+ */
+export const grpcStatuses = {
+  ok: 0,
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  notFound: 5,
+  permissionDenied: 7,
+  resourceExhausted: 8,
+  failedPrecondition: 9,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+} as const;

@@ -1,0 +1,45 @@
+/** What refusals over HTTP say of their body. Source: RFC 9457, section 3. */
+export const problemJsonType = "application/problem+json";
+
+/** Names of statuses that refusals may have. Source: IANA's registry of HTTP status codes. */
+const statusNames: ReadonlyMap<number, string> = new Map([
+  [400, "Bad Request"],
+  [403, "Forbidden"],
+  [408, "Request Timeout"],
+  [409, "Conflict"],
+  [425, "Too Early"],
+  [429, "Too Many Requests"],
+  [500, "Internal Server Error"],
+  [502, "Bad Gateway"],
+  [503, "Service Unavailable"],
+  [504, "Gateway Timeout"],
+]);
+
+/** What a caller is told of a refusal. */
+export interface RefusalProblem {
+  /** HTTP status. */
+  readonly status: number;
+  /** A sentence for people. */
+  readonly detail: string;
+  /** A stable name for programs, where there is one. */
+  readonly cause?: string;
+  /** When to try again, in whole seconds. */
+  readonly retrySeconds: number;
+}
+
+/**
+ * The body of every refusal over HTTP: one line of JSON.
+ *
+ * Source: RFC 9457; a type of its own needs a page of its own, so it is `about:blank`.
+ */
+export function problemJson({ status, detail, cause, retrySeconds }: RefusalProblem): string {
+  const title = statusNames.get(status);
+  return JSON.stringify({
+    type: "about:blank",
+    ...(title === undefined ? {} : { title }),
+    status,
+    detail,
+    ...(cause === undefined ? {} : { cause }),
+    "retry-after": retrySeconds,
+  });
+}
