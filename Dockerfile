@@ -27,7 +27,7 @@ RUN printf '%s\n' '#!/nodejs/bin/node' 'process.argv.splice(2, 0, "serve");' 'im
 
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="headgate" \
-      org.opencontainers.image.description="Decides, for fleets of Envoy proxies, which requests go in." \
+      org.opencontainers.image.description="Rate limiting and admission control for Envoy fleets." \
       org.opencontainers.image.licenses="Apache-2.0"
 ENV NODE_ENV=production
 WORKDIR /app

@@ -41,7 +41,7 @@ export async function runCli(
 export async function createProgram(context: CommandContext, word?: string): Promise<Command> {
   const { output } = context;
   const program = new Command("headgate")
-    .description("Decides, for fleets of Envoy proxies, which requests go in.")
+    .description("Rate limiting and admission control for Envoy fleets.")
     .version(readVersion(), "-v, --version", "print the version")
     .showHelpAfterError("Run `headgate help` for commands and examples.")
     .exitOverride()

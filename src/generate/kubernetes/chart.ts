@@ -23,7 +23,7 @@ export function chartDocuments(
         {
           apiVersion: "v2",
           name: "headgate",
-          description: "Decides, for fleets of Envoy proxies, which requests go in.",
+          description: "Rate limiting and admission control for Envoy fleets.",
           type: "application",
           version: chartVersion,
           appVersion: chartVersion,
