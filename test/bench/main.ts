@@ -11,11 +11,12 @@ import { tellFleets } from "./fleet-loop.js";
 import { runFuzz } from "./fuzz.js";
 import { measureGateways } from "./gateway-rows.js";
 import { tellGenerate } from "./generate.js";
+import { recordGoodput, tellGoodput } from "./goodput.js";
 import { type InProcessRow, inProcessScenarios, measureWithRedis } from "./in-process.js";
 import { type InTurn, measureInTurn } from "./in-turn.js";
 import { tellLaws } from "./laws.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
-import { tellOverload } from "./overload.js";
+import { type RepeatedOrder, tellOverload, tellRepeatedOverload } from "./overload.js";
 import { measureOverrides, type OverrideRow } from "./override-rows.js";
 import { tellQueueing } from "./queueing.js";
 import { tellQuotas } from "./quota.js";
@@ -52,9 +53,13 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --simulation N  instead of all this: N seeds of the simulation against the exact promise
   --fuzz N        instead of all this: N inputs that nobody should send, to what serves the wire
   --laws N        instead of all this: N seeds of the concurrency laws in simulated overload
+  --goodput N     instead of all this: N worlds of the goodput matrix next to their best static
+                  limits, which are searched; "record" writes down those of the tests
   --queueing N    instead of all this: N requests against Erlang's formula, and queues in overload
   --overload N    instead of all this: N seconds each of an upstream under 3 and 10 times its load,
                   by what protects it, with pictures in test-output
+  --overload M... --repeat N    the same at M times its load, N runs of --seconds (at least 10) by
+                  each protection that is told no number, and the worst of them
   --feedback N    instead of all this: Envoys before a service that loses half of itself, N seconds
                   after it, by what sets their limits; pictures in test-output/
   --fleet N       instead of all this: N seeds of the fleet's loop, big fleets, and its cost
@@ -65,7 +70,7 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --generate N    instead of all this: headgate generate for N services, for each target
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
-  --first SEED    the first seed of --simulation, --fuzz, --fleet and --quotas (default 1)
+  --first SEED    the first seed of --simulation, --fuzz, --fleet, --goodput and --quotas
   -h, --help      this text`;
 
 /** Options of what runs instead of the rows, as texts. */
@@ -73,23 +78,27 @@ interface InsteadValues {
   readonly simulation?: string;
   readonly fuzz?: string;
   readonly laws?: string;
+  readonly goodput?: string;
   readonly queueing?: string;
   readonly feedback?: string;
   readonly fleet?: string;
   readonly control?: string;
   readonly quotas?: string;
   readonly overload?: string;
+  readonly repeat?: string;
   readonly rlqs?: string;
   readonly replay?: string;
   readonly generate?: string;
   readonly decoders?: boolean;
   readonly first: string;
+  readonly seconds: string;
   readonly only: string;
   readonly profile?: string;
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
     options: {
       seconds: { type: "string", default: "5" },
       only: { type: "string", default: "" },
@@ -98,12 +107,14 @@ async function main(): Promise<void> {
       simulation: { type: "string" },
       fuzz: { type: "string" },
       laws: { type: "string" },
+      goodput: { type: "string" },
       queueing: { type: "string" },
       feedback: { type: "string" },
       fleet: { type: "string" },
       control: { type: "string" },
       quotas: { type: "string" },
       overload: { type: "string" },
+      repeat: { type: "string" },
       rlqs: { type: "string" },
       replay: { type: "string" },
       generate: { type: "string" },
@@ -116,7 +127,7 @@ async function main(): Promise<void> {
     process.stdout.write(`${help}\n`);
     return;
   }
-  if (await runInstead(values)) return;
+  if (await runInstead(values, positionals)) return;
   const measureMs = Number(values.seconds) * 1_000;
   if (!(measureMs >= 500)) throw new Error("--seconds must be a number of at least 0.5");
   // As the service does.
@@ -182,13 +193,18 @@ function formatAll(rows: AllRows): string {
 }
 
 /** What runs instead of the rows, where that is asked for. @returns whether it was */
-async function runInstead(values: InsteadValues): Promise<boolean> {
+async function runInstead(values: InsteadValues, positionals: readonly string[]): Promise<boolean> {
+  if (positionals.length > 0 && values.repeat === undefined) {
+    throw new Error(`nothing is known of ${positionals.join(" ")}`);
+  }
   if (values.simulation !== undefined) {
     await simulate(Number(values.simulation), Number(values.first));
   } else if (values.fuzz !== undefined) {
     await fuzz(Number(values.fuzz), Number(values.first));
   } else if (values.laws !== undefined) {
     process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
+  } else if (values.goodput !== undefined) {
+    await goodput(values.goodput, Number(values.first));
   } else if (values.queueing !== undefined) {
     queueing(Number(values.queueing));
   } else if (values.feedback !== undefined) {
@@ -199,6 +215,12 @@ async function runInstead(values: InsteadValues): Promise<boolean> {
     await control(Number(values.control) * 1_000, profileOptions(values.profile));
   } else if (values.quotas !== undefined) {
     quotas(Number(values.quotas), Number(values.first));
+  } else if (values.overload !== undefined && values.repeat !== undefined) {
+    await repeatedOverload({
+      multiples: [values.overload, ...positionals].map(Number),
+      repeatCount: Number(values.repeat),
+      durationMs: Math.max(10, Number(values.seconds)) * 1_000,
+    });
   } else if (values.overload !== undefined) {
     await overload(Number(values.overload) * 1_000);
   } else if (values.rlqs !== undefined) {
@@ -234,6 +256,13 @@ async function fuzz(count: number, first: number): Promise<void> {
   if (failure !== undefined) process.exitCode = 1;
 }
 
+async function goodput(text: string, first: number): Promise<void> {
+  if (text === "record") return recordGoodput();
+  const count = Number(text);
+  if (!(count >= 1 && first >= 0)) throw new Error("--goodput and --first take whole numbers");
+  process.stdout.write(`${tellGoodput({ first, count })}\n`);
+}
+
 function queueing(requestCount: number): void {
   if (!(requestCount >= 1)) throw new Error("--queueing takes a whole number");
   const { text, isNear } = tellQueueing(requestCount);
@@ -244,6 +273,14 @@ function queueing(requestCount: number): void {
 async function overload(durationMs: number): Promise<void> {
   if (!(durationMs >= 5_000)) throw new Error("--overload takes seconds, at least 5");
   process.stdout.write(`${await tellOverload(durationMs)}\n`);
+}
+
+async function repeatedOverload(order: RepeatedOrder): Promise<void> {
+  const { multiples, repeatCount } = order;
+  if (!(repeatCount >= 1 && multiples.every((multiple) => multiple > 0))) {
+    throw new Error("--overload takes multiples of the capacity, and --repeat a whole number");
+  }
+  process.stdout.write(`${await tellRepeatedOverload(order)}\n`);
 }
 
 async function rlqs(measureMs: number): Promise<void> {

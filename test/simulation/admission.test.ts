@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HeadgateProtection } from "./goodput-admission.js";
+import { type HeadgateOrder, HeadgateProtection } from "./goodput-admission.js";
 import { GoodputRun, type GoodputSpan, type GoodputWorld } from "./goodput-run.js";
 
 const seed = 20_260_505;
@@ -7,8 +7,13 @@ const seed = 20_260_505;
 /** Ten workers of 50 ms: 200 requests a second; callers wait for a second. */
 const tenWorkers = { workerCount: 10, serviceMs: 50, patienceMs: 1_000, changes: [] };
 
-function startRun(blocks: string, world: GoodputWorld): GoodputRun {
-  return new GoodputRun(world, seed, (calendar) => new HeadgateProtection(calendar, blocks, seed));
+function startRun(
+  blocks: string,
+  world: GoodputWorld,
+  more: Partial<HeadgateOrder> = {},
+): GoodputRun {
+  const order = { blocks, seed, ...more };
+  return new GoodputRun(world, order.seed, (calendar) => new HeadgateProtection(calendar, order));
 }
 
 function overloaded(blocks: string, loadRatio: number, critical: number): GoodputSpan {
@@ -88,6 +93,45 @@ describe(`admission as a whole, seed ${seed}`, () => {
     expect(later.servedRatio.critical).toBeGreaterThan(0.995);
     expect(later.goodputRatio).toBeGreaterThan(goodputMin);
     expect(later.lateRatio).toBeLessThan(0.001);
+  });
+
+  it.each(["admission: {}", "admission: {queue: {size: 20, maxWait: 300ms}}"])(
+    "does so on every day, and wastes nothing of what is left: %s",
+    (blocks) => {
+      for (let day = seed; day < seed + 4; day += 1) {
+        const run = startRun(
+          blocks,
+          {
+            ...tenWorkers,
+            loadRatio: 3,
+            parts: { critical: 0.1, high: 0.2, normal: 0.4 },
+            changes: [{ atMs: 30_000, workerRatio: 0.5 }],
+          },
+          { seed: day },
+        );
+        // From the limit of 50 that it begins with.
+        run.span(3_000);
+        for (const spanMs of [27_000, 5_000, 30_000]) {
+          const { usefulRatio, servedRatio, lateRatio } = run.span(spanMs);
+          expect(usefulRatio, `seed ${day}`).toBeGreaterThan(0.97);
+          expect(servedRatio.critical, `seed ${day}`).toBeGreaterThan(0.999);
+          expect(lateRatio, `seed ${day}`).toBeLessThan(0.001);
+        }
+      }
+    },
+  );
+
+  it("takes stalls of its own event loop for no latency of the service", () => {
+    // Stops of 400 ms look like requests that take eight times as long.
+    const world = { ...tenWorkers, loadRatio: 3, parts: { critical: 0.1, high: 0.2, normal: 0.4 } };
+    const stalls = { everyMs: 2_000, lengthMs: 400 };
+    const run = startRun("admission: {}", world, { stalls });
+    const calm = startRun("admission: {}", world);
+    run.span(30_000);
+    calm.span(30_000);
+    const { limit } = run.span(30_000);
+    expect(limit).toBeGreaterThan(0.75 * calm.span(30_000).limit);
+    expect(limit).toBeLessThan(1.5 * calm.span(1).limit);
   });
 
   it("lets critical requests that could fill the service alone teach it no queue", () => {

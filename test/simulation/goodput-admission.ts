@@ -9,12 +9,28 @@ import { FakeRandom } from "../support/fake-random.js";
 import type { EventCalendar } from "../support/station.js";
 import type { GoodputCaller, GoodputTicket, Protection } from "./goodput-run.js";
 
+/** How a Headgate is run. */
+export interface HeadgateOrder {
+  /** Blocks of the service's policy. */
+  readonly blocks: string;
+  readonly seed: number;
+  /** Its process hears of nothing now and then, and then of all at once. Default: never */
+  readonly stalls?: StallTimes;
+}
+
+/** When an event loop stands still. */
+export interface StallTimes {
+  readonly everyMs: number;
+  readonly lengthMs: number;
+}
+
 /** Headgate's admission, as a policy says. */
 export class HeadgateProtection implements Protection {
   readonly #calendar: EventCalendar;
   readonly #admission: Admission;
+  #stalledUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(calendar: EventCalendar, blocks: string, seed: number) {
+  constructor(calendar: EventCalendar, { blocks, seed, stalls }: HeadgateOrder) {
     this.#calendar = calendar;
     const random = new FakeRandom(seed * 3 + 7);
     const clock: Clock = {
@@ -34,7 +50,12 @@ export class HeadgateProtection implements Protection {
       digest: (text) => text,
       permitLeaseMsMax: 300_000,
       isOverloaded: () => false,
+      isLate: (nowMs) => nowMs <= this.#stalledUntilMs,
       onEvent: () => {},
+    });
+    if (stalls === undefined) return;
+    calendar.every(stalls.everyMs, () => {
+      this.#stalledUntilMs = calendar.nowMs + stalls.lengthMs;
     });
   }
 
@@ -45,25 +66,36 @@ export class HeadgateProtection implements Protection {
 
   ask(caller: GoodputCaller): GoodputTicket {
     let ticket: AdmissionTicket | undefined;
+    let isOver = false;
     const headers = new Map([
       ["x-request-priority", caller.priority],
       ["x-user", caller.user],
       ["x-envoy-expected-rq-timeout-ms", String(caller.patienceMs)],
     ]);
-    ticket = this.#admission.begin(
-      { serviceName: "orders", peer: "envoy", headers, attributes: new Map(), isObserved: false },
-      { admitted: () => caller.admit(), refused: () => caller.refuse(), waiting: () => {} },
-    );
+    const request = { serviceName: "orders", peer: "envoy", headers, attributes: new Map() };
+    this.#hear(() => {
+      if (isOver) return;
+      ticket = this.#admission.begin(
+        { ...request, isObserved: false },
+        { admitted: () => caller.admit(), refused: () => caller.refuse(), waiting: () => {} },
+      );
+    });
     return {
       ended: (how) => {
-        if (how === "served") {
-          ticket?.responded(served);
-          ticket?.end("completed");
-        } else {
-          ticket?.end("left");
-        }
+        isOver = true;
+        this.#hear(() => {
+          if (how === "served") ticket?.responded(served);
+          ticket?.end(how === "served" ? "completed" : "left");
+        });
       },
     };
+  }
+
+  /** Now, or when the process goes on. */
+  #hear(callback: () => void): void {
+    const waitMs = this.#stalledUntilMs - this.#calendar.nowMs;
+    if (waitMs > 0) this.#calendar.after(waitMs, callback);
+    else callback();
   }
 }
 

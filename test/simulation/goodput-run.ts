@@ -5,10 +5,33 @@ import {
   type DrawMs,
   EventCalendar,
   exponentialMs,
+  fixedMs,
+  heavyTailedMs,
   quantile,
   Station,
   startArrivals,
 } from "../support/station.js";
+
+/** How service times are distributed; see `workDraw`. */
+export const serviceKinds = [
+  "exponential",
+  "fixed",
+  "bimodal",
+  "heavyTailed",
+  "autocorrelated",
+] as const;
+
+/** One of them. */
+export type ServiceKind = (typeof serviceKinds)[number];
+
+/** What is otherwise from some time on. */
+export interface GoodputChange {
+  readonly atMs: number;
+  /** Workers from then on, as a part of those at the start. Default: as before */
+  readonly workerRatio?: number;
+  /** Requests from then on, as a multiple of what the service could serve at its start. */
+  readonly loadRatio?: number;
+}
 
 /** A service, and who wants something of it. Times in milliseconds. */
 export interface GoodputWorld {
@@ -20,8 +43,13 @@ export interface GoodputWorld {
   readonly parts: Readonly<Partial<Record<Priority, number>>>;
   /** How long a caller waits; it says so. */
   readonly patienceMs: number;
-  /** Workers that there are from a time on, as a part of those at the start. */
-  readonly changes: readonly { readonly atMs: number; readonly workerRatio: number }[];
+  readonly changes: readonly GoodputChange[];
+  /** Default exponential. */
+  readonly service?: ServiceKind;
+  /** For so long after the start work takes longer: four times at first, then ever less. */
+  readonly warmUpMs?: number;
+  /** All work stands still now and then, as while garbage is collected. */
+  readonly pauses?: { readonly everyMs: number; readonly lengthMs: number };
 }
 
 /** One request that asks to be let in. */
@@ -51,10 +79,17 @@ export interface Protection {
 export interface GoodputSpan {
   /** Served in time, as a share of what the workers could have done. */
   readonly goodputRatio: number;
+  /** Work of those, as a share of the workers' time: so few long ones count as they should. */
+  readonly usefulRatio: number;
+  /** Requests that asked, by class. */
+  readonly asked: Readonly<Record<Priority, number>>;
   /** Not refused and not given up, as a share of those who asked, by class. */
   readonly servedRatio: Readonly<Record<Priority, number>>;
   /** Let in, and not served in time, as a share of those who were let in. */
   readonly lateRatio: number;
+  readonly admittedCount: number;
+  /** Late without those whose own work takes longer than their callers wait. */
+  readonly avoidablyLateCount: number;
   /** From asking to the end of the answer. */
   readonly p99Ms: number;
   /** Permits at the end. */
@@ -70,33 +105,35 @@ export class GoodputRun {
   readonly #works: DrawMs;
   readonly #protection: Protection;
   #workerCount: number;
+  #loadRatio: number;
   #capacityMs = 0;
   #capacitySinceMs = 0;
+  #usefulMs = 0;
   #latenciesMs: number[] = [];
   #asked = zero();
   #lost = zero();
   #admittedCount = 0;
   #lateCount = 0;
+  #avoidablyLateCount = 0;
 
   constructor(world: GoodputWorld, seed: number, protect: (calendar: EventCalendar) => Protection) {
     this.#world = world;
     this.#workerCount = world.workerCount;
+    this.#loadRatio = world.loadRatio;
     this.#classes = new FakeRandom(seed * 3 + 1);
-    this.#works = exponentialMs(new FakeRandom(seed * 3 + 2), world.serviceMs);
+    this.#works = workDraw(world, new FakeRandom(seed * 3 + 2));
     this.#protection = protect(this.#calendar);
     const none = (): number => {
       throw new Error("each job brings its work");
     };
     this.#station = new Station(this.#calendar, world.workerCount, none);
-    for (const { atMs, workerRatio } of world.changes) {
-      this.#calendar.after(atMs, () => {
-        this.#account();
-        this.#workerCount = Math.round(world.workerCount * workerRatio);
-        this.#station.serverCount = this.#workerCount;
-      });
+    for (const change of world.changes) {
+      this.#calendar.after(change.atMs, () => this.#change(change));
     }
-    const { serviceMs, workerCount, loadRatio } = world;
-    const gapMs = exponentialMs(new FakeRandom(seed * 3), serviceMs / workerCount / loadRatio);
+    if (world.pauses !== undefined) this.#pauseNowAndThen(world.pauses, seed);
+    const { serviceMs, workerCount } = world;
+    const unitMs = exponentialMs(new FakeRandom(seed * 3), serviceMs / workerCount);
+    const gapMs = (): number => unitMs() / this.#loadRatio;
     const untilMs = Number.POSITIVE_INFINITY;
     startArrivals(this.#calendar, { gapMs, untilMs }, () => this.#arrive());
   }
@@ -104,17 +141,21 @@ export class GoodputRun {
   span(spanMs: number): GoodputSpan {
     this.#account();
     this.#capacityMs = 0;
+    this.#usefulMs = 0;
     this.#latenciesMs = [];
     this.#asked = zero();
     this.#lost = zero();
     this.#admittedCount = 0;
     this.#lateCount = 0;
+    this.#avoidablyLateCount = 0;
     this.#calendar.runUntil(this.#calendar.nowMs + spanMs);
     this.#account();
     const servedCount = this.#latenciesMs.length;
     const share = (one: Priority): number => 1 - this.#lost[one] / Math.max(1, this.#asked[one]);
     return {
       goodputRatio: servedCount / (this.#capacityMs / this.#world.serviceMs),
+      usefulRatio: this.#usefulMs / this.#capacityMs,
+      asked: this.#asked,
       servedRatio: {
         critical: share("critical"),
         high: share("high"),
@@ -122,6 +163,8 @@ export class GoodputRun {
         low: share("low"),
       },
       lateRatio: this.#admittedCount === 0 ? 0 : this.#lateCount / this.#admittedCount,
+      admittedCount: this.#admittedCount,
+      avoidablyLateCount: this.#avoidablyLateCount,
       p99Ms: quantile(this.#latenciesMs, 0.99),
       limit: this.#protection.limit,
     };
@@ -132,6 +175,27 @@ export class GoodputRun {
     const { nowMs } = this.#calendar;
     this.#capacityMs += (nowMs - this.#capacitySinceMs) * this.#workerCount;
     this.#capacitySinceMs = nowMs;
+  }
+
+  #change({ workerRatio, loadRatio }: GoodputChange): void {
+    this.#account();
+    this.#loadRatio = loadRatio ?? this.#loadRatio;
+    if (workerRatio === undefined) return;
+    this.#workerCount = Math.round(this.#world.workerCount * workerRatio);
+    this.#station.serverCount = this.#workerCount;
+  }
+
+  #pauseNowAndThen({ everyMs, lengthMs }: NonNullable<GoodputWorld["pauses"]>, seed: number): void {
+    const gapMs = exponentialMs(new FakeRandom(seed * 3 + 11), everyMs);
+    const untilMs = Number.POSITIVE_INFINITY;
+    startArrivals(this.#calendar, { gapMs, untilMs }, () => this.#station.pause(lengthMs));
+  }
+
+  /** The work of the next request: longer while the service warms up. */
+  #nextWorkMs(): number {
+    const { warmUpMs = 0 } = this.#world;
+    const coldRatio = Math.max(0, 1 - this.#calendar.nowMs / Math.max(1, warmUpMs));
+    return this.#works() * (1 + 3 * coldRatio);
   }
 
   #drawClass(): Priority {
@@ -150,6 +214,7 @@ export class GoodputRun {
     this.#asked[priority] += 1;
     let state: "asking" | "admitted" | "over" = "asking";
     let leave = (): void => {};
+    let workMs = 0;
     const caller: GoodputCaller = {
       priority,
       user: `user-${Math.floor(this.#classes.next() * 500)}`,
@@ -157,17 +222,19 @@ export class GoodputRun {
       admit: () => {
         state = "admitted";
         this.#admittedCount += 1;
+        workMs = this.#nextWorkMs();
         const job = this.#station.enter(
           {
             ended: () => {
               if (state === "over") return;
               state = "over";
               cancelPatience();
+              this.#usefulMs += workMs;
               this.#latenciesMs.push(this.#calendar.nowMs - askedMs);
               ticket.ended("served");
             },
           },
-          this.#works(),
+          workMs,
         );
         leave = () => job.leave();
       },
@@ -179,7 +246,10 @@ export class GoodputRun {
     };
     const cancelPatience = this.#calendar.after(patienceMs, () => {
       if (state === "over") return;
-      if (state === "admitted") this.#lateCount += 1;
+      if (state === "admitted") {
+        this.#lateCount += 1;
+        if (workMs < patienceMs) this.#avoidablyLateCount += 1;
+      }
       state = "over";
       this.#lost[priority] += 1;
       leave();
@@ -191,4 +261,40 @@ export class GoodputRun {
 
 function zero(): Record<Priority, number> {
   return { critical: 0, high: 0, normal: 0, low: 0 };
+}
+
+/** A part of a bimodal service's requests takes this many times longer than the others. */
+const slowRatio = 10;
+
+const slowPart = 0.01;
+
+/** Requests in the mean for which an autocorrelated service stays slow, or fast. */
+const spellCount = 20;
+
+/**
+ * Work with the world's mean: exponential; always the same; one in a hundred ten times as long;
+ * Pareto of shape 1.5, cut off at 100 times its least; or exponential in spells, in which all
+ * takes 0.4 or 1.6 of the mean.
+ */
+function workDraw({ service = "exponential", serviceMs }: GoodputWorld, random: Random): DrawMs {
+  switch (service) {
+    case "exponential":
+      return exponentialMs(random, serviceMs);
+    case "fixed":
+      return fixedMs(serviceMs);
+    case "heavyTailed":
+      return heavyTailedMs(random, { meanMs: serviceMs, cutRatio: 100 });
+    case "bimodal": {
+      const quickMs = serviceMs / (1 + slowPart * (slowRatio - 1));
+      return () => (random.next() < slowPart ? slowRatio * quickMs : quickMs);
+    }
+    case "autocorrelated": {
+      let ratio = 0.4;
+      const unitMs = exponentialMs(random, serviceMs);
+      return () => {
+        if (random.next() * spellCount < 1) ratio = 2 - ratio;
+        return ratio * unitMs();
+      };
+    }
+  }
 }

@@ -10,7 +10,17 @@ import type { Stage } from "./stage.js";
 import { type PlotPanel, plotSvg } from "./svg-plot.js";
 
 /** What stands between callers and the upstream. */
-export type Protection = "none" | "staticBreaker" | "adaptiveConcurrency" | "headgate";
+export type Protection =
+  | "none"
+  | "staticBreaker"
+  | "adaptiveConcurrency"
+  | "admissionControl"
+  /** With numbers chosen for this upstream. */
+  | "headgate"
+  /** With nothing but a name: `admission: {}`. */
+  | "headgateDefaults"
+  /** The same with a queue. */
+  | "headgateQueue";
 
 /** Whether callers repeat what failed, and how an Envoy at their side does it. */
 export type Retries = "none" | "budget" | "istio";
@@ -27,6 +37,17 @@ export interface OverloadOrder {
   readonly seed?: number;
   /** Share of requests that are critical. Default: as many as a fifth of the capacity. */
   readonly criticalShare?: number;
+  /** Shares of the other classes. Default: a third of the rest each */
+  readonly otherShares?: OtherShares;
+  /** How long callers wait. Default: 2 s */
+  readonly deadlineMs?: number;
+}
+
+/** What part of all requests is of a class below critical. */
+export interface OtherShares {
+  readonly high: number;
+  readonly normal: number;
+  readonly low: number;
 }
 
 /** What came of it. */
@@ -46,17 +67,16 @@ export interface OverloadResult {
 const workerCount = 10;
 /** Laws and filters may learn this long before anything counts. */
 const warmUpMs = 3_000;
-/** How long callers wait. */
-const deadlineMs = 2_000;
+/** How long callers wait where an order says nothing else. */
+const usualDeadlineMs = 2_000;
 
 /** Runs it with programs of their own for everything: upstream, Envoys, Headgate, load. */
 export async function runOverload(stage: Stage, order: OverloadOrder): Promise<OverloadResult> {
   const { protection, multiple, durationMs, meanServiceMs, retries = "none", seed = 1 } = order;
+  const policy = policyOf(protection, meanServiceMs);
   const [upstream, headgate] = await Promise.all([
     startSaturableUpstream(stage, { workerCount, meanServiceMs, seed, reportsLoad: false }),
-    protection === "headgate"
-      ? HeadgateProcess.start(stage, { policy: overloadPolicy(meanServiceMs) })
-      : undefined,
+    policy === undefined ? undefined : HeadgateProcess.start(stage, { policy }),
   ]);
   const server = await Envoy.start(stage, {
     upstreamPort: upstream.port,
@@ -77,18 +97,19 @@ export async function runOverload(stage: Stage, order: OverloadOrder): Promise<O
   const perSecond = upstream.capacityPerSecond * multiple;
   const criticalShare = order.criticalShare ?? 0.2 / multiple;
   const rest = (1 - criticalShare) / 3;
+  const { high, normal, low } = order.otherShares ?? { high: rest, normal: rest, low: rest };
   const load = runOpenLoop({
     ports: [entry.port],
     perSecond,
     durationMs,
-    deadlineMs,
+    deadlineMs: order.deadlineMs ?? usualDeadlineMs,
     callerCount: 200,
     seed,
     classes: [
       { name: "critical", share: criticalShare, headers: { "x-request-priority": "critical" } },
-      { name: "high", share: rest, headers: { "x-request-priority": "high" } },
-      { name: "normal", share: rest, headers: {} },
-      { name: "low", share: rest, headers: { "x-request-priority": "low" } },
+      { name: "high", share: high, headers: { "x-request-priority": "high" } },
+      { name: "normal", share: normal, headers: {} },
+      { name: "low", share: low, headers: { "x-request-priority": "low" } },
     ],
   });
   const inFlight = await sampleDuring(load, async () => (await upstream.stats()).inFlightCount);
@@ -105,11 +126,22 @@ export async function runOverload(stage: Stage, order: OverloadOrder): Promise<O
   };
 }
 
-/**
- * What a service wants that is to survive: a law, classes that callers state, and a queue in which
- * the most urgent one is sure to see a request end: a dozen do in that time.
- */
-function overloadPolicy(meanServiceMs: number): string {
+/** The policy of a protection that has one. */
+function policyOf(protection: Protection, meanServiceMs: number): string | undefined {
+  switch (protection) {
+    case "headgate":
+      return overloadPolicy(meanServiceMs);
+    case "headgateDefaults":
+      return servicePolicy("admission: {}");
+    case "headgateQueue":
+      return servicePolicy("admission: { queue: { size: 20, maxWait: 300ms } }");
+    default:
+      return undefined;
+  }
+}
+
+/** A service with classes that callers state. */
+function servicePolicy(blocks: string): string {
   return `apiVersion: headgate.dev/v1alpha1
 kind: Policy
 metadata: { name: overload }
@@ -117,15 +149,35 @@ spec:
   services:
     - name: orders
       priority: { from: { header: x-request-priority, default: normal, trust: { anyone: true } } }
-      admission:
+      ${blocks}
+`;
+}
+
+/**
+ * What a service wants that is to survive: a law, classes that callers state, and a queue in which
+ * the most urgent one is sure to see a request end: a dozen do in that time.
+ */
+function overloadPolicy(meanServiceMs: number): string {
+  return servicePolicy(`admission:
         caller: { header: x-caller }
         queue: { size: 8, maxWait: ${meanServiceMs * 1.2}ms, order: priority }
       concurrency:
         law: gradient
         gradient: { rttTolerance: 1.1 }
-        limits: { initial: 20, min: 5, max: 200 }
-`;
+        limits: { initial: 20, min: 5, max: 200 }`);
 }
+
+const headgateOptions: Partial<EnvoyOptions> = {
+  extProc: {
+    grpc_service: {
+      envoy_grpc: { cluster_name: "headgate" },
+      initial_metadata: [{ key: "x-headgate-service", value: "orders" }],
+    },
+    request_attributes: ["source.address"],
+    // What Envoy refuses because the machine was busy says nothing about Headgate.
+    message_timeout: "10s",
+  },
+};
 
 const protections: Readonly<Record<Protection, Partial<EnvoyOptions>>> = {
   none: {},
@@ -150,17 +202,18 @@ const protections: Readonly<Record<Protection, Partial<EnvoyOptions>>> = {
       }),
     ],
   },
-  headgate: {
-    extProc: {
-      grpc_service: {
-        envoy_grpc: { cluster_name: "headgate" },
-        initial_metadata: [{ key: "x-headgate-service", value: "orders" }],
-      },
-      request_attributes: ["source.address"],
-      // What Envoy refuses because the machine was busy says nothing about Headgate.
-      message_timeout: "10s",
-    },
+  admissionControl: {
+    filtersBefore: [
+      httpFilter("admission_control", "AdmissionControl", {
+        enabled: { default_value: true, runtime_key: "admission_control.enabled" },
+        sampling_window: "5s",
+        success_criteria: { http_criteria: { http_success_status: [{ start: 200, end: 400 }] } },
+      }),
+    ],
   },
+  headgate: headgateOptions,
+  headgateDefaults: headgateOptions,
+  headgateQueue: headgateOptions,
 };
 
 const jitteredBackOff = { base_interval: "0.025s", max_interval: "0.25s" };

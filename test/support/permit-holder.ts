@@ -32,7 +32,7 @@ export class TestHolder implements PermitHolder {
   take(limit: number): boolean {
     const isFree = this.permits.inUseCount < limit;
     if (isFree) this.permits.take("normal");
-    else this.permits.noteRefused();
+    else this.permits.noteRefused("normal");
     return isFree;
   }
 

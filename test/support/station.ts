@@ -78,6 +78,9 @@ export class Station {
   #queueCount = 0;
   #busyCount = 0;
   #serverCount: number;
+  /** Jobs on servers. */
+  readonly #served = new Set<PlacedJob>();
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
   #busyMs = 0;
   #busySinceMs = 0;
 
@@ -105,6 +108,19 @@ export class Station {
     this.#takeUp();
   }
 
+  /** All work stands still for `lengthMs`, as while garbage is collected; nothing begins. */
+  pause(lengthMs: number): void {
+    const { nowMs } = this.#calendar;
+    const pausedMs = Math.max(0, this.#pausedUntilMs - nowMs);
+    if (lengthMs <= pausedMs) return;
+    this.#pausedUntilMs = nowMs + lengthMs;
+    for (const job of this.#served) {
+      job.cancelEnd?.();
+      this.#endAt(job, job.endMs + lengthMs - pausedMs);
+    }
+    this.#calendar.after(lengthMs, () => this.#takeUp());
+  }
+
   /** Time that servers have worked until now, added up. */
   get busyMs(): number {
     this.#account();
@@ -122,6 +138,7 @@ export class Station {
       serviceMs,
       state: "queued",
       cancelEnd: undefined,
+      endMs: Number.NaN,
       leave: () => this.#leave(job),
     };
     this.#queue.push(job);
@@ -131,6 +148,7 @@ export class Station {
   }
 
   #takeUp(): void {
+    if (this.#calendar.nowMs < this.#pausedUntilMs) return;
     while (this.#busyCount < this.#serverCount && this.#queueCount > 0) {
       const job = this.#shift();
       this.#queueCount -= 1;
@@ -138,9 +156,15 @@ export class Station {
       this.#busyCount += 1;
       job.state = "served";
       const serviceMs = job.serviceMs ?? this.#serviceMs();
-      job.cancelEnd = this.#calendar.after(serviceMs, () => this.#end(job));
+      this.#served.add(job);
+      this.#endAt(job, this.#calendar.nowMs + serviceMs);
       job.call.started?.(job);
     }
+  }
+
+  #endAt(job: PlacedJob, endMs: number): void {
+    job.endMs = endMs;
+    job.cancelEnd = this.#calendar.after(endMs - this.#calendar.nowMs, () => this.#end(job));
   }
 
   #shift(): PlacedJob {
@@ -160,6 +184,7 @@ export class Station {
     this.#account();
     this.#busyCount -= 1;
     job.state = "gone";
+    this.#served.delete(job);
     job.call.ended();
     this.#takeUp();
   }
@@ -174,6 +199,7 @@ export class Station {
     }
     this.#account();
     job.cancelEnd?.();
+    this.#served.delete(job);
     this.#busyCount -= 1;
     this.#takeUp();
   }
@@ -265,6 +291,8 @@ interface PlacedJob extends StationJob {
   readonly serviceMs: number | undefined;
   state: "queued" | "served" | "gone";
   cancelEnd: (() => void) | undefined;
+  /** When it will be served, from its start on. */
+  endMs: number;
 }
 
 function isBefore(event: CalendarEvent, other: CalendarEvent): boolean {

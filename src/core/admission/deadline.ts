@@ -52,25 +52,6 @@ export function isTooLittle(
   return remainingMs < minRemainingMs;
 }
 
-/** What a request has before it, in milliseconds; undefined for what is not known. */
-export interface TimeAhead {
-  readonly estimatedWaitMs: number | undefined;
-  readonly serviceMs: number | undefined;
-}
-
-/**
- * Whether a request would be answered too late: its estimated wait plus the typical service time is
- * more than what is left. What is not known counts as no time.
- *
- * Example: 200 ms left, 160 ms to wait, 50 ms to be served: too late.
- */
-export function isTooLate(
-  { remainingMs }: Deadline,
-  { estimatedWaitMs, serviceMs }: TimeAhead,
-): boolean {
-  return (estimatedWaitMs ?? 0) + (serviceMs ?? 0) > remainingMs;
-}
-
 /** What `budgetHeaders` takes. */
 export interface BudgetQuestion {
   readonly deadline: Deadline;

@@ -14,6 +14,7 @@ import type { ConcurrencyLimit } from "./concurrency-limit.js";
 import { DriftingGradientLimit } from "./drifting-gradient-limit.js";
 import { FixedLimit } from "./fixed-limit.js";
 import { GradientLimit } from "./gradient-limit.js";
+import { KneeLimit } from "./knee-limit.js";
 import { LatencyShed } from "./latency-shed.js";
 import { SignalLimit } from "./signal-limit.js";
 import { VegasLimit } from "./vegas-limit.js";
@@ -65,6 +66,8 @@ export function createConcurrencyLimit(
       return settings.baseline === "drifting"
         ? new DriftingGradientLimit(settings, limits)
         : begun(new GradientLimit(settings, limits), known);
+    case "knee":
+      return new KneeLimit(limits);
     case "latencyShed":
       return new LatencyShed(settings, limits);
     case "signal":

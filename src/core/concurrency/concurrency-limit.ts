@@ -18,6 +18,16 @@ export interface ConcurrencySample {
   /** Its place in the queue when it came, or `inFlight` where there was no queue: from 1. */
   readonly position: number;
   readonly outcome: SampleOutcome;
+  /** What is asked of the service at that time. Default: not known */
+  readonly demand?: Demand;
+}
+
+/** What is asked of a service, next to what it does. */
+export interface Demand {
+  /** Requests that asked lately, over those that ended; undefined before any has. */
+  readonly loadRatio: number | undefined;
+  /** Critical requests that asked lately, over all that ended; Infinity before any has. */
+  readonly criticalRatio: number;
 }
 
 /** What many requests that ended in one span of time taught, of one process or of a fleet. */
@@ -52,6 +62,10 @@ export type SignalReading = number | "min" | "max";
 export interface ConcurrencyLimit {
   /** Permits that may be in use, a whole number from 1; of `window` the places in the queue. */
   readonly limit: number;
+  /** How long a request takes without queueing, in milliseconds. Default: not known */
+  readonly baselineMs?: number | undefined;
+  /** The limit without what a measurement takes away for a moment. Default: `limit` */
+  readonly steadyLimit?: number;
   /**
    * Permits that critical requests alone may have in use: above the limit by what chance brings at
    * once, and not lowered where the limit is for the sake of a measurement. Default: with headroom

@@ -1,11 +1,22 @@
 /** For how much busy time `SlotTime` remembers, in milliseconds. */
 const slotTimeMemoryMs = 10_000;
 
+/** Slower ones are remembered as those are: a service that hangs must not be for long. */
+const slowMsMax = 5_000;
+
 /** How long nothing may be in a slot until what was measured before is given up. */
 export const slotTimeIdleMsMax = 2_000;
 
 /** What a measurement says at most, in milliseconds: a service that answers nothing ends here. */
 export const slotTimeMsMax = 3_600_000;
+
+/** How long a `SlotTime` remembers. */
+export interface SlotTimeMemory {
+  /** Time constant of forgetting, above 0. Default `slotTimeMemoryMs` */
+  readonly memoryMs?: number;
+  /** Longer where so many requests in a row take longer. Default 0 */
+  readonly memoryCount?: number;
+}
 
 /**
  * How long a request holds a slot, measured as busy time over completions, both decayed:
@@ -24,6 +35,7 @@ export const slotTimeMsMax = 3_600_000;
  */
 export class SlotTime {
   readonly #memoryMs: number;
+  readonly #memoryCount: number;
   #busyCount = 0;
   /** What both sums stand for. */
   #atMs = Number.NEGATIVE_INFINITY;
@@ -33,9 +45,9 @@ export class SlotTime {
   #completions = 0;
   #hasCompletions = false;
 
-  /** @param memoryMs time constant of forgetting, above 0. Default `slotTimeMemoryMs` */
-  constructor(memoryMs: number = slotTimeMemoryMs) {
+  constructor({ memoryMs = slotTimeMemoryMs, memoryCount = 0 }: SlotTimeMemory = {}) {
     this.#memoryMs = memoryMs;
+    this.#memoryCount = memoryCount;
   }
 
   /**
@@ -71,8 +83,10 @@ export class SlotTime {
       if (nowMs - this.#idleSinceMs > slotTimeIdleMsMax) this.#forget();
       return;
     }
-    const keptRatio = Math.exp(-elapsedMs / this.#memoryMs);
-    this.#busyMs = this.#busyMs * keptRatio + this.#busyCount * this.#memoryMs * (1 - keptRatio);
+    const knownMs = this.#hasCompletions ? this.#busyMs / this.#completions : 0;
+    const memoryMs = Math.max(this.#memoryMs, this.#memoryCount * Math.min(knownMs, slowMsMax));
+    const keptRatio = Math.exp(-elapsedMs / memoryMs);
+    this.#busyMs = this.#busyMs * keptRatio + this.#busyCount * memoryMs * (1 - keptRatio);
     this.#completions *= keptRatio;
   }
 

@@ -186,6 +186,7 @@ export type ConcurrencySettings = { readonly limits: LimitBounds } & (
   | AimdSettings
   | VegasSettings
   | GradientSettings
+  | KneeSettings
   | LatencyShedSettings
   | SignalSettings
   | WindowSettings
@@ -225,6 +226,11 @@ export interface GradientSettings {
   readonly baseline: RttBaseline;
   /** Which latency of a window counts. Default the mean. */
   readonly statistic: RttStatistic;
+}
+
+/** The least that keeps all workers busy, by the latency of single requests. */
+export interface KneeSettings {
+  readonly law: "knee";
 }
 
 /** A share of requests is refused while latency stands above a threshold. */

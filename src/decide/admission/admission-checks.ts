@@ -1,9 +1,5 @@
-import { isTooLate, isTooLittle } from "../../core/admission/deadline.js";
-import {
-  estimatedWaitMs,
-  isOverWaitCap,
-  sigmoidRejectRatio,
-} from "../../core/admission/estimated-wait.js";
+import { isTooLittle } from "../../core/admission/deadline.js";
+import { isOverWaitCap, sigmoidRejectRatio } from "../../core/admission/estimated-wait.js";
 import type {
   AdmissionBlock,
   RefusalCause,
@@ -136,10 +132,9 @@ function waitChecks({ policy, draw }: CheckParts): readonly AdmissionCheck[] {
 /** One at a time goes in all the same: or nobody would find out that the service got faster. */
 function isExpectedLate(visit: AdmittedRequest, nowMs: number): boolean {
   if (visit.deadline === undefined) return false;
-  const state = visit.queueState(nowMs);
-  if (state.inFlightCount === 0) return false;
-  const { serviceMs } = state;
-  return isTooLate(visit.deadline, { estimatedWaitMs: estimatedWaitMs(state), serviceMs });
+  if (visit.pool.inUseCount() === 0) return false;
+  const expectedMs = visit.pool.expectedMs(visit.priority, nowMs);
+  return expectedMs !== undefined && expectedMs > visit.deadline.remainingMs;
 }
 
 /** Everybody is refused at a load of 1, and nobody below. */

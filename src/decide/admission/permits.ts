@@ -1,6 +1,10 @@
 import { ClassCounts } from "../../core/admission/class-counts.js";
 import { assert } from "../../core/base/errors.js";
+import type { Demand } from "../../core/concurrency/concurrency-limit.js";
 import type { Priority } from "../../core/settings/admission-settings.js";
+
+/** Ended requests for which the demand of critical ones is remembered. */
+const demandMemoryCount = 500;
 
 /**
  * Permits in use by class, and what has been asked for. A limit belongs to who asks, because it
@@ -10,10 +14,14 @@ import type { Priority } from "../../core/settings/admission-settings.js";
  * Each taken permit is given back exactly once; `Admission` sees to that, and a count below zero
  * fails an assert.
  */
-export class Permits {
+export class Permits implements Demand {
   readonly #byClass = new ClassCounts();
   #peakCount = 0;
   #refusedCount = 0;
+  /** Requests that asked, critical ones among them, and that ended; older ones count less. */
+  #askedCount = 0;
+  #criticalAskedCount = 0;
+  #endedCount = 0;
 
   /** Permits taken and not given back. */
   get inUseCount(): number {
@@ -25,8 +33,24 @@ export class Permits {
     return this.#byClass.from(priority);
   }
 
+  /**
+   * Critical requests that asked lately, over all that ended: what they need of a service that is
+   * full. Infinity before anything has ended.
+   */
+  get criticalRatio(): number {
+    return this.#endedCount === 0
+      ? Number.POSITIVE_INFINITY
+      : this.#criticalAskedCount / this.#endedCount;
+  }
+
+  /** Requests that asked lately, over those that ended: the load, as a multiple of what is done. */
+  get loadRatio(): number | undefined {
+    return this.#endedCount === 0 ? undefined : this.#askedCount / this.#endedCount;
+  }
+
   /** Takes one, whatever the limit is. */
   take(priority: Priority): void {
+    this.noteAsked(priority);
     this.#byClass.add(priority, 1);
     this.#peakCount = Math.max(this.#peakCount, this.inUseCount);
   }
@@ -35,11 +59,22 @@ export class Permits {
   giveBack(priority: Priority): void {
     assert(this.#byClass.of(priority) > 0, "a permit is given back once");
     this.#byClass.add(priority, -1);
+    const kept = 1 - 1 / demandMemoryCount;
+    this.#askedCount *= kept;
+    this.#criticalAskedCount *= kept;
+    this.#endedCount = this.#endedCount * kept + 1;
   }
 
   /** Somebody was turned away for want of a permit, or before: counts as demand. */
-  noteRefused(): void {
+  noteRefused(priority: Priority): void {
+    this.noteAsked(priority);
     this.#refusedCount += 1;
+  }
+
+  /** Somebody asked, whatever came of it. */
+  noteAsked(priority: Priority): void {
+    this.#askedCount += 1;
+    if (priority === "critical") this.#criticalAskedCount += 1;
   }
 
   /** The most in use since this was called last, and how many were turned away. */

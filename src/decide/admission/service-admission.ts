@@ -413,7 +413,8 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#close(visit);
     this.counts.refused.add(visit.priority, cause);
-    if (forWantOfRoom.has(cause)) visit.pool.noteRefused();
+    if (forWantOfRoom.has(cause)) visit.pool.noteRefused(visit.priority);
+    else if (cause === "deadline") visit.pool.noteAsked(visit.priority);
     this.#blocks.tellRefused(cause, nowMs);
     if (cause === "throttle") this.#blocks.admission?.throttles?.refused(visit.caller, nowMs);
     visit.call.refused(this.#blocks.refusals.refusal(cause, visit.request, grounds));

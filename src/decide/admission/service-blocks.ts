@@ -103,7 +103,7 @@ export class ServiceBlocks {
     const { admittedMs: startMs, inFlight, position, caller, pool } = visit;
     const isLate = this.#isLate?.(nowMs) === true;
     if (!isLate && this.service.concurrency?.sources.includes("extProc") === true) {
-      pool.learn({ startMs, endMs: nowMs, inFlight, position, outcome });
+      pool.learn({ startMs, endMs: nowMs, inFlight, position, outcome, demand: pool.demand });
     }
     const { throttles, health } = this.admission ?? {};
     if (isAccepted === true) throttles?.accepted(caller, nowMs);

@@ -177,7 +177,10 @@ const signal = mapForm(
 export const concurrencyForm = mapForm(
   { shape: concurrencyShape, docs: "The law that sets the limit, for the fleet." },
   {
-    law: row(words(...lawNames), "How the limit is found.", "gradient"),
+    law: row(
+      words(...lawNames),
+      "How the limit is found. Usually knee, or gradient where Envoys tell or are told of it.",
+    ),
     limits: row(map(limits), "Bounds of the limit."),
     per: row(map(key), "Splits the limit by a header. Left out: one limit."),
     sources: row(list(words(...concurrencySources)), "What the law listens to. Usually extProc."),

@@ -4,6 +4,7 @@ import type {
   ConcurrencySettings,
   FixedSettings,
   GradientSettings,
+  KneeSettings,
   LatencyShedSettings,
   RttStatistic,
   VegasSettings,
@@ -21,6 +22,7 @@ export const lawNames = [
   "aimd",
   "vegas",
   "gradient",
+  "knee",
   "latencyShed",
   "window",
   "signal",
@@ -32,6 +34,7 @@ export type LawSettings =
   | AimdSettings
   | VegasSettings
   | GradientSettings
+  | KneeSettings
   | LatencyShedSettings
   | WindowSettings;
 
@@ -39,6 +42,7 @@ export type LawSettings =
 export function readLawSettings(concurrency: Block, law: LawSettings["law"]): LawSettings {
   switch (law) {
     case "fixed":
+    case "knee":
     case "window":
       return { law };
     case "aimd":

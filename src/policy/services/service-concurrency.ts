@@ -43,8 +43,13 @@ export function readConcurrency(service: Block): ReadConcurrency {
     const isWritten = !service.isLeftOut("concurrency");
     return { ...none, isLimited: isWritten, hasSignal: isWritten };
   }
-  const law = block.choice("law", { usual: "gradient", words: lawNames });
+  const sources = block.words("sources", ["extProc"], concurrencySources);
+  const feedback = block.words("feedback", [], feedbackWords);
+  const isOfFleet = feedback.length > 0 || sources.some((source) => source !== "extProc");
+  const isGradient = isOfFleet || block.field("gradient") !== undefined;
+  const law = block.choice("law", { usual: isGradient ? "gradient" : "knee", words: lawNames });
   refuseOtherLaws(block, law);
+  if (isOfFleet && law === "knee") refuseKnee(block);
   const per = readKey(block);
   const signal = law === "signal" ? readSignal(block, per) : undefined;
   const limits = readLimits(block, law, signal);
@@ -54,8 +59,8 @@ export function readConcurrency(service: Block): ReadConcurrency {
     settings,
     per,
     signal: signal?.source,
-    sources: block.words("sources", ["extProc"], concurrencySources),
-    feedback: block.words("feedback", [], feedbackWords),
+    sources,
+    feedback,
   };
   const isLimited = law !== "latencyShed" || block.field("limits") !== undefined;
   return { concurrency, isLimited, hasSignal: law === "signal" };
@@ -65,11 +70,7 @@ export function readConcurrency(service: Block): ReadConcurrency {
 export const defaultConcurrency: ServiceConcurrency = {
   settings: {
     limits: { initial: 50, min: 1, max: 1_000 },
-    law: "gradient",
-    rttTolerance: 1.5,
-    smoothingRatio: 0.2,
-    baseline: "minRtt",
-    statistic: { kind: "mean" },
+    law: "knee",
   },
   per: undefined,
   signal: undefined,
@@ -100,6 +101,12 @@ function refuseOtherLaws(block: Block, law: Law): void {
     const message = `"${other}" and "law: ${law}" exclude each other`;
     block.report(other, { id: "HG126", message, expected: `law: ${other}` });
   }
+}
+
+/** What Envoys tell are means of many requests. */
+function refuseKnee(block: Block): void {
+  const message = '"law: knee" learns from single requests, of which only extProc tells';
+  block.report("law", { id: "HG126", message, expected: "law: gradient" });
 }
 
 /** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */

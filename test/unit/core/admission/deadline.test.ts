@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
   budgetHeaders,
-  isTooLate,
   isTooLittle,
   readDeadline,
 } from "../../../../src/core/admission/deadline.js";
@@ -73,19 +72,6 @@ describe("isTooLittle()", () => {
     { remainingMs: 5, is: false },
   ])("is $is with $remainingMs ms left of at least 5", ({ remainingMs, is }) => {
     expect(isTooLittle({ minRemainingMs: 5 }, { remainingMs, statedIn: [] })).toBe(is);
-  });
-});
-
-describe("isTooLate()", () => {
-  it.each([
-    { estimatedWaitMs: 160, serviceMs: 50, is: true },
-    { estimatedWaitMs: 150, serviceMs: 50, is: false },
-    { estimatedWaitMs: 0, serviceMs: 201, is: true },
-    { estimatedWaitMs: undefined, serviceMs: 150, is: false },
-    { estimatedWaitMs: 201, serviceMs: undefined, is: true },
-    { estimatedWaitMs: undefined, serviceMs: undefined, is: false },
-  ])("is $is with 200 ms left, $estimatedWaitMs to wait, $serviceMs to be served", (row) => {
-    expect(isTooLate({ remainingMs: 200, statedIn: [] }, row)).toBe(row.is);
   });
 });
 

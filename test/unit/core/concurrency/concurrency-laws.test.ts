@@ -17,6 +17,7 @@ const cases: readonly { settings: ConcurrencySettings; name: string; limit: numb
     name: "DriftingGradientLimit",
     limit: 50,
   },
+  { settings: { limits, law: "knee" }, name: "KneeLimit", limit: 50 },
   {
     settings: { limits, law: "latencyShed", ...latencyShed, thresholdMs: 200 },
     name: "LatencyShed",

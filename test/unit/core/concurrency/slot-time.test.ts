@@ -37,6 +37,17 @@ describe("SlotTime", () => {
     expect(slots.serviceMs(1_000)).toBeCloseTo(50, 0);
   });
 
+  it("remembers so many requests where those take long", () => {
+    const short = new SlotTime({ memoryMs: 1_000 });
+    const long = new SlotTime({ memoryMs: 1_000, memoryCount: 30 });
+    for (const slots of [short, long]) {
+      work(slots, { busyCount: 1, everyMs: 2_000, fromMs: 0, untilMs: 200_000 });
+      work(slots, { busyCount: 1, everyMs: 500, fromMs: 200_000, untilMs: 205_000 });
+    }
+    expect(short.serviceMs(205_000)).toBeLessThan(700);
+    expect(long.serviceMs(205_000)).toBeGreaterThan(1_400);
+  });
+
   it("is the time of one request where there was one", () => {
     const slots = new SlotTime();
     slots.occupy(1, 500);
@@ -60,7 +71,7 @@ describe("SlotTime", () => {
   });
 
   it("follows a service that becomes slower within its memory", () => {
-    const slots = new SlotTime(1_000);
+    const slots = new SlotTime({ memoryMs: 1_000 });
     work(slots, { busyCount: 10, everyMs: 5, fromMs: 0, untilMs: 5_000 });
     work(slots, { busyCount: 10, everyMs: 20, fromMs: 5_000, untilMs: 10_000 });
     expect(slots.serviceMs(10_000)).toBeGreaterThan(190);

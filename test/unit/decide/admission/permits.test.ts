@@ -15,10 +15,26 @@ describe("Permits", () => {
     expect(permits.inUseCount).toBe(4);
   });
 
+  it("tells what is asked over what ends, whatever became of who asked", () => {
+    const permits = new Permits();
+    expect(permits.loadRatio).toBeUndefined();
+    expect(permits.criticalRatio).toBe(Number.POSITIVE_INFINITY);
+    for (let i = 0; i < 3_000; i += 1) {
+      permits.take(i % 2 === 0 ? "critical" : "low");
+      permits.noteRefused("normal");
+      permits.noteAsked("high");
+      permits.giveBack(i % 2 === 0 ? "critical" : "low");
+    }
+    expect(permits.loadRatio).toBeCloseTo(3, 1);
+    expect(permits.criticalRatio).toBeCloseTo(0.5, 1);
+    // What no permit would have helped is no demand for more of them.
+    expect(permits.takeDemand()).toBe(3_001);
+  });
+
   it("says what was needed at most since it was asked last", () => {
     const permits = new Permits();
     for (let i = 0; i < 3; i += 1) permits.take("normal");
-    for (let i = 0; i < 3; i += 1) permits.noteRefused();
+    for (let i = 0; i < 3; i += 1) permits.noteRefused("normal");
     permits.giveBack("normal");
     expect(permits.takeDemand()).toBe(6);
     expect(permits.takeDemand()).toBe(2);

@@ -90,7 +90,16 @@ describe("parsePolicy(), of services", () => {
   });
 
   it("gives a law to a service that is protected and names no limit, and to no other", () => {
-    expect(serviceOf("admission: {}").concurrency?.settings.law).toBe("gradient");
+    expect(serviceOf("admission: {}").concurrency?.settings.law).toBe("knee");
+    const lawOf = (concurrency: string): string | undefined =>
+      serviceOf(`admission: {}, concurrency: ${concurrency}`).concurrency?.settings.law;
+    expect(lawOf("{limits: {max: 50}}")).toBe("knee");
+    // What Envoys tell are means, which have no levels.
+    expect(lawOf("{sources: [envoyMetrics]}")).toBe("gradient");
+    expect(lawOf("{feedback: [circuitBreakers]}")).toBe("gradient");
+    expect(lawOf("{gradient: {rttTolerance: 2}}")).toBe("gradient");
+    const told = "{name: a, concurrency: {law: knee, sources: [envoyMetrics]}}";
+    expect(idsOf(told)).toEqual(["HG126"]);
     expect(serviceOf("admission: {maxInFlight: 5}").concurrency).toBeUndefined();
     expect(serviceOf("hosts: []").concurrency).toBeUndefined();
     const off = "concurrency: {law: signal, signal: {preset: off}}";

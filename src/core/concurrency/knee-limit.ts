@@ -1,0 +1,256 @@
+import { withHeadroom } from "../admission/class-counts.js";
+import type { LimitBounds } from "../settings/admission-settings.js";
+import type {
+  ConcurrencyLimit,
+  ConcurrencySample,
+  Demand,
+  WindowedSample,
+} from "./concurrency-limit.js";
+import { type KneeFit, LatencyByLevel } from "./latency-by-level.js";
+import { withinBounds } from "./limit-bounds.js";
+
+/**
+ * The shortest time between two steps, the fewest round trips, and how many of them one after the
+ * other, up to a time: the first to end are the short ones, and tell of those alone.
+ */
+const stepMsMin = 500;
+const stepCountMin = 10;
+const stepRttCount = 2;
+const stepRttsMsMax = 10_000;
+
+/** How far above the knee the limit is, before its queue. */
+const marginRatio = 1.1;
+
+/** What a step of looking at less leaves of what is in use. */
+const probeRatio = 0.7;
+
+/** Steps of it that show whether latency falls, and how many times as long it rests after it. */
+const probeStepsMin = 2;
+const probeRestRatio = 3;
+
+/** The least plausible knee over the likeliest one from which that is known well enough. */
+const knownRatio = 0.65;
+
+/** The share of time in which workers may be idle for want of a queue. */
+const idleRatio = 0.005;
+
+/** Below such a load no queue keeps all workers busy. */
+const loadRatioMin = 1.03;
+
+/** The longest queue above one request for each worker, and the shortest. */
+const queueExtraMax = 8;
+const queueMin = 1.5;
+
+/** Growth where no queue is seen, below ten permits and from there on. */
+const smallMax = 10;
+const smallGrowthRatio = 2;
+const growthRatio = 1.5;
+
+/** The limit counts as reached from this part of it on. */
+const reachedRatio = 0.8;
+
+/** Where it is not, it falls to so many times what is in use, but to no less than this. */
+const spareRatio = 4;
+const spareMin = 50;
+
+/** A load from which requests are refused, so that it is worth while to look at less. */
+const busyLoadRatio = 1.1;
+
+/** The share of critical requests that may find no room although their demand is borne. */
+const unluckyRatio = 0.001;
+
+/** From this demand on critical requests fill the service alone, and no queue is long enough. */
+const criticalDemandMax = 0.95;
+
+/** From this one on most of a queue's places would be taken by who could be refused as well. */
+const hopelessDemandMin = 1.2;
+
+/**
+ * A limit by the knee: the least number in flight that keeps all workers busy, which shows in the
+ * latency of single requests by how many were in flight when they began (`LatencyByLevel`).
+ *
+ * ```
+ * limit = 1.1 * knee + queue
+ * queue = ln((1 - 1 / load) / 0.005) / ln(load)       1.5 to knee + 8
+ * ```
+ *
+ * How long a queue keeps the workers busy depends on the load, the requests that ask over those
+ * that end: with a load r that comes at random, a queue of n is empty with the probability
+ * (1 - 1 / r) / r^n, 1 in 200 for the queue above. At three times the capacity it is four requests,
+ * at 1.1 times thirty.
+ *
+ * Example: 10 workers at three times their load: 11 + 4.5 = 15 permits, 75 ms where one request
+ * takes 50 ms.
+ *
+ * - No queue is seen at any level, and the limit is reached: it grows by a half, below 10 it
+ *   doubles. It falls, but to no less than 50, to four times what is in use.
+ * - Nothing is known of few in flight, as when the limit was too high from the start, or for half a
+ *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
+ *   there is a queue at the service, and below the knee a few round trips are enough.
+ *
+ * Critical requests pass the limit by what chance brings at once, so that one in a thousand of them
+ * finds no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their own demand, if
+ * that is longer. They are held to it where they fill the service alone.
+ *
+ * Fits when the same requests take the same time at any number in flight below the knee, each of
+ * them is seen by this process, and capacity is not known or changes. Does not fit when latency
+ * comes from a dependency that less concurrency does not relieve, or when what Envoys tell is all
+ * that is known: that has no levels.
+ *
+ * Source: TCP BBR (both the pace and the time without a queue, each where it shows); M/M/c/K, the
+ * distribution of the number in the system, for the queue; M/M/1 for that of critical requests.
+ */
+export class KneeLimit implements ConcurrencyLimit {
+  readonly #limits: LimitBounds;
+  readonly #levels = new LatencyByLevel();
+  #limit: number;
+  /** Permits while it looks at less. */
+  #probe: number | undefined;
+  #probeCount = 0;
+  #probeSteps = 0;
+  #probeMs = 0;
+  #noProbeUntilMs = Number.NEGATIVE_INFINITY;
+  #fit: KneeFit | undefined;
+  /** Whether a knee was ever seen. */
+  #isFound = false;
+  #demand: Demand | undefined;
+  /** Round trips since the last step that began from then on, and the first and most of them. */
+  #fromMs = Number.NEGATIVE_INFINITY;
+  #count = 0;
+  #firstMs = 0;
+  #inFlightMax = 0;
+  #rttSumMs = 0;
+
+  constructor(limits: LimitBounds) {
+    this.#limits = limits;
+    this.#limit = withinBounds(limits, limits.initial);
+  }
+
+  get limit(): number {
+    return Math.max(1, Math.floor(this.#probe ?? this.#limit));
+  }
+
+  get steadyLimit(): number {
+    return Math.floor(this.#limit);
+  }
+
+  get baselineMs(): number | undefined {
+    return this.#isFound ? this.#fit?.serviceMs : undefined;
+  }
+
+  get criticalLimit(): number {
+    const demandRatio = this.#demand?.criticalRatio ?? Number.POSITIVE_INFINITY;
+    if (demandRatio >= criticalDemandMax) {
+      const most = demandRatio < hopelessDemandMin ? withHeadroom(this.limit) : this.limit;
+      return Math.floor(most);
+    }
+    const base = this.#isFound ? this.#limit : (this.#probe ?? this.#limit);
+    const luck = 2 * Math.log(1 / unluckyRatio);
+    const queue = luck / Math.log(1 / Math.max(demandRatio, Number.MIN_VALUE));
+    return Math.floor(Math.max(withHeadroom(base), base + queue));
+  }
+
+  shedRatio(): number {
+    return 0;
+  }
+
+  dropsQueued(): boolean {
+    return false;
+  }
+
+  record({ startMs, endMs, inFlight, outcome, demand }: ConcurrencySample): void {
+    if (outcome === "ignore") return;
+    const rttMs = endMs - startMs;
+
+    this.#levels.add(inFlight, rttMs);
+    this.#demand = demand;
+    // What began before met another limit.
+    if (startMs < this.#fromMs) return;
+    if (this.#count === 0) this.#firstMs = endMs;
+    this.#count += 1;
+    this.#rttSumMs += rttMs;
+    this.#inFlightMax = Math.max(this.#inFlightMax, inFlight);
+    const rttsMs = (stepRttCount * this.#rttSumMs) / this.#count;
+    const stepMs = Math.max(stepMsMin, Math.min(stepRttsMsMax, rttsMs));
+    if (this.#count < stepCountMin || endMs - this.#firstMs < stepMs) return;
+    this.#step(endMs);
+    this.#count = 0;
+    this.#rttSumMs = 0;
+    this.#inFlightMax = 0;
+  }
+
+  /** Windows of a fleet have no levels. */
+  update(_window: WindowedSample): void {}
+
+  read(): void {}
+
+  facts(): Readonly<Record<string, number>> {
+    const fit = this.#fit;
+    return {
+      probeCount: this.#probeCount,
+      ...(fit === undefined ? {} : { kneeCount: fit.knee, serviceMs: fit.serviceMs }),
+    };
+  }
+
+  #step(nowMs: number): void {
+    const fit = this.#levels.fit();
+    if (fit === undefined) return;
+    this.#levels.age(nowMs - this.#firstMs, this.#count, fit.knee);
+    this.#fit = fit;
+    const isKnown = !fit.isOpen && fit.lowest >= knownRatio * fit.knee;
+    if (isKnown) {
+      this.#isFound = true;
+      this.#settle(marginRatio * fit.knee + this.#queue(fit.knee));
+    }
+    if (this.#probe !== undefined) this.#goOn(fit, isKnown, nowMs);
+    else if (!isKnown) this.#find(fit, nowMs);
+  }
+
+  /** Grows, or looks at less. */
+  #find(fit: KneeFit, nowMs: number): void {
+    const inFlightMax = this.#inFlightMax;
+    const isReached = inFlightMax >= reachedRatio * this.#limit;
+    const isBusy = isReached || (this.#demand?.loadRatio ?? 0) > busyLoadRatio;
+    if (!fit.isFlat && (!fit.isOpen || isBusy)) {
+      if (nowMs < this.#noProbeUntilMs) return;
+      this.#probeCount += 1;
+      this.#probeSteps = 0;
+      this.#probeMs = nowMs;
+      this.#lookAtLess(nowMs);
+    } else if (isReached) {
+      this.#settle(this.#limit * (this.#limit < smallMax ? smallGrowthRatio : growthRatio));
+    } else {
+      this.#settle(Math.min(this.#limit, Math.max(spareMin, spareRatio * inFlightMax)));
+    }
+  }
+
+  /** A step of looking at less is over. */
+  #goOn(fit: KneeFit, isKnown: boolean, nowMs: number): void {
+    this.#probeSteps += 1;
+    const isLowest = this.limit <= this.#limits.min;
+    const isEnough = fit.isFlatter && this.#probeSteps >= probeStepsMin;
+    if (!isKnown && !fit.isFlat && !isLowest && !isEnough) {
+      this.#lookAtLess(nowMs);
+      return;
+    }
+    this.#noProbeUntilMs = nowMs + probeRestRatio * (nowMs - this.#probeMs);
+    this.#probe = undefined;
+    this.#fromMs = nowMs;
+  }
+
+  #settle(limit: number): void {
+    this.#limit = withinBounds(this.#limits, limit);
+  }
+
+  #lookAtLess(nowMs: number): void {
+    const inUse = Math.min(this.#probe ?? this.#limit, this.#inFlightMax);
+    this.#probe = Math.max(this.#limits.min, probeRatio * inUse);
+    this.#fromMs = nowMs;
+  }
+
+  #queue(knee: number): number {
+    const load = Math.max(loadRatioMin, this.#demand?.loadRatio ?? 1);
+    const queue = Math.log((1 - 1 / load) / idleRatio) / Math.log(load);
+    return Math.max(queueMin, Math.min(queue, knee + queueExtraMax));
+  }
+}

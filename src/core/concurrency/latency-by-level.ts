@@ -1,0 +1,224 @@
+/** Levels up to this one are kept apart; those above in steps of a twelfth. */
+const exactLevelMax = 16;
+const levelStepRatio = 1.08;
+
+/** Round trips of a level that count: older ones give way to newer ones of the same level. */
+const levelWeightMax = 100;
+
+/** How long what was seen is remembered, in milliseconds, or in round trips where those are few. */
+const memoryMs = 30_000;
+const memoryCount = 400;
+
+/** Above the knee there is something to see all the time, so that is forgotten so much faster. */
+const aboveKneeHaste = 4;
+
+/** A level counts as above the knee from so many times it on. */
+const aboveKneeRatio = 1.2;
+
+/** Below such a weight a level says nothing. */
+const weightMin = 0.5;
+
+/** How much less likely a knee may be than the likeliest one to be plausible: two deviations. */
+const plausibleLoss = 2;
+
+/** How much likelier than a queue at all levels none at any must be. */
+const flatGain = 1;
+
+/** Bounds of the squared coefficient of variation that round trips are taken to have. */
+const dispersionMin = 0.3;
+const dispersionMax = 20;
+
+/** A level below it is that of one request in flight. */
+const aloneMax = 1.5;
+
+/** What round trips say of a service that serves so many requests at once. */
+export interface KneeFit {
+  /** Requests that are served at once, as far as can be told: the likeliest number. */
+  readonly knee: number;
+  /** The least plausible one; 0 where nothing was seen below the knee. */
+  readonly lowest: number;
+  /** Whether there may be more than was ever in flight. */
+  readonly isOpen: boolean;
+  /** Whether round trips are as long with many in flight as with few: there is no queue. */
+  readonly isFlat: boolean;
+  /** Whether that is likelier than a queue at every level, be it by how little. */
+  readonly isFlatter: boolean;
+  /** How long a request takes without queueing, in milliseconds. */
+  readonly serviceMs: number;
+  /** Variance of round trips over their squared mean, at the same level. */
+  readonly dispersion: number;
+}
+
+interface Level {
+  /** The mean level, since those far up are seen together. */
+  readonly level: number;
+  readonly weight: number;
+  readonly sumMs: number;
+  readonly squareSum: number;
+}
+
+/**
+ * Round trips by how many requests were in flight when they began, and the knee in them: a service
+ * that serves c requests at once, each in S, first come first served, answers the n-th in
+ *
+ * ```
+ * rtt(n) = S                  n <= c: nobody waits
+ *          S * n / c          n > c: n - c requests have to end first, one each S / c
+ * ```
+ *
+ * So both c and S show in one picture, whatever else happens: who passes a limit, how far it was
+ * lowered, and what others have in flight only spread the points. For each c that may be, S follows
+ * as the mean of `rtt(n) / max(1, n / c)`, and the likelihood of what was seen, of exponential
+ * times, is up to a constant
+ *
+ * ```
+ * -sum of ln(max(1, n / c)) - count * ln(S)
+ * ```
+ *
+ * The greatest tells c; those that are less by no more than two (times the dispersion of the
+ * times, since an estimate from scattered ones scatters more) are plausible, too.
+ *
+ * Example: 10 workers of 50 ms. With 5 in flight and with 10 requests take 50 ms, with 15 they take
+ * 75 ms and with 20 they take 100 ms.
+ *
+ * Source: Little's law; the knee of Kleinrock, "Power and deterministic rules of thumb" (1979).
+ */
+export class LatencyByLevel {
+  readonly #weights: number[] = [];
+  readonly #sumsMs: number[] = [];
+  readonly #squareSums: number[] = [];
+  readonly #levelSums: number[] = [];
+
+  /** @param level requests in flight when this one began, itself included: from 1 */
+  add(level: number, rttMs: number): void {
+    const place = placeOf(level);
+    const weight = this.#weights[place] ?? 0;
+    if (weight >= levelWeightMax) this.#keep(place, 1 - 1 / levelWeightMax);
+    this.#weights[place] = (this.#weights[place] ?? 0) + 1;
+    this.#sumsMs[place] = (this.#sumsMs[place] ?? 0) + rttMs;
+    this.#squareSums[place] = (this.#squareSums[place] ?? 0) + rttMs * rttMs;
+    this.#levelSums[place] = (this.#levelSums[place] ?? 0) + level;
+  }
+
+  /** Time has passed, and so many round trips ended in it. */
+  age(elapsedMs: number, count: number, knee: number): void {
+    const age = Math.min(elapsedMs / memoryMs, count / memoryCount);
+    const below = Math.exp(-age);
+    const above = Math.exp(-age * aboveKneeHaste);
+    for (let place = 0; place < this.#weights.length; place += 1) {
+      this.#keep(place, this.#levelAt(place) > aboveKneeRatio * knee ? above : below);
+    }
+  }
+
+  /** What is plausible now; undefined before anything was seen. */
+  fit(): KneeFit | undefined {
+    const levels = this.#seen();
+    const last = levels.length - 1;
+    const { losses, best } = lossesOf(levels);
+    const known = levels[best];
+    const serviceMs = serviceMsOf(levels, known?.level ?? 1);
+    if (known === undefined) return undefined;
+    const dispersion = dispersionOf(levels, known.level, serviceMs);
+    const plausible = plausibleLoss * dispersion;
+    let low = best;
+    while (low > 0 && (losses[low - 1] ?? 0) <= plausible) low -= 1;
+    let high = best;
+    while (high < last && (losses[high + 1] ?? 0) <= plausible) high += 1;
+    const isOpen = high === last;
+    const isAlone = (levels[last]?.level ?? 1) < aloneMax;
+    const gain = (losses[0] ?? 0) - (losses[last] ?? 0);
+    return {
+      knee: known.level,
+      // With one in flight there is nobody to wait for.
+      lowest: low > 0 || (levels[0]?.level ?? 0) < aloneMax ? (levels[low]?.level ?? 0) : 0,
+      isOpen,
+      isFlat: isOpen && (isAlone || gain >= flatGain * dispersion),
+      isFlatter: isAlone || gain > 0,
+      serviceMs,
+      dispersion,
+    };
+  }
+
+  #levelAt(place: number): number {
+    return (this.#levelSums[place] ?? 0) / Math.max(weightMin, this.#weights[place] ?? 0);
+  }
+
+  #keep(place: number, ratio: number): void {
+    this.#weights[place] = (this.#weights[place] ?? 0) * ratio;
+    this.#sumsMs[place] = (this.#sumsMs[place] ?? 0) * ratio;
+    this.#squareSums[place] = (this.#squareSums[place] ?? 0) * ratio;
+    this.#levelSums[place] = (this.#levelSums[place] ?? 0) * ratio;
+  }
+
+  #seen(): readonly Level[] {
+    const levels: Level[] = [];
+    for (let place = 0; place < this.#weights.length; place += 1) {
+      const weight = this.#weights[place] ?? 0;
+      if (weight < weightMin) continue;
+      const sumMs = this.#sumsMs[place] ?? 0;
+      const squareSum = this.#squareSums[place] ?? 0;
+      levels.push({ level: this.#levelAt(place), weight, sumMs, squareSum });
+    }
+    return levels;
+  }
+}
+
+/** By level, how much less likely a knee there is than the likeliest; and which one that is. */
+function lossesOf(levels: readonly Level[]): {
+  readonly losses: readonly number[];
+  readonly best: number;
+} {
+  let count = 0;
+  let belowMs = 0;
+  for (const { weight, sumMs } of levels) {
+    count += weight;
+    belowMs += sumMs;
+  }
+  let aboveCount = 0;
+  let aboveLogSum = 0;
+  /** Sum of the round trips above, each over its level. */
+  let abovePerLevelMs = 0;
+  const likelihoods: number[] = [];
+  let best = levels.length - 1;
+  for (let i = levels.length - 1; i >= 0; i -= 1) {
+    const { level, weight, sumMs } = levels[i] ?? noLevel;
+    const serviceMs = (belowMs + level * abovePerLevelMs) / count;
+    likelihoods[i] = aboveCount * Math.log(level) - aboveLogSum - count * Math.log(serviceMs);
+    if ((likelihoods[i] ?? 0) > (likelihoods[best] ?? 0)) best = i;
+    belowMs -= sumMs;
+    abovePerLevelMs += sumMs / level;
+    aboveCount += weight;
+    aboveLogSum += weight * Math.log(level);
+  }
+  const most = likelihoods[best] ?? 0;
+  return { losses: likelihoods.map((likelihood) => most - likelihood), best };
+}
+
+const noLevel: Level = { level: 1, weight: 0, sumMs: 0, squareSum: 0 };
+
+function serviceMsOf(levels: readonly Level[], knee: number): number {
+  let count = 0;
+  let sumMs = 0;
+  for (const { level, weight, sumMs: levelMs } of levels) {
+    count += weight;
+    sumMs += levelMs / Math.max(1, level / knee);
+  }
+  return sumMs / count;
+}
+
+function dispersionOf(levels: readonly Level[], knee: number, serviceMs: number): number {
+  let count = 0;
+  let sum = 0;
+  for (const { level, weight, sumMs, squareSum } of levels) {
+    const meanMs = serviceMs * Math.max(1, level / knee);
+    count += weight;
+    sum += squareSum / (meanMs * meanMs) - (2 * sumMs) / meanMs + weight;
+  }
+  return Math.min(dispersionMax, Math.max(dispersionMin, sum / count));
+}
+
+function placeOf(level: number): number {
+  if (level <= exactLevelMax) return level;
+  const steps = Math.log(level / exactLevelMax) / Math.log(levelStepRatio);
+  return exactLevelMax + Math.floor(steps);
+}

@@ -1,0 +1,43 @@
+import {
+  runWorld,
+  searchBest,
+  tellMatrix,
+  type WorldResult,
+} from "../simulation/goodput-matrix.js";
+import {
+  type TableRow,
+  tableArrivalCountMax,
+  tableSeeds,
+  writeGoodputTable,
+} from "../simulation/goodput-table.js";
+import { drawMatrixWorld } from "../simulation/goodput-worlds.js";
+
+/** Requests of a world here: more than in the tests, so that large and fast services take part. */
+const benchArrivalCountMax = 200_000;
+
+/** Which worlds are run. */
+export interface GoodputOrder {
+  readonly first: number;
+  readonly count: number;
+}
+
+/** Worlds of the goodput matrix by their seeds, each next to its best static limit. */
+export function tellGoodput({ first, count }: GoodputOrder): string {
+  const results: WorldResult[] = [];
+  for (let seed = first; seed < first + count; seed += 1) {
+    const one = drawMatrixWorld(seed, benchArrivalCountMax);
+    results.push(runWorld(one, searchBest(one)));
+    if (results.length % 20 === 0) process.stderr.write(`${results.length} worlds ...\n`);
+  }
+  return `seeds from ${first}: ${tellMatrix(results)}`;
+}
+
+/** Searches the best static limits of the tests' worlds anew, and writes them down. */
+export async function recordGoodput(): Promise<void> {
+  const rows: TableRow[] = [];
+  for (const seed of tableSeeds) {
+    const one = drawMatrixWorld(seed, tableArrivalCountMax);
+    rows.push({ one, best: searchBest(one) });
+  }
+  await writeGoodputTable(rows);
+}

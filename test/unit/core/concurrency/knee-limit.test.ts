@@ -1,0 +1,141 @@
+import { describe, expect, it } from "vitest";
+import type { Demand } from "../../../../src/core/concurrency/concurrency-limit.js";
+import { KneeLimit } from "../../../../src/core/concurrency/knee-limit.js";
+
+const limits = { initial: 50, min: 1, max: 1_000 };
+
+/** Three times what the service can do, a tenth of it critical. */
+const overload: Demand = { loadRatio: 3, criticalRatio: 0.3 };
+
+interface Spell {
+  readonly workerCount: number;
+  readonly serviceMs?: number;
+  readonly seconds: number;
+  readonly demand?: Demand;
+  /** Requests in flight at most, whatever the limit. Default: as many as it lets in */
+  readonly inFlightMax?: number;
+}
+
+/** A service whose limit is always used up: time goes on request by request. */
+class Service {
+  readonly law: KneeLimit;
+  readonly seen: number[] = [];
+  #nowMs = 0;
+  #count = 0;
+
+  constructor(bounds: Partial<typeof limits> = {}) {
+    this.law = new KneeLimit({ ...limits, ...bounds });
+  }
+
+  serve({ workerCount, serviceMs = 50, seconds, demand = overload, inFlightMax }: Spell): this {
+    const untilMs = this.#nowMs + seconds * 1_000;
+    while (this.#nowMs < untilMs) {
+      const { limit } = this.law;
+      this.#count += 1;
+      // Who comes right after one has left finds as many as may be; some find a few less.
+      const most = Math.min(limit, inFlightMax ?? limit);
+      const inFlight = Math.max(1, most - (this.#count % 3));
+      const rttMs = serviceMs * Math.max(1, inFlight / workerCount);
+      this.#nowMs += serviceMs / Math.min(workerCount, inFlight);
+      const startMs = this.#nowMs - rttMs;
+      const outcome = "success";
+      const position = inFlight;
+      this.law.record({ startMs, endMs: this.#nowMs, inFlight, position, outcome, demand });
+      this.seen.push(this.law.limit);
+    }
+    return this;
+  }
+}
+
+describe("KneeLimit", () => {
+  it.each([1, 50, 1_000])("finds ten workers from %i, with a queue for the load", (initial) => {
+    // A step lasts two round trips, and those take five seconds at first where it begins at 1,000.
+    const { law } = new Service({ initial }).serve({ workerCount: 10, seconds: 90 });
+    // 1.1 x 10 and ln(133) / ln(3).
+    expect(law.steadyLimit).toBeGreaterThanOrEqual(14);
+    expect(law.steadyLimit).toBeLessThanOrEqual(17);
+    expect(law.baselineMs).toBeCloseTo(50, -1);
+  });
+
+  it("keeps a longer queue where little more is asked than can be done", () => {
+    const demand = { loadRatio: 1.1, criticalRatio: 0.1 };
+    const { law } = new Service().serve({ workerCount: 10, seconds: 30, demand });
+    // The most: knee + 8.
+    expect(law.steadyLimit).toBeGreaterThanOrEqual(27);
+    expect(law.steadyLimit).toBeLessThanOrEqual(31);
+  });
+
+  it("follows a loss of half of the workers, and their return", () => {
+    const service = new Service().serve({ workerCount: 10, seconds: 30 });
+    service.serve({ workerCount: 5, seconds: 10 });
+    expect(service.law.steadyLimit).toBeLessThanOrEqual(11);
+    service.serve({ workerCount: 10, seconds: 20 });
+    expect(service.law.steadyLimit).toBeGreaterThanOrEqual(13);
+  });
+
+  it("looks at less only now and then, where it has found what it looked for", () => {
+    const service = new Service().serve({ workerCount: 10, seconds: 30 });
+    const from = service.seen.length;
+    service.serve({ workerCount: 10, seconds: 60 });
+    const seen = service.seen.slice(from);
+    const lowCount = seen.filter((limit) => limit < 10).length;
+    expect(lowCount / seen.length).toBeLessThan(0.1);
+  });
+
+  it("leaves a service alone that has room", () => {
+    const demand = { loadRatio: 1, criticalRatio: 0.1 };
+    const room = { workerCount: 100, seconds: 30, demand, inFlightMax: 20 };
+    const service = new Service().serve(room);
+    expect(Math.min(...service.seen)).toBe(50);
+    expect(service.law.facts()["probeCount"]).toBe(0);
+  });
+
+  it("falls to four times what is in use where a calm follows", () => {
+    const demand = { loadRatio: 1, criticalRatio: 0.1 };
+    const calm = { workerCount: 100, seconds: 30, demand, inFlightMax: 20 };
+    expect(new Service({ initial: 1_000 }).serve(calm).law.limit).toBe(80);
+  });
+
+  it("keeps within its bounds", () => {
+    const low = new Service({ min: 20 }).serve({ workerCount: 4, seconds: 30 });
+    expect(Math.min(...low.seen)).toBe(20);
+    const high = new Service({ initial: 2, max: 6 }).serve({ workerCount: 50, seconds: 30 });
+    expect(high.law.limit).toBe(6);
+  });
+
+  it("lets critical requests pass by what chance brings, and by more where they need much", () => {
+    const criticalLimitAt = (criticalRatio: number): number => {
+      const demand = { loadRatio: 3, criticalRatio };
+      return new Service().serve({ workerCount: 10, seconds: 30, demand }).law.criticalLimit;
+    };
+    expect(criticalLimitAt(0.1)).toBeGreaterThanOrEqual(14 + 3 * 3);
+    expect(criticalLimitAt(0.8)).toBeGreaterThan(14 + 60);
+    // Nobody is served more by a queue that never ends.
+    expect(criticalLimitAt(2)).toBeLessThan(20);
+  });
+
+  it("holds critical requests to the limit before anything was seen", () => {
+    expect(new KneeLimit(limits).criticalLimit).toBe(50);
+  });
+
+  it("learns nothing from what tells nothing, from windows, and from readings", () => {
+    const law = new KneeLimit(limits);
+    for (let endMs = 100; endMs < 5_000; endMs += 10) {
+      const demand = overload;
+      law.record({ startMs: 0, endMs, inFlight: 50, position: 50, outcome: "ignore", demand });
+    }
+    law.update({
+      rttMs: 5_000,
+      sampleCount: 100,
+      droppedCount: 0,
+      inFlightMax: 50,
+      servedPerMs: 0.1,
+      endMs: 6_000,
+    });
+    law.read();
+    expect(law.limit).toBe(50);
+    expect(law.baselineMs).toBeUndefined();
+    expect(law.shedRatio()).toBe(0);
+    expect(law.dropsQueued()).toBe(false);
+  });
+});
