@@ -18,7 +18,7 @@ const wait = "estimatedWait: {sigmoid: {midpoint: 1s, slope: 1}}";
 
 describe("summarizeServices()", () => {
   it.each([
-    ["concurrency: {}", { admission: "permits", limit: "gradient 1 to 1000" }],
+    ["concurrency: {}", { admission: "permits", limit: "knee 1 to 1000" }],
     ["admission: {shedAt: off, deadline: off}", { admission: "permits" }],
     [
       "admission: {dryRun: true, maxInFlight: 5}",
@@ -28,7 +28,7 @@ describe("summarizeServices()", () => {
       "priority: {rules: [{when: 'true', is: low}]}, concurrency: {feedback: [circuitBreakers]}",
       { admission: "permits; breakers know no classes" },
     ],
-    ["admission: {maxInFlight: 5}, concurrency: {}", { limit: "gradient 1 to 1000, at most 5" }],
+    ["admission: {maxInFlight: 5}, concurrency: {}", { limit: "knee 1 to 1000, at most 5" }],
     ["concurrency: {law: fixed, limits: {max: 7}}", { limit: "7" }],
     ["priority: {from: {trust: {anyone: true}}}", { classStatedBy: "anyone" }],
     [
