@@ -117,7 +117,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     for (const { connection } of fleet.replicas) connection.fate = "lost";
     for (const replica of fleet.replicas) await replica.pass(snapshotAgeMsMax);
     expect(next.loop.current()).toBeUndefined();
-    await store.control.del(["lease", "snapshot", "rank", "term", "reports"].map(key));
+    await store.control.del(["lease", "sheet", "rank", "epoch", "reports"].map(key));
     for (const { connection } of [next, third]) connection.fate = "answered";
     await next.pass(1_000);
     const lastSnapshot = next.makers[0]?.start.lastSnapshot;
@@ -202,7 +202,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     await next.pass(250);
     await leader.pass(1_000);
     expect(leader.loop.current()).toMatchObject({ term: 2 });
-    await store.control.del(key("lease"), key("term"), key("snapshot"), key("rank"));
+    await store.control.del(key("lease"), key("epoch"), key("sheet"), key("rank"));
     fleet.published.length = 0;
     // One that has seen nothing is the first to ask: its term is below what the others know.
     const fresh = await fleet.join();
@@ -224,7 +224,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     const rank = `9 ff ${1}`;
     const place = async (bytes: Buffer): Promise<void> => {
       const head = Buffer.from(`${Number(seconds) * 1_000} ${rank}\n`);
-      await store.control.set(key("snapshot"), Buffer.concat([head, bytes]));
+      await store.control.set(key("sheet"), Buffer.concat([head, bytes]));
       await store.control.set(key("rank"), rank);
     };
     const { bytes } = encodeSnapshot(testFleetSnapshot());
@@ -268,7 +268,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     const { fleet, key } = createFleet();
     const replicas = await joinThree(fleet);
     await passAll(fleet, 2_000);
-    for (const name of ["lease", "term", "snapshot", "rank", "reports"]) {
+    for (const name of ["lease", "epoch", "sheet", "rank", "reports"]) {
       expect(await store.control.pttl(key(name)), name).toBeGreaterThan(0);
     }
     for (const { loop } of replicas) await loop.stop();
