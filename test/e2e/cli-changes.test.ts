@@ -164,7 +164,7 @@ describe("headgate shadow, enforce and rollback", () => {
     for (const command of ["shadow", "enforce"]) {
       const more = command === "enforce" ? because : [];
       const { code, err } = await run(command, ...more);
-      expect([code, err]).toEqual([1, expect.stringContaining("`headgate apply --shadow` puts")]);
+      expect([code, err]).toEqual([1, expect.stringContaining("`headgate apply --shadow`")]);
     }
     const before = await currentVersion();
     const path = await file("one.yaml", policyOf(1));
