@@ -65,7 +65,8 @@ describe("the control port", () => {
       program: "envoy 1.41.0",
       streams: ["layers", "metrics"],
       problems: ["other_version"],
-      layer: { sentVersion: "1.1" },
+      // A snapshot is made at once, and each second.
+      layer: { sentVersion: expect.stringMatching(/^1\.\d+$/) },
       clusters: { orders: { connectionOverflowCount: 0 } },
       services: { orders: { inFlight: 7, heldShare: 1_000 } },
     });

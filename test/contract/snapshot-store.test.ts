@@ -64,9 +64,15 @@ describe.each(enginesFor.behaviour)("reports and snapshots as they are stored in
 
   it("names those for which there is no room, without their bytes", async () => {
     const { snapshots, place } = open("room:");
-    for (let i = 0; i < 5; i += 1) await place(`a${i}`, 0, Buffer.alloc(gatherBytesMax / 4, 1));
-    // Megabytes, for which a busy machine may need more than the time of one call.
-    const found = await waitFor("they are gathered", () => snapshots.gather());
+    const bytes = Buffer.alloc(gatherBytesMax / 4, 1);
+    const ids = ["a0", "a1", "a2", "a3", "a4"];
+    // Megabytes, for which a busy machine may need longer than a call may take, or a report holds.
+    const gather = async () => {
+      await Promise.all(ids.map((id) => place(id, 0, bytes)));
+      const all = await snapshots.gather();
+      return all.length === ids.length ? all : undefined;
+    };
+    const found = await waitFor("they are gathered", gather, { withinMs: 30_000 });
     const lengths = found.map(({ bytes }) => bytes.length);
     expect(lengths.toSorted((a, b) => a - b)).toEqual([0, ...Array(4).fill(gatherBytesMax / 4)]);
   });
