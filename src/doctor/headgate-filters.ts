@@ -81,7 +81,7 @@ export function isBeforeRouter({ chain, filter }: HeadgateFilter): boolean {
   return router === -1 || chain.filters.indexOf(filter) < router;
 }
 
-/** What an headgateFilter is called in a report. */
+/** What such a filter is called in a report. */
 export function filterName({ kind, chain }: HeadgateFilter): string {
   return `${kind === "ratelimit" ? "rate limit" : "ext_proc"} of listener ${chain.listener || "?"}`;
 }

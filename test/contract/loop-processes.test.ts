@@ -30,7 +30,7 @@ const snapshotsOf = (program: ChildProgram) =>
   linesOf(program).filter((line) => line.kind === "snapshot");
 
 /** Of the last snapshot that it has handed out. */
-const epochOf = (program: ChildProgram): number => snapshotsOf(program).at(-1)?.term ?? 0;
+const termOf = (program: ChildProgram): number => snapshotsOf(program).at(-1)?.term ?? 0;
 
 /** The one of whom the last word is that it leads. */
 function leaderOf(programs: readonly ChildProgram[]): ChildProgram | undefined {
@@ -70,23 +70,23 @@ it.concurrent("who is stopped in its tracks, or has no store, leads no more", as
   await waitFor("the other one leads", () => leaderOf([other]));
   const next = await waitFor(
     "it hands out its snapshots",
-    () => epochOf(other) > epochOf(leader) && epochOf(other),
+    () => termOf(other) > termOf(leader) && termOf(other),
   );
   leader.signal("SIGCONT");
-  await waitFor("it follows", () => epochOf(leader) >= next);
+  await waitFor("it follows", () => termOf(leader) >= next);
   const kinds = linesOf(leader).map(({ kind }) => kind);
   expect(kinds.lastIndexOf("leadingEnded")).toBeGreaterThan(kinds.indexOf("leadingBegan"));
   // Nobody leads without the store, not even who led a moment ago.
   await waitFor("one leads", () => leaderOf(programs));
   await server.kill();
   await waitFor("nobody leads", () => leaderOf(programs) === undefined);
-  const before = Math.max(...programs.map(epochOf));
+  const before = Math.max(...programs.map(termOf));
   await server.restart();
   const again = await waitFor(
     "one leads again, in a leaderTerm above all before",
     () => {
       const found = leaderOf(programs);
-      return found && epochOf(found) > before ? found : undefined;
+      return found && termOf(found) > before ? found : undefined;
     },
     { withinMs: 20_000 },
   );

@@ -10,19 +10,19 @@ import { entry, sums } from "./ledger-cases.js";
 describe("ledgers as they are stored in Redis", () => {
   const shared = shareTestStore("redis");
 
-  it("keeps the registries for an hour from the last time that somebody has looked", async () => {
+  it("keeps the ledger for an hour from the last time that somebody has looked", async () => {
     const { background: connection } = shared.opened.connections;
     const parts = { clock: realClock, random: systemRandom };
     const store = new RedisLedger({ ...parts, connection, keyPrefix: "ledger:" });
     const ledger = new ShadowLedger({ store, random: systemRandom });
-    const registries = "ledger:{fleet}:shadow:r1";
+    const key = "ledger:{fleet}:shadow:r1";
     await ledger.add(entry({ a: 1 }, { begins: true }));
-    await shared.control.expire(registries, 10);
+    await shared.control.expire(key, 10);
     await ledger.add(entry({ a: 1 }));
-    expect(await shared.control.ttl(registries)).toBeLessThanOrEqual(10);
+    expect(await shared.control.ttl(key)).toBeLessThanOrEqual(10);
     await ledger.add(entry({ a: 1 }, { isLookedAt: true }));
-    expect(await shared.control.ttl(registries)).toBeGreaterThan(ledgerKeptSeconds - 60);
-    await shared.control.del(registries);
+    expect(await shared.control.ttl(key)).toBeGreaterThan(ledgerKeptSeconds - 60);
+    await shared.control.del(key);
     expect(await sums(ledger, entry({ a: 1 }))).toBeUndefined();
   });
 });

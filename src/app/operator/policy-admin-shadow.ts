@@ -49,7 +49,7 @@ export interface ShadowTotals {
   unseenCount: number;
 }
 
-/** Time between two entries in the registries of a run. */
+/** Time between two entries in the ledger of a run. */
 const tellMs = 1_000;
 
 /** How long an answer of the candidate may take: nobody waits for it. */
@@ -60,14 +60,14 @@ interface Running {
   readonly stored: StoredShadow;
   readonly run: ShadowRun;
   sums: LedgerSums;
-  /** What the registries have not confirmed yet. */
+  /** What the ledger has not confirmed yet. */
   unsent: LedgerEntry | undefined;
   hasBegun: boolean;
 }
 
 /**
  * Runs the candidate that shared records name beside the active policy, on this replica, and
- * tells the registries of the run each second what it has counted. Ends with the record, when it is
+ * tells the ledger of the run each second what it has counted. Ends with the record, when it is
  * active itself, and when nobody has looked at its report for an hour.
  */
 export class PolicyShadow {
@@ -224,7 +224,7 @@ export class PolicyShadow {
     });
   }
 
-  /** Tells the registries what has come, or what they have not confirmed. Never rejects. */
+  /** Tells the ledger what has come, or what it has not confirmed. Never rejects. */
   async #tell(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
@@ -272,10 +272,10 @@ export class PolicyShadow {
   }
 }
 
-/** Names in the registries; those of rules are JSON. */
+/** Names in the ledger; those of rules are JSON. */
 const sumNames = { compared: "compared", unseen: "unseen" } as const;
 
-/** What a rule's counts are called in the registries. */
+/** What a rule's counts are called in the ledger. */
 const ruleCounts = ["newlyDenied", "newlyAllowed", "same", "beganLive", "beganEmpty"] as const;
 
 function countsByName(counts: ShadowCounts | undefined): LedgerSums {
@@ -311,7 +311,7 @@ function differences({ newlyDeniedCount, newlyAllowedCount }: ShadowRule): numbe
 }
 
 /**
- * What a name in the registries is of; none for what no rule has, or nobody of ours has written.
+ * What a name in the ledger is of; none for what no rule has, or nobody of ours has written.
  */
 function partsOf(name: string): readonly string[] {
   if (!name.startsWith("[")) return [];

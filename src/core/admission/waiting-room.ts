@@ -64,7 +64,7 @@ interface Seat<T> extends Expiring {
 /**
  * Where requests wait for a permit: a bounded number, each for a bounded time. It starts no timer
  * and calls nobody; what has to be let in or refused it answers, once it is done with its own
- * registries. Entering, leaving and being let in take O(log n).
+ * bookkeeping. Entering, leaving and being let in take O(log n).
  *
  * Orders:
  * - `priority`: the highest class first, within it the oldest. A full room dismisses the newest of

@@ -51,7 +51,7 @@ export const loadRatioMax = 10;
  * - outside: as it was read, already a ratio
  *
  * Every signal but in-flight is learnt from requests that were let in. One that falls silent is
- * therefore forgotten after a while: or a full service would stay full in our registries for ever,
+ * therefore forgotten after a while: or a full service would stay full in our view for ever,
  * since nobody is let in to find out.
  *
  * Example: 30 of 50 in flight, CPU at 0.68 of 0.85: 0.6 and 0.8, so 0.8 ("max") or 0.7 ("mean").

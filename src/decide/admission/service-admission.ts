@@ -67,7 +67,7 @@ export const passedTicket: AdmissionTicket = { responded: () => {}, end: () => {
  * Admission to one service: asks the checks in their order, then the rate limit, then for a permit,
  * and lets wait who may. Outlives policies as long as one of this name is in them.
  *
- * Whoever is called back may end its visit at once: so all registries are closed before each call.
+ * Whoever is called back may end its request at once: so all counts are settled before each call.
  */
 export class ServiceAdmission implements AdmittedRequestHost {
   readonly name: string;

@@ -89,13 +89,13 @@ export class DecisionSampler implements DecisionObserver {
     return { note: (call) => this.#note({ callCount, followers }, call) };
   }
 
-  #note(sighting: SampledCall, call: AnsweredCall): void {
+  #note(sampled: SampledCall, call: AnsweredCall): void {
     const time = this.#time();
     for (let i = 0; i < call.prepared.descriptors.length; i += 1) {
       const seen = seenDescriptor(call, i);
       if (seen === undefined) continue;
-      if (sighting.callCount > 0) this.#count(seen, call, { ...time, times: sighting.callCount });
-      if (sighting.followers.length > 0) this.#show(seen, call, { sighting, time });
+      if (sampled.callCount > 0) this.#count(seen, call, { ...time, times: sampled.callCount });
+      if (sampled.followers.length > 0) this.#show(seen, call, { sampled, time });
     }
   }
 
@@ -124,14 +124,14 @@ export class DecisionSampler implements DecisionObserver {
   #show(
     { descriptor, index, entries, status }: SeenDescriptor,
     call: AnsweredCall,
-    { sighting, time }: { readonly sighting: SampledCall; readonly time: SeenTime },
+    { sampled, time }: { readonly sampled: SampledCall; readonly time: SeenTime },
   ): void {
     const { query, hits } = call;
     if (charCountOf(entries) > tailCharsMax) {
       this.#tooLongCount += 1;
       return;
     }
-    this.#tail.show(sighting.followers, {
+    this.#tail.show(sampled.followers, {
       epochMs: time.epochMs,
       domain: query.domain,
       entries,

@@ -23,16 +23,16 @@ export const leaseScript: StoreScript = {
   name: "fleet-lease",
   text: `
 local me, beat, leaderTerm, leaseMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local seenEpoch, seenName = tonumber(ARGV[5]), ARGV[6]
+local seenTerm, seenName = tonumber(ARGV[5]), ARGV[6]
 local stored = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])
 local rank = stored[3] or ''
 local last = tonumber(stored[2] or '') or 0
-if last < seenEpoch then last = seenEpoch end
+if last < seenTerm then last = seenTerm end
 
 local term, name, renewed
 if stored[1] then term, name, renewed = string.match(stored[1], '^(%d+) (%x+) (%d+)$') end
 term, renewed = tonumber(term), tonumber(renewed)
-if term and (term < seenEpoch or (term == seenEpoch and name < seenName)) then term = nil end
+if term and (term < seenTerm or (term == seenTerm and name < seenName)) then term = nil end
 if term and term > last then last = term end
 
 local function answer(mine) return string.format('%.0f', mine) .. ' ' .. rank end
@@ -41,9 +41,9 @@ if term and name ~= me then return answer(0) end
 if term and renewed > beat then return answer(0) end
 local isSame = term and (term == leaderTerm or renewed == beat)
 if not isSame then term = last + 1 end
-local epochText = string.format('%.0f', term)
-redis.call('SET', KEYS[1], epochText .. ' ' .. me .. ' ' .. ARGV[2], 'PX', leaseMs)
-redis.call('SET', KEYS[2], epochText, 'PX', ${termKeptMs})
+local termText = string.format('%.0f', term)
+redis.call('SET', KEYS[1], termText .. ' ' .. me .. ' ' .. ARGV[2], 'PX', leaseMs)
+redis.call('SET', KEYS[2], termText, 'PX', ${termKeptMs})
 return answer(term)
 `,
 };

@@ -36,31 +36,31 @@ export class RedisLedger implements LedgerStore {
 }
 
 /**
- * Adds an entry. KEYS: the registries of the run, a hash. ARGV: the replica, the number of its
+ * Adds an entry. KEYS: the ledger of the run, a hash. ARGV: the replica, the number of its
  * entry, "1" where the run begins, "1" where somebody has looked, for how many ms to keep the
- * registries, the most names, then names and counts by turns. Answers names and sums by turns, a
+ * ledger, the most names, then names and counts by turns. Answers names and sums by turns, a
  * line each; nothing where the run is over.
  */
 const ledgerScript: StoreScript = {
   name: "shadow-add",
   text: `
-local registries, replica, number = KEYS[1], 's:' .. ARGV[1], tonumber(ARGV[2])
-local exists = redis.call('HLEN', registries) > 0
+local ledger, replica, number = KEYS[1], 's:' .. ARGV[1], tonumber(ARGV[2])
+local exists = redis.call('HLEN', ledger) > 0
 if not exists and ARGV[3] ~= '1' then return false end
-local last = tonumber(redis.call('HGET', registries, replica) or '0')
+local last = tonumber(redis.call('HGET', ledger, replica) or '0')
 if number > last then
-  redis.call('HSET', registries, replica, ARGV[2])
+  redis.call('HSET', ledger, replica, ARGV[2])
   local most = tonumber(ARGV[6])
   for i = 7, #ARGV, 2 do
     local name = 'n:' .. ARGV[i]
-    if redis.call('HGET', registries, name) or redis.call('HLEN', registries) < most then
-      redis.call('HINCRBY', registries, name, ARGV[i + 1])
+    if redis.call('HGET', ledger, name) or redis.call('HLEN', ledger) < most then
+      redis.call('HINCRBY', ledger, name, ARGV[i + 1])
     end
   end
 end
-if not exists or ARGV[4] == '1' then redis.call('PEXPIRE', registries, ARGV[5]) end
+if not exists or ARGV[4] == '1' then redis.call('PEXPIRE', ledger, ARGV[5]) end
 local parts = {}
-local all = redis.call('HGETALL', registries)
+local all = redis.call('HGETALL', ledger)
 for i = 1, #all, 2 do
   if string.sub(all[i], 1, 2) == 'n:' then
     parts[#parts + 1] = string.sub(all[i], 3)

@@ -148,7 +148,7 @@ describe("PolicyShadow", () => {
     expect(shadow.report()?.callCount).toBe(0);
   });
 
-  it("counts once what the registries may have heard already", async () => {
+  it("counts once what the ledger may have heard already", async () => {
     await put("ab1");
     await callTwice();
     isAway = true;
