@@ -316,6 +316,7 @@ export const entries: readonly string[] = [
   "src/cli/main.ts",
   "src/app/policy/policy-worker.ts",
   "tools/bootstrap.mjs",
+  "test/support/lower-priority.ts",
   "test/**/*.test.ts",
   "test/*.test.ts",
 ];

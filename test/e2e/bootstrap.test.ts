@@ -14,9 +14,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { waitFor } from "../../support/wait.js";
+import { waitFor } from "../support/wait.js";
 
-const sources = fileURLToPath(new URL("../../../", import.meta.url));
+const sources = fileURLToPath(new URL("../../", import.meta.url));
 const parts = [
   "tools/bootstrap.mjs",
   "tools/prepare.mjs",
