@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createDecisionServices } from "../../src/app/admin/core.js";
+import { createDecisionServices } from "../../src/app/ports/decision-ports.js";
 import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { adminMethods } from "../../src/rpc/admin/methods.js";

@@ -1,8 +1,8 @@
 import type { NodeReport } from "../../core/feedback/feedback.js";
 import type { ControlPlane } from "../../rpc/control/control-plane.js";
 import { type Node, problemsOf } from "../../rpc/nodes/node-registry.js";
-import { renderLoop } from "../fleet/debug-fleet-loop.js";
 import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
+import { renderLoop } from "./debug-fleet-loop.js";
 
 /** What the page is read from. */
 export interface FleetPageParts {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import {
   AdminConnections,
   type AdminRequestHandler,
-} from "../../../../src/app/ports/admin-connections.js";
+} from "../../../../src/app/admin/admin-connections.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { useStage } from "../../../support/stage.js";
 import { waitFor, within } from "../../../support/wait.js";

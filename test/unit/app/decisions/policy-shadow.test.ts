@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { sha256 } from "../../../../src/app/base/digest.js";
 import { type LogEvent, silentLogger } from "../../../../src/app/base/logger.js";
 import { policyVersion } from "../../../../src/app/config/policy-files.js";
-import { PolicyShadow } from "../../../../src/app/operator/policy-admin-shadow.js";
+import { PolicyShadow } from "../../../../src/app/decisions/policy-shadow.js";
 import { policyToJson, shadowId } from "../../../../src/app/policy/policy-admin-records.js";
 import { ServiceError } from "../../../../src/core/base/errors.js";
 import { noOverrides } from "../../../../src/core/limits/override-table.js";

@@ -6,7 +6,7 @@ import type {
   RecordKind,
   SharedRecord,
 } from "../../store/coordination/record-store.js";
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { ReadMetric } from "../base/metrics.js";
 
 /** What became of an entry of the audit log, and of the change that it is about. */
 export type AuditOutcome =

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { AdminCallLog, linesPerMinuteMax } from "../../../../src/app/access/admin-call-log.js";
 import { type LogEvent, silentLogger } from "../../../../src/app/base/logger.js";
-import { AdminCallLog, linesPerMinuteMax } from "../../../../src/app/ports/admin-call-log.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 
 let clock: FakeClock;

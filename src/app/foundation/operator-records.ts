@@ -6,11 +6,11 @@ import { type RecordsEvent, ReplicatedRecords } from "../../fleet/records/replic
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { SharedRecord } from "../../store/coordination/record-store.js";
 import type { Logger } from "../base/logger.js";
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { MetricGroup } from "../base/metrics.js";
 import type { Config } from "../config/config.js";
 import type { OpenStore } from "../store/store.js";
 import { remedyOf } from "../store/store-remedies.js";
-import { AuditCounts, AuditedRecords, type OnAuditEntry } from "./audited-records.js";
+import { AuditCounts, AuditedRecords, auditMetric, type OnAuditEntry } from "./audited-records.js";
 
 /** What the records of operators are opened with. */
 export interface OperatorRecordsParts {
@@ -26,10 +26,9 @@ export interface OperatorRecordsParts {
 /** What operators have said, for all replicas of a store. */
 export interface OperatorRecords {
   readonly records: SharedRecords;
-  /** What this replica wrote to their audit log. */
-  readonly auditCounts: AuditCounts;
   /** What decisions go by. */
   readonly overrides: OverrideRegistry;
+  readonly metrics: MetricGroup;
   /** Asks no more, and changes nothing any more. */
   readonly close: () => void;
 }
@@ -55,8 +54,8 @@ export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecord
   const overrides = new OverrideRegistry({ records, clock, onUnreadable });
   return {
     records,
-    auditCounts,
     overrides,
+    metrics: operatorMetrics(overrides, auditCounts),
     close: () => {
       overrides.close();
       records.close();
@@ -153,20 +152,24 @@ function logRecords(
   );
 }
 
-/** The metrics of overrides; no name of a key or an operator is in them. */
-export function overrideMetrics(
+/** The metrics of operators' records; no name of a key or an operator is in them. */
+export function operatorMetrics(
   overrides: Pick<OverrideRegistry, "current" | "unreadableCount">,
-): readonly ReadMetric[] {
-  return [
-    {
-      name: "headgate_overrides",
-      help: "Active overrides, as this replica knows them.",
-      read: (add) => add(overrides.current().size),
-    },
-    {
-      name: "headgate_override_records_unreadable",
-      help: "Overrides in the store that are none which this version reads: left out.",
-      read: (add) => add(overrides.unreadableCount),
-    },
-  ];
+  auditCounts: AuditCounts,
+): MetricGroup {
+  return {
+    gauges: [
+      {
+        name: "headgate_overrides",
+        help: "Active overrides, as this replica knows them.",
+        read: (add) => add(overrides.current().size),
+      },
+      {
+        name: "headgate_override_records_unreadable",
+        help: "Overrides in the store that are none which this version reads: left out.",
+        read: (add) => add(overrides.unreadableCount),
+      },
+    ],
+    counters: [auditMetric(auditCounts)],
+  };
 }

@@ -1,5 +1,5 @@
 import type { ServiceShares } from "../../core/feedback/feedback.js";
-import type { FleetLoopStatus } from "./fleet-loop.js";
+import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
 
 /** Shares of one service that the page shows; of the others it says how many there are. */
 export const shownSharesMax = 200;

@@ -1,8 +1,11 @@
 import { request } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { listen } from "../../../../src/app/base/listen.js";
-import { createDebugServer, type MayProfile } from "../../../../src/app/ports/debug-http.js";
-import { profileSecondsMax } from "../../../../src/app/ports/debug-profiles.js";
+import {
+  createDebugServer,
+  type MayProfile,
+} from "../../../../src/app/observability/debug-http.js";
+import { profileSecondsMax } from "../../../../src/app/observability/debug-profiles.js";
 import { ControlPlane } from "../../../../src/rpc/control/control-plane.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";
@@ -10,7 +13,7 @@ import { useStage } from "../../../support/stage.js";
 import { createTestSources, type TestSources } from "../../../support/stats-sources.js";
 import { waitFor, within } from "../../../support/wait.js";
 
-const debugHttp = new URL("../../../../src/app/ports/debug-http.ts", import.meta.url).href;
+const debugHttp = new URL("../../../../src/app/observability/debug-http.ts", import.meta.url).href;
 
 /** A debug port in a process that holds little else. */
 const smallServer = `

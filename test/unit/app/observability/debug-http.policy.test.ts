@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { renderPolicy } from "../../../../src/app/ports/debug-http.js";
+import { renderPolicy } from "../../../../src/app/observability/debug-http.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";
 
 describe("renderPolicy()", () => {

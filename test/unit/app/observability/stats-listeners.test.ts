@@ -2,13 +2,13 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { AdminCallLog } from "../../../../src/app/access/admin-call-log.js";
 import type { LogEvent, Logger } from "../../../../src/app/base/logger.js";
 import type { StatsChoice } from "../../../../src/app/config/stats-choice.js";
-import { AdminCallLog } from "../../../../src/app/ports/admin-call-log.js";
 import {
   openStatsListeners,
   type StatsListeners,
-} from "../../../../src/app/ports/stats-listeners.js";
+} from "../../../../src/app/observability/stats-listeners.js";
 import { ControlPlane } from "../../../../src/rpc/control/control-plane.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";

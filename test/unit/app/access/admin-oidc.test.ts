@@ -5,7 +5,7 @@ import {
   keysBytesMax,
   keysMsMax,
   tokenCharsMax,
-} from "../../../../src/app/ports/admin-oidc.js";
+} from "../../../../src/app/access/admin-oidc.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { startIdentityProvider } from "../../../support/identity-provider.js";
 import { realClock } from "../../../support/real-clock.js";

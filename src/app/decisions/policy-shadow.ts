@@ -41,14 +41,6 @@ export interface PolicyShadowParts {
   readonly isBusy: () => boolean;
 }
 
-/** What is counted here, for metrics; since the process began. */
-export interface ShadowTotals {
-  comparedCount: number;
-  newlyDeniedCount: number;
-  newlyAllowedCount: number;
-  unseenCount: number;
-}
-
 /** Time between two entries in the ledger of a run. */
 const tellMs = 1_000;
 
@@ -74,7 +66,7 @@ export class PolicyShadow {
   readonly #parts: PolicyShadowParts;
   readonly #stopFollowing: readonly (() => void)[];
   readonly #looks = new SerializedPoll(() => this.#lookOnce());
-  readonly totals: ShadowTotals = {
+  readonly totals = {
     comparedCount: 0,
     newlyDeniedCount: 0,
     newlyAllowedCount: 0,

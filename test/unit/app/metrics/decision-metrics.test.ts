@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import {
-  createMetrics,
-  type MetricsParts,
-  newProcessCounts,
-} from "../../../../src/app/metrics/metrics.js";
+import { createProcessMetrics } from "../../../../src/app/base/metrics.js";
+import { decisionMetrics, storeMetrics } from "../../../../src/app/metrics/decision-metrics.js";
+import { policyMetrics } from "../../../../src/app/metrics/policy-metrics.js";
+import { newProcessCounts, processMetrics } from "../../../../src/app/metrics/process-metrics.js";
 import type { PolicyStatus } from "../../../../src/app/policy/active-policy.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
+import type { OverloadCause } from "../../../../src/decide/rate-limit/pressure.js";
 import type { Policy } from "../../../../src/policy/policy.js";
 import { emptyPolicySize } from "../../../../src/policy/policy-size.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";
@@ -14,7 +14,6 @@ let counters: DecisionCounters;
 let status: PolicyStatus;
 let policy: Policy | undefined;
 let isDegraded: boolean;
-const processCounts = newProcessCounts();
 
 beforeEach(() => {
   counters = new DecisionCounters();
@@ -23,31 +22,41 @@ beforeEach(() => {
   isDegraded = false;
 });
 
-async function lines(fields: Partial<MetricsParts> = {}): Promise<readonly string[]> {
-  const metrics = createMetrics({
-    counters,
-    processCounts,
-    policies: {
-      current: () => policy,
-      get status() {
-        return status;
-      },
+async function lines({
+  overloadCause = undefined as OverloadCause | undefined,
+  inFlightCount = 0,
+  memoryKeyCount = (): number | undefined => 41,
+} = {}): Promise<readonly string[]> {
+  const metrics = createProcessMetrics();
+  const policies = {
+    current: () => policy,
+    get status() {
+      return status;
     },
-    isDegraded: () => isDegraded,
-    overloadCause: () => undefined,
-    inFlightCount: () => 0,
-    replicaCount: () => 2,
-    memoryKeyCount: () => 41,
-    storeKind: "memory",
-    version: "1.2.3",
-    ...fields,
-  });
+  };
+  metrics.add(
+    decisionMetrics({
+      counters,
+      policies,
+      overloadCause: () => overloadCause,
+      inFlightCount: () => inFlightCount,
+    }),
+    policyMetrics(policies),
+    storeMetrics({
+      counters,
+      isDegraded: () => isDegraded,
+      replicaCount: () => 2,
+      memoryKeyCount,
+      storeKind: "memory",
+    }),
+    processMetrics(newProcessCounts(), "1.2.3"),
+  );
   // Twice: what is read when scraped must not add up.
   await metrics.render();
   return (await metrics.render()).split("\n");
 }
 
-describe("createMetrics()", () => {
+describe("the metrics of decisions, the store and the policy", () => {
   it("shows a process that has decided nothing yet", async () => {
     const text = await lines();
     expect(text).toContain('headgate_build_info{version="1.2.3"} 1');
@@ -59,7 +68,7 @@ describe("createMetrics()", () => {
   });
 
   it("shows no keys of an embedded store where there is another one", async () => {
-    const text = await lines({ memoryKeyCount: () => undefined, storeKind: "redis" });
+    const text = await lines({ memoryKeyCount: () => undefined });
     expect(text.join("\n")).not.toContain("headgate_memory_store_keys");
   });
 
@@ -80,11 +89,11 @@ describe("createMetrics()", () => {
     const calm = await lines();
     expect(calm).toContain('headgate_overloaded{cause="loop_delay"} 0');
     expect(calm).toContain('headgate_overloaded{cause="in_flight"} 0');
-    const late = await lines({ overloadCause: () => "loopDelay", inFlightCount: () => 7 });
+    const late = await lines({ overloadCause: "loopDelay", inFlightCount: 7 });
     expect(late).toContain('headgate_overloaded{cause="loop_delay"} 1');
     expect(late).toContain('headgate_overloaded{cause="in_flight"} 0');
     expect(late).toContain("headgate_requests_in_flight 7");
-    const full = await lines({ overloadCause: () => "inFlight" });
+    const full = await lines({ overloadCause: "inFlight" });
     expect(full).toContain('headgate_overloaded{cause="in_flight"} 1');
   });
 

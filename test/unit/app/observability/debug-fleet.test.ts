@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { controlMetrics } from "../../../../src/app/metrics/control-port-metrics.js";
-import { renderFleet, shownNodesMax } from "../../../../src/app/ports/debug-fleet.js";
+import { renderFleet, shownNodesMax } from "../../../../src/app/observability/debug-fleet.js";
 import { ControlRig, gaugeFamily, testNode, toldService } from "../../../support/control-rig.js";
 import { testSnapshot } from "../../../support/share-snapshots.js";
 
@@ -97,7 +97,10 @@ describe("renderFleet()", () => {
       failedStreams: { node_without_id: 1 },
     });
     expect(page.nodes).toMatchObject([{ id: "old", problems: ["other_version"] }]);
-    const { gauges, counters } = controlMetrics({ plane: rig.plane, nowMs: () => rig.nowMs });
+    const { gauges = [], counters = [] } = controlMetrics({
+      plane: rig.plane,
+      nowMs: () => rig.nowMs,
+    });
     const valuesOf = (name: string): Readonly<Record<string, number>> => {
       const values: Record<string, number> = {};
       const metric = [...gauges, ...counters].find((one) => one.name === name);
