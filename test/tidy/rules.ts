@@ -316,6 +316,7 @@ export const entries: readonly string[] = [
   "src/cli/main.ts",
   "src/app/policy/policy-worker.ts",
   "tools/bootstrap.mjs",
+  "tools/policy-action.mjs",
   "test/**/*.test.ts",
   "test/*.test.ts",
 ];
@@ -332,6 +333,7 @@ export const topLevel: readonly string[] = [
   ".dockerignore",
   ".gitignore",
   ".npmrc",
+  ".pre-commit-hooks.yaml",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
   "CONTRIBUTING.md",
@@ -339,6 +341,7 @@ export const topLevel: readonly string[] = [
   "LICENSE",
   "README.md",
   "SECURITY.md",
+  "action.yml",
   "biome.json",
   "docker-compose.yml",
   "docs",
