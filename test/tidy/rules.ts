@@ -317,6 +317,7 @@ export const entries: readonly string[] = [
   "src/app/policy/policy-worker.ts",
   "tools/bootstrap.mjs",
   "test/support/lower-priority.ts",
+  "tools/policy-action.mjs",
   "test/**/*.test.ts",
   "test/*.test.ts",
 ];
@@ -333,6 +334,7 @@ export const topLevel: readonly string[] = [
   ".dockerignore",
   ".gitignore",
   ".npmrc",
+  ".pre-commit-hooks.yaml",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
   "CONTRIBUTING.md",
@@ -340,6 +342,7 @@ export const topLevel: readonly string[] = [
   "LICENSE",
   "README.md",
   "SECURITY.md",
+  "action.yml",
   "biome.json",
   "docker-compose.yml",
   "docs",
