@@ -7,7 +7,7 @@ import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** What a policy says of a service, in words: for people, and by the same names for machines. */
-export interface ServiceSummary {
+export interface ServiceReportRow {
   readonly name: string;
   /**
    * `off`, or the checks before it; behind `dry run:` those that only count. It says where a
@@ -26,7 +26,7 @@ export interface ServiceSummary {
 export const reportServicesMax = 50;
 
 /** Sums up what stands before each service. */
-export function summarizeServices(services: readonly ServicePolicy[]): readonly ServiceSummary[] {
+export function summarizeServices(services: readonly ServicePolicy[]): readonly ServiceReportRow[] {
   return services.map((service) => ({
     name: service.name,
     admission: service.admission === undefined ? "off" : checksOf(service, service.admission),

@@ -1,9 +1,9 @@
 import type { Panel } from "./dashboard.js";
-import { lines, number, own, stacked, sumRate } from "./panels.js";
+import { lines, numberPanel, own, stacked, sumRate } from "./panels.js";
 
 /** What Envoys let pass by themselves: what they want of each quota, and what they have. */
 export const quotaPanels: readonly Panel[] = [
-  number(
+  numberPanel(
     {
       title: "Without a lease",
       about: "Limits of which replicas hand out by on_store_failure, as no lease holds any more.",

@@ -7,7 +7,7 @@ import { AdminFailure } from "./failures.js";
 export const requestProblemsMax = 20;
 
 /** The bounds of a text. */
-export interface TextRule {
+export interface TextBounds {
   /** In UTF-16 units. */
   readonly charsMax: number;
   readonly isNeeded?: boolean;
@@ -36,7 +36,7 @@ export class RequestReader {
     if (this.#problems.length > 0) throw new AdminFailure("invalid", this.#problems.join("; "));
   }
 
-  text(place: string, value: string, { charsMax, isNeeded = false }: TextRule): string {
+  text(place: string, value: string, { charsMax, isNeeded = false }: TextBounds): string {
     if (isNeeded && value.trim() === "") this.report(place, "it is needed");
     if (value.length > charsMax) this.report(place, `it has more than ${charsMax} characters`);
     return value;

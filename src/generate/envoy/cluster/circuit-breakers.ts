@@ -10,7 +10,7 @@ import type { EnvoyContext } from "../base/context.js";
  *
  * Source: envoy.config.cluster.v3.CircuitBreakers.
  */
-export function circuitBreakers(service: ServicePolicy, context: EnvoyContext): TreeMap {
+export function circuitBreakersTree(service: ServicePolicy, context: EnvoyContext): TreeMap {
   const { circuitBreakers: policy } = service;
   const { connectionsMax, pendingRequestsMax, retriesMax, retryBudget } = policy;
   const requestsMax = configuredRequestsMax(service, context.policy.proxies);
