@@ -28,6 +28,7 @@ import { remedyOf } from "../../src/app/store/store-remedies.js";
 import { tlsMetrics } from "../../src/app/tls/tls-metrics.js";
 import { refusalRows } from "../../src/core/admission/refusal.js";
 import { type ErrorCode, errorRows } from "../../src/core/base/errors.js";
+import { lawNames } from "../../src/core/concurrency/concurrency-laws.js";
 import { noOverrides } from "../../src/core/limits/override-table.js";
 import { refusalCauses } from "../../src/core/settings/admission-settings.js";
 import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
@@ -251,6 +252,12 @@ describe("README.md", () => {
     for (const [, block = ""] of blocks) {
       expect(parsePolicy([{ file: "README.md", text: block }])).toMatchObject({ kind: "policy" });
     }
+  });
+
+  it("names every concurrency law", () => {
+    const [, names = ""] =
+      /^\| `concurrency` \| `law`: ([^;]*);/m.exec(readFileSync(readmeFile, "utf8")) ?? [];
+    expect(names).toBe(lawNames.map((name) => `\`${name}\``).join(", "));
   });
 
   it("shows a setting of Envoy Gateway where it reads it, with names that we read", () => {

@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { describe, expect, it } from "vitest";
 
-/** Runs the command line from source, and stops reading after what comes first. */
+/** Runs the command line, and stops reading after what comes first. */
 function runCut(...words: readonly string[]): Promise<{ code: number | null; err: string }> {
-  const args = ["--import", "tsx", "src/cli/main.ts", ...words];
+  const args = ["dist/cli/main.js", ...words];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   let err = "";
   child.stderr.on("data", (text: Buffer) => {

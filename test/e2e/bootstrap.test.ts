@@ -14,9 +14,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { waitFor } from "../../support/wait.js";
+import { waitFor } from "../support/wait.js";
 
-const sources = fileURLToPath(new URL("../../../", import.meta.url));
+const sources = fileURLToPath(new URL("../../", import.meta.url));
 const parts = [
   "tools/bootstrap.mjs",
   "tools/prepare.mjs",
@@ -154,6 +154,17 @@ describe("bootstrap.mjs", () => {
     expect(steps()).toEqual(["ci", "generate", "compile"]);
   });
 
+  it("prepares what `npm pack` packs, and takes the bill of materials for no change", async () => {
+    const sbom =
+      'import { writeFileSync } from "node:fs";\nwriteFileSync("dist/sbom.cdx.json", "{}");';
+    write("tools/sbom.mjs", sbom);
+    expect(await run("pack")).toMatchObject({ code: 0 });
+    expect(steps()).toEqual(["ci", "generate", "compile"]);
+    expect(existsSync(join(root, "dist/sbom.cdx.json"))).toBe(true);
+    await run("serve", "exit", "0");
+    expect(steps()).toEqual([]);
+  });
+
   it("shows what npm printed when a step fails, and what to do", async () => {
     write("broken-ci", "");
     const { code, output } = await run("test");
@@ -165,7 +176,7 @@ describe("bootstrap.mjs", () => {
   it("refuses a command that it does not know", async () => {
     const { code, output } = await run("toString");
     expect(code).toBe(2);
-    expect(output).toMatch(/^usage: .*demo\|serve\|dev\|test\|all\|soak\|bench\|mutate/);
+    expect(output).toMatch(/^usage: .*demo\|serve\|dev\|test\|all\|soak\|bench\|mutate\|pack/);
   });
 
   it("hands a signal on, waits for the program's own end, and leaves no child", async () => {

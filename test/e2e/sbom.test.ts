@@ -10,12 +10,15 @@ const lockShape = z.object({
     z.string(),
     z.object({
       version: z.string(),
-      dev: z.boolean().optional(),
       integrity: z.string().optional(),
       dependencies: z.record(z.string(), z.string()).optional(),
+      peerDependencies: z.record(z.string(), z.string()).optional(),
+      devDependencies: z.record(z.string(), z.string()).optional(),
     }),
   ),
 });
+
+const manifestShape = z.object({ bundled: z.array(z.string()) });
 
 const documentShape = z.object({
   bomFormat: z.literal("CycloneDX"),
@@ -50,19 +53,36 @@ function writeDocument(name: string): string {
   return readFileSync(path, "utf8");
 }
 
-/** What `npm ci --omit=dev` installs, by name and version, with the digest in hexadecimal. */
 const { packages } = lockShape.parse(JSON.parse(readFileSync("package-lock.json", "utf8")));
-const wanted = new Map(
-  Object.entries(packages)
-    .filter(([path, { dev }]) => path !== "" && dev !== true)
-    .map(([path, { version, integrity = "" }]) => {
-      const digest = Buffer.from(integrity.replace(/^sha512-/, ""), "base64").toString("hex");
-      return [`${path.split("node_modules/").at(-1)}@${version}`, digest];
-    }),
-);
+const { bundled } = manifestShape.parse(JSON.parse(readFileSync("package.json", "utf8")));
+
+/** What is bundled and what that needs, by name and version, with the digest in hexadecimal. */
+function shippedPackages(): ReadonlyMap<string, string> {
+  const digests = new Map<string, string>();
+  const paths = bundled.map((name) => `node_modules/${name}`);
+  for (const path of paths) {
+    const { version, integrity = "", ...needs } = packages[path] ?? expect.fail(`no ${path}`);
+    const ref = `${path.split("node_modules/").at(-1)}@${version}`;
+    if (digests.has(ref)) continue;
+    const digest = Buffer.from(integrity.replace(/^sha512-/, ""), "base64").toString("hex");
+    digests.set(ref, digest);
+    for (const name of Object.keys({ ...needs.dependencies, ...needs.peerDependencies })) {
+      const parents = path.split("/node_modules/").map((_, index, parts) => {
+        return parts.slice(0, parts.length - index).join("/node_modules/");
+      });
+      const places = [...parents.map((one) => `${one}/`), ""].map((one) => {
+        return `${one}node_modules/${name}`;
+      });
+      const place = places.find((one) => one in packages);
+      if (place !== undefined) paths.push(place);
+    }
+  }
+  return digests;
+}
 
 describe("sbom.mjs", () => {
-  it("names every package of an installation with its digest, and no other", () => {
+  it("names every package that is bundled with its digest, and no other", () => {
+    const wanted = shippedPackages();
     const found = document.components.map(({ "bom-ref": ref, hashes }) => [
       ref,
       hashes[0]?.content,
@@ -72,10 +92,10 @@ describe("sbom.mjs", () => {
   });
 
   it("says what it is about, and who needs whom", () => {
-    const { version, dependencies = {} } = packages[""] ?? {};
+    const { version, devDependencies = {} } = packages[""] ?? {};
     expect(document.metadata.component).toMatchObject({ name: "headgate", version });
     const own = document.dependencies.find(({ ref }) => ref === `headgate@${version}`);
-    const direct = Object.entries(dependencies).map(([name, wantedOf]) => `${name}@${wantedOf}`);
+    const direct = bundled.map((name) => `${name}@${devDependencies[name]}`);
     expect([...(own?.dependsOn ?? [])].sort()).toEqual(direct.sort());
   });
 

@@ -1,30 +1,25 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createDecisionServices } from "../../../../src/app/ports/decision-ports.js";
-import { ExchangeCounts } from "../../../../src/decide/admission/exchange-counts.js";
-import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
-import { adminMethods } from "../../../../src/rpc/admin/methods.js";
-import { FieldReader } from "../../../../src/rpc/codec/field-reader.js";
-import { ControlPlane } from "../../../../src/rpc/control/control-plane.js";
-import { ExtProcCodec } from "../../../../src/rpc/ext-proc/ext-proc-codec.js";
-import { Health } from "../../../../src/rpc/grpc/health.js";
-import { createReflectionServices } from "../../../../src/rpc/grpc/reflection.js";
-import { partsMax } from "../../../../src/rpc/policy-xds/rate-limit-config.js";
-import { Dice } from "../../../simulation/dice.js";
-import { createTestDecider } from "../../../support/decider.js";
-import {
-  freeBytesDefault,
-  isRefusal,
-  messageDecoders,
-  worstInputs,
-} from "../../../support/decoders.js";
-import { DoorKeeper } from "../../../support/ext-proc.js";
-import { plainExtras } from "../../../support/extras.js";
-import { FakeClock } from "../../../support/fake-clock.js";
-import { FakeRandom } from "../../../support/fake-random.js";
-import { runSeeds, seedsFrom, seedsTimeoutMs } from "../../../support/seeds.js";
-import { measureSize } from "../../../support/size-of.js";
-import { answerDecoders } from "../../../support/store-decoders.js";
-import { mutate, randomBytes } from "../../../support/wire-fuzz.js";
+import { createDecisionServices } from "../../src/app/ports/decision-ports.js";
+import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
+import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
+import { adminMethods } from "../../src/rpc/admin/methods.js";
+import { FieldReader } from "../../src/rpc/codec/field-reader.js";
+import { ControlPlane } from "../../src/rpc/control/control-plane.js";
+import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";
+import { Health } from "../../src/rpc/grpc/health.js";
+import { createReflectionServices } from "../../src/rpc/grpc/reflection.js";
+import { partsMax } from "../../src/rpc/policy-xds/rate-limit-config.js";
+import { Dice } from "../simulation/dice.js";
+import { createTestDecider } from "../support/decider.js";
+import { freeBytesDefault, isRefusal, messageDecoders, worstInputs } from "../support/decoders.js";
+import { DoorKeeper } from "../support/ext-proc.js";
+import { plainExtras } from "../support/extras.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { FakeRandom } from "../support/fake-random.js";
+import { runSeeds, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
+import { measureSize } from "../support/size-of.js";
+import { answerDecoders } from "../support/store-decoders.js";
+import { mutate, randomBytes } from "../support/wire-fuzz.js";
 
 /**
  * Looks for a field and objects that a message may cost who reads it at once: of 20 ns and 75 ns,
