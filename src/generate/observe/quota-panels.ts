@@ -18,15 +18,15 @@ export const quotaPanels: readonly Panel[] = [
       about: "What callers ask of Envoys, admitted or not, by quota. Hits a second.",
       unit: "reqps",
     },
-    { "{{quota}}": `sum by (quota) (${own("headgate_quota_demand_hits_per_second")})` },
+    { "{{quota}}": `sum by (quota) (${own("headgate_quota_demand_rate")})` },
   ),
   lines(
     {
-      title: "Handed out",
+      title: "Assigned",
       about: "The most that Envoys may let pass, by quota. What nobody wants is lent.",
       unit: "reqps",
     },
-    { "{{quota}}": `sum by (quota) (${own("headgate_quota_handed_out_hits_per_second")})` },
+    { "{{quota}}": `sum by (quota) (${own("headgate_quota_assigned_rate")})` },
   ),
   lines(
     { title: "Used", about: "What Envoys said that they let pass.", unit: "reqps" },

@@ -51,7 +51,7 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
       ),
       numberPanel(
         { title: "Ended", about: "Requests a second.", unit: "reqps" },
-        newest("headgate_fleet_requests_per_second", service),
+        newest("headgate_fleet_request_rate", service),
       ),
       numberPanel(
         {
