@@ -94,7 +94,7 @@ function textRules(rules: FieldRules) {
 /**
  * Envoy lets an empty text pass, as of a field that was not written.
  *
- * Source: protoc-gen-validate, `well_known_regex`; `strict` is usual.
+ * Source: protoc-gen-validate, `well_known_regex`; `strict` is the default.
  */
 function brokenHeader(text: string, rules: FieldRules): string | undefined {
   if (text === "") return undefined;

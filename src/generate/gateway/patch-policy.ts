@@ -65,7 +65,7 @@ function patchObject(place: ObjectPlace, context: EnvoyContext, patches: readonl
   });
 }
 
-/** What is not named is not patched, and a Gateway usually has a listener for HTTPS as well. */
+/** What is not named is not patched, and most Gateways have a listener for HTTPS as well. */
 function reportListeners({ policy, report }: EnvoyContext): void {
   if (policy.proxies.gateway.listeners !== undefined) return;
   report({

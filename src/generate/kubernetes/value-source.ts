@@ -46,9 +46,9 @@ export interface ValueCondition {
   readonly isNot?: boolean;
 }
 
-/** The rows' usual values, and what is given in their place. */
+/** The default values of the rows, and what is given in their place. */
 export function valuesWith(given: Readonly<Partial<Record<ValueName, Tree>>>): KubernetesValues {
-  return new Map(valueNames.map((name) => [name, given[name] ?? valueRow(name).usual]));
+  return new Map(valueNames.map((name) => [name, given[name] ?? valueRow(name).defaultValue]));
 }
 
 /** Whether a condition holds: nothing, zero, and what is empty do not, as Helm has it. */

@@ -182,7 +182,7 @@ function signal(policy: ServicePolicy): readonly Panel[] {
   const { name: service, concurrency } = policy;
   const settings = concurrency?.settings;
   const { min = 0, max = 0 } = settings?.limits ?? {};
-  const usual = settings?.law === "signal" ? settings : undefined;
+  const linearizer = settings?.law === "signal" ? settings : undefined;
   const thresholds = concurrency?.signal?.thresholds ?? [];
   const named = thresholds.slice(0, keyPanelsMax);
   const readings = (marks: readonly Mark[], key?: string): Panel =>
@@ -201,7 +201,7 @@ function signal(policy: ServicePolicy): readonly Panel[] {
       },
     );
   return [
-    readings(usual === undefined ? [] : marksOf(usual)),
+    readings(linearizer === undefined ? [] : marksOf(linearizer)),
     ...named.map(({ name, target, critical }) => readings(marksOf({ target, critical }), name)),
     lines(
       {

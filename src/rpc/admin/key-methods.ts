@@ -30,7 +30,7 @@ import type { AdminServiceParts } from "./service-parts.js";
 export const keyNameBounds = { charsMax: textLengthMax } as const;
 
 /** How many keys are answered. */
-const keysRule = { max: 100, usual: 10 } as const;
+const keysRule = { max: 100, defaultValue: 10 } as const;
 
 /** The methods that look at rules and keys, and the one that empties a key. */
 export function keyMethods(
@@ -108,7 +108,7 @@ function sightingMethods(
       const sightings = demandPart(parts.sightings);
       const reader = new RequestReader();
       const countMax = reader.count("count", request.count, keysRule);
-      const ratioRule = { max: 1, usual: 0.8 };
+      const ratioRule = { max: 1, defaultValue: 0.8 };
       const usedRatioMin = reader.part("used_ratio_min", request.usedRatioMin, ratioRule);
       const asked = readAsked(parts, request, { reader, context });
       const keys = sightings.near(asked, { usedRatioMin, countMax });

@@ -17,10 +17,10 @@ import { RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 /** Pools that one call answers. */
-const poolsRule = { max: 100, usual: 10 } as const;
+const poolsRule = { max: 100, defaultValue: 10 } as const;
 
 /** Shares of each of them. */
-const sharesRule = { max: 1_000, usual: 20 } as const;
+const sharesRule = { max: 1_000, defaultValue: 20 } as const;
 
 /** What this service is made of. */
 type QuotaServiceParts = Pick<AdminServiceParts, "policies" | "quotas">;

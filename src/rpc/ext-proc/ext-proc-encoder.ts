@@ -120,7 +120,7 @@ const plainReplies: Readonly<Record<ExchangePart, Uint8Array>> = {
 
 /**
  * With trailers in any case: it is their mode that keeps the stream open until the response is
- * complete. Other modes become what is usual: headers as Envoy has them, no bodies.
+ * complete. Other modes become the default: headers as Envoy has them, no bodies.
  */
 const sendsResponseHeaders = modeOverride(headerSendModes.send);
 const skipsResponseHeaders = modeOverride(headerSendModes.skip);

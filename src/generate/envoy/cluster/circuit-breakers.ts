@@ -29,10 +29,10 @@ export function circuitBreakersTree(service: ServicePolicy, context: EnvoyContex
     // What is left is a gauge of its own: who looks at it sees a breaker before it opens.
     track_remaining: true,
   });
-  const usual = explanation === undefined ? requestsMax : noted(explanation, requestsMax);
+  const atDefault = explanation === undefined ? requestsMax : noted(explanation, requestsMax);
   const high = noted("For critical requests, which the number above never refuses.", requestsMax);
   return {
-    thresholds: [threshold("DEFAULT", usual), threshold("HIGH", high)],
+    thresholds: [threshold("DEFAULT", atDefault), threshold("HIGH", high)],
     per_host_thresholds: hostThresholds(policy),
   };
 }
