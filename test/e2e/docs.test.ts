@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -53,11 +53,11 @@ async function runShell(
   return (output.stdout + output.stderr).replaceAll("\r", "").trimEnd();
 }
 
-/** The programs of a cluster and its tools: here they only look whether files are there. */
-const clusterPrograms = ["docker", "helm", "istioctl", "kubectl"];
+/** Programs that need a cluster or a server: here they only look whether files are there. */
+const farPrograms = ["curl", "docker", "helm", "istioctl", "kubectl", "redis-cli"];
 
 /** Ends with 1 where a file or folder that is handed in is not there. */
-const clusterScript = `#!/bin/sh
+const farScript = `#!/bin/sh
 while [ $# -gt 0 ]; do
   case "$1" in
     -f | -k) [ "$2" = - ] || [ -e "$2" ] || { echo "no $2" >&2; exit 1; } ;;
@@ -73,8 +73,21 @@ async function readerFolder(): Promise<{ readonly folder: string; readonly path:
   await mkdir(programs, { recursive: true });
   const script = `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`;
   await writeFile(join(programs, "headgate"), script, { mode: 0o755 });
-  for (const example of ["envoy", "k8s"]) await symlink(join(root, example), join(folder, example));
+  for (const example of ["envoy", "k8s"]) {
+    await cp(join(root, example), join(folder, example), { recursive: true });
+  }
   return { folder, path: `${programs}:${process.env["PATH"] ?? ""}` };
+}
+
+async function installFarPrograms(folder: string): Promise<void> {
+  for (const program of farPrograms) {
+    await writeFile(join(folder, ".bin", program), farScript, { mode: 0o755 });
+  }
+}
+
+/** A text as one word of a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** Runs a step; it prints what is shown, no more. */
@@ -183,8 +196,8 @@ describe("the documentation", () => {
     }
   });
 
-  it("shows commands on pages enough", () => {
-    expect(runnablePages.length).toBeGreaterThanOrEqual(1);
+  it("shows commands with what they print on many pages", () => {
+    expect(runnablePages.length).toBeGreaterThanOrEqual(15);
   });
 
   it.each(runnablePages.map((page) => [page.path, page] as const))(
@@ -202,20 +215,32 @@ describe("the documentation", () => {
 
   it("names files that are there in commands for a cluster", async () => {
     const { folder, path } = await readerFolder();
-    for (const program of clusterPrograms) {
-      await writeFile(join(folder, ".bin", program), clusterScript, { mode: 0o755 });
-    }
+    await installFarPrograms(folder);
     for (const page of readPages()) {
       for (const { mark = "", text, line } of blocksOf(page)) {
         const [kind, name] = mark.split(" ");
         if (name !== undefined) await writeFile(join(folder, name), `${text}\n`);
         if (kind !== "cluster") continue;
-        const ran = await runShell(`set -e\n${text}\necho done`, {
-          cwd: folder,
-          env: { PATH: path },
-        });
+        const env = { PATH: path, REDIS_PASSWORD: "secret" };
+        const ran = await runShell(`set -e\n${text}\necho done`, { cwd: folder, env });
         expect(ran, `${page.path}:${line}`).toMatch(/(^|\n)done$/);
       }
+    }
+  });
+
+  it("asks what runs by commands that there are", async () => {
+    const { folder, path } = await readerFolder();
+    await installFarPrograms(folder);
+    const lines = new Set(markedBlocks("diagnose").flatMap(({ text }) => text.split("\n")));
+    expect(lines.size).toBeGreaterThanOrEqual(20);
+    // Nobody answers there, which has an exit code of its own; a wrong word is a usage error.
+    const env = { PATH: path, HEADGATE_ADMIN_URL: "http://127.0.0.1:1" };
+    for (const line of lines) {
+      const isOwn = line.startsWith("headgate ");
+      const command = isOwn
+        ? `${line}\necho "code $?"`
+        : `echo ${quoted(line)} | bash -n; echo "code $?"`;
+      expect(await runShell(command, { cwd: folder, env }), line).toMatch(/(^|\n)code [05]$/);
     }
   });
 

@@ -19,7 +19,13 @@ export interface Block {
 }
 
 /** Pages beside the folder `docs`. */
-const topPages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
+const topPages = [
+  "README.md",
+  "ARCHITECTURE.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  "k8s/README.md",
+];
 
 /** Every page that users read, in a fixed order. */
 export function readPages(): readonly Page[] {
