@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { restBytesMax } from "../../src/app/ports/early-answer.js";
+import { restBytesMax } from "../../src/app/admin/early-answer.js";
 import { messageBytesMax, policyMessageBytesMax } from "../../src/rpc/admin/methods.js";
 import { startAdminApp } from "../support/admin.js";
 import { HttpClient } from "../support/http-client.js";

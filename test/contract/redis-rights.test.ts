@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { silentLogger } from "../../src/app/base/logger.js";
 import { loadConfig } from "../../src/app/config/config.js";
 import { joinFleet } from "../../src/app/fleet/fleet.js";
-import { openOperatorRecords } from "../../src/app/operator/operator-records.js";
+import { openOperatorRecords } from "../../src/app/foundation/operator-records.js";
 import { openStore } from "../../src/app/store/store.js";
 import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import {
@@ -82,7 +82,7 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     expect(await opened.store.forget([testKey("k")], soon())).toBe(1);
     const fleet = joinFleet(opened, parts);
     await waitFor("its heartbeat is there", async () => (await control.keys("*")).length === 1);
-    await fleet.leave();
+    await fleet.stop();
     expect(await control.keys("*")).toEqual([]);
     const { questions, quotas } = opened.coordination;
     const loop = new SharedLoop({

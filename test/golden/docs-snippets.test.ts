@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { optionNames, optionRow } from "../../src/app/options/options.js";
+import { lawNames } from "../../src/core/concurrency/concurrency-laws.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { type Block, blocksOf, generatedTable, markedBlocks, readPages } from "../support/docs.js";
 import { readQuery } from "../support/promql.js";
@@ -144,6 +145,11 @@ describe("snippets of the documentation", () => {
         expect(own || name in scripts, `${placeOf(block)} ${line}`).toBe(true);
       }
     }
+  });
+
+  it("stand beside a list of every concurrency law", () => {
+    const page = readFileSync("docs/concepts/admission.md", "utf8");
+    for (const name of lawNames) expect(page).toMatch(new RegExp(`^\\| .*\`${name}\`.* \\|`, "m"));
   });
 
   it("show a setting of Envoy Gateway where it reads it, with names that we read", () => {

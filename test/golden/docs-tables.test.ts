@@ -1,12 +1,27 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { AdminCounts } from "../../src/app/metrics/admin-metrics.js";
-import { createMetrics, newProcessCounts } from "../../src/app/metrics/metrics.js";
-import { NativeTransportCounts } from "../../src/app/metrics/native-transport-metrics.js";
-import { AuditCounts } from "../../src/app/operator/audited-records.js";
+import { signalMetrics } from "../../src/app/admission/signal-metrics.js";
+import { createMetrics } from "../../src/app/base/metrics.js";
+import { fleetMetrics } from "../../src/app/fleet/fleet-metrics.js";
+import { AuditCounts } from "../../src/app/foundation/audited-records.js";
+import { operatorMetrics } from "../../src/app/foundation/operator-records.js";
+import { AdminCounts, adminMetrics } from "../../src/app/metrics/admin-metrics.js";
+import { admissionMetrics } from "../../src/app/metrics/admission-metrics.js";
+import { controlMetrics } from "../../src/app/metrics/control-port-metrics.js";
+import { decisionMetrics, storeMetrics } from "../../src/app/metrics/decision-metrics.js";
+import { refusalLogMetric } from "../../src/app/metrics/denial-log-metrics.js";
+import { exchangeMetrics } from "../../src/app/metrics/exchange-metrics.js";
+import {
+  NativeTransportCounts,
+  nativeTransportMetrics,
+} from "../../src/app/metrics/native-transport-metrics.js";
+import { policyMetrics, policyOperationsMetrics } from "../../src/app/metrics/policy-metrics.js";
+import { newProcessCounts, processMetrics } from "../../src/app/metrics/process-metrics.js";
+import { xdsMetrics } from "../../src/app/metrics/xds-metrics.js";
 import { renderIgnoredTable } from "../../src/app/options/ignored-options.js";
 import { renderOptionTable } from "../../src/app/options/option-table.js";
 import { remedyOf } from "../../src/app/store/store-remedies.js";
+import { tlsMetrics } from "../../src/app/tls/tls-metrics.js";
 import { refusalRows } from "../../src/core/admission/refusal.js";
 import { type ErrorCode, errorRows } from "../../src/core/base/errors.js";
 import { noOverrides } from "../../src/core/limits/override-table.js";
@@ -114,63 +129,58 @@ function isErrorCode(code: string): code is ErrorCode {
 }
 
 async function renderMetrics(): Promise<string> {
-  const metrics = createMetrics({
-    counters: new DecisionCounters(),
-    processCounts: newProcessCounts(),
-    policies: {
-      current: () => undefined,
-      status: { ...emptyPolicySize, loadedCount: 0, refusedCount: 0 },
-    },
-    isDegraded: () => false,
-    overloadCause: () => undefined,
-    inFlightCount: () => 0,
-    replicaCount: () => 1,
-    memoryKeyCount: () => 0,
-    xdsStatus: () => ({
-      isConnected: false,
-      ackCount: 0,
-      nackCount: 0,
-      ignoredCount: 0,
-      endCounts: new Map(),
+  const metrics = createMetrics();
+  const counters = new DecisionCounters();
+  const policies = {
+    current: () => undefined,
+    status: { ...emptyPolicySize, loadedCount: 0, refusedCount: 0 },
+  };
+  const none = { overloadCause: () => undefined, inFlightCount: () => 0 };
+  const shadow = {
+    divisor: 0,
+    totals: { comparedCount: 0, newlyDeniedCount: 0, newlyAllowedCount: 0, unseenCount: 0 },
+  };
+  const quotas = new QuotaRig(undefined).join();
+  metrics.add(
+    decisionMetrics({ counters, policies, ...none }),
+    policyMetrics(policies),
+    storeMetrics({
+      counters,
+      isDegraded: () => false,
+      replicaCount: () => 1,
+      memoryKeyCount: () => 0,
+      storeKind: "memory",
     }),
-    tlsStatus: () => ({
+    admissionMetrics({ services: () => [], unknownCount: () => 0, nowMs: () => 0 }),
+    exchangeMetrics(new ExchangeCounts()),
+    signalMetrics({ sources: () => [], services: () => [] }),
+    tlsMetrics(() => ({
       expiryEpochUs: 0,
       isStale: false,
       loadedCount: 0,
       refusedCount: 0,
       refusedByCause: new Map(),
-    }),
-    nativeCounts: new NativeTransportCounts(),
-    admission: {
-      services: () => [],
-      unknownCount: () => 0,
-      nowMs: () => 0,
-      exchanges: new ExchangeCounts(),
-    },
-    signals: { sources: () => [], services: () => [] },
-    control: {
-      plane: new ControlPlane(quiet),
-      nowMs: () => 0,
-      quotas: new QuotaRig(undefined).join(),
-    },
-    fleet: () => undefined,
-    overrides: { current: () => noOverrides, unreadableCount: 0 },
-    adminCounts: new AdminCounts(),
-    auditCounts: new AuditCounts(),
-    refusalLog: new RefusalLog({ perSecondMax: 1, onRefused: () => {} }),
-    policyOperations: {
+    })),
+    { counters: nativeTransportMetrics(new NativeTransportCounts()) },
+    xdsMetrics(() => ({
+      isConnected: false,
+      ackCount: 0,
+      nackCount: 0,
+      ignoredCount: 0,
+      endCounts: new Map(),
+    })),
+    controlMetrics({ plane: new ControlPlane(quiet), nowMs: () => 0, quotas }),
+    fleetMetrics(() => undefined),
+    operatorMetrics({ current: () => noOverrides, unreadableCount: 0 }, new AuditCounts()),
+    { counters: adminMetrics(new AdminCounts()) },
+    { counters: [refusalLogMetric(new RefusalLog({ perSecondMax: 1, onRefused: () => {} }))] },
+    policyOperationsMetrics({
       policies: { origin: "files" },
-      operations: {
-        gates: { count: 0, unreadableCount: 0 },
-        shadow: {
-          divisor: 0,
-          totals: { comparedCount: 0, newlyDeniedCount: 0, newlyAllowedCount: 0, unseenCount: 0 },
-        },
-      },
-    },
-    storeKind: "memory",
-    version: "0",
-  });
+      gates: { count: 0, unreadableCount: 0 },
+      shadow,
+    }),
+    processMetrics(newProcessCounts(), "0"),
+  );
   const text = await metrics.render();
   const rows = [...text.matchAll(/^# HELP (headgate_\w+) (.*)\n# TYPE \w+ (\w+)$/gm)];
   return table(

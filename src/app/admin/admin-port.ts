@@ -22,17 +22,17 @@ import { type AdminMethod, adminMethods, messageBytesMax } from "../../rpc/admin
 import { refusalAnswer } from "../../rpc/admin/refusal-answer.js";
 import { RequestBodies } from "../../rpc/admin/request-body.js";
 import type { AdminServiceParts } from "../../rpc/admin/service-parts.js";
+import type { AdminAccess, Authentication, Credentials } from "../access/admin-access.js";
+import type { AdminCallLog, LoggedCall } from "../access/admin-call-log.js";
 import { type ListenAddress, listen } from "../base/listen.js";
 import type { Logger } from "../base/logger.js";
 import { type AdminChoice, isLoopbackHost } from "../config/admin-choice.js";
 import type { AdminCounts } from "../metrics/admin-metrics.js";
 import { identityNames } from "../options/tls-client-san.js";
-import type { AdminAccess, Authentication, Credentials } from "../ports/admin-access.js";
-import type { AdminCallLog, LoggedCall } from "../ports/admin-call-log.js";
-import { AdminConnections, type AdminPeer, requestMsMax } from "../ports/admin-connections.js";
-import { answerEarly } from "../ports/early-answer.js";
 import type { OpenTls } from "../tls/tls.js";
 import { TlsConnection } from "../tls/tls-connection.js";
+import { AdminConnections, type AdminPeer, requestMsMax } from "./admin-connections.js";
+import { answerEarly } from "./early-answer.js";
 
 /** What the admin port is opened with. */
 export interface AdminPortParts {
@@ -73,7 +73,7 @@ const addressCallsPerSecond = 1_000;
  * control port's is.
  */
 export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
-  const { choice, logger, clock, access } = parts;
+  const { choice, logger, clock } = parts;
   const stopping = new AbortController();
   // Each call listens until it ends: more than ten at once are no leak, which Node would warn of.
   setMaxListeners(0, stopping.signal);
@@ -91,14 +91,12 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
     return {
       address,
       close: async () => {
-        access.close();
         server.close();
         stopping.abort();
         await closed(connections, clock);
       },
     };
   } catch (thrown) {
-    access.close();
     connections.finish();
     if (!isServiceError(thrown)) throw thrown;
     logger.warn({ event: "adminPortFailed" }, `There is no admin port: ${thrown.message}`);

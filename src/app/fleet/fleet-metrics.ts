@@ -1,13 +1,10 @@
 import type { ServiceShares } from "../../core/feedback/feedback.js";
 import { gateStates } from "../../core/settings/gate.js";
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 import type { FleetLoopStatus } from "./fleet-loop.js";
 
 /** The metrics of the fleet's loop. Labels are of closed sets or the policy's; no node's name. */
-export function fleetMetrics(status: () => FleetLoopStatus | undefined): {
-  readonly gauges: readonly ReadMetric[];
-  readonly counters: readonly ReadMetric[];
-} {
+export function fleetMetrics(status: () => FleetLoopStatus | undefined): MetricGroup {
   return {
     gauges: [...leaderGauges(status), ...serviceGauges(status)],
     counters: counters(status),

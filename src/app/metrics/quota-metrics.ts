@@ -1,13 +1,10 @@
 import { microHzPerHz } from "../../core/quota/quota.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { QuotaLeaseState, QuotaPoolView } from "../../decide/quota/quota-view.js";
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 
 /** The metrics of quotas. Labels are of closed sets or the policy's names; no caller's values. */
-export function quotaMetrics(registry: QuotaRegistry): {
-  readonly gauges: readonly ReadMetric[];
-  readonly counters: readonly ReadMetric[];
-} {
+export function quotaMetrics(registry: QuotaRegistry): MetricGroup {
   return { gauges: gauges(registry), counters: counters(registry) };
 }
 

@@ -1,6 +1,11 @@
-import { createMetricSet, type Labels, type ReadMetric } from "../base/metric-kinds.js";
+import {
+  createMetrics,
+  type Labels,
+  type ReadMetric,
+  type RenderedMetrics,
+} from "../base/metrics.js";
 import type { StatTag } from "../options/stats-names.js";
-import type { Metrics } from "./metrics.js";
+import { latencyHistogram } from "./decision-metrics.js";
 import {
   callCount,
   countedMethod,
@@ -26,26 +31,25 @@ export interface ReferenceMetricsOptions {
  */
 export function createReferenceMetrics(
   sources: StatsSources,
-  own: Metrics,
+  own: RenderedMetrics,
   { isMilliseconds, tags }: ReferenceMetricsOptions,
-): Metrics {
-  const set = createMetricSet({
+): RenderedMetrics {
+  const reference = createMetrics(
+    Object.fromEntries(tags.map(({ name, value }) => [labelName(name), value])),
+  );
+  reference.add({
     counters: [...hitCounters(sources), ...serviceCounters(sources)],
     histograms: [
-      {
+      latencyHistogram(sources.counters, {
         name: "ratelimit_service_response_time_seconds",
-        help: "How long decisions took, without the transport.",
         labels: { grpc_method: countedMethod },
         unitMs: isMilliseconds ? 1 : 1_000,
-        counters: sources.counters,
-      },
+      }),
     ],
-    gauges: [],
-    labels: Object.fromEntries(tags.map(({ name, value }) => [labelName(name), value])),
   });
   return {
     contentType: own.contentType,
-    render: async () => `${await set.render()}\n${await own.render()}`,
+    render: async () => `${await reference.render()}\n${await own.render()}`,
   };
 }
 

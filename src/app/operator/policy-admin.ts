@@ -12,6 +12,7 @@ import type {
   ShadowReport,
 } from "../../rpc/admin/admin-parts.js";
 import { policyVersion } from "../config/policy-files.js";
+import type { PolicyShadow } from "../decisions/policy-shadow.js";
 import type { OpenPolicies } from "../policy/policies.js";
 import {
   policyRecordBytesMax,
@@ -21,7 +22,6 @@ import {
 } from "../policy/policy-admin-records.js";
 import type { ParsesPolicies } from "../policy/policy-parsing.js";
 import { PolicyReviewer } from "./policy-admin-review.js";
-import type { PolicyShadow } from "./policy-admin-shadow.js";
 import { PolicyRepository, type RepositoryOutcome } from "./policy-repository.js";
 
 /** What a `PolicyAdmin` is made of. */

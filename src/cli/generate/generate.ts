@@ -181,7 +181,10 @@ async function isVerified({ run, documents }: Made): Promise<boolean> {
   }
   const envoy = await lookUp("envoy", thisMachine());
   if (envoy.kind === "missing") {
-    output.err(`Not verified: ${envoy.why}; ${envoy.hint}.`);
+    output.err(
+      `Not verified: ${envoy.why}. Put envoy on PATH, name one in ENVOY_BIN, or run ` +
+        "`headgate demo` once, which installs one.",
+    );
     return true;
   }
   const verdicts = await verifyWithEnvoy(documents, envoy);

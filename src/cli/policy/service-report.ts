@@ -1,3 +1,4 @@
+import { concurrencyLaws } from "../../core/concurrency/concurrency-laws.js";
 import type {
   AdmissionPolicy,
   ServicePolicy,
@@ -85,7 +86,8 @@ function limitOf({ admission, concurrency }: ServicePolicy): string {
   const words: string[] = [];
   if (concurrency !== undefined) {
     const { law, limits } = concurrency.settings;
-    words.push(law === "fixed" ? `${limits.max}` : `${law} ${limits.min} to ${limits.max}`);
+    const isConstant = concurrencyLaws[law].learnsFrom === "nothing";
+    words.push(isConstant ? `${limits.max}` : `${law} ${limits.min} to ${limits.max}`);
   }
   if (max !== undefined) words.push(words.length === 0 ? `${max}` : `at most ${max}`);
   if (words.length === 0) return "none";

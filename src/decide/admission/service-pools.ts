@@ -1,7 +1,7 @@
 import type { SharesPermits } from "../../core/admission/permit-share.js";
+import type { ConcurrencySettings } from "../../core/concurrency/concurrency-laws.js";
 import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
 import type { CapacityChange, SignalUpdate } from "../../core/concurrency/signal-update.js";
-import type { ConcurrencySettings } from "../../core/settings/admission-settings.js";
 import type { ServiceConcurrency, ServicePolicy } from "../../policy/services/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";

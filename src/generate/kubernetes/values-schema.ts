@@ -59,7 +59,13 @@ function schemaOf(row: ValueRow): TreeMap {
     case "switch":
       return { description, type: "boolean" };
     case "texts":
-      return { description, type: "object", additionalProperties: { type: "string" } };
+      return {
+        description,
+        type: "object",
+        // Helm renders a map as nothing when it cannot write a name: a selector of nothing is all.
+        propertyNames: { pattern: "^[-._/a-zA-Z0-9]{1,317}$" },
+        additionalProperties: { type: "string" },
+      };
     case "map":
       return { description, type: "object" };
     case "list":
