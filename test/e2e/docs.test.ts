@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
-import { chmod, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { blocksOf, markedBlock, markedBlocks, readPages } from "../support/docs.js";
 import { freePort } from "../support/free-port.js";
 import { requireProgram } from "../support/programs.js";
 import { useStage } from "../support/stage.js";
@@ -16,12 +17,6 @@ const stage = useStage("test");
 interface Step {
   readonly command: string;
   readonly lines: readonly string[];
-}
-
-async function blocks(mark: string, language: string): Promise<readonly string[]> {
-  const text = await readFile("README.md", "utf8");
-  const pattern = new RegExp(`<!-- test: ${mark} -->\n\`\`\`${language}\n([\\s\\S]*?)\`\`\``, "g");
-  return [...text.matchAll(pattern)].map(([, block = ""]) => block.trimEnd());
 }
 
 function steps(block: string): readonly Step[] {
@@ -58,25 +53,59 @@ async function runShell(
   return (output.stdout + output.stderr).replaceAll("\r", "").trimEnd();
 }
 
-/** Runs a step in a folder, with files of this repository; it prints what is shown, no more. */
+/** Programs that need a cluster or a server: here they only look whether files are there. */
+const farPrograms = ["curl", "docker", "helm", "istioctl", "kubectl", "redis-cli"];
+
+/** Ends with 1 where a file or folder that is handed in is not there. */
+const farScript = `#!/bin/sh
+while [ $# -gt 0 ]; do
+  case "$1" in
+    -f | -k) [ "$2" = - ] || [ -e "$2" ] || { echo "no $2" >&2; exit 1; } ;;
+  esac
+  shift
+done
+`;
+
+/** A folder as a reader has it: the examples of this repository, and `headgate` on the path. */
+async function readerFolder(): Promise<{ readonly folder: string; readonly path: string }> {
+  const folder = join(stage.folder, "reader");
+  const programs = join(folder, ".bin");
+  await mkdir(programs, { recursive: true });
+  const script = `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`;
+  await writeFile(join(programs, "headgate"), script, { mode: 0o755 });
+  for (const example of ["envoy", "k8s"]) {
+    await cp(join(root, example), join(folder, example), { recursive: true });
+  }
+  return { folder, path: `${programs}:${process.env["PATH"] ?? ""}` };
+}
+
+async function installFarPrograms(folder: string): Promise<void> {
+  for (const program of farPrograms) {
+    await writeFile(join(folder, ".bin", program), farScript, { mode: 0o755 });
+  }
+}
+
+/** A text as one word of a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** Runs a step; it prints what is shown, no more. */
 async function expectPrinted(
   { command, lines }: Step,
   folder: string,
-  env: Readonly<Record<string, string>> = {},
+  env: Readonly<Record<string, string>>,
 ): Promise<void> {
-  const here = command
-    .replaceAll("dist/cli/main.js", `${root}/dist/cli/main.js`)
-    .replaceAll("envoy/demo/", `${root}/envoy/demo/`);
   let printed = "";
   const isAsShown = async (): Promise<boolean> => {
-    printed = await runShell(here, { cwd: folder, env });
+    printed = await runShell(command, { cwd: folder, env });
     return patternOf(lines).test(`${printed}\n`);
   };
   // On a machine full of other work even that Envoy waits too shortly now and then. What was used
   // has drained when callers of the demo's policy come again.
-  const again = here.startsWith("for ")
+  const again = command.startsWith("for ")
     ? { withinMs: 30_000, everyMs: drainedMs }
-    : here.startsWith("curl ")
+    : command.startsWith("curl ")
       ? { withinMs: 5_000, everyMs: 100 }
       : undefined;
   if (again === undefined) await isAsShown();
@@ -100,7 +129,7 @@ exec '${await requireProgram("envoy")}' "$@"
   return path;
 }
 
-/** A demo on ports of its own, of which the README names the usual ones. */
+/** A demo on ports of its own, of which the documentation names the usual ones. */
 async function startDemo(
   flags: readonly string[],
   settings: Readonly<Record<string, string>> = {},
@@ -127,22 +156,27 @@ async function startDemo(
   return { envoyPort, httpPort, adminPort, envoyAdminPort };
 }
 
-describe("README.md", () => {
+/** Pages with commands that need nothing but the program and the files that the page shows. */
+const runnablePages = readPages().filter((page) =>
+  blocksOf(page).some(({ mark }) => mark === "run"),
+);
+
+describe("the documentation", () => {
   it("shows a tour that goes as it says", async () => {
     const { envoyPort, httpPort } = await startDemo(["--no-traffic"]);
-    const { folder } = stage;
-    const tour = (await blocks("tour", "console")).flatMap(steps);
-    expect(tour.length).toBeGreaterThanOrEqual(5);
+    const { folder, path } = await readerFolder();
+    const tour = markedBlocks("tour").flatMap(({ text }) => steps(text));
+    expect(tour.length).toBeGreaterThanOrEqual(3);
     for (const { command, lines } of tour) {
       const here = command
         .replaceAll(":10000/", `:${envoyPort}/`)
         .replaceAll(":8080/", `:${httpPort}/`);
-      await expectPrinted({ command: here, lines }, folder);
+      await expectPrinted({ command: here, lines }, folder, { PATH: path });
     }
   });
 
   it("shows how to operate a demo as it answers", async () => {
-    const [start, ...tour] = (await blocks("operate", "console")).flatMap(steps);
+    const [start, ...tour] = markedBlocks("operate").flatMap(({ text }) => steps(text));
     expect(tour.length).toBeGreaterThanOrEqual(18);
     const [, settings = "", flags = ""] =
       /^((?:\w+=\w+ )+)npm start -- (.*)$/.exec(start?.command ?? "") ?? [];
@@ -151,16 +185,8 @@ describe("README.md", () => {
       .split(" ")
       .map((pair) => pair.split("="));
     const ports = await startDemo(flags.split(" "), Object.fromEntries(pairs));
-    const { folder } = stage;
-    await writeFile(
-      join(folder, "headgate"),
-      `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`,
-    );
-    await chmod(join(folder, "headgate"), 0o755);
-    const env = {
-      PATH: `${folder}:${process.env["PATH"] ?? ""}`,
-      HEADGATE_ADMIN_URL: `http://127.0.0.1:${ports.adminPort}`,
-    };
+    const { folder, path } = await readerFolder();
+    const env = { PATH: path, HEADGATE_ADMIN_URL: `http://127.0.0.1:${ports.adminPort}` };
     for (const { command, lines } of tour) {
       const here = command
         .replaceAll(":10000/", `:${ports.envoyPort}/`)
@@ -170,20 +196,56 @@ describe("README.md", () => {
     }
   });
 
-  it("shows what an existing configuration means here, as it is printed", async () => {
-    const found = (await blocks("move", "console")).flatMap(steps);
-    expect(found).toHaveLength(2);
-    for (const step of found) await expectPrinted(step, stage.folder);
+  it("shows commands with what they print on many pages", () => {
+    expect(runnablePages.length).toBeGreaterThanOrEqual(15);
   });
 
-  it("shows tests of a policy and a replay as they are printed", async () => {
-    const found = (await blocks("try", "console")).flatMap(steps);
-    expect(found.length).toBeGreaterThanOrEqual(3);
-    for (const step of found) await expectPrinted(step, stage.folder);
+  it.each(runnablePages.map((page) => [page.path, page] as const))(
+    "shows what commands print: %s",
+    async (_, page) => {
+      const { folder, path } = await readerFolder();
+      for (const { mark = "", text } of blocksOf(page)) {
+        const [kind, name] = mark.split(" ");
+        if (name !== undefined) await writeFile(join(folder, name), `${text}\n`);
+        if (kind !== "run") continue;
+        for (const step of steps(text)) await expectPrinted(step, folder, { PATH: path });
+      }
+    },
+  );
+
+  it("names files that are there in commands for a cluster", async () => {
+    const { folder, path } = await readerFolder();
+    await installFarPrograms(folder);
+    for (const page of readPages()) {
+      for (const { mark = "", text, line } of blocksOf(page)) {
+        const [kind, name] = mark.split(" ");
+        if (name !== undefined) await writeFile(join(folder, name), `${text}\n`);
+        if (kind !== "cluster") continue;
+        const env = { PATH: path, REDIS_PASSWORD: "secret" };
+        const ran = await runShell(`set -e\n${text}\necho done`, { cwd: folder, env });
+        expect(ran, `${page.path}:${line}`).toMatch(/(^|\n)done$/);
+      }
+    }
+  });
+
+  it("asks what runs by commands that there are", async () => {
+    const { folder, path } = await readerFolder();
+    await installFarPrograms(folder);
+    const lines = new Set(markedBlocks("diagnose").flatMap(({ text }) => text.split("\n")));
+    expect(lines.size).toBeGreaterThanOrEqual(20);
+    // Nobody answers there, which has an exit code of its own; a wrong word is a usage error.
+    const env = { PATH: path, HEADGATE_ADMIN_URL: "http://127.0.0.1:1" };
+    for (const line of lines) {
+      const isOwn = line.startsWith("headgate ");
+      const command = isOwn
+        ? `${line}\necho "code $?"`
+        : `echo ${quoted(line)} | bash -n; echo "code $?"`;
+      expect(await runShell(command, { cwd: folder, env }), line).toMatch(/(^|\n)code [05]$/);
+    }
   });
 
   it("starts the service by the command that it names", async () => {
-    const [command = ""] = await blocks("serve", "sh");
+    const command = markedBlock("serve");
     const httpPort = await freePort();
     const [file = "", ...args] = command.split(" ");
     const service = stage.spawn({

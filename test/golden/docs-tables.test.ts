@@ -1,8 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { parse } from "yaml";
-import { z } from "zod";
 import { signalMetrics } from "../../src/app/admission/signal-metrics.js";
 import { createMetrics } from "../../src/app/base/metrics.js";
 import { fleetMetrics } from "../../src/app/fleet/fleet-metrics.js";
@@ -26,12 +23,10 @@ import {
 import { newProcessCounts, processMetrics } from "../../src/app/metrics/process-metrics.js";
 import { renderIgnoredTable } from "../../src/app/options/ignored-options.js";
 import { renderOptionTable } from "../../src/app/options/option-table.js";
-import { optionNames, optionRow } from "../../src/app/options/options.js";
 import { remedyOf } from "../../src/app/store/store-remedies.js";
 import { tlsMetrics } from "../../src/app/tls/tls.js";
 import { refusalRows } from "../../src/core/admission/refusal.js";
 import { type ErrorCode, errorRows } from "../../src/core/base/errors.js";
-import { lawNames } from "../../src/core/concurrency/concurrency-laws.js";
 import { noOverrides } from "../../src/core/limits/override-table.js";
 import { refusalCauses } from "../../src/core/settings/admission-settings.js";
 import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
@@ -46,10 +41,10 @@ import {
 } from "../../src/generate/envoy/base/option-support.js";
 import type { DifferenceRow } from "../../src/policy/migration/difference-row.js";
 import { differenceRows } from "../../src/policy/migration/differences.js";
-import { parsePolicy } from "../../src/policy/parse.js";
 import { emptyPolicySize } from "../../src/policy/policy-size.js";
 import { problemRows } from "../../src/policy/problems/problem.js";
 import { ControlPlane } from "../../src/rpc/control/control-plane.js";
+import { generatedPattern, generatedTable } from "../support/docs.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { QuotaRig } from "../support/quota-rig.js";
@@ -57,7 +52,6 @@ import { QuotaRig } from "../support/quota-rig.js";
 /** What asks for no time before it is used. */
 const quiet = { clock: new FakeClock(), random: new FakeRandom() };
 
-const readmeFile = fileURLToPath(new URL("../../README.md", import.meta.url));
 const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
 
 function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -211,77 +205,17 @@ const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   ignored: renderIgnoredTable,
 };
 
-/** Source: gateway.envoyproxy.io/v1alpha1, EnvoyGateway and KubernetesDeploymentSpec. */
-const envoyGatewayShape = z.strictObject({
-  apiVersion: z.literal("gateway.envoyproxy.io/v1alpha1"),
-  kind: z.literal("EnvoyGateway"),
-  provider: z.strictObject({
-    type: z.literal("Kubernetes"),
-    kubernetes: z.strictObject({
-      rateLimitDeployment: z.strictObject({
-        container: z.strictObject({
-          image: z.string(),
-          env: z.array(z.strictObject({ name: z.string(), value: z.string() })),
-        }),
-      }),
-    }),
-  }),
-});
-
-/** What stands between the marks of a generated part. */
-function partPattern(name: string): RegExp {
-  return new RegExp(`(<!-- generated: ${name} -->\n)([\\s\\S]*?)(<!-- end -->)`);
-}
-
-describe("README.md", () => {
-  it.each(Object.keys(generated))("shows the %s as the code has them", async (name) => {
-    const text = readFileSync(readmeFile, "utf8");
+describe("generated tables of the documentation", () => {
+  it.each(Object.keys(generated))("show the %s as the code has them", async (name) => {
     const wanted = `\n${await generated[name]?.()}\n\n`;
     if (isUpdating) {
-      const updated = text.replace(
-        partPattern(name),
-        (_, begin, _old, end) => begin + wanted + end,
+      const { path } = generatedTable(name);
+      const text = readFileSync(path, "utf8");
+      writeFileSync(
+        path,
+        text.replace(generatedPattern(name), (_, begin, _old, end) => begin + wanted + end),
       );
-      writeFileSync(readmeFile, updated);
     }
-    const found = partPattern(name).exec(readFileSync(readmeFile, "utf8"))?.[2];
-    expect(found, "run UPDATE_GOLDEN=1 npm run golden").toBe(wanted);
-  });
-
-  it("shows policies that are right", () => {
-    const text = readFileSync(readmeFile, "utf8");
-    const blocks = [...text.matchAll(/<!-- test: policy -->\n```yaml\n([\s\S]*?)```/g)];
-    expect(blocks.length).toBeGreaterThanOrEqual(2);
-    for (const [, block = ""] of blocks) {
-      expect(parsePolicy([{ file: "README.md", text: block }])).toMatchObject({ kind: "policy" });
-    }
-  });
-
-  it("names every concurrency law", () => {
-    const [, names = ""] =
-      /^\| `concurrency` \| `law`: ([^;]*);/m.exec(readFileSync(readmeFile, "utf8")) ?? [];
-    expect(names).toBe(lawNames.map((name) => `\`${name}\``).join(", "));
-  });
-
-  it("shows a setting of Envoy Gateway where it reads it, with names that we read", () => {
-    const text = readFileSync(readmeFile, "utf8");
-    const [, block = ""] = /<!-- test: envoy-gateway -->\n```yaml\n([\s\S]*?)```/.exec(text) ?? [];
-    const { container } = envoyGatewayShape.parse(parse(block)).provider.kubernetes
-      .rateLimitDeployment;
-    const known = optionNames.map((name) => optionRow(name).env);
-    for (const { name } of container.env) expect(known).toContain(name);
-  });
-
-  it("names every snippet's test", () => {
-    const text = readFileSync(readmeFile, "utf8");
-    const marks = [...text.matchAll(/(.*)\n```(console|yaml)\n/g)].map(([, mark]) => mark);
-    expect(
-      marks.filter(
-        (mark) =>
-          !/^<!-- test: (tour|serve|policy|move|envoy-gateway|try|doctor|operate) -->$/.test(
-            mark ?? "",
-          ),
-      ),
-    ).toEqual([]);
+    expect(generatedTable(name).table, "run UPDATE_GOLDEN=1 npm run golden").toBe(wanted);
   });
 });
