@@ -286,7 +286,10 @@ export const storeNameHomes: readonly { readonly path: string; readonly reason: 
     reason: "deploys it, or speaks to people of it",
   },
   { path: "src/policy/**", reason: "the policy language, and envoyproxy/ratelimit, name it" },
-  { path: "src/app/metrics/stats*.ts", reason: "envoyproxy/ratelimit's statistics name it" },
+  {
+    path: "src/app/metrics/{stats*,reference-metrics}.ts",
+    reason: "envoyproxy/ratelimit's statistics name it",
+  },
   { path: "src/app/admission/signal-readers.ts", reason: "reads what the policy language names" },
 ];
 

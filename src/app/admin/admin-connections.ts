@@ -29,7 +29,7 @@ const streamsMax = 100;
 const defaultHeadersMsMax = 10_000;
 
 /** How long a request with its body may take to come, in milliseconds. */
-export const requestMsMax = 60_000;
+export const adminRequestMsMax = 60_000;
 
 /** How long a connection may be silent, in milliseconds. */
 const silentMsMax = 120_000;
@@ -58,7 +58,7 @@ export class AdminConnections {
     this.#http1 = createHttp1(
       {
         headersTimeout: headersMsMax,
-        requestTimeout: requestMsMax,
+        requestTimeout: adminRequestMsMax,
         keepAliveTimeout: silentMsMax,
         connectionsCheckingInterval: headersMsMax / 10,
       },

@@ -18,7 +18,7 @@ import { createAdminHandlers } from "../../rpc/admin/admin-router.js";
 import { adminCallKey } from "../../rpc/admin/call.js";
 import { CallPace } from "../../rpc/admin/call-pace.js";
 import { codeName } from "../../rpc/admin/failures.js";
-import { type AdminMethod, adminMethods, messageBytesMax } from "../../rpc/admin/methods.js";
+import { type AdminMethod, adminMessageBytesMax, adminMethods } from "../../rpc/admin/methods.js";
 import { refusalAnswer } from "../../rpc/admin/refusal-answer.js";
 import { RequestBodies } from "../../rpc/admin/request-body.js";
 import type { AdminServiceParts } from "../../rpc/admin/service-parts.js";
@@ -31,7 +31,7 @@ import type { AdminCounts } from "../metrics/admin-metrics.js";
 import { identityNames } from "../options/tls-client-san.js";
 import type { OpenTls } from "../tls/tls.js";
 import { TlsConnection } from "../tls/tls-connection.js";
-import { AdminConnections, type AdminPeer, requestMsMax } from "./admin-connections.js";
+import { AdminConnections, type AdminPeer, adminRequestMsMax } from "./admin-connections.js";
 import { answerEarly } from "./early-answer.js";
 
 /** What the admin port is opened with. */
@@ -240,7 +240,7 @@ class AdminGate {
     }
     const waitMs = this.#callers.take(principal.name);
     if (waitMs > 0) return tooFast(waitMs);
-    if (method.messageBytesMax > messageBytesMax && this.#longCount >= longRequestsMax) {
+    if (method.messageBytesMax > adminMessageBytesMax && this.#longCount >= longRequestsMax) {
       const message = `${longRequestsMax} calls with policies are being answered; try again`;
       return { code: Code.ResourceExhausted, message };
     }
@@ -279,10 +279,10 @@ class AdminGate {
     };
     const call = { principal, isStillAllowed, onRead, onEnd };
     const values = createContextValues().set(adminCallKey, call);
-    const isLong = method.messageBytesMax > messageBytesMax;
+    const isLong = method.messageBytesMax > adminMessageBytesMax;
     if (isLong) this.#longCount += 1;
     // A request that does not end is cut, whatever protocol it speaks.
-    const cancel = clock.schedule(requestMsMax, () => {
+    const cancel = clock.schedule(adminRequestMsMax, () => {
       if (!request.complete) request.destroy();
     });
     // The library's own answer is no sign of the end: over HTTP/1.1 it never says that it is done.

@@ -1,8 +1,8 @@
 import { Admission, type AdmissionEvent } from "../../decide/admission/admission.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import { PermitShares, type PermitSharesEvent } from "../../fleet/claims/permit-shares.js";
-import { sha256 } from "../base/digest.js";
 import type { Logger } from "../base/logger.js";
+import { sha256 } from "../base/sha256.js";
 import type { Decisions } from "../decisions/decisions.js";
 import type { Fleet } from "../fleet/fleet.js";
 import type { Foundation } from "../foundation/foundation.js";
@@ -14,7 +14,7 @@ import { signalMetrics } from "./signal-metrics.js";
 import { SignalSources } from "./signal-sources.js";
 
 /** What admission stands on. */
-export interface AdmissionParts extends Pick<Foundation, "policies" | "opened"> {
+export interface OpenAdmissionParts extends Pick<Foundation, "policies" | "opened"> {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
 }
@@ -33,7 +33,7 @@ export interface OpenAdmission {
  */
 export async function openAdmission(
   runtime: Runtime,
-  { policies, opened, fleet, decisions }: AdmissionParts,
+  { policies, opened, fleet, decisions }: OpenAdmissionParts,
 ): Promise<OpenAdmission> {
   const { clock, random, logger, config, metrics } = runtime;
   const { decider, pressure, refusalLog } = decisions;

@@ -3,9 +3,9 @@ import { QuotaLeases } from "../../fleet/claims/quota-leases.js";
 import { ControlPlane } from "../../rpc/control/control-plane.js";
 import { pushTimesFor } from "../../rpc/control/layer-pusher.js";
 import { cacheBounds } from "../base/cache-bounds.js";
-import { sha256 } from "../base/digest.js";
 import type { ListenAddress } from "../base/listen.js";
 import { OpenStack } from "../base/open-stack.js";
+import { sha256 } from "../base/sha256.js";
 import type { Decisions } from "../decisions/decisions.js";
 import type { Fleet } from "../fleet/fleet.js";
 import type { Foundation } from "../foundation/foundation.js";
@@ -27,7 +27,7 @@ export interface OpenControlPlane {
 }
 
 /** What the control plane stands on. */
-export interface ControlPlaneAppParts
+export interface OpenControlPlaneParts
   extends Pick<Foundation, "policies" | "opened" | "operator" | "tls"> {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
@@ -36,7 +36,7 @@ export interface ControlPlaneAppParts
 /** Opens the control plane, and the control port where the configuration wants one. */
 export async function openControlPlane(
   runtime: Runtime,
-  parts: ControlPlaneAppParts,
+  parts: OpenControlPlaneParts,
 ): Promise<OpenControlPlane> {
   const { config, clock, metrics, refusedAt } = runtime;
   const stack = new OpenStack();
@@ -67,7 +67,7 @@ export async function openControlPlane(
 }
 
 /** What divides quotas among Envoys, and with a shared store among replicas. */
-function createQuotas(runtime: Runtime, parts: ControlPlaneAppParts): QuotaRegistry {
+function createQuotas(runtime: Runtime, parts: OpenControlPlaneParts): QuotaRegistry {
   const { config, random, logger } = runtime;
   const { policies, opened, operator, fleet, decisions } = parts;
   return new QuotaRegistry({

@@ -62,8 +62,8 @@ const factRows: readonly FactRow[] = [
     of: ({ facts }) => facts.inFlight,
   },
   {
-    name: "headgate_fleet_requests_per_second",
-    help: "Requests of a service that ended, over the fleet.",
+    name: "headgate_fleet_request_rate",
+    help: "Requests of a service that end in a second, over the fleet, as the leader sees it.",
     of: ({ facts }) => facts.rps,
   },
   {
@@ -120,8 +120,8 @@ function sumGauges(status: ReadStatus): readonly ReadMetric[] {
       read: (add) => {
         for (const [service, { shares }] of status()?.snapshot?.services ?? []) {
           const all = [...shares.values()];
-          const usual = all.reduce((sum, share) => sum + share.default, 0);
-          add(usual, { service, priority: "default" });
+          const atDefault = all.reduce((sum, share) => sum + share.default, 0);
+          add(atDefault, { service, priority: "default" });
           const high = all.reduce((sum, share) => sum + share.high, 0);
           add(high, { service, priority: "high" });
         }

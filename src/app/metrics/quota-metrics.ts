@@ -40,13 +40,13 @@ function gauges(registry: QuotaRegistry): readonly ReadMetric[] {
       },
     },
     rateGauge(registry, {
-      name: "headgate_quota_handed_out_hits_per_second",
-      help: "What Envoys of this replica may let pass at most, by quota.",
+      name: "headgate_quota_assigned_rate",
+      help: "Hits a second that Envoys of this replica may let pass at most, by quota.",
       of: ({ heldMicroHz }) => heldMicroHz,
     }),
     rateGauge(registry, {
-      name: "headgate_quota_demand_hits_per_second",
-      help: "What Envoys of this replica were asked for by their last reports, by quota.",
+      name: "headgate_quota_demand_rate",
+      help: "Hits a second that Envoys of this replica were asked for by their last reports, by quota.",
       of: ({ demandMicroHz }) => demandMicroHz,
     }),
   ];

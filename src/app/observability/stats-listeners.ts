@@ -9,9 +9,9 @@ import type { Logger } from "../base/logger.js";
 import type { RenderedMetrics } from "../base/metrics.js";
 import { isLoopbackHost } from "../config/admin-choice.js";
 import type { Config } from "../config/config.js";
-import type { PrometheusChoice } from "../config/stats-choice.js";
+import type { ScrapePortChoice } from "../config/stats-choice.js";
+import { createReferenceMetrics } from "../metrics/reference-metrics.js";
 import type { StatsSources } from "../metrics/stats.js";
-import { createReferenceMetrics } from "../metrics/stats-prometheus.js";
 import { StatsdReporter } from "../metrics/statsd.js";
 import type { FleetPageParts } from "./debug-fleet.js";
 import { createDebugServer, type MayProfile } from "./debug-http.js";
@@ -101,7 +101,7 @@ async function openMonitoring(
 }
 
 async function openPrometheus(
-  { address, path, isMilliseconds, tags }: PrometheusChoice,
+  { address, path, isMilliseconds, tags }: ScrapePortChoice,
   { sources, metrics: own, onBug, logger }: StatsListenersParts,
   servers: Server[],
 ): Promise<ListenAddress> {

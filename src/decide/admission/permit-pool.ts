@@ -9,7 +9,7 @@ import type { RetryWait } from "../../core/admission/retry-after.js";
 import {
   type Dismissal,
   type Newcomer,
-  type Place,
+  type QueuePlace,
   type RoomAnswer,
   type Turn,
   WaitingRoom,
@@ -356,7 +356,7 @@ export class PermitPool<T> implements PermitHolder {
   }
 
   /** A request leaves the queue by itself. */
-  leave(place: Place<T>): void {
+  leave(place: QueuePlace<T>): void {
     this.#room?.leave(place);
   }
 

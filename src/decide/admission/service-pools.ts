@@ -47,7 +47,7 @@ interface HeldPool extends KeyedPool {
 }
 
 /** Longer keys are known by their digests. */
-export const keyCharsMax = 256;
+export const poolKeyCharsMax = 256;
 
 /**
  * The pools of one service: one for all requests, or, where its limit is split by a header, one for
@@ -112,7 +112,7 @@ export class ServicePools {
     if (per === undefined) return this.whole;
     const value = headers.get(per.header) ?? "";
     // Keys are kept for minutes, and callers may make them as long as a header may be.
-    const key = value.length > keyCharsMax ? this.#parts.digest(value) : value;
+    const key = value.length > poolKeyCharsMax ? this.#parts.digest(value) : value;
     const usedMs = this.#parts.nowMs();
     const known = this.#byKey.get(key);
     if (known !== undefined) {

@@ -3,9 +3,9 @@ import { valueNames, valueRow } from "./value-rows.js";
 /** What `helm show readme` prints: how to install the chart, and all of its values. */
 export function chartReadme(): string {
   const rows = valueNames.map((name) => {
-    const { docs, usual } = valueRow(name);
+    const { docs, defaultValue } = valueRow(name);
     // The policy has its own comments, and is no line of a table.
-    const shown = name === "policy" ? "a first policy" : `\`${JSON.stringify(usual)}\``;
+    const shown = name === "policy" ? "a first policy" : `\`${JSON.stringify(defaultValue)}\``;
     return `| \`${name}\` | ${shown} | ${docs.replaceAll("|", "\\|")} |`;
   });
   return `${head}\n${rows.join("\n")}\n`;

@@ -5,7 +5,9 @@ import type { KubernetesValues } from "./value-source.js";
 
 /** The chart's values.yaml: every value with what it means. */
 export function valuesTree(values: KubernetesValues): TreeMap {
-  return nest((name) => noted(valueRow(name).docs, values.get(name) ?? valueRow(name).usual));
+  return nest((name) =>
+    noted(valueRow(name).docs, values.get(name) ?? valueRow(name).defaultValue),
+  );
 }
 
 /** The chart's values.schema.json: Helm refuses what it does not know, or of another type. */

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { sha256 } from "../../../../src/app/base/digest.js";
+import { sha256 } from "../../../../src/app/base/sha256.js";
 import { type LogEvent, silentLogger } from "../../../../src/app/base/logger.js";
 import { policyVersion } from "../../../../src/app/config/policy-files.js";
 import { PolicyShadow } from "../../../../src/app/decisions/policy-shadow.js";

@@ -172,7 +172,7 @@ describe("fleetMetrics()", () => {
       "headgate_fleet_snapshot_age_seconds 0.75",
       'headgate_fleet_limit{service="orders"} 1000',
       'headgate_fleet_inflight{service="orders"} 7',
-      'headgate_fleet_requests_per_second{service="orders"} 70',
+      'headgate_fleet_request_rate{service="orders"} 70',
       'headgate_fleet_share_nodes{service="orders"} 1',
       'headgate_fleet_shares{service="orders",priority="high"} 0',
       'headgate_fleet_gate_state{service="orders",state="open"} 1',

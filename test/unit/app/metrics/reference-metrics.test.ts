@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import {
   createReferenceMetrics,
   type ReferenceMetricsOptions,
-} from "../../../../src/app/metrics/stats-prometheus.js";
+} from "../../../../src/app/metrics/reference-metrics.js";
 import { createTestSources, type TestSources } from "../../../support/stats-sources.js";
 
 let sources: TestSources;

@@ -5,7 +5,7 @@ import { CommandFailure } from "../terminal/command-failure.js";
 import { type AdminAsker, unreachedWords } from "./admin-unreached.js";
 
 /** What came of an answer that is an error; other errors are thrown again. */
-export function commandFailure(thrown: unknown, asker: AdminAsker): CommandFailure {
+export function adminCallFailure(thrown: unknown, asker: AdminAsker): CommandFailure {
   if (thrown instanceof CommandFailure) return thrown;
   if (!(thrown instanceof ConnectError)) throw thrown;
   const unreached = unreachedWords(thrown, asker);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Priority } from "../../../../../src/core/settings/admission-settings.js";
 import { routeMatch } from "../../../../../src/generate/envoy/http/route-match.js";
-import { virtualHost } from "../../../../../src/generate/envoy/http/routes.js";
+import { virtualHost } from "../../../../../src/generate/envoy/http/virtual-host.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
 import { defaultBlocks } from "../../../../../src/policy/upstream/default-upstream.js";
 import { testService } from "../../../../support/admission.js";
