@@ -20,7 +20,7 @@ export interface ProxyPolicy {
   readonly adaptiveConcurrency: AdaptiveConcurrencyPolicy | undefined;
   /** As above. */
   readonly admissionControl: AdmissionControlPolicy | undefined;
-  /** Where people find the runbook of the alerts, without a fragment; undefined: beside them. */
+  /** Where the runbook is, without a fragment; `*` is an alert's name; undefined: beside them. */
   readonly runbookUrl: string | undefined;
   /** Where Envoys of ours find the files of secrets. Undefined: `/etc/envoy/secrets`. */
   readonly secretsFolder: string | undefined;
