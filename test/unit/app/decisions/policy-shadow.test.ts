@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { sha256 } from "../../../../src/app/base/sha256.js";
 import { type LogEvent, silentLogger } from "../../../../src/app/base/logger.js";
+import { sha256 } from "../../../../src/app/base/sha256.js";
 import { policyVersion } from "../../../../src/app/config/policy-files.js";
 import { PolicyShadow } from "../../../../src/app/decisions/policy-shadow.js";
 import { policyToJson, shadowId } from "../../../../src/app/policy/policy-admin-records.js";
