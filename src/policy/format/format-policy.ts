@@ -64,8 +64,11 @@ export function formatPolicy(given: PolicyText): FormattedPolicy {
   return { kind: "formatted", text };
 }
 
-/** What a text says, whatever the order of its names. How much its aliases say was bounded. */
-function saidBy(text: string): string {
+/**
+ * What a policy's text says, whatever its comments and the order of its names. What it says through
+ * aliases must be bounded, as it is in a text that was read.
+ */
+export function saidBy(text: string): string {
   const value: unknown = parseTypeless(text).toJS({ maxAliasCount: -1 });
   return JSON.stringify(value, (_, part: unknown) => {
     const isMap = typeof part === "object" && part !== null && !Array.isArray(part);
