@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { domainForms } from "../../policy/limits/limit-forms.js";
+import { domainForms } from "../../policy/limits/domain.js";
 import { policyForm } from "../../policy/policy-form.js";
 import { makeJsonSchema } from "../../policy/text/json-schema.js";
 import type { CommandContext } from "../terminal/context.js";

@@ -9,7 +9,8 @@ import {
 } from "../../core/limits/limit.js";
 import { defaultOverrideMax } from "../../core/limits/override.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
-import { descriptorForms, rateLimitForms } from "../limits/limit-forms.js";
+import { descriptorForms } from "../limits/descriptors.js";
+import { rateLimitForms } from "../limits/rate-limit.js";
 import { fieldChanges } from "./field-changes.js";
 import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";

@@ -1,16 +1,16 @@
-import { quotaForm } from "../quotas/quota-forms.js";
 import type { ExpiredQuota, QuotaPart, QuotaPolicy } from "../quotas/quota-policy.js";
-import { defaultQuota } from "../quotas/quota-settings.js";
+import { quotaDenial } from "../quotas/quota-settings.js";
+import { callsShareDefault, quota as form } from "../quotas/quotas.js";
 import { formatDuration } from "../text/duration.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
 
 /** What holds where a quota says nothing: what is written differently may mean the same. */
 const usual = {
-  callsShareRatio: defaultQuota.callsShareRatio,
-  ttlMs: 1_000 * defaultQuota.ttlSeconds,
-  beforeAssignment: defaultQuota.beforeAssignment,
-  deny: { status: defaultQuota.status, grpcStatus: defaultQuota.grpcStatus },
+  callsShareRatio: callsShareDefault,
+  ttlMs: 1_000 * form.defaults.ttlSeconds,
+  beforeAssignment: form.defaults.beforeAssignment,
+  deny: quotaDenial.defaults,
 };
 
 /**
@@ -54,7 +54,7 @@ function newQuota(quota: QuotaPolicy): PolicyChange {
 function changedQuota(before: QuotaPolicy, after: QuotaPolicy): readonly PolicyChange[] {
   const place = placeOf(after);
   const pair = { before: toldOf(before), after: toldOf(after) };
-  return fieldChanges({ ...pair, usual, form: quotaForm }).map((change) => ({
+  return fieldChanges({ ...pair, usual, form }).map((change) => ({
     effect: effectOf(change),
     place,
     words: `${change.words}${isHeadgates(change) ? "" : anew}`,
