@@ -56,7 +56,7 @@ export function translationDigest(given: GeneratedCase): string {
 
 /** A digest of what a translator is given, whatever its comments. */
 export function inputDigest(input: string): string {
-  const said = input.replaceAll(/^#.*\n/gm, "");
+  const said = input.replaceAll(/^ *#.*\n/gm, "");
   return createHash("sha256").update(said).digest("hex").slice(0, 16);
 }
 

@@ -311,7 +311,7 @@ const optionRows = {
     flag: "request-bytes-max",
     min: requestBytesBounds.min,
     max: requestBytesBounds.max,
-    defaultValue: requestBytesBounds.usual,
+    defaultValue: requestBytesBounds.defaultValue,
     docs:
       "The largest message on the gRPC port, in bytes: what is larger is over the limit. Raise " +
       "it where `max_request_headers_kb` of your Envoys is above 60, to four times as much.",

@@ -1,21 +1,9 @@
 import { latencyShedWindowCountMax } from "../../core/concurrency/latency-shed.js";
-import type { ConcurrencySettings, RttStatistic } from "../../core/settings/admission-settings.js";
+import type { RttStatistic } from "../../core/concurrency/rtt-statistic.js";
 import { duration, number, readBy, text, whole, words } from "../text/form.js";
 import { field, object } from "../text/object.js";
 import { type NumberBounds, positiveRatioBounds } from "../text/quantities.js";
 import { marginBounds, waitBounds } from "./admission-blocks.js";
-
-/** Every concurrency law. */
-export const lawNames = [
-  "fixed",
-  "aimd",
-  "vegas",
-  "gradient",
-  "knee",
-  "latencyShed",
-  "window",
-  "signal",
-] as const satisfies readonly ConcurrencySettings["law"][];
 
 const increaseBounds: NumberBounds = { min: 0, max: 1_000, isMinExcluded: true };
 

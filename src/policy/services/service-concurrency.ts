@@ -1,4 +1,11 @@
-import type { ConcurrencySettings, LimitBounds } from "../../core/settings/admission-settings.js";
+import {
+  type ConcurrencySettings,
+  concurrencyLaws,
+  isLearning,
+  type LawName,
+  lawNames,
+} from "../../core/concurrency/concurrency-laws.js";
+import type { LimitBounds } from "../../core/settings/admission-settings.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import { ruledText, whole, words } from "../text/form.js";
@@ -6,7 +13,7 @@ import { field, inner, innerBy, items, object, readField, wordList } from "../te
 import { permitBounds } from "../text/quantities.js";
 import { headerName } from "../text/service-texts.js";
 import { valueRule } from "../text/text-rules.js";
-import { aimd, gradient, latencyShed, lawNames, vegas } from "./concurrency-settings.js";
+import { aimd, gradient, latencyShed, vegas } from "./concurrency-settings.js";
 import type { ConcurrencyKey, ServiceConcurrency } from "./service-policy.js";
 import { type ReadSignal, readSignal, signal } from "./signal-settings.js";
 
@@ -115,17 +122,18 @@ export function readConcurrency(block: Block): ReadConcurrency {
   const isGradient = isOfFleet || block.field("gradient") !== undefined;
   const law = readField(concurrency, block, "law") ?? (isGradient ? "gradient" : "knee");
   refuseOtherLaws(block, law);
-  if (isOfFleet && law === "knee") refuseKnee(block);
+  if (isOfFleet && concurrencyLaws[law].learnsFrom === "requests") refuseSingle(block, law);
   const per = readField(concurrency, block, "per");
   const read = law === "signal" ? readLawSignal(block, per) : undefined;
   const bounds = readLimits(block, law, read);
   const settings = readSettings(block, { law, bounds, read });
   if (read?.isOff) return { concurrency: undefined, isLimited: false, hasSignal: false };
-  const isLimited = law !== "latencyShed" || block.field("limits") !== undefined;
+  const isLimited =
+    concurrencyLaws[law].bounds !== "nothing" || block.field("limits") !== undefined;
   return {
     concurrency: { settings, per, signal: read?.source, sources, feedback },
     isLimited,
-    hasSignal: law === "signal",
+    hasSignal: concurrencyLaws[law].learnsFrom === "readings",
   };
 }
 
@@ -141,8 +149,6 @@ export const defaultConcurrency: ServiceConcurrency = {
   feedback: [],
 };
 
-type Law = ConcurrencySettings["law"];
-
 function readLawSignal(block: Block, per: ConcurrencyKey | undefined): ReadSignal | undefined {
   block.declared("signal", "signal: {prometheus: ..., target: ..., critical: ...}");
   const own = readField(concurrency, block, "signal");
@@ -156,16 +162,12 @@ function readSettings(
     bounds,
     read,
   }: {
-    readonly law: Law;
+    readonly law: LawName;
     readonly bounds: LimitBounds;
     readonly read: ReadSignal | undefined;
   },
 ): ConcurrencySettings {
   switch (law) {
-    case "fixed":
-    case "knee":
-    case "window":
-      return { limits: bounds, law };
     case "aimd":
       return { limits: bounds, law, ...(readField(concurrency, block, law) ?? aimd.defaults) };
     case "vegas":
@@ -184,10 +186,12 @@ function readSettings(
     case "signal":
       // Without a signal there was a problem with it, and nothing comes of this.
       return { limits: bounds, ...(read === undefined ? { law: "fixed" } : read.settings) };
+    default:
+      return { limits: bounds, law };
   }
 }
 
-function refuseOtherLaws(block: Block, law: Law): void {
+function refuseOtherLaws(block: Block, law: LawName): void {
   for (const other of Object.keys(lawFields)) {
     if (block.field(other) === undefined || other === law) continue;
     const message = `"${other}" and "law: ${law}" exclude each other`;
@@ -196,13 +200,13 @@ function refuseOtherLaws(block: Block, law: Law): void {
 }
 
 /** What Envoys tell are means of many requests. */
-function refuseKnee(block: Block): void {
-  const message = '"law: knee" learns from single requests, of which only extProc tells';
+function refuseSingle(block: Block, law: LawName): void {
+  const message = `"law: ${law}" learns from single requests, of which only extProc tells`;
   block.report("law", { id: "HG126", message, expected: "law: gradient" });
 }
 
 /** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */
-function readLimits(block: Block, law: Law, read: ReadSignal | undefined): LimitBounds {
+function readLimits(block: Block, law: LawName, read: ReadSignal | undefined): LimitBounds {
   const own = readField(concurrency, block, "limits");
   const usual = read?.defaultLimits ?? { min: 1, max: 1_000 };
   if (own === undefined) return { initial: initialOf(law, usual), ...usual };
@@ -222,7 +226,10 @@ function readLimits(block: Block, law: Law, read: ReadSignal | undefined): Limit
 }
 
 /** Laws that learn begin at 50, as near as they may; the others at what they hold without news. */
-function initialOf(law: Law, { min, max }: { readonly min: number; readonly max: number }): number {
-  const isLearned = law !== "fixed" && law !== "signal" && law !== "latencyShed";
+function initialOf(
+  law: LawName,
+  { min, max }: { readonly min: number; readonly max: number },
+): number {
+  const isLearned = isLearning(law) && concurrencyLaws[law].bounds !== "nothing";
   return isLearned ? Math.min(Math.max(50, min), max) : max;
 }

@@ -1,4 +1,5 @@
-import type { LimitBounds, SignalSettings } from "../../core/settings/admission-settings.js";
+import type { SignalSettings } from "../../core/concurrency/signal-limit.js";
+import type { LimitBounds } from "../../core/settings/admission-settings.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import { number, readBy, ruledText, words } from "../text/form.js";
