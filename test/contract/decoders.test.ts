@@ -7,7 +7,6 @@ import { FieldReader } from "../../src/rpc/codec/field-reader.js";
 import { ControlPlane } from "../../src/rpc/control/control-plane.js";
 import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";
 import { Health } from "../../src/rpc/grpc/health.js";
-import { createReflectionServices } from "../../src/rpc/grpc/reflection.js";
 import { partsMax } from "../../src/rpc/policy-xds/rate-limit-config.js";
 import { Dice } from "../simulation/dice.js";
 import { createTestDecider } from "../support/decider.js";
@@ -50,7 +49,7 @@ describe("the decoders of this test", () => {
     });
     const quotas = { open: nobody };
     const control = new ControlPlane({ clock, random, quotas: { quotas, onIgnored: () => {} } });
-    const services = [...served, ...createReflectionServices(served), ...control.services];
+    const services = [...served, ...control.services];
     const paths = services.flatMap(({ name, methods }) =>
       methods.map((one) => `/${name}/${one.name}`),
     );

@@ -83,7 +83,7 @@ function placeOf(text: string): string {
 
 /** Settings that open every port of the table on loopback, and where each is then. */
 async function everythingOn() {
-  const env: Record<string, string> = { USE_PROMETHEUS: "true", HEADGATE_REFLECTION: "true" };
+  const env: Record<string, string> = { USE_PROMETHEUS: "true" };
   const places = new Map<string, string>();
   for (const { port: name, settings } of tableOfPorts()) {
     const port = await freePort();

@@ -90,8 +90,8 @@ const composeModel = z.looseObject({
 });
 
 /**
- * What Compose's own parser made of docker-compose.yml when it was last asked, in short forms. To ask
- * it again, where Go's module proxy can be reached, write one line to compose-model.jsonl:
+ * What Compose's own parser made of docker-compose.yml when it was last asked, in short forms. To
+ * ask it again (it needs Go's module proxy), write what this prints to compose-model.jsonl:
  *
  *   GOBIN=/tmp go install github.com/compose-spec/compose-go/v2/cmd@v2.9.0
  *   /tmp/cmd -format json -no-path-resolution docker-compose.yml | jq -c .

@@ -77,9 +77,9 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
   const stopping = new AbortController();
   // Each call listens until it ends: more than ten at once are no leak, which Node would warn of.
   setMaxListeners(0, stopping.signal);
-  const gate = new AdminGate(parts, stopping.signal);
+  const handler = new AdminRequestHandler(parts, stopping.signal);
   const connections = new AdminConnections(clock, (request, response, peer) => {
-    gate.handle(request, response, peer);
+    handler.handle(request, response, peer);
   });
   const server = createServer({ noDelay: true }, acceptor(connections, parts));
   const { host, port } = choice;
@@ -154,7 +154,7 @@ interface Refusal {
 }
 
 /** Who is let in to the services: nobody's body is read before it is known whose it is. */
-class AdminGate {
+class AdminRequestHandler {
   readonly #parts: AdminPortParts;
   readonly #handlers: ReadonlyMap<string, UniversalHandler>;
   readonly #callers: CallPace;

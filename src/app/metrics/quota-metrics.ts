@@ -46,7 +46,7 @@ function gauges(registry: QuotaRegistry): readonly ReadMetric[] {
     }),
     rateGauge(registry, {
       name: "headgate_quota_demand_rate",
-      help: "Hits a second that Envoys of this replica were asked for by their last reports, by quota.",
+      help: "Hits a second asked of Envoys of this replica, by their last reports, by quota.",
       of: ({ demandMicroHz }) => demandMicroHz,
     }),
   ];

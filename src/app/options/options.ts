@@ -171,13 +171,6 @@ const optionRows = {
     maxMs: 20 * dayMs,
     docs: "How long calls on such a connection may still take.",
   }),
-  reflection: switchOption({
-    section: "Listening",
-    env: "HEADGATE_REFLECTION",
-    flag: "reflection",
-    defaultValue: false,
-    docs: "Serves gRPC reflection, so that grpcurl needs no files.",
-  }),
   ...decisionOptionRows,
   backendType: choiceOption({
     section: "Store",

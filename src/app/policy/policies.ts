@@ -101,7 +101,8 @@ async function openFiles(config: Config, parts: PoliciesParts): Promise<OpenPoli
     );
     return open;
   }
-  const remedy = "Name a file or directory with --policy or HEADGATE_POLICY.";
+  const remedy =
+    "Name a file or directory with --policy or HEADGATE_POLICY; `headgate init` writes a first one.";
   const failure =
     look.cause === "invalid"
       ? new StartFailure(exitCodes.invalidPolicy, look.report)

@@ -7,7 +7,6 @@ import {
 } from "../../rpc/ext-proc/ext-proc.js";
 import { ExtProcCodec } from "../../rpc/ext-proc/ext-proc-codec.js";
 import { createHealthService, type Health } from "../../rpc/grpc/health.js";
-import { createReflectionServices } from "../../rpc/grpc/reflection.js";
 import { toCallFailure } from "../../rpc/grpc/status.js";
 import { createRateLimitService, type RateLimitServiceParts } from "../../rpc/rls/rls.js";
 import { NativeTransport } from "../../wire/grpc/native-transport.js";
@@ -104,7 +103,7 @@ export function openDecisionPorts(
   });
 }
 
-/** What the gRPC port serves, but for reflection. */
+/** What the gRPC port serves. */
 export function createDecisionServices(
   parts: RateLimitServiceParts & ExternalProcessorParts & { readonly health: Health },
 ): readonly ServiceHandlers[] {
@@ -141,7 +140,7 @@ function createTransport(
     clock,
     random,
     onBug,
-    services: config.reflection ? [...services, ...createReflectionServices(services)] : services,
+    services,
     isLate: () => pressure.isLate(clock.monotonicMs()),
     onDropped: () => counters.countFailure("DEADLINE_PASSED"),
     receivedBytesMax: config.requestBytesMax,

@@ -182,8 +182,13 @@ spec:
   #     bucket: [{header: x-tenant, as: tenant}]
   #     rate: {hits: 1000, period: 1s, burst: 2000}
 
-  # How many proxies share a limit while no Headgate assigns them their part.
-  proxies: {expected: 1}
+  proxies:
+    # How many proxies share a limit while no Headgate assigns them their part.
+    expected: 1
+    # Headgate, and where Envoy listens, for a first try on one machine. Without these lines Envoy
+    # asks headgate.headgate.svc.cluster.local and listens on all addresses.
+    headgate: {address: 127.0.0.1}
+    listener: {address: 127.0.0.1}
 `;
 }
 

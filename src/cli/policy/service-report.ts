@@ -19,7 +19,7 @@ export interface ServiceReportRow {
   readonly limit: string;
   /** Whose word on a request's class is taken. */
   readonly classStatedBy: string;
-  /** What Envoy holds beside its defaults, by the policy's names; `default` where there is nothing. */
+  /** What Envoy holds beside its defaults, by the policy's names; `default`: nothing. */
   readonly atEnvoy: string;
 }
 

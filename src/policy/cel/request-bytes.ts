@@ -1,4 +1,4 @@
-/** The bounds of HEADGATE_REQUEST_BYTES_MAX, in bytes; the default is for 60 KiB, which is Envoy's. */
+/** The bounds of HEADGATE_REQUEST_BYTES_MAX, in bytes; by default for Envoy's 60 KiB. */
 export const requestBytesBounds = { min: 65_536, defaultValue: 262_144, max: 1_048_576 } as const;
 
 /** A message holds a header as often as descriptors, attributes or header fields name it. */

@@ -25,7 +25,7 @@ export interface OptionSupportRow {
   readonly envoy: string;
   readonly istio: OptionSupport;
   readonly gateway: OptionSupport;
-  /** Whether a service says it beside the defaults; undefined: what makes the objects reports it. */
+  /** Whether a service says it beside defaults; undefined: what makes the objects reports it. */
   readonly isSaid?: (service: ServicePolicy) => boolean;
 }
 
