@@ -1,5 +1,5 @@
 import { list, readBy, ruledText } from "../text/form.js";
-import { field, innerBy, object, type Placed, readField } from "../text/object.js";
+import { field, innerBy, object, type PlacedValue, readField } from "../text/object.js";
 import { nameRule } from "../text/text-rules.js";
 
 /** Names in one limit's `replaces`. */
@@ -20,7 +20,7 @@ const item = object(
 const itemType = innerBy(item, (block) => readField(item, block, "name"));
 
 /** A name in `replaces`, and the item that it stands in. */
-export type ReplacedName = Placed<string>;
+export type ReplacedName = PlacedValue<string>;
 
 /** `replaces`; wrong items are reported and left out. */
 export const replaces = readBy<readonly ReplacedName[]>(

@@ -11,7 +11,7 @@ import { thresholdBounds } from "../upstream/circuit-breakers.js";
 import { headgateTls } from "../upstream/client-tls.js";
 import { tryTimeBounds } from "../upstream/retries.js";
 import { listenerTls } from "./listener-tls.js";
-import { overload } from "./proxy-overload.js";
+import { proxyOverload } from "./proxy-overload.js";
 import type {
   GatewayListener,
   GatewayPolicy,
@@ -231,7 +231,7 @@ export const proxies = object(
     headgate: field(inner(headgate), "Where proxies find Headgate."),
     listener: field(inner(listener), "The listener of generated proxies."),
     gateway: field(inner(gateway), "The gateway that objects are made for."),
-    overload: field(inner(overload), "Envoy's overload manager. Left out: none is written."),
+    overload: field(inner(proxyOverload), "Envoy's overload manager. Left out: none is written."),
     adaptiveConcurrency: field(innerOrOff(adaptiveConcurrency), everyServiceDocs),
     admissionControl: field(innerOrOff(admissionControl), everyServiceDocs),
     runbookUrl: field(

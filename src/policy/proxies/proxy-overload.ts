@@ -55,7 +55,7 @@ const cgroupMemory = object(
 const heapNames = ["shrinkHeapAt", "shedFrom", "stopAcceptingAt"] as const;
 
 /** `proxies.overload`. */
-export const overload = object(
+export const proxyOverload = object(
   { title: "an overload", docs: "Envoy's overload manager. Left out: none is written." },
   {
     // Envoy looks no more often, and less than once a minute would be no protection.

@@ -12,7 +12,15 @@ import {
   whole,
   words,
 } from "../text/form.js";
-import { field, inner, innerBlock, items, object, type Placed, placed } from "../text/object.js";
+import {
+  field,
+  inner,
+  innerBlock,
+  items,
+  object,
+  type PlacedValue,
+  placed,
+} from "../text/object.js";
 import { domainRule, type TextRule } from "../text/text-rules.js";
 import { descriptorPart } from "./descriptor-parts.js";
 import type { DescriptorHits, DescriptorPart, ServiceDescriptor } from "./service-policy.js";
@@ -43,7 +51,7 @@ export function askedOnce(parts: readonly DescriptorPart[]): ServiceDescriptor {
 }
 
 /** A part of a descriptor and its place; undefined where it is wrong. */
-type ReadPart = Placed<DescriptorPart> | undefined;
+type ReadPart = PlacedValue<DescriptorPart> | undefined;
 
 const partsExpected = "a descriptor: a list such as [remote_address, {header: x-user, as: user}]";
 

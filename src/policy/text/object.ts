@@ -241,13 +241,13 @@ export function innerBlock<Data>(
 }
 
 /** A value, and where it stands. */
-export interface Placed<Value> {
+export interface PlacedValue<Value> {
   readonly value: Value;
   readonly node: ParsedNode;
 }
 
 /** A value with its place. */
-export function placed<Value>(form: FieldType<Value>): FieldType<Placed<Value>> {
+export function placed<Value>(form: FieldType<Value>): FieldType<PlacedValue<Value>> {
   return readBy(form, (reader, place) => {
     const value = form.read(reader, place);
     return value === undefined ? undefined : { value, node: place.value ?? place.key };
