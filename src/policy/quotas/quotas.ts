@@ -25,7 +25,7 @@ const servicesExpected = "a list of services' names; left out: all";
 export const callsShareBounds: NumberBounds = { min: 0, max: 0.9 };
 
 /** The part that is kept where a quota has no rate of its own. */
-export const callsShareDefault = 0.1;
+const callsShareDefault = 0.1;
 
 /** An item of `quotas`. */
 export const quota = object(

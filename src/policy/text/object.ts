@@ -82,7 +82,7 @@ export function field(
 ): AnyField {
   const { as, needs, default: fallback, dependentDefault = fallback } = options;
   const usual = options.usual ?? written(form, dependentDefault);
-  const row = { docs, form, as, needs, fallback };
+  const row = { docs, form, as, needs, fallback, default: dependentDefault };
   return usual === undefined ? row : { ...row, usual };
 }
 
