@@ -23,6 +23,7 @@ import {
   checkExceptions,
   checkGlobals,
   checkLeftovers,
+  checkStatuses,
   checkTestSwitches,
   checkTypes,
 } from "./tidy/tokens.js";
@@ -72,6 +73,7 @@ const rules: readonly {
     rule: "keeps no exception for what is gone",
     check: ({ sources }) => checkExceptions(sources.map(({ path }) => path)),
   },
+  { rule: "spells statuses in one table", check: perFile(checkStatuses) },
   { rule: "runs every test", check: perFile(checkTestSwitches) },
   { rule: "leaves no unfinished work", check: perFile(checkLeftovers) },
   { rule: "says what every export is", check: perFile(checkDocstrings) },

@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import type { Clock } from "../core/base/clock.js";
 import { assert } from "../core/base/errors.js";
+import { httpStatuses } from "../core/base/http-status.js";
 
 /** The ports as they stand in envoy/demo/edge/envoy.yaml, and how often each. */
 const filePorts = {
@@ -160,7 +161,7 @@ function isServing(address: string): Promise<boolean> {
   return new Promise((resolve) => {
     const asked = request(`http://${address}/ready`, { agent: false, timeout: 1_000 }, (answer) => {
       answer.resume();
-      resolve(answer.statusCode === 200);
+      resolve(answer.statusCode === httpStatuses.ok);
     });
     asked.once("timeout", () => asked.destroy());
     asked.once("error", () => resolve(false));

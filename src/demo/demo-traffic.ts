@@ -1,5 +1,6 @@
 import { Agent, type IncomingHttpHeaders, request } from "node:http";
 import type { Cancel, Clock } from "../core/base/clock.js";
+import { httpStatuses } from "../core/base/http-status.js";
 
 /** Someone who sends requests, at a steady pace. */
 export interface Caller {
@@ -128,8 +129,8 @@ export function readEnvoyAnswer(wire: WireAnswer): Answer {
   if (wire.kind === "broken") return { kind: "failed", words: wire.words };
   const { status, headers } = wire;
   const isDecided = headers["x-ratelimit-limit"] !== undefined;
-  if (status === 200) return { kind: "allowed", isDecided };
-  if (status !== 429) return { kind: "failed", words: `status ${status}` };
+  if (status === httpStatuses.ok) return { kind: "allowed", isDecided };
+  if (status !== httpStatuses.tooManyRequests) return { kind: "failed", words: `status ${status}` };
   const limit = readLimitField(headers["x-ratelimit-limit"]);
   const waitText = headers["retry-after"] ?? headers["x-ratelimit-reset"];
   const waitSeconds = typeof waitText === "string" ? Number(waitText) : Number.NaN;
@@ -164,8 +165,8 @@ export function readLimitField(
 export function readDecisionAnswer(wire: WireAnswer): Answer {
   if (wire.kind === "broken") return { kind: "failed", words: wire.words };
   const { status, body } = wire;
-  if (status === 200) return { kind: "allowed", isDecided: true };
-  if (status !== 429) return { kind: "failed", words: `status ${status}` };
+  if (status === httpStatuses.ok) return { kind: "allowed", isDecided: true };
+  if (status !== httpStatuses.tooManyRequests) return { kind: "failed", words: `status ${status}` };
   const statuses = field(parseJson(body), "statuses");
   const over = (Array.isArray(statuses) ? statuses : []).find(
     (one: unknown) => field(one, "code") === "OVER_LIMIT",

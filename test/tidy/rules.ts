@@ -7,6 +7,13 @@
  * (`npm:ioredis`) or a built-in (`node:fs`).
  */
 
+/** Where HTTP statuses stand: ours, those that Envoy takes, and the static table of HPACK. */
+export const statusTables: readonly string[] = [
+  "src/core/base/http-status.ts",
+  "src/policy/quotas/quota-settings.ts",
+  "src/wire/hpack/hpack-table.ts",
+];
+
 /** What the files of one place may import; the first row that matches a file counts. */
 export interface ImportRow {
   readonly from: string;

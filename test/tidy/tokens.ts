@@ -1,6 +1,6 @@
 import type { Node } from "oxc-parser";
 import { matchesAny } from "./paths.js";
-import { castRows, nullRows, tokenRows } from "./rules.js";
+import { castRows, nullRows, statusTables, tokenRows } from "./rules.js";
 import { boundNames, rootName, type Source, type Violation, violationAt, visit } from "./source.js";
 
 /** Clocks, timers, randomness, process and console where they do not belong. */
@@ -160,6 +160,47 @@ export function checkExceptions(paths: readonly string[]): Violation[] {
   return [...castRows, ...nullRows]
     .filter(({ path }) => !known.has(path))
     .map(({ path }) => ({ path, line: 1, message: "is gone; drop its row in test/tidy/rules.ts" }));
+}
+
+/**
+ * Statuses of HTTP and of gRPC that src spells out. 200, 400 and 500 are also counts and sizes: they are
+ * statuses where something of that name is given or compared.
+ */
+export function checkStatuses(source: Source): Violation[] {
+  if (!source.path.startsWith("src/") || matchesAny(statusTables, source.path)) return [];
+  const found: Violation[] = [];
+  const report = (node: Node, isStatus: boolean): void => {
+    if (node.type !== "Literal") return;
+    const code = String(node.value);
+    const pattern = isStatus ? /^[2-5][0-9]{2}$/ : /^(?:4(?!00|25)[0-3][0-9]|50[1-4])$/;
+    if (!pattern.test(code)) return;
+    found.push(violationAt(source, node.start, `${code}: a row of httpStatuses`));
+  };
+  const isStatusName = (node: Node): boolean =>
+    node.type === "Identifier" && /^(?:status|statusCode|httpStatus)$/.test(node.name);
+  visit(source, {
+    Property: ({ key, value }) => {
+      report(value, isStatusName(key));
+      const isGrpc = key.type === "Identifier" && key.name === "grpcStatus";
+      if (!isGrpc || value.type !== "Literal" || Number(value.value) > 16) return;
+      found.push(violationAt(source, value.start, "a row of grpcStatuses"));
+    },
+    BinaryExpression: ({ left, right, operator }) =>
+      report(right, operator.endsWith("==") && isStatusName(left)),
+    ArrayExpression: ({ elements: [first, ...rest] }) => {
+      const isField = first?.type === "Literal" && first.value === ":status";
+      for (const one of [first, ...rest]) if (one) report(one, isField);
+    },
+    ConditionalExpression: ({ consequent, alternate }) => {
+      report(consequent, false);
+      report(alternate, false);
+    },
+    LogicalExpression: ({ right }) => report(right, false),
+    CallExpression: ({ arguments: given }) => {
+      for (const one of given) report(one, false);
+    },
+  });
+  return found;
 }
 
 /** Tests that run alone, or not at all. */

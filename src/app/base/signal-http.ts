@@ -3,6 +3,7 @@ import { request as httpsRequest } from "node:https";
 import { StringDecoder } from "node:string_decoder";
 import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 
 /** One question to a source. */
 export interface SignalAsk {
@@ -72,7 +73,8 @@ function openRequest({ url, authorization, accept }: SignalAsk): ClientRequest {
 }
 
 function refusalOf({ statusCode, headers }: IncomingMessage): ServiceError | undefined {
-  if (statusCode !== 200) return new ServiceError("SIGNAL_REFUSED", `Its status is ${statusCode}.`);
+  if (statusCode !== httpStatuses.ok)
+    return new ServiceError("SIGNAL_REFUSED", `Its status is ${statusCode}.`);
   const encoding = headers["content-encoding"] ?? "identity";
   if (encoding === "identity") return undefined;
   return new ServiceError("SIGNAL_MALFORMED", "It is compressed, which was not asked for.");

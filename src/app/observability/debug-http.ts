@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import type { Clock } from "../../core/base/clock.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import { denialOf, isSettled, type Limit, type Rule } from "../../core/limits/limit.js";
 import type { Policy } from "../../policy/policy.js";
 import {
@@ -61,12 +62,12 @@ export function createDebugServer(parts: DebugParts): Server {
   ]);
   const index = [...pages].map(([path, { help }]) => `${path}: ${help}`).join("\n");
   return createGetServer(async (ask) => {
-    if (!isOwnName(ask.host)) return textPage(403, nameRefusal);
-    if (ask.path === "/" || ask.path === "/debug/pprof/") return textPage(200, index);
+    if (!isOwnName(ask.host)) return textPage(httpStatuses.forbidden, nameRefusal);
+    if (ask.path === "/" || ask.path === "/debug/pprof/") return textPage(httpStatuses.ok, index);
     const page = pages.get(ask.path);
     if (page !== undefined) return page.answer(ask);
-    if (ask.path.startsWith("/debug/pprof/")) return textPage(404, otherProfiles);
-    return textPage(404, `Nothing is here. There is:\n${index}`);
+    if (ask.path.startsWith("/debug/pprof/")) return textPage(httpStatuses.notFound, otherProfiles);
+    return textPage(httpStatuses.notFound, `Nothing is here. There is:\n${index}`);
   }, onBug);
 }
 
@@ -77,8 +78,8 @@ function profilePages({
 }: DebugParts): readonly (readonly [string, DebugPage])[] {
   const profiles = new Profiles(clock);
   const guarded = (take: (ask: PageAsk) => Promise<Page>) => async (ask: PageAsk) => {
-    if (mayProfile === undefined) return textPage(403, profilesOff);
-    return (await mayProfile(ask)) ? take(ask) : textPage(403, profilesRefused);
+    if (mayProfile === undefined) return textPage(httpStatuses.forbidden, profilesOff);
+    return (await mayProfile(ask)) ? take(ask) : textPage(httpStatuses.forbidden, profilesRefused);
   };
   const note = mayProfile === undefined ? "; off" : "; for operators";
   return [
@@ -118,11 +119,11 @@ function isOwnName(host: string): boolean {
 
 function jsonPage(value: unknown): Page {
   const body = `${JSON.stringify(value, undefined, 2)}\n`;
-  return { status: 200, contentType: "application/json", body };
+  return { status: httpStatuses.ok, contentType: "application/json", body };
 }
 
 function rawPage(body: string): Page {
-  return { status: 200, contentType: "text/plain; charset=utf-8", body };
+  return { status: httpStatuses.ok, contentType: "text/plain; charset=utf-8", body };
 }
 
 /** A line a statistic, `name: value`, in the order of names. */

@@ -1,6 +1,7 @@
 import { Session } from "node:inspector";
 import { getHeapSnapshot } from "node:v8";
 import type { Clock } from "../../core/base/clock.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import { type Page, type PageAsk, textPage } from "./get-server.js";
 
 /** The longest CPU profile, in seconds. */
@@ -22,14 +23,17 @@ export class Profiles {
     const text = query.get("seconds") ?? String(profileSecondsDefault);
     const seconds = Number(text);
     if (!/^[0-9]{1,2}$/.test(text) || seconds < 1 || seconds > profileSecondsMax) {
-      return textPage(400, `seconds must be a whole number from 1 to ${profileSecondsMax}.`);
+      return textPage(
+        httpStatuses.badRequest,
+        `seconds must be a whole number from 1 to ${profileSecondsMax}.`,
+      );
     }
     if (this.#isBusy) return busyPage;
     this.#isBusy = true;
     try {
       const body = await profileCpu(() => this.#wait(seconds * 1_000, signal));
       const headers = { "content-disposition": 'attachment; filename="headgate.cpuprofile"' };
-      return { status: 200, contentType: "application/json", body, headers };
+      return { status: httpStatuses.ok, contentType: "application/json", body, headers };
     } finally {
       this.#isBusy = false;
     }
@@ -44,7 +48,7 @@ export class Profiles {
     body.once("close", () => {
       this.#isBusy = false;
     });
-    return { status: 200, contentType: "application/json", body, headers };
+    return { status: httpStatuses.ok, contentType: "application/json", body, headers };
   }
 
   #wait(delayMs: number, signal: AbortSignal): Promise<void> {
@@ -60,7 +64,7 @@ export class Profiles {
   }
 }
 
-const busyPage = textPage(409, "Another profile is being made: one at a time.");
+const busyPage = textPage(httpStatuses.conflict, "Another profile is being made: one at a time.");
 
 /** Profiles while something takes its time; answers the profile as JSON. */
 async function profileCpu(wait: () => Promise<void>): Promise<string> {

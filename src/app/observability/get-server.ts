@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { pipeline, Readable } from "node:stream";
+import { httpStatuses } from "../../core/base/http-status.js";
 
 /** What a page answers; a stream is sent as it comes. */
 export interface Page {
@@ -51,7 +52,8 @@ export function createGetServer(
     request.resume();
     serve(request, response, answer).catch((thrown: unknown) => {
       onBug(thrown);
-      if (!response.headersSent) send(response, textPage(500, "This is a fault of ours."));
+      if (!response.headersSent)
+        send(response, textPage(httpStatuses.internalServerError, "This is a fault of ours."));
       else response.destroy();
     });
   });
@@ -68,7 +70,10 @@ async function serve(
   answer: (ask: PageAsk) => Promise<Page>,
 ): Promise<void> {
   if (request.method !== "GET" && request.method !== "HEAD") {
-    send(response, { ...textPage(405, "Use GET here."), headers: { allow: "GET" } });
+    send(response, {
+      ...textPage(httpStatuses.methodNotAllowed, "Use GET here."),
+      headers: { allow: "GET" },
+    });
     return;
   }
   const abort = new AbortController();

@@ -2,6 +2,7 @@ import type { Server } from "node:http";
 import { mayAct } from "../../core/base/access-list.js";
 import type { Clock } from "../../core/base/clock.js";
 import { isServiceError } from "../../core/base/errors.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import type { AdminAccess } from "../access/admin-access.js";
 import type { AdminCallLog } from "../access/admin-call-log.js";
 import { type ListenAddress, listen } from "../base/listen.js";
@@ -107,8 +108,13 @@ async function openPrometheus(
 ): Promise<ListenAddress> {
   const metrics = createReferenceMetrics(sources, own, { isMilliseconds, tags });
   const server = createGetServer(async (ask) => {
-    if (ask.path !== path) return textPage(404, `Nothing is here. There is ${path}.`);
-    return { status: 200, contentType: metrics.contentType, body: await metrics.render() };
+    if (ask.path !== path)
+      return textPage(httpStatuses.notFound, `Nothing is here. There is ${path}.`);
+    return {
+      status: httpStatuses.ok,
+      contentType: metrics.contentType,
+      body: await metrics.render(),
+    };
   }, onBug);
   const settings = { hostSetting: "PROMETHEUS_ADDR", portSetting: "PROMETHEUS_ADDR" };
   const opened = await listen(server, { ...address, ...settings, connectionsMax });

@@ -6,6 +6,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { Cancel, Clock } from "../../core/base/clock.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
 import { Health } from "../../rpc/grpc/health.js";
 import { toFailure } from "../../rpc/grpc/status.js";
@@ -118,7 +119,7 @@ type Routes = ReadonlyMap<string, Route>;
 
 const monitoringRoutes: Routes = new Map([
   ["/healthcheck", { method: "GET", answer: answerHealthcheck }],
-  ["/livez", { method: "GET", answer: async () => text(200, "OK") }],
+  ["/livez", { method: "GET", answer: async () => text(httpStatuses.ok, "OK") }],
   ["/readyz", { method: "GET", answer: answerReadiness }],
   ["/metrics", { method: "GET", answer: answerMetrics }],
 ] satisfies readonly (readonly [string, Route])[]);
@@ -150,12 +151,15 @@ async function answer(request: IncomingMessage, routes: Routes, parts: HttpParts
   const path = (request.url ?? "").split("?", 1)[0] ?? "";
   const route = routes.get(path);
   if (route === undefined) {
-    return text(404, `Nothing is here. There is ${[...routes.keys()].join(", ")}.`);
+    return text(
+      httpStatuses.notFound,
+      `Nothing is here. There is ${[...routes.keys()].join(", ")}.`,
+    );
   }
   // Node leaves out the body of an answer to HEAD by itself.
   const method = request.method === "HEAD" ? "GET" : request.method;
   if (method !== route.method) {
-    const refusal = text(405, `Use ${route.method} here.`);
+    const refusal = text(httpStatuses.methodNotAllowed, `Use ${route.method} here.`);
     return { ...refusal, headers: { allow: route.method } };
   }
   return route.answer(request, parts);
@@ -163,7 +167,9 @@ async function answer(request: IncomingMessage, routes: Routes, parts: HttpParts
 
 /** Source: envoyproxy/ratelimit answers 500 here while it stops. */
 async function answerHealthcheck(_: IncomingMessage, { health }: HttpParts): Promise<Answer> {
-  return health.isServing ? text(200, "OK") : text(500, "NOT_SERVING");
+  return health.isServing
+    ? text(httpStatuses.ok, "OK")
+    : text(httpStatuses.internalServerError, "NOT_SERVING");
 }
 
 /** A store that is away does not make this replica useless, so it stays ready, and says so. */
@@ -178,7 +184,7 @@ async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<An
   const isReady = health.isServing && version !== undefined;
   const isWaiting = version === undefined || (!health.isServing && domainCount === 0);
   const otherStatus = isWaiting ? "waiting for a policy" : "stopping";
-  return json(isReady ? 200 : 503, {
+  return json(isReady ? httpStatuses.ok : httpStatuses.serviceUnavailable, {
     status: isReady ? (isDegraded ? "degraded" : "ready") : otherStatus,
     policy: {
       version,
@@ -195,23 +201,33 @@ async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<An
 }
 
 async function answerMetrics(_: IncomingMessage, { metrics }: HttpParts): Promise<Answer> {
-  return { status: 200, contentType: metrics.contentType, body: await metrics.render() };
+  return {
+    status: httpStatuses.ok,
+    contentType: metrics.contentType,
+    body: await metrics.render(),
+  };
 }
 
 async function answerDecision(request: IncomingMessage, parts: HttpParts): Promise<Answer> {
   if (!parts.hasJson) {
     const why = "HEADGATE_JSON is false, or clients of gRPC need certificates. Ask over gRPC.";
-    return text(403, `POST /json is off: ${why}`);
+    return text(httpStatuses.forbidden, `POST /json is off: ${why}`);
   }
   const body = await readBody(request, parts.clock);
   if (typeof body !== "string") return body;
   const { isDenied, body: answered } = await answerJson(body, parts);
-  return { status: isDenied ? 429 : 200, contentType: jsonType, body: answered };
+  return {
+    status: isDenied ? httpStatuses.tooManyRequests : httpStatuses.ok,
+    contentType: jsonType,
+    body: answered,
+  };
 }
 
 /** The whole body as text, or the answer to one that is larger or slower than it may be. */
 async function readBody(request: IncomingMessage, clock: Clock): Promise<string | Answer> {
-  const tooLarge = json(413, { message: `The body is larger than ${httpBodyBytesMax} bytes.` });
+  const tooLarge = json(httpStatuses.contentTooLarge, {
+    message: `The body is larger than ${httpBodyBytesMax} bytes.`,
+  });
   if (Number(request.headers["content-length"] ?? 0) > httpBodyBytesMax) return tooLarge;
   const chunks: Buffer[] = [];
   let size = 0;
@@ -222,7 +238,11 @@ async function readBody(request: IncomingMessage, clock: Clock): Promise<string 
       resolve(answer);
     };
     cancel = schedulePartialEnd(clock, () => {
-      refuse(json(408, { message: `The body was not whole within ${partialMsMax / 1_000} s.` }));
+      refuse(
+        json(httpStatuses.requestTimeout, {
+          message: `The body was not whole within ${partialMsMax / 1_000} s.`,
+        }),
+      );
     });
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;

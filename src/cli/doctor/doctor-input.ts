@@ -1,5 +1,6 @@
 import { readEnvoyImage } from "../../app/config/envoy-image.js";
 import type { Clock } from "../../core/base/clock.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import type { ClockReading, DoctorInput, DoctorPolicy } from "../../doctor/diagnostic.js";
 import { type EnvoyDump, readConfigDump } from "../../doctor/envoy-dump.js";
 import { type EnvoyStats, readStats } from "../../doctor/envoy-stats.js";
@@ -127,7 +128,7 @@ const sampleQuery = new URLSearchParams({
 
 async function askWell(url: URL, path: string): Promise<ServerAnswer> {
   const answer = await askServer(url, path);
-  if (answer.status === 200) return answer;
+  if (answer.status === httpStatuses.ok) return answer;
   throw new SourceFailure(
     `${shownServer(url)} answers ${answer.status} to ${path.split("?")[0]}: ` +
       "is it an Envoy's admin port?",

@@ -1,5 +1,6 @@
 import { encodeBase64 } from "../base/base64.js";
 import { grpcStatuses } from "../base/grpc-status.js";
+import { httpStatuses } from "../base/http-status.js";
 import { problemJson, problemJsonType } from "../base/problem-json.js";
 import { encodeRetryStatus } from "../base/rpc-status.js";
 import { snakeCase } from "../base/snake-case.js";
@@ -31,9 +32,18 @@ export interface RefusalRow {
 }
 
 /** Source: RFC 6585 (429), RFC 9110 (503, 504); gRPC's status codes. */
-const tooMany = { status: 429, grpcStatus: grpcStatuses.resourceExhausted } as const;
-const unavailable = { status: 503, grpcStatus: grpcStatuses.unavailable } as const;
-const tooLate = { status: 504, grpcStatus: grpcStatuses.deadlineExceeded } as const;
+const tooMany = {
+  status: httpStatuses.tooManyRequests,
+  grpcStatus: grpcStatuses.resourceExhausted,
+} as const;
+const unavailable = {
+  status: httpStatuses.serviceUnavailable,
+  grpcStatus: grpcStatuses.unavailable,
+} as const;
+const tooLate = {
+  status: httpStatuses.gatewayTimeout,
+  grpcStatus: grpcStatuses.deadlineExceeded,
+} as const;
 
 /**
  * Every cause. 429 says that this caller or its class has had its part, and 503 that the service

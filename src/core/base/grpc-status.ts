@@ -16,3 +16,6 @@ export const grpcStatuses = {
   internal: 13,
   unavailable: 14,
 } as const;
+
+/** Statuses by which others say that something went wrong, and Headgate never does. */
+export const othersGrpcStatuses = { unknown: 2, dataLoss: 15 } as const;

@@ -1,18 +1,20 @@
+import { httpStatuses } from "./http-status.js";
+
 /** What refusals over HTTP say of their body. Source: RFC 9457, section 3. */
 export const problemJsonType = "application/problem+json";
 
 /** Names of statuses that refusals may have. Source: IANA's registry of HTTP status codes. */
 const statusNames: ReadonlyMap<number, string> = new Map([
-  [400, "Bad Request"],
-  [403, "Forbidden"],
-  [408, "Request Timeout"],
-  [409, "Conflict"],
-  [425, "Too Early"],
-  [429, "Too Many Requests"],
-  [500, "Internal Server Error"],
-  [502, "Bad Gateway"],
-  [503, "Service Unavailable"],
-  [504, "Gateway Timeout"],
+  [httpStatuses.badRequest, "Bad Request"],
+  [httpStatuses.forbidden, "Forbidden"],
+  [httpStatuses.requestTimeout, "Request Timeout"],
+  [httpStatuses.conflict, "Conflict"],
+  [httpStatuses.tooEarly, "Too Early"],
+  [httpStatuses.tooManyRequests, "Too Many Requests"],
+  [httpStatuses.internalServerError, "Internal Server Error"],
+  [httpStatuses.badGateway, "Bad Gateway"],
+  [httpStatuses.serviceUnavailable, "Service Unavailable"],
+  [httpStatuses.gatewayTimeout, "Gateway Timeout"],
 ]);
 
 /** What a caller is told of a refusal. */

@@ -1,3 +1,4 @@
+import { httpStatuses } from "../base/http-status.js";
 import { problemJson, problemJsonType } from "../base/problem-json.js";
 import { type BodyStyle, type HeaderStyle, type LimitUnit, unitSeconds } from "./limit.js";
 import {
@@ -279,5 +280,5 @@ function problemBody(one: LimitedStyled): string {
   const waitSeconds = headerSeconds(one.status.durationUntilResetUs);
   const seconds = waitSeconds === 1 ? "1 second" : `${waitSeconds} seconds`;
   const detail = `The limit ${JSON.stringify(nameOf(one))} is reached. Try again in ${seconds}.`;
-  return problemJson({ status: 429, detail, retrySeconds: waitSeconds });
+  return problemJson({ status: httpStatuses.tooManyRequests, detail, retrySeconds: waitSeconds });
 }

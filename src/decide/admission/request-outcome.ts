@@ -1,15 +1,29 @@
+import { grpcStatuses, othersGrpcStatuses } from "../../core/base/grpc-status.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import type { SampleOutcome } from "../../core/concurrency/concurrency-limit.js";
 import type { AdmissionTicket } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 
 /** HTTP statuses by which a service, or a proxy before it, says that it cannot now. */
-const overloadStatuses: ReadonlySet<number> = new Set([429, 503, 504]);
+const overloadStatuses: ReadonlySet<number> = new Set([
+  httpStatuses.tooManyRequests,
+  httpStatuses.serviceUnavailable,
+  httpStatuses.gatewayTimeout,
+]);
 
-/** gRPC's: DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE. */
-const overloadGrpcStatuses: ReadonlySet<number> = new Set([4, 8, 14]);
+/** gRPC's. */
+const overloadGrpcStatuses: ReadonlySet<number> = new Set([
+  grpcStatuses.deadlineExceeded,
+  grpcStatuses.resourceExhausted,
+  grpcStatuses.unavailable,
+]);
 
-/** gRPC's beside those: UNKNOWN, INTERNAL, DATA_LOSS. */
-const errorGrpcStatuses: ReadonlySet<number> = new Set([2, 13, 15]);
+/** gRPC's beside those. */
+const errorGrpcStatuses: ReadonlySet<number> = new Set([
+  othersGrpcStatuses.unknown,
+  grpcStatuses.internal,
+  othersGrpcStatuses.dataLoss,
+]);
 
 /** What is learnt from a request that held a permit. */
 export interface RequestOutcome {

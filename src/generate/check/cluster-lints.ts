@@ -1,3 +1,4 @@
+import { httpStatuses } from "../../core/base/http-status.js";
 import { quoteText } from "../../policy/problems/problem.js";
 import {
   type EnvoyMessage,
@@ -111,7 +112,10 @@ const statusCondition = "retriable-status-codes";
 const refusalConditions = ["5xx", "gateway-error", statusCondition, "envoy-ratelimited"];
 
 /** Statuses of refusals, of Headgate's and of Envoy's own. */
-const refusalStatuses: readonly number[] = [429, 503];
+const refusalStatuses: readonly number[] = [
+  httpStatuses.tooManyRequests,
+  httpStatuses.serviceUnavailable,
+];
 
 function namesRefusals(policy: EnvoyMessage): boolean {
   const codes = fieldAt(policy, "retriable_status_codes");

@@ -1,4 +1,5 @@
 import { grpcStatuses } from "../../core/base/grpc-status.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import {
   drainTimeUsMax,
   type FailureMode,
@@ -269,7 +270,7 @@ const headers = readBy<QuotaDenial["headers"]>(
 export const quotaDenial = object(
   { title: "a deny", docs: "What a caller gets whose request is over the quota." },
   {
-    status: field(status, "The HTTP status.", { default: 429 }),
+    status: field(status, "The HTTP status.", { default: httpStatuses.tooManyRequests }),
     retryAfter: field(
       keptSeconds({ minMs: 1_000, maxMs: 86_400_000 }),
       "When to come again, in whole seconds.",

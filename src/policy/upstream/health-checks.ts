@@ -1,3 +1,4 @@
+import { httpStatuses } from "../../core/base/http-status.js";
 import { duration, readBy, ruledText, text, whole } from "../text/form.js";
 import { field, inner, items, object } from "../text/object.js";
 import { host } from "../text/service-texts.js";
@@ -106,5 +107,10 @@ function probeOf(
   if (byHttp === undefined) return { kind: "tcp" };
   const { path: asked = "/", host, statuses: read = [] } = byHttp;
   const sorted = [...new Set(read)].sort((a, b) => a - b);
-  return { kind: "http", path: asked, host, statuses: sorted.length === 0 ? [200] : sorted };
+  return {
+    kind: "http",
+    path: asked,
+    host,
+    statuses: sorted.length === 0 ? [httpStatuses.ok] : sorted,
+  };
 }

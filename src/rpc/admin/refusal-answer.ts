@@ -1,4 +1,5 @@
 import { Code } from "@connectrpc/connect";
+import { httpStatuses } from "../../core/base/http-status.js";
 import { codeName } from "./failures.js";
 
 /** An answer that is given before a request is read. */
@@ -9,12 +10,12 @@ export interface RefusalAnswer {
 }
 
 /** Source: Connect protocol reference, "Error codes". */
-const httpStatuses: ReadonlyMap<Code, number> = new Map([
-  [Code.Unauthenticated, 401],
-  [Code.PermissionDenied, 403],
-  [Code.ResourceExhausted, 429],
-  [Code.Unavailable, 503],
-  [Code.Unimplemented, 501],
+const statusByCode: ReadonlyMap<Code, number> = new Map([
+  [Code.Unauthenticated, httpStatuses.unauthorized],
+  [Code.PermissionDenied, httpStatuses.forbidden],
+  [Code.ResourceExhausted, httpStatuses.tooManyRequests],
+  [Code.Unavailable, httpStatuses.serviceUnavailable],
+  [Code.Unimplemented, httpStatuses.notImplemented],
 ]);
 
 /** What says in Connect's streams that nothing follows. Source: Connect protocol reference. */
@@ -33,7 +34,7 @@ export function refusalAnswer(
   const mediaType = contentType.split(";")[0]?.trim().toLowerCase() ?? "";
   if (mediaType.startsWith("application/grpc")) {
     return {
-      status: 200,
+      status: httpStatuses.ok,
       headers: {
         "content-type": mediaType,
         "grpc-status": String(code),
@@ -49,11 +50,11 @@ export function refusalAnswer(
     head.writeUInt8(endOfStreamFlag, 0);
     head.writeUInt32BE(text.length, 1);
     const body = Buffer.concat([head, text]);
-    return { status: 200, headers: { "content-type": mediaType }, body };
+    return { status: httpStatuses.ok, headers: { "content-type": mediaType }, body };
   }
-  const status = httpStatuses.get(code) ?? 500;
+  const status = statusByCode.get(code) ?? httpStatuses.internalServerError;
   const headers: Record<string, string> = { "content-type": "application/json" };
   // Source: RFC 9110 section 11.6.1: a 401 says how to come in.
-  if (status === 401) headers["www-authenticate"] = "Bearer";
+  if (status === httpStatuses.unauthorized) headers["www-authenticate"] = "Bearer";
   return { status, headers, body: JSON.stringify(error) };
 }

@@ -14,6 +14,7 @@ import type {
 } from "../../core/admission/exchange-messages.js";
 import { reasonHeader } from "../../core/admission/refusal.js";
 import { grpcStatuses } from "../../core/base/grpc-status.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import type {
   AdmissionCall,
   AdmissionTicket,
@@ -168,7 +169,7 @@ const tooLargeReason = "The request's header fields are larger than are read.";
  * Source: RFC 6585, section 5 (431).
  */
 const tooLargeRefusal: Refusal = {
-  status: 431,
+  status: httpStatuses.requestHeaderFieldsTooLarge,
   grpcStatus: grpcStatuses.resourceExhausted,
   headers: [
     { name: reasonHeader, value: tooLargeReason },

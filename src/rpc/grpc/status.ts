@@ -1,5 +1,6 @@
 import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
 import { grpcStatuses } from "../../core/base/grpc-status.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import type { CallFailure } from "../../wire/grpc/service.js";
 
 /** The one place where a failure becomes a gRPC status or an HTTP status. */
@@ -12,40 +13,46 @@ export interface StatusRow {
 
 /** Every code of core/base/errors.ts with its statuses. */
 export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
-  STORE_TIMEOUT: { grpc: grpcStatuses.unavailable, http: 503 },
-  STORE_UNAVAILABLE: { grpc: grpcStatuses.unavailable, http: 503 },
-  STORE_CIRCUIT_OPEN: { grpc: grpcStatuses.unavailable, http: 503 },
-  STORE_OUT_OF_MEMORY: { grpc: grpcStatuses.unavailable, http: 503 },
-  STORE_NOT_SAVING: { grpc: grpcStatuses.unavailable, http: 503 },
-  STORE_TOO_FEW_REPLICAS: { grpc: grpcStatuses.unavailable, http: 503 },
-  STORE_TOO_MANY_CLIENTS: { grpc: grpcStatuses.unavailable, http: 503 },
-  STORE_READ_ONLY: { grpc: grpcStatuses.unavailable, http: 503 },
-  STORE_LOADING: { grpc: grpcStatuses.unavailable, http: 503 },
-  STORE_UNAUTHENTICATED: { grpc: grpcStatuses.failedPrecondition, http: 503 },
-  STORE_ACCESS_DENIED: { grpc: grpcStatuses.failedPrecondition, http: 503 },
-  STORE_TLS_FAILED: { grpc: grpcStatuses.unavailable, http: 503 },
-  STORE_PROTOCOL: { grpc: grpcStatuses.internal, http: 502 },
-  STORE_FULL: { grpc: grpcStatuses.resourceExhausted, http: 503 },
-  STORE_CLOSED: { grpc: grpcStatuses.unavailable, http: 503 },
+  STORE_TIMEOUT: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  STORE_UNAVAILABLE: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  STORE_CIRCUIT_OPEN: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  STORE_OUT_OF_MEMORY: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  STORE_NOT_SAVING: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  STORE_TOO_FEW_REPLICAS: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  STORE_TOO_MANY_CLIENTS: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  STORE_READ_ONLY: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  STORE_LOADING: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  STORE_UNAUTHENTICATED: {
+    grpc: grpcStatuses.failedPrecondition,
+    http: httpStatuses.serviceUnavailable,
+  },
+  STORE_ACCESS_DENIED: {
+    grpc: grpcStatuses.failedPrecondition,
+    http: httpStatuses.serviceUnavailable,
+  },
+  STORE_TLS_FAILED: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  STORE_PROTOCOL: { grpc: grpcStatuses.internal, http: httpStatuses.badGateway },
+  STORE_FULL: { grpc: grpcStatuses.resourceExhausted, http: httpStatuses.serviceUnavailable },
+  STORE_CLOSED: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
   // Of polls in the background: no call is answered by them.
-  SIGNAL_TIMEOUT: { grpc: grpcStatuses.unavailable, http: 503 },
-  SIGNAL_UNAVAILABLE: { grpc: grpcStatuses.unavailable, http: 503 },
-  SIGNAL_REFUSED: { grpc: grpcStatuses.unavailable, http: 503 },
-  SIGNAL_MALFORMED: { grpc: grpcStatuses.unavailable, http: 503 },
-  SIGNAL_TOO_LARGE: { grpc: grpcStatuses.unavailable, http: 503 },
-  SIGNAL_EMPTY: { grpc: grpcStatuses.unavailable, http: 503 },
-  SIGNAL_UNCONFIGURED: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_TIMEOUT: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  SIGNAL_UNAVAILABLE: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  SIGNAL_REFUSED: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  SIGNAL_MALFORMED: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  SIGNAL_TOO_LARGE: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  SIGNAL_EMPTY: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  SIGNAL_UNCONFIGURED: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
   // As every other failure mode that errs: who asks cannot tell why nobody decided.
-  OVERLOADED: { grpc: grpcStatuses.unavailable, http: 503 },
-  MEMORY_FULL: { grpc: grpcStatuses.unavailable, http: 503 },
-  POLICY_MISSING: { grpc: grpcStatuses.unavailable, http: 503 },
+  OVERLOADED: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  MEMORY_FULL: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
+  POLICY_MISSING: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
   // Over gRPC the answer of RateLimitService is OVER_LIMIT: an error could let the request pass.
-  REQUEST_TOO_LARGE: { grpc: grpcStatuses.resourceExhausted, http: 413 },
-  REQUEST_INVALID: { grpc: grpcStatuses.invalidArgument, http: 400 },
-  DEADLINE_PASSED: { grpc: grpcStatuses.deadlineExceeded, http: 504 },
-  LISTEN_FAILED: { grpc: grpcStatuses.internal, http: 500 },
-  CONFIG_INVALID: { grpc: grpcStatuses.internal, http: 500 },
-  INTERNAL: { grpc: grpcStatuses.internal, http: 500 },
+  REQUEST_TOO_LARGE: { grpc: grpcStatuses.resourceExhausted, http: httpStatuses.contentTooLarge },
+  REQUEST_INVALID: { grpc: grpcStatuses.invalidArgument, http: httpStatuses.badRequest },
+  DEADLINE_PASSED: { grpc: grpcStatuses.deadlineExceeded, http: httpStatuses.gatewayTimeout },
+  LISTEN_FAILED: { grpc: grpcStatuses.internal, http: httpStatuses.internalServerError },
+  CONFIG_INVALID: { grpc: grpcStatuses.internal, http: httpStatuses.internalServerError },
+  INTERNAL: { grpc: grpcStatuses.internal, http: httpStatuses.internalServerError },
 };
 
 /** What a call is answered with when it failed: a `CallFailure` with the code it came from. */

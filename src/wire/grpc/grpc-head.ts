@@ -1,5 +1,6 @@
 import { grpcStatuses } from "../../core/base/grpc-status.js";
 import { parseGrpcTimeout } from "../../core/base/grpc-timeout.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import type { HeaderFields, SentField } from "../base/http2.js";
 import { failureAnswer } from "./grpc-status.js";
 import type { MethodHandler, ServiceHandlers } from "./service.js";
@@ -32,10 +33,11 @@ export function routesOf(services: readonly ServiceHandlers[]): Routes {
 /** Reads a header block whose pseudo-fields are known to be whole. */
 export function readCallHead(fields: HeaderFields, routes: Routes): CallHead {
   // Source: gRPC over HTTP2, "Requests": what is no gRPC at all is answered in plain HTTP.
-  if (!isGrpc(fields.get("content-type"))) return refusal([[":status", "415"]]);
+  if (!isGrpc(fields.get("content-type")))
+    return refusal([[":status", String(httpStatuses.unsupportedMediaType)]]);
   if (fields.get(":method") !== "POST") {
     return refusal([
-      [":status", "405"],
+      [":status", String(httpStatuses.methodNotAllowed)],
       ["allow", "POST"],
     ]);
   }

@@ -1,10 +1,11 @@
 import { grpcStatuses } from "../../core/base/grpc-status.js";
+import { httpStatuses } from "../../core/base/http-status.js";
 import type { SentField } from "../base/http2.js";
 import type { CallFailure } from "./service.js";
 
 /** How an answer begins that has a message. */
 export const answerHead: readonly SentField[] = [
-  [":status", "200"],
+  [":status", String(httpStatuses.ok)],
   ["content-type", "application/grpc+proto"],
 ];
 

@@ -6,6 +6,7 @@ import {
   checkExceptions,
   checkGlobals,
   checkLeftovers,
+  checkStatuses,
   checkTestSwitches,
   checkTypes,
 } from "../../tidy/tokens.js";
@@ -123,6 +124,30 @@ describe("checkExceptions()", () => {
     const paths = [...castRows, ...nullRows].map(({ path }) => path);
     expect(checkExceptions(paths)).toEqual([]);
     expect(checkExceptions(paths.slice(1))).toMatchObject([{ path: paths[0] }]);
+  });
+});
+
+describe("checkStatuses()", () => {
+  it.each([
+    "const a = { status: 200 };",
+    "const a = { gone: 404 };",
+    "const a = { grpcStatus: 8 };",
+    'send([":status", "500"]);',
+    "text(404, b);",
+    "if (status === 200) f();",
+    "f(a ? 429 : 1);",
+    "f(a ?? 503);",
+    "const a = new Set([429, 1]);",
+  ])("refuses %s", (text) => {
+    expect(checkStatuses(source(text))).toHaveLength(1);
+  });
+
+  it("lets the table, tests and other numbers pass", () => {
+    expect(
+      checkStatuses(source("const a = { size: 200, bytes: 500, grpcStatus: 0x22 }; f(400);")),
+    ).toEqual([]);
+    expect(checkStatuses(source("f(404);", "src/core/base/http-status.ts"))).toEqual([]);
+    expect(checkStatuses(source("f(404);", "test/unit/a.test.ts"))).toEqual([]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { httpStatuses } from "../../../core/base/http-status.js";
 import { admissionControlKey } from "../../../core/feedback/runtime-keys.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
@@ -60,7 +61,7 @@ export function admissionControlFilter(
         http_criteria: {
           http_success_status: [
             { start: 100, end: 500 },
-            { start: 503, end: 504 },
+            { start: httpStatuses.serviceUnavailable, end: httpStatuses.serviceUnavailable + 1 },
           ],
         },
         grpc_criteria: { grpc_success_status: grpcSuccess },

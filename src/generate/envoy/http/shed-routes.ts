@@ -1,4 +1,5 @@
 import { assert } from "../../../core/base/errors.js";
+import { httpStatuses } from "../../../core/base/http-status.js";
 import { shedKey } from "../../../core/feedback/runtime-keys.js";
 import { hasCriticalRoutes } from "../../../policy/services/configured-share.js";
 import type { PriorityPolicy, ServicePolicy } from "../../../policy/services/service-policy.js";
@@ -149,7 +150,7 @@ export function shedRoute(
       },
     },
     direct_response: {
-      status: reject?.statusByCause.gate ?? 503,
+      status: reject?.statusByCause.gate ?? httpStatuses.serviceUnavailable,
       body: { inline_string: "The service is overloaded." },
     },
     response_headers_to_add: [
