@@ -235,6 +235,22 @@ export class LastPart {
   }
 }
 
+const twoPartTags = {
+  first: fieldTag(1, WireType.LengthDelimited),
+  second: fieldTag(2, WireType.LengthDelimited),
+} as const;
+
+/** Passes over a message of two parts, fields 1 and 2: an entry of a map, or an `Any`. */
+export function passTwoParts(reader: FieldReader, first: LastPart, second: LastPart): void {
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === twoPartTags.first) first.pass(reader);
+    else if (reader.tag === twoPartTags.second) second.pass(reader);
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+}
+
 const nothing: Uint8Array = Buffer.alloc(0);
 
 /**

@@ -12,6 +12,7 @@ import {
   fieldTag,
   LastPart,
   leanPartsMax,
+  passTwoParts,
   TooManyFieldsError,
 } from "../codec/field-reader.js";
 import { readDurationMs } from "../codec/well-known-reader.js";
@@ -49,7 +50,6 @@ const usageTags = {
 
 /** Source: BucketId, a map. */
 const entryTag = fieldTag(1, LengthDelimited);
-const entryTags = { key: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) };
 
 const nothing: Uint8Array = new Uint8Array(0);
 
@@ -214,13 +214,7 @@ function readEntries(id: Uint8Array): readonly EntryBytes[] {
 function readEntry(reader: FieldReader): EntryBytes {
   const key = new LastPart();
   const value = new LastPart();
-  const outerEnd = reader.enter();
-  while (reader.next()) {
-    if (reader.tag === entryTags.key) key.pass(reader);
-    else if (reader.tag === entryTags.value) value.pass(reader);
-    else reader.skip();
-  }
-  reader.leave(outerEnd);
+  passTwoParts(reader, key, value);
   return { key: key.bytes(reader), value: value.bytes(reader) };
 }
 

@@ -1,6 +1,6 @@
 import { WireType } from "@bufbuild/protobuf/wire";
 
-import { type FieldReader, fieldTag, LastPart } from "../codec/field-reader.js";
+import { type FieldReader, fieldTag, LastPart, passTwoParts } from "../codec/field-reader.js";
 
 /** One metric of a family, as far as statistics of Envoy use them; absent: the message has none. */
 export interface RawMetric {
@@ -46,7 +46,6 @@ const metric = {
 } as const;
 
 /** Fields of its parts. */
-const labelTags = { name: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) };
 const valueTag = fieldTag(1, Bit64);
 const totals = {
   count: fieldTag(1, Varint),
@@ -91,16 +90,11 @@ export function readMetric(reader: FieldReader): RawMetric {
 
 const noLabels: readonly RawLabel[] = [];
 
+/** Source: io.prometheus.client.LabelPair. */
 function readLabel(reader: FieldReader): RawLabel {
   const name = new LastPart();
   const value = new LastPart();
-  const outerEnd = reader.enter();
-  while (reader.next()) {
-    if (reader.tag === labelTags.name) name.pass(reader);
-    else if (reader.tag === labelTags.value) value.pass(reader);
-    else reader.skip();
-  }
-  reader.leave(outerEnd);
+  passTwoParts(reader, name, value);
   return { name: name.text(reader), value: value.text(reader) };
 }
 

@@ -8,6 +8,7 @@ import {
   fieldTag,
   LastPart,
   leanPartsMax,
+  passTwoParts,
   TooManyFieldsError,
 } from "../codec/field-reader.js";
 
@@ -89,9 +90,6 @@ const responseTags = {
   nonce: fieldTag(5, LengthDelimited),
 } as const;
 
-/** Source: google.protobuf.Any. */
-const anyTags = { typeUrl: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) };
-
 /** A resource has three fields, and of more than `resourcesMax` the set is refused. */
 const responseFieldsMax = 4 * resourcesMax;
 
@@ -130,15 +128,10 @@ function readResponse(reader: FieldReader, partsMax: number): DiscoveredSet {
   };
 }
 
+/** Source: google.protobuf.Any. */
 function readResource(reader: FieldReader): DiscoveredResource {
   const typeUrl = new LastPart();
   const value = new LastPart();
-  const outerEnd = reader.enter();
-  while (reader.next()) {
-    if (reader.tag === anyTags.typeUrl) typeUrl.pass(reader);
-    else if (reader.tag === anyTags.value) value.pass(reader);
-    else reader.skip();
-  }
-  reader.leave(outerEnd);
+  passTwoParts(reader, typeUrl, value);
   return { typeUrl: typeUrl.text(reader), value: value.bytes(reader) };
 }

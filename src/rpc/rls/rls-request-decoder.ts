@@ -4,7 +4,13 @@ import { isServiceError, ServiceError } from "../../core/base/errors.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { descriptorCountMax, entryCountMax } from "../../decide/rate-limit/query.js";
 import type { RateLimitUnit } from "../../gen/envoy/type/v3/ratelimit_unit_pb.js";
-import { FieldReader, fieldTag, LastPart, TooManyFieldsError } from "../codec/field-reader.js";
+import {
+  FieldReader,
+  fieldTag,
+  LastPart,
+  passTwoParts,
+  TooManyFieldsError,
+} from "../codec/field-reader.js";
 
 import {
   requestTooLarge,
@@ -47,12 +53,6 @@ const descriptorTags = {
   limit: fieldTag(2, LengthDelimited),
   hitsAddend: fieldTag(3, LengthDelimited),
   isNegativeHits: fieldTag(4, Varint),
-} as const;
-
-/** Source: RateLimitDescriptor.Entry. */
-const entryTags = {
-  key: fieldTag(1, LengthDelimited),
-  value: fieldTag(2, LengthDelimited),
 } as const;
 
 /** Source: RateLimitDescriptor.RateLimitOverride. */
@@ -98,16 +98,11 @@ function readDescriptor(reader: FieldReader): SentDescriptor {
   return { entries, ownHits, isRefund, limit };
 }
 
+/** Source: RateLimitDescriptor.Entry. */
 function readEntry(reader: FieldReader): DescriptorEntry {
   const key = new LastPart();
   const value = new LastPart();
-  const outerEnd = reader.enter();
-  while (reader.next()) {
-    if (reader.tag === entryTags.key) key.pass(reader);
-    else if (reader.tag === entryTags.value) value.pass(reader);
-    else reader.skip();
-  }
-  reader.leave(outerEnd);
+  passTwoParts(reader, key, value);
   return {
     key: key.text(reader, Number.POSITIVE_INFINITY),
     value: value.text(reader, Number.POSITIVE_INFINITY),
