@@ -163,8 +163,8 @@ export function checkExceptions(paths: readonly string[]): Violation[] {
 }
 
 /**
- * Statuses of HTTP and of gRPC that src spells out. 200, 400 and 500 are also counts and sizes: they are
- * statuses where something of that name is given or compared.
+ * Statuses of HTTP and of gRPC that src spells out. 200, 400 and 500 are also counts and sizes:
+ * they are statuses where something of that name is given or compared.
  */
 export function checkStatuses(source: Source): Violation[] {
   if (!source.path.startsWith("src/") || matchesAny(statusTables, source.path)) return [];
