@@ -2,7 +2,10 @@ import { afterEach, describe } from "vitest";
 import { systemRandom } from "../../src/app/base/clock.js";
 import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import { ReplicatedRecords } from "../../src/fleet/records/replicated-records.js";
-import type { CoordinationStore } from "../../src/store/coordination/coordination-store.js";
+import type {
+  CoordinationStore,
+  SharedCoordination,
+} from "../../src/store/coordination/coordination-store.js";
 import { createMemoryCoordination } from "../../src/store/coordination/memory-coordination.js";
 import type { QuotaStore } from "../../src/store/coordination/quota-store.js";
 import { createRedisCoordination } from "../../src/store/redis/coordination/redis-coordination.js";
@@ -27,8 +30,6 @@ afterEach(() => {
 function describeStore(openWorld: OpenWorld): void {
   describe("the loop", () => describeLoop(() => openWorld()().loop));
   describe("members", () => describeMembers(() => openWorld()().members));
-  describe("permits", () => describePermits(() => openWorld()().permits));
-  describe("questions", () => describeQuestions(() => openWorld()().questions));
   describe("the ledger", () => describeLedger(() => openWorld()().ledger));
   let quotas: QuotaStore | undefined;
   describeLeases("by the store", () => {
@@ -61,12 +62,15 @@ describe("coordination in memory", () => {
 describe.each(enginesFor.behaviour)("coordination over %s", (engine) => {
   const shared = shareTestStore(engine);
   let worldCount = 0;
-
-  describeStore(() => {
+  const openWorld = (): (() => SharedCoordination) => {
     worldCount += 1;
     const keyPrefix = `world${worldCount}:`;
     const { connections } = shared.opened;
     const parts = { connections, clock: realClock, random: systemRandom, keyPrefix };
     return () => createRedisCoordination(parts);
-  });
+  };
+
+  describeStore(openWorld);
+  describe("permits", () => describePermits(() => openWorld()().permits));
+  describe("questions", () => describeQuestions(() => openWorld()().questions));
 });

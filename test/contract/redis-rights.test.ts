@@ -84,6 +84,7 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     await waitFor("its heartbeat is there", async () => (await control.keys("*")).length === 1);
     await fleet.stop();
     expect(await control.keys("*")).toEqual([]);
+    if (!opened.coordination.isShared) throw new Error("the store is shared");
     const { questions, quotas } = opened.coordination;
     const loop = new SharedLoop({
       ...{ clock: realClock, id: realRandom.id(), store: opened.coordination.loop },

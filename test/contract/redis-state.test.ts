@@ -7,7 +7,7 @@ import {
 } from "../../src/core/limits/bucket.js";
 import { Membership } from "../../src/fleet/claims/membership.js";
 import { PermitShares } from "../../src/fleet/claims/permit-shares.js";
-import type { CoordinationStore } from "../../src/store/coordination/coordination-store.js";
+import type { SharedCoordination } from "../../src/store/coordination/coordination-store.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
 import { createRedisCoordination } from "../../src/store/redis/coordination/redis-coordination.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
@@ -230,7 +230,7 @@ describe.each(enginesFor.expiry)("RedisLimitStore's state on %s", (engine) => {
 
 const common = { clock: realClock, random: realRandom };
 
-function coordinationOver(connections: RedisConnections): CoordinationStore {
+function coordinationOver(connections: RedisConnections): SharedCoordination {
   return createRedisCoordination({ ...common, connections, keyPrefix: "headgate:" });
 }
 

@@ -54,13 +54,13 @@ function createQuestions(
   { logger, ...runtime }: Runtime,
   { opened }: AdminParts,
 ): ReplicaQuestions | undefined {
-  const { isShared, questions: store } = opened.coordination;
-  if (!isShared) return undefined;
+  const { coordination } = opened;
+  if (!coordination.isShared) return undefined;
   const onUnreadable = (): void => {
     const event = { event: "replicaQuestionUnreadable" };
     logger.warn(event, "A question of another replica is none, or of another version: left out.");
   };
-  return new ReplicaQuestions({ ...runtime, store, onUnreadable });
+  return new ReplicaQuestions({ ...runtime, store: coordination.questions, onUnreadable });
 }
 
 function createServices(

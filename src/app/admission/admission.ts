@@ -1,6 +1,7 @@
 import { Admission, type AdmissionEvent } from "../../decide/admission/admission.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import { PermitShares, type PermitSharesEvent } from "../../fleet/claims/permit-shares.js";
+import type { PermitStore } from "../../store/coordination/permit-store.js";
 import type { Logger } from "../base/logger.js";
 import { sha256 } from "../base/sha256.js";
 import type { Decisions } from "../decisions/decisions.js";
@@ -8,7 +9,6 @@ import type { Fleet } from "../fleet/fleet.js";
 import type { Foundation } from "../foundation/foundation.js";
 import type { Runtime } from "../foundation/runtime.js";
 import { admissionMetrics } from "../metrics/admission-metrics.js";
-import type { OpenStore } from "../store/store.js";
 import { remedyOf } from "../store/store-remedies.js";
 import { signalMetrics } from "./signal-metrics.js";
 import { SignalSources } from "./signal-sources.js";
@@ -38,7 +38,10 @@ export async function openAdmission(
   const { clock, random, logger, config, metrics } = runtime;
   const { decider, pressure, refusalLog } = decisions;
   const { loop, gates } = fleet;
-  const shares = opened.coordination.isShared ? openShares(runtime, opened, fleet) : undefined;
+  const { coordination } = opened;
+  const shares = coordination.isShared
+    ? openShares(runtime, coordination.permits, fleet)
+    : undefined;
   const admission = new Admission({
     policies: policies.feed,
     clock,
@@ -88,11 +91,11 @@ export async function openAdmission(
 
 function openShares(
   { config, clock, random, logger }: Runtime,
-  { coordination }: OpenStore,
+  store: PermitStore,
   { replicaCount }: Fleet,
 ): PermitShares {
   return new PermitShares({
-    store: coordination.permits,
+    store,
     clock,
     random,
     heartbeatMs: config.timings.permitHeartbeatMs,

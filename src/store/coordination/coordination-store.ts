@@ -11,21 +11,31 @@ import type { RecordStore } from "./record-store.js";
  * What replicas know and decide together, kept where all of them find it. What differs between
  * stores is asked of it: `isShared`, `numbers`, and the records' `recovery`.
  */
-export interface CoordinationStore {
-  /** Whether other processes may use it too. */
-  readonly isShared: boolean;
+export type CoordinationStore = OwnCoordination | SharedCoordination;
+
+/** Coordination that no other process uses. */
+export interface OwnCoordination extends CommonCoordination {
+  readonly isShared: false;
+}
+
+/** Coordination that other processes may use too: only between them is something divided. */
+export interface SharedCoordination extends CommonCoordination {
+  readonly isShared: true;
+  /** Limits of permits, divided. */
+  readonly permits: PermitStore;
+  /** What replicas ask each other. */
+  readonly questions: QuestionStore;
+}
+
+interface CommonCoordination {
   /** What operators have said. */
   readonly records: RecordStore;
   /** Who leads, and the snapshot that the leader makes of what all report. */
   readonly loop: LoopStore;
   /** How many replicas live. */
   readonly members: MemberStore;
-  /** Limits of permits, divided. */
-  readonly permits: PermitStore;
   /** Pools of quotas, divided. */
   readonly quotas: QuotaStore;
-  /** What replicas ask each other. */
-  readonly questions: QuestionStore;
   /** What a shadow policy counts in all replicas. */
   readonly ledger: LedgerStore;
   /** What others write there; absent: nobody else can. */

@@ -1,25 +1,21 @@
 import type { Clock } from "../../core/base/clock.js";
 import type { QuotaLeaseAnswer } from "../../core/quota/quota-leases.js";
-import type { CoordinationStore } from "./coordination-store.js";
+import type { OwnCoordination } from "./coordination-store.js";
 import type { MemberStore } from "./member-store.js";
 import { MemoryLedger } from "./memory-ledger.js";
 import { MemoryLoop } from "./memory-loop.js";
-import { MemoryPermits } from "./memory-permits.js";
-import { MemoryQuestions } from "./memory-questions.js";
 import { MemoryRecords } from "./memory-records.js";
 import { type LeaseRecords, takeClaim } from "./quota-lease-law.js";
 import type { QuotaClaims, QuotaStore } from "./quota-store.js";
 
 /** Coordination within one process: its one replica, or those of a test. */
-export function createMemoryCoordination(clock: Clock): CoordinationStore {
+export function createMemoryCoordination(clock: Clock): OwnCoordination {
   return {
     isShared: false,
     records: new MemoryRecords(clock),
     loop: new MemoryLoop(clock),
     members: new MemoryMembers(clock),
-    permits: new MemoryPermits(clock),
     quotas: new MemoryQuotas(clock),
-    questions: new MemoryQuestions(clock),
     ledger: new MemoryLedger(clock),
   };
 }

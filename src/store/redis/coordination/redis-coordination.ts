@@ -1,5 +1,5 @@
 import type { Clock, Random } from "../../../core/base/clock.js";
-import type { CoordinationStore } from "../../coordination/coordination-store.js";
+import type { SharedCoordination } from "../../coordination/coordination-store.js";
 import type { RedisConnections } from "../connections.js";
 import { RedisLedger } from "./redis-ledger.js";
 import { RedisLoop } from "./redis-loop.js";
@@ -20,7 +20,7 @@ export interface RedisCoordinationParts {
 }
 
 /** Coordination over Redis: heartbeats never wait behind what is large. */
-export function createRedisCoordination(parts: RedisCoordinationParts): CoordinationStore {
+export function createRedisCoordination(parts: RedisCoordinationParts): SharedCoordination {
   const { connections, ...common } = parts;
   const heartbeats = { ...common, connection: connections.fleet };
   const bulk = { ...common, connection: connections.background };
