@@ -4,7 +4,7 @@ import {
   type PlainMap,
   type PlainValue,
 } from "../generate/base/plain-tree.js";
-import { dropEmpty } from "../generate/check/check-text.js";
+import { dropEmpty } from "../generate/base/plain-yaml.js";
 import { visibleText } from "../policy/problems/problem.js";
 
 /** A text of JSON as plain values, or why it is none. */

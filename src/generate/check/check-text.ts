@@ -2,7 +2,8 @@ import { isNode, LineCounter, parseAllDocuments, type Document as YamlDocument }
 import { visibleText } from "../../policy/problems/problem.js";
 import type { CheckProblem, JsonPath } from "../base/check-problem.js";
 import type { Document, DocumentKind, Tree } from "../base/document.js";
-import { isPlainMap, type PlainMap, plainTree } from "../base/plain-tree.js";
+import { isPlainMap, type PlainMap } from "../base/plain-tree.js";
+import { readPlain } from "../base/plain-yaml.js";
 import { checkDocument } from "./check-documents.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { bootstrapMessage } from "./find-messages.js";
@@ -45,8 +46,7 @@ export function readDocuments(text: string): readonly PlainMap[] {
   return Array.from(parsed).flatMap((document) => {
     const read = document.errors.length > 0 ? undefined : readPlain(document);
     const tree = read?.kind === "read" ? read.tree : undefined;
-    const plain = tree === undefined ? undefined : plainTree(tree);
-    return isPlainMap(plain) ? [plain] : [];
+    return isPlainMap(tree) ? [tree] : [];
   });
 }
 
@@ -71,26 +71,6 @@ function checkYaml(
   return checkDocument(checked, { api }).map((problem) => {
     return { ...problem, ...at(offsetOf(document, problem.path)) };
   });
-}
-
-type ReadPlain =
-  | { readonly kind: "read"; readonly tree: Tree | undefined }
-  | { readonly kind: "unreadable"; readonly why: string };
-
-/** Without what is null, which JSON's form of a message takes for absent. */
-function readPlain(document: YamlDocument.Parsed): ReadPlain {
-  try {
-    const tree: Tree | undefined = JSON.parse(JSON.stringify(document.toJS() ?? ""), dropEmpty);
-    return { kind: "read", tree: tree === "" ? undefined : tree };
-  } catch {
-    // The library counts what aliases stand for.
-    return { kind: "unreadable", why: "its aliases stand for too much" };
-  }
-}
-
-/** A reviver for JSON: what is null is absent. */
-export function dropEmpty(_: string, value: unknown): unknown {
-  return value ?? undefined;
 }
 
 /** Objects of Kubernetes say what they are. */

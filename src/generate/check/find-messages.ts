@@ -9,6 +9,7 @@ import {
   type PlainValue,
   plainTree,
 } from "../base/plain-tree.js";
+import { readPlain } from "../base/plain-yaml.js";
 import type { EnvoyTree } from "./check-message.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { findPatchPlace } from "./patch-place.js";
@@ -141,8 +142,11 @@ function findInText(placed: Placed, isPartial: boolean): FoundMessages {
   if (document === undefined || more.length > 0 || document.errors.length > 0) {
     return unclear(placed, "the text is not one YAML document");
   }
-  const tree: PlainValue = document.toJS();
-  return { trees: [{ message: bootstrapMessage, value: tree, path, isPartial }], problems: [] };
+  const read = readPlain(document);
+  if (read.kind === "unreadable") return unclear(placed, read.why);
+  if (read.tree === undefined) return nothing;
+  const tree = { message: bootstrapMessage, value: read.tree, path, isPartial };
+  return { trees: [tree], problems: [] };
 }
 
 function unclear({ path }: Placed, message: string): FoundMessages {

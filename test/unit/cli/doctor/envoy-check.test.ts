@@ -29,6 +29,16 @@ async function check(...args: readonly string[]) {
   return { code: await runCli(["check", "--envoy", ...args], output, environment), out, err };
 }
 
+/** An object of Envoy Gateway whose bootstrap is a text. */
+function envoyProxyOf(text: string): string {
+  return JSON.stringify({
+    apiVersion: "gateway.envoyproxy.io/v1alpha1",
+    kind: "EnvoyProxy",
+    metadata: { name: "a" },
+    spec: { bootstrap: { type: "Merge", value: text } },
+  });
+}
+
 describe("headgate check --envoy", () => {
   it("says where a configuration is wrong, and what would be right", async () => {
     writeFileSync(file, "static_resources:\n  clusters:\n    - {name: a, conect_timeout: 1s}\n");
@@ -57,6 +67,30 @@ describe("headgate check --envoy", () => {
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining("warning HG423") });
     writeFileSync(file, "static_resources: {clusters: [{name: a}]}\n");
     expect(await check(file)).toMatchObject({ code: 0, out: "OK: nothing is wrong." });
+  });
+
+  it.each(["node:\n", "static_resources:\n", "node: {id: }\n", "~\n"])(
+    "takes %j, which holds nothing, for nothing",
+    async (text) => {
+      const fine = { code: 0, out: "OK: nothing is wrong.", err: "" };
+      writeFileSync(file, text);
+      expect(await check(file)).toEqual(fine);
+      writeFileSync(file, envoyProxyOf(text));
+      expect(await check(file)).toMatchObject({ code: 0, err: "" });
+    },
+  );
+
+  it("tells an item of a list that holds nothing", async () => {
+    for (const text of [
+      "static_resources: {clusters: [~]}\n",
+      "static_resources:\n  clusters:\n    -\n",
+    ]) {
+      writeFileSync(file, text);
+      const { code, out } = await check(file);
+      expect({ code, out }).toEqual({ code: 3, out: expect.stringContaining("clusters[0]") });
+      writeFileSync(file, envoyProxyOf(text));
+      expect(await check(file)).toMatchObject({ code: 3, err: "" });
+    }
   });
 
   it("shows a bounded number of problems", async () => {
