@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
+import { checkDecisionPaths, decisionPage } from "./tidy/decision-path.js";
 import {
   checkCycles,
   checkDirections,
@@ -40,8 +41,8 @@ import {
 const perFile = (check: (source: Source) => readonly Violation[]) => (project: Project) =>
   project.sources.flatMap(check);
 
-const mapOf = (texts: Project["texts"]): string =>
-  texts.find(({ path }) => path === "ARCHITECTURE.md")?.text ?? "";
+const textOf = (wanted: string, texts: Project["texts"]): string =>
+  texts.find(({ path }) => path === wanted)?.text ?? "";
 
 /** Every rule of the house; one that fails shows all that breaks it at once. */
 const rules: readonly {
@@ -61,8 +62,12 @@ const rules: readonly {
     check: ({ sources, texts }) =>
       checkFolderIndex(
         sources.map(({ path }) => path),
-        mapOf(texts),
+        textOf("ARCHITECTURE.md", texts),
       ),
+  },
+  {
+    rule: "decides within as many files as the page says",
+    check: ({ sources, texts }) => checkDecisionPaths(sources, textOf(decisionPage, texts)),
   },
   { rule: "exports by name, from the file that defines", check: perFile(checkExportForms) },
   { rule: "keeps files, functions and lines short", check: perFile(checkSizes) },
