@@ -1,6 +1,5 @@
 import type { DescriptorEntry } from "./key.js";
-import { OverriddenLimits } from "./overridden-limits.js";
-import type { Override } from "./override.js";
+import { OverriddenLimits, type Override } from "./override.js";
 import { domainHash, entryHash, OverrideRows, shapeOf } from "./override-rows.js";
 
 /** What a table needs of rows, whatever they are kept as. */

@@ -6,11 +6,8 @@ import type { Policy } from "../../policy/policy.js";
 import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
 import type { AdmissionAnswer, AdmissionCall, AdmissionRequest, Admits } from "./admission-call.js";
-import {
-  ServiceAdmission,
-  type ServiceAdmissionParts,
-  type ServiceEvent,
-} from "./service-admission.js";
+import { ServiceAdmission, type ServiceAdmissionParts } from "./service-admission.js";
+import type { ServiceEvent } from "./service-events.js";
 
 /** What happens to admission, for logs. */
 export type AdmissionEvent = ServiceEvent;

@@ -10,9 +10,8 @@ import type { RetryWait } from "../../core/admission/retry-after.js";
 import type { Dismissal } from "../../core/admission/waiting-room.js";
 import type { Clock } from "../../core/base/clock.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
-import type { CapacityChange, SignalUpdate } from "../../core/concurrency/signal-update.js";
+import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import type { AdmissionBlock, RefusalCause } from "../../core/settings/admission-settings.js";
-import type { GateState } from "../../core/settings/gate.js";
 import type { IndexedService } from "../../policy/services/service-index.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type {
@@ -26,14 +25,13 @@ import { AdmissionQueue } from "./admission-queue.js";
 import type { RateLimitAnswer } from "./admission-rate-limit.js";
 import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
-import { CapacityChanges } from "./capacity-changes.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
 import type { RefusalGrounds } from "./immediate-response-cache.js";
-import { LongWaits, type LongWaitsTold } from "./long-waits.js";
 import { permitLeaseMs } from "./permit-lease.js";
 import type { PermitPool } from "./permit-pool.js";
 import { requestOutcome } from "./request-outcome.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
+import { CapacityChanges, LongWaits, type ServiceEvent } from "./service-events.js";
 import { ServicePools } from "./service-pools.js";
 
 /** What admission to a service is made of. */
@@ -51,13 +49,6 @@ export interface ServiceAdmissionParts extends BlockParts {
   /** What the fleet's leader says of gates; absent where this process is alone. */
   readonly fleetGate?: ReadFleetGate;
 }
-
-/** What happens to a service, for logs; all names are the policy's. */
-export type ServiceEvent =
-  | { readonly kind: "gateChanged"; readonly service: string; readonly state: GateState }
-  | ({ readonly kind: "capacityChanged"; readonly service: string } & CapacityChange)
-  /** Requests that were let in in the last second had waited for long. */
-  | ({ readonly kind: "waitedLong"; readonly service: string } & LongWaitsTold);
 
 /**
  * How much longer than our own wait Envoy is told to wait, in milliseconds: our answer comes first.

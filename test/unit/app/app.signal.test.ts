@@ -4,7 +4,7 @@ import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { type App, startApp } from "../../../src/app/app.js";
 import type { LogEvent } from "../../../src/app/base/logger.js";
-import { longWaitMs } from "../../../src/decide/admission/long-waits.js";
+import { longWaitMs } from "../../../src/decide/admission/service-events.js";
 import { configOf, quietEnv } from "../../support/configured-store.js";
 import { openExchange, requestHeaders } from "../../support/ext-proc.js";
 import { parseHere } from "../../support/parse-here.js";

@@ -4,9 +4,9 @@ import type { QueueSettings } from "../../../../src/core/settings/admission-sett
 import { priorities } from "../../../../src/core/settings/admission-settings.js";
 import { tickMs } from "../../../../src/decide/admission/admission.js";
 import { AdmittedRequest } from "../../../../src/decide/admission/admitted-request.js";
-import { longWaitMs } from "../../../../src/decide/admission/long-waits.js";
 import { permitLeaseMsMin } from "../../../../src/decide/admission/permit-lease.js";
 import { waitTimeoutMarginMs } from "../../../../src/decide/admission/service-admission.js";
+import { longWaitMs } from "../../../../src/decide/admission/service-events.js";
 import type { AskingRequest } from "../../../support/admission.js";
 import { AdmissionRig, testService } from "../../../support/admission.js";
 import { propertyRuns } from "../../../support/seeds.js";

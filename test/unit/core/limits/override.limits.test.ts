@@ -1,9 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  OverriddenLimits,
-  overriddenLimitsMax,
-} from "../../../../src/core/limits/overridden-limits.js";
 import type { OverrideEffect } from "../../../../src/core/limits/override.js";
+import { OverriddenLimits, overriddenLimitsMax } from "../../../../src/core/limits/override.js";
 import { testLimit } from "../../../support/policies.js";
 
 const limit = testLimit(10);
