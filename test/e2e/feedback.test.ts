@@ -23,7 +23,7 @@ describe("a fleet of Envoys whose breakers Headgate sets", { timeout: 120_000 },
         `${followedMs?.toFixed(0)} ms, ${inFlightAfter.toFixed(0)} in flight\n`,
     );
     // Most runs follow within five seconds; the latest are those whose last probe was just over.
-    // How many they are is the simulation's to say: see "follows when half of the servers go" there.
+    // How many is the simulation's to say: see "follows when half of the servers go" there.
     expect(followedMs).toBeLessThanOrEqual(10_000);
     expect(goodputAfter).toBeGreaterThanOrEqual(0.9 - crowdedSlack(result.crowdedRatio));
     expect(inFlightAfter).toBeLessThan(2 * halvedWorkerCount);

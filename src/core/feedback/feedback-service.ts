@@ -214,7 +214,7 @@ export class ServiceLoop {
 
   /**
    * What HIGH takes without a queue, by Little's law, and one for DEFAULT at each Envoy: a probe
-   * that left less would refuse critical requests. More, as with the queue in it, would be no probe.
+   * that left less would refuse critical requests. More, as with the queue in it, would be none.
    */
   #highCount(nowMs: number): number {
     let highCount = 0;
