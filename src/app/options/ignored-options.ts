@@ -51,7 +51,7 @@ export function ignoredNotices(
   });
 }
 
-/** The names as a Markdown table: what the README shows, held equal by a test. */
+/** The names as a Markdown table: what the documentation shows, held equal by a test. */
 export function renderIgnoredTable(): string {
   const lines = ignoredOptionRows.map(({ names, reason }) => {
     return `| ${names.map((name) => `\`${name}\``).join(", ")} | ${reason} |`;

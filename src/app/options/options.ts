@@ -367,7 +367,7 @@ function isOptionName(name: string): name is OptionName {
   return Object.hasOwn(optionRows, name);
 }
 
-/** The names of all rows, in the order of help and README. */
+/** The names of all rows, in the order of help and documentation. */
 export const optionNames: readonly OptionName[] = Object.keys(optionRows).filter(isOptionName);
 
 /** A row whose value's type does not matter. */

@@ -15,7 +15,7 @@ import { limitAlerts } from "./limit-alerts.js";
 import { loopAlerts } from "./loop-alerts.js";
 import { processAlerts } from "./process-alerts.js";
 import { by, grows } from "./promql.js";
-import { renderRunbook, sectionOf } from "./runbook.js";
+import { alertUrl, renderRunbook } from "./runbook.js";
 import { serviceAlerts } from "./service-alerts.js";
 
 /** What a runbook is called that lies beside the rules. */
@@ -132,7 +132,7 @@ function annotationsOf(
   return {
     summary,
     description: `${means} ${act}`,
-    runbook_url: `${runbookUrl}#${sectionOf(alert)}`,
+    runbook_url: alertUrl(runbookUrl, alert),
   };
 }
 
