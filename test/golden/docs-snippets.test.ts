@@ -33,6 +33,14 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   file: "yaml",
   serve: "sh",
   diagnose: "sh",
+  // test/e2e/first-hour.test.ts
+  install: "sh",
+  "first-hour": "console",
+  "first-hour-start": "sh",
+  "first-hour-edit": "yaml",
+  workflow: "yaml",
+  "pre-commit": "yaml",
+  image: "sh",
   // test/e2e/doctor.test.ts
   doctor: "console",
   // test/contract/admin-docs.test.ts
