@@ -1,3 +1,4 @@
+import { concurrencyLaws } from "../../core/concurrency/concurrency-laws.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { Panel } from "./dashboard.js";
 import { lines, own, stacked, sumBy, sumRate } from "./panels.js";
@@ -145,7 +146,8 @@ export function permitPanels({
     ),
   ];
   if (admission?.queue !== undefined) panels.push(...queue(service, sums));
-  if (concurrency !== undefined && concurrency.settings.law !== "fixed") {
+  const law = concurrency?.settings.law;
+  if (law !== undefined && concurrencyLaws[law].learnsFrom !== "nothing") {
     panels.push(
       lines(
         { title: "What the law believes", about: "By the law's own names.", unit: "none" },

@@ -1,3 +1,4 @@
+import { isLearning } from "../../core/concurrency/concurrency-laws.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { GeneratedPolicy } from "../base/generator.js";
 import { isWatched } from "../envoy/http/telemetry.js";
@@ -141,8 +142,8 @@ function floorAlert({
   name: service,
   concurrency,
 }: ServicePolicy): readonly AlertRule<AlertName>[] {
-  const { law, limits } = concurrency?.settings ?? {};
-  if (limits === undefined || law === "fixed" || law === "signal") return [];
+  if (concurrency === undefined || !isLearning(concurrency.settings.law)) return [];
+  const { limits } = concurrency.settings;
   if (limits.min >= limits.max) return [];
   const metric = "headgate_fleet_limit";
   return [
