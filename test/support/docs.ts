@@ -30,7 +30,7 @@ const topPages = [
 /** Every page that users read, in a fixed order. */
 export function readPages(): readonly Page[] {
   const below = readdirSync("docs", { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".md"))
+    .filter((path) => path.endsWith(".md") && !path.startsWith(".vitepress"))
     .map((path) => join("docs", path))
     .sort();
   return [...topPages, ...below].map((path) => ({ path, text: readFileSync(path, "utf8") }));

@@ -232,8 +232,9 @@ export const proxies = object(
     admissionControl: field(innerOrOff(admissionControl), everyServiceDocs),
     runbookUrl: field(
       runbookUrl,
-      "Where people find the generated runbook: alerts link to its sections, unless " +
-        "`--runbook-url` says where. Left out: the file beside the rules.",
+      "Where people find the runbook: alerts link to its sections, or with a `*` in the URL to a " +
+        "page of that name each, unless `--runbook-url` says where. Left out: the file beside " +
+        "the rules.",
     ),
     secretsFolder: field(
       file,

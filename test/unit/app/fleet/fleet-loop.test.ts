@@ -4,7 +4,7 @@ import { createMetrics } from "../../../../src/app/base/metrics.js";
 import { FleetLoopApp, pressureOf } from "../../../../src/app/fleet/fleet-loop.js";
 import { gateSettings, loopSettings, needsLoop } from "../../../../src/app/fleet/fleet-maker.js";
 import { fleetMetrics } from "../../../../src/app/fleet/fleet-metrics.js";
-import { renderLoop, shownSharesMax } from "../../../../src/app/observability/debug-fleet-loop.js";
+import { renderLoop, shownSharesMax } from "../../../../src/app/observability/debug-fleet.js";
 import { defaultTimings } from "../../../../src/app/options/test-timings.js";
 import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
 import type { Policy } from "../../../../src/policy/policy.js";
