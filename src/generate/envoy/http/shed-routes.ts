@@ -1,7 +1,8 @@
 import { assert } from "../../../core/base/errors.js";
 import { shedKey } from "../../../core/feedback/runtime-keys.js";
 import { hasCriticalRoutes } from "../../../policy/services/configured-share.js";
-import type { PriorityPolicy, ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { PriorityPolicy } from "../../../policy/services/service-priority.js";
 import { isUsualBypass } from "../../../policy/services/service-priority.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
