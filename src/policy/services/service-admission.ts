@@ -143,8 +143,6 @@ export const admission = object(
       const dry = new Set<AdmissionBlock>(
         typeof dryRun === "boolean" ? (dryRun ? admissionBlocks : []) : dryRun,
       );
-      // Blocks that decide and count, and refuse nobody.
-      const counting: ReadonlySet<AdmissionBlock> = dry;
       const part = <T extends { readonly dryRun: boolean }>(
         name: AdmissionBlock,
         said: T | undefined,
@@ -171,11 +169,16 @@ export const admission = object(
         load: filled,
         reject: read.reject ?? reject.defaults,
         caller,
-        dryRun: counting,
+        dryRun: inOrder(dry),
       };
     },
   },
 );
+
+/** Blocks that decide and count, and refuse nobody, in the order of the checks. */
+function inOrder(blocks: ReadonlySet<AdmissionBlock>): ReadonlySet<AdmissionBlock> {
+  return new Set(admissionBlocks.filter((block) => blocks.has(block)));
+}
 
 /** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
 export type AdmissionDraft = typeof admission.defaults;
