@@ -1,6 +1,7 @@
 import { addressAttribute, routeAttribute } from "./cel/request-facts.js";
 import type { PriorityClassifier } from "./services/priority-classifier.js";
-import type { KeyedPermits, ServicePolicy } from "./services/service-policy.js";
+import type { KeyedPermits } from "./services/service-admission.js";
+import type { ServicePolicy } from "./services/service-policy.js";
 
 /** Names of what has to be seen of requests to decide on them. */
 export interface RequestNeeds {

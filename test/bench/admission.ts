@@ -3,7 +3,8 @@ import { defaultShedThresholds } from "../../src/core/settings/priority.js";
 import { Admission } from "../../src/decide/admission/admission.js";
 import type { AdmissionCall, AdmissionRequest } from "../../src/decide/admission/admission-call.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
-import type { AdmissionPolicy, ServicePolicy } from "../../src/policy/services/service-policy.js";
+import type { AdmissionPolicy } from "../../src/policy/services/service-admission.js";
+import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { servicesPolicy, testService } from "../support/admission.js";
 import { createTestDecider } from "../support/decider.js";
 

@@ -14,8 +14,9 @@ import type { ServiceAdmission } from "../../src/decide/admission/service-admiss
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../src/decide/rate-limit/decider.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import type { AdmissionPolicy } from "../../src/policy/services/service-admission.js";
 import { permitsAlone } from "../../src/policy/services/service-admission.js";
-import type { AdmissionPolicy, ServicePolicy } from "../../src/policy/services/service-policy.js";
+import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { defaultUpstream } from "../../src/policy/upstream/default-upstream.js";
 import { createTestDecider } from "./decider.js";
 import { FakeClock } from "./fake-clock.js";

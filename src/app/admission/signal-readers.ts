@@ -6,7 +6,7 @@ import { readJsonAnswer, readPrometheusAnswer } from "../../fleet/signals/signal
 import { KeySignalReader } from "../../fleet/signals/signal-key.js";
 import { SignalPage } from "../../fleet/signals/signal-page.js";
 import type { SignalReader, SignalReadings } from "../../fleet/signals/signal-readings.js";
-import type { SignalPlace } from "../../policy/services/service-policy.js";
+import type { SignalPlace } from "../../policy/services/signal-source.js";
 import type { NumberStore } from "../../store/coordination/number-store.js";
 import { askSource } from "../base/signal-http.js";
 import type { SignalChoice } from "../config/signal-choice.js";

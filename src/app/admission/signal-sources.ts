@@ -1,7 +1,8 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import { type SignalEvent, SignalPoller } from "../../fleet/signals/signal-poller.js";
-import type { ServicePolicy, SignalPlace } from "../../policy/services/service-policy.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { SignalPlace } from "../../policy/services/signal-source.js";
 import type { Logger } from "../base/logger.js";
 import type { PolicyFeed } from "../policy/active-policy.js";
 import { createSignalReader, type SignalReaderParts } from "./signal-readers.js";

@@ -1,9 +1,7 @@
 import { concurrencyLaws } from "../../core/concurrency/concurrency-laws.js";
-import type {
-  AdmissionPolicy,
-  ServicePolicy,
-  TrustPolicy,
-} from "../../policy/services/service-policy.js";
+import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { TrustPolicy } from "../../policy/services/service-priority.js";
 import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 

@@ -8,7 +8,7 @@ import type {
 } from "../../core/settings/admission-settings.js";
 import type { Gate } from "../../core/settings/gate.js";
 import { sheds } from "../../core/settings/priority.js";
-import type { AdmissionPolicy } from "../../policy/services/service-policy.js";
+import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
 import type { PermitsByKey } from "./permits.js";

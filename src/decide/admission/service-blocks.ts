@@ -6,7 +6,8 @@ import type {
   RejectSettings,
 } from "../../core/settings/admission-settings.js";
 import { Gate } from "../../core/settings/gate.js";
-import type { AdmissionPolicy, ServicePolicy } from "../../policy/services/service-policy.js";
+import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { RefusalLog, RefusingCause } from "../rate-limit/refusal-log.js";
 import { type AdmissionCheck, createChecks } from "./admission-checks.js";
 import { type AskedDecider, RateLimitAsker } from "./admission-rate-limit.js";

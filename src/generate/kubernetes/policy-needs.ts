@@ -1,4 +1,4 @@
-import type { SignalPlace } from "../../policy/services/service-policy.js";
+import type { SignalPlace } from "../../policy/services/signal-source.js";
 import type { GeneratedPolicy } from "../base/generator.js";
 import { isDriven } from "../envoy/http/layered-runtime.js";
 import { isWatched } from "../envoy/http/telemetry.js";

@@ -16,7 +16,7 @@ import {
   parseSourceAddress,
 } from "../text/network.js";
 import { matchesPath } from "../text/path-pattern.js";
-import type { PriorityPolicy, TrustPolicy } from "./service-policy.js";
+import type { PriorityPolicy, TrustPolicy } from "./service-priority.js";
 
 /** Says in which class a request is. */
 export interface PriorityClassifier {

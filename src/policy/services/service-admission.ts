@@ -1,5 +1,5 @@
 import { isSeq } from "yaml";
-import type { AdmissionBlock } from "../../core/settings/admission-settings.js";
+import type { AdmissionBlock, LoadSettings } from "../../core/settings/admission-settings.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
 import { readWords } from "../text/block.js";
 import {
@@ -26,49 +26,10 @@ import {
   throttle,
   waitBounds,
 } from "./admission-blocks.js";
-import {
-  type AdmissionPolicy,
-  type CallerKey,
-  type KeyedPermits,
-  type OwnOverloadMode,
-  ownOverloadModes,
-} from "./service-policy.js";
 import { shedAt, shedThresholds } from "./shed-thresholds.js";
 
 /** The most keys that are counted at once. */
 export const permitKeysMax = 1_000_000;
-
-/** What a concurrency law has where it stands alone: permits, and nothing else that refuses. */
-export const permitsAlone: AdmissionPolicy = {
-  maxInFlight: undefined,
-  maxInFlightPer: undefined,
-  shedAt: undefined,
-  deadline: undefined,
-  queue: undefined,
-  estimatedWait: undefined,
-  gate: undefined,
-  throttle: undefined,
-  load: undefined,
-  reject: reject.defaults,
-  caller: { kind: "remoteAddress" },
-  lateAfterMs: undefined,
-  sampleRatio: 1,
-  ownOverload: "allow",
-  dryRun: new Set(),
-};
-
-/** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
-export type AdmissionDraft = Omit<AdmissionPolicy, "ownOverload"> & {
-  readonly ownOverload: OwnOverloadMode | undefined;
-};
-
-/** Completes it: an overloaded Headgate is answered for as one that does not answer. */
-export function finishAdmission(
-  draft: AdmissionDraft,
-  { headgate: { deniesWithoutAnswer } }: ProxyPolicy,
-): AdmissionPolicy {
-  return { ...draft, ownOverload: draft.ownOverload ?? (deniesWithoutAnswer ? "refuse" : "allow") };
-}
 
 /** Blocks by the names that `dryRun` has for them, in the order of the checks. */
 const admissionBlocks: readonly AdmissionBlock[] = [
@@ -82,6 +43,19 @@ const admissionBlocks: readonly AdmissionBlock[] = [
   "queue",
   "rateLimit",
 ];
+
+/** What tells callers apart. */
+export type CallerKey =
+  | { readonly kind: "remoteAddress" }
+  | { readonly kind: "header"; readonly header: string };
+
+/** Permits by caller or route. */
+export interface KeyedPermits {
+  readonly per: CallerKey | { readonly kind: "route" };
+  readonly max: number;
+  /** Keys that are counted at once; above it new ones share one count. Default 10,000. */
+  readonly keysMax: number;
+}
 
 const headerKey = object(
   { title: "a caller", docs: "What a header says." },
@@ -153,7 +127,7 @@ export const admission = object(
       default: 1,
     }),
     ownOverload: field(
-      words(...ownOverloadModes),
+      words("allow", "refuse"),
       "While Headgate itself is overloaded: all pass undecided, or all but critical ones are " +
         "refused. Usually as `proxies.headgate.failureModeDeny` says for no answer.",
     ),
@@ -164,9 +138,11 @@ export const admission = object(
     ),
   },
   {
-    data(read): AdmissionDraft {
+    data(read) {
       const { dryRun } = read;
-      const dry = new Set(typeof dryRun === "boolean" ? (dryRun ? admissionBlocks : []) : dryRun);
+      const dry = new Set<AdmissionBlock>(
+        typeof dryRun === "boolean" ? (dryRun ? admissionBlocks : []) : dryRun,
+      );
       const part = <T extends { readonly dryRun: boolean }>(
         name: AdmissionBlock,
         said: T | undefined,
@@ -176,6 +152,7 @@ export const admission = object(
         if (isDry) dry.add(name);
         return settings;
       };
+      const filled: LoadSettings | undefined = part("load", read.load);
       const shed = shedThresholds(read.shedAt);
       if (shed.isDryRun) dry.add("priority");
       const caller = read.caller === "remoteAddress" ? { kind: read.caller } : read.caller;
@@ -189,14 +166,55 @@ export const admission = object(
         estimatedWait: part("estimatedWait", read.estimatedWait),
         gate: part("gate", read.gate),
         throttle: part("throttle", read.throttle),
-        load: part("load", read.load),
+        load: filled,
         reject: read.reject ?? reject.defaults,
         caller,
-        dryRun: dry,
+        dryRun: inOrder(dry),
       };
     },
   },
 );
+
+/** Blocks that decide and count, and refuse nobody, in the order of the checks. */
+function inOrder(blocks: ReadonlySet<AdmissionBlock>): ReadonlySet<AdmissionBlock> {
+  return new Set(admissionBlocks.filter((block) => blocks.has(block)));
+}
+
+/** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
+export type AdmissionDraft = typeof admission.defaults;
+
+/** What stands before a service; each block undefined where the policy leaves it out. */
+export type AdmissionPolicy = AdmissionDraft & { readonly ownOverload: OwnOverloadMode };
+
+/** What may become of requests while Headgate itself is overloaded. */
+export type OwnOverloadMode = NonNullable<AdmissionDraft["ownOverload"]>;
+
+/** What a concurrency law has where it stands alone: permits, and nothing else that refuses. */
+export const permitsAlone: AdmissionPolicy = {
+  maxInFlight: undefined,
+  maxInFlightPer: undefined,
+  shedAt: undefined,
+  deadline: undefined,
+  queue: undefined,
+  estimatedWait: undefined,
+  gate: undefined,
+  throttle: undefined,
+  load: undefined,
+  reject: reject.defaults,
+  caller: { kind: "remoteAddress" },
+  lateAfterMs: undefined,
+  sampleRatio: 1,
+  ownOverload: "allow",
+  dryRun: new Set(),
+};
+
+/** Completes it: an overloaded Headgate is answered for as one that does not answer. */
+export function finishAdmission(
+  draft: AdmissionDraft,
+  { headgate: { deniesWithoutAnswer } }: ProxyPolicy,
+): AdmissionPolicy {
+  return { ...draft, ownOverload: draft.ownOverload ?? (deniesWithoutAnswer ? "refuse" : "allow") };
+}
 
 /** `{per: caller, max: 20}`. */
 function keyedPermits(

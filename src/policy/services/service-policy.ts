@@ -1,19 +1,9 @@
-import type { SeriesSelector } from "../../core/base/series-selector.js";
 import type { ConcurrencySettings } from "../../core/concurrency/concurrency-laws.js";
-import type {
-  AdmissionBlock,
-  DeadlineSettings,
-  EstimatedWaitSettings,
-  GateSettings,
-  LoadSettings,
-  Priority,
-  QueueSettings,
-  RejectSettings,
-  ShedThresholds,
-  ThrottleSettings,
-} from "../../core/settings/admission-settings.js";
 import type { UpstreamPlace } from "../upstream/client-tls.js";
 import type { UpstreamProtections } from "../upstream/upstream-policy.js";
+import type { AdmissionPolicy } from "./service-admission.js";
+import type { PriorityPolicy } from "./service-priority.js";
+import type { SignalSource } from "./signal-source.js";
 
 /** One upstream service as the policy has it: plain data, so it may cross threads. */
 export interface ServicePolicy extends UpstreamProtections {
@@ -111,91 +101,6 @@ export interface TextMatch {
   readonly text: string;
 }
 
-/** How a request's class is found: bypass, then rules in order, then the header, then default. */
-export interface PriorityPolicy {
-  /** Header that states the class, in lower case. Default `x-request-priority`. */
-  readonly header: string;
-  /** Default "normal". */
-  readonly usual: Priority;
-  readonly rules: readonly PriorityRule[];
-  /**
-   * Paths that are neither counted nor refused: each as a whole; with `/*` at its end, it and all
-   * below it.
-   */
-  readonly bypassPaths: readonly string[];
-  /** Paths, as above, that are critical where no rule and no trusted header says otherwise. */
-  readonly authPaths: readonly string[];
-  /** Who may state a class in the header; empty: nobody, and the header is not looked at. */
-  readonly trust: TrustPolicy;
-}
-
-/** Who is believed: any that matches. */
-export interface TrustPolicy {
-  /** Everybody, as the policy says in so many words (`anyone: true`). */
-  readonly anyone: boolean;
-  /** Networks of `source.address`, as CIDR. */
-  readonly sources: readonly string[];
-  /**
-   * Names in the caller's certificate (`connection.uri_san_peer_certificate`): exact, or ending in
-   * `*` for any rest.
-   */
-  readonly principals: readonly string[];
-}
-
-/** A condition in CEL over `request` and `source`, type-checked, and the class it gives. */
-export interface PriorityRule {
-  readonly when: string;
-  readonly is: Priority;
-}
-
-/** What stands before a service; each block undefined where the policy leaves it out. */
-export interface AdmissionPolicy {
-  /** Permits for the fleet; undefined: as the concurrency law says alone. */
-  readonly maxInFlight: number | undefined;
-  /** Permits of one caller or route; undefined: no such bound. */
-  readonly maxInFlightPer: KeyedPermits | undefined;
-  readonly shedAt: ShedThresholds | undefined;
-  readonly deadline: DeadlineSettings | undefined;
-  readonly queue: QueueSettings | undefined;
-  readonly estimatedWait: EstimatedWaitSettings | undefined;
-  readonly gate: GateSettings | undefined;
-  readonly throttle: ThrottleSettings | undefined;
-  readonly load: LoadSettings | undefined;
-  readonly reject: RejectSettings;
-  /** Who a caller is, for hashes, throttles and keyed permits. Default the remote address. */
-  readonly caller: CallerKey;
-  /** A client that gives up after this long counts as served too late; undefined: its deadline. */
-  readonly lateAfterMs: number | undefined;
-  /** Share of exchanges whose response headers are looked at, above 0 to 1. Default 1. */
-  readonly sampleRatio: number;
-  /**
-   * What becomes of requests while Headgate itself is overloaded: all pass undecided, or all but
-   * critical ones are refused. Default as `proxies.headgate.failureModeDeny` says for no answer.
-   */
-  readonly ownOverload: OwnOverloadMode;
-  /** Blocks that decide and count, and refuse nobody. */
-  readonly dryRun: ReadonlySet<AdmissionBlock>;
-}
-
-/** One of `ownOverloadModes`. */
-export type OwnOverloadMode = (typeof ownOverloadModes)[number];
-
-/** What may become of requests while Headgate itself is overloaded. */
-export const ownOverloadModes = ["allow", "refuse"] as const;
-
-/** What tells callers apart. */
-export type CallerKey =
-  | { readonly kind: "remoteAddress" }
-  | { readonly kind: "header"; readonly header: string };
-
-/** Permits by caller or route. */
-export interface KeyedPermits {
-  readonly per: CallerKey | { readonly kind: "route" };
-  readonly max: number;
-  /** Keys that are counted at once; above it new ones share one count. Default 10,000. */
-  readonly keysMax: number;
-}
-
 /** The law of a service, and by what it is split. */
 export interface ServiceConcurrency {
   readonly settings: ConcurrencySettings;
@@ -217,48 +122,3 @@ export interface ConcurrencyKey {
   /** Keys held at once. Default 1,000. */
   readonly keysMax: number;
 }
-
-/** Readings from elsewhere: where they are, how often they are asked for, how long they hold. */
-export interface SignalSource {
-  readonly place: SignalPlace;
-  /** Time from one question to the next. Default 5,000. */
-  readonly everyMs: number;
-  /** The longest that one question may take, at most `everyMs`. Default 2,000, or `everyMs`. */
-  readonly timeoutMs: number;
-  /** How long a reading holds when no newer one comes. Default six times `everyMs`. */
-  readonly staleAfterMs: number;
-  /** Which bound of the limit holds then. Default "max": watching less is no reason to refuse. */
-  readonly whenMissing: "min" | "max";
-  /** Keys with thresholds of their own; each is one of `per.names`. */
-  readonly thresholds: readonly SignalThreshold[];
-}
-
-/** What a reading means for one key. */
-export interface SignalThreshold {
-  readonly name: string;
-  /** As in `SignalSettings`. */
-  readonly target: number;
-  readonly critical: number;
-}
-
-/** Where a reading is. Series are added up, those of one value of the label `by` each. */
-export type SignalPlace =
-  /** An instant query; where `server` is undefined the process knows whom to ask. */
-  | {
-      readonly kind: "prometheus";
-      readonly query: string;
-      readonly server: string | undefined;
-      readonly by: string | undefined;
-    }
-  /** A page in the text format of Prometheus, as an exporter publishes it. */
-  | {
-      readonly kind: "metrics";
-      readonly url: string;
-      readonly select: SeriesSelector;
-      readonly by: string | undefined;
-    }
-  /** A key of the store: a number in a text, the length of a list, or a hash of numbers by key. */
-  | { readonly kind: "redis"; readonly key: string }
-  /** A JSON document; `pointer` leads to a number, or to an object of numbers by key. */
-  | { readonly kind: "http"; readonly url: string; readonly pointer: readonly string[] }
-  | { readonly kind: "fixed"; readonly reading: number };

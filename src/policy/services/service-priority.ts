@@ -3,7 +3,6 @@ import { condition } from "../cel/condition-text.js";
 import { choice, flag, ruledText, words } from "../text/form.js";
 import { field, inner, items, object } from "../text/object.js";
 import { headerName, network, path } from "../text/service-texts.js";
-import type { PriorityPolicy, PriorityRule } from "./service-policy.js";
 
 /** Rules of one service: each may run for every request. */
 export const priorityRulesMax = 64;
@@ -71,8 +70,7 @@ const rule = object(
     }),
   },
   {
-    data: ({ when, is }): PriorityRule | undefined =>
-      when === undefined || is === undefined ? undefined : { when, is },
+    data: ({ when, is }) => (when === undefined || is === undefined ? undefined : { when, is }),
   },
 );
 
@@ -110,9 +108,15 @@ export const priority = object(
     }),
   },
   {
-    data: ({ from: stated = from.defaults, ...rest }): PriorityPolicy => ({ ...stated, ...rest }),
+    data: ({ from: stated = from.defaults, ...rest }) => ({ ...stated, ...rest }),
   },
 );
+
+/** How a request's class is found: bypass, then rules in order, then the header, then default. */
+export type PriorityPolicy = typeof priority.defaults;
+
+/** Who is believed: any that matches. */
+export type TrustPolicy = typeof trust.defaults;
 
 /**
  * Whether a policy leaves the paths that are neither counted nor refused as they are. Nobody is

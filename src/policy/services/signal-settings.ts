@@ -6,7 +6,8 @@ import { number, readBy, ruledText, words } from "../text/form.js";
 import { field, inner, innerBlock, items, object, readField } from "../text/object.js";
 import { positiveRatioBounds } from "../text/quantities.js";
 import { valueRule } from "../text/text-rules.js";
-import type { ConcurrencyKey, SignalSource, SignalThreshold } from "./service-policy.js";
+import type { ConcurrencyKey } from "./service-policy.js";
+import type { SignalSource, SignalThreshold } from "./signal-source.js";
 import {
   placeKinds,
   readingBounds,

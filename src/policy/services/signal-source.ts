@@ -1,12 +1,56 @@
 import { parseJsonPointer } from "../../core/base/json-pointer.js";
-import { parseSeriesSelector } from "../../core/base/series-selector.js";
+import { parseSeriesSelector, type SeriesSelector } from "../../core/base/series-selector.js";
 import type { Block } from "../text/block.js";
 import { formatDuration } from "../text/duration.js";
 import { duration, number, readBy, ruledText, text, words } from "../text/form.js";
 import { field, readField } from "../text/object.js";
 import { url } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
-import type { SignalPlace, SignalSource } from "./service-policy.js";
+
+/** Readings from elsewhere: where they are, how often they are asked for, how long they hold. */
+export interface SignalSource {
+  readonly place: SignalPlace;
+  /** Time from one question to the next. Default 5,000. */
+  readonly everyMs: number;
+  /** The longest that one question may take, at most `everyMs`. Default 2,000, or `everyMs`. */
+  readonly timeoutMs: number;
+  /** How long a reading holds when no newer one comes. Default six times `everyMs`. */
+  readonly staleAfterMs: number;
+  /** Which bound of the limit holds then. Default "max": watching less is no reason to refuse. */
+  readonly whenMissing: "min" | "max";
+  /** Keys with thresholds of their own; each is one of `per.names`. */
+  readonly thresholds: readonly SignalThreshold[];
+}
+
+/** What a reading means for one key. */
+export interface SignalThreshold {
+  readonly name: string;
+  /** As in `SignalSettings`. */
+  readonly target: number;
+  readonly critical: number;
+}
+
+/** Where a reading is. Series are added up, those of one value of the label `by` each. */
+export type SignalPlace =
+  /** An instant query; where `server` is undefined the process knows whom to ask. */
+  | {
+      readonly kind: "prometheus";
+      readonly query: string;
+      readonly server: string | undefined;
+      readonly by: string | undefined;
+    }
+  /** A page in the text format of Prometheus, as an exporter publishes it. */
+  | {
+      readonly kind: "metrics";
+      readonly url: string;
+      readonly select: SeriesSelector;
+      readonly by: string | undefined;
+    }
+  /** A key of the store: a number in a text, the length of a list, or a hash of numbers by key. */
+  | { readonly kind: "redis"; readonly key: string }
+  /** A JSON document; `pointer` leads to a number, or to an object of numbers by key. */
+  | { readonly kind: "http"; readonly url: string; readonly pointer: readonly string[] }
+  | { readonly kind: "fixed"; readonly reading: number };
 
 /** The largest reading that may be named: a double holds whole numbers up to here. */
 export const readingMax = Number.MAX_SAFE_INTEGER;

@@ -1,5 +1,6 @@
 import { assert } from "../../../core/base/errors.js";
-import type { ServicePolicy, TrustPolicy } from "../../../policy/services/service-policy.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { TrustPolicy } from "../../../policy/services/service-priority.js";
 import { formatIpAddress, parseNetwork } from "../../../policy/text/network.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { GeneratedPolicy } from "../../base/generator.js";

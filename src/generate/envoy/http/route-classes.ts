@@ -1,7 +1,7 @@
 import { type Priority, priorities } from "../../../core/settings/admission-settings.js";
 import { ConditionCompiler } from "../../../policy/cel/cel.js";
 import { quoteText } from "../../../policy/problems/problem.js";
-import type { PriorityPolicy } from "../../../policy/services/service-policy.js";
+import type { PriorityPolicy } from "../../../policy/services/service-priority.js";
 import { pathPrefixOf } from "../../../policy/text/path-pattern.js";
 import type { TreeMap } from "../../base/document.js";
 import { type RouteMatch, routeMatch } from "./route-match.js";

@@ -10,7 +10,7 @@ import {
 import type { SignalChoice } from "../../../../src/app/config/signal-choice.js";
 import { isServiceError } from "../../../../src/core/base/errors.js";
 import { parseSeriesSelector } from "../../../../src/core/base/series-selector.js";
-import type { SignalPlace } from "../../../../src/policy/services/service-policy.js";
+import type { SignalPlace } from "../../../../src/policy/services/signal-source.js";
 import { realClock } from "../../../support/real-clock.js";
 import { SignalServer } from "../../../support/signal-server.js";
 import { useStage } from "../../../support/stage.js";

@@ -5,7 +5,7 @@ import { createPriorityClassifier } from "../../../../src/policy/services/priori
 import type {
   PriorityPolicy,
   TrustPolicy,
-} from "../../../../src/policy/services/service-policy.js";
+} from "../../../../src/policy/services/service-priority.js";
 
 const nobody: TrustPolicy = { anyone: false, sources: [], principals: [] };
 

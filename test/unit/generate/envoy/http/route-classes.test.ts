@@ -7,7 +7,7 @@ import {
 } from "../../../../../src/generate/envoy/http/route-classes.js";
 import { shedClasses } from "../../../../../src/generate/envoy/http/shed-routes.js";
 import { createPriorityClassifier } from "../../../../../src/policy/services/priority-classifier.js";
-import type { PriorityPolicy } from "../../../../../src/policy/services/service-policy.js";
+import type { PriorityPolicy } from "../../../../../src/policy/services/service-priority.js";
 import { FakeRandom } from "../../../../support/fake-random.js";
 import { firstSeed, seedCount } from "../../../../support/seeds.js";
 
