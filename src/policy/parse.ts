@@ -53,7 +53,7 @@ export type ParsedPolicy =
       readonly services: readonly ServicePolicy[];
       /** In the order of the files. */
       readonly quotas: readonly QuotaPolicy[];
-      /** What `proxies` says; what is usual where it is left out. */
+      /** What `proxies` says; the default where it is left out. */
       readonly proxies: ProxyPolicy;
       /** What is right by the letter, and hardly meant. */
       readonly warnings: FoundProblems;

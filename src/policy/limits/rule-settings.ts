@@ -50,7 +50,7 @@ export const storeFailureField = field(
 /** `tellRule` of a descriptor or a domain. */
 export const disclosureField = field(
   innerBy(disclosure, (block) => block),
-  "Where refusals name their rule. What is left out is as the domain says, or as usual.",
+  "Where refusals name their rule. What is left out is as the domain says, or the default.",
 );
 
 function rowsOf(dialect: Dialect) {
@@ -108,7 +108,7 @@ export function readSettings(block: Block, dialect: Dialect): RuleSettings {
   };
 }
 
-/** What `tellRule` changes of what is usual there; undefined where nobody says it. */
+/** What `tellRule` changes of what holds by default there; undefined where nobody says it. */
 export function readDisclosure(
   block: Block,
   usual: RuleDisclosure | undefined,

@@ -57,7 +57,7 @@ export const permitsAlone: AdmissionPolicy = {
   dryRun: new Set(),
 };
 
-/** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
+/** `admission` as it is written: the defaults of `ownOverload` stand in `proxies`. */
 export type AdmissionDraft = Omit<AdmissionPolicy, "ownOverload"> & {
   readonly ownOverload: OwnOverloadMode | undefined;
 };
@@ -146,7 +146,7 @@ export const admission = object(
     ),
     lateAfter: field(
       duration(waitBounds),
-      "A client that gives up after this long was served too late. Usually its deadline.",
+      "A client that gives up after this long was served too late. Default: its deadline.",
       { as: "lateAfterMs" },
     ),
     sampleRatio: field(number(positiveRatioBounds), "Share of responses that are looked at.", {
@@ -155,7 +155,7 @@ export const admission = object(
     ownOverload: field(
       words(...ownOverloadModes),
       "While Headgate itself is overloaded: all pass undecided, or all but critical ones are " +
-        "refused. Usually as `proxies.headgate.failureModeDeny` says for no answer.",
+        "refused. Default: as `proxies.headgate.failureModeDeny` says for no answer.",
     ),
     dryRun: field(
       dryRuns,

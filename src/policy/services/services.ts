@@ -110,7 +110,7 @@ const upgrade = readBy(text(upgradeRule, upgradePattern), (reader, place) => {
   return reader.report(place.key, { id: "HG133", message, expected: upgradeRule.expected });
 });
 
-/** A map, or `off`, whose usual values stand in `proxies`: it is read once those are known. */
+/** A map, or `off`, whose defaults stand in `proxies`: it is read once those are known. */
 function afterProxies<Data>(form: ObjectForm<Data>) {
   const written = wordOr(
     ["off"],
@@ -145,9 +145,13 @@ export const service = object(
       "Further clusters of Envoys that lead to it, beside those named by it and its upstream.",
       { default: [] },
     ),
-    workload: field(inner(workload), "Which pods serve it. Usually those labelled `app: <name>`.", {
-      as: "workloadLabels",
-    }),
+    workload: field(
+      inner(workload),
+      "Which pods serve it. Default: those labelled `app: <name>`.",
+      {
+        as: "workloadLabels",
+      },
+    ),
     direction: field(
       words("inbound", "outbound"),
       "Which Envoys protect it: those before it, or those of its callers.",
@@ -247,7 +251,7 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
   };
 }
 
-/** What is left out, or wrong, is as usual. */
+/** What is left out, or wrong, has its default. */
 function finished<Data>(
   read: ((usual: Data | undefined) => Data | "off") | undefined,
   usual: Data | undefined,

@@ -8,8 +8,8 @@ import type { Shape } from "./shapes.js";
 import type { TextRule } from "./text-rules.js";
 
 /**
- * A map of settings, most of which may be left out. What is wrong is reported, and reads as what
- * is usual: a policy with problems is never used.
+ * A map of settings, most of which may be left out. What is wrong is reported, and reads as
+ * the default: a policy with problems is never used.
  */
 export class Block {
   readonly reader: NodeReader;
@@ -46,7 +46,7 @@ export class Block {
   /** The map under a name; undefined where it is left out, or wrong and reported. */
   block(name: string, shape: Shape): Block | undefined {
     const field = this.field(name);
-    const place = field && this.reader.required(field, `${shape.title}; {} for what is usual`);
+    const place = field && this.reader.required(field, `${shape.title}; {} for the defaults`);
     return place && Block.at(this.reader, place, shape);
   }
 
@@ -70,7 +70,7 @@ export class Block {
     return (field && readDuration(this.reader, field, bounds)) ?? usual;
   }
 
-  /** True or false; usually false. */
+  /** True or false; by default false. */
   flag(name: string): boolean {
     const field = this.field(name);
     return field !== undefined && this.reader.readFlag(field, "headgate") === true;

@@ -6,7 +6,7 @@ import { bytesPattern } from "./quantities.js";
 
 /**
  * The JSON Schema of a file, for editors: every name with what it is for, its kind, bounds and
- * usual value. What depends on the rest of a policy is left to `headgate check`.
+ * default. What depends on the rest of a policy is left to `headgate check`.
  *
  * Source: JSON Schema, draft 2020-12.
  */

@@ -217,7 +217,7 @@ export function inner<Data>(
 export function innerBy<Data>(
   form: MapForm,
   read: (block: Block) => Data | undefined,
-  expected = `${form.shape.title}; {} for what is usual`,
+  expected = `${form.shape.title}; {} for the defaults`,
 ): FieldType<Data> {
   return readBy({ kind: "map", map: () => form }, (reader, place) => {
     const value = reader.required(place, expected);

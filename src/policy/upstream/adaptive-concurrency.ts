@@ -94,7 +94,7 @@ export const adaptiveConcurrency = object(
       as: "updateMs",
       default: 100,
     }),
-    minRtt: field(inner(minRtt), "The round trip without load. Usually sampled."),
+    minRtt: field(inner(minRtt), "The round trip without load. Default: sampled."),
   },
   {
     data(read, base?: AdaptiveConcurrencyPolicy): AdaptiveConcurrencyPolicy {

@@ -37,7 +37,7 @@ export const localRateLimit = object(
     per: field(duration(fillBounds), "The interval.", { as: "perMs", default: 1_000 }),
     burst: field(
       whole(thresholdBounds),
-      "How many may come at once, at least `requests`. Usually as many.",
+      "How many may come at once, at least `requests`. Default: as many.",
     ),
     when: whenField("withoutHeadgate"),
   },
