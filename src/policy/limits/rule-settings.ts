@@ -111,10 +111,10 @@ export function readSettings(block: Block, dialect: Dialect): RuleSettings {
 /** What `tellRule` changes of what holds by default there; undefined where nobody says it. */
 export function readDisclosure(
   block: Block,
-  usual: RuleDisclosure | undefined,
+  inherited: RuleDisclosure | undefined,
 ): RuleDisclosure | undefined {
   const own = readField({ rows: { tellRule: disclosureField } }, block, "tellRule");
-  return own === undefined ? usual : disclosure.read(own, usual);
+  return own === undefined ? inherited : disclosure.read(own, inherited);
 }
 
 /** A limit that denies nobody has no part in a quota either: shadow wins, as in the reference. */

@@ -208,11 +208,11 @@ function refuseSingle(block: Block, law: LawName): void {
 /** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */
 function readLimits(block: Block, law: LawName, read: ReadSignal | undefined): LimitBounds {
   const own = readField(concurrency, block, "limits");
-  const usual = read?.defaultLimits ?? { min: 1, max: 1_000 };
-  if (own === undefined) return { initial: initialOf(law, usual), ...usual };
+  const defaults = read?.defaultLimits ?? { min: 1, max: 1_000 };
+  if (own === undefined) return { initial: initialOf(law, defaults), ...defaults };
   const writtenMax = readField(limits, own, "max");
-  const min = readField(limits, own, "min") ?? Math.min(usual.min, writtenMax ?? usual.min);
-  const max = writtenMax ?? Math.max(usual.max, min);
+  const min = readField(limits, own, "min") ?? Math.min(defaults.min, writtenMax ?? defaults.min);
+  const max = writtenMax ?? Math.max(defaults.max, min);
   const initial = readField(limits, own, "initial") ?? initialOf(law, { min, max });
   const expected = "min at most initial, and initial at most max";
   if (min > max) {

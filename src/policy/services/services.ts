@@ -117,9 +117,9 @@ function afterProxies<Data>(form: ObjectForm<Data>) {
     innerBy(form, (block) => block),
     "a map of names, or off",
   );
-  return readBy<(usual: Data | undefined) => Data | "off">(written, (reader, place) => {
+  return readBy<(defaults: Data | undefined) => Data | "off">(written, (reader, place) => {
     const said = written.read(reader, place);
-    return said && ((usual) => (said === "off" ? said : form.read(said, usual)));
+    return said && ((defaults) => (said === "off" ? said : form.read(said, defaults)));
   });
 }
 
@@ -253,10 +253,10 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
 
 /** What is left out, or wrong, has its default. */
 function finished<Data>(
-  read: ((usual: Data | undefined) => Data | "off") | undefined,
-  usual: Data | undefined,
+  read: ((defaults: Data | undefined) => Data | "off") | undefined,
+  defaults: Data | undefined,
 ): Data | undefined {
-  const said = read === undefined ? usual : read(usual);
+  const said = read === undefined ? defaults : read(defaults);
   return said === "off" ? undefined : said;
 }
 

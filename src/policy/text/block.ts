@@ -51,23 +51,23 @@ export class Block {
   }
 
   /** A whole number. */
-  whole<Usual extends number | undefined>(
+  whole<Default extends number | undefined>(
     name: string,
-    usual: Usual,
+    otherwise: Default,
     bounds: { readonly min: number; readonly max: number },
-  ): number | Usual {
+  ): number | Default {
     const field = this.field(name);
-    return (field && this.reader.readWhole(field, bounds)) ?? usual;
+    return (field && this.reader.readWhole(field, bounds)) ?? otherwise;
   }
 
   /** A duration, in milliseconds. */
-  durationMs<Usual extends number | undefined>(
+  durationMs<Default extends number | undefined>(
     name: string,
-    usual: Usual,
+    otherwise: Default,
     bounds: DurationBounds,
-  ): number | Usual {
+  ): number | Default {
     const field = this.field(name);
-    return (field && readDuration(this.reader, field, bounds)) ?? usual;
+    return (field && readDuration(this.reader, field, bounds)) ?? otherwise;
   }
 
   /** True or false; by default false. */

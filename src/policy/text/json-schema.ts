@@ -72,12 +72,12 @@ class Definitions {
     };
   }
 
-  #describe({ docs, form, usual }: NameRow, mayBeBlank: boolean): JsonObject {
+  #describe({ docs, form, writtenDefault }: NameRow, mayBeBlank: boolean): JsonObject {
     const schema = this.#schemaOf(form);
     return {
       description: docs,
       ...(mayBeBlank ? { anyOf: [schema, { type: "null" }] } : schema),
-      ...(usual !== undefined && { default: usual }),
+      ...(writtenDefault !== undefined && { default: writtenDefault }),
     };
   }
 

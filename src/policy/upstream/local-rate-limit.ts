@@ -19,11 +19,11 @@ const protectionTimes = ["always", "withoutHeadgate"] as const;
 export type ProtectionTime = (typeof protectionTimes)[number];
 
 /** `when` of a protection. */
-export const whenField = (usual: ProtectionTime) =>
+export const whenField = (defaultTime: ProtectionTime) =>
   field(
     words(...protectionTimes),
     "`withoutHeadgate`: acts only while no Headgate renews the proxy's runtime.",
-    { default: usual },
+    { default: defaultTime },
   );
 
 /** `localRateLimit`. */
