@@ -7,6 +7,9 @@ import { isInstalledPackage, ownFile } from "../../app/base/own-file.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
 import { parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import { proxies } from "../../policy/proxies/proxies.js";
+import type { DeclaredFields } from "../../policy/text/object.js";
+import { retries, timeouts } from "../../policy/upstream/retries.js";
 import { writeWholeFile } from "../input/whole-file.js";
 import type { CommandContext } from "../terminal/context.js";
 import { policySchemaText, schemaFileName } from "./schema.js";
@@ -171,8 +174,10 @@ spec:
       # Admission control: learns how many requests the service can take at once, and sheds the
       # least important ones first when there are more. A dry run counts and refuses nothing.
       admission: {dryRun: true}
+      # How long what may take. These are the defaults:
+      # timeouts: ${defaultsOf(timeouts)}
       # Retries requests that the service has certainly not started.
-      # retries: {numRetries: 2}
+      # retries: ${defaultsOf(retries)}
 
   # Limits that proxies enforce themselves, without a call for each request. Headgate assigns each
   # proxy its part of the limit.
@@ -184,12 +189,20 @@ spec:
 
   proxies:
     # How many proxies share a limit while no Headgate assigns them their part.
-    expected: 1
+    expected: ${proxies.rows.expected.usual}
     # Headgate, and where Envoy listens, for a first try on one machine. Without these lines Envoy
     # asks headgate.headgate.svc.cluster.local and listens on all addresses.
     headgate: {address: 127.0.0.1}
     listener: {address: 127.0.0.1}
 `;
+}
+
+/** What a map says that says nothing: each name that has a default, with it. */
+function defaultsOf({ rows }: { readonly rows: DeclaredFields }): string {
+  const said = Object.entries(rows).flatMap(([name, { usual, fallback }]) =>
+    usual === undefined || fallback === undefined ? [] : [`${name}: ${usual}`],
+  );
+  return `{${said.join(", ")}}`;
 }
 
 /** Whether YAML reads it as the text that it is. */

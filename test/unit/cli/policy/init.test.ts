@@ -43,6 +43,19 @@ describe("headgate init", () => {
     expect(out).toContain(`Wrote ${path}, and ${join(folder, "headgate.schema.json")}`);
   });
 
+  it("says in comments what holds anyway, and what may be said", async () => {
+    const { out: text } = await init("-");
+    const read = (from: string) => {
+      const parsed = parsePolicy([{ file: "policy.yaml", text: from }]);
+      if (parsed.kind === "problems") throw new Error(parsed.problems[0]?.message);
+      return parsed.services[0];
+    };
+    expect(text).toContain("# timeouts: {request: 15s, connect: 250ms}");
+    const uncommented = text.replaceAll(/# (?=timeouts:|retries:)/g, "");
+    expect(read(uncommented)?.timeouts).toEqual(read(text)?.timeouts);
+    expect(read(uncommented)?.retries).toMatchObject({ retriesMax: 2 });
+  });
+
   it("names the schema in its first line, and keeps one that is there", async () => {
     const schema = join(folder, "headgate.schema.json");
     const path = join(folder, "policy.yaml");
