@@ -53,7 +53,7 @@ export type ParsedPolicy =
       readonly services: readonly ServicePolicy[];
       /** In the order of the files. */
       readonly quotas: readonly QuotaPolicy[];
-      /** What `proxies` says; what is usual where it is left out. */
+      /** What `proxies` says; the default where it is left out. */
       readonly proxies: ProxyPolicy;
       /** What is right by the letter, and hardly meant. */
       readonly warnings: FoundProblems;
@@ -242,13 +242,13 @@ function readDescribed(
   if (block === undefined) return undefined;
   const domainField = block.field("domain");
   const domain = readField(form, block, "domain");
-  const usual = reading.options.defaults ?? defaultDefaults;
-  const onStoreFailure = readField(form, block, "on_store_failure") ?? usual.onStoreFailure;
+  const inherited = reading.options.defaults ?? defaultDefaults;
+  const onStoreFailure = readField(form, block, "on_store_failure") ?? inherited.onStoreFailure;
   const overrideMax = readField(form, block, "overrideMax");
   const most = overrideMax === undefined ? {} : { overrideMax };
-  const disclosure = readDisclosure(block, usual.disclosure);
+  const disclosure = readDisclosure(block, inherited.disclosure);
   const told = disclosure === undefined ? {} : { disclosure };
-  const defaults = { ...usual, onStoreFailure, ...most, ...told };
+  const defaults = { ...inherited, onStoreFailure, ...most, ...told };
   let siblings = new Siblings();
   if (domainField !== undefined && domain !== undefined) {
     // Of an aliased item the second use is wrong, not its text.

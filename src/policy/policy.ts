@@ -36,7 +36,7 @@ export interface PolicyBuilder {
   addServices(services: readonly ServicePolicy[]): void;
   /** What Envoys let pass by themselves; unsaid, there are none. */
   setQuotas(quotas: readonly QuotaPolicy[]): void;
-  /** What holds for every proxy; unsaid, it is what is usual. */
+  /** What holds for every proxy; unsaid, it is the default. */
   setProxies(proxies: ProxyPolicy): void;
   /** The finished policy; the builder takes nothing after it. */
   finish(): Policy;

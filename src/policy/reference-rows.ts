@@ -11,7 +11,7 @@ export interface ReferenceRow {
   /** Which values of the type. Example: `1 to 10`. Undefined: all. */
   readonly bounds: string | undefined;
   /** As it would be written; undefined where there is none, or where it follows from others. */
-  readonly usual: NameRow["usual"];
+  readonly writtenDefault: NameRow["writtenDefault"];
   readonly isRequired: boolean;
   /** What it is for. */
   readonly docs: string;
@@ -29,7 +29,7 @@ function rowsOf(map: MapForm, above: string, outer: readonly MapForm[]): readonl
   return map.shape.names.flatMap((name) => {
     const row = map.rows[name];
     if (row === undefined) return [];
-    const { form, usual, docs } = row;
+    const { form, writtenDefault, docs } = row;
     const path = above === "" ? name : `${above}.${name}`;
     const types = [...new Set(leavesOf(form).map(typeWords))];
     const bounds = [...new Set(leavesOf(form).flatMap((leaf) => boundWords(leaf) ?? []))];
@@ -37,7 +37,7 @@ function rowsOf(map: MapForm, above: string, outer: readonly MapForm[]): readonl
       path,
       type: types.join(", or "),
       bounds: bounds.length === 0 ? undefined : bounds.join(", or "),
-      usual,
+      writtenDefault,
       isRequired: map.required.includes(name),
       docs,
     };

@@ -21,8 +21,6 @@ import {
   xdsMetrics,
 } from "../../src/app/metrics/policy-metrics.js";
 import { newProcessCounts, processMetrics } from "../../src/app/metrics/process-metrics.js";
-import { renderIgnoredTable } from "../../src/app/options/ignored-options.js";
-import { renderOptionTable } from "../../src/app/options/option-table.js";
 import { remedyOf } from "../../src/app/store/store-remedies.js";
 import { tlsMetrics } from "../../src/app/tls/tls.js";
 import { refusalRows } from "../../src/core/admission/refusal.js";
@@ -47,6 +45,7 @@ import { ControlPlane } from "../../src/rpc/control/control-plane.js";
 import { generatedPattern, generatedTable } from "../support/docs.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { renderIgnoredTable, renderOptionTable } from "../support/option-tables.js";
 import { QuotaRig } from "../support/quota-rig.js";
 
 /** What asks for no time before it is used. */

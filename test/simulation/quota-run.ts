@@ -4,12 +4,11 @@ import type {
   QuotaHolder,
   QuotaLimit,
 } from "../../src/core/quota/quota.js";
-import { quotaBounds } from "../../src/core/quota/quota-bounds.js";
-import { quotaTickMs } from "../../src/core/quota/quota-ceiling.js";
 import { QuotaHolders } from "../../src/core/quota/quota-holders.js";
 import { QuotaPool } from "../../src/core/quota/quota-pool.js";
 import { type LeaseRecords, takeClaim } from "../../src/store/coordination/quota-lease-law.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { quotaBounds, quotaTickMs } from "../support/quota-bounds.js";
 import { Dice } from "./dice.js";
 import { SimulatedBucket, type SimulatedUsage } from "./quota-envoy.js";
 import { DrainingLevel, QuotaStore } from "./quota-store.js";

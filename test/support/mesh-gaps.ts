@@ -1,12 +1,7 @@
 import { z } from "zod";
 import { quotaBucketKey } from "../../src/core/quota/quota.js";
 import type { GeneratedPolicy } from "../../src/generate/base/generator.js";
-import {
-  inboundPort,
-  meshName,
-  outboundCluster,
-  outboundVirtualHost,
-} from "../../src/generate/istio/mesh-name.js";
+import { inboundPort, meshName, outboundVirtualHost } from "../../src/generate/istio/mesh-name.js";
 import { quotaClassKey } from "../../src/policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { type Chain, chainsOf, isHostOf, type VirtualHost } from "./mesh-invariants.js";
@@ -77,7 +72,7 @@ function unpatched(
 ): readonly string[] {
   return services.flatMap((service) => {
     const mesh = meshName(service);
-    const own = clusters.find(({ name }) => mesh && name === outboundCluster(mesh));
+    const own = clusters.find(({ name }) => mesh && name === `outbound|${mesh.port}||${mesh.host}`);
     if (own === undefined) return [];
     const text = JSON.stringify(own);
     const { healthChecks, loadBalancing, circuitBreakers, outlierDetection } = service;

@@ -1,9 +1,9 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { defaultQuotaTtlMs, quotaLeaseSlackMs, quotaReportMs } from "../../src/core/quota/quota.js";
-import { type QuotaBound, quotaBounds } from "../../src/core/quota/quota-bounds.js";
 import type { QuotaShare } from "../../src/gen/headgate/admin/v1/admin_pb.js";
 import { type AdminClients, adminClients } from "./admin.js";
 import { freePort } from "./free-port.js";
+import { type QuotaBound, quotaBounds } from "./quota-bounds.js";
 import { nodeName, type QuotaFleet, type QuotaTraffic, startQuotaFleet } from "./quota-fleet.js";
 import { redisEnv, startRedis } from "./redis.js";
 import type { RedisServer } from "./redis-server.js";

@@ -1,9 +1,5 @@
 import { silentLogger } from "../../src/app/base/logger.js";
-import {
-  noSnapshots,
-  openControlPort,
-  type SnapshotSource,
-} from "../../src/app/control/control-port.js";
+import { openControlPort, type SnapshotSource } from "../../src/app/control/control-port.js";
 import { renderFleet } from "../../src/app/observability/debug-fleet.js";
 import type { NodeReport } from "../../src/core/feedback/feedback.js";
 import type { FleetSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
@@ -43,7 +39,6 @@ export async function openStubbedControlPort(
   let snapshot: FleetSnapshot | undefined;
   let onSnapshot = (): void => {};
   const snapshots: SnapshotSource = {
-    ...noSnapshots,
     // It does not age: a loop would make another one each second.
     held: () => snapshot && { fleet: snapshot, atMs: Number.POSITIVE_INFINITY },
     onSnapshot: (listener) => {

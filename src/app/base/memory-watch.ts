@@ -93,7 +93,7 @@ export function containerBytesMax(): number | undefined {
 }
 
 /**
- * What V8 keeps for young objects beside the old ones: three semi-spaces of their usual 16 MiB.
+ * What V8 keeps for young objects beside the old ones: three semi-spaces of 16 MiB each by default.
  * They are in its limit of the heap, which so is never reached: a process with
  * `--max-old-space-size=96` ends at two thirds of it.
  */

@@ -198,10 +198,3 @@ const refusalRows: Readonly<Record<OwnerFault, string>> = {
     "its client has as many streams or nodes as HEADGATE_CONTROL_IDENTITY_PERCENT_MAX lets it",
   too_many_nodes: "as many nodes are known as may be: add replicas",
 };
-
-/** Where no loop is closed: Envoys are listened to, and keep their configured defaults. */
-export const noSnapshots: SnapshotSource = {
-  held: () => undefined,
-  onSnapshot: () => () => {},
-  report: () => {},
-};

@@ -8,6 +8,7 @@ import type { AdminCallLog } from "../access/admin-call-log.js";
 import { type ListenAddress, listen } from "../base/listen.js";
 import type { Logger } from "../base/logger.js";
 import type { RenderedMetrics } from "../base/metrics.js";
+import { type OpenStack, openAll } from "../base/open-stack.js";
 import { isLoopbackHost } from "../config/admin-choice.js";
 import type { Config } from "../config/config.js";
 import type { ScrapePortChoice } from "../config/stats-choice.js";
@@ -20,12 +21,12 @@ import { createGetServer, textPage } from "./get-server.js";
 
 /** What is watched from outside, besides the HTTP port. */
 export interface StatsListeners {
-  /** Absent where there is no debug port. */
-  readonly debugAddress?: ListenAddress;
-  /** Absent without HEADGATE_MONITORING_ADDR. */
-  readonly monitoringAddress?: ListenAddress;
-  /** Absent where the reference's series are not served. */
-  readonly prometheusAddress?: ListenAddress;
+  /** Undefined where there is no debug port. */
+  readonly debugAddress: ListenAddress | undefined;
+  /** Undefined without HEADGATE_MONITORING_ADDR. */
+  readonly monitoringAddress: ListenAddress | undefined;
+  /** Undefined where the reference's series are not served. */
+  readonly prometheusAddress: ListenAddress | undefined;
   /** Sends what is left to StatsD and closes the ports; within ten seconds. */
   close(): Promise<void>;
 }
@@ -61,34 +62,22 @@ const monitoringConnectionsMax = 1_000;
  * @throws ServiceError LISTEN_FAILED for HEADGATE_MONITORING_ADDR and PROMETHEUS_ADDR; nothing is
  * left open then
  */
-export async function openStatsListeners(parts: StatsListenersParts): Promise<StatsListeners> {
-  const { config, clock, logger, sources } = parts;
-  const servers: Server[] = [];
-  const { prometheus, statsd: choice } = config.stats;
-  const monitoringAddress = await openMonitoring(parts, servers);
-  const prometheusAddress =
-    prometheus &&
-    (await openPrometheus(prometheus, parts, servers).catch(async (thrown: unknown) => {
-      await Promise.all(servers.map(closeServer));
-      throw thrown;
-    }));
-  const debugAddress = await openDebug(parts, servers);
-  const statsd = choice && new StatsdReporter({ choice, sources, clock, logger });
-  statsd?.start();
-  return {
-    ...(debugAddress === undefined ? {} : { debugAddress }),
-    ...(monitoringAddress === undefined ? {} : { monitoringAddress }),
-    ...(prometheusAddress === undefined ? {} : { prometheusAddress }),
-    close: async () => {
-      await statsd?.stop();
-      await Promise.all(servers.map(closeServer));
-    },
-  };
+export function openStatsListeners(parts: StatsListenersParts): Promise<StatsListeners> {
+  const { prometheus, statsd: choice } = parts.config.stats;
+  return openAll(async (stack) => {
+    const monitoringAddress = await openMonitoring(parts, stack);
+    const prometheusAddress = prometheus && (await openPrometheus(prometheus, parts, stack));
+    const debugAddress = await openDebug(parts, stack);
+    const statsd = choice && new StatsdReporter({ ...parts, choice });
+    statsd?.start();
+    stack.keep({ close: () => statsd?.stop() });
+    return { debugAddress, monitoringAddress, prometheusAddress, close: () => stack.close() };
+  });
 }
 
 async function openMonitoring(
   { config, logger, monitoringServer: server }: StatsListenersParts,
-  servers: Server[],
+  stack: OpenStack,
 ): Promise<ListenAddress | undefined> {
   const { monitoringAddress: place } = config;
   if (place === undefined) return undefined;
@@ -96,7 +85,7 @@ async function openMonitoring(
   const settings = { hostSetting: name, portSetting: name };
   const connectionsMax = monitoringConnectionsMax;
   const address = await listen(server, { ...place, ...settings, connectionsMax });
-  servers.push(server);
+  keepServer(stack, server);
   logger.info({ event: "monitoringListening", address }, "Serving probes and metrics.");
   return address;
 }
@@ -104,7 +93,7 @@ async function openMonitoring(
 async function openPrometheus(
   { address, path, isMilliseconds, tags }: ScrapePortChoice,
   { sources, metrics: own, onBug, logger }: StatsListenersParts,
-  servers: Server[],
+  stack: OpenStack,
 ): Promise<ListenAddress> {
   const metrics = createReferenceMetrics(sources, own, { isMilliseconds, tags });
   const server = createGetServer(async (ask) => {
@@ -118,14 +107,14 @@ async function openPrometheus(
   }, onBug);
   const settings = { hostSetting: "PROMETHEUS_ADDR", portSetting: "PROMETHEUS_ADDR" };
   const opened = await listen(server, { ...address, ...settings, connectionsMax });
-  servers.push(server);
+  keepServer(stack, server);
   logger.info({ event: "prometheusListening", address: opened, path }, "Serving statistics.");
   return opened;
 }
 
 async function openDebug(
   parts: StatsListenersParts,
-  servers: Server[],
+  stack: OpenStack,
 ): Promise<ListenAddress | undefined> {
   const { config, clock, logger, sources, fleet, onBug } = parts;
   const { debugHost: host, debugPort: port } = config;
@@ -135,7 +124,7 @@ async function openDebug(
   const settings = { hostSetting: "DEBUG_HOST", portSetting: "DEBUG_PORT" };
   try {
     const address = await listen(server, { host, port, ...settings, connectionsMax });
-    servers.push(server);
+    keepServer(stack, server);
     logger.info({ event: "debugListening", address }, "The debug port is open.");
     if (!isLoopbackHost(host)) {
       const words = "The debug port is open to others: whoever reaches it sees the active limits.";
@@ -164,9 +153,11 @@ function createMayProfile({ config, access, calls }: StatsListenersParts): MayPr
   };
 }
 
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
+function keepServer(stack: OpenStack, server: Server): void {
+  const close = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  stack.keep({ close });
 }

@@ -55,7 +55,7 @@ export async function listenOnSocket(server: Server, place: SocketPlace): Promis
   await removeDeadSocket(place);
   await bind(server, place);
   try {
-    // Until here only the owner could connect, unless the umask is wider than any usual one.
+    // Until here only the owner could connect, unless the umask is wider than any that is common.
     await chmod(place.path, socketMode);
   } catch (error) {
     server.close();

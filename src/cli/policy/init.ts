@@ -189,7 +189,7 @@ spec:
 
   proxies:
     # How many proxies share a limit while no Headgate assigns them their part.
-    expected: ${proxies.rows.expected.usual}
+    expected: ${proxies.rows.expected.writtenDefault}
     # Headgate, and where Envoy listens, for a first try on one machine. Without these lines Envoy
     # asks headgate.headgate.svc.cluster.local and listens on all addresses.
     headgate: {address: 127.0.0.1}
@@ -199,8 +199,8 @@ spec:
 
 /** What a map says that says nothing: each name that has a default, with it. */
 function defaultsOf({ rows }: { readonly rows: DeclaredFields }): string {
-  const said = Object.entries(rows).flatMap(([name, { usual, fallback }]) =>
-    usual === undefined || fallback === undefined ? [] : [`${name}: ${usual}`],
+  const said = Object.entries(rows).flatMap(([name, { writtenDefault, fallback }]) =>
+    writtenDefault === undefined || fallback === undefined ? [] : [`${name}: ${writtenDefault}`],
   );
   return `{${said.join(", ")}}`;
 }

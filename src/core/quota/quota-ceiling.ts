@@ -15,23 +15,6 @@ function horizonMs(ttlMs: number): number {
   return ttlMs + quotaReportMs;
 }
 
-/** How often a pool's use is charged at least, and at most, in milliseconds. */
-const tickMs = { min: 100, max: 1_000 } as const;
-
-/**
- * How often a pool's use is charged: whenever half of the smallest burst may have been used. Where
- * that is less often, or a burst is less than a fifth of a second's rate, callers of the same limit
- * are admitted what quotas have used meanwhile.
- */
-export function quotaTickMs(limits: readonly QuotaLimit[]): number {
-  let least: number = tickMs.max;
-  for (const limit of limits) {
-    const halfMs = (500 * limit.burst) / Math.max(1e-9, limitHz(limit));
-    least = Math.min(least, Math.max(tickMs.min, halfMs));
-  }
-  return Math.floor(least);
-}
-
 /** The rate of a limit, in hits a second. */
 export function limitHz({ hits, periodUs }: Pick<QuotaLimit, "hits" | "periodUs">): number {
   return (hits * 1e6) / periodUs;

@@ -71,7 +71,7 @@ const largeRatio = 1.5;
  * with the other replicas, and it is divided each `quotaRoundMs` where anything has changed.
  *
  * What it gives and may have given is in `QuotaLedger`, what was used in `QuotaAccount`, how it is
- * divided in `QuotaRound`; what all of that bounds is told by `quotaBounds`.
+ * divided in `QuotaRound`; what all of that bounds stands in docs/internals/quotas.md.
  */
 export class QuotaPool {
   readonly #holders: QuotaHolders;

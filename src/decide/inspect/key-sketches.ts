@@ -50,7 +50,7 @@ export interface SeenTime {
 
 /**
  * Which keys of a rule are asked about, and refused, most often: sketches of constant size, fed by
- * a sample. 128 rules with 192 keys each take 8 MB. Keys may be longer than usual: where they take
+ * a sample. 128 rules with 192 keys each take 8 MB. Keys may be longer: where they take
  * more than they may, new ones are left out until the window ends.
  */
 export class KeySketches {

@@ -25,11 +25,6 @@ export function isMeshHost(text: string): boolean {
   return labels.length > 1 && !/^\d+$/.test(last) && last !== "svc" && !text.includes(":");
 }
 
-/** The cluster by which sidecars and gateways reach a service. */
-export function outboundCluster({ host, port }: MeshName): string {
-  return `outbound|${port}||${host}`;
-}
-
 /** The virtual host of a service in the routes of its callers' sidecars. */
 export function outboundVirtualHost({ host, port }: MeshName): string {
   return `${host}:${port}`;

@@ -46,9 +46,9 @@ function compareMaps({ before, after, form, path }: MapPair): readonly FieldChan
       return compareMaps({ before: was, after: is, form: declared.form, path: here });
     }
     const name = here.join(".");
-    const usual = declared.row?.default;
+    const defaultValue = declared.row?.default;
     const say = (value: unknown): string => {
-      const isDefault = usual !== undefined && textOf(value) === textOf(usual);
+      const isDefault = defaultValue !== undefined && textOf(value) === textOf(defaultValue);
       return `${valueWords(value, field, declared)}${isDefault ? " (the default)" : ""}`;
     };
     return [{ name, was, is, words: changeWords({ name, was, is, say }) }];

@@ -44,14 +44,14 @@ const calendarUnits: readonly LimitUnit[] = ["hour", "day", "week", "month", "ye
  * Reads `algorithm` and `time_zone`, which implies windows; undefined when they are wrong. A limit
  * with a `burst` drains, whatever the default is: windows have none.
  */
-export function readAlgorithm(block: Block, usual: Algorithm["kind"]): Algorithm | undefined {
+export function readAlgorithm(block: Block, inherited: Algorithm["kind"]): Algorithm | undefined {
   const isNamed = block.field("algorithm") !== undefined;
   const isZoned = block.field("time_zone") !== undefined;
   const written = readField(limit, block, "algorithm");
   const zone = readField(limit, block, "time_zone");
   if (isNamed && written === undefined) return undefined;
   if (isZoned && zone === undefined) return undefined;
-  const kind = written ?? (isZoned ? "fixed_window" : defaultOf(block, usual));
+  const kind = written ?? (isZoned ? "fixed_window" : defaultOf(block, inherited));
   if (kind !== "fixed_window") {
     return isZoned ? block.refusePair("time_zone", "algorithm: gcra") : { kind: "gcra" };
   }
@@ -60,8 +60,8 @@ export function readAlgorithm(block: Block, usual: Algorithm["kind"]): Algorithm
   return zone === undefined ? { kind } : { kind, timeZone: zone };
 }
 
-function defaultOf(block: Block, usual: Algorithm["kind"]): Algorithm["kind"] {
-  return block.field("burst") === undefined ? usual : "gcra";
+function defaultOf(block: Block, inherited: Algorithm["kind"]): Algorithm["kind"] {
+  return block.field("burst") === undefined ? inherited : "gcra";
 }
 
 /** A calendar has units; a period of 10 days begins nowhere in it. */

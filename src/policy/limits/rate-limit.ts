@@ -107,7 +107,7 @@ const limitOnlyFields = {
   ),
   burst: field(
     whole({ min: 1, max: hitsMax }),
-    "How many hits may come at once. Usually as many as `requests_per_unit`.",
+    "How many hits may come at once. Default: as many as `requests_per_unit`.",
   ),
   ...algorithmFields,
   charge: field(

@@ -11,14 +11,14 @@ export const disclosure = object(
   {
     header: field(
       flag,
-      "In the response header `x-headgate-rule`. Usually not: whoever is refused would learn " +
+      "In the response header `x-headgate-rule`. By default not: whoever is refused would learn " +
         "which rule it has to get around.",
       { default: defaultDisclosure.header },
     ),
     metadata: field(
       flag,
       "In Envoy's dynamic metadata, as `rule` and `limit`, for its access log and later filters: " +
-        "no caller sees it, so it is usually there.",
+        "no caller sees it, so it is there by default.",
       { default: defaultDisclosure.metadata },
     ),
     log: field(

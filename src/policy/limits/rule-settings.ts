@@ -50,7 +50,7 @@ export const storeFailureField = field(
 /** `tellRule` of a descriptor or a domain. */
 export const disclosureField = field(
   innerBy(disclosure, (block) => block),
-  "Where refusals name their rule. What is left out is as the domain says, or as usual.",
+  "Where refusals name their rule. What is left out is as the domain says, or the default.",
 );
 
 function rowsOf(dialect: Dialect) {
@@ -108,13 +108,13 @@ export function readSettings(block: Block, dialect: Dialect): RuleSettings {
   };
 }
 
-/** What `tellRule` changes of what is usual there; undefined where nobody says it. */
+/** What `tellRule` changes of what holds by default there; undefined where nobody says it. */
 export function readDisclosure(
   block: Block,
-  usual: RuleDisclosure | undefined,
+  inherited: RuleDisclosure | undefined,
 ): RuleDisclosure | undefined {
   const own = readField({ rows: { tellRule: disclosureField } }, block, "tellRule");
-  return own === undefined ? usual : disclosure.read(own, usual);
+  return own === undefined ? inherited : disclosure.read(own, inherited);
 }
 
 /** A limit that denies nobody has no part in a quota either: shadow wins, as in the reference. */

@@ -277,7 +277,7 @@ export class ProxiesOnce {
   #policy: ProxyPolicy = defaultProxies;
   #place: string | undefined;
 
-  /** What is said, or what is usual. */
+  /** What is said, or the default. */
   get policy(): ProxyPolicy {
     return this.#policy;
   }

@@ -41,7 +41,7 @@ const cgroupMemory = object(
     docs: "Refuses by the memory of the proxy's control group.",
   },
   {
-    max: field(bytes(memoryBounds), "The memory that is full. Usually the group's own limit.", {
+    max: field(bytes(memoryBounds), "The memory that is full. Default: the group's own limit.", {
       as: "bytesMax",
     }),
     stopAcceptingAt: field(number(positiveRatioBounds), "From where no requests are taken.", {

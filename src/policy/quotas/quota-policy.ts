@@ -96,7 +96,7 @@ export interface QuotaDenial {
   readonly status: number;
   /** Also the message of a gRPC call's status: Envoy has one text for both. Default none. */
   readonly body: string | undefined;
-  /** In the order of the policy; `retry-after` comes first, usually 1. */
+  /** In the order of the policy; `retry-after` comes first, by default 1. */
   readonly headers: readonly { readonly name: string; readonly value: string }[];
   /** 1 to 16. Default 8, RESOURCE_EXHAUSTED: Envoy's own is UNAVAILABLE, which is retried. */
   readonly grpcStatus: number;

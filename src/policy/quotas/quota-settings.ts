@@ -56,7 +56,7 @@ const rateRows = {
   period: field(period, "Any period: 1s, 10s, 1m, 1h30m.", {
     needs: "a period such as 1s or 1m",
   }),
-  burst: field(whole(quotaHitsBounds), "How many may come at once. Usually as many as `hits`."),
+  burst: field(whole(quotaHitsBounds), "How many may come at once. Default: as many as `hits`."),
   on_store_failure: field(
     failureMode,
     "What holds while the store is away and leases are over. Left out: as the domain says.",

@@ -62,7 +62,7 @@ export const quota = object(
     callsShare: field(
       number(callsShareBounds),
       "The part of the rate that is kept for RLS calls while the limit is half used; " +
-        "usually none where `rate` is given.",
+        "default: none where `rate` is given.",
       { as: "callsShareRatio", dependentDefault: callsShareDefault },
     ),
     ttl: ttlField,

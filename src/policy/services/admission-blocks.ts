@@ -283,9 +283,13 @@ export const reject = object(
   { title: "a reject", docs: "How requests are refused." },
   {
     retryAfter: field(inner(retryAfter), "When refused callers may come again."),
-    status: field(inner(status), "Statuses by cause, where others than usual are wanted.", {
-      as: "statusByCause",
-    }),
+    status: field(
+      inner(status),
+      "Statuses by cause, where other than the default ones are wanted.",
+      {
+        as: "statusByCause",
+      },
+    ),
     tellRule: field(
       inner(disclosure),
       "Where refusals name the service and the cause. What a rate limit refuses goes by its own.",

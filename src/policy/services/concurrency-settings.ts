@@ -28,7 +28,7 @@ const statistic = field(
     return reader.report(place.key, { id: "HG133", message, expected });
   }),
   "Which latency counts: mean, or a percentile such as p50.",
-  { default: mean, usual: "mean" },
+  { default: mean, writtenDefault: "mean" },
 );
 
 const smoothingDocs = "The weight of what is new.";

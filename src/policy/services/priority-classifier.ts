@@ -26,7 +26,7 @@ export interface PriorityClassifier {
   readonly attributeNames: ReadonlySet<string>;
   /**
    * The class of a request: its path may pass uncounted ("bypass"); else the first rule that holds,
-   * the header of a trusted caller, a path of authentication, or the usual one. Never throws.
+   * the header of a trusted caller, a path of authentication, or the default one. Never throws.
    */
   classify(facts: RequestFacts): Priority | "bypass";
 }

@@ -120,7 +120,7 @@ export const admission = object(
     ),
     lateAfter: field(
       duration(waitBounds),
-      "A client that gives up after this long was served too late. Usually its deadline.",
+      "A client that gives up after this long was served too late. Default: its deadline.",
       { as: "lateAfterMs" },
     ),
     sampleRatio: field(number(positiveRatioBounds), "Share of responses that are looked at.", {
@@ -129,7 +129,7 @@ export const admission = object(
     ownOverload: field(
       words("allow", "refuse"),
       "While Headgate itself is overloaded: all pass undecided, or all but critical ones are " +
-        "refused. Usually as `proxies.headgate.failureModeDeny` says for no answer.",
+        "refused. Default: as `proxies.headgate.failureModeDeny` says for no answer.",
     ),
     dryRun: field(
       dryRuns,

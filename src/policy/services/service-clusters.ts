@@ -61,10 +61,10 @@ export function indexClusters(services: readonly ServicePolicy[]): ServiceCluste
       const here = known === undefined ? [] : inboundNames(known);
       const own = here.filter((name) => atPlace(name, at) === service);
       // A name of the inbound side may be another service's in this very workload.
-      const usual = names.filter((name) => (atPlace(name, at) ?? service) === service);
-      return own.length === 0 && usual.length === names.length
+      const others = names.filter((name) => (atPlace(name, at) ?? service) === service);
+      return own.length === 0 && others.length === names.length
         ? names
-        : [...new Set([...usual, ...own])];
+        : [...new Set([...others, ...own])];
     },
     contested,
   };

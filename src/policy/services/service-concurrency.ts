@@ -26,7 +26,7 @@ export const concurrencyKeysMax = 100_000;
 const limits = object(
   { title: "limits", docs: "Bounds of the limit on requests in flight." },
   {
-    initial: field(whole(permitBounds), "Where a law that learns begins. Usually 50."),
+    initial: field(whole(permitBounds), "Where a law that learns begins. Default: 50."),
     min: field(whole(permitBounds), "The lowest limit.", { dependentDefault: 1 }),
     max: field(whole(permitBounds), "The highest limit.", { dependentDefault: 1_000 }),
   },
@@ -83,7 +83,7 @@ export const concurrency = object(
   {
     law: field(
       words(...lawNames),
-      "How the limit is found. Usually knee, or gradient where Envoys tell or are told of it.",
+      "How the limit is found. Default: knee, or gradient where Envoys tell or are told of it.",
     ),
     limits: field(
       innerBy(limits, (block) => block),
@@ -92,12 +92,12 @@ export const concurrency = object(
     per: field(inner(key), "Splits the limit by a header. Left out: one limit."),
     sources: field(
       wordList(["extProc", "envoyMetrics", "loadReports"]),
-      "What the law listens to. Usually extProc.",
+      "What the law listens to. Default: extProc.",
       { default: ["extProc"] },
     ),
     feedback: field(
       wordList(["circuitBreakers", "adaptiveConcurrency"]),
-      "Where in every Envoy the limit goes. Usually nowhere.",
+      "Where in every Envoy the limit goes. Default: nowhere.",
       { default: [] },
     ),
     ...lawFields,
@@ -208,11 +208,11 @@ function refuseSingle(block: Block, law: LawName): void {
 /** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */
 function readLimits(block: Block, law: LawName, read: ReadSignal | undefined): LimitBounds {
   const own = readField(concurrency, block, "limits");
-  const usual = read?.defaultLimits ?? { min: 1, max: 1_000 };
-  if (own === undefined) return { initial: initialOf(law, usual), ...usual };
+  const defaults = read?.defaultLimits ?? { min: 1, max: 1_000 };
+  if (own === undefined) return { initial: initialOf(law, defaults), ...defaults };
   const writtenMax = readField(limits, own, "max");
-  const min = readField(limits, own, "min") ?? Math.min(usual.min, writtenMax ?? usual.min);
-  const max = writtenMax ?? Math.max(usual.max, min);
+  const min = readField(limits, own, "min") ?? Math.min(defaults.min, writtenMax ?? defaults.min);
+  const max = writtenMax ?? Math.max(defaults.max, min);
   const initial = readField(limits, own, "initial") ?? initialOf(law, { min, max });
   const expected = "min at most initial, and initial at most max";
   if (min > max) {

@@ -74,7 +74,7 @@ const rule = object(
   },
 );
 
-/** A list that is written is the whole list: `[]` has none of the usual ones either. */
+/** A list that is written is the whole list: `[]` has none of the default ones either. */
 const paths = items(path, { expected: "a list of paths", max: priorityItemsMax });
 
 /** `priority` of a service. */

@@ -121,7 +121,7 @@ const descriptor = object(
     entries: field(parts, "Its parts, in order.", { needs: "a list of parts" }),
     hits: field(hits, "How many hits it costs.", {
       default: { kind: "fixed", count: 1 },
-      usual: 1,
+      writtenDefault: 1,
     }),
     refund: field(flag, "Gives the hits back.", { as: "isRefund", default: false }),
     when: field(

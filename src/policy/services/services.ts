@@ -110,16 +110,16 @@ const upgrade = readBy(text(upgradeRule, upgradePattern), (reader, place) => {
   return reader.report(place.key, { id: "HG133", message, expected: upgradeRule.expected });
 });
 
-/** A map, or `off`, whose usual values stand in `proxies`: it is read once those are known. */
+/** A map, or `off`, whose defaults stand in `proxies`: it is read once those are known. */
 function afterProxies<Data>(form: ObjectForm<Data>) {
   const written = wordOr(
     ["off"],
     innerBy(form, (block) => block),
     "a map of names, or off",
   );
-  return readBy<(usual: Data | undefined) => Data | "off">(written, (reader, place) => {
+  return readBy<(defaults: Data | undefined) => Data | "off">(written, (reader, place) => {
     const said = written.read(reader, place);
-    return said && ((usual) => (said === "off" ? said : form.read(said, usual)));
+    return said && ((defaults) => (said === "off" ? said : form.read(said, defaults)));
   });
 }
 
@@ -145,9 +145,13 @@ export const service = object(
       "Further clusters of Envoys that lead to it, beside those named by it and its upstream.",
       { default: [] },
     ),
-    workload: field(inner(workload), "Which pods serve it. Usually those labelled `app: <name>`.", {
-      as: "workloadLabels",
-    }),
+    workload: field(
+      inner(workload),
+      "Which pods serve it. Default: those labelled `app: <name>`.",
+      {
+        as: "workloadLabels",
+      },
+    ),
     direction: field(
       words("inbound", "outbound"),
       "Which Envoys protect it: those before it, or those of its callers.",
@@ -247,12 +251,12 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
   };
 }
 
-/** What is left out, or wrong, is as usual. */
+/** What is left out, or wrong, has its default. */
 function finished<Data>(
-  read: ((usual: Data | undefined) => Data | "off") | undefined,
-  usual: Data | undefined,
+  read: ((defaults: Data | undefined) => Data | "off") | undefined,
+  defaults: Data | undefined,
 ): Data | undefined {
-  const said = read === undefined ? usual : read(usual);
+  const said = read === undefined ? defaults : read(defaults);
   return said === "off" ? undefined : said;
 }
 

@@ -77,7 +77,7 @@ const byClass = object(
   },
 );
 
-/** `shedAt`: a preset, or thresholds by class; a class that is left out has its usual one. */
+/** `shedAt`: a preset, or thresholds by class; a class that is left out has its default. */
 export const shedAt = wordOr(
   ["usual", "eager", "off"],
   inner(byClass),

@@ -108,7 +108,7 @@ export const signal = object(
   {
     preset: field(
       words("usual", "throughput", "cost", "off"),
-      "What is usual where the rest says nothing.",
+      "The defaults where the rest says nothing.",
       { default: "usual" },
     ),
     ...signalSourceFields.place,

@@ -130,7 +130,7 @@ const labelRule: TextRule = {
 export const signalSourceFields = {
   place: {
     prometheus: field(query, "An instant query whose series are added up."),
-    server: field(url, "The Prometheus that is asked. Usually the process's own setting."),
+    server: field(url, "The Prometheus that is asked. Default: the process's own setting."),
     metrics: field(url, "A page in the text format of Prometheus."),
     select: field(selector, 'Series of that page: lag{group="a"}.'),
     redis: field(storeKey, "A key of the store: a number, a list, or a hash."),
@@ -155,7 +155,7 @@ export const signalSourceFields = {
     ),
     staleAfter: field(
       duration({ minMs: everyMsMin, maxMs: staleAfterMsMax }),
-      "How long a reading holds. Usually six times `every`.",
+      "How long a reading holds. Default: six times `every`.",
       { as: "staleAfterMs" },
     ),
     whenMissing: field(words("min", "max"), "Which bound holds without a reading.", {

@@ -8,8 +8,8 @@ import type { Shape } from "./shapes.js";
 import type { TextRule } from "./text-rules.js";
 
 /**
- * A map of settings, most of which may be left out. What is wrong is reported, and reads as what
- * is usual: a policy with problems is never used.
+ * A map of settings, most of which may be left out. What is wrong is reported, and reads as
+ * the default: a policy with problems is never used.
  */
 export class Block {
   readonly reader: NodeReader;
@@ -46,31 +46,31 @@ export class Block {
   /** The map under a name; undefined where it is left out, or wrong and reported. */
   block(name: string, shape: Shape): Block | undefined {
     const field = this.field(name);
-    const place = field && this.reader.required(field, `${shape.title}; {} for what is usual`);
+    const place = field && this.reader.required(field, `${shape.title}; {} for the defaults`);
     return place && Block.at(this.reader, place, shape);
   }
 
   /** A whole number. */
-  whole<Usual extends number | undefined>(
+  whole<Default extends number | undefined>(
     name: string,
-    usual: Usual,
+    otherwise: Default,
     bounds: { readonly min: number; readonly max: number },
-  ): number | Usual {
+  ): number | Default {
     const field = this.field(name);
-    return (field && this.reader.readWhole(field, bounds)) ?? usual;
+    return (field && this.reader.readWhole(field, bounds)) ?? otherwise;
   }
 
   /** A duration, in milliseconds. */
-  durationMs<Usual extends number | undefined>(
+  durationMs<Default extends number | undefined>(
     name: string,
-    usual: Usual,
+    otherwise: Default,
     bounds: DurationBounds,
-  ): number | Usual {
+  ): number | Default {
     const field = this.field(name);
-    return (field && readDuration(this.reader, field, bounds)) ?? usual;
+    return (field && readDuration(this.reader, field, bounds)) ?? otherwise;
   }
 
-  /** True or false; usually false. */
+  /** True or false; by default false. */
   flag(name: string): boolean {
     const field = this.field(name);
     return field !== undefined && this.reader.readFlag(field, "headgate") === true;

@@ -47,8 +47,8 @@ export interface NameRow {
   readonly docs: string;
   readonly form: Form;
   /** As it would be written; absent where there is none, or where it follows from others. */
-  readonly usual?: string | number | boolean;
-  /** As `usual`, as it is read. */
+  readonly writtenDefault?: string | number | boolean;
+  /** As `writtenDefault`, as it is read. */
   readonly default?: unknown;
   /** What it is called in the policy as it is read, where that is another name. */
   readonly as?: string | undefined;

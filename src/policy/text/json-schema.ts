@@ -6,7 +6,7 @@ import { bytesPattern } from "./quantities.js";
 
 /**
  * The JSON Schema of a file, for editors: every name with what it is for, its kind, bounds and
- * usual value. What depends on the rest of a policy is left to `headgate check`.
+ * default. What depends on the rest of a policy is left to `headgate check`.
  *
  * Source: JSON Schema, draft 2020-12.
  */
@@ -72,12 +72,12 @@ class Definitions {
     };
   }
 
-  #describe({ docs, form, usual }: NameRow, mayBeBlank: boolean): JsonObject {
+  #describe({ docs, form, writtenDefault }: NameRow, mayBeBlank: boolean): JsonObject {
     const schema = this.#schemaOf(form);
     return {
       description: docs,
       ...(mayBeBlank ? { anyOf: [schema, { type: "null" }] } : schema),
-      ...(usual !== undefined && { default: usual }),
+      ...(writtenDefault !== undefined && { default: writtenDefault }),
     };
   }
 

@@ -51,7 +51,7 @@ export interface ObjectForm<Data, Rows extends DeclaredFields = DeclaredFields> 
 /** What of a field is said beside its type and its documentation. */
 interface Options<As> {
   /** How the default is written, where that is another value. */
-  readonly usual?: NonNullable<NameRow["usual"]>;
+  readonly writtenDefault?: NonNullable<NameRow["writtenDefault"]>;
   /** What it is called in the policy as it is read; left out: as it is written. */
   readonly as?: As;
   /** What it must be; it must be there. */
@@ -81,13 +81,13 @@ export function field(
   options: Options<string> & { default?: unknown; dependentDefault?: unknown } = {},
 ): AnyField {
   const { as, needs, default: fallback, dependentDefault = fallback } = options;
-  const usual = options.usual ?? written(form, dependentDefault);
+  const writtenDefault = options.writtenDefault ?? written(form, dependentDefault);
   const row = { docs, form, as, needs, fallback, default: dependentDefault };
-  return usual === undefined ? row : { ...row, usual };
+  return writtenDefault === undefined ? row : { ...row, writtenDefault };
 }
 
 /** A default as it would be written; undefined where it is no single value. */
-function written(form: Form, value: unknown): NameRow["usual"] {
+function written(form: Form, value: unknown): NameRow["writtenDefault"] {
   if (typeof value === "number" && form.kind === "duration") {
     return formatDuration(value * (form.unitMs ?? 1));
   }
@@ -217,7 +217,7 @@ export function inner<Data>(
 export function innerBy<Data>(
   form: MapForm,
   read: (block: Block) => Data | undefined,
-  expected = `${form.shape.title}; {} for what is usual`,
+  expected = `${form.shape.title}; {} for the defaults`,
 ): FieldType<Data> {
   return readBy({ kind: "map", map: () => form }, (reader, place) => {
     const value = reader.required(place, expected);

@@ -95,12 +95,12 @@ function minRttOf(written: typeof minRtt.defaults | undefined, base: MinRtt): Mi
   const isSampled = Object.values(own).some((value) => value !== undefined);
   const fixedMs = ms ?? (base.kind === "fixed" ? base.ms : undefined);
   if (fixedMs !== undefined && !isSampled) return { kind: "fixed", ms: fixedMs, bufferPercent };
-  const usual = base.kind === "sampled" ? base : defaultMinRtt;
+  const defaults = base.kind === "sampled" ? base : defaultMinRtt;
   return {
     kind: "sampled",
-    everyMs: own.everyMs ?? usual.everyMs,
-    requestCount: own.requestCount ?? usual.requestCount,
-    jitterPercent: own.jitterPercent ?? usual.jitterPercent,
+    everyMs: own.everyMs ?? defaults.everyMs,
+    requestCount: own.requestCount ?? defaults.requestCount,
+    jitterPercent: own.jitterPercent ?? defaults.jitterPercent,
     bufferPercent,
   };
 }
@@ -126,13 +126,14 @@ export const adaptiveConcurrency = object(
       as: "updateMs",
       default: 100,
     }),
-    minRtt: field(inner(minRtt), "The round trip without load. Usually sampled."),
+    minRtt: field(inner(minRtt), "The round trip without load. Default: sampled."),
   },
   {
     data(read, base?: AdaptiveConcurrencyPolicy): AdaptiveConcurrencyPolicy {
-      const usual = base ?? { limitMin: limitMinDefault, limitMax: limitMaxDefault };
-      const limitMin = read.limitMin ?? Math.min(usual.limitMin, read.limitMax ?? usual.limitMin);
-      const limitMax = read.limitMax ?? Math.max(usual.limitMax, limitMin);
+      const defaults = base ?? { limitMin: limitMinDefault, limitMax: limitMaxDefault };
+      const limitMin =
+        read.limitMin ?? Math.min(defaults.limitMin, read.limitMax ?? defaults.limitMin);
+      const limitMax = read.limitMax ?? Math.max(defaults.limitMax, limitMin);
       return {
         ...read,
         limitMin,

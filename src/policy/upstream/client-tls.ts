@@ -78,7 +78,7 @@ export const headgateTls = object(
     }),
     certFile: field(file, "The proxy's certificate, where Headgate asks for one."),
     keyFile,
-    serverName: field(address, "The name in Headgate's certificate. Usually its address."),
+    serverName: field(address, "The name in Headgate's certificate. Default: its address."),
   },
   {
     data: ({ caFile = "", serverName, ...files }) => ({
@@ -111,10 +111,10 @@ export const upstreamTls = object(
       as: "isMutual",
       default: false,
     }),
-    serverName: field(address, "The name that is asked for (SNI). Usually its address."),
+    serverName: field(address, "The name that is asked for (SNI). Default: its address."),
     subjectAltNames: field(
       subjectAltNames,
-      "Names of which the certificate has one: hosts, addresses, URIs. Usually `serverName`.",
+      "Names of which the certificate has one: hosts, addresses, URIs. Default: `serverName`.",
       { default: [] },
     ),
   },

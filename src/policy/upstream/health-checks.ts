@@ -44,8 +44,8 @@ const http = object(
   { title: "a check by HTTP", docs: "A GET, and the statuses of a host that is well." },
   {
     path: field(path, "What is asked for.", { needs: "the path that is asked, such as /healthz" }),
-    host: field(host, "Its host. Usually the service's first, else its address."),
-    expectedStatuses: field(statuses, "Statuses of a host that is well. Usually 200.", {
+    host: field(host, "Its host. Default: the service's first, else its address."),
+    expectedStatuses: field(statuses, "Statuses of a host that is well. Default: 200.", {
       as: "statuses",
     }),
   },

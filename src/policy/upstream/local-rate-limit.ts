@@ -19,11 +19,11 @@ const protectionTimes = ["always", "withoutHeadgate"] as const;
 export type ProtectionTime = (typeof protectionTimes)[number];
 
 /** `when` of a protection. */
-export const whenField = (usual: ProtectionTime) =>
+export const whenField = (defaultTime: ProtectionTime) =>
   field(
     words(...protectionTimes),
     "`withoutHeadgate`: acts only while no Headgate renews the proxy's runtime.",
-    { default: usual },
+    { default: defaultTime },
   );
 
 /** `localRateLimit`. */
@@ -39,7 +39,7 @@ export const localRateLimit = object(
     per: field(duration(fillBounds), "The interval.", { as: "perMs", default: 1_000 }),
     burst: field(
       whole(thresholdBounds),
-      "How many may come at once, at least `requests`. Usually as many.",
+      "How many may come at once, at least `requests`. Default: as many.",
     ),
     when: whenField("withoutHeadgate"),
   },

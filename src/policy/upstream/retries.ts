@@ -125,7 +125,7 @@ export const retries = object(
     }),
     retryOn: field(
       wordList(retryConditions, 1),
-      "What is tried again. Usually connectFailure, refusedStream, reset: surely not begun.",
+      "What is tried again. Default: connectFailure, refusedStream, reset: surely not begun.",
       { as: "on", default: ["connectFailure", "refusedStream", "reset"] },
     ),
     retriableStatusCodes: field(

@@ -22,12 +22,7 @@ export function compareRanks(one: SnapshotVersion, other: SnapshotVersion): numb
   return one.version - other.version;
 }
 
-/** As the store holds it. Example: `7 5f3a 42`. */
-export function rankText({ term, leaderId, version }: SnapshotVersion): string {
-  return `${term} ${leaderId} ${version}`;
-}
-
-/** Reads it back; undefined for a text that is none. */
+/** Reads a rank as the store holds it, `7 5f3a 42`; undefined for a text that is none. */
 export function parseRank(text: string): SnapshotVersion | undefined {
   const [, term, leaderId, version] = rankPattern.exec(text) ?? [];
   if (term === undefined || leaderId === undefined || version === undefined) return undefined;

@@ -28,10 +28,13 @@ describe("referenceRows()", () => {
   });
 
   it.each([
-    ["retries.numRetries", { type: "whole number", bounds: "1 to 10", usual: 2 }],
-    ["admission.deadline.margin", { type: "duration", bounds: "0s to 1h", usual: "10ms" }],
-    ["admission.reject.retryAfter.min", { type: "duration", bounds: "1s to 1d", usual: "1s" }],
-    ["outlierDetection", { type: "map, or `off`", bounds: undefined, usual: undefined }],
+    ["retries.numRetries", { type: "whole number", bounds: "1 to 10", writtenDefault: 2 }],
+    ["admission.deadline.margin", { type: "duration", bounds: "0s to 1h", writtenDefault: "10ms" }],
+    [
+      "admission.reject.retryAfter.min",
+      { type: "duration", bounds: "1s to 1d", writtenDefault: "1s" },
+    ],
+    ["outlierDetection", { type: "map, or `off`", bounds: undefined, writtenDefault: undefined }],
     ["circuitBreakers.retryBudget.percent", { type: "percentage", bounds: "above 0 to 100" }],
     ["concurrency.sources", { type: "list of `extProc`, `envoyMetrics`, `loadReports`" }],
     ["priority.rules[].when", { isRequired: true }],

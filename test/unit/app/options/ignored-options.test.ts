@@ -1,11 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../../../src/app/config/config.js";
-import {
-  ignoredNotices,
-  ignoredOptionRows,
-  renderIgnoredTable,
-} from "../../../../src/app/options/ignored-options.js";
+import { ignoredNotices, ignoredOptionRows } from "../../../../src/app/options/ignored-options.js";
 import { optionNames, optionRow } from "../../../../src/app/options/options.js";
+import { renderIgnoredTable } from "../../../support/option-tables.js";
 
 const names = ignoredOptionRows.flatMap((row) => row.names);
 

@@ -3,8 +3,8 @@ import {
   ceilingMicroHz,
   ceilingMicroHzMax,
   limitHz,
-  quotaTickMs,
 } from "../../../../src/core/quota/quota-ceiling.js";
+import { quotaTickMs } from "../../../support/quota-bounds.js";
 
 const second = 1_000_000;
 const limit = { hits: 100, periodUs: second, burst: 300 };

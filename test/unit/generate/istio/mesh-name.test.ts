@@ -4,7 +4,6 @@ import {
   inboundCluster,
   isMeshHost,
   meshName,
-  outboundCluster,
   outboundVirtualHost,
 } from "../../../../src/generate/istio/mesh-name.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
@@ -35,9 +34,8 @@ describe("isMeshHost()", () => {
 });
 
 describe("meshName()", () => {
-  it("is what clusters and virtual hosts of callers are called by", () => {
+  it("is what virtual hosts of callers are called by", () => {
     const mesh = meshName(orders);
-    expect(mesh && outboundCluster(mesh)).toBe("outbound|8080||orders.shop.svc.cluster.local");
     expect(mesh && outboundVirtualHost(mesh)).toBe("orders.shop.svc.cluster.local:8080");
   });
 

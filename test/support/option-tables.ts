@@ -1,5 +1,6 @@
-import type { OptionSection } from "./option.js";
-import { optionNames, optionRow } from "./options.js";
+import { ignoredOptionRows } from "../../src/app/options/ignored-options.js";
+import type { OptionSection } from "../../src/app/options/option.js";
+import { optionNames, optionRow } from "../../src/app/options/options.js";
 
 /**
  * The options as Markdown, one table a section: what the documentation shows, held equal by a test.
@@ -20,4 +21,12 @@ export function renderOptionTable(): string {
   return [...sections]
     .map(([section, lines]) => [`### ${section}`, "", ...header, ...lines].join("\n"))
     .join("\n\n");
+}
+
+/** The names as a Markdown table: what the documentation shows, held equal by a test. */
+export function renderIgnoredTable(): string {
+  const lines = ignoredOptionRows.map(({ names, reason }) => {
+    return `| ${names.map((name) => `\`${name}\``).join(", ")} | ${reason} |`;
+  });
+  return ["| environment | why it changes nothing |", "| --- | --- |", ...lines].join("\n");
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { quotaBounds } from "../../../../src/core/quota/quota-bounds.js";
+import { quotaBounds } from "../../../support/quota-bounds.js";
 
 const parts = {
   limits: [{ hits: 100, periodUs: 1_000_000, burst: 100 }],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { renderOptionTable } from "../../../../src/app/options/option-table.js";
 import { optionNames, optionRow } from "../../../../src/app/options/options.js";
+import { renderOptionTable } from "../../../support/option-tables.js";
 
 describe("renderOptionTable()", () => {
   it("has one row for every option, in tables of four columns", () => {

@@ -1,5 +1,5 @@
-import { microHzPerHz, type QuotaLimit, quotaReportMs } from "./quota.js";
-import { ceilingMicroHzMax, limitHz } from "./quota-ceiling.js";
+import { microHzPerHz, type QuotaLimit, quotaReportMs } from "../../src/core/quota/quota.js";
+import { ceilingMicroHzMax, limitHz } from "../../src/core/quota/quota-ceiling.js";
 
 /** What the bounds of a pool depend on. */
 export interface QuotaBoundsParts {
@@ -77,4 +77,21 @@ export function quotaBounds(parts: QuotaBoundsParts): QuotaBounds {
     envelope: { hitsPerSecond: most, hitsMax: given + (most * lateMs) / 1_000 },
     total: { hitsPerSecond: rate, hitsMax: level + unknownHits },
   };
+}
+
+/** How often a pool's use is charged at least, and at most, in milliseconds. */
+const tickMs = { min: 100, max: 1_000 } as const;
+
+/**
+ * How often a pool's use is charged: whenever half of the smallest burst may have been used. Where
+ * that is less often, or a burst is less than a fifth of a second's rate, callers of the same limit
+ * are admitted what quotas have used meanwhile.
+ */
+export function quotaTickMs(limits: readonly QuotaLimit[]): number {
+  let least: number = tickMs.max;
+  for (const limit of limits) {
+    const halfMs = (500 * limit.burst) / Math.max(1e-9, limitHz(limit));
+    least = Math.min(least, Math.max(tickMs.min, halfMs));
+  }
+  return Math.floor(least);
 }
