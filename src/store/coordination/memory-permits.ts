@@ -1,11 +1,13 @@
 import type { Clock } from "../../core/base/clock.js";
-import type { PermitBeat, PermitClaim, PermitStore } from "./permit-store.js";
+import type { PermitAnswer, PermitBeat, PermitClaim, PermitStore } from "./permit-store.js";
 
 interface PermitRecord {
   readonly number: number;
   readonly heldCount: number;
   readonly neededCount: number;
   readonly untilMs: number;
+  /** Infinity where it is not learned: all say the same then. */
+  readonly learnedLimit: number;
 }
 
 /** Records of one limit, by replica. */
@@ -20,8 +22,8 @@ export class MemoryPermits implements PermitStore {
     this.#clock = clock;
   }
 
-  async claim(beat: PermitBeat): Promise<readonly (number | undefined)[]> {
-    return beat.claims.map((claim) => this.#grant(beat, claim));
+  async claim(beat: PermitBeat): Promise<readonly (PermitAnswer | undefined)[]> {
+    return beat.claims.map((claim) => this.answer(beat, claim));
   }
 
   async leave({ replicaId, names }: Parameters<PermitStore["leave"]>[0]): Promise<void> {
@@ -32,19 +34,28 @@ export class MemoryPermits implements PermitStore {
     }
   }
 
-  #grant({ replicaId, number, leaseMs }: PermitBeat, claim: PermitClaim): number | undefined {
+  /** What one claim of a heartbeat is answered. */
+  answer(
+    { replicaId, number, leaseMs }: Omit<PermitBeat, "claims">,
+    claim: PermitClaim,
+  ): PermitAnswer | undefined {
     const records = this.#live(claim.name);
-    const { limit, heldCount, neededCount } = claim;
+    const { heldCount, neededCount } = claim;
     if ((records.get(replicaId)?.number ?? 0) > number) return undefined;
-    const own = { number, heldCount, neededCount, untilMs: this.#clock.monotonicMs() + leaseMs };
+    const learnedLimit = claim.isLearned ? claim.limit : Number.POSITIVE_INFINITY;
+    const untilMs = this.#clock.monotonicMs() + leaseMs;
+    const own = { number, heldCount, neededCount, untilMs, learnedLimit };
     records.set(replicaId, own);
     this.#limits.set(claim.name, records);
-    const othersHeld = [...records.values()].reduce((sum, one) => sum + one.heldCount, -heldCount);
+    const others = [...records].filter(([id]) => id !== replicaId).map(([, record]) => record);
+    const limit = Math.min(claim.limit, ...others.map((one) => one.learnedLimit));
+    const othersHeld = sumOf(others, ({ heldCount: held }) => held);
+    const othersInUseCount = sumOf(others, (one) => Math.min(one.heldCount, one.neededCount));
     const target = targetOf(records, replicaId, limit);
-    if (target <= heldCount) return target;
-    const granted = Math.max(heldCount, Math.min(target, limit - othersHeld));
-    records.set(replicaId, { ...own, heldCount: granted });
-    return granted;
+    const room = Math.max(heldCount, limit - othersHeld);
+    const grantedCount = Math.min(target, room);
+    if (grantedCount > heldCount) records.set(replicaId, { ...own, heldCount: grantedCount });
+    return { grantedCount, othersInUseCount, limit };
   }
 
   #live(name: string): LimitRecords {
@@ -52,6 +63,13 @@ export class MemoryPermits implements PermitStore {
     const records = [...(this.#limits.get(name) ?? [])];
     return new Map(records.filter(([, { untilMs }]) => untilMs > nowMs));
   }
+}
+
+function sumOf(
+  records: readonly PermitRecord[],
+  countOf: (record: PermitRecord) => number,
+): number {
+  return records.reduce((sum, record) => sum + countOf(record), 0);
 }
 
 /** Max-min fair by need, each as if in need of one at least; the rest evenly. */
