@@ -1,5 +1,6 @@
 import { withHeadroom } from "../../core/admission/class-counts.js";
 import { estimatedWaitMs, type QueueState } from "../../core/admission/estimated-wait.js";
+import { LearnedShare } from "../../core/admission/learned-share.js";
 import type {
   PermitHolder,
   PermitShare,
@@ -29,7 +30,6 @@ import type {
   Priority,
   QueueSettings,
 } from "../../core/settings/admission-settings.js";
-import { LearnedShare } from "./learned-share.js";
 import { Permits } from "./permits.js";
 
 /** What limits a pool; each part may be missing. */

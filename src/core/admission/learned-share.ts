@@ -1,9 +1,4 @@
-import type {
-  PermitHolder,
-  PermitShare,
-  SharesPermits,
-} from "../../core/admission/permit-share.js";
-import type { ConcurrencyLimit } from "../../core/concurrency/concurrency-limit.js";
+import type { PermitHolder, PermitShare, SharesPermits } from "./permit-share.js";
 
 /** Requests over which what is in use here is averaged. */
 const meanCount = 16;
@@ -11,11 +6,18 @@ const meanCount = 16;
 /** More than any law's. */
 const unknownLimit = 1_000_000_000;
 
+/** A law that learns a limit. */
+export interface LearningLaw {
+  readonly limit: number;
+  /** Goes on from what others have learned. Default: it begins by itself */
+  startFrom?(limit: number): void;
+}
+
 /** What a `LearnedShare` is made of. */
 export interface LearnedShareParts {
   /** The pool's among replicas. */
   readonly name: string;
-  readonly law: ConcurrencyLimit;
+  readonly law: LearningLaw;
   readonly inUseCount: () => number;
   /** Told when more may be in use here. */
   readonly onGrown: () => void;
