@@ -92,7 +92,7 @@ export const doctorProblemRows = {
     remedy: "Set `response_header_mode` and `response_trailer_mode` to SEND.",
   },
   HG527: {
-    title: "The breaker of ext_proc's cluster is the usual one.",
+    title: "The circuit breaker of ext_proc's cluster has Envoy's default.",
     remedy: "Raise `max_requests`: each request in flight holds a stream there.",
   },
   HG528: {

@@ -1,3 +1,4 @@
+import { saidBy } from "../policy/format/format-policy.js";
 import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
 import type { GeneratedPolicy } from "./base/generator.js";
 
@@ -5,7 +6,7 @@ import type { GeneratedPolicy } from "./base/generator.js";
 const defaultName = "policy";
 
 /** What a policy was read from. */
-export interface PolicyOrigin {
+export interface PolicySourceTexts {
   readonly texts: readonly PolicyText[];
   /** A short hash, by which people know policies. */
   readonly hashOf: (texts: readonly PolicyText[]) => string;
@@ -14,18 +15,10 @@ export interface PolicyOrigin {
 /** A policy that was understood, as generators take it. */
 export function generatedPolicy(
   parsed: Extract<ParsedPolicy, { kind: "policy" }>,
-  { texts, hashOf }: PolicyOrigin,
+  { texts, hashOf }: PolicySourceTexts,
 ): GeneratedPolicy {
   const { name = defaultName, domains, rules, services, quotas, proxies } = parsed;
-  const meaning = { name, domains, rules, services, quotas, proxies };
-  // Another comment, or another order of fields, makes no file stale.
-  return { ...meaning, hash: hashOf([{ file: name, text: textOf(meaning) }]), texts };
-}
-
-function textOf(meaning: Omit<GeneratedPolicy, "hash" | "texts">): string {
-  return JSON.stringify(meaning, (_, value: unknown) => {
-    if (value instanceof Map || value instanceof Set) return [...value];
-    if (value instanceof RegExp) return value.source;
-    return typeof value === "bigint" ? String(value) : value;
-  });
+  // Another comment, or another order of names, makes no file stale; nor does another Headgate.
+  const hash = hashOf(texts.map(({ text }) => ({ file: "", text: saidBy(text) })));
+  return { name, domains, rules, services, quotas, proxies, hash, texts };
 }

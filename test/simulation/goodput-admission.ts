@@ -5,6 +5,7 @@ import { Admission } from "../../src/decide/admission/admission.js";
 import type {
   AdmissionRequest,
   AdmissionTicket,
+  AdmissionVerdict,
 } from "../../src/decide/admission/admission-call.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { parsePolicy } from "../../src/policy/parse.js";
@@ -83,11 +84,13 @@ export class HeadgateProtection implements Protection {
     const request = this.#requestOf(caller);
     this.#hear(() => {
       if (isOver) return;
-      ticket = this.#admission.begin(request, {
-        admitted: () => caller.admit(),
-        refused: () => caller.refuse(),
-        waiting: () => {},
-      });
+      const decided = ({ kind }: AdmissionVerdict): void => {
+        if (kind === "admitted") caller.admit();
+        else if (kind === "refused") caller.refuse();
+      };
+      const answer = this.#admission.begin(request, { decided });
+      if (answer.kind !== "refused") ticket = answer.ticket;
+      if (answer.kind !== "asking") decided(answer);
     });
     return {
       ended: (how) => {

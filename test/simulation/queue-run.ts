@@ -3,8 +3,12 @@ import {
   type QueueState,
   sigmoidRejectRatio,
 } from "../../src/core/admission/estimated-wait.js";
-import { type Dismissal, type Place, WaitingRoom } from "../../src/core/admission/waiting-room.js";
-import { SlotTime } from "../../src/core/concurrency/slot-time.js";
+import {
+  type Dismissal,
+  type QueuePlace,
+  WaitingRoom,
+} from "../../src/core/admission/waiting-room.js";
+import { ServiceTime } from "../../src/core/concurrency/service-time.js";
 import {
   type EstimatedWaitSettings,
   type GateSettings,
@@ -72,7 +76,7 @@ export class QueueRun {
   readonly #random: FakeRandom;
   readonly #serviceMs: DrawMs;
   readonly #room: WaitingRoom<undefined>;
-  readonly #slotTime = new SlotTime();
+  readonly #slotTime = new ServiceTime();
   #inFlightCount = 0;
 
   constructor(scenario: QueueScenario, seed: number) {
@@ -159,7 +163,7 @@ export class QueueRun {
     else this.#expireAt(place);
   }
 
-  #expireAt({ expiresMs }: Place<undefined>): void {
+  #expireAt({ expiresMs }: QueuePlace<undefined>): void {
     if (expiresMs === Number.POSITIVE_INFINITY) return;
     this.#calendar.after(expiresMs - this.#calendar.nowMs, () => {
       this.#dismiss(this.#room.expire(this.#calendar.nowMs));

@@ -114,7 +114,7 @@ export const importHomes: readonly { readonly what: string; readonly only: reado
     what: "src/store/redis/**",
     only: ["src/store/redis/**", "src/app/{store,options,config}/**"],
   },
-  { what: "npm:prom-client", only: ["src/app/metrics/metrics.ts", "src/app/base/metric-kinds.ts"] },
+  { what: "npm:prom-client", only: ["src/app/base/metrics.ts"] },
   { what: "npm:@opentelemetry/*", only: ["src/app/tracing/tracing-sdk.ts"] },
   { what: "npm:pino", only: ["src/app/base/logger.ts"] },
   { what: "npm:pino-pretty", only: ["src/app/base/logger.ts"] },
@@ -124,7 +124,7 @@ export const importHomes: readonly { readonly what: string; readonly only: reado
     what: "npm:@connectrpc/connect",
     only: ["src/rpc/admin/**", "src/app/admin/admin-port.ts", "src/cli/**"],
   },
-  { what: "npm:jose", only: ["src/app/ports/admin-oidc.ts"] },
+  { what: "npm:jose", only: ["src/app/access/admin-oidc.ts"] },
   { what: "npm:commander", only: ["src/cli/**"] },
   { what: "npm:yaml", only: ["src/policy/**", "src/generate/**"] },
   { what: "src/gen/**", only: ["src/rpc/**", "src/generate/**", "src/cli/**"] },
@@ -286,7 +286,10 @@ export const storeNameHomes: readonly { readonly path: string; readonly reason: 
     reason: "deploys it, or speaks to people of it",
   },
   { path: "src/policy/**", reason: "the policy language, and envoyproxy/ratelimit, name it" },
-  { path: "src/app/metrics/stats*.ts", reason: "envoyproxy/ratelimit's statistics name it" },
+  {
+    path: "src/app/metrics/{stats*,reference-metrics}.ts",
+    reason: "envoyproxy/ratelimit's statistics name it",
+  },
   { path: "src/app/admission/signal-readers.ts", reason: "reads what the policy language names" },
 ];
 
@@ -306,6 +309,8 @@ export const retiredWords: readonly { readonly word: RegExp; readonly instead: s
   { word: /\bgrpcStatus: \d+\b/, instead: "grpcStatuses of core/base/grpc-status" },
   { word: /\blookInTurn|LookInTurn\b/, instead: "serialized poll" },
   { word: /\bpolic(?:y|ies) in force\b/i, instead: "active policy" },
+  { word: /\b[dD]ip(?:s|ped|ping|[A-Z]\w*)?\b/, instead: "limit probe" },
+  { word: /\bSlotTime\w*/, instead: "service time" },
 ];
 
 /** Test folders under test/unit that mirror no folder of src. */
@@ -316,6 +321,8 @@ export const entries: readonly string[] = [
   "src/cli/main.ts",
   "src/app/policy/policy-worker.ts",
   "tools/bootstrap.mjs",
+  "test/support/lower-priority.ts",
+  "tools/policy-action.mjs",
   "test/**/*.test.ts",
   "test/*.test.ts",
 ];
@@ -332,6 +339,7 @@ export const topLevel: readonly string[] = [
   ".dockerignore",
   ".gitignore",
   ".npmrc",
+  ".pre-commit-hooks.yaml",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
   "CONTRIBUTING.md",
@@ -339,6 +347,7 @@ export const topLevel: readonly string[] = [
   "LICENSE",
   "README.md",
   "SECURITY.md",
+  "action.yml",
   "biome.json",
   "docker-compose.yml",
   "docs",

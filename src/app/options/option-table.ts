@@ -2,7 +2,7 @@ import type { OptionSection } from "./option.js";
 import { optionNames, optionRow } from "./options.js";
 
 /**
- * The options as Markdown, one table a section: what the README shows, held equal by a test.
+ * The options as Markdown, one table a section: what the documentation shows, held equal by a test.
  */
 export function renderOptionTable(): string {
   const sections = new Map<OptionSection, string[]>();

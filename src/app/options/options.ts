@@ -2,7 +2,7 @@ import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
 import { optionalAddressOption } from "./address-option.js";
 import { adminOptionRows } from "./admin-options.js";
 import { controlPortOptionRows } from "./control-port-options.js";
-import { decisionOptionRows } from "./decision-options.js";
+import { decisionOptionRows, refusalOptionRows } from "./decision-options.js";
 import {
   choiceOption,
   durationOption,
@@ -13,7 +13,6 @@ import {
   wholeNumberOption,
 } from "./option.js";
 import { redisOptionRows } from "./redis-options.js";
-import { refusalOptionRows } from "./refusal-options.js";
 import { signalOptionRows } from "./signal-options.js";
 import { statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
@@ -171,13 +170,6 @@ const optionRows = {
     maxMs: 20 * dayMs,
     docs: "How long calls on such a connection may still take.",
   }),
-  reflection: switchOption({
-    section: "Listening",
-    env: "HEADGATE_REFLECTION",
-    flag: "reflection",
-    defaultValue: false,
-    docs: "Serves gRPC reflection, so that grpcurl needs no files.",
-  }),
   ...decisionOptionRows,
   backendType: choiceOption({
     section: "Store",
@@ -311,7 +303,7 @@ const optionRows = {
     flag: "request-bytes-max",
     min: requestBytesBounds.min,
     max: requestBytesBounds.max,
-    defaultValue: requestBytesBounds.usual,
+    defaultValue: requestBytesBounds.defaultValue,
     docs:
       "The largest message on the gRPC port, in bytes: what is larger is over the limit. Raise " +
       "it where `max_request_headers_kb` of your Envoys is above 60, to four times as much.",
@@ -375,7 +367,7 @@ function isOptionName(name: string): name is OptionName {
   return Object.hasOwn(optionRows, name);
 }
 
-/** The names of all rows, in the order of help and README. */
+/** The names of all rows, in the order of help and documentation. */
 export const optionNames: readonly OptionName[] = Object.keys(optionRows).filter(isOptionName);
 
 /** A row whose value's type does not matter. */

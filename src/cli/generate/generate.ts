@@ -11,19 +11,20 @@ import { generatedPolicy } from "../../generate/generated-policy.js";
 import { type Target, targetNames } from "../../generate/targets.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import { envoyTool } from "../../programs/install.js";
 import { lookUp, thisMachine } from "../../programs/provision.js";
 import type { CommandContext } from "../terminal/context.js";
 import { many } from "../terminal/many.js";
 import { documentChecks } from "./document-checks.js";
 import { leftOut, readObjects } from "./existing-objects.js";
 import { addGenerateFlags, type GenerateFlags, readGenerateOptions } from "./generate-flags.js";
+import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
 import {
   formatLocated,
   formatStale,
   type LocatedProblem,
   locateProblems,
-} from "./generate-report.js";
-import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
+} from "./located-problems.js";
 import { verifyWithEnvoy } from "./verify-envoy.js";
 import { verifyObjects } from "./verify-objects.js";
 import { writeFolder } from "./write-folder.js";
@@ -179,9 +180,12 @@ async function isVerified({ run, documents }: Made): Promise<boolean> {
     else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
     return refusal === undefined;
   }
-  const envoy = await lookUp("envoy", thisMachine());
+  const envoy = await lookUp(envoyTool, thisMachine());
   if (envoy.kind === "missing") {
-    output.err(`Not verified: ${envoy.why}; ${envoy.hint}.`);
+    output.err(
+      `Not verified: ${envoy.why}. Put envoy on PATH, name one in ENVOY_BIN, or run ` +
+        "`headgate demo` once, which installs one.",
+    );
     return true;
   }
   const verdicts = await verifyWithEnvoy(documents, envoy);

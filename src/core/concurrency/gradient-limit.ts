@@ -1,6 +1,27 @@
-import type { GradientSettings, LimitBounds } from "../settings/admission-settings.js";
+import type { LimitBounds } from "../settings/admission-settings.js";
 import { BaselineLimit, type BaselineView } from "./baseline-limit.js";
 import { isMostlyLate } from "./min-rtt.js";
+import type { RttStatistic } from "./rtt-statistic.js";
+
+/** Whose latency without queueing a law compares with. */
+export type RttBaseline =
+  /** The lowest, measured anew where the limit is reached: it never takes queueing for normal. */
+  | "minRtt"
+  /** The long mean of Gradient2, which follows what is the case, queueing too. */
+  | "drifting";
+
+/** Source: Netflix/concurrency-limits, Gradient2Limit. */
+export interface GradientSettings {
+  readonly law: "gradient";
+  /** Latency over the baseline that is no queueing yet, at least 1. Default 1.5. */
+  readonly rttTolerance: number;
+  /** Weight of a new limit, above 0 to 1. Default 0.2. */
+  readonly smoothingRatio: number;
+  /** Default "minRtt". */
+  readonly baseline: RttBaseline;
+  /** Which latency of a window counts. Default the mean. */
+  readonly statistic: RttStatistic;
+}
 
 /** What one window leaves at least, so that an outlier does no more harm. */
 export const gradientMin = 0.5;
@@ -8,7 +29,7 @@ export const gradientMin = 0.5;
 /** What one window multiplies by at most. */
 const gradientMax = 2;
 
-/** A gradient so far below the one at which the limit stands still is worth a dip. */
+/** A gradient so far below the one at which the limit stands still is worth a probe. */
 const suspectRatio = 0.75;
 
 /**
@@ -28,7 +49,7 @@ const suspectRatio = 0.75;
  * - More than a tenth dropped: the gradient is 0.5, whatever the latencies of the rest.
  * - Less than half of the limit in use: it does not grow, and falls to twice what is in use at
  *   most. So it neither rises on idle nights nor lets a queue stand that it is not the limit of.
- * - In a dip the limit is the dip's; after it, no more than the measured capacity bears:
+ * - In a probe the limit is the probe's; after it, no more than the measured capacity bears:
  *   rttTolerance x capacity + sqrt(capacity). But where the baseline is what it was, the limit is,
  *   too, unless that is less than three quarters of it.
  *

@@ -1,8 +1,5 @@
-import type { ConcurrencySettings } from "../settings/admission-settings.js";
+import { isLearning, type LawName } from "../concurrency/concurrency-laws.js";
 import type { LimitPace } from "./feedback-settings.js";
-
-/** Laws that say exactly what they mean; the others find their limit, and tremble around it. */
-const exactLaws: ReadonlySet<ConcurrencySettings["law"]> = new Set(["fixed", "signal"]);
 
 /** Where a limit stands, and what may be made of it. */
 export interface PacedStep {
@@ -10,7 +7,7 @@ export interface PacedStep {
   readonly limit: number;
   /** What the law wants: from 1. */
   readonly wanted: number;
-  /** The largest limit that was active a moment ago, as before a dip; 0: none. */
+  /** The largest limit that was active a moment ago, as before a probe; 0: none. */
   readonly familiar: number;
   /** Milliseconds since `limit` was decided. */
   readonly elapsedMs: number;
@@ -24,7 +21,7 @@ export interface PacedStep {
  * least = limit * (1 - loss) ^ seconds           rounded down
  * ```
  *
- * Back to what was active a moment ago it goes at once, so that a dip is over when it is over.
+ * Back to what was active a moment ago it goes at once, so that a probe is over when it is over.
  * Within `hysteresisRatio` of the limit in force a learning law changes nothing, so that Envoys are
  * not told a new share each second for noise.
  *
@@ -35,11 +32,11 @@ export interface PacedStep {
  */
 export function pacedLimit(
   { limit, wanted, familiar, elapsedMs }: PacedStep,
-  law: ConcurrencySettings["law"],
+  law: LawName,
   pace: LimitPace,
 ): number {
   const { growthRatioPerSecond, lossRatioPerSecond, hysteresisRatio } = pace;
-  if (!exactLaws.has(law) && Math.abs(wanted - limit) < hysteresisRatio * limit) return limit;
+  if (isLearning(law) && Math.abs(wanted - limit) < hysteresisRatio * limit) return limit;
   const seconds = Math.max(0, elapsedMs) / 1_000;
   const grown = Math.floor(limit * (1 + growthRatioPerSecond * seconds) + Math.min(1, seconds));
   const most = Math.max(familiar, grown);

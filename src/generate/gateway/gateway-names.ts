@@ -1,4 +1,4 @@
-import type { GatewayListener } from "../../policy/proxies/proxy-policy.js";
+import type { GatewayListener } from "../../policy/proxies/proxies.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { type ObjectPlace, objectName } from "../base/custom-object.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
@@ -11,11 +11,11 @@ export const envoyGatewayVersion = "gateway.envoyproxy.io/v1alpha1";
 
 /** Where a policy names none. */
 const defaultListeners: readonly GatewayListener[] = [
-  { name: "http", port: 80, hostname: undefined },
+  { name: "http", port: 80, hostname: undefined, protocol: undefined },
 ];
 
 /** The Gateway whose proxies are patched: called as the policy where it does not say otherwise. */
-export function gatewayPlace({ policy, options }: EnvoyContext): ObjectPlace {
+export function gatewayName({ policy, options }: EnvoyContext): ObjectPlace {
   const { name, namespace } = policy.proxies.gateway;
   return {
     name: objectName(name ?? policy.name),
@@ -71,7 +71,7 @@ function serves(hostname: string | undefined, host: string): boolean {
 }
 
 function xdsName(listener: GatewayListener, context: EnvoyContext): string {
-  const { name, namespace } = gatewayPlace(context);
+  const { name, namespace } = gatewayName(context);
   return `${namespace}/${name}/${listener.name}`;
 }
 

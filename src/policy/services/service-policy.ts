@@ -1,7 +1,7 @@
 import type { SeriesSelector } from "../../core/base/series-selector.js";
+import type { ConcurrencySettings } from "../../core/concurrency/concurrency-laws.js";
 import type {
   AdmissionBlock,
-  ConcurrencySettings,
   DeadlineSettings,
   EstimatedWaitSettings,
   GateSettings,
@@ -12,7 +12,8 @@ import type {
   ShedThresholds,
   ThrottleSettings,
 } from "../../core/settings/admission-settings.js";
-import type { UpstreamPlace, UpstreamProtections } from "../upstream/upstream-policy.js";
+import type { UpstreamPlace } from "../upstream/client-tls.js";
+import type { UpstreamProtections } from "../upstream/upstream-policy.js";
 
 /** One upstream service as the policy has it: plain data, so it may cross threads. */
 export interface ServicePolicy extends UpstreamProtections {

@@ -1,9 +1,7 @@
 import { isScalar } from "yaml";
-import type { Block } from "../text/block.js";
 import { any, number, readBy, whole, words } from "../text/form.js";
-import { field, inner, innerOrOff, object } from "../text/object.js";
+import { field, inner, innerOrOff, object, type ReadBlock } from "../text/object.js";
 import { positivePercentBounds } from "../text/quantities.js";
-import type { CircuitBreakerPolicy } from "./upstream-policy.js";
 
 /** The largest threshold: what Envoy's 32 bits hold. */
 export const thresholdMax = 4_294_967_295;
@@ -88,12 +86,7 @@ export const circuitBreakers = object(
   },
   {
     // Envoy does not look at `max_retries` where there is a budget: who names it wants no budget.
-    data: ({
-      retriesMax,
-      retryBudget: budget,
-      perEndpoint: host,
-      ...rest
-    }): CircuitBreakerPolicy => ({
+    data: ({ retriesMax, retryBudget: budget, perEndpoint: host, ...rest }) => ({
       ...rest,
       retriesMax: retriesMax ?? retriesMaxDefault,
       retryBudget:
@@ -109,18 +102,17 @@ export const circuitBreakers = object(
   },
 );
 
-/**
- * Reads `circuitBreakers` of a service; what is left out is as usual. `isLimited` tells whether
- * the service has a limit that `auto` could be a part of.
- */
-export function readCircuitBreakers(service: Block, isLimited: boolean): CircuitBreakerPolicy {
-  const block = service.block("circuitBreakers", circuitBreakers.shape);
-  if (block === undefined) return circuitBreakers.defaults;
+/** Thresholds of Envoy's circuit breakers. Source: envoy.config.cluster.v3.CircuitBreakers. */
+export type CircuitBreakerPolicy = typeof circuitBreakers.defaults;
+
+/** How many of the requests in work may be retries. */
+export type RetryBudget = typeof retryBudget.defaults;
+
+/** Refuses `auto` that is written where the service has no limit that it could be a part of. */
+export function refuseIdleAuto({ block }: ReadBlock<CircuitBreakerPolicy>): void {
   const written = block.field("maxRequests");
-  if (written !== undefined && !isLimited && !isNumber(block.reader.contentOf(written))) {
-    const message = '"auto" is a part of the service\'s limit, and it has none';
-    const expected = "admission or concurrency beside it";
-    block.report("maxRequests", { id: "HG207", message, expected });
-  }
-  return circuitBreakers.read(block);
+  if (written === undefined || isNumber(block.reader.contentOf(written))) return;
+  const message = '"auto" is a part of the service\'s limit, and it has none';
+  const expected = "admission or concurrency beside it";
+  block.report("maxRequests", { id: "HG207", message, expected });
 }

@@ -1,11 +1,10 @@
-import { duration, flag, readBy, ruledText, text, whole } from "../text/form.js";
-import { blockOf, field, inner, object } from "../text/object.js";
+import { duration, flag, readBy, ruledText, whole } from "../text/form.js";
+import { field, inner, innerBy, object } from "../text/object.js";
 import { percentBounds } from "../text/quantities.js";
-import { headerPattern, readHeaderName } from "../text/service-texts.js";
+import { headerName } from "../text/service-texts.js";
 import { keyRule, type TextRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 import { requestTimeBounds, tryTimeBounds } from "./retries.js";
-import type { HashSource, LoadBalancingPolicy } from "./upstream-policy.js";
 
 /** The bounds of `minWeightPercent`: at 0 a new host would never get a request. */
 const weightBounds = { min: 1, max: 100 } as const;
@@ -70,6 +69,14 @@ const sourceIp = readBy(flag, (reader, place) => {
   return reader.report(place.key, { id: "HG133", message, expected: "true" });
 });
 
+/** By what requests are told apart. Source: envoy.config.route.v3.RouteAction.HashPolicy. */
+export type HashSource =
+  | { readonly kind: "header"; readonly name: string }
+  | { readonly kind: "query"; readonly name: string }
+  /** Made where it is not there; 0: for the session. Whole seconds. */
+  | { readonly kind: "cookie"; readonly name: string; readonly ttlMs: number }
+  | { readonly kind: "sourceIp" };
+
 const hashNames = ["header", "cookie", "queryParameter", "sourceIp"] as const;
 
 const consistentHash = object(
@@ -80,10 +87,7 @@ const consistentHash = object(
     alternatives: hashNames,
   },
   {
-    header: field(
-      readBy(text({ charsMax: 128 }, headerPattern), readHeaderName),
-      "A header's name.",
-    ),
+    header: field(headerName, "A header's name."),
     cookie: field(inner(cookie), "A cookie."),
     queryParameter: field(ruledText(keyRule), "A query parameter's name."),
     sourceIp: field(sourceIp, "The caller's address."),
@@ -99,8 +103,9 @@ const consistentHash = object(
 );
 
 /** Exactly one of them: what Envoy makes of several is hard to foresee. */
-const hash = readBy(inner(consistentHash), (reader, place) => {
-  const block = blockOf(reader, place, consistentHash);
+const hashBlock = innerBy(consistentHash, (block) => block);
+const hash = readBy(hashBlock, (reader, place) => {
+  const block = hashBlock.read(reader, place);
   if (block === undefined) return undefined;
   if (hashNames.some((name) => block.field(name) !== undefined)) return consistentHash.read(block);
   const message = "nothing says by what requests are told apart";
@@ -135,7 +140,10 @@ export const loadBalancing = object(
     slowStart: field(inner(slowStart), "New hosts get less at first. Left out: not."),
     zoneAware: field(inner(zoneAware), "Hosts of the same zone come first. Left out: not."),
   },
-  {
-    data: (read): LoadBalancingPolicy => read,
-  },
 );
+
+/** How hosts of a service are chosen. */
+export type LoadBalancingPolicy = typeof loadBalancing.defaults;
+
+/** Source: envoy.config.cluster.v3.Cluster.SlowStartConfig. */
+export type SlowStartPolicy = typeof slowStart.defaults;

@@ -1,9 +1,8 @@
 import { isSeq } from "yaml";
 import type { Block } from "../text/block.js";
 import { duration, readBy, whole, words } from "../text/form.js";
-import { field, inner, items, object, wordList } from "../text/object.js";
+import { field, inner, items, object, type ReadBlock, wordList } from "../text/object.js";
 import type { DurationBounds } from "../text/quantities.js";
-import type { RetryCondition, RetryPolicy, TimeoutPolicy } from "./upstream-policy.js";
 
 /** The most tries after the first. */
 const retriesMax = 10;
@@ -41,7 +40,7 @@ const retryConditions = [
   "5xx",
   "retriableStatus",
   "rateLimited",
-] as const satisfies readonly RetryCondition[];
+] as const;
 
 /** `timeouts`. */
 export const timeouts = object(
@@ -71,10 +70,7 @@ export const timeouts = object(
     ),
   },
   {
-    // In this order: the hash of a policy depends on it.
-    data: ({ requestMs, maxStreamMs, maxConnectionMs, ...rest }): TimeoutPolicy => {
-      return { requestMs, maxStreamMs, maxConnectionMs, ...rest };
-    },
+    data: (read) => read,
     check(block, { requestMs, maxStreamMs = requestMs }) {
       if (maxStreamMs >= requestMs) return;
       const message = "a stream may not last as long as its request";
@@ -128,7 +124,7 @@ export const retries = object(
       default: 2,
     }),
     retryOn: field(
-      wordList(retryConditions),
+      wordList(retryConditions, 1),
       "What is tried again. Usually connectFailure, refusedStream, reset: surely not begun.",
       { as: "on", default: ["connectFailure", "refusedStream", "reset"] },
     ),
@@ -160,15 +156,10 @@ export const retries = object(
     ),
   },
   {
-    // In this order: the hash of a policy depends on it.
-    data: ({ backOff: waits = backOff.defaults, ...read }): RetryPolicy => ({
-      perTryIdleMs: read.perTryIdleMs,
-      hedging: read.hedging,
+    data: ({ backOff: waits = backOff.defaults, ...read }) => ({
+      ...read,
       // Statuses are tried again where both the word and the numbers say so.
-      retriableStatusCodes: [...new Set(read.retriableStatusCodes)],
-      retriesMax: read.retriesMax,
-      on: read.on,
-      perTryMs: read.perTryMs,
+      retriableStatusCodes: distinct(read.retriableStatusCodes),
       ...waits,
       retryAfterMsMax:
         read.retryAfterMsMax ?? (read.on.includes("rateLimited") ? retryAfterMs : undefined),
@@ -179,6 +170,19 @@ export const retries = object(
     },
   },
 );
+
+function distinct(codes: readonly number[]): readonly number[] {
+  return [...new Set(codes)];
+}
+
+/** What may be tried again. */
+export type RetryCondition = (typeof retryConditions)[number];
+
+/** Source: envoy.config.route.v3.RetryPolicy. */
+export type RetryPolicy = typeof retries.defaults;
+
+/** How long what may take. Undefined: Envoy's own default holds. */
+export type TimeoutPolicy = typeof timeouts.defaults;
 
 /** What is named has to be tried again, and the other way round. */
 function checkConditions(
@@ -220,13 +224,12 @@ function checkTries(block: Block, { perTryMs, perTryIdleMs }: RetryPolicy): void
   }
 }
 
-/** Reads `retries` of a service; undefined where it is left out: nothing is tried again. */
-export function readRetries(service: Block, { requestMs }: TimeoutPolicy): RetryPolicy | undefined {
-  const block = service.block("retries", retries.shape);
-  const policy = block && retries.read(block);
-  if (requestMs > 0 && policy?.perTryMs !== undefined && policy.perTryMs > requestMs) {
-    const message = "a single try may take longer than the request with all its tries";
-    block?.refuseOrder(["perTryTimeout"], message, "at most timeouts.request");
-  }
-  return policy;
+/** Refuses a single try that may take longer than its request. */
+export function refuseLongTries(
+  { block, data: { perTryMs } }: ReadBlock<RetryPolicy>,
+  { requestMs }: TimeoutPolicy,
+): void {
+  if (requestMs === 0 || perTryMs === undefined || perTryMs <= requestMs) return;
+  const message = "a single try may take longer than the request with all its tries";
+  block.refuseOrder(["perTryTimeout"], message, "at most timeouts.request");
 }

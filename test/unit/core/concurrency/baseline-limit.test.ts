@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { BaselineLimit } from "../../../../src/core/concurrency/baseline-limit.js";
-import { concurrencyDefaults } from "../../../../src/core/concurrency/concurrency-laws.js";
 import { GradientLimit } from "../../../../src/core/concurrency/gradient-limit.js";
 import { VegasLimit } from "../../../../src/core/concurrency/vegas-limit.js";
 import { sampleOf } from "../../../support/concurrency-samples.js";
 
 const limits = { initial: 10, min: 1, max: 40 };
-const { gradient, vegas } = concurrencyDefaults;
+const statistic = { kind: "mean" } as const;
+const gradient = { rttTolerance: 1.5, smoothingRatio: 0.2, baseline: "minRtt", statistic } as const;
+const vegas = { smoothingRatio: 1, statistic };
 
 interface Row {
   readonly name: string;
@@ -31,7 +32,7 @@ function servedBy(law: BaselineLimit): (rttMs: number, inFlight: number) => void
 }
 
 describe.each(rows)("BaselineLimit, as $name", ({ create }) => {
-  it("leaves aside what ends first in a dip, and what was let in before it", () => {
+  it("leaves aside what ends first in a probe, and what was let in before it", () => {
     const law = create();
     const serve = servedBy(law);
     while (law.limit === 10) serve(50, 10);
@@ -47,7 +48,7 @@ describe.each(rows)("BaselineLimit, as $name", ({ create }) => {
     expect(servedCount).toBe(101);
   });
 
-  it("learns from samples as from their windows, in a dip only from those let in during it", () => {
+  it("learns from samples as from windows, in a probe only from those let in during it", () => {
     const law = create();
     const serve = servedBy(law);
     while (law.limit === 10) serve(50, 10);

@@ -6,7 +6,7 @@ import { defaultGenerateOptions } from "../../../../src/generate/base/generate-o
 import { type AlertName, alertWords } from "../../../../src/generate/observe/alert-words.js";
 import { alertRules, generateAlerts } from "../../../../src/generate/observe/alerts.js";
 import { watchedClusters } from "../../../../src/generate/observe/envoy-alerts.js";
-import { inhibitRules } from "../../../../src/generate/observe/inhibition.js";
+import { inhibitRules } from "../../../../src/generate/observe/inhibit-rules.js";
 import { sectionOf } from "../../../../src/generate/observe/runbook.js";
 import { caseOptions, casePolicy, policyOf } from "../../../support/generated.js";
 import { readQuery } from "../../../support/promql.js";
@@ -179,6 +179,15 @@ describe("generateAlerts()", () => {
     for (const { alert } of rules) {
       expect(rendered).toContain(`${runbookUrl}#${sectionOf(alert)}`);
       expect(runbook).toContain(`\n## ${alert}\n`);
+    }
+  });
+
+  it("leads from each alert to its own page where the URL has a place for its name", () => {
+    const runbookUrl = "https://docs.example/runbooks/*.md";
+    const { documents } = generateAlerts(policy, { ...defaultGenerateOptions, runbookUrl });
+    const rendered = JSON.stringify(documents[0]?.parts);
+    for (const { alert } of rules) {
+      expect(rendered).toContain(`"https://docs.example/runbooks/${alert}.md"`);
     }
   });
 });

@@ -1,0 +1,104 @@
+import type { Clock } from "../../core/base/clock.js";
+import { LogInterval } from "../../core/base/log-interval.js";
+import type { DeciderEvent } from "../../decide/rate-limit/decider.js";
+import type { OverloadCause } from "../../decide/rate-limit/pressure.js";
+import { RefusalLog, type ToldRefusal } from "../../decide/rate-limit/refusal-log.js";
+import { type CpuWatch, lateReasonOf, lateRemedies } from "../base/cpu-watch.js";
+import type { Logger } from "../base/logger.js";
+import type { ReadMetric } from "../base/metrics.js";
+import type { Config } from "../config/config.js";
+import { remedyOf } from "../store/store-remedies.js";
+
+/** What a decider's events are logged with. */
+export interface DeciderLogParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly cpu: Pick<CpuWatch, "use">;
+}
+
+/** Least time between two lines about stalls, in milliseconds: a throttled pod has many. */
+const stallLogMsMin = 60_000;
+
+/** Logs what happens to a decider: changes, not single failures, since an outage has thousands. */
+export function createDeciderLog(parts: DeciderLogParts): (event: DeciderEvent) => void {
+  const { clock, logger, cpu } = parts;
+  const stallLines = new LogInterval<"stall">(stallLogMsMin);
+  return (event) => {
+    if (event.kind === "circuitOpened") {
+      logger.warn(
+        { event: event.kind, code: event.code, remedy: remedyOf(event.code) },
+        "The store fails: limits answer by their on_store_failure, and single probes look for it.",
+      );
+    } else if (event.kind === "circuitClosed") {
+      logger.info({ event: event.kind }, "The store answers again and decides.");
+    } else if (event.kind === "overloadBegan") {
+      logOverload(event.cause, parts);
+    } else if (event.kind === "overloadEnded") {
+      logger.info({ event: event.kind }, "No overload for 10 s.");
+    } else if (event.kind === "loopStalled") {
+      if (!stallLines.begins("stall", clock.monotonicMs())) return;
+      const { stalledMs } = event;
+      logger.info(
+        { event: event.kind, stalledMs: Math.round(stalledMs), ...lateness(cpu, stalledMs) },
+        "The process stood still for a moment. Told at most once a minute.",
+      );
+    }
+  };
+}
+
+function logOverload(cause: OverloadCause, { logger, cpu }: DeciderLogParts): void {
+  const line = { event: "overloadBegan", cause };
+  if (cause === "heap" || cause === "residentMemory") {
+    logger.warn(
+      line,
+      "Memory is used up: calls are answered unread, by the strictest on_store_failure, and " +
+        "admission answers as its ownOverload says.",
+    );
+  } else if (cause === "inFlight") {
+    logger.warn(line, "Too many requests in work: limits answer by their on_store_failure.");
+  } else {
+    logger.warn(
+      { ...line, ...lateness(cpu, cpu.use.elapsedMs) },
+      "Answers stay late: limits in the store answer by their on_store_failure, and admission as " +
+        "its ownOverload says.",
+    );
+  }
+}
+
+/** What tells a throttled process from a busy one. */
+function lateness(cpu: Pick<CpuWatch, "use">, lateMs: number) {
+  const { use } = cpu;
+  const reason = lateReasonOf(use, lateMs);
+  return { reason, remedy: lateRemedies[reason], cpu: use };
+}
+
+/** Levels at which lines of refusals are written. */
+const writtenLevels: ReadonlySet<Config["logLevel"]> = new Set(["trace", "debug", "info"]);
+
+/** Tells the log of refusals; undefined where the configuration wants none of it. */
+export function createRefusalLog(
+  { logLevel, refusalsLoggedPerSecond }: Pick<Config, "logLevel" | "refusalsLoggedPerSecond">,
+  logger: Logger,
+): RefusalLog | undefined {
+  if (refusalsLoggedPerSecond === 0 || !writtenLevels.has(logLevel)) return undefined;
+  const onRefused = (told: ToldRefusal): void => logRefusal(told, logger);
+  return new RefusalLog({ perSecondMax: refusalsLoggedPerSecond, onRefused });
+}
+
+function logRefusal({ kind, ...told }: ToldRefusal, logger: Logger): void {
+  const sentence =
+    kind === "rule"
+      ? "A rule refuses requests: refusedCount of them since its line before."
+      : "A service refuses requests: refusedCount of them for this cause since its line before.";
+  logger.info({ event: "refused", ...told }, sentence);
+}
+
+/** What the log does not say of refusals. */
+export function refusalLogMetric(log: RefusalLog): ReadMetric {
+  return {
+    name: "headgate_refusals_unlogged_total",
+    help: "Refused requests without a log line of their own; later lines say how many they were.",
+    labelNames: [],
+    read: (add) => add(log.untoldCount, {}),
+  };
+}

@@ -1,0 +1,113 @@
+import { snakeCase } from "../../core/base/snake-case.js";
+import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
+import { type Http2ErrorCode, http2ErrorCodes } from "../../wire/base/http2-error.js";
+import type { ConnectionEnd } from "../../wire/http2/http2-connection.js";
+import type { MetricGroup, ReadMetric } from "../base/metrics.js";
+
+/** How connections and streams of the native transport ended: plain integers, read when scraped. */
+export class NativeTransportCounts {
+  readonly #ends = new Map<string, number>();
+  readonly #resets = new Map<string, number>();
+
+  /** Connections by cause: `peer`, `left`, `destroyed`, a limit of time, or an error's name. */
+  get endsByCause(): ReadonlyMap<string, number> {
+    return this.#ends;
+  }
+
+  /** Streams that were reset for what their client did, by the error's name. */
+  get resetsByCode(): ReadonlyMap<string, number> {
+    return this.#resets;
+  }
+
+  countEnd(end: ConnectionEnd): void {
+    count(this.#ends, causeOf(end));
+  }
+
+  countReset(code: Http2ErrorCode): void {
+    count(this.#resets, errorName(code));
+  }
+}
+
+/** The metrics of the native transport. */
+export function nativeTransportMetrics(counts: NativeTransportCounts): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_native_transport_ended_connections_total",
+      help: "Connections of the native transport that ended, by cause; for broken rules, the code.",
+      labelNames: ["cause"],
+      read: (add) => {
+        for (const [cause, value] of counts.endsByCause) add(value, { cause });
+      },
+    },
+    {
+      name: "headgate_native_transport_reset_streams_total",
+      help: "Calls that were reset because a client broke a rule or passed a bound, by code.",
+      labelNames: ["code"],
+      read: (add) => {
+        for (const [code, value] of counts.resetsByCode) add(value, { code });
+      },
+    },
+  ];
+}
+
+/** A closed set: kinds of ends, names of errors, limits of time. */
+function causeOf(end: ConnectionEnd): string {
+  if (end.kind === "error") return errorName(end.code);
+  return end.kind === "time" ? end.why : end.kind;
+}
+
+/** As RFC 9113 writes it, in lower case: `enhance_your_calm`. */
+function errorName(code: Http2ErrorCode): string {
+  const entry = Object.entries(http2ErrorCodes).find(([, known]) => known === code);
+  const [name] = entry ?? ["unknown"];
+  return snakeCase(name);
+}
+
+function count(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
+/** The metrics of ext_proc streams, by kind. */
+export function exchangeMetrics(counts: ExchangeCounts): MetricGroup {
+  return {
+    gauges: [
+      {
+        name: "headgate_ext_proc_streams_open",
+        help: "ext_proc streams that are open, one for each request that is followed.",
+        read: (add) => add(counts.openCount),
+      },
+    ],
+    counters: [
+      {
+        name: "headgate_ext_proc_streams_total",
+        help: "ext_proc streams that were opened.",
+        read: (add) => add(counts.openedCount),
+      },
+      {
+        name: "headgate_exchange_messages_total",
+        help: "Messages of ext_proc streams, by the part of the exchange that they held.",
+        labelNames: ["part"],
+        read: (add) => {
+          for (const [part, value] of counts.parts) add(value, { part: snakeCase(part) });
+        },
+      },
+      {
+        name: "headgate_ext_proc_streams_answered_before_total",
+        help:
+          "ext_proc streams of requests that a filter before it had answered, such as a rate " +
+          "limit. If all are, request_header_mode is SKIP.",
+        read: (add) => add(counts.answeredBeforeCount),
+      },
+      {
+        name: "headgate_exchange_faults_total",
+        help:
+          "ext_proc streams that were ended because they broke the protocol, by how; or for a " +
+          "message larger than is read (`too_large`).",
+        labelNames: ["fault"],
+        read: (add) => {
+          for (const [fault, value] of counts.faults) add(value, { fault: snakeCase(fault) });
+        },
+      },
+    ],
+  };
+}
