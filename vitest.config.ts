@@ -31,6 +31,7 @@ const simulating: Kind = {
  */
 const loadFiles = [
   "test/e2e/admission.test.ts",
+  "test/e2e/admission-halving.test.ts",
   "test/fault/network-faults.test.ts",
   "test/fault/overload.test.ts",
 ];

@@ -6,8 +6,8 @@ import {
 } from "../simulation/goodput-matrix.js";
 import {
   type TableRow,
-  tableArrivalCountMax,
   tableSeeds,
+  tableWorld,
   writeGoodputTable,
 } from "../simulation/goodput-table.js";
 import { drawMatrixWorld } from "../simulation/goodput-worlds.js";
@@ -36,7 +36,7 @@ export function tellGoodput({ first, count }: GoodputOrder): string {
 export async function recordGoodput(): Promise<void> {
   const rows: TableRow[] = [];
   for (const seed of tableSeeds) {
-    const one = drawMatrixWorld(seed, tableArrivalCountMax);
+    const one = tableWorld(seed);
     rows.push({ one, best: searchBest(one) });
   }
   await writeGoodputTable(rows);

@@ -29,6 +29,7 @@ const runs: readonly Pick<OverloadOrder, "protection" | "multiple" | "retries">[
 const numberless = [
   "headgateDefaults",
   "headgateQueue",
+  "loopOnly",
   "staticBreaker",
   "adaptiveConcurrency",
   "admissionControl",

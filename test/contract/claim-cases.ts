@@ -36,6 +36,14 @@ export function describeMembers(open: () => MemberStore): void {
   });
 }
 
+const nothingOf30 = {
+  name: "orders",
+  limit: 30,
+  heldCount: 0,
+  neededCount: 0,
+  isLearned: false,
+} as const satisfies PermitClaim;
+
 /** Claims of replicas on one limit of 30, each under a higher number. */
 function claimer(store: PermitStore) {
   let beat = 0;
@@ -45,9 +53,11 @@ function claimer(store: PermitStore) {
   ): Promise<number | undefined> => {
     beat += 1;
     const { number = beat, leaseMs: ms = leaseMs, ...claim } = fields;
-    const claims = [{ name: "orders", limit: 30, heldCount: 0, neededCount: 0, ...claim }];
-    const [answer] = await store.claim({ replicaId, number, leaseMs: ms, claims }, soon());
-    return answer;
+    const [answer] = await store.claim(
+      { replicaId, number, leaseMs: ms, claims: [{ ...nothingOf30, ...claim }] },
+      soon(),
+    );
+    return answer?.grantedCount;
   };
 }
 
@@ -95,11 +105,40 @@ export function describePermits(open: () => PermitStore): void {
     const store = open();
     const limits = [3, 1, 7];
     const claims = limits.map((limit) => {
-      return { name: `limit-${limit}`, limit, heldCount: 0, neededCount: 0 };
+      return { ...nothingOf30, name: `limit-${limit}`, limit };
     });
-    expect(await store.claim({ replicaId: "a1", number: 1, leaseMs, claims }, soon())).toEqual(
-      limits,
-    );
+    const answers = await store.claim({ replicaId: "a1", number: 1, leaseMs, claims }, soon());
+    expect(answers.map((answer) => answer?.grantedCount)).toEqual(limits);
+  });
+
+  describeLearned(open);
+}
+
+/** What it promises of limits that each replica learns by itself. */
+function describeLearned(open: () => PermitStore): void {
+  it("divides the least of what they have learned, and tells what others have in use", async () => {
+    const store = open();
+    let number = 0;
+    const learned = async (replicaId: string, fields: Partial<PermitClaim>) => {
+      number += 1;
+      const claims = [{ ...nothingOf30, isLearned: true, ...fields }];
+      const [answer] = await store.claim({ replicaId, number, leaseMs, claims }, soon());
+      return answer;
+    };
+    await learned("a1", { limit: 30, heldCount: 8, neededCount: 6 });
+    const second = await learned("b2", { limit: 12, heldCount: 4, neededCount: 40 });
+    expect(second).toEqual({ grantedCount: 4, othersInUseCount: 6, limit: 12 });
+    const first = await learned("a1", { limit: 30, heldCount: 6, neededCount: 6 });
+    expect(first).toEqual({ grantedCount: 6, othersInUseCount: 4, limit: 12 });
+    // Who learns more again is followed.
+    await learned("b2", { limit: 20, heldCount: 4, neededCount: 40 });
+    expect((await learned("a1", { limit: 30 }))?.limit).toBe(20);
+    await store.leave({ replicaId: "b2", names: ["orders"] }, soon());
+    expect(await learned("a1", { limit: 30 })).toEqual({
+      grantedCount: 30,
+      othersInUseCount: 0,
+      limit: 30,
+    });
   });
 }
 

@@ -1,6 +1,9 @@
+import type { SharesPermits } from "../../src/core/admission/permit-share.js";
 import type { Clock } from "../../src/core/base/clock.js";
+import type { Priority } from "../../src/core/settings/admission-settings.js";
 import { Admission } from "../../src/decide/admission/admission.js";
 import type {
+  AdmissionRequest,
   AdmissionTicket,
   AdmissionVerdict,
 } from "../../src/decide/admission/admission-call.js";
@@ -17,6 +20,8 @@ export interface HeadgateOrder {
   /** Blocks of the service's policy. */
   readonly blocks: string;
   readonly seed: number;
+  /** What it shares with other replicas. Default: it is alone */
+  readonly shares?: SharesPermits;
   /** Its process hears of nothing now and then, and then of all at once. Default: never */
   readonly stalls?: StallTimes;
 }
@@ -31,9 +36,15 @@ export interface StallTimes {
 export class HeadgateProtection implements Protection {
   readonly #calendar: EventCalendar;
   readonly #admission: Admission;
+  readonly #requests: Readonly<Record<Priority, Map<string, AdmissionRequest>>> = {
+    critical: new Map(),
+    high: new Map(),
+    normal: new Map(),
+    low: new Map(),
+  };
   #stalledUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(calendar: EventCalendar, { blocks, seed, stalls }: HeadgateOrder) {
+  constructor(calendar: EventCalendar, { blocks, seed, stalls, shares }: HeadgateOrder) {
     this.#calendar = calendar;
     const random = new FakeRandom(seed * 3 + 7);
     const clock: Clock = {
@@ -49,7 +60,7 @@ export class HeadgateProtection implements Protection {
       clock,
       random,
       decider: createTestDecider({ clock, policies, counters: new DecisionCounters() }),
-      shares: undefined,
+      shares,
       digest: (text) => text,
       permitLeaseMsMax: 300_000,
       isOverloaded: () => false,
@@ -70,19 +81,14 @@ export class HeadgateProtection implements Protection {
   ask(caller: GoodputCaller): GoodputTicket {
     let ticket: AdmissionTicket | undefined;
     let isOver = false;
-    const headers = new Map([
-      ["x-request-priority", caller.priority],
-      ["x-user", caller.user],
-      ["x-envoy-expected-rq-timeout-ms", String(caller.patienceMs)],
-    ]);
-    const request = { serviceName: "orders", peer: "envoy", headers, attributes: new Map() };
+    const request = this.#requestOf(caller);
     this.#hear(() => {
       if (isOver) return;
       const decided = ({ kind }: AdmissionVerdict): void => {
         if (kind === "admitted") caller.admit();
         else if (kind === "refused") caller.refuse();
       };
-      const answer = this.#admission.begin({ ...request, isObserved: false }, { decided });
+      const answer = this.#admission.begin(request, { decided });
       if (answer.kind !== "refused") ticket = answer.ticket;
       if (answer.kind !== "asking") decided(answer);
     });
@@ -90,11 +96,32 @@ export class HeadgateProtection implements Protection {
       ended: (how) => {
         isOver = true;
         this.#hear(() => {
-          if (how === "served") ticket?.responded(served);
-          ticket?.end(how === "served" ? "completed" : "left");
+          if (how !== "left") ticket?.responded(responses[how]);
+          ticket?.end(how === "left" ? "left" : "completed");
         });
       },
     };
+  }
+
+  /** One for each user and class: most of the time of a run went into making them. */
+  #requestOf({ priority, user, patienceMs }: GoodputCaller): AdmissionRequest {
+    const known = this.#requests[priority].get(user);
+    if (known !== undefined) return known;
+    const headers = new Map([
+      ["x-request-priority", priority],
+      ["x-user", user],
+      ["x-envoy-expected-rq-timeout-ms", String(patienceMs)],
+    ]);
+    const attributes = new Map();
+    const request = {
+      serviceName: "orders",
+      peer: "envoy",
+      headers,
+      attributes,
+      isObserved: false,
+    };
+    this.#requests[priority].set(user, request);
+    return request;
   }
 
   /** Now, or when the process goes on. */
@@ -111,6 +138,9 @@ const served = {
   isOverloaded: false,
   loadMetrics: undefined,
 };
+
+/** What Envoy says of a request whose connection was lost is 503. */
+const responses = { served, failed: { ...served, status: 503 } };
 
 function policyOf(blocks: string): Policy {
   const text = `apiVersion: headgate.dev/v1alpha1

@@ -9,7 +9,8 @@ import {
   type GoodputTicket,
   type Protection,
 } from "./goodput-run.js";
-import { type MatrixWorld, titleOf } from "./goodput-worlds.js";
+import { SimulatedPermits, type SimulatedShares } from "./goodput-shares.js";
+import { type MatrixWorld, titleOf, workerRatioAfter } from "./goodput-worlds.js";
 
 /** What the best static limit of a world does. */
 export interface BestStatic {
@@ -163,8 +164,7 @@ function withChance(count: number): number {
 
 /** From one per worker on, in steps that grow with the queue. */
 function candidatesOf({ world, event }: MatrixWorld): readonly number[] {
-  const ratio = event === "halved" ? 0.5 : event === "doubled" ? 2 : event === "tenth" ? 0.1 : 1;
-  const busyCount = Math.max(1, Math.round(world.workerCount * ratio));
+  const busyCount = Math.max(1, Math.round(world.workerCount * workerRatioAfter(event)));
   const queues = [0, 1, 2, 4, 7, 12, 20, 33, 54, 90, 150, 250];
   return queues.map((queue) => busyCount + queue);
 }
@@ -185,11 +185,16 @@ function protectionOf(calendar: EventCalendar, one: MatrixWorld): Protection {
       const admission = `admission: {maxInFlight: ${4 * workerCount + 20}}`;
       return new HeadgateProtection(calendar, { blocks: `${admission}, ${law}`, seed });
     }
-    case "replicas":
-      return new InTurn([
-        new HeadgateProtection(calendar, { blocks: `admission: {}, ${law}`, seed }),
-        new HeadgateProtection(calendar, { blocks: `admission: {}, ${law}`, seed: seed + 1 }),
-      ]);
+    case "replicas": {
+      const permits = new SimulatedPermits(calendar);
+      const blocks = `admission: {}, ${law}`;
+      const replicas = [0, 1].map((i) => {
+        const shares = permits.replica(`replica-${i}`, 80 * i);
+        const protection = new HeadgateProtection(calendar, { blocks, seed: seed + i, shares });
+        return { protection, shares };
+      });
+      return new InTurn(replicas);
+    }
   }
 }
 
@@ -211,24 +216,34 @@ function queueOf({ world: { serviceMs, workerCount } }: MatrixWorld): string {
   return `queue: {size: ${2 * workerCount + 10}, maxWait: ${waitMs}ms}`;
 }
 
-/** Replicas that are asked in turn, and know nothing of each other. */
+interface Replica {
+  readonly protection: Protection;
+  readonly shares: SimulatedShares;
+}
+
+/** Replicas that are asked in turn; the first one is lost with its zone. */
 class InTurn implements Protection {
-  readonly #replicas: readonly Protection[];
+  #replicas: readonly Replica[];
   #askedCount = 0;
 
-  constructor(replicas: readonly Protection[]) {
+  constructor(replicas: readonly Replica[]) {
     this.#replicas = replicas;
   }
 
   get limit(): number {
-    return this.#replicas.reduce((sum, { limit }) => sum + limit, 0);
+    return this.#replicas.reduce((sum, { protection }) => sum + protection.limit, 0);
   }
 
   ask(caller: GoodputCaller): GoodputTicket {
     this.#askedCount += 1;
     const replica = this.#replicas[this.#askedCount % this.#replicas.length];
     if (replica === undefined) throw new Error("there are no replicas");
-    return replica.ask(caller);
+    return replica.protection.ask(caller);
+  }
+
+  loseZone(): void {
+    this.#replicas[0]?.shares.stop();
+    this.#replicas = this.#replicas.slice(1);
   }
 }
 

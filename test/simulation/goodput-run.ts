@@ -29,6 +29,8 @@ export interface GoodputChange {
   readonly atMs: number;
   /** Workers from then on, as a part of those at the start. Default: as before */
   readonly workerRatio?: number;
+  /** Workers beyond those are lost with what they work on, and with a part of the protection. */
+  readonly isZoneLost?: boolean;
   /** Requests from then on, as a multiple of what the service could serve at its start. */
   readonly loadRatio?: number;
 }
@@ -65,12 +67,14 @@ export interface GoodputCaller {
 
 /** Told how a request that was let in, or waits, has ended. */
 export interface GoodputTicket {
-  ended(how: "served" | "left"): void;
+  ended(how: "served" | "left" | "failed"): void;
 }
 
 /** What stands before the service. */
 export interface Protection {
   ask(caller: GoodputCaller): GoodputTicket;
+  /** One of two zones is lost, and what of the protection runs there. Default: none of it does */
+  loseZone?(): void;
   /** Permits now. */
   readonly limit: number;
 }
@@ -104,6 +108,8 @@ export class GoodputRun {
   readonly #classes: Random;
   readonly #works: DrawMs;
   readonly #protection: Protection;
+  /** How each request that a worker has begun fails. */
+  readonly #working = new Set<() => void>();
   #workerCount: number;
   #loadRatio: number;
   #capacityMs = 0;
@@ -177,9 +183,15 @@ export class GoodputRun {
     this.#capacitySinceMs = nowMs;
   }
 
-  #change({ workerRatio, loadRatio }: GoodputChange): void {
+  #change({ workerRatio, loadRatio, isZoneLost = false }: GoodputChange): void {
     this.#account();
     this.#loadRatio = loadRatio ?? this.#loadRatio;
+    if (isZoneLost) {
+      this.#protection.loseZone?.();
+      const [...working] = this.#working;
+      const keptCount = Math.round(working.length * (workerRatio ?? 1));
+      for (const fail of working.slice(keptCount)) fail();
+    }
     if (workerRatio === undefined) return;
     this.#workerCount = Math.round(this.#world.workerCount * workerRatio);
     this.#station.serverCount = this.#workerCount;
@@ -212,12 +224,20 @@ export class GoodputRun {
     const askedMs = this.#calendar.nowMs;
     const { patienceMs } = this.#world;
     this.#asked[priority] += 1;
-    let state: "asking" | "admitted" | "over" = "asking";
+    let state = "asking" as "asking" | "admitted" | "over";
     let leave = (): void => {};
+    let cancelPatience = (): void => {};
     let workMs = 0;
+    const fail = (): void => {
+      state = "over";
+      this.#lost[priority] += 1;
+      cancelPatience();
+      leave();
+      ticket.ended("failed");
+    };
     const caller: GoodputCaller = {
       priority,
-      user: `user-${Math.floor(this.#classes.next() * 500)}`,
+      user: users[Math.floor(this.#classes.next() * users.length)] ?? "",
       patienceMs,
       admit: () => {
         state = "admitted";
@@ -225,7 +245,9 @@ export class GoodputRun {
         workMs = this.#nextWorkMs();
         const job = this.#station.enter(
           {
+            started: () => this.#working.add(fail),
             ended: () => {
+              this.#working.delete(fail);
               if (state === "over") return;
               state = "over";
               cancelPatience();
@@ -236,7 +258,10 @@ export class GoodputRun {
           },
           workMs,
         );
-        leave = () => job.leave();
+        leave = () => {
+          this.#working.delete(fail);
+          job.leave();
+        };
       },
       refuse: () => {
         state = "over";
@@ -244,7 +269,9 @@ export class GoodputRun {
         cancelPatience();
       },
     };
-    const cancelPatience = this.#calendar.after(patienceMs, () => {
+    const ticket = this.#protection.ask(caller);
+    if (state === "over") return;
+    cancelPatience = this.#calendar.after(patienceMs, () => {
       if (state === "over") return;
       if (state === "admitted") {
         this.#lateCount += 1;
@@ -255,9 +282,10 @@ export class GoodputRun {
       leave();
       ticket.ended("left");
     });
-    const ticket = this.#protection.ask(caller);
   }
 }
+
+const users = Array.from({ length: 500 }, (_, i) => `user-${i}`);
 
 function zero(): Record<Priority, number> {
   return { critical: 0, high: 0, normal: 0, low: 0 };

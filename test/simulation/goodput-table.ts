@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import type { BestStatic } from "./goodput-matrix.js";
-import { drawMatrixWorld, type MatrixWorld, titleOf } from "./goodput-worlds.js";
+import { drawMatrixWorld, type MatrixWorld, titleOf, zoneEvent } from "./goodput-worlds.js";
 
 /** What the best static limits of worlds do, a line each, since the search takes minutes. */
 const tablePath = "test/simulation/goodput-best.jsonl";
@@ -14,8 +14,17 @@ export const tuningSeeds = seedsFrom(1);
 /** Worlds that nobody looked at when laws were tuned. */
 export const validationSeeds = seedsFrom(1_001);
 
+/** Worlds in which one of two zones is lost, with its workers and one of two replicas. */
+export const zoneSeeds = seedsFrom(2_001, 30);
+
 /** Seeds of the table's worlds. */
-export const tableSeeds = [...tuningSeeds, ...validationSeeds];
+export const tableSeeds = [...tuningSeeds, ...validationSeeds, ...zoneSeeds];
+
+/** A world of the table by its seed. */
+export function tableWorld(seed: number): MatrixWorld {
+  const event = zoneSeeds.includes(seed) ? zoneEvent : undefined;
+  return drawMatrixWorld(seed, tableArrivalCountMax, event);
+}
 
 /** A world with the best that a static limit does in it. */
 export interface TableRow {
@@ -32,7 +41,7 @@ export async function readGoodputTable(): Promise<readonly TableRow[]> {
     .map((line) => {
       const { title, ...best }: BestStatic & { readonly title: string } = JSON.parse(line);
       const seed = Number(/^seed ([0-9]+):/.exec(title)?.[1]);
-      const one = drawMatrixWorld(seed, tableArrivalCountMax);
+      const one = tableWorld(seed);
       if (titleOf(one) !== title)
         throw new Error(`record the table again: ${title} is ${titleOf(one)}`);
       return { one, best };
@@ -45,6 +54,6 @@ export async function writeGoodputTable(rows: readonly TableRow[]): Promise<void
   await writeFile(tablePath, `${lines.join("\n")}\n`);
 }
 
-function seedsFrom(first: number): readonly number[] {
-  return Array.from({ length: 150 }, (_, i) => first + i);
+function seedsFrom(first: number, count = 150): readonly number[] {
+  return Array.from({ length: count }, (_, i) => first + i);
 }

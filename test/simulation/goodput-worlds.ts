@@ -19,13 +19,16 @@ export const goodputEvents = [
   "loadJump",
 ] as const;
 
+/** What happens in worlds of a set of their own. */
+export const zoneEvent = "zoneLost";
+
 /** A world of the goodput matrix: what varies, and what follows from that. */
 export interface MatrixWorld {
   readonly seed: number;
   readonly policy: (typeof goodputPolicies)[number];
   /** Where the learned limit begins. */
   readonly initial: 1 | 1_000;
-  readonly event: (typeof goodputEvents)[number];
+  readonly event: (typeof goodputEvents)[number] | typeof zoneEvent;
   readonly service: ServiceKind;
   readonly disturbance: "none" | "warmUp" | "pauses";
   /** What critical requests need of the capacity that there is when it is looked at. */
@@ -47,12 +50,18 @@ const patienceServiceCount = 20;
  * in a row.
  *
  * @param arrivalCountMax worlds with more are drawn again, with another draw of the same seed
+ * @param event what happens in it. Default: drawn
  */
-export function drawMatrixWorld(seed: number, arrivalCountMax: number): MatrixWorld {
+export function drawMatrixWorld(
+  seed: number,
+  arrivalCountMax: number,
+  event?: MatrixWorld["event"],
+): MatrixWorld {
   const random = new FakeRandom(seed * 7_919);
   for (;;) {
-    const world = drawOne(seed, random);
-    if (arrivalCountOf(world) <= arrivalCountMax) return world;
+    const world = drawOne(seed, random, event);
+    const isDrawn = event === undefined || world.event === event;
+    if (isDrawn && arrivalCountOf(world) <= arrivalCountMax) return world;
   }
 }
 
@@ -71,7 +80,7 @@ export function titleOf(one: MatrixWorld): string {
   return `seed ${seed}: ${parts.join(", ")}`;
 }
 
-function drawOne(seed: number, random: FakeRandom): MatrixWorld {
+function drawOne(seed: number, random: FakeRandom, wanted?: MatrixWorld["event"]): MatrixWorld {
   const workerCount = pick(random, [1, 10, 200]);
   const serviceMs = pick(random, [1, 50, 2_000]);
   const service = pick(random, serviceKinds);
@@ -87,7 +96,8 @@ function drawOne(seed: number, random: FakeRandom): MatrixWorld {
     "nothing",
     "nothing",
   ] as const);
-  const event = workerCount === 1 && drawn !== "loadJump" ? "nothing" : drawn;
+  const possible = wanted ?? drawn;
+  const event = workerCount === 1 && possible !== "loadJump" ? "nothing" : possible;
   const disturbance = pick(random, ["none", "none", "warmUp", "pauses"] as const);
   const paceMs = serviceMs / workerCount;
   const firstMs = Math.max(20_000, 600 * paceMs, 60 * serviceMs);
@@ -145,13 +155,17 @@ function changesOf(
       ];
       return { changes, settleMs: backMs + followMs };
     }
-    default:
-      return { changes: [{ atMs: firstMs, workerRatio: workerRatioAfter(event) }], settleMs };
+    default: {
+      const isZoneLost = event === zoneEvent;
+      const change = { atMs: firstMs, workerRatio: workerRatioAfter(event), isZoneLost };
+      return { changes: [change], settleMs };
+    }
   }
 }
 
-function workerRatioAfter(event: MatrixWorld["event"]): number {
-  if (event === "halved") return 0.5;
+/** Workers that there are in the end, as a part of those at the start. */
+export function workerRatioAfter(event: MatrixWorld["event"]): number {
+  if (event === "halved" || event === zoneEvent) return 0.5;
   if (event === "doubled") return 2;
   return event === "tenth" ? 0.1 : 1;
 }

@@ -1,13 +1,20 @@
 import { watchCrowding } from "./crowding.js";
 import { Envoy } from "./envoy.js";
 import { type EnvoyOptions, httpFilter, type Json } from "./envoy-config.js";
+import { joinedTo } from "./envoy-control.js";
+import { breakers, configuredMaxRequests } from "./feedback-run.js";
+import { freePort } from "./free-port.js";
 import { HeadgateProcess } from "./headgate-process.js";
-import { type LoadSummary, ratesOver, summarizeLoad } from "./load-summary.js";
-import { type LoadAnswer, runOpenLoop } from "./open-loop-load.js";
+import { type LoadSummary, summarizeLoad } from "./load-summary.js";
+import { type LoadClass, runOpenLoop } from "./open-loop-load.js";
+import { drawOverload } from "./overload-picture.js";
 import { sampleDuring } from "./sample-during.js";
-import { type SaturableStats, startSaturableUpstream } from "./saturable-upstream.js";
+import {
+  type SaturableStats,
+  type SaturableUpstream,
+  startSaturableUpstream,
+} from "./saturable-upstream.js";
 import type { Stage } from "./stage.js";
-import { type PlotPanel, plotSvg } from "./svg-plot.js";
 
 /** What stands between callers and the upstream. */
 export type Protection =
@@ -20,7 +27,9 @@ export type Protection =
   /** With nothing but a name: `admission: {}`. */
   | "headgateDefaults"
   /** The same with a queue. */
-  | "headgateQueue";
+  | "headgateQueue"
+  /** Breakers of two Envoys that the loop sets, and nothing else; four requests in five at one. */
+  | "loopOnly";
 
 /** Whether callers repeat what failed, and how an Envoy at their side does it. */
 export type Retries = "none" | "budget" | "istio";
@@ -41,6 +50,8 @@ export interface OverloadOrder {
   readonly otherShares?: OtherShares;
   /** How long callers wait. Default: 2 s */
   readonly deadlineMs?: number;
+  /** When half of the workers go. Default: never */
+  readonly halvedMs?: number;
 }
 
 /** What part of all requests is of a class below critical. */
@@ -54,6 +65,8 @@ export interface OtherShares {
 export interface OverloadResult {
   readonly order: OverloadOrder;
   readonly summary: LoadSummary;
+  /** From five seconds after the loss of half of the workers on; undefined: nothing was lost. */
+  readonly afterwards: LoadSummary | undefined;
   readonly upstream: SaturableStats;
   /** Share of the time in which this machine had more work than cores. */
   readonly crowdedRatio: number;
@@ -70,60 +83,135 @@ const warmUpMs = 3_000;
 /** How long callers wait where an order says nothing else. */
 const usualDeadlineMs = 2_000;
 
+/** Laws may take so long to follow. */
+const followMs = 5_000;
+
 /** Runs it with programs of their own for everything: upstream, Envoys, Headgate, load. */
 export async function runOverload(stage: Stage, order: OverloadOrder): Promise<OverloadResult> {
-  const { protection, multiple, durationMs, meanServiceMs, retries = "none", seed = 1 } = order;
-  const policy = policyOf(protection, meanServiceMs);
-  const [upstream, headgate] = await Promise.all([
-    startSaturableUpstream(stage, { workerCount, meanServiceMs, seed, reportsLoad: false }),
-    policy === undefined ? undefined : HeadgateProcess.start(stage, { policy }),
-  ]);
-  const server = await Envoy.start(stage, {
-    upstreamPort: upstream.port,
-    headgatePorts: [headgate?.grpcPort ?? upstream.port],
-    rateLimits: [],
-    ...protections[protection],
-  });
-  const entry =
-    retries === "none"
-      ? server
-      : await Envoy.start(stage, {
-          upstreamPort: server.port,
-          headgatePorts: [upstream.port],
-          rateLimits: [],
-          ...retryPolicies[retries],
-        });
+  const { durationMs, seed = 1, halvedMs } = order;
+  const { upstream, headgate, ports } = await startOverload(stage, order);
   const crowded = watchCrowding();
-  const perSecond = upstream.capacityPerSecond * multiple;
-  const criticalShare = order.criticalShare ?? 0.2 / multiple;
-  const rest = (1 - criticalShare) / 3;
-  const { high, normal, low } = order.otherShares ?? { high: rest, normal: rest, low: rest };
   const load = runOpenLoop({
-    ports: [entry.port],
-    perSecond,
+    ports,
+    perSecond: upstream.capacityPerSecond * order.multiple,
     durationMs,
     deadlineMs: order.deadlineMs ?? usualDeadlineMs,
     callerCount: 200,
     seed,
-    classes: [
-      { name: "critical", share: criticalShare, headers: { "x-request-priority": "critical" } },
-      { name: "high", share: high, headers: { "x-request-priority": "high" } },
-      { name: "normal", share: normal, headers: {} },
-      { name: "low", share: low, headers: { "x-request-priority": "low" } },
-    ],
+    classes: classesOf(order),
   });
-  const inFlight = await sampleDuring(load, async () => (await upstream.stats()).inFlightCount);
+  const halving = halvedMs === undefined ? undefined : halveAt(upstream, halvedMs);
+  const [inFlight, limits] = await Promise.all([
+    sampleDuring(load, async () => (await upstream.stats()).inFlightCount),
+    headgate && sampleDuring(load, () => headgate.metric(limitMetric(order)), limitSampleMs),
+  ]);
   const answers = await load;
+  await halving;
   const { capacityPerSecond } = upstream;
   const stats = await upstream.stats();
+  const span = { fromMs: warmUpMs, untilMs: halvedMs ?? durationMs, capacityPerSecond };
+  const after = halvedMs !== undefined && {
+    fromMs: halvedMs + followMs,
+    untilMs: durationMs,
+    capacityPerSecond: capacityPerSecond / 2,
+  };
   return {
     order,
-    summary: summarizeLoad(answers, { fromMs: warmUpMs, untilMs: durationMs, capacityPerSecond }),
+    summary: summarizeLoad(answers, span),
+    afterwards: after === false ? undefined : summarizeLoad(answers, after),
     upstream: stats,
     crowdedRatio: crowded(),
     attemptsPerRequest: stats.attemptCount / Math.max(1, stats.requestCount),
-    svg: draw(order, { answers, inFlight, capacityPerSecond }),
+    svg: drawOverload({
+      title: titleOf(order),
+      durationMs,
+      halvedMs,
+      workerCount,
+      answers,
+      inFlight,
+      limits: limits ?? [],
+      capacityPerSecond,
+    }),
   };
+}
+
+/** How often a limit is read, in milliseconds. */
+const limitSampleMs = 500;
+
+function limitMetric({ protection }: OverloadOrder): string {
+  return protection === "loopOnly" ? "headgate_fleet_limit" : "headgate_admission_inflight_max";
+}
+
+function titleOf({ protection, multiple, retries = "none", halvedMs }: OverloadOrder): string {
+  const halved = halvedMs === undefined ? "" : ", half of the workers go";
+  const retry = retries === "none" ? "" : `, callers retry (${retries})`;
+  return `${protection}, ${multiple} times capacity${halved}${retry}`;
+}
+
+async function halveAt(upstream: SaturableUpstream, halvedMs: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, halvedMs));
+  await upstream.setWorkers(workerCount / 2);
+}
+
+function classesOf(order: OverloadOrder): readonly LoadClass[] {
+  const criticalShare = order.criticalShare ?? 0.2 / order.multiple;
+  const rest = (1 - criticalShare) / 3;
+  const { high, normal, low } = order.otherShares ?? { high: rest, normal: rest, low: rest };
+  return [
+    { name: "critical", share: criticalShare, headers: { "x-request-priority": "critical" } },
+    { name: "high", share: high, headers: { "x-request-priority": "high" } },
+    { name: "normal", share: normal, headers: {} },
+    { name: "low", share: low, headers: { "x-request-priority": "low" } },
+  ];
+}
+
+interface StartedOverload {
+  readonly upstream: SaturableUpstream;
+  readonly headgate: HeadgateProcess | undefined;
+  /** Where load goes, in turn. */
+  readonly ports: readonly number[];
+}
+
+async function startOverload(stage: Stage, order: OverloadOrder): Promise<StartedOverload> {
+  const { protection, meanServiceMs, retries = "none", seed = 1 } = order;
+  const isLoop = protection === "loopOnly";
+  const policy = policyOf(protection, meanServiceMs);
+  const controlPort = isLoop ? await freePort() : 0;
+  const env = isLoop ? { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` } : {};
+  const [upstream, headgate] = await Promise.all([
+    startSaturableUpstream(stage, { workerCount, meanServiceMs, seed, reportsLoad: false }),
+    policy === undefined ? undefined : HeadgateProcess.start(stage, { policy, env }),
+  ]);
+  const common = { headgatePorts: [headgate?.grpcPort ?? upstream.port], rateLimits: [] };
+  if (isLoop) {
+    const [first, second] = await Promise.all(
+      [1, 2].map((place) => {
+        const joined = joinedTo({ port: controlPort, nodeId: `edge-${place}` });
+        const upstreamCluster = breakers(configuredMaxRequests);
+        return Envoy.start(stage, {
+          ...common,
+          upstreamPort: upstream.port,
+          upstreamCluster,
+          ...joined,
+        });
+      }),
+    );
+    const [busy, quiet] = [first?.port ?? 0, second?.port ?? 0];
+    return { upstream, headgate, ports: [busy, busy, busy, busy, quiet] };
+  }
+  const server = await Envoy.start(stage, {
+    ...common,
+    upstreamPort: upstream.port,
+    ...protections[protection],
+  });
+  if (retries === "none") return { upstream, headgate, ports: [server.port] };
+  const entry = await Envoy.start(stage, {
+    upstreamPort: server.port,
+    headgatePorts: [upstream.port],
+    rateLimits: [],
+    ...retryPolicies[retries],
+  });
+  return { upstream, headgate, ports: [entry.port] };
 }
 
 /** The policy of a protection that has one. */
@@ -135,10 +223,22 @@ function policyOf(protection: Protection, meanServiceMs: number): string | undef
       return servicePolicy("admission: {}");
     case "headgateQueue":
       return servicePolicy("admission: { queue: { size: 20, maxWait: 300ms } }");
+    case "loopOnly":
+      return loopPolicy;
     default:
       return undefined;
   }
 }
+
+/** A service whose Envoys tell and are told of its limit: all that they need is its name. */
+const loopPolicy = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: { name: overload }
+spec:
+  services:
+    - name: upstream
+      concurrency: { sources: [envoyMetrics], feedback: [circuitBreakers] }
+`;
 
 /** A service with classes that callers state. */
 function servicePolicy(blocks: string): string {
@@ -179,7 +279,7 @@ const headgateOptions: Partial<EnvoyOptions> = {
   },
 };
 
-const protections: Readonly<Record<Protection, Partial<EnvoyOptions>>> = {
+const protections: Readonly<Record<Exclude<Protection, "loopOnly">, Partial<EnvoyOptions>>> = {
   none: {},
   staticBreaker: {
     upstreamCluster: {
@@ -262,70 +362,6 @@ const retryPolicies: Readonly<Record<Exclude<Retries, "none">, Partial<EnvoyOpti
     },
   },
 };
-
-/** Goodput and refusals over time, and how many requests the upstream held. */
-function draw(
-  { protection, multiple, durationMs, retries = "none" }: OverloadOrder,
-  run: {
-    readonly answers: readonly LoadAnswer[];
-    readonly inFlight: readonly (readonly [number, number])[];
-    readonly capacityPerSecond: number;
-  },
-): string {
-  const span = { stepMs: 250, untilMs: durationMs };
-  const seconds = durationMs / 1_000;
-  const { capacityPerSecond } = run;
-  const rates: PlotPanel = {
-    title: "requests a second",
-    xLabel: "seconds",
-    yLabel: "a second",
-    series: [
-      {
-        name: "capacity",
-        color: "#888",
-        isBound: true,
-        points: [
-          [0, capacityPerSecond],
-          [seconds, capacityPerSecond],
-        ],
-      },
-      {
-        name: "served in time",
-        color: "#2a7f3f",
-        points: ratesOver(run.answers, span, ({ status }) => status >= 200 && status < 400),
-      },
-      {
-        name: "refused",
-        color: "#c77700",
-        points: ratesOver(run.answers, span, ({ status }) => status >= 400),
-      },
-      {
-        name: "no answer in time",
-        color: "#b3261e",
-        points: ratesOver(run.answers, span, ({ status }) => status === 0),
-      },
-    ],
-  };
-  const held: PlotPanel = {
-    title: "requests at the upstream (workers and queue)",
-    xLabel: "seconds",
-    yLabel: "requests",
-    series: [
-      {
-        name: "workers",
-        color: "#888",
-        isBound: true,
-        points: [
-          [0, workerCount],
-          [seconds, workerCount],
-        ],
-      },
-      { name: "in flight", color: "#1f5fa8", points: run.inFlight },
-    ],
-  };
-  const suffix = retries === "none" ? "" : `, callers retry (${retries})`;
-  return plotSvg(`${protection}, ${multiple} times capacity${suffix}`, [rates, held]);
-}
 
 /** Results as a table for a person, one run a row. */
 export function overloadTable(results: readonly OverloadResult[]): string {

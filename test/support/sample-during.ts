@@ -1,10 +1,11 @@
-/** Time between two readings, in milliseconds. */
-const sampleMs = 100;
+/** Time between two readings where nothing else is said, in milliseconds. */
+const usualSampleMs = 100;
 
 /** Reads a number again and again until the promise has settled: seconds from now, and number. */
 export async function sampleDuring(
   promise: Promise<unknown>,
   read: () => Promise<number>,
+  sampleMs = usualSampleMs,
 ): Promise<readonly (readonly [number, number])[]> {
   const samples: [number, number][] = [];
   const startMs = performance.now();

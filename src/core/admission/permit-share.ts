@@ -10,12 +10,19 @@ export interface PermitHolder {
   takeDemand(): number;
   /** More may be in use here than a moment ago. */
   shareGrew(): void;
+  /**
+   * Where each replica learns the limit by itself: hears what holds for all, which is the least
+   * that any has learned. Absent: the limit is the same in each of them.
+   */
+  agreed?(limit: number): void;
 }
 
 /** A replica's part of a limit of the fleet. */
 export interface PermitShare {
   /** Permits that may be in use here now: a whole number. */
   permits(nowMs: number): number;
+  /** Permits that other replicas have in use, as far as is known. */
+  othersInUse(nowMs: number): number;
   /** Whether others know of them; else the limit is divided by the number of replicas. */
   isLeased(nowMs: number): boolean;
   /** Asks for nothing any more; what was held returns with its lease. */

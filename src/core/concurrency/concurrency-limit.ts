@@ -71,6 +71,8 @@ export interface ConcurrencyLimit {
    * once, and not lowered where the limit is for the sake of a measurement. Default: with headroom
    */
   readonly criticalLimit?: number;
+  /** Goes on from what other replicas have learned, unless it has learned something itself. */
+  startFrom?(limit: number): void;
   /** The share of requests to refuse at random now, 0 to 0.9; 0 for all laws but `latencyShed`. */
   shedRatio(nowMs: number): number;
   /**

@@ -38,7 +38,7 @@ const idleRatio = 0.005;
 const loadRatioMin = 1.03;
 
 /** The longest queue above one request for each worker, and the shortest. */
-const queueExtraMax = 8;
+const queueExtraMax = 18;
 const queueMin = 1.5;
 
 /** Growth where no queue is seen, below ten permits and from there on. */
@@ -71,7 +71,7 @@ const hopelessDemandMin = 1.2;
  *
  * ```
  * limit = 1.1 * knee + queue
- * queue = ln((1 - 1 / load) / 0.005) / ln(load)       1.5 to knee + 8
+ * queue = ln((1 - 1 / load) / 0.005) / ln(load)       1.5 to knee + 18
  * ```
  *
  * How long a queue keeps the workers busy depends on the load, the requests that ask over those
@@ -148,6 +148,10 @@ export class KneeLimit implements ConcurrencyLimit {
     const luck = 2 * Math.log(1 / unluckyRatio);
     const queue = luck / Math.log(1 / Math.max(demandRatio, Number.MIN_VALUE));
     return Math.floor(Math.max(withHeadroom(base), base + queue));
+  }
+
+  startFrom(limit: number): void {
+    if (this.#fit === undefined) this.#settle(limit);
   }
 
   shedRatio(): number {

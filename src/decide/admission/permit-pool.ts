@@ -1,5 +1,6 @@
 import { withHeadroom } from "../../core/admission/class-counts.js";
 import { estimatedWaitMs, type QueueState } from "../../core/admission/estimated-wait.js";
+import { LearnedShare } from "../../core/admission/learned-share.js";
 import type {
   PermitHolder,
   PermitShare,
@@ -58,15 +59,16 @@ export interface PoolParts {
  * Permits under one limit, the law that sets it, and the queue in front of it. `T` is what waits.
  *
  * A limit of the fleet (`maxInFlight`, and what a law says that does not learn) is shared among
- * replicas; a law that learns runs in each replica, within its share. One that bounds the queue
- * does so where there is one, and bounds permits where there is none.
+ * replicas; a law that learns runs in each replica, within its share, and `knee` from what all have
+ * in use. One that bounds the queue does so where there is one, and bounds permits where there is
+ * none.
  */
 export class PermitPool<T> implements PermitHolder {
   readonly name: string;
   readonly label: string;
   readonly #parts: PoolParts;
   readonly #permits = new Permits();
-  readonly #slotTime = new ServiceTime();
+  readonly #slotTime = new ServiceTime({ memoryCount: 30 });
   /** The time from one end of a request to the next, while any is in use: one slot for all. */
   readonly #gapTime = new ServiceTime({ memoryCount: 30 });
   /** Permits in use, by peer; nothing where one may have all. */
@@ -77,6 +79,8 @@ export class PermitPool<T> implements PermitHolder {
   #law: ConcurrencyLimit | undefined;
   #room: WaitingRoom<T> | undefined;
   #share: PermitShare | undefined;
+  /** Its part of what the law has learned; undefined where no other replica hears of that. */
+  #learned: LearnedShare | undefined;
 
   constructor(parts: PoolParts, settings: PoolSettings) {
     this.#parts = parts;
@@ -90,18 +94,34 @@ export class PermitPool<T> implements PermitHolder {
     const { concurrency, queue } = settings;
     if (!isSame(concurrency, this.#settings.concurrency)) {
       this.#law = concurrency && createConcurrencyLimit(concurrency);
+      this.#openLearned(concurrency);
     }
     this.#settings = settings;
     if (this.#room !== undefined) this.#room.configure(queue ?? closedQueue);
     else if (queue !== undefined) this.#room = new WaitingRoom(queue);
-    if (this.fleetLimit() === Number.POSITIVE_INFINITY) this.close();
+    if (this.fleetLimit() === Number.POSITIVE_INFINITY) this.#closeShare();
     else this.#share ??= this.#parts.shares?.open(this);
   }
 
   /** Gives its share up; who is in it stays in. */
   close(): void {
+    this.#closeShare();
+    this.#learned?.close();
+    this.#learned = undefined;
+  }
+
+  #closeShare(): void {
     this.#share?.close();
     this.#share = undefined;
+  }
+
+  #openLearned(concurrency: ConcurrencySettings | undefined): void {
+    this.#learned?.close();
+    this.#learned = undefined;
+    const { shares, name, onGrown } = this.#parts;
+    if (this.#law === undefined || shares === undefined || concurrency?.law !== "knee") return;
+    const inUseCount = (): number => this.inUseCount();
+    this.#learned = new LearnedShare({ name, law: this.#law, inUseCount, onGrown, shares });
   }
 
   /** The law that sets the limit; undefined: none. */
@@ -139,7 +159,29 @@ export class PermitPool<T> implements PermitHolder {
   /** Permits that this replica may have in use; Infinity where nothing limits them. */
   limit(nowMs: number): number {
     const limit = this.#hardLimit(nowMs);
-    return this.#learnsHere ? Math.min(limit, this.#law?.limit ?? limit) : limit;
+    return this.#learnsHere ? Math.min(limit, this.#learnedLimit(nowMs)) : limit;
+  }
+
+  /** What the law has learned, and of that this replica's part. */
+  #learnedLimit(nowMs: number): number {
+    const own = this.#learned?.permits(nowMs);
+    if (own === undefined) return this.#law?.limit ?? Number.POSITIVE_INFINITY;
+    const chance = splitDeviations * Math.sqrt(own) * (1 - this.#partOfFleet(nowMs));
+    return own + Math.round(chance);
+  }
+
+  /** This replica's part of what the fleet has learned, at most 1. */
+  #partOfFleet(nowMs: number): number {
+    const limit = this.#law?.limit ?? 1;
+    return Math.min(1, (this.#learned?.permits(nowMs) ?? limit) / limit);
+  }
+
+  /** Permits of those that critical requests alone may have in use. */
+  #criticalLimit(law: ConcurrencyLimit, nowMs: number): number {
+    const { limit, criticalLimit = Math.floor(withHeadroom(limit)) } = law;
+    const own = this.#learnedLimit(nowMs);
+    // What chance brings at once to a part of the fleet is less by the root of that part.
+    return own + Math.floor((criticalLimit - limit) * Math.sqrt(this.#partOfFleet(nowMs)));
   }
 
   /** Permits that nobody may pass: what a policy says, and of that this replica's share. */
@@ -166,6 +208,7 @@ export class PermitPool<T> implements PermitHolder {
   /** Someone was refused who needed a permit. */
   noteRefused(priority: Priority): void {
     this.#permits.noteRefused(priority);
+    this.#learned?.noteRefused();
   }
 
   /** Someone was refused whom no more permits would have helped. */
@@ -206,7 +249,8 @@ export class PermitPool<T> implements PermitHolder {
       return Math.max(serviceMs, count * gapMs);
     }
     // What is served side by side does not wait for each other.
-    const scatter = scatterMax * Math.sqrt(Math.max(0, count - baselineMs / gapMs));
+    const scatter =
+      scatterMax * Math.sqrt(Math.max(0, count - baselineMs / gapMs) * this.#partOfFleet(nowMs));
     return Math.max(serviceMs, (count + scatter) * gapMs);
   }
 
@@ -258,9 +302,10 @@ export class PermitPool<T> implements PermitHolder {
   isFree(priority: Priority, nowMs: number): boolean {
     if (this.#permits.inUseCount >= this.#hardLimit(nowMs)) return false;
     if (!this.#learnsHere || this.#law === undefined) return true;
-    const { limit, criticalLimit = Math.floor(withHeadroom(limit)) } = this.#law;
+    const limit = this.#learnedLimit(nowMs);
     if (!this.#isByClass) return this.#permits.inUseCount < limit;
-    const most = priority === "critical" ? criticalLimit : limit;
+    const isCritical = priority === "critical";
+    const most = isCritical ? this.#criticalLimit(this.#law, nowMs) : limit;
     return this.#permits.inUseFrom(priority) < most;
   }
 
@@ -276,12 +321,17 @@ export class PermitPool<T> implements PermitHolder {
     return queue !== undefined && queue.order !== "fifo" && !this.#boundsQueue;
   }
 
-  /** Takes a permit for a peer, whatever the limit. @returns permits in use with it */
+  /**
+   * Takes a permit for a peer, whatever the limit.
+   *
+   * @returns permits in use with it, those of other replicas included where they tell
+   */
   take(peer: string, priority: Priority, nowMs: number): number {
     this.#permits.take(priority);
+    this.#learned?.noteTaken();
     if (this.#boundsPeers) this.#inUseByPeer.add(peer, 1);
     this.#occupy(nowMs);
-    return this.#permits.inUseCount;
+    return this.#permits.inUseCount + (this.#learned?.othersInUse(nowMs) ?? 0);
   }
 
   /** Gives a permit of a peer back. */
@@ -402,7 +452,8 @@ export class PermitPool<T> implements PermitHolder {
   #slotCount(nowMs: number): number {
     const limit = this.#hardLimit(nowMs);
     if (!this.#learnsHere || this.#law === undefined) return limit;
-    return Math.min(limit, this.#law.steadyLimit ?? this.#law.limit);
+    const { limit: learned, steadyLimit = learned } = this.#law;
+    return Math.min(limit, steadyLimit * this.#partOfFleet(nowMs));
   }
 }
 
@@ -419,6 +470,12 @@ const closedQueue: QueueSettings = {
   order: "fifo",
   codel: undefined,
 };
+
+/**
+ * Standard deviations of what a replica's own part of a limit needs more, for requests come to one
+ * replica or the other by chance: without it one would refuse while another has permits left.
+ */
+const splitDeviations = 2;
 
 /** Standard deviations by which a queue that is longer than usual may be slower than its mean. */
 const scatterMax = 6;

@@ -6,6 +6,7 @@ import type {
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
 import {
+  type PermitAnswer,
   type PermitClaim,
   type PermitStore,
   permitClaimsMax,
@@ -194,7 +195,7 @@ class Share implements PermitShare {
   #settle: () => void = () => {};
   /** When a heartbeat has told of it first; undefined: none has. */
   #toldMs: number | undefined;
-  #grantedCount = 0;
+  #answer: PermitAnswer = { grantedCount: 0, othersInUseCount: 0, limit: 0 };
   #untilMs = Number.NEGATIVE_INFINITY;
   /** What was needed since the last heartbeat that was answered. */
   #neededCount = 0;
@@ -217,8 +218,14 @@ class Share implements PermitShare {
   }
 
   permits(nowMs: number): number {
-    if (nowMs < this.#untilMs) return this.#grantedCount;
+    if (this.isLeased(nowMs)) return this.#answer.grantedCount;
     return Math.max(1, Math.floor(this.holder.fleetLimit() / this.#parts.replicaCount()));
+  }
+
+  /** While nobody tells, others are taken to have as much in use as this replica. */
+  othersInUse(nowMs: number): number {
+    if (this.isLeased(nowMs)) return this.#answer.othersInUseCount;
+    return (this.#parts.replicaCount() - 1) * this.holder.inUseCount();
   }
 
   close(): void {
@@ -244,17 +251,20 @@ class Share implements PermitShare {
       limit: holder.fleetLimit(),
       heldCount: Math.max(inUseCount, heldCount),
       neededCount: this.#neededCount,
+      isLearned: holder.agreed !== undefined,
     };
   }
 
   /** @param answer what may be held; undefined: a later heartbeat was answered before */
-  hear(answer: number | undefined, { nowMs, untilMs, leaseMs }: HearingTimes): void {
-    if ((answer ?? 0) > 0 || nowMs - (this.#toldMs ?? nowMs) >= leaseMs) this.settle();
+  hear(answer: PermitAnswer | undefined, { nowMs, untilMs, leaseMs }: HearingTimes): void {
+    if ((answer?.grantedCount ?? 0) > 0 || nowMs - (this.#toldMs ?? nowMs) >= leaseMs)
+      this.settle();
     if (answer === undefined) return;
     const before = this.permits(nowMs);
-    this.#grantedCount = answer;
+    this.#answer = answer;
     this.#untilMs = untilMs;
     this.#neededCount = 0;
+    this.holder.agreed?.(answer.limit);
     if (this.permits(nowMs) > before) this.holder.shareGrew();
   }
 

@@ -8,6 +8,18 @@ export interface PermitClaim {
   readonly heldCount: number;
   /** What it could use. */
   readonly neededCount: number;
+  /** Whether each replica learns the limit by itself: then the least of them all holds. */
+  readonly isLearned: boolean;
+}
+
+/** What a replica hears of one limit. */
+export interface PermitAnswer {
+  /** What it may hold from now on, until the lease is over. */
+  readonly grantedCount: number;
+  /** What the other replicas hold of it and can use: what they have in use, as far as they told. */
+  readonly othersInUseCount: number;
+  /** The limit that was divided: the replica's own, or the least of all where it is learned. */
+  readonly limit: number;
 }
 
 /** One heartbeat of a replica about some of its limits. */
@@ -42,12 +54,11 @@ export const permitClaimsMax = 100;
  */
 export interface PermitStore {
   /**
-   * What may be held of each limit from now on, until the lease is over; undefined: a later
-   * heartbeat of the replica has come before.
+   * What is so of each limit; undefined: a later heartbeat of the replica has come before.
    *
    * @param deadlineMs when nobody waits for the answer any more
    */
-  claim(beat: PermitBeat, deadlineMs: number): Promise<readonly (number | undefined)[]>;
+  claim(beat: PermitBeat, deadlineMs: number): Promise<readonly (PermitAnswer | undefined)[]>;
   /** What the replica held of these limits is free at once. @param names at most so many */
   leave(
     holder: { readonly replicaId: string; readonly names: readonly string[] },

@@ -10,8 +10,10 @@ const leadingArgCount = 3;
  * grows with each of the replica's heartbeats), what the replica holds, what it could use, and
  * until when that is so in milliseconds of the store's clock. All keys carry one hash tag. ARGV:
  * this replica, the number of this heartbeat, the lease in ms; then for each key the limit, what is
- * held, what is needed. Answers a number for each key: what may be held from now on, or -1 to a
- * heartbeat that was overtaken by a later one.
+ * held, what is needed, and 1 where each replica learns the limit. Answers three numbers for each
+ * key: what may be held from now on, or -1 to a heartbeat that was overtaken by a later one; what
+ * others hold that they can use; and the limit that was divided. Of a limit that is learned a
+ * record ends with what its replica has learned, and the least of them is divided.
  *
  * Grants follow the rules of `PermitStore`; who should have how much is as `fairShares` has it,
  * with those who need most first.
@@ -27,17 +29,18 @@ local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local me, beat, leaseMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local function write(key, id, r)
+  local learned = r.learned and string.format(' %.0f', r.learned) or ''
   redis.call('HSET', key, id,
-    string.format('%.0f %.0f %.0f %.0f', r.beat, r.held, r.need, r.untilMs))
+    string.format('%.0f %.0f %.0f %.0f', r.beat, r.held, r.need, r.untilMs) .. learned)
 end
 
 local function readAll(key)
   local flat, records = redis.call('HGETALL', key), {}
   for i = 1, #flat, 2 do
     local id = flat[i]
-    local a, b, c, d = string.match(flat[i + 1], '^(%d+) (%d+) (%d+) (%d+)$')
+    local a, b, c, d, e = string.match(flat[i + 1], '^(%d+) (%d+) (%d+) (%d+) ?(%d*)$')
     local r = a and { id = id, beat = tonumber(a), held = tonumber(b), need = tonumber(c),
-      untilMs = tonumber(d) }
+      untilMs = tonumber(d), learned = tonumber(e) }
     if not r or r.untilMs <= nowMs then
       redis.call('HDEL', key, id)
     else
@@ -67,21 +70,27 @@ local function target(records, limit)
   return mine + each
 end
 
-local function share(key, limit, held, need)
+local function share(key, limit, held, need, isLearned)
   local records = readAll(key)
-  local mine, othersHeld
-  othersHeld = 0
+  local mine, othersHeld, othersInUse, least = nil, 0, 0, limit
   for _, r in ipairs(records) do
-    if r.id == me then mine = r else othersHeld = othersHeld + r.held end
+    if r.id == me then
+      mine = r
+    else
+      othersHeld = othersHeld + r.held
+      othersInUse = othersInUse + math.min(r.held, r.need)
+      least = math.min(least, r.learned or least)
+    end
   end
-  if mine and mine.beat > beat then return -1 end
+  if mine and mine.beat > beat then return -1, 0, limit end
   if not mine then
     mine = { id = me }
     records[#records + 1] = mine
   end
   mine.beat, mine.held, mine.need, mine.untilMs = beat, held, need, nowMs + leaseMs
-  local wanted = target(records, limit)
-  local room = limit - othersHeld
+  mine.learned = isLearned == '1' and limit or nil
+  local wanted = target(records, least)
+  local room = least - othersHeld
   if wanted > held and room > held then
     wanted = math.min(wanted, room)
     mine.held = wanted
@@ -90,14 +99,15 @@ local function share(key, limit, held, need)
   end
   write(key, me, mine)
   redis.call('PEXPIRE', key, leaseMs)
-  return wanted
+  return wanted, othersInUse, least
 end
 
 local answers = {}
 for i, key in ipairs(KEYS) do
-  local at = ${leadingArgCount} + (i - 1) * 3
-  local answer = share(key, tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))
-  answers[i] = string.format('%.0f', answer)
+  local at = ${leadingArgCount} + (i - 1) * 4
+  local granted, othersInUse, least = share(key, tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]),
+    tonumber(ARGV[at + 3]), ARGV[at + 4])
+  answers[i] = string.format('%.0f %.0f %.0f', granted, othersInUse, least)
 end
 return table.concat(answers, ' ')
 `,

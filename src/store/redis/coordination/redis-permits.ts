@@ -1,4 +1,4 @@
-import type { PermitBeat, PermitStore } from "../../coordination/permit-store.js";
+import type { PermitAnswer, PermitBeat, PermitStore } from "../../coordination/permit-store.js";
 import type { FleetStore } from "./fleet-script.js";
 import { leaveSharesScript, shareScript } from "./permit-script.js";
 import { parseNumbers } from "./reply-numbers.js";
@@ -14,10 +14,13 @@ export class RedisPermits implements PermitStore {
     this.#store = store;
   }
 
-  async claim(beat: PermitBeat, deadlineMs: number): Promise<readonly (number | undefined)[]> {
+  async claim(
+    beat: PermitBeat,
+    deadlineMs: number,
+  ): Promise<readonly (PermitAnswer | undefined)[]> {
     const { replicaId, number, leaseMs, claims } = beat;
-    const numbers = claims.flatMap(({ limit, heldCount, neededCount }) => {
-      return [limit, heldCount, neededCount];
+    const numbers = claims.flatMap(({ limit, heldCount, neededCount, isLearned }) => {
+      return [limit, heldCount, neededCount, isLearned ? 1 : 0];
     });
     const reply = await this.#store.connection.run({
       script: shareScript,
@@ -25,8 +28,12 @@ export class RedisPermits implements PermitStore {
       args: [replicaId, ...[number, leaseMs, ...numbers].map(String)],
       deadlineMs,
     });
-    const answers = parseNumbers(reply, claims.length);
-    return answers.map((answer) => (answer === overtaken ? undefined : answer));
+    const answers = parseNumbers(reply, 3 * claims.length);
+    return claims.map((claim, i) => {
+      const own = answers.slice(3 * i, 3 * i + 3);
+      const [grantedCount = overtaken, othersInUseCount = 0, limit = claim.limit] = own;
+      return grantedCount === overtaken ? undefined : { grantedCount, othersInUseCount, limit };
+    });
   }
 
   async leave(

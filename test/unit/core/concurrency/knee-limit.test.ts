@@ -60,9 +60,9 @@ describe("KneeLimit", () => {
   it("keeps a longer queue where little more is asked than can be done", () => {
     const demand = { loadRatio: 1.1, criticalRatio: 0.1 };
     const { law } = new Service().serve({ workerCount: 10, seconds: 30, demand });
-    // The most: knee + 8.
-    expect(law.steadyLimit).toBeGreaterThanOrEqual(27);
-    expect(law.steadyLimit).toBeLessThanOrEqual(31);
+    // The most: knee + 18.
+    expect(law.steadyLimit).toBeGreaterThanOrEqual(37);
+    expect(law.steadyLimit).toBeLessThanOrEqual(41);
   });
 
   it("follows a loss of half of the workers, and their return", () => {

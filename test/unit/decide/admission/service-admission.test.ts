@@ -196,7 +196,12 @@ describe("ServiceAdmission", () => {
     it("lets nobody overtake when a share has grown unseen, and serves at the next look", () => {
       let shareCount = 1;
       const shares = {
-        open: () => ({ permits: () => shareCount, isLeased: () => true, close: () => {} }),
+        open: () => ({
+          permits: () => shareCount,
+          othersInUse: () => 0,
+          isLeased: () => true,
+          close: () => {},
+        }),
       };
       const rig = new AdmissionRig([testService({ maxInFlight: 9, queue: fifo })], { shares });
       rig.ask();
@@ -212,7 +217,12 @@ describe("ServiceAdmission", () => {
     it("says only that it is let in of who begins to wait and gets its turn at once", () => {
       let shareCount = 1;
       const shares = {
-        open: () => ({ permits: () => shareCount, isLeased: () => true, close: () => {} }),
+        open: () => ({
+          permits: () => shareCount,
+          othersInUse: () => 0,
+          isLeased: () => true,
+          close: () => {},
+        }),
       };
       const rig = new AdmissionRig([testService({ maxInFlight: 9, queue: fifo })], { shares });
       const [, waiting] = rig.askMany(2);

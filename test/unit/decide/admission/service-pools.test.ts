@@ -58,6 +58,7 @@ class OpenedShares implements SharesPermits {
     this.holders.add(holder);
     return {
       permits: () => Math.floor(holder.fleetLimit() / 2),
+      othersInUse: () => 0,
       isLeased: () => true,
       close: () => this.holders.delete(holder),
     };

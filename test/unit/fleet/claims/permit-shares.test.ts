@@ -24,8 +24,17 @@ function createShares(replicaCount = 3) {
     replicaCount: () => replicaCount,
     onEvent: (event) => events.push(event),
   });
-  const answer = (text: string): void => {
+  const reply = (text: string): void => {
     connection.answer = { kind: "reply", reply: Buffer.from(text) };
+  };
+  /** What may be held of each limit of 30, while nobody else has any of it in use. */
+  const answer = (granted: string): void => {
+    reply(
+      granted
+        .split(" ")
+        .map((count) => `${count} 0 30`)
+        .join(" "),
+    );
   };
   const fail = (): void => {
     connection.answer = { kind: "fails", code: "STORE_UNAVAILABLE" };
@@ -34,7 +43,7 @@ function createShares(replicaCount = 3) {
   /** Limit, held and needed, as the last heartbeat told them of its first limit. */
   const told = (): readonly number[] =>
     (connection.calls.at(-1)?.args.slice(3, 6) ?? []).map(Number);
-  return { clock, connection, events, shares, answer, fail, beat, told };
+  return { clock, connection, events, shares, reply, answer, fail, beat, told };
 }
 
 describe("PermitShares", () => {
@@ -205,6 +214,21 @@ describe("PermitShares", () => {
     await shares.stop();
   });
 
+  it("tells what others have in use, and while nobody tells, takes it to be as much", async () => {
+    const { clock, shares, reply, fail, beat } = createShares();
+    const holder = new TestHolder("orders", 30);
+    reply("12 7 30");
+    const share = shares.open(holder);
+    await beat();
+    expect(share.othersInUse(clock.monotonicMs())).toBe(7);
+    fail();
+    for (let i = 0; i < 4; i += 1) holder.take(30);
+    await clock.advanceAsync(defaultShareLeaseMs + defaultShareHeartbeatMs, 250);
+    // Three replicas.
+    expect(share.othersInUse(clock.monotonicMs())).toBe(8);
+    await shares.stop();
+  });
+
   it("leaves an answer aside that was overtaken", async () => {
     const { clock, shares, answer, beat } = createShares();
     answer("12");
@@ -216,9 +240,9 @@ describe("PermitShares", () => {
     await shares.stop();
   });
 
-  it.each(["", "x", "1 2", "1.5", "-2"])("takes no answer %j", async (text) => {
-    const { clock, events, shares, answer, beat } = createShares();
-    answer(text);
+  it.each(["", "x", "1 2", "1 2 x", "1.5 0 30", "-2 0 30"])("takes no answer %j", async (text) => {
+    const { clock, events, shares, reply, beat } = createShares();
+    reply(text);
     const share = shares.open(new TestHolder("orders", 30));
     await beat();
     expect(share.permits(clock.monotonicMs())).toBe(10);
@@ -227,11 +251,8 @@ describe("PermitShares", () => {
   });
 
   it("asks for many limits in several calls, and leaves those above its bound alone", async () => {
-    const { clock, connection, shares, beat } = createShares();
-    connection.answer = {
-      kind: "reply",
-      reply: Buffer.from(Array.from({ length: permitClaimsMax }, () => "1").join(" ")),
-    };
+    const { clock, connection, shares, answer, beat } = createShares();
+    answer(Array.from({ length: permitClaimsMax }, () => "1").join(" "));
     const holders = Array.from({ length: sharesMax + 1 }, (_, i) => new TestHolder(`s${i}`, 30));
     const opened = holders.map((holder) => shares.open(holder));
     await beat();
