@@ -51,20 +51,23 @@ beforeAll(async () => {
     "--pack-destination",
     stage.folder,
   ]);
-  const [pack = expect.fail("nothing is packed")] = z.array(packShape).parse(JSON.parse(packed));
+  const [pack = expect.fail("nothing is packed")] = z
+    .array(packShape)
+    .parse(JSON.parse(packed.stdout));
   const tarball = join(stage.folder, pack.filename);
   const prefix = join(stage.folder, "prefix");
-  await npm(["install", "--global", "--prefix", prefix, tarball]);
+  // npm would warn, for example, of scripts that an installation might run.
+  const { stdout, stderr } = await npm(["install", "--global", "--prefix", prefix, tarball]);
+  expect(`${stdout}${stderr}`.trim()).toMatch(/^added 1 package in \S+$/);
   const folder = join(prefix, "lib/node_modules/headgate");
   installed = { tarball, packed: pack, bin: join(prefix, "bin"), folder };
 });
 
 /** npm's ordinary client, which asks no registry. */
-async function npm(args: readonly string[], cwd = resolve(".")): Promise<string> {
+async function npm(args: readonly string[], cwd = resolve(".")) {
   const quiet = ["--offline", "--no-audit", "--no-fund", "--no-update-notifier"];
   const cache = ["--cache", join(stage.folder, "npm-cache")];
-  const { stdout } = await promisify(execFile)("npm", [...args, ...quiet, ...cache], { cwd });
-  return stdout;
+  return promisify(execFile)("npm", [...args, ...quiet, ...cache], { cwd });
 }
 
 /** An empty folder, and what a shell there finds on PATH. */

@@ -2,7 +2,7 @@ import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
 import { optionalAddressOption } from "./address-option.js";
 import { adminOptionRows } from "./admin-options.js";
 import { controlPortOptionRows } from "./control-port-options.js";
-import { decisionOptionRows } from "./decision-options.js";
+import { decisionOptionRows, refusalOptionRows } from "./decision-options.js";
 import {
   choiceOption,
   durationOption,
@@ -13,7 +13,6 @@ import {
   wholeNumberOption,
 } from "./option.js";
 import { redisOptionRows } from "./redis-options.js";
-import { refusalOptionRows } from "./refusal-options.js";
 import { signalOptionRows } from "./signal-options.js";
 import { statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
