@@ -40,7 +40,8 @@ function summaryOf(name: AlertName): string {
 function renderPage(name: AlertName): string {
   const { severity, means, look, act } = alertWords[name];
   const rule = ruleOf.get(name);
-  const wait = rule === undefined || rule.forMinutes === 0 ? "immediately" : `${rule.forMinutes} min`;
+  const minutes = rule?.forMinutes ?? 0;
+  const wait = minutes === 0 ? "immediately" : `${minutes} min`;
   return `# ${name}
 
 Here you find what this alert means, what to look at, and what to do.
