@@ -29,13 +29,13 @@ async function runShell(
 }
 
 /** Programs that need a cluster or a server: here they only look whether files are there. */
-const farPrograms = ["curl", "docker", "helm", "istioctl", "kubectl", "redis-cli"];
+const farPrograms = ["curl", "docker", "envoy", "helm", "istioctl", "kubectl", "redis-cli"];
 
 /** Ends with 1 where a file or folder that is handed in is not there. */
 const farScript = `#!/bin/sh
 while [ $# -gt 0 ]; do
   case "$1" in
-    -f | -k) [ "$2" = - ] || [ -e "$2" ] || { echo "no $2" >&2; exit 1; } ;;
+    -c | -f | -k) [ "$2" = - ] || [ -e "$2" ] || { echo "no $2" >&2; exit 1; } ;;
   esac
   shift
 done
@@ -197,7 +197,8 @@ describe("the documentation", () => {
         if (name !== undefined) await writeFile(join(folder, name), `${text}\n`);
         if (kind !== "cluster") continue;
         const env = { PATH: path, REDIS_PASSWORD: "secret" };
-        const ran = await runShell(`set -e\n${text}\necho done`, { cwd: folder, env });
+        const checked = text.replace(/^headgate serve --policy /gm, "headgate check ");
+        const ran = await runShell(`set -e\n${checked}\necho done`, { cwd: folder, env });
         expect(ran, `${page.path}:${line}`).toMatch(/(^|\n)done(\n|$)/);
       }
     }

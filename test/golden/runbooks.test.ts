@@ -1,9 +1,10 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
-import { type AlertRule, type Severity, severities } from "../../src/generate/observe/alert.js";
+import { type AlertRule, severities } from "../../src/generate/observe/alert.js";
 import { type AlertName, alertWords } from "../../src/generate/observe/alert-words.js";
 import { alertRules } from "../../src/generate/observe/alerts.js";
+import { severityWords } from "../../src/generate/observe/runbook.js";
 import { casePolicy, generatedCases } from "../support/generated.js";
 
 const folder = "docs/runbooks";
@@ -20,12 +21,6 @@ const ruleOf = new Map<AlertName, AlertRule<AlertName>>(
 );
 
 const names = [...ruleOf.keys()].sort();
-
-const urgency: Readonly<Record<Severity, string>> = {
-  critical: "somebody has to look now",
-  warning: "somebody has to look today",
-  info: "worth knowing",
-};
 
 /** A text of an alert with links to other alerts, and metrics as code. */
 function linked(text: string): string {
@@ -45,14 +40,15 @@ function summaryOf(name: AlertName): string {
 function renderPage(name: AlertName): string {
   const { severity, means, look, act } = alertWords[name];
   const rule = ruleOf.get(name);
-  const wait = rule === undefined || rule.forMinutes === 0 ? "at once" : `${rule.forMinutes} min`;
+  const minutes = rule?.forMinutes ?? 0;
+  const wait = minutes === 0 ? "immediately" : `${minutes} min`;
   return `# ${name}
 
 Here you find what this alert means, what to look at, and what to do.
 
 | summary | severity | raised after |
 |---|---|---|
-| ${summaryOf(name)} | ${severity}: ${urgency[severity]} | ${wait} |
+| ${summaryOf(name)} | ${severity}: ${severityWords[severity]} | ${wait} |
 
 ## What it means
 
@@ -87,7 +83,7 @@ function renderIndex(): string {
     const rows = own.map((name) => {
       return `- [${name}](${name}.md): ${summaryOf(name)}`;
     });
-    const title = `${severity[0]?.toUpperCase()}${severity.slice(1)}: ${urgency[severity]}`;
+    const title = `${severity[0]?.toUpperCase()}${severity.slice(1)}: ${severityWords[severity]}`;
     return `## ${title}\n\n${rows.join("\n")}\n`;
   });
   return `# Runbooks

@@ -1,11 +1,11 @@
 import { type AlertWords, severities } from "./alert.js";
 import { type AlertName, alertWords } from "./alert-words.js";
 
-/** How soon an alert of each severity is worth a look. */
-const severityWords = {
-  critical: "somebody has to look now",
-  warning: "somebody has to look today",
-  info: "worth knowing",
+/** How soon somebody has to look at an alert of each severity. */
+export const severityWords = {
+  critical: "act now",
+  warning: "look today",
+  info: "good to know",
 } as const;
 
 /** Where a runbook has the section of an alert, as Markdown's readers name sections. */
