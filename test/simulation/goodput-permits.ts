@@ -1,0 +1,85 @@
+import type { Clock } from "../../src/core/base/clock.js";
+import type {
+  PermitAnswer,
+  PermitBeat,
+  PermitClaim,
+} from "../../src/store/coordination/permit-store.js";
+
+interface PermitRecord {
+  readonly number: number;
+  readonly heldCount: number;
+  readonly neededCount: number;
+  readonly untilMs: number;
+  /** Infinity where it is not learned: all say the same then. */
+  readonly learnedLimit: number;
+}
+
+/** Records of one limit, by replica. */
+type LimitRecords = Map<string, PermitRecord>;
+
+/** Divides limits among simulated replicas as the script in Redis does. */
+export class MemoryPermits {
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #limits = new Map<string, LimitRecords>();
+
+  constructor(clock: Pick<Clock, "monotonicMs">) {
+    this.#clock = clock;
+  }
+
+  /** What one claim of a heartbeat is answered. */
+  answer(
+    { replicaId, number, leaseMs }: Omit<PermitBeat, "claims">,
+    claim: PermitClaim,
+  ): PermitAnswer | undefined {
+    const records = this.#live(claim.name);
+    const { heldCount, neededCount } = claim;
+    if ((records.get(replicaId)?.number ?? 0) > number) return undefined;
+    const learnedLimit = claim.isLearned ? claim.limit : Number.POSITIVE_INFINITY;
+    const untilMs = this.#clock.monotonicMs() + leaseMs;
+    const own = { number, heldCount, neededCount, untilMs, learnedLimit };
+    records.set(replicaId, own);
+    this.#limits.set(claim.name, records);
+    const others = [...records].filter(([id]) => id !== replicaId).map(([, record]) => record);
+    const limit = Math.min(claim.limit, ...others.map((one) => one.learnedLimit));
+    const othersHeld = sumOf(others, ({ heldCount: held }) => held);
+    const othersInUseCount = sumOf(others, (one) => Math.min(one.heldCount, one.neededCount));
+    const target = targetOf(records, replicaId, limit);
+    const room = Math.max(heldCount, limit - othersHeld);
+    const grantedCount = Math.min(target, room);
+    if (grantedCount > heldCount) records.set(replicaId, { ...own, heldCount: grantedCount });
+    return { grantedCount, othersInUseCount, limit };
+  }
+
+  #live(name: string): LimitRecords {
+    const nowMs = this.#clock.monotonicMs();
+    const records = [...(this.#limits.get(name) ?? [])];
+    return new Map(records.filter(([, { untilMs }]) => untilMs > nowMs));
+  }
+}
+
+function sumOf(
+  records: readonly PermitRecord[],
+  countOf: (record: PermitRecord) => number,
+): number {
+  return records.reduce((sum, record) => sum + countOf(record), 0);
+}
+
+/** Max-min fair by need, each as if in need of one at least; the rest evenly. */
+function targetOf(records: LimitRecords, replicaId: string, limit: number): number {
+  const byNeed = [...records].toSorted(([id, one], [otherId, other]) => {
+    return one.neededCount - other.neededCount || (id < otherId ? -1 : 1);
+  });
+  let left = limit;
+  let own = 0;
+  let place = 0;
+  for (const [i, [id, { neededCount }]] of byNeed.entries()) {
+    const given = Math.min(Math.max(neededCount, 1), Math.floor(left / (byNeed.length - i)));
+    left -= given;
+    if (id !== replicaId) continue;
+    own = given;
+    place = i;
+  }
+  const each = Math.floor(left / byNeed.length);
+  const isAmongLast = byNeed.length - 1 - place < left - each * byNeed.length;
+  return own + each + (isAmongLast ? 1 : 0);
+}
