@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { snakeCase } from "../../core/base/snake-case.js";
 import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
 import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
@@ -88,6 +88,14 @@ export interface MetricsParts {
   readonly version: string;
 }
 
+/** What there is to know of a metric beside its values. */
+export interface MetricDefinition {
+  readonly name: string;
+  readonly kind: string;
+  readonly labels: readonly string[];
+  readonly help: string;
+}
+
 /** The process's metrics, in the text format of Prometheus. */
 export interface Metrics {
   readonly contentType: string;
@@ -95,12 +103,18 @@ export interface Metrics {
   render(): Promise<string>;
 }
 
+/** Metrics that say what they are. */
+interface DefinedMetrics extends Metrics {
+  /** All of them but those under the library's own names. */
+  definitions(): readonly MetricDefinition[];
+}
+
 /**
  * All metrics; with their kinds, all that knows the library. Decisions are counted elsewhere, in
  * plain integers, and read here when scraped. Label values come from the policy and from closed
  * sets; from callers only where a policy asks for that, bounded and escaped (`hitMetrics`).
  */
-export function createMetrics(parts: MetricsParts): Metrics {
+export function createMetrics(parts: MetricsParts): DefinedMetrics {
   const registry = new Registry();
   // Resident memory, CPU, event loop delay, garbage collection: under the library's usual names.
   collectDefaultMetrics({ register: registry });
@@ -121,7 +135,24 @@ export function createMetrics(parts: MetricsParts): Metrics {
   addRefusalMetrics(registry, parts);
   addPolicyOperationsMetrics(registry, parts);
   addProcessMetrics(registry, parts);
-  return { contentType: registry.contentType, render: () => registry.metrics() };
+  return {
+    contentType: registry.contentType,
+    definitions: () => definitionsOf(registry),
+    render: () => registry.metrics(),
+  };
+}
+
+function definitionsOf(registry: Registry): readonly MetricDefinition[] {
+  return registry.getMetricsAsArray().flatMap((metric) => {
+    const { name, help } = metric;
+    if (!name.startsWith("headgate_")) return [];
+    const kind =
+      metric instanceof Counter ? "counter" : metric instanceof Gauge ? "gauge" : "histogram";
+    // The library has them, and its types do not.
+    const names: unknown = "labelNames" in metric ? metric.labelNames : [];
+    const labels = Array.isArray(names) ? names.map(String) : [];
+    return [{ name, kind, labels, help }];
+  });
 }
 
 function addDecisionMetrics(registry: Registry, { counters, policies }: MetricsParts): void {
