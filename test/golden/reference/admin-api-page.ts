@@ -207,7 +207,7 @@ export function adminApiPages(): readonly ReferencePage[] {
       const page = pageOf(service);
       const { role = "" } = adminMethods.get(`/${file.package}.${service.name}/${name}`) ?? {};
       return [
-        `[${service.name}/${name}](${page}#${name.toLowerCase()})`,
+        `[${service.name}/${name}](admin-api/${page}#${name.toLowerCase()})`,
         role,
         comment(places.service, i, places.member, j),
       ];
@@ -218,7 +218,7 @@ export function adminApiPages(): readonly ReferencePage[] {
     row.meaning,
   ]);
   const index = {
-    path: "admin-api/index.md",
+    path: "admin-api.md",
     title: "Admin API",
     purpose: "Look up a method of the admin API: who may call it, what it takes and answers.",
     body: paragraphs(

@@ -98,12 +98,12 @@ export async function cliPages(): Promise<readonly ReferencePage[]> {
     const [, first = "", ...more] = fullName(command).split(" ");
     const heading = more.length === 0 ? "" : `#${slug(fullName(command))}`;
     return [
-      `[${[first, ...more].join(" ")}](${first}.md${heading})`,
+      `[${[first, ...more].join(" ")}](cli/${first}.md${heading})`,
       sentence(command.description()),
     ];
   });
   const index = {
-    path: "cli/index.md",
+    path: "cli.md",
     title: "Command line",
     purpose: "Look up a command of `headgate`: its arguments, its options and its exit codes.",
     body: paragraphs(intro, table(["command", "what it does"], rows)),

@@ -26,10 +26,10 @@ export async function referencePages(): Promise<readonly ReferencePage[]> {
 }
 
 function indexPage(pages: readonly ReferencePage[]): ReferencePage {
-  const shown = pages.filter(({ path }) => !path.includes("/") || path.endsWith("/index.md"));
+  const shown = pages.filter(({ path }) => !path.includes("/"));
   const lines = shown.map(({ path, title, purpose }) => `- [${title}](${path}): ${purpose}`);
   return {
-    path: "index.md",
+    path: "README.md",
     title: "Reference",
     purpose:
       "Look up every name, option, metric, id and method. These pages are made from the code.",

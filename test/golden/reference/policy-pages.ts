@@ -75,7 +75,7 @@ interface Section {
   readonly roots: readonly string[];
 }
 
-/** Pages that take what lies deeper come first; `policy/index.md` shows them in another order. */
+/** Pages that take what lies deeper come first; `policy.md` shows them in another order. */
 const sections: readonly Section[] = [
   {
     name: "rate-limits",
@@ -155,17 +155,23 @@ export const policyPages: readonly ReferencePage[] = sections.map((section) => {
   const parts = maps.map((map) => renderMap(map));
   const others = name === "index" ? linksToOthers() : "";
   return {
-    path: `policy/${name}.md`,
+    path: fileOf(name),
     title,
     purpose,
     body: paragraphs(others, ...parts),
   };
 });
 
+/** Where a page is: as a path, or as another page links to it. The first is beside the folder. */
+function fileOf(name: string, from = "index"): string {
+  const folder = from === "index" ? "policy/" : "";
+  return name === "index" ? `${from === "index" ? "" : "../"}policy.md` : `${folder}${name}.md`;
+}
+
 function linksToOthers(): string {
   const intro = paragraphs(
     "A policy is one or more YAML files with `kind: Policy`. It is no object of Kubernetes: " +
-      "`headgate` reads the files. [Problems](../problems.md) lists every mistake it reports, " +
+      "`headgate` reads the files. [Problems](problems.md) lists every mistake it reports, " +
       "and `headgate schema` prints the JSON Schema that these pages are made from. Every " +
       "name is optional unless it is marked as required; names that are not listed are refused.",
     "Durations are written like `250ms`, `10s` or `5m`. A dash as default means that there is " +
@@ -175,7 +181,8 @@ function linksToOthers(): string {
     .concat("proxies")
     .flatMap((name) => sections.find((one) => one.name === name) ?? [])
     .map(
-      ({ name, title, purpose }) => `- [${title.replace("Policy: ", "")}](${name}.md): ${purpose}`,
+      ({ name, title, purpose }) =>
+        `- [${title.replace("Policy: ", "")}](${fileOf(name)}): ${purpose}`,
     );
   return `${intro}\n\n${lines.join("\n")}`;
 }
@@ -359,7 +366,7 @@ function grouped(value: number): string {
 function linkTo(definition: string, page: string): string {
   const map = placed.get(definition);
   if (map === undefined) throw new Error(`no page has ${definition}`);
-  const file = map.page === page ? "" : `${map.page}.md`;
+  const file = map.page === page ? "" : fileOf(map.page, page);
   const [last = ""] = /\w+(?=(?:\[\])*$)/.exec(map.path) ?? [];
   // Of two headings with one slug the second has a number.
   const wanted = slug(headingOf(map));

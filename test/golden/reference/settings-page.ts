@@ -1,6 +1,7 @@
 import { ignoredOptionRows } from "../../../src/app/options/ignored-options.js";
 import type { OptionRow, OptionSection } from "../../../src/app/options/option.js";
 import { optionNames, optionRow } from "../../../src/app/options/options.js";
+import { formatDuration } from "../../../src/policy/text/duration.js";
 import { code, paragraphs, type ReferencePage, table } from "./markdown.js";
 
 const intro = `\
@@ -20,10 +21,13 @@ function takes({ parse, valueName }: OptionRow<unknown>): string {
   // No setting takes a text with this character, unless it takes any.
   const parsed = parse("\0");
   if (parsed.kind === "value") return valueName.toLowerCase();
-  const rule = parsed.message.replace(/^must be /, "").replaceAll(/\d{5,}/g, grouped);
-  return rule.replace(/^one of (.*)$/, (_, words: string) =>
-    words.split(", ").map(code).join(", "),
-  );
+  return parsed.message
+    .replace(/^must be (?:an? )?/, "")
+    .replace(/^time like .*?, (at .*)/, (_, bounds: string) => `time, ${bounds}`)
+    .replaceAll(/\b(\d+)ms\b(?!,)/g, (_, digits: string) => code(formatDuration(Number(digits))))
+    .replaceAll(/\b\d{5,}\b/g, grouped)
+    .replace(/^true or false$/, "`true`, `false`")
+    .replace(/^one of (.*)$/, (_, words: string) => words.split(", ").map(code).join(", "));
 }
 
 function grouped(digits: string): string {
