@@ -60,6 +60,7 @@ export function installsOf(name: ProgramName): readonly Install[] {
     helm: [helmInstall, helmModule],
     hadolint: [hadolintInstall],
     promtool: [prometheusPackage],
+    chromium: [chromiumPackage],
   }[name];
 }
 
@@ -93,6 +94,13 @@ const redisPackage = debianPackage("redis", {
 const prometheusPackage = debianPackage("promtool", {
   name: "prometheus",
   packages: ["prometheus"],
+});
+
+const chromiumPackage = debianPackage("chromium", {
+  name: "chromium-headless-shell",
+  // Its own libraries and data are in the second; it draws no letter without a font.
+  packages: ["chromium-headless-shell", "chromium-common", "fonts-dejavu-core"],
+  file: "usr/lib/chromium/chromium-headless-shell",
 });
 
 /** A wheel that carries the program, in a Python environment of its own. */
@@ -157,28 +165,48 @@ function installHelmModule(environment: ToolEnvironment): Promise<void> {
  */
 function debianPackage(
   program: ProgramName,
-  wanted: { readonly name: string; readonly packages: readonly string[] },
+  wanted: DebianPackage & {
+    /** The program; by default of its own name in `usr/bin`. */
+    readonly file?: string;
+  },
 ): Install {
   const { command } = programRows[program];
+  const { file = `usr/bin/${command}` } = wanted;
   const folder = `${program}-debian`;
   const run = (environment: ToolEnvironment): Promise<void> =>
     installWhole(folder, environment, async (place) => {
       const archives = await downloadPackages(place, wanted, stepper(program, environment));
-      if (!existsSync(join(place, "usr/bin", command))) {
+      if (!existsSync(join(place, file))) {
         throw new InstallError(`apt-get did not download ${command}`);
       }
       rmSync(archives, { recursive: true });
+      writeFileSync(join(place, "fonts.conf"), fontsConfiguration);
       const launcher = join(place, "bin", command);
-      writeFileSync(launcher, debianLauncher(command, libraryFolders(place)));
+      writeFileSync(launcher, debianLauncher(file, libraryFolders(place)));
       chmodSync(launcher, 0o755);
     });
   return { program, source: `Debian's package ${wanted.name}`, folder, run };
 }
 
+/** What is downloaded, and what it is called for people. */
+interface DebianPackage {
+  readonly name: string;
+  readonly packages: readonly string[];
+}
+
+/** Fonts of the system, and those that were unpacked beside this file. */
+const fontsConfiguration = `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig>
+  <include ignore_missing="yes">/etc/fonts/fonts.conf</include>
+  <dir prefix="relative">usr/share/fonts</dir>
+</fontconfig>
+`;
+
 /** Answers the folder of apt's state, which is of no use any more. */
 async function downloadPackages(
   place: string,
-  { name, packages }: { readonly name: string; readonly packages: readonly string[] },
+  { name, packages }: DebianPackage,
   step: Step,
 ): Promise<string> {
   const state = join(place, "apt");
@@ -208,16 +236,27 @@ async function downloadPackages(
 
 /** The folders of a Debian tree that hold libraries, like `usr/lib/x86_64-linux-gnu`. */
 function libraryFolders(place: string): readonly string[] {
-  return ["lib", "usr/lib"]
-    .filter((folder) => existsSync(join(place, folder)))
-    .flatMap((folder) => readdirSync(join(place, folder)).map((name) => `${folder}/${name}`))
-    .filter((folder) => /-linux-[a-z0-9]+$/.test(folder));
+  return (
+    ["lib", "usr/lib"]
+      .flatMap((folder) => foldersIn(place, folder))
+      .filter((folder) => /-linux-[a-z0-9]+$/.test(folder))
+      // Some packages keep libraries of their own below, and know them by the installed path.
+      .flatMap((folder) => [folder, ...foldersIn(place, folder)])
+  );
 }
 
-/** `exec`, so that whoever starts it has the server itself as its child. */
-function debianLauncher(command: string, libraries: readonly string[]): string {
+function foldersIn(place: string, folder: string): readonly string[] {
+  if (!existsSync(join(place, folder))) return [];
+  return readdirSync(join(place, folder), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `${folder}/${name}`);
+}
+
+/** `exec`, so that whoever starts it has the program itself as its child. */
+function debianLauncher(file: string, libraries: readonly string[]): string {
   const path = libraries.map((folder) => `$here/${folder}`).join(":");
-  return inFolder(`LD_LIBRARY_PATH="${path}" exec "$here/usr/bin/${command}" "$@"`);
+  const environment = `LD_LIBRARY_PATH="${path}" FONTCONFIG_FILE="$here/fonts.conf"`;
+  return inFolder(`${environment} exec "$here/${file}" "$@"`);
 }
 
 /** A script in `bin` that runs a command with the folder above it as `$here`. */

@@ -1,7 +1,14 @@
 import type { Clock } from "../core/base/clock.js";
 
 /** The programs of others that the demo and the tests run. */
-export type ProgramName = "envoy" | "redis" | "valkey" | "helm" | "hadolint" | "promtool";
+export type ProgramName =
+  | "envoy"
+  | "redis"
+  | "valkey"
+  | "helm"
+  | "hadolint"
+  | "promtool"
+  | "chromium";
 
 /** Whether a program is there. */
 export type Program =
@@ -98,6 +105,14 @@ export const programRows: Readonly<Record<ProgramName, ProgramRow>> = {
     versionMin: "2.42.0",
     hint: "put promtool 2.42 or newer on PATH, or name one in PROMTOOL_BIN",
   },
+  chromium: {
+    variable: "CHROMIUM_BIN",
+    command: "chromium-headless-shell",
+    versionArgs: ["--version"],
+    versionPattern: /\b(?:Chromium|Chrome) (?:for Testing )?(\d+\.\d+\.\d+)/,
+    versionMin: "120.0.0",
+    hint: "put chromium-headless-shell on PATH, or name a Chromium in CHROMIUM_BIN",
+  },
 };
 
 /** All programs, in the order in which they are looked for. */
@@ -108,6 +123,7 @@ export const programNames: readonly ProgramName[] = [
   "helm",
   "hadolint",
   "promtool",
+  "chromium",
 ];
 
 /**
@@ -115,7 +131,7 @@ export const programNames: readonly ProgramName[] = [
  * Envoy: `envoy  version: 9e55.../1.40.0/Clean/RELEASE/BoringSSL` (a distribution may write
  * `1.40.0-dev`); Redis: `Redis server v=7.0.15 sha=...`; Valkey: `Valkey server v=9.1.2 sha=...`;
  * Helm: `v3.19.5+g...`; hadolint: `Haskell Dockerfile Linter 2.15.1`; promtool: `promtool, version
- * 2.42.0+ds (branch: ...`.
+ * 2.42.0+ds (branch: ...`; Chromium: `Chromium 156.0.8078.108 built on Debian GNU/Linux 12`.
  */
 export function parseVersion(name: ProgramName, text: string): string | undefined {
   return programRows[name].versionPattern.exec(text)?.[1];

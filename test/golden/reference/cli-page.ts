@@ -6,7 +6,7 @@ import { block, code, paragraphs, plain, type ReferencePage, slug, table } from 
 const intro = `\
 Every command explains itself with \`--help\`, and \`headgate help COMMAND\` says the same.
 \`headgate completion SHELL\` prints completion for bash, zsh and fish. [Exit
-codes](../errors.md#exit-codes) mean the same for all commands. In a checkout \`headgate\` is
+codes](errors.md#exit-codes) mean the same for all commands. In a checkout \`headgate\` is
 \`node dist/cli/main.js\`.`;
 
 /** What a command prints before and after its own help: examples, and more to know. */
