@@ -3,7 +3,7 @@
  * Its generator has packages of its own, which are installed here when they are needed: they weigh
  * a hundred megabytes that no other command uses.
  *
- * Usage: node tools/docs.mjs [build|dev]
+ * Usage: node tools/docs.mjs [build|dev|diagrams]
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,24 +13,39 @@ import { Supervisor } from "./child.mjs";
 
 const site = "docs/.vitepress";
 const generator = join(site, "node_modules/vitepress/bin/vitepress.js");
+const diagrams = join(site, "diagrams.mjs");
 const stamp = join(site, "node_modules/.installed");
+
+/**
+ * What each command runs, one after the other, as arguments of `node`.
+ * @type {Record<string, string[][]>}
+ */
+const commands = {
+  build: [[diagrams], [generator, "build", "docs"]],
+  dev: [[generator, "dev", "docs"]],
+  diagrams: [[diagrams, "--write"]],
+};
 
 process.exitCode = await main(process.argv[2] ?? "build");
 
 /** @returns {Promise<number>} the exit code */
 async function main(command) {
-  if (command !== "build" && command !== "dev") {
-    process.stderr.write("usage: node tools/docs.mjs [build|dev]\n");
+  if (!Object.hasOwn(commands, command)) {
+    process.stderr.write(`usage: node tools/docs.mjs ${Object.keys(commands).join("|")}\n`);
     return 2;
   }
+  // npm and Vite would take another mode from whoever runs this, such as a test.
+  delete process.env.NODE_ENV;
   process.chdir(fileURLToPath(new URL("..", import.meta.url)));
   mkdirSync(".tools", { recursive: true });
   const supervisor = new Supervisor();
   // Two builds at a time would write the same files.
   return withLock(".tools/docs.lock", async () => {
-    const installCode = await install(supervisor);
-    if (installCode !== 0) return installCode;
-    return supervisor.run([[generator, command, "docs"]]);
+    let code = await install(supervisor);
+    for (const args of commands[command]) {
+      if (code === 0) code = await supervisor.run([args]);
+    }
+    return code;
   });
 }
 

@@ -138,7 +138,8 @@ export function resolveLink(href, fromPath) {
   const [target, fragment] = href.split("#");
   if (target === "") return { kind: "page", href };
   const path = posix.normalize(posix.join(dirname(fromPath), decodeURI(target)));
-  const place = pages.get(path) ?? pages.get(posix.join(path, "README.md"));
+  const below = [...pages.keys()].filter((one) => one.startsWith(`${path}/`));
+  const place = pages.get(path) ?? pages.get(posix.join(path, "README.md")) ?? pages.get(below[0]);
   const hash = fragment === undefined ? "" : `#${fragment}`;
   if (place !== undefined) return { kind: "page", href: `/${place}${hash}` };
   const full = join(root, path);

@@ -14,7 +14,7 @@ envoyproxy/ratelimit, and mean what they mean there. An unknown \`HEADGATE_\` na
 - A switch takes \`true\`, \`t\`, \`1\`, \`false\`, \`f\` and \`0\`, in any case. Its flag may
   stand alone.
 - A time is written like \`250ms\`, \`10s\` or \`1h30m\`.
-- An empty default means that nothing is set.`;
+- Where no default is named, nothing is set.`;
 
 /** What a setting takes, in the words that a wrong value is refused with. */
 function takes({ parse, valueName }: OptionRow<unknown>): string {
@@ -28,6 +28,11 @@ function takes({ parse, valueName }: OptionRow<unknown>): string {
     .replaceAll(/\b\d{5,}\b/g, grouped)
     .replace(/^true or false$/, "`true`, `false`")
     .replace(/^one of (.*)$/, (_, words: string) => words.split(", ").map(code).join(", "));
+}
+
+function takesCell(row: OptionRow<unknown>): string {
+  const { defaultText = "" } = row;
+  return defaultText === "" ? takes(row) : `${takes(row)}; default ${code(defaultText)}`;
 }
 
 function grouped(digits: string): string {
@@ -47,7 +52,7 @@ export function settingsPage(): ReferencePage {
     const row = optionRow(name);
     const rows = sections.get(row.section) ?? [];
     sections.set(row.section, rows);
-    rows.push([nameCell(row), takes(row), code(row.defaultText ?? ""), row.docs]);
+    rows.push([nameCell(row), takesCell(row), row.docs]);
   }
   const ignored = ignoredOptionRows.map(({ names, reason }) => [
     names.map(code).join(", "),
@@ -61,7 +66,7 @@ export function settingsPage(): ReferencePage {
       intro,
       ...[...sections].map(
         ([section, rows]) =>
-          `## ${section}\n\n${table(["environment, flag", "takes", "default", "meaning"], rows)}`,
+          `## ${section}\n\n${table(["environment, flag", "takes", "meaning"], rows)}`,
       ),
       "## Accepted and without effect here",
       "Names of envoyproxy/ratelimit that may stay where they are. Those that are set are told " +
