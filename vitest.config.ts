@@ -16,8 +16,14 @@ const computing: readonly Kind[] = [
   { name: "tidy", include: "test/tidy.test.ts", testTimeout: 60_000 },
   { name: "unit", include: "test/unit/**/*.test.ts", testTimeout: 30_000 },
   { name: "golden", include: "test/golden/**/*.test.ts", testTimeout: 30_000 },
-  { name: "simulation", include: "test/simulation/**/*.test.ts", testTimeout: 120_000 },
 ];
+
+/** What computes for long: `npm test` runs it beside what waits, at a lower priority. */
+const simulating: Kind = {
+  name: "simulation",
+  include: "test/simulation/**/*.test.ts",
+  testTimeout: 120_000,
+};
 
 /**
  * What judges how much of an upstream's capacity is served, or how soon calls are answered: the load
@@ -52,7 +58,7 @@ const feedback: Kind = { name: "feedback", include: feedbackFiles, testTimeout: 
 
 /** The files that take longest; of each kind they begin first, so that none is left over alone. */
 const slowFiles = [
-  "test/unit/rpc/codec/field-reader.decoders.test.ts",
+  "test/contract/decoders.test.ts",
   "test/simulation/fleet-loop.test.ts",
   "test/simulation/simulation.test.ts",
   "test/e2e/quota.test.ts",
@@ -88,9 +94,15 @@ const projects = [
   ...computing.map((kind) =>
     projectOf(kind, { groupOrder: 0, maxWorkers: coreCount + 1, execArgv: computingArgv }),
   ),
-  ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 1 })),
-  projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount + 1 }),
-  projectOf(loading, { groupOrder: 3, maxWorkers: 1 }),
+  projectOf(simulating, {
+    groupOrder: 1,
+    maxWorkers: coreCount,
+    execArgv: computingArgv,
+    setupFiles: ["test/support/lower-priority.ts"],
+  }),
+  ...waiting.map((kind) => projectOf(kind, { groupOrder: 2, maxWorkers: coreCount + 1 })),
+  projectOf(feedback, { groupOrder: 3, maxWorkers: coreCount + 1 }),
+  projectOf(loading, { groupOrder: 4, maxWorkers: 1 }),
 ];
 
 // A file that has not changed is translated once, for all kinds and for the next run.
@@ -108,10 +120,12 @@ function projectOf(
     groupOrder,
     maxWorkers,
     execArgv = [],
+    setupFiles = [],
   }: {
     readonly groupOrder: number;
     readonly maxWorkers: number;
     readonly execArgv?: readonly string[];
+    readonly setupFiles?: readonly string[];
   },
 ) {
   return {
@@ -128,6 +142,7 @@ function projectOf(
       // As Node imports them: a proxy around a module of CommonJS costs more than what it exports.
       deps: { interopDefault: false },
       execArgv: [...execArgv],
+      setupFiles: [...setupFiles],
       maxWorkers,
       sequence: { groupOrder },
     },

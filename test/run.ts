@@ -90,7 +90,7 @@ async function main(args: readonly string[]): Promise<number> {
   Object.assign(process.env, plan.env, await provision(Object.keys(plan.paths)));
   const startedMs = performance.now();
   const checked = await Promise.all(plan.checks.map(runCheck));
-  const tested = await runTests(plan.paths);
+  const tested = await runInTurn(plan.paths);
   const ci = process.env["CI"] ?? "";
   const { exitCode, lines } = conclude(addTallies([...checked, tested.tally]), {
     isCi: ci !== "" && ci !== "false" && ci !== "0",
@@ -170,10 +170,35 @@ async function runCheck(name: string): Promise<Tally> {
   return tallyCheck(name, await run("npm", ["run", "--silent", name]));
 }
 
+interface Tested {
+  readonly tally: Tally;
+  readonly times: readonly FileTime[];
+}
+
+/**
+ * What computes and is soon done comes first, with all cores; then what starts servers and waits
+ * for them, and beside it what has hours to simulate, at a lower priority: it takes the time that
+ * the others leave.
+ */
+async function runInTurn(paths: Plan["paths"]): Promise<Tested> {
+  const some = (isMeant: (kind: string) => boolean): Plan["paths"] =>
+    Object.fromEntries(Object.entries(paths).filter(([kind]) => isMeant(kind)));
+  const isSoonDone = (kind: string): boolean => ["tidy", "unit", "golden"].includes(kind);
+  const isSimulated = (kind: string): boolean => kind === "simulation";
+  const first = await runTests(some(isSoonDone));
+  const rest = await Promise.all([
+    runTests(some((kind) => !isSoonDone(kind) && !isSimulated(kind))),
+    runTests(some(isSimulated)),
+  ]);
+  const all = [first, ...rest];
+  return {
+    tally: addTallies(all.map(({ tally }) => tally)),
+    times: all.flatMap(({ times }) => times),
+  };
+}
+
 /** Through vitest's own interface: its JSON report does not tell why a hook failed. */
-async function runTests(
-  paths: Plan["paths"],
-): Promise<{ readonly tally: Tally; readonly times: readonly FileTime[] }> {
+async function runTests(paths: Plan["paths"]): Promise<Tested> {
   if (Object.keys(paths).length === 0) return { tally: addTallies([]), times: [] };
   const startsMs = new Map<string, number>();
   const times: FileTime[] = [];

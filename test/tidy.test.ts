@@ -7,7 +7,13 @@ import {
   checkFolderCycles,
   checkTargetsExist,
 } from "./tidy/imports.js";
-import { checkDocstrings, checkNames, checkRetiredWords, checkStoreNames } from "./tidy/names.js";
+import {
+  checkDocstrings,
+  checkNames,
+  checkOneMeaning,
+  checkRetiredWords,
+  checkStoreNames,
+} from "./tidy/names.js";
 import { type Project, readProject } from "./tidy/project.js";
 import { checkPackages, checkUnreachedFiles, checkUnusedExports } from "./tidy/reach.js";
 import { checkSizes } from "./tidy/sizes.js";
@@ -70,6 +76,7 @@ const rules: readonly {
   { rule: "leaves no unfinished work", check: perFile(checkLeftovers) },
   { rule: "says what every export is", check: perFile(checkDocstrings) },
   { rule: "has names that say something", check: perFile(checkNames) },
+  { rule: "exports one thing by one name", check: ({ sources }) => checkOneMeaning(sources) },
   { rule: "uses the words of the field", check: perFile(checkRetiredWords) },
   { rule: "names no store's product where any may stand", check: perFile(checkStoreNames) },
   {

@@ -3,7 +3,7 @@
  * and nothing else: install, generate and build what is missing or stale, then run the command.
  * Plain JavaScript on Node's built-ins, since nothing is installed when it starts.
  *
- * Usage: node tools/bootstrap.mjs demo|serve|dev|test|all|soak|bench|mutate [ARGUMENT...]
+ * Usage: node tools/bootstrap.mjs demo|serve|dev|test|all|soak|bench|mutate|pack [ARGUMENT...]
  */
 import { fileURLToPath } from "node:url";
 import { Supervisor } from "./child.mjs";
@@ -28,7 +28,13 @@ const commands = {
   soak: (args) => [["--import", "tsx", "test/run.ts", "soak", ...args]],
   bench: (args) => [["--import", "tsx", "test/bench/main.ts", ...args]],
   mutate: (args) => [["--import", "tsx", "test/mutate/main.ts", ...args]],
+  // Before `npm pack`, and where npm installs from git: the script `prepare`.
+  pack: () => [["tools/sbom.mjs"]],
 };
+
+// An `npm install --global` from git tells every npm below it to be global too.
+delete process.env.npm_config_global;
+delete process.env.npm_config_location;
 
 process.exitCode = await main(process.argv[2] ?? "", process.argv.slice(3));
 

@@ -5,6 +5,7 @@
  *
  * Usage: node tools/compile.mjs [--watch]
  */
+import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   cpSync,
@@ -15,7 +16,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { argv } from "node:process";
+import { argv, execPath } from "node:process";
 import { fileURLToPath } from "node:url";
 import { context } from "esbuild";
 
@@ -63,6 +64,9 @@ copyData();
 writeFileSync(join(dist, "LICENSES.txt"), licenceTexts(Object.keys(metafile.inputs)));
 // npm makes it executable when it installs, a build must too.
 chmodSync(program, 0o755);
+// For editors: what `headgate init` of an installed package names.
+const schema = execFileSync(execPath, [program, "schema"], { maxBuffer: 16 * 1024 * 1024 });
+writeFileSync(join(dist, "policy.schema.json"), schema);
 if (argv.includes("--watch")) await bundler.watch();
 else await bundler.dispose();
 

@@ -120,12 +120,15 @@ function hashOf(roots) {
   return hash.digest("hex");
 }
 
+/** What is written after the step that makes the folder. */
+const unstamped = [".stamp", "sbom.cdx.json"];
+
 /** All files of a folder in one order, or the file itself; nothing where there is nothing. */
 function filesUnder(root) {
   if (!existsSync(root)) return [];
   if (!statSync(root).isDirectory()) return [root];
   return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name !== ".stamp")
+    .filter((entry) => entry.isFile() && !unstamped.includes(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
 }

@@ -38,9 +38,10 @@ function rewriteLinks(md) {
     // VitePress tells the page where it will be.
     const place = state.env.relativePath;
     const from = [...pages].find(([, one]) => one === place)?.[0] ?? place;
-    for (const { children } of state.tokens) {
+    for (const block of state.tokens) {
       let isLink = true;
-      for (const token of children ?? []) {
+      for (const token of [block, ...(block.children ?? [])]) {
+        if (token.type.startsWith("html_")) token.content = relativeImages(token.content);
         if (token.type === "link_open") isLink = rewriteLink(token, from);
         // A folder, or what is not here: words without a link.
         if (!isLink && token.type.startsWith("link_")) token.tag = "span";
@@ -50,6 +51,11 @@ function rewriteLinks(md) {
   const renderText = md.renderer.rules.text;
   // Two braces are an expression for Vue.
   md.renderer.rules.text = (...args) => renderText(...args).replaceAll("{{", "&#123;&#123;");
+}
+
+/** Vite knows a path by its beginning. */
+function relativeImages(html) {
+  return html.replaceAll(/(<img src=")(?!https?:|[./])/g, "$1./");
 }
 
 /** Whether a link leads anywhere in the site; then it says where. */

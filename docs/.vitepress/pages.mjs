@@ -12,6 +12,7 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Pages that lie at the top of the repository. */
 const topPages = {
   "README.md": "index.md",
+  "docs/README.md": "documentation.md",
   "ARCHITECTURE.md": "project/architecture.md",
   "CONTRIBUTING.md": "project/contributing.md",
   "SECURITY.md": "project/security.md",

@@ -20,15 +20,15 @@ export interface Running {
     | { readonly kind: "missing"; readonly why: string; readonly hint: string };
 }
 
-const labelChars = 11;
+const labelChars = 13;
 
 /** The addresses of everything that runs. */
 export function renderBanner(running: Running, style: Style): string {
   const { envoy, httpPort, grpcPort, policyPath } = running;
   const headline =
     envoy.kind === "running"
-      ? "Headgate decides what an Envoy lets in."
-      : "Headgate runs, without an Envoy in front of it.";
+      ? "Headgate is running, and an Envoy asks it about each request."
+      : "Headgate is running, without an Envoy in front of it.";
   const rows = [
     ...(envoy.kind === "running"
       ? [
@@ -43,7 +43,10 @@ export function renderBanner(running: Running, style: Style): string {
     row("", `127.0.0.1:${grpcPort}`, "gRPC, where Envoy asks"),
     row("Policy", policyPath, ""),
     ...(envoy.kind === "running"
-      ? [row("Envoy log", envoy.logPath, ""), row("admin", `http://${envoy.adminAddress}/`, "")]
+      ? [
+          row("Envoy log", envoy.logPath, ""),
+          row("Envoy admin", `http://${envoy.adminAddress}/`, ""),
+        ]
       : []),
   ];
   const missing = envoy.kind === "missing" ? ["", ...renderMissing(envoy, style)] : [];
@@ -75,8 +78,8 @@ export function renderTry(running: Running, style: Style): string {
       : jsonCommand(running);
   return [
     "",
-    `  ${style.bold("Try it")}     ${style.command(command)}`,
-    style.dim("             six times quickly: the sixth is a 429. Ctrl-C ends everything."),
+    `  ${style.bold("Try it")}       ${style.command(command)}`,
+    style.dim("               six times quickly: the sixth is a 429. Ctrl-C ends everything."),
     "",
   ].join("\n");
 }

@@ -65,7 +65,10 @@ export const demoFlagRows: readonly DemoFlagRow[] = [
   portFlag(ports.grpcPort, "where Envoy asks Headgate"),
   portFlag(ports.port, "Headgate's HTTP: /json, health, /metrics"),
   portFlag(ports.upstreamPort, "the small service behind Envoy; 0 takes a free port"),
-  { flags: "--policy <PATH>", docs: "another policy than envoy/demo/policy.yaml, for domain demo" },
+  {
+    flags: "--policy <PATH>",
+    docs: "a policy of yours for the domain demo, in place of the demo's",
+  },
   { flags: "--no-traffic", docs: "send no requests" },
   { flags: "--quiet-traffic", docs: "send requests, and report only the first refusal" },
   { flags: "--no-install", docs: "do not install Envoy when there is none" },

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -7,7 +7,7 @@ import { type App, startApp } from "../app/app.js";
 import { systemClock } from "../app/base/clock.js";
 import { exitCodes, StartFailure } from "../app/base/failure.js";
 import { listen } from "../app/base/listen.js";
-import { ownFile } from "../app/base/own-file.js";
+import { isInstalledPackage, ownFile } from "../app/base/own-file.js";
 import type { Style } from "../app/base/style.js";
 import { loadConfig } from "../app/config/config.js";
 import { assert, errorRows, isServiceError } from "../core/base/errors.js";
@@ -52,7 +52,8 @@ export async function play(parts: Play): Promise<number> {
     portSetting: portSettings.upstreamPort,
   });
   await scope.add(() => upstream.close());
-  const policyPath = options.policy ?? exampleFile("policy.yaml");
+  const folder = await makeFolder(scope);
+  const policyPath = options.policy ?? examplePolicy(folder);
   const app = await startHeadgate(parts, { ...ports, policyPath });
   const { grpcAddress } = app;
   assert(grpcAddress.kind === "tcp", "the demo's gRPC listens on a port");
@@ -61,7 +62,7 @@ export async function play(parts: Play): Promise<number> {
     upstream: upstream.port,
     headgate: grpcAddress.port,
   };
-  const started = await startEnvoy(parts, envoyPorts);
+  const started = await startEnvoy(parts, { ports: envoyPorts, folder });
   const running: Running = {
     grpcPort: grpcAddress.port,
     httpPort: app.httpAddress.port,
@@ -76,7 +77,7 @@ export async function play(parts: Play): Promise<number> {
   print(renderTry(running, style));
   if (options.traffic === "none") print(renderNext(running, style));
   else await startTraffic(parts, { running, asker });
-  return started.kind === "missing" ? endless() : endOfEnvoy(parts, started);
+  return started.kind === "missing" ? endless() : endOfEnvoy(parts, started, folder);
 }
 
 /** Takes every port for a moment: all that are taken are told at once, before anything runs. */
@@ -148,32 +149,53 @@ interface RunningEnvoy {
   readonly envoy: Envoy;
   readonly adminAddress: string;
   readonly logPath: string;
-  /** Keeps configuration and log after the end, for whoever looks for a cause. */
-  readonly keepFolder: () => void;
 }
 
-async function startEnvoy({ scope, options }: Play, ports: EnvoyPorts): Promise<StartedEnvoy> {
+/** Of Envoy's configuration and log, and of a policy to edit; it is gone after the demo. */
+interface DemoFolder {
+  readonly path: string;
+  /** Keeps it, for whoever looks for a cause. */
+  readonly keep: () => void;
+}
+
+async function makeFolder(scope: DemoScope): Promise<DemoFolder> {
+  const path = mkdtempSync(join(tmpdir(), "headgate-demo-"));
+  let isKept = false;
+  await scope.add(() => {
+    if (!isKept) rmSync(path, { recursive: true, force: true });
+  });
+  const keep = (): void => {
+    isKept = true;
+  };
+  return { path, keep };
+}
+
+/** The example's policy; of an installed package a copy that everyone may edit. */
+function examplePolicy({ path }: DemoFolder): string {
+  const file = exampleFile("policy.yaml");
+  if (!isInstalledPackage()) return file;
+  const copy = join(path, "policy.yaml");
+  writeFileSync(copy, readFileSync(file));
+  return copy;
+}
+
+async function startEnvoy(
+  { scope, options }: Play,
+  { ports, folder }: { readonly ports: EnvoyPorts; readonly folder: DemoFolder },
+): Promise<StartedEnvoy> {
   const machine = thisMachine();
   const found = await (options.mayInstall ? findEnvoy(machine) : lookUp("envoy", machine));
   if (found.kind === "missing") return found;
   if (scope.isClosed) return { kind: "missing", why: "the demo is ending", hint: "start it again" };
-  const folder = mkdtempSync(join(tmpdir(), "headgate-demo-"));
-  let isKept = false;
-  const keepFolder = (): void => {
-    isKept = true;
-  };
-  await scope.add(() => {
-    if (!isKept) rmSync(folder, { recursive: true, force: true });
-  });
   const config = renderEnvoyConfig(readFileSync(exampleFile("edge/envoy.yaml"), "utf8"), ports);
-  const envoy = new Envoy({ program: found.path, config, folder, clock });
+  const envoy = new Envoy({ program: found.path, config, folder: folder.path, clock });
   await scope.add(() => envoy.stop());
   const adminAddress = await envoy.ready();
   const { logPath } = envoy;
   if (adminAddress !== undefined) {
-    return { kind: "running", envoy, adminAddress, logPath, keepFolder };
+    return { kind: "running", envoy, adminAddress, logPath };
   }
-  keepFolder();
+  folder.keep();
   await envoy.stop();
   throw new StartFailure(exitCodes.failure, describeEnd(envoy, await envoy.ended));
 }
@@ -229,11 +251,15 @@ async function startTraffic(
 /** Told before what Ctrl-C in a terminal does: it reaches Envoy as well as us, in either order. */
 const signalEchoMs = 300;
 
-async function endOfEnvoy({ scope, print }: Play, started: RunningEnvoy): Promise<number> {
+async function endOfEnvoy(
+  { scope, print }: Play,
+  started: RunningEnvoy,
+  folder: DemoFolder,
+): Promise<number> {
   const end = await started.envoy.ended;
   await sleep(signalEchoMs);
   if (scope.isClosed) return exitCodes.ok;
-  started.keepFolder();
+  folder.keep();
   print(`\n${describeEnd(started.envoy, end)}`);
   return exitCodes.failure;
 }

@@ -94,7 +94,7 @@ export class TrafficReport {
     const when = waitSeconds === undefined ? "" : ` The next one fits in ${waitSeconds} s.`;
     print("");
     print(`  ${style.bad("The first 429:")} ${caller.name} has used up ${rule}.${when}`);
-    print(style.dim(`  Every caller has a bucket of its own; the rules stand in ${policyPath}.`));
+    print(style.dim(`  Every caller has a bucket of its own; the rules are in ${policyPath}.`));
     print("");
   }
 }

@@ -57,7 +57,7 @@ export function createHeadgateAsker(port: number): Asker {
   const agent = new Agent({ keepAlive: true });
   const ask: Ask = async (caller) => {
     const body = jsonQuestion(caller);
-    return readJsonAnswer(await send({ agent, port, path: "/json", method: "POST", body }));
+    return readDecisionAnswer(await send({ agent, port, path: "/json", method: "POST", body }));
   };
   return { ask, close: () => agent.destroy() };
 }
@@ -161,7 +161,7 @@ export function readLimitField(
 }
 
 /** Reads an answer of `POST /json`: a RateLimitResponse in proto3 JSON. */
-export function readJsonAnswer(wire: WireAnswer): Answer {
+export function readDecisionAnswer(wire: WireAnswer): Answer {
   if (wire.kind === "broken") return { kind: "failed", words: wire.words };
   const { status, body } = wire;
   if (status === 200) return { kind: "allowed", isDecided: true };

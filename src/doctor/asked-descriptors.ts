@@ -94,9 +94,9 @@ function routesBehind({ chain, filter, config }: HeadgateFilter): readonly Askin
       const domain = textAt(perRoute, "domain") ?? textAt(config, "domain") ?? "";
       const placed = mapsAt(perRoute, "rate_limits");
       const atRoute = mapsAt(route, "route", "rate_limits");
-      const usual = atRoute.length > 0 ? atRoute : mapsAt(host, "rate_limits");
+      const inherited = atRoute.length > 0 ? atRoute : mapsAt(host, "rate_limits");
       // What stands with the filter, or for it at the route, is in place of both.
-      const [limits = []] = [placed, own, usual].filter((list) => list.length > 0);
+      const [limits = []] = [placed, own, inherited].filter((list) => list.length > 0);
       return {
         name: textAt(route, "name") ?? `${textAt(host, "name") ?? "?"}, a route without a name`,
         target: clustersOf(route),
@@ -143,13 +143,13 @@ function entriesOf(limit: PlainMap): readonly AskedEntry[] | undefined {
 function entryOf(action: PlainMap): AskedEntry | undefined {
   const [kind, ...others] = Object.keys(action);
   if (kind === undefined || others.length > 0) return undefined;
-  const usual = defaultKeys[kind];
-  if (usual === undefined && !namedKinds.includes(kind)) return undefined;
+  const defaultKey = defaultKeys[kind];
+  if (defaultKey === undefined && !namedKinds.includes(kind)) return undefined;
   const settings = mapAt(action, kind);
   const key =
     textAt(settings, "descriptor_key") ??
     textAt(settings, "typed_config", "descriptor_key") ??
-    usual;
+    defaultKey;
   if (key === undefined) return undefined;
   const value = textAt(settings, "descriptor_value");
   return { key, value: value === "" ? undefined : value, isOptional: isOptional(settings) };

@@ -104,7 +104,7 @@ export const doctorProblemRows = {
     severity: "either",
   },
   HG527: {
-    title: "The breaker of ext_proc's cluster is the usual one.",
+    title: "The circuit breaker of ext_proc's cluster has Envoy's default.",
     remedy: "Raise `max_requests`: each request in flight holds a stream there.",
     severity: "warning",
   },

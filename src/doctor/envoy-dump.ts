@@ -133,8 +133,11 @@ const managerType =
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 
 function chainsOf(listener: PlainMap, found: Found): readonly HttpChain[] {
-  const usual = mapAt(listener, "default_filter_chain");
-  const chains = [...mapsAt(listener, "filter_chains"), ...(usual === undefined ? [] : [usual])];
+  const defaultChain = mapAt(listener, "default_filter_chain");
+  const chains = [
+    ...mapsAt(listener, "filter_chains"),
+    ...(defaultChain === undefined ? [] : [defaultChain]),
+  ];
   return chains
     .flatMap((chain) => mapsAt(chain, "filters"))
     .map((filter) => mapAt(filter, "typed_config"))

@@ -5,7 +5,7 @@ import type { GeneratedPolicy } from "./base/generator.js";
 const defaultName = "policy";
 
 /** What a policy was read from. */
-export interface PolicyOrigin {
+export interface PolicySourceTexts {
   readonly texts: readonly PolicyText[];
   /** A short hash, by which people know policies. */
   readonly hashOf: (texts: readonly PolicyText[]) => string;
@@ -14,7 +14,7 @@ export interface PolicyOrigin {
 /** A policy that was understood, as generators take it. */
 export function generatedPolicy(
   parsed: Extract<ParsedPolicy, { kind: "policy" }>,
-  { texts, hashOf }: PolicyOrigin,
+  { texts, hashOf }: PolicySourceTexts,
 ): GeneratedPolicy {
   const { name = defaultName, domains, rules, services, quotas, proxies } = parsed;
   const meaning = { name, domains, rules, services, quotas, proxies };

@@ -50,7 +50,7 @@ function lintQuotas(
 function lintRequestHeaders({ proxies }: GeneratedPolicy): readonly GenerateProblem[] {
   const headersKib = proxies.listener.requestHeadersKibMax;
   const bytesMax = requestBytesFor(headersKib);
-  if (headersKib === undefined || bytesMax === requestBytesBounds.usual) return [];
+  if (headersKib === undefined || bytesMax === requestBytesBounds.defaultValue) return [];
   const isHeld = headersKib <= headersKibReadMax;
   return [
     {
@@ -95,7 +95,7 @@ function lintBreakers(service: ServicePolicy): GenerateProblem | undefined {
   return warning(service, ["outlierDetection"], {
     id: "HG423",
     message: `a host of ${quoteText(service.name)} that fails stays in`,
-    hint: "leave outlierDetection to what is usual",
+    hint: "leave outlierDetection to its defaults",
   });
 }
 

@@ -314,6 +314,8 @@ export function runProgram(
     const child = execFile(file, args, options, (error, stdout, stderr) => {
       const output = `${stdout}${stderr}`;
       if (!error) return resolve({ code: 0, output });
+      if (error.code === "ENOENT")
+        return resolve({ code: undefined, output: `no ${file} on PATH` });
       const code = typeof error.code === "number" ? error.code : undefined;
       resolve({ code, output: output === "" ? error.message : output });
     });

@@ -1,8 +1,9 @@
 import { accessSync, constants, rmSync, statSync } from "node:fs";
+import { homedir } from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../app/base/clock.js";
-import { ownFile } from "../app/base/own-file.js";
+import { isInstalledPackage, ownFile } from "../app/base/own-file.js";
 import { type Install, InstallError, installsOf, runProgram, toolPath } from "./install.js";
 import { withLock } from "./lock.mjs";
 import {
@@ -15,11 +16,18 @@ import {
   type ToolEnvironment,
 } from "./programs.js";
 
-/** This process's environment, the project's ignored `.tools`, progress on standard error. */
+/**
+ * This process's environment, progress on standard error, and where to install: the project's
+ * ignored `.tools`, or the user's cache when this is an installed package.
+ */
 export function thisMachine(): ToolEnvironment {
+  const { XDG_CACHE_HOME: cache } = process.env;
+  const userCache = cache !== undefined && isAbsolute(cache) ? cache : join(homedir(), ".cache");
   return {
     env: process.env,
-    toolsFolder: fileURLToPath(new URL(".tools", ownFile("package.json"))),
+    toolsFolder: isInstalledPackage()
+      ? join(userCache, "headgate")
+      : fileURLToPath(new URL(".tools", ownFile("package.json"))),
     clock: systemClock,
     report: (text) => void process.stderr.write(text),
   };

@@ -29,7 +29,7 @@ export interface AskedPart extends TrialPart {
 }
 
 /** What a descriptor of a service comes to for a request. */
-export type AskedDescriptor =
+export type SimulatedDescriptor =
   | AskedPart
   /** Only Envoy could tell the part with this key. */
   | { readonly kind: "unknown"; readonly key: string }
@@ -93,7 +93,7 @@ export class AskedServices {
    *
    * @throws ServiceError REQUEST_INVALID; see `PolicySimulator`
    */
-  asked(request: LoggedRequest): readonly AskedDescriptor[] | undefined {
+  asked(request: LoggedRequest): readonly SimulatedDescriptor[] | undefined {
     return this.#sourcesAt(request.authority)?.map((source) => source.asked(request));
   }
 
@@ -173,7 +173,7 @@ interface DescriptorSourceParts {
 class DescriptorSource {
   readonly #asking: AskingService;
   readonly #trial: PolicySimulator;
-  readonly #known: GenerationalMap<string, AskedDescriptor>;
+  readonly #known: GenerationalMap<string, SimulatedDescriptor>;
   /** The headers that it reads, by their places in requests. */
   readonly #headers: readonly { readonly name: string; readonly place: number }[];
   readonly #isOfAddress: boolean;
@@ -191,7 +191,7 @@ class DescriptorSource {
     return this.#known.size;
   }
 
-  asked(request: LoggedRequest): AskedDescriptor {
+  asked(request: LoggedRequest): SimulatedDescriptor {
     const read = this.#read(request);
     const known = this.#known.get(read);
     if (known !== undefined) return known;
@@ -214,7 +214,7 @@ class DescriptorSource {
     return all ?? "";
   }
 
-  #make({ headers, address, timeUs }: LoggedRequest): AskedDescriptor {
+  #make({ headers, address, timeUs }: LoggedRequest): SimulatedDescriptor {
     const said = new Map<string, string>();
     for (const { name, place } of this.#headers) {
       const value = headers[place] ?? "";
@@ -240,7 +240,7 @@ function ownText(text: string): string {
 }
 
 const nothing: ServiceQuery = { query: undefined, leftOut: [] };
-const absent: AskedDescriptor = { kind: "absent" };
+const absent: SimulatedDescriptor = { kind: "absent" };
 
 function descriptorText({ entries }: DescriptorQuery): string {
   return entries.map(({ key, value }) => `${key}=${value}`).join(", ");

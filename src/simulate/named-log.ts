@@ -29,7 +29,7 @@ const headerParts: ReadonlyMap<string, PartName> = new Map([
   ["x-forwarded-for", "x-forwarded-for"],
 ]);
 
-/** What the time of a request is usually called. */
+/** What logs call the time of a request by default. */
 export const timeFields: readonly string[] = defaultNames.time;
 
 /** What can be read under another name: parts of a request, and the headers that are wanted. */
@@ -40,7 +40,7 @@ export function readNames({ headers }: WantedFacts): readonly string[] {
 /** What a person says of the names in a log, and what the policy looks at. */
 export interface NamedLogOptions {
   readonly wanted: WantedFacts;
-  /** Names that differ from the usual ones, by what `readNames` tells. */
+  /** Names that differ from the default ones, by what `readNames` tells. */
   readonly renamed: ReadonlyMap<string, string>;
 }
 
@@ -52,10 +52,10 @@ type ReadFields = (line: string) => Fields | undefined;
 
 /** The names under which each wanted thing may stand; the first one that says it counts. */
 function namesOf({ wanted, renamed }: NamedLogOptions) {
-  const ownOr = (name: string, usual: readonly string[]): readonly string[] => {
+  const ownOr = (name: string, defaults: readonly string[]): readonly string[] => {
     // A pseudo-header is a part as well: `:path` is `path`.
     const own = renamed.get(name) ?? renamed.get(`:${name}`);
-    return own === undefined ? usual : [own];
+    return own === undefined ? defaults : [own];
   };
   const namesOfPart = (part: PartName) => ownOr(part, defaultNames[part]);
   const isAddressWanted = wanted.address === "wanted";

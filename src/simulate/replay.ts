@@ -1,7 +1,7 @@
 import { type FrequentKey, SpaceSaving } from "../core/collections/space-saving.js";
 import { PolicySimulator, type PolicySimulatorParts } from "../decide/shadow/policy-simulator.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
-import { type AskedDescriptor, type AskedPart, AskedServices } from "./asked-service.js";
+import { type AskedPart, AskedServices, type SimulatedDescriptor } from "./asked-service.js";
 import { InOrder } from "./in-order.js";
 import type { LoggedRequest } from "./logged-request.js";
 import { Timeline, type TimelineCounts } from "./timeline.js";
@@ -73,7 +73,7 @@ interface Held {
   readonly wasLimited: boolean;
   /** Where no limits are asked for it: its host, and undefined otherwise. */
   readonly unaskedHost: string | undefined;
-  readonly asked: readonly AskedDescriptor[];
+  readonly asked: readonly SimulatedDescriptor[];
 }
 
 /** Runs an access log through a policy. */
@@ -155,7 +155,7 @@ export class Replay {
     if (wasLimited) this.#limitedBothCount += 1;
   }
 
-  #ask(asked: readonly AskedDescriptor[], timeUs: number): boolean {
+  #ask(asked: readonly SimulatedDescriptor[], timeUs: number): boolean {
     for (const one of asked) {
       if (one.kind === "unknown") this.#unknownParts.add(one.key);
       else if (one.kind === "later") this.#laterParts.add(one.key);
@@ -193,8 +193,8 @@ export class Replay {
   }
 }
 
-function isAsked(descriptor: AskedDescriptor): descriptor is AskedPart {
+function isAsked(descriptor: SimulatedDescriptor): descriptor is AskedPart {
   return descriptor.kind === "asked";
 }
 
-const nothingAsked: readonly AskedDescriptor[] = [];
+const nothingAsked: readonly SimulatedDescriptor[] = [];

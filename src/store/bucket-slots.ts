@@ -1,4 +1,4 @@
-import { DigestTable, type Place } from "../core/collections/digest-table.js";
+import { DigestTable, type TableSlot } from "../core/collections/digest-table.js";
 import { type Digest, KeyedHash } from "../core/collections/keyed-hash.js";
 import type { Bucket } from "../core/limits/bucket.js";
 import { readShortKey, shortKey } from "../core/limits/key.js";
@@ -6,7 +6,7 @@ import type { LimitKey } from "../core/limits/limit.js";
 import { batchChargesMax, type StoreRequest } from "./limit-store.js";
 
 /** Where one bucket lies, until the next `add`, `delete` or `sweep`. */
-export type Slot = Place;
+export type Slot = TableSlot;
 
 /** Doubles of an entry: the bucket, and the time from which on it counts as empty. */
 const fields = { level: 0, tUs: 1, drainedUs: 2 } as const;

@@ -1,5 +1,5 @@
 import { systemClock, systemRandom } from "../../src/app/base/clock.js";
-import { sha256 } from "../../src/app/base/digest.js";
+import { sha256 } from "../../src/app/base/sha256.js";
 import type { Charge } from "../../src/core/limits/bucket.js";
 import type { Verdict } from "../../src/core/limits/verdict.js";
 import { DecisionSampler } from "../../src/decide/inspect/decision-sampler.js";

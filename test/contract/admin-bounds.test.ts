@@ -6,9 +6,9 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { adminConnectionsMax, longRequestsMax } from "../../src/app/admin/admin-port.js";
 import type { ExplainRequestSchema } from "../../src/gen/headgate/admin/v1/admin_pb.js";
-import { messageBytesMax } from "../../src/rpc/admin/methods.js";
+import { adminMessageBytesMax } from "../../src/rpc/admin/methods.js";
 import { suggestedIdsMax } from "../../src/rpc/admin/override-methods.js";
-import { heldBytesMax } from "../../src/rpc/admin/request-body.js";
+import { bodiesBytesMax } from "../../src/rpc/admin/request-body.js";
 import { adminClients, startAdminApp } from "../support/admin.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -138,15 +138,15 @@ describe("requests of very many fields", () => {
       "POST /headgate.admin.v1.LimitService/ListRules HTTP/1.1",
       "host: 127.0.0.1",
       "content-type: application/json",
-      `content-length: ${messageBytesMax}`,
+      `content-length: ${adminMessageBytesMax}`,
     ];
     let text = "";
-    for (let i = 0; i * (messageBytesMax - 1) < heldBytesMax; i += 1) {
+    for (let i = 0; i * (adminMessageBytesMax - 1) < bodiesBytesMax; i += 1) {
       const socket = await openSocket(port);
       socket.on("data", (bytes) => {
         text += String(bytes);
       });
-      socket.write(`${head.join("\r\n")}\r\n\r\n{${" ".repeat(messageBytesMax - 2)}`);
+      socket.write(`${head.join("\r\n")}\r\n\r\n{${" ".repeat(adminMessageBytesMax - 2)}`);
       begun.push(socket);
     }
     await waitFor("one is too much", () => text.includes("too many requests are unfinished"));

@@ -3,8 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { restBytesMax } from "../../src/app/ports/early-answer.js";
-import { messageBytesMax, policyMessageBytesMax } from "../../src/rpc/admin/methods.js";
+import { restBytesMax } from "../../src/app/admin/early-answer.js";
+import { adminMessageBytesMax, policyMessageBytesMax } from "../../src/rpc/admin/methods.js";
 import { startAdminApp } from "../support/admin.js";
 import { HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
@@ -86,7 +86,7 @@ describe("a refusal before the body is read", () => {
   });
 
   it("reaches a client that says all of a message that is too long", async () => {
-    const ask = { path: listRules, bodyBytes: 4 * messageBytesMax, token };
+    const ask = { path: listRules, bodyBytes: 4 * adminMessageBytesMax, token };
     const http = new HttpClient();
     stage.atEnd(() => http.close());
     const answer = await http.send({

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { adminMethods, messageBytesMax } from "../../src/rpc/admin/methods.js";
+import { adminMessageBytesMax, adminMethods } from "../../src/rpc/admin/methods.js";
 import { startAdminApp } from "../support/admin.js";
 import { useStage } from "../support/stage.js";
 
@@ -70,7 +70,7 @@ describe("the admin API under any message", () => {
       { numRuns: 400 },
     );
     for (const to of paths) {
-      const long = JSON.stringify({ domain: "x".repeat(messageBytesMax) });
+      const long = JSON.stringify({ domain: "x".repeat(adminMessageBytesMax) });
       expect((await send(to, "application/json", long)).status).not.toBe(200);
       expect((await send(to, "text/plain", "{}")).status).toBe(415);
     }

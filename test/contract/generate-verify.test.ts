@@ -68,7 +68,7 @@ describe("headgate generate --verify", () => {
   it("says so where there is no Envoy, and writes", async () => {
     const { code, err, isWritten } = await verify(join(folder, "nothing"));
     expect({ code, isWritten }).toEqual({ code: 0, isWritten: true });
-    expect(err).toMatch(/^Not verified: .+; .+\.$/m);
+    expect(err).toMatch(/^Not verified: .+\. .+ run `headgate demo` once, which installs one\.$/m);
   });
 
   it("says so where fragments are all there is", async () => {

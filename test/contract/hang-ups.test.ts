@@ -66,8 +66,6 @@ const metrics = toBinary(
 );
 const { LoadStatsRequestSchema: LoadSchema } = loadStats;
 const load = toBinary(LoadSchema, create(LoadSchema, { node }));
-// ServerReflectionRequest: `list_services` is its field 7, a text.
-const reflection = Buffer.from([0x3a, 0x01, 0x2a]);
 const health = toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, {}));
 
 /** A streaming method, where it is, and its first message. */
@@ -98,12 +96,6 @@ const watch = {
   message: health,
   isServerStream: true,
 } as const;
-const reflect = {
-  port: "grpc",
-  path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-  type: grpc,
-  message: reflection,
-} as const;
 const control = { port: "control", type: grpc } as const;
 
 const rows: readonly Row[] = [
@@ -130,7 +122,6 @@ const rows: readonly Row[] = [
   },
   { stream: "ext_proc", ...process },
   { stream: "health", ...watch },
-  { stream: "reflection", ...reflect, env: { HEADGATE_REFLECTION: "true" } },
   {
     stream: "ADS",
     ...control,

@@ -3,7 +3,7 @@ import { silentLogger } from "../../src/app/base/logger.js";
 import {
   type OperatorRecords,
   openOperatorRecords,
-} from "../../src/app/operator/operator-records.js";
+} from "../../src/app/foundation/operator-records.js";
 import type { Override } from "../../src/core/limits/override.js";
 import { overrideToJson } from "../../src/fleet/records/override-record.js";
 import { startTestApp, type TestApp } from "../support/app.js";

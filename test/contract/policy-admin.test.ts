@@ -23,7 +23,7 @@ import type { JsonObject } from "../../src/core/base/json.js";
 import { GateRegistry } from "../../src/fleet/records/gate-registry.js";
 import { ReplicatedRecords } from "../../src/fleet/records/replicated-records.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
-import type { PolicyChange } from "../../src/rpc/admin/admin-parts.js";
+import type { PolicyChangeOutcome } from "../../src/rpc/admin/admin-parts.js";
 import { RedisRecords } from "../../src/store/redis/coordination/redis-records.js";
 import { memoryRecords } from "../support/memory-records.js";
 import { parseHere as parser } from "../support/parse-here.js";
@@ -98,7 +98,7 @@ function apply(
   { admin }: Replica,
   hits: number,
   fields: { expected?: number; isShadow?: boolean; isDryRun?: boolean } = {},
-): Promise<PolicyChange> {
+): Promise<PolicyChangeOutcome> {
   const { expected = 10, isShadow = false, isDryRun = false } = fields;
   const expectedVersion = versionOf(expected);
   const asked = { actor, reason: "a test", expectedVersion, isShadow, isDryRun };

@@ -1,9 +1,8 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { silentLogger } from "../../src/app/base/logger.js";
 import { loadConfig } from "../../src/app/config/config.js";
 import { joinFleet } from "../../src/app/fleet/fleet.js";
-import { openOperatorRecords } from "../../src/app/operator/operator-records.js";
+import { openOperatorRecords } from "../../src/app/foundation/operator-records.js";
 import { openStore } from "../../src/app/store/store.js";
 import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import {
@@ -13,6 +12,7 @@ import {
 import { SharedLoop } from "../../src/fleet/loop/shared-loop.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
 import { takeOne, testCharge, testKey } from "../support/charges.js";
+import { markedBlock } from "../support/docs.js";
 import { enginesFor } from "../support/engines.js";
 import { TestMaker, testReport } from "../support/fleet-reports.js";
 import { claimHz } from "../support/quota-claims.js";
@@ -24,11 +24,8 @@ import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
 
-/** What the README tells people to enter. */
-function readmeCommand(): string {
-  const block = /<!-- test: acl -->\n```text\n(.*)\n```/.exec(readFileSync("README.md", "utf8"));
-  return block?.[1] ?? "";
-}
+/** What the documentation tells people to enter. */
+const documentedCommand = markedBlock("acl");
 
 /** Every script of the records. */
 async function changeEverything(records: SharedRecords, lose: () => Promise<void>): Promise<void> {
@@ -65,12 +62,12 @@ async function askEverything(
 }
 
 describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
-  it("as the README has them are enough for everything, and no more than that", async () => {
+  it("as documented are enough for everything, and no more than that", async () => {
     const server = await startRedis(stage, { engine });
     const control = server.client();
-    const [unedited = "", ...uneditedWords] = readmeCommand().split(" ");
+    const [unedited = "", ...uneditedWords] = documentedCommand.split(" ");
     await expect(control.call(unedited, ...uneditedWords)).rejects.toThrow("ACL SETUSER");
-    const [acl, ...words] = withPassword(readmeCommand());
+    const [acl, ...words] = withPassword(documentedCommand);
     await control.call(acl, ...words);
     const env = { REDIS_URL: `127.0.0.1:${server.port}`, REDIS_AUTH: `gate:${userPassword}` };
     const loaded = loadConfig({ flags: {}, env });
@@ -85,7 +82,7 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     expect(await opened.store.forget([testKey("k")], soon())).toBe(1);
     const fleet = joinFleet(opened, parts);
     await waitFor("its heartbeat is there", async () => (await control.keys("*")).length === 1);
-    await fleet.leave();
+    await fleet.stop();
     expect(await control.keys("*")).toEqual([]);
     const { questions, quotas } = opened.coordination;
     const loop = new SharedLoop({

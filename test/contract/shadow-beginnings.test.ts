@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { sha256 } from "../../src/app/base/digest.js";
+import { sha256 } from "../../src/app/base/sha256.js";
 import { noOverrides } from "../../src/core/limits/override-table.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { ShadowRun, shadowObserver } from "../../src/decide/shadow/shadow.js";

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { isServiceError } from "../../src/core/base/errors.js";
 import { KeySignalReader } from "../../src/fleet/signals/signal-key.js";
@@ -8,6 +7,7 @@ import {
   numberFieldsMax,
 } from "../../src/store/coordination/number-store.js";
 import { RedisNumbers } from "../../src/store/redis/coordination/redis-numbers.js";
+import { markedBlock, signalKeyRights } from "../support/docs.js";
 import { enginesFor } from "../support/engines.js";
 import { userPassword, withPassword } from "../support/redis.js";
 import { openTestStore, shareTestStore, soon } from "../support/redis-store.js";
@@ -84,11 +84,9 @@ describe.each(enginesFor.behaviour)("KeySignalReader on %s", (engine) => {
 describe.each(enginesFor.rights)("KeySignalReader as a user of %s", (engine) => {
   const store = shareTestStore(engine);
 
-  it("needs no more rights than the README says beside those of the store", async () => {
-    const readme = readFileSync("README.md", "utf8");
-    const [, acl = ""] = /<!-- test: acl -->\n```text\n(.*)\n```/.exec(readme) ?? [];
-    const [, more = ""] = /also needs `~KEY (.*)`/.exec(readme) ?? [];
-    const [command, ...words] = withPassword(`${acl} ~lag:* ${more}`);
+  it("needs no more rights than are documented beside those of the store", async () => {
+    const acl = markedBlock("acl");
+    const [command, ...words] = withPassword(`${acl} ~lag:* ${signalKeyRights()}`);
     await store.control.call(command, ...words);
     await store.control.set("lag:number", "1");
     await store.control.rpush("lag:list", "a");

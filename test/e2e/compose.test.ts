@@ -14,6 +14,7 @@ import {
   internalNetworks,
   onHost,
   readComposeFile,
+  recordedComposeModel,
   servicesNamed,
 } from "../support/compose.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
@@ -32,6 +33,19 @@ describe("docker-compose.yml", () => {
     validate(readComposeFile());
     expect(validate.errors ?? []).toEqual([]);
     expect(validate({ services: { a: { image: 1, portz: [] } } })).toBe(false);
+  });
+
+  it("is read by Compose's own parser as it is read here", () => {
+    const own = Object.entries(services).map(([name, given]) => {
+      const { build, networks = { default: { aliases: [] } }, ...rest } = given;
+      const interpolated: object = JSON.parse(
+        JSON.stringify(rest).replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1"),
+      );
+      const built =
+        build === undefined ? {} : { build: { context: build, dockerfile: "Dockerfile" } };
+      return [name, { ...interpolated, ...built, networks }];
+    });
+    expect(Object.fromEntries(own)).toEqual(recordedComposeModel());
   });
 
   it("mounts what exists, for reading, keeps Redis's data, and publishes on loopback", () => {
@@ -59,6 +73,9 @@ describe("docker-compose.yml", () => {
       if (name === "redis") continue;
       expect(dropped, name).toEqual(["ALL"]);
       expect(options, name).toEqual(["no-new-privileges:true"]);
+    }
+    for (const name of servicesNamed("headgate")) {
+      expect(services[name]).toMatchObject({ read_only: true });
     }
   });
 

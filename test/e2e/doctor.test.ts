@@ -1,7 +1,8 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { runCli } from "../../src/cli/program.js";
+import { markedBlock } from "../support/docs.js";
 import type { Envoy } from "../support/envoy.js";
 import { freePort } from "../support/free-port.js";
 import { type ProxyPorts, startGeneratedEnvoy } from "../support/generated-envoy.js";
@@ -91,10 +92,8 @@ async function send({ envoy }: Pair, count: number): Promise<void> {
   http.close();
 }
 
-/** Runs the lines that the README shows, at this pair; answers their exit codes. */
-async function runReadmeLines({ headgate, ports }: Pair): Promise<readonly number[]> {
-  const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
-  const [, block = ""] = /<!-- test: doctor -->\n```console\n([\s\S]*?)```/.exec(readme) ?? [];
+/** Runs the lines that the documentation shows, at this pair; answers their exit codes. */
+async function runDocumentedLines({ headgate, ports }: Pair): Promise<readonly number[]> {
   const http = new HttpClient();
   const files = { "dump.json": "/config_dump?include_eds", "stats.json": "/stats?format=json" };
   for (const [name, path] of Object.entries(files)) {
@@ -103,7 +102,7 @@ async function runReadmeLines({ headgate, ports }: Pair): Promise<readonly numbe
   }
   http.close();
   const codes: number[] = [];
-  for (const line of block.trim().split("\n")) {
+  for (const line of markedBlock("doctor").split("\n")) {
     const words = line
       .replace(/^\$ headgate /, "")
       .replace("9901", String(ports.adminPort))
@@ -192,7 +191,7 @@ describe.concurrent("headgate doctor", () => {
     expect(healthy.ids, healthy.text).toEqual(lateCount > 0 ? ["HG521"] : []);
     expect(healthy.code).toBe(0);
 
-    expect(await runReadmeLines(pair)).toEqual([0, 0, 0]);
+    expect(await runDocumentedLines(pair)).toEqual([0, 0, 0]);
 
     await pair.envoy.setRuntime({ "ratelimit.http_filter_enforcing": "10" });
     expect(await examine(pair)).toMatchObject({ code: 0, ids: ["HG510"] });

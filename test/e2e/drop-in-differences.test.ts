@@ -8,7 +8,7 @@ import type { RlsAsk } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
 
 /**
- * Each test begins with the id of a row in the README's table of differences, and shows what the
+ * Each test begins with the id of a row in the documented table of differences, and shows what the
  * row says of files; drop-in-service-differences does so for rows about the process.
  */
 const policy = `domain: edge

@@ -17,7 +17,7 @@ import { waitFor } from "../support/wait.js";
 import { XdsServer } from "../support/xds-server.js";
 
 /**
- * Each test begins with the id of a row in the README's table of differences, and shows what the
+ * Each test begins with the id of a row in the documented table of differences, and shows what the
  * row says of the process; drop-in-differences does so for rows about files.
  */
 const policy = `domain: edge

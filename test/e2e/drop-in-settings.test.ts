@@ -35,9 +35,9 @@ const question = { descriptors: [["user=a"]] };
 
 const stage = useStage("test");
 
-/** Every name is a row of the README: an option, or one that changes nothing. */
+/** Every name is a documented row: an option, or one that changes nothing. */
 async function expectRows(names: readonly string[], kind: "option" | "ignored"): Promise<void> {
-  const known = kind === "option" ? await settingNames() : await ignoredNames();
+  const known = kind === "option" ? settingNames() : ignoredNames();
   expect(names.filter((name) => !known.includes(name))).toEqual([]);
 }
 

@@ -35,14 +35,14 @@ const hits = "ratelimit.service.rate_limit.edge";
 const stage = useStage("test");
 
 async function expectOptions(names: readonly string[]): Promise<void> {
-  const known = await settingNames();
+  const known = settingNames();
   expect(names.filter((name) => !known.includes(name))).toEqual([]);
 }
 
 describe("statistics by envoyproxy/ratelimit's settings", () => {
   it("go to StatsD, DogStatsD with tags, or Prometheus; to one of them at most", async () => {
     await expectOptions(statsNames);
-    expect(await ignoredNames()).toContain("PROMETHEUS_MAPPER_YAML");
+    expect(ignoredNames()).toContain("PROMETHEUS_MAPPER_YAML");
     const [statsd, silent] = [await startTcpStatsd(stage), await startTcpStatsd(stage)];
     const dog = await startUdpStatsd(stage);
     const common = {

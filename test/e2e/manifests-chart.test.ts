@@ -1,5 +1,6 @@
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import type { Tree } from "../../src/generate/base/document.js";
 import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
@@ -10,12 +11,13 @@ import { chartDocuments } from "../../src/generate/kubernetes/chart.js";
 import { valuesOf } from "../../src/generate/kubernetes/kubernetes.js";
 import { objectFiles } from "../../src/generate/kubernetes/objects.js";
 import { policyNeeds } from "../../src/generate/kubernetes/policy-needs.js";
-import type { ValueName } from "../../src/generate/kubernetes/value-rows.js";
+import { type ValueName, valueNames, valueRow } from "../../src/generate/kubernetes/value-rows.js";
 import {
   holds,
   type KubernetesValues,
   LiteralSource,
 } from "../../src/generate/kubernetes/value-source.js";
+import { valuesSchema } from "../../src/generate/kubernetes/values-schema.js";
 import { caseOptions, casePolicy, generatedCases } from "../support/generated.js";
 import { renderChart, runHelm } from "../support/helm.js";
 import { objectProblems, readSchemas } from "../support/object-schemas.js";
@@ -152,6 +154,20 @@ const choices: Readonly<Record<string, Readonly<Partial<Record<ValueName, Tree>>
   },
 };
 
+/** What would be YAML, or a template, where texts were put in as they are. */
+const hostileTexts = [
+  "x\n  hostNetwork: true",
+  "x\r\n---\nkind: Secret",
+  '"}}{{ fail "x" }}{{ "',
+  '{{ .Files.Get "values.yaml" }}',
+  "a: b # c",
+  "'\"`\\",
+  "*a",
+  "!!binary x",
+  "$HOME $(id)",
+  "\u00a0é",
+];
+
 describe.concurrent("the chart", () => {
   it.each(cases.map((given) => [given.name, given] as const))(
     "installs for %s what the plain manifests do, and all of it is of the API",
@@ -176,6 +192,36 @@ describe.concurrent("the chart", () => {
     expect(run.isOk, run.output).toBe(true);
     expect(byKind(objects)).toEqual(byKind(plainObjects(merged)));
     for (const object of objects) expect(objectProblems(schemas, object)).toEqual([]);
+  });
+
+  it("takes hostile values for what they are, in names and in texts, or refuses them", async () => {
+    const policy = casePolicy(someCase);
+    const usual = valuesOf(policy, defaultGenerateOptions, policyNeeds(policy));
+    const folder = await writeChart(policy, usual);
+    const validate = new Ajv({ strict: false }).compile(plainTree(valuesSchema()) as object);
+    const named = Object.fromEntries(hostileTexts.map((text, index) => [`n${index}`, text]));
+    const given: Partial<Record<ValueName, Tree>> = {};
+    for (const name of valueNames) {
+      const { kind } = valueRow(name);
+      if (kind === "number" || kind === "switch") continue;
+      if (kind === "texts") {
+        for (const text of hostileTexts) {
+          expect(validate(nested({ [name]: { [text]: "x" } })), `${name}: ${text}`).toBe(false);
+        }
+      }
+      const values = kind === "text" ? hostileTexts : kind === "list" ? [[named]] : [named];
+      for (const value of values) if (validate(nested({ [name]: value }))) given[name] = value;
+    }
+    // Every free text and map is among them.
+    expect(Object.keys(given)).toEqual(
+      expect.arrayContaining(["podAnnotations", "policy", "extraEnv", "affinity", "tolerations"]),
+    );
+    for (const switched of ["serviceMonitor.enabled", "networkPolicy.enabled"] as const) {
+      given[switched] = true;
+    }
+    const { run, objects } = await renderChart(stage, { folder, namespace, values: nested(given) });
+    expect(run.isOk, run.output).toBe(true);
+    expect(byKind(objects)).toEqual(byKind(plainObjects(mergedValues(usual, given))));
   });
 
   it.each([

@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { policyNeeds } from "../../src/generate/kubernetes/policy-needs.js";
 import { redisUserCommand } from "../../src/generate/kubernetes/redis-rights.js";
 import { adminClients } from "../support/admin.js";
+import { markedBlock, signalKeyRights } from "../support/docs.js";
 import { freePort } from "../support/free-port.js";
 import { policyOf } from "../support/generated.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
@@ -130,11 +130,10 @@ describe("the user of Redis in redis-user.txt", () => {
     }
   });
 
-  it("is the one of the README, by another name", () => {
-    const readme = readFileSync("README.md", "utf8");
-    const [, command = ""] = /<!-- test: acl -->\n```text\n(.*)\n```/.exec(readme) ?? [];
+  it("is the documented one, by another name", () => {
+    const command = markedBlock("acl");
     expect(redisUserCommand("gate", [])).toBe(command);
-    const [, more = ""] = /also needs `~KEY (.*)`/.exec(readme) ?? [];
+    const more = signalKeyRights();
     const rights = (text: string) => text.split(" ").filter((word) => word.startsWith("+"));
     const all = new Set([...rights(command), ...rights(more)]);
     expect(new Set(rights(redisUserCommand("gate", ["lag"])))).toEqual(all);

@@ -218,7 +218,7 @@ const liveSeries = [
   "headgate_fleet_min_rtt_seconds{",
   "headgate_overflow_descriptors_total{",
   "headgate_exchange_faults_total{",
-  "headgate_quota_handed_out_hits_per_second{",
+  "headgate_quota_assigned_rate{",
 ];
 
 /** Every query that is generated for a policy. */

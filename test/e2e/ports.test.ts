@@ -22,9 +22,10 @@ interface PortRow {
   readonly byDefault: string;
 }
 
-/** The table of ports in SECURITY.md. */
+/** The table of ports of the threat model. */
 function tableOfPorts(): readonly PortRow[] {
-  const [, section = ""] = readFileSync("SECURITY.md", "utf8").split("\n## Threat model\n");
+  const text = readFileSync("docs/security/threat-model.md", "utf8");
+  const [, section = ""] = text.split("\n## Ports\n");
   const rows = section.split("\n## ")[0]?.match(/^\|.*\|$/gm) ?? [];
   return rows.slice(2).map((row) => {
     const [, port = "", settings = "", byDefault = ""] = row.split("|").map((cell) => cell.trim());
@@ -82,7 +83,7 @@ function placeOf(text: string): string {
 
 /** Settings that open every port of the table on loopback, and where each is then. */
 async function everythingOn() {
-  const env: Record<string, string> = { USE_PROMETHEUS: "true", HEADGATE_REFLECTION: "true" };
+  const env: Record<string, string> = { USE_PROMETHEUS: "true" };
   const places = new Map<string, string>();
   for (const { port: name, settings } of tableOfPorts()) {
     const port = await freePort();
@@ -106,7 +107,7 @@ async function startedWith(env: Readonly<Record<string, string>>): Promise<Headg
   return headgate;
 }
 
-describe("the ports in SECURITY.md", { timeout: 120_000 }, () => {
+describe("the ports of the threat model", { timeout: 120_000 }, () => {
   it("are all that a process with everything on listens on, and each of them is", async () => {
     const { env, places } = await everythingOn();
     const headgate = await startedWith(env);

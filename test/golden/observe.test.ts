@@ -80,18 +80,31 @@ describe("generated rules", () => {
     expect(isOk, output).toBe(true);
   }, 120_000);
 
-  it("pass their trials as written, and fail them where they are wrong", async () => {
-    const given = alertCases.find(({ name }) => name === "alerts/limits-only");
-    const files = new Map(given?.files);
+  it("fail their trials where they are wrong", async () => {
+    const { files = new Map<string, string>() } =
+      alertCases.find(({ name }) => name === "alerts/limits-only") ?? {};
     const folder = join(stage.folder, "changed");
-    const tests = join(folder, "tests/headgate.yaml");
-    writeTexts(folder, files);
-    const right = await runPromtool(stage, ["test", "rules", tests]);
-    expect(right.isOk, right.output).toBe(true);
     const rules = files.get("rules/headgate.yaml") ?? "";
-    files.set("rules/headgate.yaml", rules.replace(/expr: absent\(.*/, "expr: vector(0) > 1"));
-    writeTexts(folder, files);
-    const { isOk, output } = await runPromtool(stage, ["test", "rules", tests]);
+    const changed = rules.replace(/expr: absent\(.*/, "expr: vector(0) > 1");
+    const all: TrialFile = parse(files.get("tests/headgate.yaml") ?? "");
+    // As written but for those of other alerts, which take promtool seconds.
+    const tests = all.tests.filter(
+      ({ alert_rule_test: [test] }) => test?.alertname === "HeadgateAbsent",
+    );
+    const trials = JSON.stringify({ ...all, tests });
+    const run = (text: string) => {
+      writeTexts(
+        folder,
+        new Map([
+          ["rules/headgate.yaml", text],
+          ["tests/headgate.yaml", trials],
+        ]),
+      );
+      return runPromtool(stage, ["test", "rules", join(folder, "tests/headgate.yaml")]);
+    };
+    const right = await run(rules);
+    expect(right.isOk, right.output).toBe(true);
+    const { isOk, output } = await run(changed);
     expect(isOk).toBe(false);
     expect(output).toContain("HeadgateAbsent");
   }, 120_000);

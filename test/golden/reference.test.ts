@@ -1,10 +1,14 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
+import { createProgram } from "../../src/cli/program.js";
+import { processTerminal } from "../../src/cli/terminal/terminal.js";
 import { doctorProblemRows } from "../../src/doctor/doctor-problems.js";
 import { generateProblemRows } from "../../src/generate/base/generate-problems.js";
 import type { ProblemRow } from "../../src/policy/problems/problem-row.js";
+import { markedBlocks } from "../support/docs.js";
 import { nameOf, parseSource, visit } from "../tidy/source.js";
 import { renderPage } from "./reference/markdown.js";
 import { referencePages } from "./reference/pages.js";
@@ -44,6 +48,22 @@ function filesIn(path: string, ending: string): readonly string[] {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
+/** The calls of `headgate` in examples, each on a line of its own. */
+function commandLines(): readonly string[] {
+  return markedBlocks("command").flatMap(({ text }) =>
+    text
+      .replaceAll(/\\\n\s*/g, "")
+      .split("\n")
+      .flatMap((line) => /\bheadgate (?!<)[^|>#)]+/.exec(line)?.[0].trim() ?? []),
+  );
+}
+
+/** As a shell parts them: quotes hold words together. */
+function wordsOf(line: string): readonly string[] {
+  const words = line.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? [];
+  return words.slice(1).map((word) => word.replaceAll(/["']/g, ""));
+}
+
 describe("docs/reference", () => {
   it.each(pages)("$path is what the code gives", (page) => {
     const path = join(folder, page.path);
@@ -73,6 +93,27 @@ describe("docs/reference", () => {
       return told !== "either" && told !== severity;
     });
     expect(wrong).toEqual([]);
+  });
+
+  it.each(commandLines())("shows a command that the command line takes: %s", async (line) => {
+    const errors: string[] = [];
+    const output = { out: () => {}, err: (text: string) => void errors.push(text) };
+    const context = { output, env: {}, terminal: processTerminal, exitWith: () => {} };
+    const program = await createProgram(context);
+    let ran = "";
+    const withBelow = (command: Command): readonly Command[] => {
+      return [command, ...command.commands.flatMap(withBelow)];
+    };
+    for (const command of withBelow(program).slice(1)) {
+      if (command.commands.length === 0) {
+        command.action(() => {
+          ran = command.name();
+        });
+      }
+    }
+    await program.parseAsync(wordsOf(line), { from: "user" }).catch(() => {});
+    expect(errors).toEqual([]);
+    expect(ran).not.toBe("");
   });
 
   it("stays readable", () => {

@@ -1,3 +1,4 @@
+import type { ConcurrencySettings } from "../../src/core/concurrency/concurrency-laws.js";
 import type {
   NodeReport,
   NodeShare,
@@ -9,7 +10,6 @@ import {
   defaultLoopTimes,
   type ServiceLoopSettings,
 } from "../../src/core/feedback/feedback-settings.js";
-import type { ConcurrencySettings } from "../../src/core/settings/admission-settings.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
   type NodeTraffic,

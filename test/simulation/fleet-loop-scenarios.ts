@@ -1,4 +1,4 @@
-import type { ConcurrencySettings } from "../../src/core/settings/admission-settings.js";
+import type { ConcurrencySettings } from "../../src/core/concurrency/concurrency-laws.js";
 import type { ReportWeather } from "../support/simulated-fleet.js";
 import type { FleetScenario, SimulatedService } from "./fleet-loop-run.js";
 import { lawOf } from "./law-scenarios.js";

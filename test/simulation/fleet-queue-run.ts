@@ -1,6 +1,6 @@
+import type { ConcurrencySettings } from "../../src/core/concurrency/concurrency-laws.js";
 import type { NodeReport } from "../../src/core/feedback/feedback.js";
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
-import type { ConcurrencySettings } from "../../src/core/settings/admission-settings.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
   type FleetDelays,

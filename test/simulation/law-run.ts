@@ -1,9 +1,9 @@
+import type { ConcurrencySettings } from "../../src/core/concurrency/concurrency-laws.js";
 import { createConcurrencyLimit } from "../../src/core/concurrency/concurrency-laws.js";
 import type {
   ConcurrencyLimit,
   SampleOutcome,
 } from "../../src/core/concurrency/concurrency-limit.js";
-import type { ConcurrencySettings } from "../../src/core/settings/admission-settings.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
   burstyMs,

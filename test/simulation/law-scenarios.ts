@@ -1,31 +1,39 @@
-import { concurrencyDefaults } from "../../src/core/concurrency/concurrency-laws.js";
-import type {
-  ConcurrencySettings,
-  LimitBounds,
-} from "../../src/core/settings/admission-settings.js";
+import {
+  type ConcurrencySettings,
+  concurrencyLaws,
+  isLearning,
+  type LawName,
+  lawNames,
+} from "../../src/core/concurrency/concurrency-laws.js";
+import type { LimitBounds } from "../../src/core/settings/admission-settings.js";
+import { parsePolicy } from "../../src/policy/parse.js";
+import { policyOf } from "../support/service-texts.js";
 import type { LawScenario } from "./law-run.js";
 
-/** Laws that find a limit by themselves, by the name that they have in tables. */
-export const learningLaws = ["gradient", "vegas", "gradient2", "aimd", "window"] as const;
+/** A law that finds a limit by itself, by the name that it has in tables. */
+export type LearningLaw = LawName | "gradient2";
 
-/** One of them. */
-export type LearningLaw = (typeof learningLaws)[number];
+/** All of them. */
+export const learningLaws: readonly LearningLaw[] = [
+  ...lawNames.filter((law) => isLearning(law) && concurrencyLaws[law].bounds !== "nothing"),
+  "gradient2",
+];
 
 /** A law by its defaults, with bounds of its own where they are given. */
 export function lawOf(name: LearningLaw, bounds: Partial<LimitBounds> = {}): ConcurrencySettings {
-  const limits = { ...concurrencyDefaults.limits, ...bounds };
-  switch (name) {
-    case "gradient":
-      return { law: "gradient", limits, ...concurrencyDefaults.gradient };
-    case "gradient2":
-      return { law: "gradient", limits, ...concurrencyDefaults.gradient, baseline: "drifting" };
-    case "vegas":
-      return { law: "vegas", limits, ...concurrencyDefaults.vegas };
-    case "aimd":
-      return { law: "aimd", limits, ...concurrencyDefaults.aimd };
-    case "window":
-      return { law: "window", limits };
-  }
+  const concurrency = name === "gradient2" ? "{gradient: {baseline: drifting}}" : `{law: ${name}}`;
+  const settings = concurrencyOf(concurrency);
+  return { ...settings, limits: { ...settings.limits, ...bounds } };
+}
+
+/** What a policy makes of a service's `concurrency`. */
+export function concurrencyOf(text: string): ConcurrencySettings {
+  const service = `{name: a, concurrency: ${text}}`;
+  const parsed = parsePolicy([{ file: "a.yaml", text: policyOf(service) }]);
+  const settings =
+    parsed.kind === "problems" ? undefined : parsed.services[0]?.concurrency?.settings;
+  if (settings === undefined) throw new Error(`not a law: ${text}`);
+  return settings;
 }
 
 /**

@@ -3,7 +3,11 @@ import {
   type QueueState,
   sigmoidRejectRatio,
 } from "../../src/core/admission/estimated-wait.js";
-import { type Dismissal, type Place, WaitingRoom } from "../../src/core/admission/waiting-room.js";
+import {
+  type Dismissal,
+  type QueuePlace,
+  WaitingRoom,
+} from "../../src/core/admission/waiting-room.js";
 import { SlotTime } from "../../src/core/concurrency/slot-time.js";
 import {
   type EstimatedWaitSettings,
@@ -159,7 +163,7 @@ export class QueueRun {
     else this.#expireAt(place);
   }
 
-  #expireAt({ expiresMs }: Place<undefined>): void {
+  #expireAt({ expiresMs }: QueuePlace<undefined>): void {
     if (expiresMs === Number.POSITIVE_INFINITY) return;
     this.#calendar.after(expiresMs - this.#calendar.nowMs, () => {
       this.#dismiss(this.#room.expire(this.#calendar.nowMs));

@@ -1,4 +1,4 @@
-import { sha256 } from "../../src/app/base/digest.js";
+import { sha256 } from "../../src/app/base/sha256.js";
 import type { Random } from "../../src/core/base/clock.js";
 import { isServiceError } from "../../src/core/base/errors.js";
 import type { Charge } from "../../src/core/limits/bucket.js";

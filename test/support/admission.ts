@@ -1,4 +1,4 @@
-import type { PlainValue, Refusal } from "../../src/core/admission/exchange-messages.js";
+import type { Refusal, ScalarValue } from "../../src/core/admission/exchange-messages.js";
 import type { SharesPermits } from "../../src/core/admission/permit-share.js";
 import type { Priority } from "../../src/core/settings/admission-settings.js";
 import { Admission, type AdmissionEvent } from "../../src/decide/admission/admission.js";
@@ -75,7 +75,7 @@ export interface TestRequest {
   readonly user?: string;
   readonly service?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly attributes?: Readonly<Record<string, PlainValue>>;
+  readonly attributes?: Readonly<Record<string, ScalarValue>>;
   readonly isObserved?: boolean;
   /** Default the same for all. */
   readonly peer?: string;

@@ -53,6 +53,54 @@ export function composeSchema(): object {
   return schema;
 }
 
+const composeModel = z.looseObject({
+  services: z.record(
+    z.string(),
+    z.looseObject({
+      networks: z.record(
+        z.string(),
+        z
+          .looseObject({ aliases: z.array(z.string()).optional() })
+          .nullable()
+          .transform((one) => ({ aliases: one?.aliases ?? [] })),
+      ),
+      ports: z
+        .array(z.looseObject({ host_ip: z.string(), published: z.string(), target: z.number() }))
+        .transform((ports) => ports.map((one) => `${one.host_ip}:${one.published}:${one.target}`))
+        .optional(),
+      volumes: z
+        .array(
+          z
+            .looseObject({
+              source: z.string(),
+              target: z.string(),
+              read_only: z.boolean().optional(),
+            })
+            .transform((one) => `${one.source}:${one.target}${one.read_only ? ":ro" : ""}`),
+        )
+        .optional(),
+      depends_on: z
+        .record(
+          z.string(),
+          z.looseObject({ condition: z.string() }).transform(({ condition }) => ({ condition })),
+        )
+        .optional(),
+    }),
+  ),
+});
+
+/**
+ * What Compose's own parser made of docker-compose.yml when it was last asked, in short forms. To
+ * ask it again (it needs Go's module proxy), write what this prints to compose-model.jsonl:
+ *
+ *   GOBIN=/tmp go install github.com/compose-spec/compose-go/v2/cmd@v2.9.0
+ *   /tmp/cmd -format json -no-path-resolution docker-compose.yml | jq -c .
+ */
+export function recordedComposeModel(): Readonly<Record<string, object>> {
+  const text = readFileSync("test/support/compose-model.jsonl", "utf8");
+  return composeModel.parse(JSON.parse(text)).services;
+}
+
 /** Its networks that lead nowhere else, by name. */
 export function internalNetworks(): readonly string[] {
   const { networks } = composeFile.parse(readComposeFile());

@@ -1,4 +1,4 @@
-import { sha256 } from "../../src/app/base/digest.js";
+import { sha256 } from "../../src/app/base/sha256.js";
 import type { Verdict } from "../../src/core/limits/verdict.js";
 import { Decider, type DeciderParts } from "../../src/decide/rate-limit/decider.js";
 import { Pressure } from "../../src/decide/rate-limit/pressure.js";

@@ -26,10 +26,6 @@ import { decodeUsage } from "../../src/rpc/control/quota-messages.js";
 import { decodeExchange } from "../../src/rpc/ext-proc/ext-proc-decoder.js";
 import { WantedNames } from "../../src/rpc/ext-proc/ext-proc-names.js";
 import { createHealthService, Health, healthRequestBytesMax } from "../../src/rpc/grpc/health.js";
-import {
-  decodeReflectionRequest,
-  reflectionRequestBytesMax,
-} from "../../src/rpc/grpc/reflection-messages.js";
 import { GrpcFailure } from "../../src/rpc/grpc/status.js";
 import { decodeLoads } from "../../src/rpc/nodes/load-message.js";
 import { MetricsDecoder } from "../../src/rpc/nodes/metrics-message.js";
@@ -267,30 +263,6 @@ export const messageDecoders: readonly PeerDecoder[] = [
       const text = bytes.toString();
       return [text, readJsonRequest(text), JSON.parse(text)];
     },
-  },
-  {
-    name: "reflection",
-    methods: ["v1", "v1alpha"].map((version) => {
-      return `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
-    }),
-    bytesMax: reflectionRequestBytesMax,
-    worst: (byteCount) => {
-      const units = [1, 2, 3, 4, 5, 6, 7, 8].flatMap((field) => {
-        const tag = field * 8 + 2;
-        return [
-          [tag, 0],
-          [tag, 1, 0x61],
-          [tag, 2, 0x10, 1],
-          [field * 8, 1],
-        ];
-      });
-      return units.map((unit) => ({
-        what: unit.join(" "),
-        bytes: Buffer.alloc(byteCount, Buffer.of(...unit)),
-      }));
-    },
-    valid: [Buffer.of(0x3a, 1, 0x2a), Buffer.from("\u001a\u0003a.b")],
-    decode: decodeReflectionRequest,
   },
 ];
 

@@ -1,8 +1,8 @@
-import { readFile } from "node:fs/promises";
 import {
   type RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_Code,
 } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { referencePage } from "./docs.js";
 import { type HeadgateOptions, HeadgateProcess, type RunningHeadgate } from "./headgate-process.js";
 import { HostedHeadgate } from "./hosted-headgate.js";
 import { type HttpAnswer, HttpClient } from "./http-client.js";
@@ -93,21 +93,21 @@ export async function statistics(headgate: RunningHeadgate): Promise<ReadonlyMap
   );
 }
 
-/** The names of envoyproxy/ratelimit that the README tells are taken and change nothing. */
-export async function ignoredNames(): Promise<readonly string[]> {
-  return namesIn(await readmePart("ignored"));
+/** The names of envoyproxy/ratelimit that are documented as taken and changing nothing. */
+export function ignoredNames(): readonly string[] {
+  return namesIn(settings().ignored);
 }
 
-/** The names of the environment that the README's tables of settings have. */
-export async function settingNames(): Promise<readonly string[]> {
-  const rows = (await readmePart("options")).split("\n");
+/** The names of the environment that the tables of settings have. */
+export function settingNames(): readonly string[] {
+  const rows = settings().taken.split("\n");
   return rows.flatMap((row) => namesIn(row.split("|")[1] ?? ""));
 }
 
-async function readmePart(name: string): Promise<string> {
-  const text = await readFile("README.md", "utf8");
-  const pattern = new RegExp(`<!-- generated: ${name} -->([\\s\\S]*?)<!-- end -->`);
-  return pattern.exec(text)?.[1] ?? "";
+/** The page of settings: those that are taken, and those that are and change nothing. */
+function settings(): { readonly taken: string; readonly ignored: string } {
+  const [taken = "", ignored = ""] = referencePage("settings.md").split("## Accepted and without");
+  return { taken, ignored };
 }
 
 function namesIn(text: string): readonly string[] {

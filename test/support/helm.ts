@@ -31,7 +31,11 @@ export async function renderChart(
   },
 ): Promise<{ readonly run: HelmRun; readonly objects: readonly unknown[] }> {
   const values = join(await mkdtemp(join(stage.folder, "values-")), "values.json");
-  await writeFile(values, JSON.stringify(chart.values));
+  // Helm reads YAML, in which some characters that JSON holds as they are end a line.
+  const text = JSON.stringify(chart.values).replaceAll(/[^\x20-\x7e]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+  await writeFile(values, text);
   const words = ["template", "headgate", chart.folder, "--namespace", chart.namespace];
   // One that was built from its module takes itself for a Helm of an old Kubernetes.
   words.push("--values", values, "--kube-version", "1.30.0");

@@ -1,4 +1,4 @@
-import { sha256 } from "../../src/app/base/digest.js";
+import { sha256 } from "../../src/app/base/sha256.js";
 import { type Peer, unknownPeer } from "../../src/core/base/peer.js";
 import { noOverrides, type OverrideTable } from "../../src/core/limits/override-table.js";
 import type { QuotaAssignment } from "../../src/core/quota/quota.js";

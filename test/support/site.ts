@@ -10,6 +10,20 @@ import { requireProgram } from "./programs.js";
 import type { Stage } from "./stage.js";
 import { within } from "./wait.js";
 
+declare global {
+  // What the library's types name and only a browser's declare.
+  interface Node {
+    readonly nodeName: string;
+  }
+  interface HTMLElement extends Node {
+    readonly lang: string;
+  }
+  interface SVGElement extends Node {
+    readonly tabIndex: number;
+  }
+  type HTMLElementTagNameMap = Readonly<Record<string, HTMLElement>>;
+}
+
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const dist = join(root, "docs/.vitepress/dist");
 const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");

@@ -1,4 +1,4 @@
-import { jsonBytesMax } from "../../src/app/admission/signal-readers.js";
+import { signalJsonBytesMax } from "../../src/app/admission/signal-readers.js";
 import { policyRecordBytesMax } from "../../src/app/policy/policy-admin-records.js";
 import { orcaCharactersMax, parseOrcaReport } from "../../src/core/settings/orca.js";
 import { readQuestion } from "../../src/fleet/claims/replica-questions.js";
@@ -8,8 +8,8 @@ import {
   decodeSnapshot,
   encodeSnapshot,
   type FleetSnapshot,
-  servicesMax,
   snapshotBytesMax,
+  snapshotServicesMax,
 } from "../../src/fleet/loop/snapshot-codec.js";
 import { readJsonAnswer, readPrometheusAnswer } from "../../src/fleet/signals/signal-answers.js";
 import { KeySignalReader } from "../../src/fleet/signals/signal-key.js";
@@ -187,7 +187,7 @@ const replyDecoders: readonly PeerDecoder[] = [
 const signalDecoders: readonly PeerDecoder[] = [
   {
     name: "answers of Prometheus",
-    bytesMax: jsonBytesMax,
+    bytesMax: signalJsonBytesMax,
     worst: (byteCount) => worstJson(byteCount, [], `${prometheusHead},`),
     valid: [Buffer.from(`{${prometheusHead}}`)],
     decode: (bytes) => readPrometheusAnswer(bytes.toString(), { by: "a", keysMax }),
@@ -195,7 +195,7 @@ const signalDecoders: readonly PeerDecoder[] = [
   },
   {
     name: "JSON of a source",
-    bytesMax: jsonBytesMax,
+    bytesMax: signalJsonBytesMax,
     worst: (byteCount) => worstJson(byteCount, [], '"a":7,'),
     valid: [Buffer.from('{"a":7,"b":[1,"x"]}'), Buffer.from('{"a":{"k":1.5,"l":2}}')],
     decode: (bytes) => readJsonAnswer(bytes.toString(), { pointer: ["a"], keysMax }),
@@ -310,15 +310,15 @@ function worstSnapshots(byteCount: number): readonly WorstMessage[] {
   ) => encodeSnapshot({ snapshot: { ...rank, services }, verdicts }).bytes;
   const verdict = { rejectRatio: 0, state: "open" as const };
   const verdicts = new Map(
-    names(Math.min(servicesMax, byteCount / 15)).map((name) => [name, verdict]),
+    names(Math.min(snapshotServicesMax, byteCount / 15)).map((name) => [name, verdict]),
   );
   const services = new Map(
-    names(Math.min(servicesMax, byteCount / 43)).map((name) => [name, testShares()]),
+    names(Math.min(snapshotServicesMax, byteCount / 43)).map((name) => [name, testShares()]),
   );
   const shared = (nodeCount: number): FleetSnapshot["snapshot"]["services"] => {
     const share = { default: 2 ** 32 - 1, high: 2 ** 32 - 1 };
     const shares = new Map(names(nodeCount).map((id) => [id, share]));
-    const serviceCount = Math.min(servicesMax, byteCount / (12 * nodeCount + 80));
+    const serviceCount = Math.min(snapshotServicesMax, byteCount / (12 * nodeCount + 80));
     return new Map(names(serviceCount).map((name) => [name, testShares({ shares })]));
   };
   const nodesMax = Math.min(textsMax, byteCount / 18);

@@ -3,8 +3,8 @@ import {
   noSnapshots,
   openControlPort,
   type SnapshotSource,
-} from "../../src/app/fleet/control-port.js";
-import { renderFleet } from "../../src/app/ports/debug-fleet.js";
+} from "../../src/app/control/control-port.js";
+import { renderFleet } from "../../src/app/observability/debug-fleet.js";
 import type { NodeReport } from "../../src/core/feedback/feedback.js";
 import type { FleetSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 import { parsePolicy } from "../../src/policy/parse.js";

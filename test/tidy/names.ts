@@ -41,6 +41,22 @@ export function checkDocstrings({ path, text, comments, exports }: Source): Viol
   });
 }
 
+/** Names that several files of src export: one name means one thing in the whole program. */
+export function checkOneMeaning(sources: readonly Source[]): Violation[] {
+  const homes = new Map<string, string>();
+  return sources.flatMap(({ path, exports }) => {
+    if (!path.startsWith("src/") || path.includes(".d.")) return [];
+    return exports.flatMap(({ name, line }) => {
+      const home = homes.get(name) ?? path;
+      homes.set(name, home);
+      if (home === path) return [];
+      return [
+        { path, line, message: `${name} is exported by ${home} as well; rename one of them` },
+      ];
+    });
+  });
+}
+
 /** Names that say nothing, and files that are not in kebab-case. */
 export function checkNames({ path, exports }: Source): Violation[] {
   const found: Violation[] = [];

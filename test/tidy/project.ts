@@ -54,21 +54,22 @@ function filesUnder(root: string, folder: string): string[] {
 interface PackageJson {
   readonly scripts?: Readonly<Record<string, string>>;
   readonly bin?: string | Readonly<Record<string, string>>;
-  readonly dependencies?: Readonly<Record<string, string>>;
+  /** What src may import: it is built into the program, so that an installation needs none. */
+  readonly bundled?: readonly string[];
   readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
 function readManifest(root: string): Manifest {
   const readPackage = (folder: string): PackageJson =>
     JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")) as PackageJson;
-  const { scripts = {}, bin = {}, dependencies = {}, devDependencies = {} } = readPackage(".");
+  const { scripts = {}, bin = {}, bundled = [], devDependencies = {} } = readPackage(".");
   const configuration = configurationFiles
     .filter((path) => existsSync(join(root, path)))
     .map((path) => readFileSync(join(root, path), "utf8"))
     .join("\n");
   return {
-    dependencies: Object.keys(dependencies),
-    devDependencies: Object.keys(devDependencies),
+    bundled,
+    devDependencies: Object.keys(devDependencies).filter((name) => !bundled.includes(name)),
     commands: [...Object.values(scripts), ...Object.values(bin)].join("\n"),
     configuration,
     programsOf: (name) => {

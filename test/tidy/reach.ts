@@ -6,7 +6,9 @@ import { type Source, type Violation, visit } from "./source.js";
 
 /** What package.json says, and which programs each package of `node_modules` brings. */
 export interface Manifest {
-  readonly dependencies: readonly string[];
+  /** Packages that src imports and the build puts into the program. */
+  readonly bundled: readonly string[];
+  /** All others. */
   readonly devDependencies: readonly string[];
   /** `scripts` and `bin`, as one text. */
   readonly commands: string;
@@ -109,7 +111,7 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
   const found: Violation[] = [];
   const inSource = new Set<string>();
   const inTests = new Set<string>();
-  const { dependencies, devDependencies } = manifest;
+  const { bundled, devDependencies } = manifest;
   for (const source of sources) {
     // What builds the program is no part of it.
     const isSource = source.path.startsWith("src/") && !source.path.endsWith(".mjs");
@@ -118,16 +120,16 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
       if (target.kind !== "package") continue;
       const name = target.path.slice("npm:".length);
       (isSource ? inSource : inTests).add(name);
-      const listed = isSource ? dependencies : [...dependencies, ...devDependencies];
+      const listed = isSource ? bundled : [...bundled, ...devDependencies];
       if (listed.includes(name)) continue;
-      const place = isSource ? "dependencies" : "dependencies or devDependencies";
-      found.push({ path: source.path, line, message: `${name} is not in the ${place}` });
+      const place = isSource ? "bundled" : "devDependencies";
+      found.push({ path: source.path, line, message: `${name} is not in ${place}` });
     }
     if (isSource) for (const text of textsOf(source)) inSource.add(text);
   }
-  for (const name of dependencies) {
+  for (const name of bundled) {
     if (inSource.has(name)) continue;
-    const message = `nothing in src imports ${name}; remove it, or list it for development`;
+    const message = `nothing in src imports ${name}; take it out of bundled`;
     found.push({ path, line: 1, message });
   }
   for (const name of devDependencies) {

@@ -8,7 +8,7 @@ import type { Admission } from "../../decide/admission/admission.js";
 import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { FleetView, NodeShare, ServiceState } from "../../rpc/admin/admin-parts.js";
+import type { FleetView, NodeShareView, ServiceState } from "../../rpc/admin/admin-parts.js";
 import type { ControlPlane } from "../../rpc/control/control-plane.js";
 import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
 
@@ -129,7 +129,7 @@ function sharesOf(
   { plane, nowMs }: AdminFleetParts,
   service: string,
   { shares }: ServiceShares,
-): readonly NodeShare[] {
+): readonly NodeShareView[] {
   const reports = new Map<string, NodeReport>();
   for (const report of plane.lastReports) {
     if (report.service === service) reports.set(report.nodeId, report);

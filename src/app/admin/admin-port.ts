@@ -18,21 +18,21 @@ import { createAdminHandlers } from "../../rpc/admin/admin-router.js";
 import { adminCallKey } from "../../rpc/admin/call.js";
 import { CallPace } from "../../rpc/admin/call-pace.js";
 import { codeName } from "../../rpc/admin/failures.js";
-import { type AdminMethod, adminMethods, messageBytesMax } from "../../rpc/admin/methods.js";
+import { type AdminMethod, adminMessageBytesMax, adminMethods } from "../../rpc/admin/methods.js";
 import { refusalAnswer } from "../../rpc/admin/refusal-answer.js";
 import { RequestBodies } from "../../rpc/admin/request-body.js";
 import type { AdminServiceParts } from "../../rpc/admin/service-parts.js";
+import type { AdminAccess, Authentication, Credentials } from "../access/admin-access.js";
+import type { AdminCallLog, LoggedCall } from "../access/admin-call-log.js";
 import { type ListenAddress, listen } from "../base/listen.js";
 import type { Logger } from "../base/logger.js";
 import { type AdminChoice, isLoopbackHost } from "../config/admin-choice.js";
 import type { AdminCounts } from "../metrics/admin-metrics.js";
 import { identityNames } from "../options/tls-client-san.js";
-import type { AdminAccess, Authentication, Credentials } from "../ports/admin-access.js";
-import type { AdminCallLog, LoggedCall } from "../ports/admin-call-log.js";
-import { AdminConnections, type AdminPeer, requestMsMax } from "../ports/admin-connections.js";
-import { answerEarly } from "../ports/early-answer.js";
 import type { OpenTls } from "../tls/tls.js";
 import { TlsConnection } from "../tls/tls-connection.js";
+import { AdminConnections, type AdminPeer, adminRequestMsMax } from "./admin-connections.js";
+import { answerEarly } from "./early-answer.js";
 
 /** What the admin port is opened with. */
 export interface AdminPortParts {
@@ -73,13 +73,13 @@ const addressCallsPerSecond = 1_000;
  * control port's is.
  */
 export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
-  const { choice, logger, clock, access } = parts;
+  const { choice, logger, clock } = parts;
   const stopping = new AbortController();
   // Each call listens until it ends: more than ten at once are no leak, which Node would warn of.
   setMaxListeners(0, stopping.signal);
-  const gate = new AdminGate(parts, stopping.signal);
+  const handler = new AdminRequestHandler(parts, stopping.signal);
   const connections = new AdminConnections(clock, (request, response, peer) => {
-    gate.handle(request, response, peer);
+    handler.handle(request, response, peer);
   });
   const server = createServer({ noDelay: true }, acceptor(connections, parts));
   const { host, port } = choice;
@@ -91,14 +91,12 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
     return {
       address,
       close: async () => {
-        access.close();
         server.close();
         stopping.abort();
         await closed(connections, clock);
       },
     };
   } catch (thrown) {
-    access.close();
     connections.finish();
     if (!isServiceError(thrown)) throw thrown;
     logger.warn({ event: "adminPortFailed" }, `There is no admin port: ${thrown.message}`);
@@ -156,7 +154,7 @@ interface Refusal {
 }
 
 /** Who is let in to the services: nobody's body is read before it is known whose it is. */
-class AdminGate {
+class AdminRequestHandler {
   readonly #parts: AdminPortParts;
   readonly #handlers: ReadonlyMap<string, UniversalHandler>;
   readonly #callers: CallPace;
@@ -242,7 +240,7 @@ class AdminGate {
     }
     const waitMs = this.#callers.take(principal.name);
     if (waitMs > 0) return tooFast(waitMs);
-    if (method.messageBytesMax > messageBytesMax && this.#longCount >= longRequestsMax) {
+    if (method.messageBytesMax > adminMessageBytesMax && this.#longCount >= longRequestsMax) {
       const message = `${longRequestsMax} calls with policies are being answered; try again`;
       return { code: Code.ResourceExhausted, message };
     }
@@ -281,10 +279,10 @@ class AdminGate {
     };
     const call = { principal, isStillAllowed, onRead, onEnd };
     const values = createContextValues().set(adminCallKey, call);
-    const isLong = method.messageBytesMax > messageBytesMax;
+    const isLong = method.messageBytesMax > adminMessageBytesMax;
     if (isLong) this.#longCount += 1;
     // A request that does not end is cut, whatever protocol it speaks.
-    const cancel = clock.schedule(requestMsMax, () => {
+    const cancel = clock.schedule(adminRequestMsMax, () => {
       if (!request.complete) request.destroy();
     });
     // The library's own answer is no sign of the end: over HTTP/1.1 it never says that it is done.

@@ -1,95 +1,85 @@
-import type { Clock, Random } from "../../core/base/clock.js";
 import { Explainer } from "../../decide/inspect/explain.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { PolicyFile } from "../../rpc/admin/admin-parts.js";
 import { answersFor } from "../../rpc/admin/replica-answers.js";
 import type { AdminServiceParts, ReadCandidate } from "../../rpc/admin/service-parts.js";
-import { sha256 } from "../base/digest.js";
-import type { Logger } from "../base/logger.js";
-import type { Config } from "../config/config.js";
+import type { OpenAdmission } from "../admission/admission.js";
+import { OpenStack } from "../base/open-stack.js";
+import { sha256 } from "../base/sha256.js";
 import { policyVersion } from "../config/policy-files.js";
-import type { OperatorRecords } from "../operator/operator-records.js";
+import type { OpenControlPlane } from "../control/control-plane.js";
+import type { Decisions } from "../decisions/decisions.js";
+import type { Fleet } from "../fleet/fleet.js";
+import type { Foundation } from "../foundation/foundation.js";
+import type { Runtime } from "../foundation/runtime.js";
+import { AdminCounts, adminMetrics } from "../metrics/admin-metrics.js";
+import type { Observability } from "../observability/observability.js";
+import { GateAdmin } from "../operator/gate-admin.js";
+import { PolicyAdmin } from "../operator/policy-admin.js";
 import { switchesOf } from "../options/decision-options.js";
-import type { OpenPolicies } from "../policy/policies.js";
-import type { ParsesPolicies } from "../policy/policy-parsing.js";
-import type { AdminAccess } from "../ports/admin-access.js";
-import type { AdminCallLog } from "../ports/admin-call-log.js";
-import type { OpenStore } from "../store/store.js";
-import type { OpenTls } from "../tls/tls.js";
 import { createFleetView } from "./admin-fleet.js";
 import { type AdminPort, openAdminPort } from "./admin-port.js";
-import type { Core } from "./core.js";
 
-/** What the admin API is made of. */
-export interface AdminParts {
-  readonly core: Core;
-  readonly config: Config;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly parser: ParsesPolicies;
-  readonly policies: OpenPolicies;
-  readonly opened: OpenStore;
-  readonly operator: OperatorRecords;
-  readonly replicaCount: () => number;
-  /** Live replicas, this one included. */
-  readonly liveCount: () => number;
-  /** Absent where there is no admin API. */
-  readonly access: AdminAccess | undefined;
-  readonly calls: AdminCallLog;
-  /** Undefined where gRPC is served in plaintext. */
-  readonly tls: OpenTls | undefined;
+/** What the admin API shows and changes. */
+export interface AdminParts extends Foundation {
+  readonly fleet: Fleet;
+  readonly decisions: Decisions;
+  readonly admission: OpenAdmission;
+  readonly controlPlane: OpenControlPlane;
+  readonly observability: Observability;
 }
 
 /** Opens the admin API where the configuration wants one. */
-export async function openAdmin(parts: AdminParts): Promise<AdminPort> {
-  const { core, config, clock, logger, access, calls, tls } = parts;
+export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<AdminPort> {
+  const { config, metrics } = runtime;
+  const { access, tls, observability } = parts;
   const { admin: choice } = config;
   if (choice === undefined || access === undefined) return { close: async () => {} };
-  const questions = createQuestions(parts);
-  const services = createServices(parts, questions);
-  const { adminCounts: counts, onBug } = core;
-  const shared = { clock, logger, tls, onBug };
-  const port = await openAdminPort({ choice, access, services, counts, calls, ...shared });
-  questions?.answer(answersFor(services));
-  return {
-    ...port,
-    close: async () => {
-      questions?.close();
-      await port.close();
-    },
-  };
+  const stack = new OpenStack();
+  const questions = createQuestions(runtime, parts);
+  const services = createServices(runtime, parts, questions);
+  const counts = new AdminCounts();
+  metrics.add({ counters: adminMetrics(counts) });
+  const { calls } = observability;
+  const port = stack.keep(
+    await openAdminPort({ ...runtime, choice, access, services, counts, calls, tls }),
+  );
+  if (questions !== undefined) stack.keep(questions).answer(answersFor(services));
+  return { ...port, close: () => stack.close() };
 }
 
 /** Undefined where this replica shares its store with nobody. */
-function createQuestions(parts: AdminParts): ReplicaQuestions | undefined {
-  const { core, clock, random, opened, logger } = parts;
+function createQuestions(
+  { logger, ...runtime }: Runtime,
+  { opened }: AdminParts,
+): ReplicaQuestions | undefined {
   const { isShared, questions: store } = opened.coordination;
   if (!isShared) return undefined;
   const onUnreadable = (): void => {
     const event = { event: "replicaQuestionUnreadable" };
     logger.warn(event, "A question of another replica is none, or of another version: left out.");
   };
-  const { replica } = core;
-  return new ReplicaQuestions({ store, clock, random, replica, onUnreadable });
+  return new ReplicaQuestions({ ...runtime, store, onUnreadable });
 }
 
 function createServices(
+  runtime: Runtime,
   parts: AdminParts,
   questions: ReplicaQuestions | undefined,
 ): AdminServiceParts {
-  const { core, config, clock, random, policies, opened, operator, replicaCount } = parts;
-  const { liveCount } = parts;
-  const { decider, counters, replica, operations, seen } = core;
+  const { config, clock, random, replica } = runtime;
+  const { policies, opened, operator, fleet, decisions, admission, controlPlane } = parts;
+  const { decider, counters, seen, shadow } = decisions;
+  const { replicaCount, liveCount, loop, gates } = fleet;
   const { overrides, records } = operator;
   const { store } = opened;
+  const { feed } = policies;
   const explainer = new Explainer({
     switches: switchesOf(config),
     digest: sha256,
     peekedRules: (policy) => decider.peekedRules(policy),
   });
-  const { feed } = policies;
   return {
     clock,
     random,
@@ -101,13 +91,13 @@ function createServices(
     overrides,
     explainer,
     peek: (key) => store.peek(key, clock.monotonicMs() + inspectionMsMax),
-    readCandidate: (files) => readCandidate(files, parts),
+    readCandidate: (files) => readCandidate(files, runtime, policies),
     fleet: createFleetView({
       replica,
       policies: feed,
-      loop: () => core.loop.status,
-      plane: core.control,
-      admission: core.admission,
+      loop: () => loop.status,
+      plane: controlPlane.plane,
+      admission: admission.admission,
       replicaCount,
       store: opened.kind,
       isDegraded: () => decider.isDegraded,
@@ -124,9 +114,9 @@ function createServices(
     }),
     sightings: seen,
     tail: seen,
-    policyAdministration: operations.policyAdmin,
-    gates: operations.gateAdmin,
-    quotas: core.quotas,
+    policyAdministration: new PolicyAdmin({ ...runtime, policies, records, shadow }),
+    gates: new GateAdmin({ ...runtime, records, gates, policies: feed }),
+    quotas: controlPlane.quotas,
     ...(questions === undefined
       ? {}
       : { replicas: { liveCount, put: (question) => questions.put(question) } }),
@@ -136,7 +126,8 @@ function createServices(
 /** Reads a policy as the active one would be. */
 async function readCandidate(
   files: readonly PolicyFile[],
-  { clock, policies, parser }: Pick<AdminParts, "clock" | "policies" | "parser">,
+  { clock, parser }: Pick<Runtime, "clock" | "parser">,
+  policies: Foundation["policies"],
 ): Promise<ReadCandidate> {
   const parsing = await parser({
     input: { kind: "texts", sources: files },

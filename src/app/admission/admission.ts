@@ -1,93 +1,83 @@
-import type { Clock, Random } from "../../core/base/clock.js";
 import { Admission, type AdmissionEvent } from "../../decide/admission/admission.js";
-import type { Decider } from "../../decide/rate-limit/decider.js";
-import type { Pressure } from "../../decide/rate-limit/pressure.js";
-import type { RefusalLog } from "../../decide/rate-limit/refusal-log.js";
+import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import { PermitShares, type PermitSharesEvent } from "../../fleet/claims/permit-shares.js";
-import { sha256 } from "../base/digest.js";
 import type { Logger } from "../base/logger.js";
-import type { Config } from "../config/config.js";
-import type { FleetLoopApp } from "../fleet/fleet-loop.js";
-import type { ChangedGates } from "../fleet/fleet-maker.js";
-import type { PolicyFeed } from "../policy/active-policy.js";
+import { sha256 } from "../base/sha256.js";
+import type { Decisions } from "../decisions/decisions.js";
+import type { Fleet } from "../fleet/fleet.js";
+import type { Foundation } from "../foundation/foundation.js";
+import type { Runtime } from "../foundation/runtime.js";
+import { admissionMetrics } from "../metrics/admission-metrics.js";
 import type { OpenStore } from "../store/store.js";
 import { remedyOf } from "../store/store-remedies.js";
+import { signalMetrics } from "./signal-metrics.js";
 import { SignalSources } from "./signal-sources.js";
 
-/** What admission is opened with. */
-export interface AdmissionAppParts {
-  readonly config: Pick<
-    Config,
-    "permitLeaseMsMax" | "permitsPeerPercentMax" | "signals" | "timings"
-  >;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly policies: PolicyFeed;
-  readonly opened: Pick<OpenStore, "coordination">;
-  readonly decider: Decider;
-  readonly pressure: Pressure;
-  readonly replicaCount: () => number;
-  readonly loop: Pick<FleetLoopApp, "verdict" | "read">;
-  /** What operators have changed about gates; absent: nothing, ever. */
-  readonly gates?: Pick<ChangedGates, "settingsOf">;
-  /** Undefined: no refusal is told in the log. */
-  readonly refusalLog?: RefusalLog | undefined;
+/** What admission stands on. */
+export interface OpenAdmissionParts extends Pick<Foundation, "policies" | "opened"> {
+  readonly fleet: Fleet;
+  readonly decisions: Decisions;
 }
 
 /** Admission as this process runs it. */
 export interface OpenAdmission {
   readonly admission: Admission;
-  /** Who asks for readings of signals. */
-  readonly signals: SignalSources;
-  /**
-   * Resolves when each limit that is shared, and each signal, has been asked for once, whether well
-   * or not; what takes long is not waited for.
-   */
-  readonly settled: () => Promise<void>;
   /** Gives shares back, as far as anybody can hear it, and ends what runs by itself. */
-  readonly close: () => Promise<void>;
+  close(): Promise<void>;
 }
 
-/** Opens admission; with a store of its own a process shares nothing, and limits are its own. */
-export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
-  const { clock, random, logger, policies, opened, decider, pressure, loop } = parts;
-  const shares = opened.coordination.isShared ? openShares(parts) : undefined;
+/**
+ * Opens admission; with a store of its own a process shares nothing, and limits are its own.
+ * Resolves when each limit that is shared, and each signal, has been asked for once, whether well
+ * or not; what takes long is not waited for.
+ */
+export async function openAdmission(
+  runtime: Runtime,
+  { policies, opened, fleet, decisions }: OpenAdmissionParts,
+): Promise<OpenAdmission> {
+  const { clock, random, logger, config, metrics } = runtime;
+  const { decider, pressure, refusalLog } = decisions;
+  const { loop, gates } = fleet;
+  const shares = opened.coordination.isShared ? openShares(runtime, opened, fleet) : undefined;
   const admission = new Admission({
-    policies,
+    policies: policies.feed,
     clock,
     random,
     decider,
     shares,
-    permitLeaseMsMax: parts.config.permitLeaseMsMax,
-    permitsPeerPercentMax: parts.config.permitsPeerPercentMax,
+    permitLeaseMsMax: config.permitLeaseMsMax,
+    permitsPeerPercentMax: config.permitsPeerPercentMax,
     fleetGate: (service) => loop.verdict(service),
-    refusalLog: parts.refusalLog,
-    gateSettings: (service, own) => parts.gates?.settingsOf(service, own) ?? own,
+    refusalLog,
+    gateSettings: (service, own) => gates.settingsOf(service, own),
     digest: (text) => sha256(text),
     isOverloaded: () => pressure.isShedding,
     isLate: (nowMs) => pressure.isLate(nowMs),
     onEvent: (event) => logAdmission(event, logger),
   });
+  loop.watch(admission);
   if (shares === undefined) logLimitsPerProcess(admission, logger);
   const signals = new SignalSources({
     clock,
     random,
     logger,
-    policies,
-    choice: parts.config.signals,
+    policies: policies.feed,
+    choice: config.signals,
     store: opened.coordination.numbers,
     onUpdate: (service, update) => {
       admission.read(service, update);
       if (update.rest !== undefined) loop.read(service, update.rest);
     },
   });
+  const services = (): Iterable<ServiceAdmission> => admission.services();
+  const unknownCount = (): number => admission.unknownCount;
+  metrics.add(
+    admissionMetrics({ services, unknownCount, nowMs: () => clock.monotonicMs() }),
+    signalMetrics({ sources: () => signals.polled(), services }),
+  );
+  await Promise.all([shares?.settled(), signals.settled()]);
   return {
     admission,
-    signals,
-    settled: async () => {
-      await Promise.all([shares?.settled(), signals.settled()]);
-    },
     close: async () => {
       signals.close();
       admission.close();
@@ -96,10 +86,13 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
   };
 }
 
-function openShares(parts: AdmissionAppParts): PermitShares {
-  const { opened, config, clock, random, logger, replicaCount } = parts;
+function openShares(
+  { config, clock, random, logger }: Runtime,
+  { coordination }: OpenStore,
+  { replicaCount }: Fleet,
+): PermitShares {
   return new PermitShares({
-    store: opened.coordination.permits,
+    store: coordination.permits,
     clock,
     random,
     heartbeatMs: config.timings.permitHeartbeatMs,

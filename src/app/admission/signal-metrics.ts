@@ -1,5 +1,5 @@
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { MetricGroup } from "../base/metrics.js";
 import type { PolledSource } from "./signal-sources.js";
 
 /** What the metrics of signals are read from. */
@@ -9,10 +9,7 @@ export interface SignalMetricsParts {
 }
 
 /** The metrics of signals, by kind. */
-export function signalMetrics({ sources, services }: SignalMetricsParts): {
-  readonly gauges: readonly ReadMetric[];
-  readonly counters: readonly ReadMetric[];
-} {
+export function signalMetrics({ sources, services }: SignalMetricsParts): MetricGroup {
   return {
     gauges: [
       {

@@ -27,10 +27,10 @@ export interface SignalWish {
 }
 
 /** The largest JSON answer, in bytes: it is parsed in one go, while no request is answered. */
-export const jsonBytesMax = 262_144;
+export const signalJsonBytesMax = 262_144;
 
 /** The largest page of metrics, in bytes; it is read piece by piece. */
-export const pageBytesMax = 33_554_432;
+export const signalPageBytesMax = 33_554_432;
 
 /** The largest file of a token, in bytes. */
 export const tokenBytesMax = 16_384;
@@ -113,7 +113,7 @@ async function readPage(
     url,
     ...(authorization === undefined ? {} : { authorization }),
     accept: "text/plain;version=0.0.4",
-    bytesMax: pageBytesMax,
+    bytesMax: signalPageBytesMax,
     deadlineMs,
     clock: parts.clock,
     onPiece: (piece) => page.add(piece),
@@ -135,7 +135,7 @@ async function readText(
     url,
     ...(authorization === undefined ? {} : { authorization }),
     accept: "application/json",
-    bytesMax: jsonBytesMax,
+    bytesMax: signalJsonBytesMax,
     deadlineMs,
     clock,
     onPiece: (piece) => pieces.push(piece),

@@ -19,3 +19,11 @@ export function ownFile(path: string): URL | undefined {
   }
   return undefined;
 }
+
+/**
+ * Whether this program is an installed package: an update replaces its files, and they may be
+ * another user's.
+ */
+export function isInstalledPackage(): boolean {
+  return new URL(import.meta.url).pathname.includes("/node_modules/");
+}

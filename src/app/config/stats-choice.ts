@@ -9,7 +9,7 @@ export interface StatsChoice {
   /** Absent where nothing is sent. */
   readonly statsd?: StatsdChoice;
   /** Absent where the reference's series are not served. */
-  readonly prometheus?: PrometheusChoice;
+  readonly prometheus?: ScrapePortChoice;
 }
 
 /** A receiver of statistics, and what it understands. */
@@ -24,7 +24,7 @@ export type StatsdChoice = {
 );
 
 /** Where the reference's series are served. */
-export interface PrometheusChoice {
+export interface ScrapePortChoice {
   readonly address: ListenText;
   readonly path: string;
   readonly isMilliseconds: boolean;

@@ -1,13 +1,10 @@
 import type { ServiceShares } from "../../core/feedback/feedback.js";
 import { gateStates } from "../../core/settings/gate.js";
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 import type { FleetLoopStatus } from "./fleet-loop.js";
 
 /** The metrics of the fleet's loop. Labels are of closed sets or the policy's; no node's name. */
-export function fleetMetrics(status: () => FleetLoopStatus | undefined): {
-  readonly gauges: readonly ReadMetric[];
-  readonly counters: readonly ReadMetric[];
-} {
+export function fleetMetrics(status: () => FleetLoopStatus | undefined): MetricGroup {
   return {
     gauges: [...leaderGauges(status), ...serviceGauges(status)],
     counters: counters(status),
@@ -65,8 +62,8 @@ const factRows: readonly FactRow[] = [
     of: ({ facts }) => facts.inFlight,
   },
   {
-    name: "headgate_fleet_requests_per_second",
-    help: "Requests of a service that ended, over the fleet.",
+    name: "headgate_fleet_request_rate",
+    help: "Requests of a service that end in a second, over the fleet, as the leader sees it.",
     of: ({ facts }) => facts.rps,
   },
   {
@@ -123,8 +120,8 @@ function sumGauges(status: ReadStatus): readonly ReadMetric[] {
       read: (add) => {
         for (const [service, { shares }] of status()?.snapshot?.services ?? []) {
           const all = [...shares.values()];
-          const usual = all.reduce((sum, share) => sum + share.default, 0);
-          add(usual, { service, priority: "default" });
+          const atDefault = all.reduce((sum, share) => sum + share.default, 0);
+          add(atDefault, { service, priority: "default" });
           const high = all.reduce((sum, share) => sum + share.high, 0);
           add(high, { service, priority: "high" });
         }

@@ -1,43 +1,60 @@
-import type { Clock, Random } from "../../core/base/clock.js";
 import { Membership, type MembershipEvent } from "../../fleet/claims/membership.js";
+import { GateRegistry } from "../../fleet/records/gate-registry.js";
 import type { Logger } from "../base/logger.js";
-import type { Config } from "../config/config.js";
+import { OpenStack } from "../base/open-stack.js";
+import type { Foundation } from "../foundation/foundation.js";
+import type { Runtime } from "../foundation/runtime.js";
 import type { OpenStore } from "../store/store.js";
+import { FleetLoopApp } from "./fleet-loop.js";
+import { fleetMetrics } from "./fleet-metrics.js";
 
-/** How this replica sees the others. */
+/** How this replica sees the others, and what it decides with them. */
 export interface Fleet {
   /** The larger of the configured number and the last live number, at least 1. */
   readonly replicaCount: () => number;
   /** The last live number alone, at least 1. */
   readonly liveCount: () => number;
+  /** What operators have changed about gates. */
+  readonly gates: GateRegistry;
+  readonly loop: FleetLoopApp;
   /** Says goodbye, as far as anybody can hear it. Never rejects. */
-  readonly leave: () => Promise<void>;
+  close(): Promise<void>;
 }
 
-/** What joining the fleet needs. */
-export interface FleetParts {
-  readonly config: Config;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
+/** Announces this replica in the store, and takes part in the feedback loop. */
+export function openFleet(
+  runtime: Runtime,
+  { opened, policies, operator }: Pick<Foundation, "opened" | "policies" | "operator">,
+): Fleet {
+  const stack = new OpenStack();
+  const { config, metrics } = runtime;
+  const membership = joinFleet(opened, runtime);
+  stack.keep({ close: () => membership.stop() });
+  const gates = stack.keep(new GateRegistry(operator.records));
+  const loop = stack.keep(new FleetLoopApp({ ...runtime, opened, gates, policies: policies.feed }));
+  metrics.add(fleetMetrics(() => loop.status));
+  return {
+    replicaCount: () => Math.max(config.replicas, membership.liveReplicas()),
+    liveCount: () => membership.liveReplicas(),
+    gates,
+    loop,
+    close: () => stack.close(),
+  };
 }
 
-/** Announces this replica in the store. */
-export function joinFleet(opened: Pick<OpenStore, "coordination">, parts: FleetParts): Fleet {
-  const { config, clock, random, logger } = parts;
-  const membership = new Membership({
-    store: opened.coordination.members,
+/** Announces this replica to the others. */
+export function joinFleet(
+  { coordination }: Pick<OpenStore, "coordination">,
+  { config, clock, random, logger }: Pick<Runtime, "config" | "clock" | "random" | "logger">,
+): Membership {
+  return new Membership({
+    store: coordination.members,
     clock,
     random,
     heartbeatMs: config.timings.replicaHeartbeatMs,
     leaseMs: config.timings.replicaLeaseMs,
     onEvent: (event) => logMembership(event, logger),
   });
-  return {
-    replicaCount: () => Math.max(config.replicas, membership.liveReplicas()),
-    liveCount: () => membership.liveReplicas(),
-    leave: () => membership.stop(),
-  };
 }
 
 function logMembership(event: MembershipEvent, logger: Logger): void {

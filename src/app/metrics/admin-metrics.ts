@@ -1,4 +1,4 @@
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { ReadMetric } from "../base/metrics.js";
 
 /** How calls of the admin API ended. Plain integers: read them when scraped. */
 export class AdminCounts {

@@ -9,7 +9,7 @@ import { loadSignals } from "../../core/settings/load.js";
 import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import { otherKey } from "../../decide/admission/service-pools.js";
-import type { Labels, ReadHistogram, ReadMetric } from "../base/metric-kinds.js";
+import type { Labels, MetricGroup, ReadHistogram, ReadMetric } from "../base/metrics.js";
 
 /** What the metrics of admission are read from. */
 export interface AdmissionMetricsParts {
@@ -22,11 +22,7 @@ export interface AdmissionMetricsParts {
 }
 
 /** The metrics of admission, by kind. All labels are the policy's names, or of closed sets. */
-export function admissionMetrics(parts: AdmissionMetricsParts): {
-  readonly gauges: readonly ReadMetric[];
-  readonly counters: readonly ReadMetric[];
-  readonly histograms: readonly ReadHistogram[];
-} {
+export function admissionMetrics(parts: AdmissionMetricsParts): MetricGroup {
   return {
     gauges: [...permitGauges(parts), ...wallGauges(parts), ...signalGauges(parts)],
     counters: countersOf(parts),

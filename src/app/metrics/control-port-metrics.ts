@@ -7,7 +7,7 @@ import {
   problemsOf,
   streamClaims,
 } from "../../rpc/nodes/node-registry.js";
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 import { quotaMetrics } from "./quota-metrics.js";
 
 /** What the metrics of the control port are read from. */
@@ -20,10 +20,7 @@ export interface ControlMetricsParts {
 }
 
 /** The metrics of the control port. Labels are of closed sets or the policy's; no node's name. */
-export function controlMetrics(parts: ControlMetricsParts): {
-  readonly gauges: readonly ReadMetric[];
-  readonly counters: readonly ReadMetric[];
-} {
+export function controlMetrics(parts: ControlMetricsParts): MetricGroup {
   const quotas = parts.quotas && quotaMetrics(parts.quotas);
   return {
     gauges: [...gauges(parts), ...(quotas?.gauges ?? [])],

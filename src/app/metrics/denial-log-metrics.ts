@@ -1,6 +1,6 @@
 import { RefusalLog, type ToldRefusal } from "../../decide/rate-limit/refusal-log.js";
 import type { Logger } from "../base/logger.js";
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { ReadMetric } from "../base/metrics.js";
 import type { Config } from "../config/config.js";
 
 /** Levels at which lines of refusals are written. */

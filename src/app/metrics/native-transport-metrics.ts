@@ -1,7 +1,7 @@
 import { snakeCase } from "../../core/base/snake-case.js";
 import { type Http2ErrorCode, http2ErrorCodes } from "../../wire/base/http2-error.js";
 import type { ConnectionEnd } from "../../wire/http2/http2-connection.js";
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { ReadMetric } from "../base/metrics.js";
 
 /** How connections and streams of the native transport ended: plain integers, read when scraped. */
 export class NativeTransportCounts {

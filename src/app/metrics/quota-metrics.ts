@@ -1,13 +1,10 @@
 import { microHzPerHz } from "../../core/quota/quota.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { QuotaLeaseState, QuotaPoolView } from "../../decide/quota/quota-view.js";
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 
 /** The metrics of quotas. Labels are of closed sets or the policy's names; no caller's values. */
-export function quotaMetrics(registry: QuotaRegistry): {
-  readonly gauges: readonly ReadMetric[];
-  readonly counters: readonly ReadMetric[];
-} {
+export function quotaMetrics(registry: QuotaRegistry): MetricGroup {
   return { gauges: gauges(registry), counters: counters(registry) };
 }
 
@@ -43,13 +40,13 @@ function gauges(registry: QuotaRegistry): readonly ReadMetric[] {
       },
     },
     rateGauge(registry, {
-      name: "headgate_quota_handed_out_hits_per_second",
-      help: "What Envoys of this replica may let pass at most, by quota.",
+      name: "headgate_quota_assigned_rate",
+      help: "Hits a second that Envoys of this replica may let pass at most, by quota.",
       of: ({ heldMicroHz }) => heldMicroHz,
     }),
     rateGauge(registry, {
-      name: "headgate_quota_demand_hits_per_second",
-      help: "What Envoys of this replica were asked for by their last reports, by quota.",
+      name: "headgate_quota_demand_rate",
+      help: "Hits a second asked of Envoys of this replica, by their last reports, by quota.",
       of: ({ demandMicroHz }) => demandMicroHz,
     }),
   ];

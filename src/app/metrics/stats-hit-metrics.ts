@@ -1,6 +1,6 @@
 import type { DecisionCounters, HitCounters } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
-import type { Labels, ReadMetric } from "../base/metric-kinds.js";
+import type { Labels, ReadMetric } from "../base/metrics.js";
 import { statText } from "../options/stats-names.js";
 import { hasHits } from "./stats.js";
 

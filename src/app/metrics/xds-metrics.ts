@@ -1,11 +1,8 @@
-import type { ReadMetric } from "../base/metric-kinds.js";
+import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 import type { XdsStatus } from "../policy/policy-xds.js";
 
 /** What is told of the control plane; only where the policy comes from one. */
-export function xdsMetrics(status: () => XdsStatus): {
-  readonly gauges: readonly ReadMetric[];
-  readonly counters: readonly ReadMetric[];
-} {
+export function xdsMetrics(status: () => XdsStatus): MetricGroup {
   return { gauges: gauges(status), counters: counters(status) };
 }
 

@@ -5,13 +5,14 @@ import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type {
   ChangeRequest,
   PolicyAdministration,
-  PolicyChange,
+  PolicyChangeOutcome,
   PolicyFile,
   PolicyReview,
   PolicyVersion,
   ShadowReport,
 } from "../../rpc/admin/admin-parts.js";
 import { policyVersion } from "../config/policy-files.js";
+import type { PolicyShadow } from "../decisions/policy-shadow.js";
 import type { OpenPolicies } from "../policy/policies.js";
 import {
   policyRecordBytesMax,
@@ -21,7 +22,6 @@ import {
 } from "../policy/policy-admin-records.js";
 import type { ParsesPolicies } from "../policy/policy-parsing.js";
 import { PolicyReviewer } from "./policy-admin-review.js";
-import type { PolicyShadow } from "./policy-admin-shadow.js";
 import { PolicyRepository, type RepositoryOutcome } from "./policy-repository.js";
 
 /** What a `PolicyAdmin` is made of. */
@@ -99,7 +99,7 @@ export class PolicyAdmin implements PolicyAdministration {
   async apply(
     files: readonly PolicyFile[],
     request: Asked & { readonly isShadow: boolean; readonly isDryRun: boolean },
-  ): Promise<PolicyChange> {
+  ): Promise<PolicyChangeOutcome> {
     const { isShadow, isDryRun } = request;
     const refusal = isShadow || isDryRun ? undefined : this.#refusal();
     if (refusal !== undefined) return refusal;
@@ -127,7 +127,7 @@ export class PolicyAdmin implements PolicyAdministration {
     return change.kind === "changed" ? { ...change, changes } : change;
   }
 
-  async enforce(request: Asked): Promise<PolicyChange> {
+  async enforce(request: Asked): Promise<PolicyChangeOutcome> {
     const refusal = this.#refusal();
     if (refusal !== undefined) return refusal;
     const shadow = this.#repository.shadow();
@@ -145,7 +145,7 @@ export class PolicyAdmin implements PolicyAdministration {
     return change;
   }
 
-  async rollBack(version: string | undefined, request: Asked): Promise<PolicyChange> {
+  async rollBack(version: string | undefined, request: Asked): Promise<PolicyChangeOutcome> {
     const current = this.current();
     if (request.expectedVersion !== (current?.version ?? "")) return conflictWith(current);
     const shadow = this.#repository.shadow();
@@ -185,7 +185,7 @@ export class PolicyAdmin implements PolicyAdministration {
   }
 
   /** Why nothing can be activated here; undefined: it can. */
-  #refusal(): Extract<PolicyChange, { kind: "refused" }> | undefined {
+  #refusal(): Extract<PolicyChangeOutcome, { kind: "refused" }> | undefined {
     const { origin } = this.#parts.policies;
     if (origin === "store") return undefined;
     const place = origin === "xds" ? "the control plane" : "its files";
@@ -210,7 +210,7 @@ export class PolicyAdmin implements PolicyAdministration {
   async #put(
     policy: StoredPolicy,
     request: Asked & { readonly action: string },
-  ): Promise<PolicyChange> {
+  ): Promise<PolicyChangeOutcome> {
     const current = this.current();
     const isFound = current !== undefined && current.files.length > 0;
     const { appliedEpochMs = policy.appliedEpochMs } = current ?? {};
@@ -228,7 +228,7 @@ export class PolicyAdmin implements PolicyAdministration {
     return { kind: "changed", policy, changes: [] };
   }
 
-  async #putShadow(policy: StoredPolicy, request: Asked): Promise<PolicyChange> {
+  async #putShadow(policy: StoredPolicy, request: Asked): Promise<PolicyChangeOutcome> {
     const before = this.#repository.shadow();
     const outcome = await this.#repository.putShadow(policy, {
       run: this.#parts.random.id(),
@@ -243,7 +243,7 @@ export class PolicyAdmin implements PolicyAdministration {
     return { kind: "changed", policy, changes: [] };
   }
 
-  #failed(outcome: Exclude<RepositoryOutcome, "changed">): PolicyChange {
+  #failed(outcome: Exclude<RepositoryOutcome, "changed">): PolicyChangeOutcome {
     if (outcome === "conflict") return conflictWith(this.current());
     return { kind: "refused", why: "The store keeps as many policies as it may." };
   }
@@ -261,12 +261,12 @@ export class PolicyAdmin implements PolicyAdministration {
   }
 }
 
-const noShadow: PolicyChange = {
+const noShadow: PolicyChangeOutcome = {
   kind: "refused",
   why: "There is no shadow policy.",
 };
 
-function conflictWith(current: PolicyVersion | undefined): PolicyChange {
+function conflictWith(current: PolicyVersion | undefined): PolicyChangeOutcome {
   return { kind: "conflict", version: current?.version ?? "" };
 }
 

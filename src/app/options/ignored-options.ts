@@ -21,11 +21,3 @@ export function ignoredNotices(
     return [`${found.join(", ")} ${verb} accepted and without effect here: ${reason}.`];
   });
 }
-
-/** The names as a Markdown table: what the README shows, held equal by a test. */
-export function renderIgnoredTable(): string {
-  const lines = ignoredOptionRows.map(({ names, reason }) => {
-    return `| ${names.map((name) => `\`${name}\``).join(", ")} | ${reason} |`;
-  });
-  return ["| environment | why it changes nothing |", "| --- | --- |", ...lines].join("\n");
-}

@@ -171,13 +171,6 @@ const optionRows = {
     maxMs: 20 * dayMs,
     docs: "How long calls on such a connection may still take.",
   }),
-  reflection: switchOption({
-    section: "Listening",
-    env: "HEADGATE_REFLECTION",
-    flag: "reflection",
-    defaultValue: false,
-    docs: "Serves gRPC reflection, so that grpcurl needs no files.",
-  }),
   ...decisionOptionRows,
   backendType: choiceOption({
     section: "Store",
@@ -311,7 +304,7 @@ const optionRows = {
     flag: "request-bytes-max",
     min: requestBytesBounds.min,
     max: requestBytesBounds.max,
-    defaultValue: requestBytesBounds.usual,
+    defaultValue: requestBytesBounds.defaultValue,
     docs:
       "The largest message on the gRPC port, in bytes: what is larger is over the limit. Raise " +
       "it where `max_request_headers_kb` of your Envoys is above 60, to four times as much.",

@@ -40,7 +40,7 @@ export interface PolicyRefusal {
 }
 
 /** What became of a new policy. */
-export type PolicyChange = { readonly kind: "loaded"; readonly policy: Policy } | PolicyRefusal;
+export type PolicyUpdate = { readonly kind: "loaded"; readonly policy: Policy } | PolicyRefusal;
 
 /** Where a policy comes from, and what is known of it. */
 export interface PolicyFeed extends PolicySource {
@@ -94,7 +94,7 @@ export class ActivePolicy implements PolicyFeed {
    *
    * @param facts what the log says of a new policy beside its version and size
    */
-  take(parsing: PolicyParsing, facts: Omit<LogEvent, "event"> = {}): PolicyChange {
+  take(parsing: PolicyParsing, facts: Omit<LogEvent, "event"> = {}): PolicyUpdate {
     if (parsing.kind === "policy") return this.#swap(parsing, facts);
     if (parsing.kind === "failed") {
       const when = parsing.isPassing === true ? "soon" : "when the policy changes";
@@ -125,7 +125,7 @@ export class ActivePolicy implements PolicyFeed {
     return { kind: "refused", ...refusal };
   }
 
-  #swap({ policy, warnings }: ReadPolicy, facts: Omit<LogEvent, "event">): PolicyChange {
+  #swap({ policy, warnings }: ReadPolicy, facts: Omit<LogEvent, "event">): PolicyUpdate {
     this.#policy = policy;
     this.#loadedEpochUs = this.#clock.epochUs();
     this.#lastProblem = undefined;

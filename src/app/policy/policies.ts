@@ -101,7 +101,8 @@ async function openFiles(config: Config, parts: PoliciesParts): Promise<OpenPoli
     );
     return open;
   }
-  const remedy = "Name a file or directory with --policy or HEADGATE_POLICY.";
+  const remedy =
+    "Name a file or directory with --policy or HEADGATE_POLICY; `headgate init` writes a first one.";
   const failure =
     look.cause === "invalid"
       ? new StartFailure(exitCodes.invalidPolicy, look.report)
@@ -111,8 +112,8 @@ async function openFiles(config: Config, parts: PoliciesParts): Promise<OpenPoli
 }
 
 /**
- * Puts the policies of the store before those of files, where the configuration says so; else
- * answers what it was given.
+ * Puts the policies of the store before those of files, which are closed apart, where the
+ * configuration says so; else answers what it was given.
  *
  * @throws StartFailure when there is none in either place, unless the start is forced
  */
@@ -139,10 +140,7 @@ export async function followStore(
     watch: () => {
       if (!stored.isStored) files.watch();
     },
-    close: () => {
-      files.close();
-      stored.close();
-    },
+    close: () => stored.close(),
   };
 }
 

@@ -8,9 +8,9 @@ import { SerializedPoll } from "../base/serialized-poll.js";
 import { type PolicyFileStyle, readPolicyFiles } from "../config/policy-files.js";
 import {
   ActivePolicy,
-  type PolicyChange,
   type PolicyFeed,
   type PolicyStatus,
+  type PolicyUpdate,
 } from "./active-policy.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 
@@ -31,7 +31,7 @@ export interface PolicyReloaderParts {
 }
 
 /** How a look at the policy's files ended. */
-export type PolicyLook = { readonly kind: "unchanged" } | PolicyChange;
+export type PolicyLook = { readonly kind: "unchanged" } | PolicyUpdate;
 
 /**
  * Keeps the active policy: loads it, watches its files and swaps it whole. Files that are wrong

@@ -45,25 +45,15 @@ export async function listenForGrpc(parts: GrpcListenerParts): Promise<GrpcListe
     { noDelay: true },
     boundByAddress(accept, { perAddressMax, onRefused }),
   );
-  const close = (): void => {
-    server.close();
-    tls?.close();
-  };
   const connectionsMax = grpcConnectionsMax;
-  const listening =
-    config.grpcUds === undefined
-      ? listen(server, {
-          host: config.grpcHost,
-          port: config.grpcPort,
-          hostSetting: "GRPC_HOST",
-          portSetting: "GRPC_PORT",
-          connectionsMax,
-        })
-      : listenOnSocket(server, { path: config.grpcUds, setting: "GRPC_UDS", connectionsMax });
-  try {
-    return { address: await listening, close };
-  } catch (thrown) {
-    tls?.close();
-    throw thrown;
-  }
+  const address = await (config.grpcUds === undefined
+    ? listen(server, {
+        host: config.grpcHost,
+        port: config.grpcPort,
+        hostSetting: "GRPC_HOST",
+        portSetting: "GRPC_PORT",
+        connectionsMax,
+      })
+    : listenOnSocket(server, { path: config.grpcUds, setting: "GRPC_UDS", connectionsMax }));
+  return { address, close: () => void server.close() };
 }

@@ -7,13 +7,17 @@ import {
 } from "node:http";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
-import type { Health } from "../../rpc/grpc/health.js";
+import { Health } from "../../rpc/grpc/health.js";
 import { toFailure } from "../../rpc/grpc/status.js";
 import { answerJson, type Decides } from "../../rpc/rls/json.js";
-import type { ResponseExtras } from "../../rpc/rls/rls-extras.js";
+import { ResponseExtras } from "../../rpc/rls/rls-extras.js";
 import { partialMsMax, schedulePartialEnd } from "../../wire/grpc/partial-bytes.js";
 import { isoTime } from "../base/clock.js";
-import type { Metrics } from "../metrics/metrics.js";
+import type { RenderedMetrics } from "../base/metrics.js";
+import type { Decisions } from "../decisions/decisions.js";
+import type { Foundation } from "../foundation/foundation.js";
+import type { Runtime } from "../foundation/runtime.js";
+import { extrasOf } from "../options/decision-options.js";
 import type { PolicyStatus } from "../policy/active-policy.js";
 
 /**
@@ -42,12 +46,33 @@ export interface HttpParts {
   readonly counters: DecisionCounters;
   readonly clock: Clock;
   readonly health: Health;
-  readonly metrics: Metrics;
+  readonly metrics: RenderedMetrics;
   readonly policies: { readonly status: PolicyStatus };
   readonly storeKind: string;
   /** Whether the store cannot be reached, also where nobody asks it for anything. */
   readonly isStoreAway: () => boolean;
   readonly onBug: (thrown: unknown) => void;
+}
+
+/** What this process shows over HTTP. */
+export function createHttpParts(
+  { config, clock, metrics, onBug }: Runtime,
+  { policies, opened }: Pick<Foundation, "policies" | "opened">,
+  { decider, counters }: Decisions,
+): HttpParts {
+  return {
+    hasJson: config.httpJson && config.tls?.clientAuthority === undefined,
+    decider,
+    extras: new ResponseExtras(extrasOf(config)),
+    counters,
+    clock,
+    health: new Health(),
+    metrics,
+    policies: policies.feed,
+    storeKind: opened.kind,
+    isStoreAway: opened.isAway,
+    onBug,
+  };
 }
 
 /** The HTTP server: health, readiness, metrics, and decisions as JSON. It does not listen yet. */

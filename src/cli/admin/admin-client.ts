@@ -12,7 +12,7 @@ import { visibleText } from "../../policy/problems/problem.js";
 import { readSmallFile } from "../input/small-file.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
-import { readTlsFiles, type TlsFlags } from "./admin-tls.js";
+import { readAdminTlsFiles, type TlsFlags } from "./admin-tls.js";
 import type { AdminAsker } from "./admin-unreached.js";
 
 /** What stands on the command line about where a Headgate is. */
@@ -71,7 +71,7 @@ export function createAdminClient(
       "--admin-ca, --admin-cert and --admin-key belong to a URL that begins with https://.",
     );
   }
-  const files = isPlain ? {} : readTlsFiles(flags, env);
+  const files = isPlain ? {} : readAdminTlsFiles(flags, env);
   const transport = createConnectTransport({
     baseUrl: url.href.replace(/\/$/, ""),
     // A call may be refused before it is read, and only HTTP/2 hears of it for certain.

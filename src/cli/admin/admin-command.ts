@@ -4,19 +4,19 @@ import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { many } from "../terminal/many.js";
 import { addPrintFlags, Printer, type PrintFlags } from "../terminal/print.js";
+import { adminCallFailure } from "./admin-call-failure.js";
 import {
   type AdminClient,
   type AdminFlags,
   addAdminFlags,
   createAdminClient,
 } from "./admin-client.js";
-import { commandFailure } from "./admin-errors.js";
 
 /** What every command has that talks to a Headgate. */
 export interface AdminCommandFlags extends AdminFlags, PrintFlags {}
 
 /** What such a command works with. */
-export interface AdminCall {
+export interface AdminCommandParts {
   /** Made when it is asked for first: some commands may do without. */
   readonly client: AdminClient;
   readonly printer: Printer;
@@ -47,7 +47,7 @@ export function addFleetViewFlags(command: Command): Command {
 }
 
 /** Says on standard error how many replicas did not answer. */
-export function noteSilent({ context }: AdminCall, silentReplicas: number): void {
+export function noteSilent({ context }: AdminCommandParts, silentReplicas: number): void {
   if (silentReplicas === 0) return;
   context.output.err(`Note: ${many(silentReplicas, "replica")} did not answer in time.`);
 }
@@ -79,12 +79,12 @@ export function addChangeFlags(command: Command, replaced: string): Command {
 export async function runAdmin(
   command: Command,
   context: CommandContext,
-  run: (call: AdminCall) => Promise<number | undefined>,
+  run: (call: AdminCommandParts) => Promise<number | undefined>,
 ): Promise<void> {
   const flags: AdminCommandFlags = command.opts();
   let client: AdminClient | undefined;
   try {
-    const call: AdminCall = {
+    const call: AdminCommandParts = {
       get client() {
         client ??= createAdminClient(flags, context);
         return client;
@@ -95,7 +95,7 @@ export async function runAdmin(
     context.exitWith((await run(call)) ?? exitCodes.ok);
   } catch (thrown) {
     if (thrown instanceof CommanderError) throw thrown;
-    const failure = commandFailure(thrown, client ?? nobody);
+    const failure = adminCallFailure(thrown, client ?? nobody);
     if (failure.message !== "") {
       context.output.err(`headgate ${commandPath(command)}: ${failure.message}`);
     }

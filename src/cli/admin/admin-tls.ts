@@ -24,7 +24,7 @@ export interface TlsFiles {
  *
  * @throws CommandFailure for files that cannot be read, hold something else, or do not fit
  */
-export function readTlsFiles(flags: TlsFlags, env: CommandContext["env"]): TlsFiles {
+export function readAdminTlsFiles(flags: TlsFlags, env: CommandContext["env"]): TlsFiles {
   const ca = readPem(flags.adminCa ?? env["HEADGATE_ADMIN_CA"], "CERTIFICATE");
   const cert = readPem(flags.adminCert ?? env["HEADGATE_ADMIN_CERT"], "CERTIFICATE");
   const key = readPem(flags.adminKey ?? env["HEADGATE_ADMIN_KEY"], "PRIVATE KEY");

@@ -2,9 +2,9 @@ import { systemClock } from "../../app/base/clock.js";
 import { parseDurationMs } from "../../policy/text/duration.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import { runLive } from "../terminal/live-screen.js";
-import { cutText } from "../terminal/text-width.js";
-import type { AdminCall } from "./admin-command.js";
-import { commandFailure } from "./admin-errors.js";
+import { truncateText } from "../terminal/text-width.js";
+import { adminCallFailure } from "./admin-call-failure.js";
+import type { AdminCommandParts } from "./admin-command.js";
 
 /** Pictures do not come faster, in milliseconds. */
 const everyMsMin = 100;
@@ -23,8 +23,8 @@ export function readEvery(text: string): number {
 }
 
 /** Whether somebody looks on: pictures are drawn again and again, instead of one table. */
-export function isWatched(
-  { printer, context }: AdminCall,
+export function isRedrawn(
+  { printer, context }: AdminCommandParts,
   { once }: { readonly once?: true },
 ): boolean {
   return context.terminal.isScreen && printer.format === "table" && once !== true;
@@ -39,7 +39,7 @@ export interface WatchedParts {
 }
 
 /** The lines that a picture has room for, beside so many others; at least one. */
-export function roomBeside(otherLineCount: number, { context }: AdminCall): number {
+export function roomBeside(otherLineCount: number, { context }: AdminCommandParts): number {
   return Math.max(1, (context.terminal.rows() ?? 24) - otherLineCount);
 }
 
@@ -50,7 +50,7 @@ export function roomBeside(otherLineCount: number, { context }: AdminCall): numb
  */
 export function watch(
   { everyMs, draw, onKey = () => {} }: WatchedParts,
-  call: AdminCall,
+  call: AdminCommandParts,
 ): Promise<void> {
   const { terminal } = call.context;
   return runLive({ terminal, clock: systemClock, everyMs, draw: keepDrawing(draw, call), onKey });
@@ -62,7 +62,7 @@ export function watch(
  */
 function keepDrawing(
   draw: () => Promise<readonly string[]>,
-  { client, printer }: AdminCall,
+  { client, printer }: AdminCommandParts,
 ): () => Promise<readonly string[]> {
   let last: readonly string[] | undefined;
   return async () => {
@@ -70,10 +70,10 @@ function keepDrawing(
       last = await draw();
       return last;
     } catch (thrown) {
-      const failure = commandFailure(thrown, client);
+      const failure = adminCallFailure(thrown, client);
       if (last === undefined) throw failure;
       const { style, columnsMax } = printer.drawing();
-      return [...last.slice(0, -1), style.bad(cutText(failure.message, columnsMax))];
+      return [...last.slice(0, -1), style.bad(truncateText(failure.message, columnsMax))];
     }
   };
 }

@@ -9,7 +9,7 @@ import { isPlainMap, mapIn, plainTree } from "../../generate/base/plain-tree.js"
 import { hasObjects } from "../../generate/check/check-objects.js";
 import { titleOf } from "../../generate/merge/merge-into.js";
 import type { PolicyText } from "../../policy/parse.js";
-import type { LocatedProblem } from "./generate-report.js";
+import type { LocatedProblem } from "./located-problems.js";
 
 /** Objects of files that `--with` names, or what is wrong with them. */
 export type ReadObjects =

@@ -35,12 +35,12 @@ export interface GenerateFlags {
 
 /** The flags that say what is generated, and where it goes. */
 export function addGenerateFlags(command: Command): void {
-  const usual = defaultGenerateOptions;
+  const defaults = defaultGenerateOptions;
   const version = (flag: string, name: keyof typeof versionRanges, of: string): Option => {
     const { min, max } = versionRanges[name];
     const range = `${formatMinorVersion(min)} to ${formatMinorVersion(max)}`;
     return new Option(`${flag} <VERSION>`, `${of} that it is for, ${range}`).default(
-      formatMinorVersion(usual[name]),
+      formatMinorVersion(defaults[name]),
     );
   };
   const options = [
@@ -56,18 +56,18 @@ export function addGenerateFlags(command: Command): void {
     version("--gateway-version", "gatewayVersion", "Envoy Gateway"),
     new Option("--form <FORM>", "whole proxies, or pieces to be merged into yours")
       .choices(["bootstrap", "fragments"])
-      .default(usual.form),
+      .default(defaults.form),
     new Option("--role <ROLE>", "which proxies, for envoy and istio")
       .choices(["sidecar", "edge", "both"])
       .default("both"),
     new Option("--namespace <NAME>", "of Headgate, and of what names none").default(
-      usual.namespace,
+      defaults.namespace,
     ),
     new Option(
       "--with <FILE>",
       "objects that you have (FILE,FILE or again): what stands beside is merged into them",
     ).argParser(addFiles),
-    new Option("--replicas <COUNT>", "of Headgate").default(String(usual.replicas)),
+    new Option("--replicas <COUNT>", "of Headgate").default(String(defaults.replicas)),
     new Option("--image <NAME>", "of Headgate, with a tag or a digest (name@sha256:...)"),
     new Option(
       "--without-client-certificates",

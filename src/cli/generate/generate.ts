@@ -17,13 +17,13 @@ import { many } from "../terminal/many.js";
 import { documentChecks } from "./document-checks.js";
 import { leftOut, readObjects } from "./existing-objects.js";
 import { addGenerateFlags, type GenerateFlags, readGenerateOptions } from "./generate-flags.js";
+import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
 import {
   formatLocated,
   formatStale,
   type LocatedProblem,
   locateProblems,
-} from "./generate-report.js";
-import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
+} from "./located-problems.js";
 import { verifyWithEnvoy } from "./verify-envoy.js";
 import { verifyObjects } from "./verify-objects.js";
 import { writeFolder } from "./write-folder.js";
@@ -181,7 +181,10 @@ async function isVerified({ run, documents }: Made): Promise<boolean> {
   }
   const envoy = await lookUp("envoy", thisMachine());
   if (envoy.kind === "missing") {
-    output.err(`Not verified: ${envoy.why}; ${envoy.hint}.`);
+    output.err(
+      `Not verified: ${envoy.why}. Put envoy on PATH, name one in ENVOY_BIN, or run ` +
+        "`headgate demo` once, which installs one.",
+    );
     return true;
   }
   const verdicts = await verifyWithEnvoy(documents, envoy);

@@ -14,7 +14,7 @@ const verifyMsMax = 30_000;
 const saidCharsMax = 4_000;
 
 /** What Envoy itself says of a document. */
-export interface Verdict {
+export interface EnvoyVerdict {
   readonly path: string;
   /** Undefined: it takes it. */
   readonly refusal: string | undefined;
@@ -24,10 +24,10 @@ export interface Verdict {
 export async function verifyWithEnvoy(
   documents: readonly Document[],
   envoy: Program & { readonly kind: "found" },
-): Promise<readonly Verdict[]> {
+): Promise<readonly EnvoyVerdict[]> {
   const folder = await mkdtemp(join(tmpdir(), "headgate-verify-"));
   try {
-    const verdicts: Verdict[] = [];
+    const verdicts: EnvoyVerdict[] = [];
     for (const { path, kind, parts } of documents) {
       if (kind.format !== "yaml" || kind.is !== "envoy" || kind.message !== bootstrapMessage)
         continue;

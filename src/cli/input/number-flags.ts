@@ -29,7 +29,7 @@ export function readPart(flag: string, text: string): number {
  *
  * @throws CommandFailure
  */
-export function readVersion(text: string): bigint {
+export function readExpectedVersion(text: string): bigint {
   if (!/^\d{1,18}$/.test(text)) {
     throw usageFailure("--expected-version must be a version as it is printed, such as 3");
   }

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { systemClock } from "../../app/base/clock.js";
-import { sha256 } from "../../app/base/digest.js";
 import { exitCodes } from "../../app/base/failure.js";
+import { sha256 } from "../../app/base/sha256.js";
 import { isServiceError } from "../../core/base/errors.js";
 import { defaultDefaults } from "../../core/limits/limit.js";
 import { noOverrides } from "../../core/limits/override-table.js";

@@ -9,7 +9,7 @@ import { drawBar } from "../terminal/bar.js";
 import { many } from "../terminal/many.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, entriesText, rateText, safeText, waitText } from "../terminal/quantity.js";
-import { cutText, wrapText } from "../terminal/text-width.js";
+import { truncateText, wrapText } from "../terminal/text-width.js";
 import { overrideText, whenText } from "./keys-report.js";
 import { limitText } from "./rules.js";
 
@@ -55,7 +55,7 @@ function drawOne(explanation: Explanation, drawing: Drawing): readonly string[] 
   const { quotas } = explanation;
   const verdict = isDenied ? style.bad("denied") : style.good("allowed");
   const by = service === "" ? "" : `, service ${safeText(service)}`;
-  const about = style.dim(cutText(`  policy ${safeText(policyVersion)}${by}`, columnsMax - 7));
+  const about = style.dim(truncateText(`  policy ${safeText(policyVersion)}${by}`, columnsMax - 7));
   const branches: Branch[] = [
     // Of a domain that nobody knows no rule says anything.
     ...(isDomainKnown ? descriptors : []).map((one) => descriptorBranch(one, drawing)),

@@ -10,7 +10,7 @@ import {
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { quoteText } from "../../policy/problems/problem.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   policyExitCodes,
   runAdmin,
@@ -81,7 +81,7 @@ interface Asked {
   readonly flags: ExplainFlags;
 }
 
-async function explain(asked: Asked, call: AdminCall): Promise<undefined> {
+async function explain(asked: Asked, call: AdminCommandParts): Promise<undefined> {
   const request = readRequest(asked);
   const { flags } = asked;
   const answer =
@@ -103,7 +103,7 @@ interface OfflineAsked {
 
 async function explainByFiles(
   { request, policy, flags }: OfflineAsked,
-  call: AdminCall,
+  call: AdminCommandParts,
 ): Promise<ExplainResponse> {
   const current = await explainOffline(request, await readWhole(policy, call));
   if (flags.candidate === undefined) return create(ExplainResponseSchema, { current });
@@ -111,7 +111,7 @@ async function explainByFiles(
   return create(ExplainResponseSchema, { current, candidate });
 }
 
-async function readWhole(paths: readonly string[], { context }: AdminCall) {
+async function readWhole(paths: readonly string[], { context }: AdminCommandParts) {
   const read = await readPolicyArgument(paths, "explain", context.output);
   if (read.kind === "failed") throw new CommandFailure(read.exitCode, "");
   return read.policy;

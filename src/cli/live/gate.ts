@@ -5,7 +5,7 @@ import {
   SetGateThresholdsResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
   adminExitCodes,
@@ -13,7 +13,7 @@ import {
   confirm,
   runAdmin,
 } from "../admin/admin-command.js";
-import { readVersion } from "../input/number-flags.js";
+import { readExpectedVersion } from "../input/number-flags.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { safeText } from "../terminal/quantity.js";
@@ -140,13 +140,13 @@ interface Wanted {
 async function change(
   wanted: Wanted,
   { flags, question }: { readonly flags: ChangeFlags; readonly question: string },
-  { client, context, printer }: AdminCall,
+  { client, context, printer }: AdminCommandParts,
 ): Promise<undefined> {
   const { service } = wanted;
   const expectedVersion =
     flags.expectedVersion === undefined
       ? ((await client.fleet.getGateThresholds({ service })).thresholds?.version ?? 0n)
-      : readVersion(flags.expectedVersion);
+      : readExpectedVersion(flags.expectedVersion);
   await confirm(context, flags.yes, safeText(question));
   const request = { ...wanted, expectedVersion, reason: flags.reason };
   const answer = await client.fleet.setGateThresholds(request);

@@ -8,7 +8,7 @@ import { drawBar } from "../terminal/bar.js";
 import { many } from "../terminal/many.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, entriesText, safeText, timeText, waitText } from "../terminal/quantity.js";
-import { cutText, wrapText } from "../terminal/text-width.js";
+import { truncateText, wrapText } from "../terminal/text-width.js";
 import { limitText } from "./rules.js";
 
 const barColumns = 20;
@@ -36,7 +36,8 @@ function drawKeyState(state: KeyState, drawing: Drawing): readonly string[] {
   if (override !== undefined) {
     lines.push(...indented(`override ${overrideText(override)}`, columnsMax));
   }
-  if (key !== "") lines.push(`  ${style.dim(cutText(`key ${safeText(key)}`, columnsMax - 2))}`);
+  if (key !== "")
+    lines.push(`  ${style.dim(truncateText(`key ${safeText(key)}`, columnsMax - 2))}`);
   return lines;
 }
 
@@ -110,7 +111,7 @@ export function drawOverrides(
     const { id, author, reason, version } = override;
     const why = `version ${version}, by ${safeText(author)}: ${safeText(reason)}`;
     const line = `${effectText(override)} ${untilText(override)}; ${why}`;
-    const subject = cutText(overrideSubject(override), columnsMax);
+    const subject = truncateText(overrideSubject(override), columnsMax);
     return [
       style.bold(subject),
       ...indented(line, columnsMax),

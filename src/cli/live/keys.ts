@@ -6,7 +6,7 @@ import {
   ResetKeyResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   adminExitCodes,
   confirm,
@@ -117,7 +117,7 @@ ${adminExitCodes}`,
 
 async function reset(
   asked: { readonly domain: string; readonly text: string; readonly flags: ResetFlags },
-  { client, context, printer }: AdminCall,
+  { client, context, printer }: AdminCommandParts,
 ): Promise<undefined> {
   const { domain, flags } = asked;
   const entries = [...parseEntries(asked.text)];
@@ -174,7 +174,7 @@ ${adminExitCodes}`,
 async function listOverrides(
   domain: string,
   { beginsWith, rule, frozen }: ListFlags,
-  { client, printer }: AdminCall,
+  { client, printer }: AdminCommandParts,
 ): Promise<undefined> {
   const asked = {
     domain,

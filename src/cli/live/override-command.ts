@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Command } from "commander";
-import { sha256 } from "../../app/base/digest.js";
 import { exitCodes } from "../../app/base/failure.js";
+import { sha256 } from "../../app/base/sha256.js";
 import {
   DeleteOverrideResponseSchema,
   type Override,
@@ -9,7 +9,7 @@ import {
   SetOverrideResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
   adminExitCodes,
@@ -17,7 +17,7 @@ import {
   confirm,
   runAdmin,
 } from "../admin/admin-command.js";
-import { readVersion } from "../input/number-flags.js";
+import { readExpectedVersion } from "../input/number-flags.js";
 import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { entriesHelp, formatEntries, parseEntries } from "../terminal/key-selector.js";
@@ -27,8 +27,8 @@ import {
   type EndFlags,
   findOverride,
   type OverrideTarget,
-  readEffect,
   readEnd,
+  readOverrideEffect,
 } from "./overrides.js";
 
 /** What all commands have that give or take overrides. */
@@ -77,7 +77,7 @@ ${adminExitCodes}`,
       runAdmin(command, context, async (call) => {
         const target = readTarget({ domain, text }, flags);
         if (flags.remove === true) return removeOverride(target, flags, call);
-        return giveOverride({ target, effect: readEffect(flags) }, flags, call);
+        return giveOverride({ target, effect: readOverrideEffect(flags) }, flags, call);
       }),
     );
 }
@@ -118,9 +118,10 @@ export interface WantedOverride {
 export async function giveOverride(
   { target, effect }: WantedOverride,
   flags: OverrideFlags,
-  { client, context, printer }: AdminCall,
+  { client, context, printer }: AdminCommandParts,
 ): Promise<undefined> {
-  const expected = flags.expectedVersion === undefined ? 0n : readVersion(flags.expectedVersion);
+  const expected =
+    flags.expectedVersion === undefined ? 0n : readExpectedVersion(flags.expectedVersion);
   const end = readEnd(flags);
   const before = await findOverride(client, target);
   if (before !== undefined && expected === 0n) throw alreadyThere(before);
@@ -155,7 +156,7 @@ export async function giveOverride(
 export async function removeOverride(
   target: OverrideTarget,
   flags: OverrideFlags,
-  { client, context, printer }: AdminCall,
+  { client, context, printer }: AdminCommandParts,
 ): Promise<undefined> {
   if (flags.for !== undefined || flags.until !== undefined) {
     throw usageFailure("--for and --until say when an override ends; this ends it now");
@@ -171,7 +172,7 @@ export async function removeOverride(
   }
   const { id, version } = before;
   const expected =
-    flags.expectedVersion === undefined ? version : readVersion(flags.expectedVersion);
+    flags.expectedVersion === undefined ? version : readExpectedVersion(flags.expectedVersion);
   await confirm(context, flags.yes, `Take away ${overrideText(before)}?`);
   const answer = await client.limits.deleteOverride({
     id,

@@ -39,7 +39,7 @@ type EffectInit = NonNullable<MessageInitShape<typeof OverrideSchema>["effect"]>
  *
  * @throws CommandFailure
  */
-export function readEffect({ hits, burst, times }: EffectFlags): EffectInit {
+export function readOverrideEffect({ hits, burst, times }: EffectFlags): EffectInit {
   if ((hits === undefined) === (times === undefined)) {
     throw usageFailure("say what it gives: --hits 200, or --times 2x");
   }

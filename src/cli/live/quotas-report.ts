@@ -16,7 +16,7 @@ import {
   waitText,
 } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
-import { cutText, wrapText } from "../terminal/text-width.js";
+import { truncateText, wrapText } from "../terminal/text-width.js";
 
 const barColumns = 16;
 
@@ -65,7 +65,7 @@ function drawPool(pool: QuotaPool, { style, columnsMax }: Drawing): readonly str
   const { quotas, domain, entries, shares, bucketCount, demandRate, heldRate } = pool;
   const name = quotas.map(safeText).join(", ");
   const key = `${safeText(domain)} ${entriesText(entries)}`;
-  const title = cutText(`${name}  ${key}`, columnsMax);
+  const title = truncateText(`${name}  ${key}`, columnsMax);
   const rates = `${rateText(demandRate)} wanted, ${boundText(heldRate)} handed out`;
   const use = `${rates}; ${leaseText(pool)}`;
   const isUneasy = pool.lease?.state === "unrenewed" || pool.lease?.state === "lost";
@@ -84,7 +84,7 @@ function drawPool(pool: QuotaPool, { style, columnsMax }: Drawing): readonly str
   const uses = wrapText(use, columnsMax - 2).map((line) => `  ${line}`);
   return [
     style.bold(title),
-    ...pool.limits.map((_, i) => cutText(`  ${limitText(pool, i)}`, columnsMax)),
+    ...pool.limits.map((_, i) => truncateText(`  ${limitText(pool, i)}`, columnsMax)),
     ...(isUneasy ? uses.map(style.bad) : uses),
     ...(shares.length === 0 ? [] : table),
     ...(leftCount > 0 ? [style.dim(`  and ${many(leftCount, "bucket")} more`)] : []),

@@ -5,12 +5,12 @@ import {
   ListQuotasResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   adminExitCodes,
   runAdmin,
 } from "../admin/admin-command.js";
-import { isWatched, readEvery, roomBeside, watch } from "../admin/live-command.js";
+import { isRedrawn, readEvery, roomBeside, watch } from "../admin/live-command.js";
 import { readCount } from "../input/number-flags.js";
 import type { CommandContext } from "../terminal/context.js";
 import { eachPage } from "../terminal/pages.js";
@@ -63,7 +63,11 @@ ${adminExitCodes}`,
     );
 }
 
-async function quotas(quota: string, flags: QuotasFlags, call: AdminCall): Promise<undefined> {
+async function quotas(
+  quota: string,
+  flags: QuotasFlags,
+  call: AdminCommandParts,
+): Promise<undefined> {
   const { printer, client } = call;
   const { domain = "" } = flags;
   const count =
@@ -83,7 +87,7 @@ async function quotas(quota: string, flags: QuotasFlags, call: AdminCall): Promi
     return undefined;
   }
   const look = () => client.quotas.listQuotaPools({ domain, quota, count });
-  if (!isWatched(call, flags)) {
+  if (!isRedrawn(call, flags)) {
     printer.print(ListQuotaPoolsResponseSchema, await look(), drawQuotaPools);
     return undefined;
   }

@@ -2,11 +2,11 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { systemClock } from "../../app/base/clock.js";
 import type { Clock } from "../../core/base/clock.js";
 import type { Service } from "../../gen/headgate/admin/v1/admin_pb.js";
-import type { AdminCall } from "../admin/admin-command.js";
-import { commandFailure } from "../admin/admin-errors.js";
+import { adminCallFailure } from "../admin/admin-call-failure.js";
+import type { AdminCommandParts } from "../admin/admin-command.js";
 import type { Drawing } from "../terminal/print.js";
 import { clockText, countText, replicaText, safeText } from "../terminal/quantity.js";
-import { cutText } from "../terminal/text-width.js";
+import { truncateText } from "../terminal/text-width.js";
 
 /** What is refused of one service, before its limits are asked or instead of them. */
 export interface ServiceRefusals {
@@ -88,7 +88,7 @@ export type LookAtRefusals = () => Promise<readonly ServiceRefusals[]>;
 
 /** Looks at the services of the fleet, or of one replica. */
 export function refusalLooks(
-  { client }: Pick<AdminCall, "client">,
+  { client }: Pick<AdminCommandParts, "client">,
   request: { readonly thisReplica: boolean },
 ): LookAtRefusals {
   const looks = new RefusalLooks();
@@ -102,17 +102,17 @@ export function refusalLooks(
  * Rows below a table of keys; none where nothing is refused. Where they cannot be asked for, a row
  * says so: the keys are worth a look without them.
  */
-export async function refusalRows(
-  call: AdminCall,
+export async function keyRefusalRows(
+  call: AdminCommandParts,
   look: LookAtRefusals,
 ): Promise<readonly string[]> {
   const drawing = call.printer.drawing();
   try {
     return drawRefusals(await look(), drawing);
   } catch (thrown) {
-    const { message } = commandFailure(thrown, call.client);
+    const { message } = adminCallFailure(thrown, call.client);
     const words = `What services refuse is not shown: ${message}`;
-    return ["", drawing.style.dim(cutText(safeText(words), drawing.columnsMax))];
+    return ["", drawing.style.dim(truncateText(safeText(words), drawing.columnsMax))];
   }
 }
 
@@ -131,10 +131,10 @@ export function drawRefusals(
     if (own.length === 0) return [];
     const rows = own.map((one) => {
       const rate = rateOf(one);
-      const name = cutText(safeText(one.service), columnsMax - rate.length - 4);
+      const name = truncateText(safeText(one.service), columnsMax - rate.length - 4);
       return `  ${style.bad(rate)}  ${name}`;
     });
-    return ["", cutText(titles[by], columnsMax), ...rows];
+    return ["", truncateText(titles[by], columnsMax), ...rows];
   });
 }
 
@@ -177,12 +177,12 @@ export function followRefusals(
 }
 
 /** The same for people who follow decisions. */
-export function followerOf({ context, printer, client }: AdminCall): RefusalFollower {
+export function followerOf({ context, printer, client }: AdminCommandParts): RefusalFollower {
   return {
     clock: systemClock,
     onRefusal: (one) => context.output.out(drawRefusalLine(one, printer.drawing())),
     onFailure: (thrown) => {
-      const { message } = commandFailure(thrown, client);
+      const { message } = adminCallFailure(thrown, client);
       context.output.err(`Note: what services refuse is not shown: ${message}`);
     },
   };
@@ -198,7 +198,7 @@ function drawRefusalLine(one: ServiceRefusals, { style, columnsMax }: Drawing): 
   const time = timestampFromMs(Math.floor(systemClock.epochUs() / 1_000));
   const head = `${clockText(time)}  ${replicaText(one.replica)}  `;
   const words = `${safeText(one.service)}: ${rateOf(one)} ${lineWords[one.by]}`;
-  const rest = cutText(words, columnsMax - head.length - 9);
+  const rest = truncateText(words, columnsMax - head.length - 9);
   return `${style.dim(head)}${style.bad("refused")}  ${rest}`;
 }
 

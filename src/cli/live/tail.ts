@@ -6,7 +6,7 @@ import {
   type TailDecisionsResponse,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   addFleetViewFlags,
   adminExitCodes,
@@ -18,7 +18,7 @@ import type { CommandContext } from "../terminal/context.js";
 import { entriesHelp, parseEntries } from "../terminal/key-selector.js";
 import type { Drawing } from "../terminal/print.js";
 import { clockText, countText, entriesText, replicaText, safeText } from "../terminal/quantity.js";
-import { cutText } from "../terminal/text-width.js";
+import { truncateText } from "../terminal/text-width.js";
 import { followerOf, followRefusals, refusalLooks } from "./service-refusals.js";
 
 interface TailFlags extends FleetViewFlags {
@@ -74,7 +74,7 @@ ${adminExitCodes}`,
     );
 }
 
-async function tail(domain: string, flags: TailFlags, call: AdminCall): Promise<undefined> {
+async function tail(domain: string, flags: TailFlags, call: AdminCommandParts): Promise<undefined> {
   const { client, context } = call;
   const request = {
     domain,
@@ -116,11 +116,11 @@ async function tail(domain: string, flags: TailFlags, call: AdminCall): Promise<
 
 /** Decisions on their way to somebody who reads. */
 class ShownDecisions {
-  readonly #call: AdminCall;
+  readonly #call: AdminCommandParts;
   #left: number;
   #isOpen = false;
 
-  constructor(call: AdminCall, most: number) {
+  constructor(call: AdminCommandParts, most: number) {
     this.#call = call;
     this.#left = most;
   }
@@ -158,6 +158,6 @@ function drawDecision(decision: DecisionSample, { style, columnsMax }: Drawing):
     `${safeText(domain)}/${rule}  ${entriesText(entries)}` +
     (notes.length === 0 ? "" : `  (${notes.join(", ")})`);
   const head = `${clockText(time)}  ${replica}  `;
-  const rest = cutText(words, columnsMax - head.length - verdict.length - 2);
+  const rest = truncateText(words, columnsMax - head.length - verdict.length - 2);
   return [`${style.dim(head)}${isDenied ? style.bad(verdict) : style.good(verdict)}  ${rest}`];
 }

@@ -16,7 +16,7 @@ import {
   timeText,
 } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
-import { cutText } from "../terminal/text-width.js";
+import { truncateText } from "../terminal/text-width.js";
 
 /** What keys are put in order by. */
 export type TopBy = "hits" | "denials" | "near";
@@ -36,7 +36,7 @@ const titles: Readonly<Record<TopBy, string>> = {
 export function drawTop(view: TopView, drawing: Drawing): readonly string[] {
   const { style, columnsMax } = drawing;
   const since = view.by === "near" ? "" : sinceText(view.answer.since);
-  const title = style.bold(cutText(`${titles[view.by]}${since}`, columnsMax));
+  const title = style.bold(truncateText(`${titles[view.by]}${since}`, columnsMax));
   const barColumns = barColumnsIn(columnsMax);
   const isFleet = isOfFleet(view.answer.keys);
   const rows =

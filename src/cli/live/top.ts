@@ -5,7 +5,7 @@ import {
   TopOrder,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   addFleetViewFlags,
   adminExitCodes,
@@ -13,11 +13,11 @@ import {
   noteSilent,
   runAdmin,
 } from "../admin/admin-command.js";
-import { isWatched, readEvery, roomBeside, watch } from "../admin/live-command.js";
+import { isRedrawn, readEvery, roomBeside, watch } from "../admin/live-command.js";
 import { readCount } from "../input/number-flags.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
-import { refusalLooks, refusalRows } from "./service-refusals.js";
+import { keyRefusalRows, refusalLooks } from "./service-refusals.js";
 import { drawTop, type TopBy, type TopView } from "./top-report.js";
 
 interface TopFlags extends FleetViewFlags {
@@ -77,7 +77,7 @@ ${adminExitCodes}`,
     );
 }
 
-async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<undefined> {
+async function top(domain: string, flags: TopFlags, call: AdminCommandParts): Promise<undefined> {
   const { printer } = call;
   if (flags.rule !== undefined && domain === "") {
     throw usageFailure("--rule needs a domain before it: headgate top shop --rule plan.user");
@@ -93,9 +93,9 @@ async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<un
   const lookAtRefusals = refusalLooks(call, { thisReplica });
   const refusals = async (): Promise<readonly string[]> => {
     if (domain !== "" || printer.format !== "table") return [];
-    return refusalRows(call, lookAtRefusals);
+    return keyRefusalRows(call, lookAtRefusals);
   };
-  if (!isWatched(call, flags)) {
+  if (!isRedrawn(call, flags)) {
     const [view, below] = await Promise.all([look(asked ?? defaultCount), refusals()]);
     printOnce(view, below, call);
     noteSilent(call, view.answer.silentReplicas);
@@ -122,7 +122,7 @@ const keys: ReadonlyMap<string, TopBy> = new Map([
 ]);
 
 async function ask(
-  { client }: AdminCall,
+  { client }: AdminCommandParts,
   asked: {
     readonly by: TopBy;
     readonly domain: string;
@@ -137,7 +137,7 @@ async function ask(
   return { by, answer: await client.limits.topKeys({ ...request, order }) };
 }
 
-function printOnce(view: TopView, below: readonly string[], { printer }: AdminCall): void {
+function printOnce(view: TopView, below: readonly string[], { printer }: AdminCommandParts): void {
   const { by } = view;
   if (by === "near") {
     printer.print(NearLimitKeysResponseSchema, view.answer, (answer, drawing) => [

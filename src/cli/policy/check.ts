@@ -12,7 +12,11 @@ import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/pa
 import { measurePolicy } from "../../policy/policy-size.js";
 import { formatProblems, problemRows, visibleText } from "../../policy/problems/problem.js";
 import { checkEnvoyFiles } from "../doctor/envoy-check.js";
-import { formatLocated, type LocatedProblem, locateProblems } from "../generate/generate-report.js";
+import {
+  formatLocated,
+  type LocatedProblem,
+  locateProblems,
+} from "../generate/located-problems.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import { readFilesOrInput } from "../input/policy-texts.js";
 import type { CommandContext } from "../terminal/context.js";

@@ -1,11 +1,15 @@
-import { lstat } from "node:fs/promises";
+import { lstat, realpath } from "node:fs/promises";
+import { dirname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
+import { isInstalledPackage, ownFile } from "../../app/base/own-file.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
 import { parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { writeWholeFile } from "../input/whole-file.js";
 import type { CommandContext } from "../terminal/context.js";
+import { policySchemaText, schemaFileName } from "./schema.js";
 
 interface InitOptions {
   readonly name: string;
@@ -23,7 +27,7 @@ export function addInit(program: Command, context: CommandContext): void {
     .option("--name <NAME>", "the policy's name", "my-policy")
     .option("--service <NAME>", "the service that it protects", "my-service")
     .option("--upstream <HOST:PORT>", "where the service listens; default <service>:8080")
-    .option("--force", "replace a file that is there")
+    .option("--force", "replace a policy that is there")
     .addHelpText(
       "before",
       `Examples:
@@ -35,17 +39,41 @@ export function addInit(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
+Its first line tells editors where its JSON Schema is: in the package, where the project has one in
+its node_modules, and otherwise in ${schemaFileName}, which is written beside it.
+
 Exit codes: 0 written, 1 the file is there or cannot be written, 2 usage.`,
     )
     .action(async (file: string, options: InitOptions) => {
       const complain = (message: string): never => command.error(`error: ${message}`);
       const upstream = readUpstream(options);
       if (upstream === undefined) return complain("--upstream is a host and a port: orders:8080");
-      const text = starterPolicy({ name: options.name, service: options.service, upstream });
+      const schema = file === "-" ? schemaFileName : await schemaPath(dirname(file));
+      const { name, service } = options;
+      const text = starterPolicy({ name, service, upstream, schema });
       const parsed = parsePolicy([{ file: "policy.yaml", text }]);
       if (parsed.kind === "problems") return complain(formatProblems(parsed));
-      context.exitWith(await write(file, text, { force: options.force === true, context }));
+      if (file === "-") return context.output.out(text.trimEnd());
+      const isForced = options.force === true;
+      context.exitWith(await write({ file, text, schema, isForced }, context));
     });
+}
+
+/**
+ * Where editors find the schema from a folder of policies: in the package, if the project has it in
+ * its node_modules, and otherwise beside the policy.
+ */
+async function schemaPath(folder: string): Promise<string> {
+  const packaged = ownFile("policy.schema.json");
+  if (!isInstalledPackage() || packaged === undefined) return schemaFileName;
+  const path = fileURLToPath(packaged);
+  const project = path.slice(0, path.lastIndexOf(join(sep, "node_modules", sep)) + 1);
+  try {
+    const real = join(await realpath(folder), sep);
+    return real.startsWith(project) ? relative(real, path) : schemaFileName;
+  } catch {
+    return schemaFileName;
+  }
 }
 
 function readUpstream({
@@ -58,27 +86,32 @@ function readUpstream({
 }
 
 async function write(
-  file: string,
-  text: string,
-  { force, context }: { readonly force: boolean; readonly context: CommandContext },
+  { file, text, schema, isForced }: StarterFile,
+  { output }: CommandContext,
 ): Promise<number> {
-  const { output } = context;
-  if (file === "-") {
-    output.out(text.replace(/\n$/, ""));
-    return exitCodes.ok;
-  }
   const path = visibleText(file);
-  if (!force && (await isThere(file))) {
-    output.err(`headgate init: ${path} is there already; --force replaces it`);
+  const schemaFile = join(dirname(file), schemaFileName);
+  if (!isForced && (await isThere(file))) {
+    output.err(`headgate init: ${path} exists already; --force replaces it`);
     return exitCodes.failure;
   }
+  const isSchemaMissing = schema === schemaFileName && !(await isThere(schemaFile));
   try {
     await writeWholeFile(file, text);
+    if (isSchemaMissing) await writeWholeFile(schemaFile, policySchemaText());
   } catch (error) {
     output.err(`headgate init: ${path} cannot be written: ${readErrorWords(error)}`);
     return exitCodes.failure;
   }
-  output.out(`${path} is written. Next: headgate check ${path}`);
+  output.out(
+    [
+      `Wrote ${path}${isSchemaMissing ? `, and ${visibleText(schemaFile)} for your editor` : ""}.`,
+      "Next:",
+      `  headgate check ${path}`,
+      `  headgate generate envoy ${path} --out envoy --verify`,
+      `  headgate serve --policy ${path}`,
+    ].join("\n"),
+  );
   return exitCodes.ok;
 }
 
@@ -92,54 +125,70 @@ async function isThere(file: string): Promise<boolean> {
   }
 }
 
+/** A first policy and where it goes. */
+interface StarterFile {
+  readonly file: string;
+  readonly text: string;
+  /** Where its first line says that the schema is. */
+  readonly schema: string;
+  readonly isForced: boolean;
+}
+
 /** What a first policy is about. */
 interface Starter {
   readonly name: string;
   readonly service: string;
   readonly upstream: { readonly address: string; readonly port: string };
+  readonly schema: string;
 }
 
 /** The text of a first policy: small, right, and with a word on each part. */
-function starterPolicy({ name, service, upstream }: Starter): string {
+function starterPolicy({ name, service, upstream, schema }: Starter): string {
   const quoted = (text: string): string => (isPlain(text) ? text : JSON.stringify(text));
-  return `# A policy of Headgate. \`headgate check\` says whether it is right; \`headgate schema\`
-# gives editors what they need to complete and explain each name.
+  return `# yaml-language-server: $schema=${schema}
+
+# A Headgate policy. \`headgate check\` finds its mistakes.
 apiVersion: headgate.dev/v1alpha1
 kind: Policy
 metadata: {name: ${quoted(name)}}
 spec:
-  # Who may go: the language of envoyproxy/ratelimit. What a request is asked about stands at the
-  # service below; what is not limited here passes.
+  # Rate limits, in the language of envoyproxy/ratelimit. The service below says which descriptors
+  # its requests are checked against. A request that matches no limit is allowed.
   rateLimits:
     - domain: ${quoted(name)}
       descriptors:
-        # Each client address by itself: 600 a minute, at most 100 at once.
+        # 600 requests a minute for each client address, at most 100 at once.
         - key: remote_address
-          rate_limit: {unit: minute, requests_per_unit: 600, burst: 100}
+          rate_limit: {name: per-address, unit: minute, requests_per_unit: 600, burst: 100}
 
-  # What protects each upstream service. A name is a whole service: the rest has usual values.
+  # The upstream services that Envoy protects.
   services:
     - name: ${quoted(service)}
-      # Values of \`:authority\` that mean it; left out, the route names the service.
+      # The \`:authority\` values of this service. Without them, Envoy's routes name it.
       # hosts: [orders.example]
       upstream: {address: ${quoted(upstream.address)}, port: ${upstream.port}}
       rateLimit: {domain: ${quoted(name)}, descriptors: [[remote_address]]}
-      # Sheds low classes first as the service fills, refuses what comes too late, and learns how
-      # many requests may be in flight. Until \`dryRun\` goes, it counts and refuses nobody.
+      # Admission control: learns how many requests the service can take at once, and sheds the
+      # least important ones first when there are more. A dry run counts and refuses nothing.
       admission: {dryRun: true}
-      # Tries again what the service has surely not begun.
+      # Retries requests that the service has certainly not started.
       # retries: {numRetries: 2}
 
-  # Limits that proxies hold by themselves, without a call for each request: Headgate tells each
-  # its part of the limit, by what it needs, and what callers use by RLS counts, too.
+  # Limits that proxies enforce themselves, without a call for each request. Headgate assigns each
+  # proxy its part of the limit.
   # quotas:
   #   - name: tenants
   #     domain: ${quoted(name)}
   #     bucket: [{header: x-tenant, as: tenant}]
   #     rate: {hits: 1000, period: 1s, burst: 2000}
 
-  # What holds for every proxy. How many share a limit while no Headgate tells them their part:
-  proxies: {expected: 1}
+  proxies:
+    # How many proxies share a limit while no Headgate assigns them their part.
+    expected: 1
+    # Headgate, and where Envoy listens, for a first try on one machine. Without these lines Envoy
+    # asks headgate.headgate.svc.cluster.local and listens on all addresses.
+    headgate: {address: 127.0.0.1}
+    listener: {address: 127.0.0.1}
 `;
 }
 

@@ -1,35 +1,79 @@
+import { basename } from "node:path";
 import type { Command } from "commander";
+import { exitCodes } from "../../app/base/failure.js";
+import { readErrorWords } from "../../app/config/policy-files.js";
 import { domainForms } from "../../policy/limits/limit-forms.js";
 import { policyForm } from "../../policy/policy-form.js";
+import { visibleText } from "../../policy/problems/problem.js";
 import { makeJsonSchema } from "../../policy/text/json-schema.js";
+import { writeWholeFile } from "../input/whole-file.js";
 import type { CommandContext } from "../terminal/context.js";
 
-/** Adds `headgate schema`: prints the JSON Schema of a policy file, for editors. */
-export function addSchema(program: Command, { output }: CommandContext): void {
+/** The file that `headgate schema --write` writes, where none is named. */
+export const schemaFileName = "headgate.schema.json";
+
+/** The JSON Schema of a policy file, as its file holds it. */
+export function policySchemaText(): string {
+  return textOf(makeJsonSchema(policyForm, { title: "Headgate policy" }));
+}
+
+interface SchemaOptions {
+  readonly ratelimit?: true;
+  readonly write?: string | true;
+}
+
+/** Adds `headgate schema`: the JSON Schema of a policy file, for editors. */
+export function addSchema(program: Command, context: CommandContext): void {
   program
     .command("schema")
-    .description("print the JSON Schema of a policy file, for editors")
-    .option("--ratelimit", "of a file of envoyproxy/ratelimit instead")
+    .description("print or write the JSON Schema of a policy file, for editors")
+    .option("--ratelimit", "the schema of a file of envoyproxy/ratelimit instead")
+    .option("--write [PATH]", `write it to a file; default ${schemaFileName}`)
     .addHelpText(
       "before",
       `Examples:
-  headgate schema > headgate.schema.json
-  sed -i '1i # yaml-language-server: $schema=headgate.schema.json' policy.yaml
+  headgate schema --write
+  headgate schema --ratelimit --write ratelimit.schema.json
+  sed -i '1i # yaml-language-server: $schema=${schemaFileName}' policy.yaml
 `,
     )
     .addHelpText(
       "after",
       `
 An editor that knows the schema completes names, explains them and marks mistakes in a single file;
-\`headgate check\` finds all mistakes, of all files together.
+\`headgate check\` finds all mistakes, of all files together. After an update, write it again.
 
-Exit codes: 0 printed, 2 usage.`,
+Exit codes: 0 printed or written, 1 cannot be written, 2 usage.`,
     )
-    .action(({ ratelimit }: { readonly ratelimit?: true }) => {
-      const schema =
+    .action(async ({ ratelimit, write }: SchemaOptions) => {
+      const text =
         ratelimit === true
-          ? makeJsonSchema(domainForms.ratelimit, { title: "envoyproxy/ratelimit file" })
-          : makeJsonSchema(policyForm, { title: "Headgate policy" });
-      output.out(JSON.stringify(schema, undefined, 2));
+          ? textOf(makeJsonSchema(domainForms.ratelimit, { title: "envoyproxy/ratelimit file" }))
+          : policySchemaText();
+      if (write === undefined) return context.output.out(text.trimEnd());
+      context.exitWith(await writeSchema(write === true ? schemaFileName : write, text, context));
     });
+}
+
+async function writeSchema(
+  file: string,
+  text: string,
+  { output }: CommandContext,
+): Promise<number> {
+  const path = visibleText(file);
+  try {
+    await writeWholeFile(file, text);
+  } catch (error) {
+    output.err(`headgate schema: ${path} cannot be written: ${readErrorWords(error)}`);
+    return exitCodes.failure;
+  }
+  const line = `# yaml-language-server: $schema=${visibleText(basename(file))}`;
+  output.out(
+    `Wrote ${path}. A policy in the same folder refers to it in its first line:\n  ${line}`,
+  );
+  return exitCodes.ok;
+}
+
+function textOf(schema: object): string {
+  return `${JSON.stringify(schema, undefined, 2)}\n`;
 }

@@ -1,3 +1,4 @@
+import { concurrencyLaws } from "../../core/concurrency/concurrency-laws.js";
 import type {
   AdmissionPolicy,
   ServicePolicy,
@@ -7,7 +8,7 @@ import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** What a policy says of a service, in words: for people, and by the same names for machines. */
-export interface ServiceSummary {
+export interface ServiceReportRow {
   readonly name: string;
   /**
    * `off`, or the checks before it; behind `dry run:` those that only count. It says where a
@@ -18,7 +19,7 @@ export interface ServiceSummary {
   readonly limit: string;
   /** Whose word on a request's class is taken. */
   readonly classStatedBy: string;
-  /** What Envoy holds that is not usual, by the policy's names; `usual` where there is nothing. */
+  /** What Envoy holds beside its defaults, by the policy's names; `default`: nothing. */
   readonly atEnvoy: string;
 }
 
@@ -26,7 +27,7 @@ export interface ServiceSummary {
 export const reportServicesMax = 50;
 
 /** Sums up what stands before each service. */
-export function summarizeServices(services: readonly ServicePolicy[]): readonly ServiceSummary[] {
+export function summarizeServices(services: readonly ServicePolicy[]): readonly ServiceReportRow[] {
   return services.map((service) => ({
     name: service.name,
     admission: service.admission === undefined ? "off" : checksOf(service, service.admission),
@@ -42,7 +43,7 @@ export function renderServices(services: readonly ServicePolicy[]): string {
   const shown = services.slice(0, reportServicesMax);
   const summaries = summarizeServices(shown);
   const titles = ["service", "admission", "limit", "class stated by"];
-  // A column of nothing but `usual` would say nothing.
+  // A column of nothing but `default` would say nothing.
   const hasOwn = summaries.some(({ atEnvoy }) => atEnvoy !== defaultWord);
   if (hasOwn) titles.push("at Envoy");
   const rows = summaries.map(({ name, admission, limit, classStatedBy, atEnvoy }) => {
@@ -85,7 +86,8 @@ function limitOf({ admission, concurrency }: ServicePolicy): string {
   const words: string[] = [];
   if (concurrency !== undefined) {
     const { law, limits } = concurrency.settings;
-    words.push(law === "fixed" ? `${limits.max}` : `${law} ${limits.min} to ${limits.max}`);
+    const isConstant = concurrencyLaws[law].learnsFrom === "nothing";
+    words.push(isConstant ? `${limits.max}` : `${law} ${limits.min} to ${limits.max}`);
   }
   if (max !== undefined) words.push(words.length === 0 ? `${max}` : `at most ${max}`);
   if (words.length === 0) return "none";
@@ -101,7 +103,7 @@ function trustOf({ anyone, sources, principals }: TrustPolicy): string {
   return words.length === 0 ? "nobody" : words.join(", ");
 }
 
-const defaultWord = "usual";
+const defaultWord = "default";
 
 /** What can be there or not, in the order of the language. */
 const protections = [

@@ -1,8 +1,8 @@
 import { dirname, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { systemClock } from "../../app/base/clock.js";
-import { sha256 } from "../../app/base/digest.js";
 import { exitCodes } from "../../app/base/failure.js";
+import { sha256 } from "../../app/base/sha256.js";
 import { readPolicyFiles } from "../../app/config/policy-files.js";
 import { isServiceError } from "../../core/base/errors.js";
 import { defaultDefaults } from "../../core/limits/limit.js";

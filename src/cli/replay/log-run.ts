@@ -1,5 +1,5 @@
 import { systemClock } from "../../app/base/clock.js";
-import { sha256 } from "../../app/base/digest.js";
+import { sha256 } from "../../app/base/sha256.js";
 import type { Clock } from "../../core/base/clock.js";
 import { defaultDefaults } from "../../core/limits/limit.js";
 import type { Policy } from "../../policy/policy.js";

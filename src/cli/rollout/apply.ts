@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { ApplyPolicyResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   confirm,
   policyExitCodes,
@@ -60,7 +60,7 @@ ${policyExitCodes}`,
 async function apply(
   paths: readonly string[],
   flags: ApplyFlags,
-  call: AdminCall,
+  call: AdminCommandParts,
 ): Promise<number | undefined> {
   const { client, context, printer } = call;
   if (flags.dryRun !== true && (flags.reason ?? "").trim() === "") {
@@ -104,7 +104,7 @@ async function apply(
 const shadowNext = "`headgate shadow` reports on it, `enforce` activates it, `rollback` ends it.";
 
 /** What is replaced is what is there now; whoever has looked before names it. */
-async function currentVersion({ client }: AdminCall): Promise<string> {
+async function currentVersion({ client }: AdminCommandParts): Promise<string> {
   const { policy } = await client.policies.getPolicy({});
   return policy?.version ?? "";
 }

@@ -4,7 +4,7 @@ import { formatEntries, type SelectedEntry } from "../terminal/key-selector.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, safeText, timeText } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
-import { cutText, textWidth, wrapText } from "../terminal/text-width.js";
+import { textWidth, truncateText, wrapText } from "../terminal/text-width.js";
 
 /** The log for people: who did what to what, and why; two lines for each in a narrow window. */
 export function drawAudit({ entries }: ListAuditResponse, drawing: Drawing): readonly string[] {
@@ -40,8 +40,8 @@ function drawNarrow(
   [time = "", who = "", what = "", of = "", change = "", why = ""]: readonly string[],
   { style, columnsMax }: Drawing,
 ): readonly string[] {
-  const head = `${time}  ${cutText(who, whoColumnsMax)}  `;
-  const rest = cutText(of, columnsMax - textWidth(head) - what.length - 2);
+  const head = `${time}  ${truncateText(who, whoColumnsMax)}  `;
+  const rest = truncateText(of, columnsMax - textWidth(head) - what.length - 2);
   const told = [change, why].filter((text) => text !== "").join(": ");
   return [
     `${style.dim(head)}${style.bold(what)}  ${rest}`,

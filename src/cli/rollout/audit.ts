@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { ListAuditResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   adminExitCodes,
   runAdmin,
@@ -53,7 +53,10 @@ ${adminExitCodes}`,
     .action((flags: AuditFlags) => runAdmin(command, context, (call) => audit(flags, call)));
 }
 
-async function audit(flags: AuditFlags, { client, printer }: AdminCall): Promise<undefined> {
+async function audit(
+  flags: AuditFlags,
+  { client, printer }: AdminCommandParts,
+): Promise<undefined> {
   const most = readCount("--count", flags.count, auditCountMax);
   const since =
     flags.since === undefined

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { EnforcePolicyResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
   adminExitCodes,
@@ -31,7 +31,7 @@ ${adminExitCodes}`,
     .action((flags: ChangeFlags) => runAdmin(command, context, (call) => enforce(flags, call)));
 }
 
-async function enforce(flags: ChangeFlags, call: AdminCall): Promise<undefined> {
+async function enforce(flags: ChangeFlags, call: AdminCommandParts): Promise<undefined> {
   const { client, context, printer } = call;
   const { policy, shadow } = await client.policies.getPolicy({});
   if (shadow === undefined) throw nothingBeside();

@@ -4,7 +4,7 @@ import {
   RollBackPolicyResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  type AdminCall,
+  type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
   adminExitCodes,
@@ -45,7 +45,7 @@ ${adminExitCodes}`,
 async function rollBack(
   version: string | undefined,
   flags: ChangeFlags,
-  { client, context, printer }: AdminCall,
+  { client, context, printer }: AdminCommandParts,
 ): Promise<undefined> {
   const { policy: before, shadow } = await client.policies.getPolicy({});
   const ended = version === undefined ? shadow : undefined;

@@ -1,4 +1,4 @@
-import { cutText, textWidth, wrapText } from "./text-width.js";
+import { textWidth, truncateText, wrapText } from "./text-width.js";
 
 /** A column of a table. */
 export interface Column {
@@ -38,7 +38,7 @@ export function drawTable(
   return [titles, ...rows].flatMap((cells, row) => {
     const parts = columns.map(({ isWrapped }, i) => {
       const [cell = "", width = 0] = [cells[i], widths[i]];
-      return isWrapped === true ? wrapText(cell, width) : [cutText(cell, width)];
+      return isWrapped === true ? wrapText(cell, width) : [truncateText(cell, width)];
     });
     const height = Math.max(...parts.map((lines) => lines.length));
     return Array.from({ length: height }, (_, line) =>

@@ -24,7 +24,7 @@ export function textWidth(text: string): number {
 }
 
 /** The text in so many columns at most; what had to be cut ends with `…`. */
-export function cutText(text: string, columnsMax: number): string {
+export function truncateText(text: string, columnsMax: number): string {
   if (textWidth(text) <= columnsMax) return text;
   return `${fittingPart(text, columnsMax - 1)}…`;
 }
@@ -38,7 +38,7 @@ export function wrapText(text: string, columnsMax: number, linesMax = 4): readon
   const lines: string[] = [];
   let rest = text;
   while (textWidth(rest) > columns) {
-    if (lines.length === linesMax - 1) return [...lines, cutText(rest, columns)];
+    if (lines.length === linesMax - 1) return [...lines, truncateText(rest, columns)];
     const fits = fittingPart(rest, columns);
     const isEndOfWord = rest.charAt(fits.length) === " ";
     const space = isEndOfWord ? fits.length : fits.lastIndexOf(" ");

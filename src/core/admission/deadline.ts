@@ -25,7 +25,7 @@ const wholeMs = /^[0-9]{1,9}$/;
  *
  * @param headers by lower-case name
  */
-export function readDeadline(
+export function requestDeadline(
   headers: ReadonlyMap<string, string>,
   { header }: Pick<DeadlineSettings, "header">,
 ): Deadline | undefined {

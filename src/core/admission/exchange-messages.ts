@@ -4,7 +4,7 @@
  */
 
 /** A value of an attribute or of dynamic metadata that a decision may use. */
-export type PlainValue = string | number | boolean;
+export type ScalarValue = string | number | boolean;
 
 /** The parts of an HTTP exchange that Envoy may send. */
 export type ExchangePart =
@@ -42,7 +42,7 @@ export type ExchangeMessage =
        */
       readonly headers: ReadonlyMap<string, string>;
       /** Wanted attributes by name. */
-      readonly attributes: ReadonlyMap<string, PlainValue>;
+      readonly attributes: ReadonlyMap<string, ScalarValue>;
       /** No body follows headers, or this was its last piece; true of trailers. */
       readonly isEndOfStream: boolean;
       /** Envoy waits for no answer. Source: ProcessingRequest.observability_mode. */
@@ -67,7 +67,7 @@ export const metadataNamespace = "headgate";
 /** Dynamic metadata: fields of one namespace. */
 export interface ReplyMetadata {
   readonly namespace: string;
-  readonly fields: ReadonlyMap<string, PlainValue>;
+  readonly fields: ReadonlyMap<string, ScalarValue>;
 }
 
 /** What an answer to one part says. */

@@ -5,8 +5,8 @@ import {
   type ExchangeReply,
   type HeaderField,
   metadataNamespace,
-  type PlainValue,
   type Refusal,
+  type ScalarValue,
 } from "./exchange-messages.js";
 
 /** Where an exchange stands: one ext_proc stream, which is one HTTP request. */
@@ -33,7 +33,7 @@ export type ExchangeState =
 export type ExchangeEvent =
   | { readonly kind: "message"; readonly message: ExchangeMessage }
   /** The verdict of admission. */
-  | { readonly kind: "admitted"; readonly terms: AdmissionTerms }
+  | { readonly kind: "admitted"; readonly terms: ForwardingTerms }
   | { readonly kind: "refused"; readonly refusal: Refusal }
   /** Admission needs time; a verdict follows. */
   | { readonly kind: "waiting"; readonly timeoutMs: number }
@@ -46,11 +46,11 @@ export type ExchangeEvent =
   | { readonly kind: "callerEnded" };
 
 /** How a request goes on. */
-export interface AdmissionTerms {
+export interface ForwardingTerms {
   readonly setHeaders: readonly HeaderField[];
   readonly removeHeaders: readonly string[];
   /** Undefined sends none. */
-  readonly metadata: ReadonlyMap<string, PlainValue> | undefined;
+  readonly metadata: ReadonlyMap<string, ScalarValue> | undefined;
   /** Whether Envoy sends response headers; undefined leaves its configuration. */
   readonly responseHeaders: "send" | "skip" | undefined;
   /** False: nobody needs to know how it ends. */
@@ -196,7 +196,7 @@ function isLostUnlessSentBack({ bodyModes, isObserved }: PartMessage): boolean {
   return request === "fullDuplexStreamed" || response === "fullDuplexStreamed";
 }
 
-function admit(state: StateOf<"deciding">, terms: AdmissionTerms): ExchangeStep {
+function admit(state: StateOf<"deciding">, terms: ForwardingTerms): ExchangeStep {
   const { isObserved } = state;
   const { setHeaders, removeHeaders, metadata, responseHeaders, isFollowed } = terms;
   const reply: ExchangeReply = {

@@ -4,8 +4,8 @@ import { problemJson, problemJsonType } from "../base/problem-json.js";
 import { encodeRetryStatus } from "../base/rpc-status.js";
 import { snakeCase } from "../base/snake-case.js";
 import {
+  asciiHeaderText,
   defaultDisclosure,
-  headerText,
   type ReportedRule,
   reportedRuleFields,
   reportedRuleText,
@@ -15,9 +15,9 @@ import type { RefusalCause, RejectSettings } from "../settings/admission-setting
 import {
   type HeaderField,
   metadataNamespace,
-  type PlainValue,
   type Refusal,
   type ReplyMetadata,
+  type ScalarValue,
 } from "./exchange-messages.js";
 
 /** What a cause looks like from outside. */
@@ -140,7 +140,8 @@ function namingHeaders(
   { service, cause, told }: RefusalQuestion,
 ): readonly HeaderField[] {
   if (!(told?.disclosure ?? disclosure).header) return [];
-  const value = told === undefined ? headerText(`${service}/${cause}`) : reportedRuleText(told);
+  const value =
+    told === undefined ? asciiHeaderText(`${service}/${cause}`) : reportedRuleText(told);
   return [{ name: ruleHeader, value }];
 }
 
@@ -148,7 +149,7 @@ function namingMetadata(
   { disclosure = defaultDisclosure }: Pick<RejectSettings, "disclosure">,
   { service, cause, told }: RefusalQuestion,
 ): ReplyMetadata | undefined {
-  const fields = new Map<string, PlainValue>();
+  const fields = new Map<string, ScalarValue>();
   if (disclosure.metadata) fields.set("service", service).set("cause", cause);
   if (told?.disclosure.metadata === true) {
     for (const [name, value] of reportedRuleFields(told)) fields.set(name, value);

@@ -16,7 +16,7 @@ export interface Newcomer<T> {
 }
 
 /** A request's place in the room, for as long as it waits. */
-export interface Place<T> {
+export interface QueuePlace<T> {
   readonly payload: T;
   readonly priority: Priority;
   /**
@@ -33,14 +33,14 @@ export interface Place<T> {
 
 /** A request that leaves without having been let in, and the cause that it is told. */
 export interface Dismissal<T> {
-  readonly place: Place<T>;
+  readonly place: QueuePlace<T>;
   readonly cause: "queueFull" | "queueTimeout" | "deadline";
 }
 
 /** What came of a step. */
 export interface RoomAnswer<T> {
   /** The place that was given or whose request is let in; undefined: none. */
-  readonly place: Place<T> | undefined;
+  readonly place: QueuePlace<T> | undefined;
   /** Requests that have to be refused now, none of them in the room any more. */
   readonly dismissed: readonly Dismissal<T>[];
 }
@@ -56,9 +56,9 @@ export interface Turn<T> {
 type MayGo<T> = (payload: T) => boolean;
 
 interface Seat<T> extends Expiring {
-  readonly place: Place<T>;
-  readonly arrival: ListNode<Place<T>>;
-  readonly inClass: ListNode<Place<T>>;
+  readonly place: QueuePlace<T>;
+  readonly arrival: ListNode<QueuePlace<T>>;
+  readonly inClass: ListNode<QueuePlace<T>>;
 }
 
 /**
@@ -82,10 +82,10 @@ interface Seat<T> extends Expiring {
 export class WaitingRoom<T> {
   #settings: QueueSettings;
   #codel: Codel | undefined;
-  readonly #seats = new Map<Place<T>, Seat<T>>();
+  readonly #seats = new Map<QueuePlace<T>, Seat<T>>();
   readonly #expiries = new ExpiryHeap<Seat<T>>();
-  readonly #arrivals = new LinkedList<Place<T>>();
-  readonly #classes: Readonly<Record<Priority, LinkedList<Place<T>>>> = {
+  readonly #arrivals = new LinkedList<QueuePlace<T>>();
+  readonly #classes: Readonly<Record<Priority, LinkedList<QueuePlace<T>>>> = {
     critical: new LinkedList(),
     high: new LinkedList(),
     normal: new LinkedList(),
@@ -179,11 +179,11 @@ export class WaitingRoom<T> {
   }
 
   /** A request leaves by itself. @returns whether it was still here */
-  leave(place: Place<T>): boolean {
+  leave(place: QueuePlace<T>): boolean {
     return this.#remove(place);
   }
 
-  #placeFor({ payload, priority, remainingMs }: Newcomer<T>, nowMs: number): Place<T> {
+  #placeFor({ payload, priority, remainingMs }: Newcomer<T>, nowMs: number): QueuePlace<T> {
     const { waitMsMax } = this.#settings;
     const isCallerFirst = remainingMs !== undefined && remainingMs < waitMsMax;
     return {
@@ -200,13 +200,13 @@ export class WaitingRoom<T> {
     return this.#settings.order === "priority" ? this.countFrom(priority) : this.#seats.size;
   }
 
-  #first({ lowest, mayGo }: Turn<T>): Place<T> | undefined {
+  #first({ lowest, mayGo }: Turn<T>): QueuePlace<T> | undefined {
     if (this.#settings.order === "priority") return this.#highest(mayGo, lowest);
     if (this.#isNewestFirst()) return firstFrom(this.#arrivals.newest, "older", mayGo);
     return firstFrom(this.#arrivals.oldest, "newer", mayGo);
   }
 
-  #highest(mayGo: MayGo<T>, lowest: Priority): Place<T> | undefined {
+  #highest(mayGo: MayGo<T>, lowest: Priority): QueuePlace<T> | undefined {
     for (const priority of priorities) {
       const place = firstFrom(this.#classes[priority].oldest, "newer", mayGo);
       if (place !== undefined || priority === lowest) return place;
@@ -214,7 +214,7 @@ export class WaitingRoom<T> {
     return undefined;
   }
 
-  #displacedBy(newcomer: Priority): Place<T> | undefined {
+  #displacedBy(newcomer: Priority): QueuePlace<T> | undefined {
     switch (this.#settings.order) {
       case "priority":
         return this.#lowestBelow(newcomer);
@@ -225,7 +225,7 @@ export class WaitingRoom<T> {
     }
   }
 
-  #lowestBelow(newcomer: Priority): Place<T> | undefined {
+  #lowestBelow(newcomer: Priority): QueuePlace<T> | undefined {
     for (const priority of priorities.toReversed()) {
       if (priority === newcomer) return undefined;
       const { newest } = this.#classes[priority];
@@ -234,7 +234,7 @@ export class WaitingRoom<T> {
     return undefined;
   }
 
-  #isDropped(place: Place<T>, nowMs: number): boolean {
+  #isDropped(place: QueuePlace<T>, nowMs: number): boolean {
     if (this.#codel === undefined || place.priority === "critical") return false;
     const isLast = this.#seats.size === 0;
     return this.#codel.drops({ sojournMs: nowMs - place.enteredMs, isLast }, nowMs);
@@ -257,14 +257,14 @@ export class WaitingRoom<T> {
     return this.#isOverloaded && this.#settings.order === "newestFirstUnderOverload";
   }
 
-  #dismissOlder(arrival: ListNode<Place<T>>, dismissed: Dismissal<T>[]): void {
+  #dismissOlder(arrival: ListNode<QueuePlace<T>>, dismissed: Dismissal<T>[]): void {
     for (let node = arrival.older; node !== undefined; node = arrival.older) {
       this.#remove(node.value);
       dismissed.push({ place: node.value, cause: "queueTimeout" });
     }
   }
 
-  #add(place: Place<T>): void {
+  #add(place: QueuePlace<T>): void {
     const seat: Seat<T> = {
       place,
       expiresMs: place.expiresMs,
@@ -276,7 +276,7 @@ export class WaitingRoom<T> {
     this.#expiries.push(seat);
   }
 
-  #remove(place: Place<T>): boolean {
+  #remove(place: QueuePlace<T>): boolean {
     const seat = this.#seats.get(place);
     if (seat === undefined) return false;
     this.#seats.delete(place);
@@ -296,10 +296,10 @@ export class WaitingRoom<T> {
 const anybodysTurn: Turn<unknown> = { lowest: "low", mayGo: () => true };
 
 function firstFrom<T>(
-  start: ListNode<Place<T>> | undefined,
+  start: ListNode<QueuePlace<T>> | undefined,
   towards: "older" | "newer",
   mayGo: MayGo<T>,
-): Place<T> | undefined {
+): QueuePlace<T> | undefined {
   let node = start;
   while (node !== undefined && !mayGo(node.value.payload)) node = node[towards];
   return node?.value;

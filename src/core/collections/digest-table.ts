@@ -1,7 +1,7 @@
 import type { Digest } from "./keyed-hash.js";
 
 /** Where an entry lies, until the next `add` or `delete` of the table. */
-export type Place = number;
+export type TableSlot = number;
 
 /** Parts that digests are spread over. Each grows by itself: no pause is longer than one takes. */
 const shardCount = 256;
@@ -66,7 +66,7 @@ export class DigestTable {
   }
 
   /** Where the digest's entry begins to be looked for, whether it has one or not. */
-  home({ a, b }: Readonly<Digest>): Place {
+  home({ a, b }: Readonly<Digest>): TableSlot {
     const shard = a & (shardCount - 1);
     return (shard << positionBits) | homeOf(b, this.#entryCounts[shard] ?? 0);
   }
@@ -90,7 +90,7 @@ export class DigestTable {
   }
 
   /** Where the digest's entry lies; undefined when it has none. */
-  find({ a, b, c, d }: Readonly<Digest>): Place | undefined {
+  find({ a, b, c, d }: Readonly<Digest>): TableSlot | undefined {
     const shard = a & (shardCount - 1);
     const words = this.#wordsOf(shard);
     const entryCount = this.#entryCounts[shard] ?? 0;
@@ -108,7 +108,7 @@ export class DigestTable {
   }
 
   /** Makes an entry for a digest that has none, its numbers all 0. */
-  add(digest: Readonly<Digest>): Place {
+  add(digest: Readonly<Digest>): TableSlot {
     const { a, b, c, d } = digest;
     const shard = a & (shardCount - 1);
     const size = (this.#sizes[shard] ?? 0) + 1;
@@ -129,7 +129,7 @@ export class DigestTable {
   }
 
   /** Forgets an entry; others of its shard may move. */
-  delete(place: Place): void {
+  delete(place: TableSlot): void {
     const shard = place >>> positionBits;
     const words = this.#wordsOf(shard);
     const entryCount = this.#entryCounts[shard] ?? 0;
@@ -155,7 +155,7 @@ export class DigestTable {
    * The next entry of all, in a circle that every call goes on with; undefined when none lies among
    * the next `placesMax` places.
    */
-  next(placesMax: number): Place | undefined {
+  next(placesMax: number): TableSlot | undefined {
     for (let looked = 0; looked < placesMax; looked += 1) {
       const position = this.#nextPosition;
       this.#nextPosition += 1;
@@ -170,29 +170,29 @@ export class DigestTable {
   }
 
   /** Forgets the entry that `next` has just found, and goes on with what moves to its place. */
-  deleteFound(place: Place): void {
+  deleteFound(place: TableSlot): void {
     this.delete(place);
     this.#nextPosition = place & positionMask;
   }
 
   /** One of an entry's numbers, 0 to 5, as its owner left it: whole, 32 bits, signed. */
-  word(place: Place, field: number): number {
+  word(place: TableSlot, field: number): number {
     const at = (place & positionMask) * entryWords + ownWords + field;
     return this.#wordsOf(place >>> positionBits)[at] ?? 0;
   }
 
-  setWord(place: Place, field: number, value: number): void {
+  setWord(place: TableSlot, field: number, value: number): void {
     const at = (place & positionMask) * entryWords + ownWords + field;
     this.#wordsOf(place >>> positionBits)[at] = value;
   }
 
   /** One of an entry's numbers, 0 to 2, in the same memory as words 2n and 2n + 1. */
-  double(place: Place, field: number): number {
+  double(place: TableSlot, field: number): number {
     const at = (place & positionMask) * entryDoubles + ownDoubles + field;
     return this.#doublesOf(place)[at] ?? 0;
   }
 
-  setDouble(place: Place, field: number, value: number): void {
+  setDouble(place: TableSlot, field: number, value: number): void {
     const at = (place & positionMask) * entryDoubles + ownDoubles + field;
     this.#doublesOf(place)[at] = value;
   }
@@ -212,7 +212,7 @@ export class DigestTable {
     return this.#words[shard] ?? noWords;
   }
 
-  #doublesOf(place: Place): Float64Array {
+  #doublesOf(place: TableSlot): Float64Array {
     return this.#doubles[place >>> positionBits] ?? noDoubles;
   }
 

@@ -1,6 +1,15 @@
-import type { AimdSettings, LimitBounds } from "../settings/admission-settings.js";
+import type { LimitBounds } from "../settings/admission-settings.js";
 import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
 import { withinBounds } from "./limit-bounds.js";
+
+/** Source: TCP; Netflix/concurrency-limits, AIMDLimit. */
+export interface AimdSettings {
+  readonly law: "aimd";
+  /** Permits added by a success. Default 1. */
+  readonly increase: number;
+  /** What a drop leaves of the limit, above 0 and below 1. Default 0.5. */
+  readonly decreaseRatio: number;
+}
 
 /**
  * Additive increase, multiplicative decrease: looks at nothing but drops.

@@ -1,48 +1,111 @@
-import { assertNever } from "../base/errors.js";
-import type {
-  AimdSettings,
-  ConcurrencySettings,
-  GradientSettings,
-  LatencyShedSettings,
-  LimitBounds,
-  SignalSettings,
-  VegasSettings,
-} from "../settings/admission-settings.js";
-import { AimdLimit } from "./aimd-limit.js";
+import type { LimitBounds } from "../settings/admission-settings.js";
+import { AimdLimit, type AimdSettings } from "./aimd-limit.js";
 import type { BaselineLimit, KnownBaseline } from "./baseline-limit.js";
 import type { ConcurrencyLimit } from "./concurrency-limit.js";
 import { DriftingGradientLimit } from "./drifting-gradient-limit.js";
 import { FixedLimit } from "./fixed-limit.js";
-import { GradientLimit } from "./gradient-limit.js";
+import { GradientLimit, type GradientSettings } from "./gradient-limit.js";
 import { KneeLimit } from "./knee-limit.js";
-import { LatencyShed } from "./latency-shed.js";
-import { SignalLimit } from "./signal-limit.js";
-import { VegasLimit } from "./vegas-limit.js";
+import { LatencyShed, type LatencyShedSettings } from "./latency-shed.js";
+import { SignalLimit, type SignalSettings } from "./signal-limit.js";
+import { VegasLimit, type VegasSettings } from "./vegas-limit.js";
 import { WindowLimit } from "./window-limit.js";
 
-/** What holds where a policy says nothing else; reasons stand beside each setting and law. */
-export const concurrencyDefaults: ConcurrencyDefaults = {
-  limits: { initial: 50, min: 1, max: 1_000 },
-  aimd: { increase: 1, decreaseRatio: 0.5 },
-  vegas: { smoothingRatio: 1, statistic: { kind: "mean" } },
-  gradient: {
-    rttTolerance: 1.5,
-    smoothingRatio: 0.2,
-    baseline: "minRtt",
-    statistic: { kind: "mean" },
-  },
-  latencyShed: { statistic: { kind: "mean" }, windowCount: 100, factor: 1, sustainedMs: 1_000 },
-  signal: { smoothingRatio: 1, pid: undefined },
-};
+/** What those who use a law have to know of it. */
+export interface LawTraits {
+  /**
+   * What moves its limit. `requests`: single ones; `windows`: single ones, or many that Envoys have
+   * added up; `readings`: of something else.
+   */
+  readonly learnsFrom: "nothing" | "readings" | "requests" | "windows";
+  /** What its limit bounds; `queue`: the places of the queue where there is one, else permits. */
+  readonly bounds: "permits" | "queue" | "nothing";
+  /** Whether failures that were answered are drops: it has no other sign of overload. */
+  readonly countsFailures: boolean;
+}
 
-/** Settings by law, without those that have no default: thresholds, and what a signal means. */
-export interface ConcurrencyDefaults {
+/** Every concurrency law, by the name that policies have for it; a new one is a new entry. */
+export const concurrencyLaws = {
+  fixed: {
+    learnsFrom: "nothing",
+    bounds: "permits",
+    countsFailures: false,
+    create: ({ limits }: Bounded) => new FixedLimit(limits),
+  },
+  aimd: {
+    learnsFrom: "windows",
+    bounds: "permits",
+    countsFailures: true,
+    create: (settings: AimdSettings & Bounded) => new AimdLimit(settings, settings.limits),
+  },
+  vegas: {
+    learnsFrom: "windows",
+    bounds: "permits",
+    countsFailures: false,
+    create: (settings: VegasSettings & Bounded, known?: KnownBaseline) =>
+      begun(new VegasLimit(settings, settings.limits), known),
+  },
+  gradient: {
+    learnsFrom: "windows",
+    bounds: "permits",
+    countsFailures: false,
+    create: (settings: GradientSettings & Bounded, known?: KnownBaseline) =>
+      settings.baseline === "drifting"
+        ? new DriftingGradientLimit(settings, settings.limits)
+        : begun(new GradientLimit(settings, settings.limits), known),
+  },
+  knee: {
+    learnsFrom: "requests",
+    bounds: "permits",
+    countsFailures: false,
+    create: ({ limits }: Bounded) => new KneeLimit(limits),
+  },
+  latencyShed: {
+    learnsFrom: "windows",
+    bounds: "nothing",
+    countsFailures: false,
+    create: (settings: LatencyShedSettings & Bounded) => new LatencyShed(settings, settings.limits),
+  },
+  window: {
+    learnsFrom: "windows",
+    bounds: "queue",
+    countsFailures: true,
+    create: ({ limits }: Bounded) => new WindowLimit(limits),
+  },
+  signal: {
+    learnsFrom: "readings",
+    bounds: "permits",
+    countsFailures: false,
+    create: (settings: SignalSettings & Bounded) => new SignalLimit(settings, settings.limits),
+  },
+} as const satisfies Readonly<Record<string, LawTraits & { readonly create: unknown }>>;
+
+/** The name of a concurrency law. */
+export type LawName = keyof typeof concurrencyLaws;
+
+/** Every one of them. */
+export const lawNames: readonly LawName[] = Object.keys(concurrencyLaws).filter(isLawName);
+
+function isLawName(name: string): name is LawName {
+  return Object.hasOwn(concurrencyLaws, name);
+}
+
+/** A concurrency law and its settings; defaults and sources stand beside each law. */
+export type ConcurrencySettings = {
+  readonly [Law in LawName]: { readonly law: Law } & Parameters<
+    (typeof concurrencyLaws)[Law]["create"]
+  >[0];
+}[LawName];
+
+/** What every law is given. */
+interface Bounded {
   readonly limits: LimitBounds;
-  readonly aimd: Omit<AimdSettings, "law">;
-  readonly vegas: Omit<VegasSettings, "law">;
-  readonly gradient: Omit<GradientSettings, "law">;
-  readonly latencyShed: Omit<LatencyShedSettings, "law" | "thresholdMs">;
-  readonly signal: Omit<SignalSettings, "law" | "target" | "critical">;
+}
+
+/** Whether a law learns from requests how much a service can take; the others are told it. */
+export function isLearning(law: LawName): boolean {
+  const { learnsFrom }: LawTraits = concurrencyLaws[law];
+  return learnsFrom === "requests" || learnsFrom === "windows";
 }
 
 /**
@@ -54,29 +117,13 @@ export function createConcurrencyLimit(
   settings: ConcurrencySettings,
   known?: KnownBaseline,
 ): ConcurrencyLimit {
-  const { limits } = settings;
-  switch (settings.law) {
-    case "fixed":
-      return new FixedLimit(limits);
-    case "aimd":
-      return new AimdLimit(settings, limits);
-    case "vegas":
-      return begun(new VegasLimit(settings, limits), known);
-    case "gradient":
-      return settings.baseline === "drifting"
-        ? new DriftingGradientLimit(settings, limits)
-        : begun(new GradientLimit(settings, limits), known);
-    case "knee":
-      return new KneeLimit(limits);
-    case "latencyShed":
-      return new LatencyShed(settings, limits);
-    case "signal":
-      return new SignalLimit(settings, limits);
-    case "window":
-      return new WindowLimit(limits);
-    default:
-      return assertNever(settings);
-  }
+  const law: CreatesLimit = concurrencyLaws[settings.law];
+  return law.create(settings, known);
+}
+
+/** A method, since a law takes its own settings only. */
+interface CreatesLimit {
+  create(settings: ConcurrencySettings, known: KnownBaseline | undefined): ConcurrencyLimit;
 }
 
 function begun(law: BaselineLimit, known: KnownBaseline | undefined): ConcurrencyLimit {

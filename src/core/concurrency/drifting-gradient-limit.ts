@@ -1,6 +1,6 @@
-import type { GradientSettings, LimitBounds } from "../settings/admission-settings.js";
+import type { LimitBounds } from "../settings/admission-settings.js";
 import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
-import { gradientMin } from "./gradient-limit.js";
+import { type GradientSettings, gradientMin } from "./gradient-limit.js";
 import { withinBounds } from "./limit-bounds.js";
 import { SampleWindow } from "./sample-window.js";
 

@@ -1,6 +1,27 @@
-import type { GradientSettings, LimitBounds } from "../settings/admission-settings.js";
+import type { LimitBounds } from "../settings/admission-settings.js";
 import { BaselineLimit, type BaselineView } from "./baseline-limit.js";
 import { isMostlyLate } from "./min-rtt.js";
+import type { RttStatistic } from "./rtt-statistic.js";
+
+/** Whose latency without queueing a law compares with. */
+export type RttBaseline =
+  /** The lowest, measured anew where the limit is reached: it never takes queueing for normal. */
+  | "minRtt"
+  /** The long mean of Gradient2, which follows what is the case, queueing too. */
+  | "drifting";
+
+/** Source: Netflix/concurrency-limits, Gradient2Limit. */
+export interface GradientSettings {
+  readonly law: "gradient";
+  /** Latency over the baseline that is no queueing yet, at least 1. Default 1.5. */
+  readonly rttTolerance: number;
+  /** Weight of a new limit, above 0 to 1. Default 0.2. */
+  readonly smoothingRatio: number;
+  /** Default "minRtt". */
+  readonly baseline: RttBaseline;
+  /** Which latency of a window counts. Default the mean. */
+  readonly statistic: RttStatistic;
+}
 
 /** What one window leaves at least, so that an outlier does no more harm. */
 export const gradientMin = 0.5;

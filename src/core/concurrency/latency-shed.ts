@@ -1,7 +1,21 @@
 import { assert } from "../base/errors.js";
-import type { LatencyShedSettings, LimitBounds } from "../settings/admission-settings.js";
+import type { LimitBounds } from "../settings/admission-settings.js";
 import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
-import { statisticOf } from "./rtt-statistic.js";
+import { type RttStatistic, statisticOf } from "./rtt-statistic.js";
+
+/** A share of requests is refused while latency stands above a threshold. */
+export interface LatencyShedSettings {
+  readonly law: "latencyShed";
+  readonly thresholdMs: number;
+  /** Which statistic of the window is held against the threshold. Default the mean. */
+  readonly statistic: RttStatistic;
+  /** Samples a window holds, 1 to 10,000; all pass until it has filled. Default 100. */
+  readonly windowCount: number;
+  /** Share refused for each threshold's worth of latency above it. Default 1. */
+  readonly factor: number;
+  /** How long the statistic must stand above the threshold. Default 1,000. */
+  readonly sustainedMs: number;
+}
 
 /** The most that is refused: what passes is what it learns from. */
 export const latencyShedRatioMax = 0.9;

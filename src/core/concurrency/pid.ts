@@ -1,4 +1,12 @@
-import type { PidSettings } from "../settings/admission-settings.js";
+/** Gains of a controller over the error as a share of the way from target to critical. */
+export interface PidSettings {
+  /** What the level falls by when the error grows by one, from 0. Default 1. */
+  readonly kp: number;
+  /** What it falls by in a second at an error of one, from 0. Default 0.005. */
+  readonly kiPerSecond: number;
+  /** What it falls by when the error grows by one a second, from 0. Default 0. */
+  readonly kdSeconds: number;
+}
 
 /** The longest time between two readings that counts, in seconds: after a gap nothing jumps. */
 export const pidStepSecondsMax = 60;

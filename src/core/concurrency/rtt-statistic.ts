@@ -1,5 +1,10 @@
 import { assert } from "../base/errors.js";
-import type { RttStatistic } from "../settings/admission-settings.js";
+
+/** Which number stands for the latencies of many requests. */
+export type RttStatistic =
+  | { readonly kind: "mean" }
+  /** @property percentile above 0 to 100; 50 shrugs off the few very long ones */
+  | { readonly kind: "percentile"; readonly percentile: number };
 
 /**
  * The mean of values, or one that so many percent of them do not exceed (nearest rank).

@@ -1,6 +1,5 @@
-import type { RttStatistic } from "../settings/admission-settings.js";
 import type { ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
-import { statisticOf } from "./rtt-statistic.js";
+import { type RttStatistic, statisticOf } from "./rtt-statistic.js";
 
 /** The shortest window. Source: Netflix/concurrency-limits, WindowedLimit. */
 export const sampleWindowMs = 1_000;

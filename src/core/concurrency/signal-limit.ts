@@ -1,7 +1,20 @@
-import type { LimitBounds, SignalSettings } from "../settings/admission-settings.js";
+import type { LimitBounds } from "../settings/admission-settings.js";
 import type { ConcurrencyLimit, SignalReading } from "./concurrency-limit.js";
 import { withinBounds } from "./limit-bounds.js";
-import { PidController } from "./pid.js";
+import { PidController, type PidSettings } from "./pid.js";
+
+/** A limit by a reading from elsewhere, such as a lag. */
+export interface SignalSettings {
+  readonly law: "signal";
+  /** The reading up to which `limits.max` holds. */
+  readonly target: number;
+  /** The reading from which `limits.min` holds; more than `target`. */
+  readonly critical: number;
+  /** Weight of a new reading, above 0 up to 1; 1: no smoothing. Default 1. */
+  readonly smoothingRatio: number;
+  /** Moves the limit until the reading is at its target; undefined: a straight line. */
+  readonly pid: PidSettings | undefined;
+}
 
 /**
  * A limit by a reading of something else, such as how far a consumer lags behind: whole up to the

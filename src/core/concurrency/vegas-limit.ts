@@ -1,7 +1,17 @@
-import type { LimitBounds, VegasSettings } from "../settings/admission-settings.js";
+import type { LimitBounds } from "../settings/admission-settings.js";
 import { BaselineLimit, type BaselineView } from "./baseline-limit.js";
 import { withinBounds } from "./limit-bounds.js";
 import { isMostlyLate } from "./min-rtt.js";
+import type { RttStatistic } from "./rtt-statistic.js";
+
+/** Source: Netflix/concurrency-limits, VegasLimit. */
+export interface VegasSettings {
+  readonly law: "vegas";
+  /** Weight of a new limit, above 0 to 1; 1: no smoothing. Default 1. */
+  readonly smoothingRatio: number;
+  /** Which latency of a window counts. Default the mean. */
+  readonly statistic: RttStatistic;
+}
 
 /** Limit over step, where a logarithm would be too small to tell from noise. */
 const limitPerStep = 30;

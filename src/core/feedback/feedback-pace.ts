@@ -1,8 +1,5 @@
-import type { ConcurrencySettings } from "../settings/admission-settings.js";
+import { isLearning, type LawName } from "../concurrency/concurrency-laws.js";
 import type { LimitPace } from "./feedback-settings.js";
-
-/** Laws that say exactly what they mean; the others find their limit, and tremble around it. */
-const exactLaws: ReadonlySet<ConcurrencySettings["law"]> = new Set(["fixed", "signal"]);
 
 /** Where a limit stands, and what may be made of it. */
 export interface PacedStep {
@@ -35,11 +32,11 @@ export interface PacedStep {
  */
 export function pacedLimit(
   { limit, wanted, familiar, elapsedMs }: PacedStep,
-  law: ConcurrencySettings["law"],
+  law: LawName,
   pace: LimitPace,
 ): number {
   const { growthRatioPerSecond, lossRatioPerSecond, hysteresisRatio } = pace;
-  if (!exactLaws.has(law) && Math.abs(wanted - limit) < hysteresisRatio * limit) return limit;
+  if (isLearning(law) && Math.abs(wanted - limit) < hysteresisRatio * limit) return limit;
   const seconds = Math.max(0, elapsedMs) / 1_000;
   const grown = Math.floor(limit * (1 + growthRatioPerSecond * seconds) + Math.min(1, seconds));
   const most = Math.max(familiar, grown);

@@ -1,8 +1,5 @@
-import type {
-  ConcurrencySettings,
-  GateSettings,
-  SigmoidSettings,
-} from "../settings/admission-settings.js";
+import type { ConcurrencySettings } from "../concurrency/concurrency-laws.js";
+import type { GateSettings, SigmoidSettings } from "../settings/admission-settings.js";
 
 /** What the loop goes by for one service: plain data, so that it may be compared as text. */
 export interface ServiceLoopSettings {

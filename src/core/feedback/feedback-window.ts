@@ -1,3 +1,4 @@
+import { type ConcurrencySettings, concurrencyLaws } from "../concurrency/concurrency-laws.js";
 import type { WindowedSample } from "../concurrency/concurrency-limit.js";
 import {
   sampleWindowMs,
@@ -5,11 +6,7 @@ import {
   sampleWindowRttCount,
   windowSampleCountMin,
 } from "../concurrency/sample-window.js";
-import type { ConcurrencySettings } from "../settings/admission-settings.js";
 import type { NodeReport } from "./feedback.js";
-
-/** Laws that know overload by drops alone: to them a failure is one. */
-const dropLaws: ReadonlySet<ConcurrencySettings["law"]> = new Set(["aimd", "window"]);
 
 /**
  * Adds up what Envoys report to windows as the laws take them: of at least a second, two round
@@ -39,7 +36,7 @@ export class FleetWindow {
   constructor(law: ConcurrencySettings) {
     const statistic = "statistic" in law ? law.statistic : undefined;
     this.#byMedian = statistic?.kind === "percentile" && statistic.percentile === 50;
-    this.#byDrops = dropLaws.has(law.law);
+    this.#byDrops = concurrencyLaws[law.law].countsFailures;
   }
 
   /** Adds one Envoy's numbers. @param fromMs when they begin: the report before it */

@@ -362,7 +362,7 @@ function draftBucket(draft: Draft, nowUs: number): Bucket {
 }
 
 /** What one charge of a request found, as far as the request's decision goes. */
-export interface Finding {
+export interface ChargeFinding {
   readonly charge: Pick<Charge, "role">;
   readonly result: Pick<ChargeResult, "isOver">;
 }
@@ -371,7 +371,7 @@ export interface Finding {
  * Whether a request is denied by what its charges found: an enforce or settle charge is over, or it
  * has quota charges and all of them are.
  */
-export function isRequestDenied(asks: readonly Finding[]): boolean {
+export function isRequestDenied(asks: readonly ChargeFinding[]): boolean {
   let quotaCount = 0;
   let quotaOverCount = 0;
   for (const { charge, result } of asks) {

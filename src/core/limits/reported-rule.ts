@@ -30,7 +30,7 @@ export function reportedRule(
  * Example: `user.path_/login/daily` for the limit `daily` of the rule `user.path_/login`.
  */
 export function reportedRuleText({ rule, limit }: Pick<ReportedRule, "rule" | "limit">): string {
-  return headerText(limit === undefined ? rule : `${rule}/${limit}`);
+  return asciiHeaderText(limit === undefined ? rule : `${rule}/${limit}`);
 }
 
 /** The fields of dynamic metadata that name the rule. */
@@ -47,6 +47,6 @@ export function reportedRuleFields({
 }
 
 /** A text as a header's value: printable ASCII, whatever a policy calls its things. */
-export function headerText(text: string): string {
+export function asciiHeaderText(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/gu, "?").trim();
 }

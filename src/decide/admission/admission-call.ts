@@ -1,4 +1,4 @@
-import type { HeaderField, PlainValue, Refusal } from "../../core/admission/exchange-messages.js";
+import type { HeaderField, Refusal, ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { Priority } from "../../core/settings/admission-settings.js";
 
 /** One request that asks to be let in, as its headers and Envoy's attributes tell. */
@@ -10,7 +10,7 @@ export interface AdmissionRequest {
   /** Wanted header fields by lower-case name, pseudo-headers among them. */
   readonly headers: ReadonlyMap<string, string>;
   /** Envoy's attributes by name, as far as they were sent. */
-  readonly attributes: ReadonlyMap<string, PlainValue>;
+  readonly attributes: ReadonlyMap<string, ScalarValue>;
   /** Envoy waits for no answer: counted and learnt from, never refused and never held. */
   readonly isObserved: boolean;
 }
@@ -23,7 +23,7 @@ export interface Admitted {
   /** Never to be believed further on. */
   readonly removeHeaders: readonly string[];
   /** For later filters, in the namespace `headgate`; undefined: none. */
-  readonly metadata: ReadonlyMap<string, PlainValue> | undefined;
+  readonly metadata: ReadonlyMap<string, ScalarValue> | undefined;
   /** Whether response headers are wanted for this request; undefined: as Envoy is set up. */
   readonly responseHeaders: "send" | "skip" | undefined;
   /**

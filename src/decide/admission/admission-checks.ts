@@ -11,7 +11,7 @@ import { sheds } from "../../core/settings/priority.js";
 import type { AdmissionPolicy } from "../../policy/services/service-policy.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
-import type { KeyedPermits } from "./permits.js";
+import type { PermitsByKey } from "./permits.js";
 import type { ServiceHealth } from "./service-health.js";
 import type { Throttles } from "./throttles.js";
 
@@ -32,7 +32,7 @@ export interface CheckParts {
   readonly gate: Gate | undefined;
   readonly throttles: Throttles | undefined;
   readonly health: ServiceHealth | undefined;
-  readonly keyed: KeyedPermits | undefined;
+  readonly keyed: PermitsByKey | undefined;
   /** Uniform in [0, 1). */
   readonly draw: () => number;
   /** Whether this process has more to do than it can do in time. */

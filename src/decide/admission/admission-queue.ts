@@ -1,4 +1,4 @@
-import type { Dismissal, Place } from "../../core/admission/waiting-room.js";
+import type { Dismissal, QueuePlace } from "../../core/admission/waiting-room.js";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { type Priority, priorities } from "../../core/settings/admission-settings.js";
 import type { AdmittedRequest } from "./admitted-request.js";
@@ -133,7 +133,7 @@ export class AdmissionQueue {
 
 /** What came of asking for a place. */
 export interface WaitingAnswer {
-  readonly place: Place<AdmittedRequest> | undefined;
+  readonly place: QueuePlace<AdmittedRequest> | undefined;
   /** Who had to go for it, or had waited for too long. */
   readonly dismissed: readonly Dismissal<AdmittedRequest>[];
 }

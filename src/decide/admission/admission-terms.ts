@@ -1,5 +1,5 @@
 import { budgetHeaders } from "../../core/admission/deadline.js";
-import type { PlainValue } from "../../core/admission/exchange-messages.js";
+import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import { isGrpcRequest } from "../../core/admission/refusal.js";
 import type { Priority } from "../../core/settings/admission-settings.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
@@ -63,7 +63,7 @@ function byPriority(
     priority,
     setHeaders: [{ name: header, value: priority }],
     removeHeaders: [],
-    metadata: new Map<string, PlainValue>([
+    metadata: new Map<string, ScalarValue>([
       ["priority", priority],
       ["service", name],
     ]),

@@ -1,6 +1,6 @@
 import type { Deadline } from "../../core/admission/deadline.js";
 import type { QueueState } from "../../core/admission/estimated-wait.js";
-import type { Place } from "../../core/admission/waiting-room.js";
+import type { QueuePlace } from "../../core/admission/waiting-room.js";
 import type { Expiring } from "../../core/collections/expiry-heap.js";
 import type { Priority } from "../../core/settings/admission-settings.js";
 import type {
@@ -61,7 +61,7 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   readonly #host: AdmittedRequestHost;
   stage: AdmittedRequestStage = "asking";
   /** In the queue, while it waits. */
-  place: Place<AdmittedRequest> | undefined;
+  place: QueuePlace<AdmittedRequest> | undefined;
   /** Where it was in the queue when it came, or permits in use where there is none. */
   position = 0;
   /** When it got its permit, and how many were in use then with its own. */

@@ -9,14 +9,19 @@ import type { RetryWait } from "../../core/admission/retry-after.js";
 import {
   type Dismissal,
   type Newcomer,
-  type Place,
+  type QueuePlace,
   type RoomAnswer,
   type Turn,
   WaitingRoom,
 } from "../../core/admission/waiting-room.js";
 import { assert } from "../../core/base/errors.js";
 import { Tally } from "../../core/collections/tally.js";
-import { createConcurrencyLimit } from "../../core/concurrency/concurrency-laws.js";
+import {
+  type ConcurrencySettings,
+  concurrencyLaws,
+  createConcurrencyLimit,
+  isLearning,
+} from "../../core/concurrency/concurrency-laws.js";
 import type {
   ConcurrencyLimit,
   ConcurrencySample,
@@ -24,11 +29,7 @@ import type {
 } from "../../core/concurrency/concurrency-limit.js";
 import { SlotTime } from "../../core/concurrency/slot-time.js";
 import { windowMargin } from "../../core/concurrency/window-limit.js";
-import type {
-  ConcurrencySettings,
-  Priority,
-  QueueSettings,
-} from "../../core/settings/admission-settings.js";
+import type { Priority, QueueSettings } from "../../core/settings/admission-settings.js";
 import { Permits } from "./permits.js";
 
 /** What limits a pool; each part may be missing. */
@@ -53,15 +54,12 @@ export interface PoolParts {
   readonly shares: SharesPermits | undefined;
 }
 
-/** Laws whose limit is the whole fleet's; the others learn it in each replica by itself. */
-const fleetLaws: ReadonlySet<ConcurrencySettings["law"]> = new Set(["fixed", "signal"]);
-
 /**
  * Permits under one limit, the law that sets it, and the queue in front of it. `T` is what waits.
  *
- * A limit of the fleet (`maxInFlight`, and what `fixed` and `signal` say) is shared among replicas;
- * a law that learns runs in each replica, within its share. The law `window` bounds the queue where
- * there is one, and permits where there is none.
+ * A limit of the fleet (`maxInFlight`, and what a law says that does not learn) is shared among
+ * replicas; a law that learns runs in each replica, within its share. One that bounds the queue
+ * does so where there is one, and bounds permits where there is none.
  */
 export class PermitPool<T> implements PermitHolder {
   readonly name: string;
@@ -124,7 +122,7 @@ export class PermitPool<T> implements PermitHolder {
   get waitingMax(): number {
     const { queue } = this.#settings;
     if (queue === undefined) return 0;
-    return this.#law !== undefined && this.#isWindow
+    return this.#law !== undefined && this.#boundsQueue
       ? Math.min(queue.sizeMax, this.#law.limit)
       : queue.sizeMax;
   }
@@ -154,7 +152,7 @@ export class PermitPool<T> implements PermitHolder {
   fleetLimit(): number {
     const { maxInFlight = Number.POSITIVE_INFINITY, concurrency } = this.#settings;
     if (this.#law === undefined || concurrency === undefined) return maxInFlight;
-    return fleetLaws.has(concurrency.law) ? Math.min(maxInFlight, this.#law.limit) : maxInFlight;
+    return isLearning(concurrency.law) ? maxInFlight : Math.min(maxInFlight, this.#law.limit);
   }
 
   takeDemand(): number {
@@ -275,7 +273,7 @@ export class PermitPool<T> implements PermitHolder {
   mayTakePlace(): boolean {
     if (this.waitingCount < this.waitingMax) return true;
     const { queue } = this.#settings;
-    return queue !== undefined && queue.order !== "fifo" && !this.#isWindow;
+    return queue !== undefined && queue.order !== "fifo" && !this.#boundsQueue;
   }
 
   /** Takes a permit for a peer, whatever the limit. @returns permits in use with it */
@@ -340,14 +338,14 @@ export class PermitPool<T> implements PermitHolder {
 
   /** Lets a request wait; see `WaitingRoom.enter`. */
   enter(newcomer: Newcomer<T>, nowMs: number): RoomAnswer<T> {
-    const isBeyondWindow = this.#isWindow && this.waitingCount >= this.waitingMax;
+    const isBeyondWindow = this.#boundsQueue && this.waitingCount >= this.waitingMax;
     if (this.#room === undefined || isBeyondWindow) return nobody;
     return this.#room.enter(newcomer, nowMs);
   }
 
   /** Who goes in next, for a permit that is free for these classes, of whose turn it may be. */
   next(nowMs: number, turn: Turn<T>): RoomAnswer<T> {
-    const windowLimit = this.#isWindow ? this.#law?.limit : undefined;
+    const windowLimit = this.#boundsQueue ? this.#law?.limit : undefined;
     const positionMax = (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
     return this.#room?.next(nowMs, positionMax, turn) ?? nobody;
   }
@@ -358,7 +356,7 @@ export class PermitPool<T> implements PermitHolder {
   }
 
   /** A request leaves the queue by itself. */
-  leave(place: Place<T>): void {
+  leave(place: QueuePlace<T>): void {
     this.#room?.leave(place);
   }
 
@@ -378,15 +376,16 @@ export class PermitPool<T> implements PermitHolder {
     return inUseCount >= Math.ceil((this.limit(nowMs) * this.#parts.peerPercentMax) / 100);
   }
 
-  get #isWindow(): boolean {
-    return this.#settings.concurrency?.law === "window";
+  get #boundsQueue(): boolean {
+    const { concurrency } = this.#settings;
+    return concurrency !== undefined && concurrencyLaws[concurrency.law].bounds === "queue";
   }
 
   /** Whether the law's limit is one of permits, learned in this replica. */
   get #learnsHere(): boolean {
     const { concurrency } = this.#settings;
-    if (concurrency === undefined || fleetLaws.has(concurrency.law)) return false;
-    return !(this.#isWindow && this.hasQueue);
+    if (concurrency === undefined || !isLearning(concurrency.law)) return false;
+    return !(this.#boundsQueue && this.hasQueue);
   }
 
   /** What is in use above the limit waits for a slot somewhere, it has none. */

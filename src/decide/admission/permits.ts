@@ -89,13 +89,13 @@ export class Permits implements Demand {
 /** One key's permits in use. */
 export interface KeyCount {
   /** Where they go back to. */
-  readonly owner: KeyedPermits;
+  readonly owner: PermitsByKey;
   /** Undefined for the count that many keys share. */
   readonly key: string | undefined;
   inUseCount: number;
 }
 
-/** Bounds of `KeyedPermits`. */
+/** Bounds of `PermitsByKey`. */
 export interface KeyedPermitsOptions {
   /** Permits of one key, from 1. */
   readonly max: number;
@@ -107,7 +107,7 @@ export interface KeyedPermitsOptions {
  * Permits in use by key, each key with the same limit. A key is forgotten with its last permit, so
  * that memory is bounded by what is in flight and by `keysMax`.
  */
-export class KeyedPermits {
+export class PermitsByKey {
   readonly #options: KeyedPermitsOptions;
   readonly #counts = new Map<string, KeyCount>();
   /** For all keys that found no room: together they have one key's permits. */

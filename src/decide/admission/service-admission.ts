@@ -2,7 +2,7 @@ import {
   type Deadline,
   expectedTimeoutHeader,
   grpcTimeoutHeader,
-  readDeadline,
+  requestDeadline,
 } from "../../core/admission/deadline.js";
 import { gateInputRatio } from "../../core/admission/estimated-wait.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
@@ -451,7 +451,7 @@ function deadlineOf(
     headers.has(grpcTimeoutHeader) ||
     headers.has(expectedTimeoutHeader) ||
     (header !== undefined && headers.has(header));
-  return isStated ? readDeadline(headers, { header }) : undefined;
+  return isStated ? requestDeadline(headers, { header }) : undefined;
 }
 
 /** Causes that a larger share of the fleet's permits would have spared. */

@@ -14,7 +14,7 @@ import { AdmissionTerms } from "./admission-terms.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { type ReadGateSettings, setGate } from "./fleet-gate.js";
 import { ImmediateResponseCache } from "./immediate-response-cache.js";
-import { KeyedPermits } from "./permits.js";
+import { PermitsByKey } from "./permits.js";
 import type { RequestOutcome } from "./request-outcome.js";
 import { ServiceHealth } from "./service-health.js";
 import { Throttles } from "./throttles.js";
@@ -120,7 +120,7 @@ class AdmissionBlocks {
   readonly gate: Gate | undefined;
   readonly throttles: Throttles | undefined;
   readonly health: ServiceHealth | undefined;
-  readonly keyed: KeyedPermits | undefined;
+  readonly keyed: PermitsByKey | undefined;
   readonly #isOverloaded: () => boolean;
   readonly #gateSettings: () => GateSettings | undefined;
 
@@ -145,7 +145,7 @@ class AdmissionBlocks {
       : load && new ServiceHealth(load);
     this.keyed = isSame(maxInFlightPer, before?.policy.maxInFlightPer)
       ? before?.keyed
-      : maxInFlightPer && new KeyedPermits(maxInFlightPer);
+      : maxInFlightPer && new PermitsByKey(maxInFlightPer);
     const { gate, throttles, health, keyed } = this;
     this.checks = createChecks({ policy, gate, throttles, health, keyed, draw, isOverloaded });
   }

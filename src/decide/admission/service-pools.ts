@@ -1,7 +1,7 @@
 import type { SharesPermits } from "../../core/admission/permit-share.js";
+import type { ConcurrencySettings } from "../../core/concurrency/concurrency-laws.js";
 import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
 import type { CapacityChange, SignalUpdate } from "../../core/concurrency/signal-update.js";
-import type { ConcurrencySettings } from "../../core/settings/admission-settings.js";
 import type { ServiceConcurrency, ServicePolicy } from "../../policy/services/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";
@@ -47,7 +47,7 @@ interface HeldPool extends KeyedPool {
 }
 
 /** Longer keys are known by their digests. */
-export const keyCharsMax = 256;
+export const poolKeyCharsMax = 256;
 
 /**
  * The pools of one service: one for all requests, or, where its limit is split by a header, one for
@@ -112,7 +112,7 @@ export class ServicePools {
     if (per === undefined) return this.whole;
     const value = headers.get(per.header) ?? "";
     // Keys are kept for minutes, and callers may make them as long as a header may be.
-    const key = value.length > keyCharsMax ? this.#parts.digest(value) : value;
+    const key = value.length > poolKeyCharsMax ? this.#parts.digest(value) : value;
     const usedMs = this.#parts.nowMs();
     const known = this.#byKey.get(key);
     if (known !== undefined) {

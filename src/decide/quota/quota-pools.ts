@@ -45,7 +45,7 @@ export interface QuotaPoolsParts {
 }
 
 /** How often pools are looked through, in milliseconds. */
-export const quotaTickMs = 100;
+export const poolsTickMs = 100;
 
 /** How often a pool is claimed, in milliseconds. */
 const claimEveryMs = 1_000;
@@ -112,7 +112,7 @@ export class QuotaPools {
     return made;
   }
 
-  /** One turn of all pools; each `quotaTickMs`. */
+  /** One turn of all pools; each `poolsTickMs`. */
   tick(): void {
     const nowMs = this.#parts.clock.monotonicMs();
     const charged: DrivenPool[] = [];

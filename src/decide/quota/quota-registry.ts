@@ -16,13 +16,13 @@ import type { Switches } from "../rate-limit/switches.js";
 import { WindowSource } from "../rate-limit/window-source.js";
 import { QuotaBuckets } from "./quota-buckets.js";
 import { type IgnoredBucket, QuotaCounts } from "./quota-counts.js";
-import { type QuotaLeaseEvent, QuotaPools, quotaTickMs } from "./quota-pools.js";
+import { poolsTickMs, type QuotaLeaseEvent, QuotaPools } from "./quota-pools.js";
 import { findReach, type QuotaReach, type ReachDescriptor } from "./quota-reach.js";
 import type { DividesQuotas, QuotaCaller, QuotaSession } from "./quota-session.js";
 import {
   OpenQuotaSession,
   type QuotaMember,
-  type SessionHost,
+  type QuotaSessionHost,
   shortTtlMs,
 } from "./quota-sessions.js";
 import type { QuotaView } from "./quota-view.js";
@@ -77,7 +77,7 @@ export class QuotaRegistry implements DividesQuotas {
   readonly #sessions = new Set<OpenQuotaSession>();
   /** By holder. */
   readonly #members: (QuotaMember | undefined)[] = [];
-  readonly #host: SessionHost;
+  readonly #host: QuotaSessionHost;
   /** Open streams by Envoy and domain. */
   readonly #nodeDomains = new Tally<string>();
   readonly #lines = new LogInterval<string>(sameEventMsMin);
@@ -141,7 +141,7 @@ export class QuotaRegistry implements DividesQuotas {
     this.#pools.close();
   }
 
-  #createHost(): SessionHost {
+  #createHost(): QuotaSessionHost {
     const { clock, digest } = this.#parts;
     return {
       digest,
@@ -194,7 +194,7 @@ export class QuotaRegistry implements DividesQuotas {
 
   #startTicking(): void {
     if (this.#cancelTick !== undefined || this.#isClosed) return;
-    this.#cancelTick = this.#parts.clock.schedule(quotaTickMs, () => {
+    this.#cancelTick = this.#parts.clock.schedule(poolsTickMs, () => {
       this.#cancelTick = undefined;
       try {
         this.#tick();

@@ -57,7 +57,7 @@ export interface QuotaMember {
 }
 
 /** What streams share. */
-export interface SessionHost {
+export interface QuotaSessionHost {
   readonly counts: QuotaCounts;
   readonly buckets: QuotaBuckets;
   /** A strong hash of a text, in hexadecimal. */
@@ -88,7 +88,7 @@ export interface SessionHost {
 
 /** One open stream: its buckets, and what is still to be said of them. */
 export class OpenQuotaSession implements QuotaSession {
-  readonly #host: SessionHost;
+  readonly #host: QuotaSessionHost;
   readonly #caller: QuotaCaller;
   readonly #members = new Map<string, QuotaMember>();
   /** By bucket the newest that it is to be told. */
@@ -101,7 +101,7 @@ export class OpenQuotaSession implements QuotaSession {
   readonly #name: string | undefined;
   #isClosed = false;
 
-  constructor(host: SessionHost, caller: QuotaCaller) {
+  constructor(host: QuotaSessionHost, caller: QuotaCaller) {
     this.#host = host;
     this.#caller = caller;
     this.#identity = host.digest(caller.peer.identity).slice(0, identityDigits);

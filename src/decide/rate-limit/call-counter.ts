@@ -1,4 +1,4 @@
-import { type Finding, isRequestDenied } from "../../core/limits/gcra.js";
+import { type ChargeFinding, isRequestDenied } from "../../core/limits/gcra.js";
 import type { DescriptorVerdict, Verdict } from "../../core/limits/verdict.js";
 import { descriptorOutcome } from "./answers.js";
 import type { DecisionCounters, HitCounters } from "./counters.js";
@@ -93,7 +93,7 @@ function isRefunded({ asks }: PreparedQuery, ask: number): boolean {
 }
 
 /** What the policy would have made of it. */
-function findings({ prepared, request }: DecidedCall): readonly Finding[] {
+function findings({ prepared, request }: DecidedCall): readonly ChargeFinding[] {
   return prepared.asks.map(({ limit }, i) => ({
     charge: limit,
     result: { isOver: request.results[i]?.isOver === true },

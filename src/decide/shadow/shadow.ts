@@ -46,7 +46,7 @@ export interface ShadowRunParts {
   readonly digest: (text: string) => string;
   /** Whether this process has no time, or no store, for what nobody waits for. */
   readonly isBusy: () => boolean;
-  /** Bounds, where they are not the usual. */
+  /** Bounds, where they are not the defaults. */
   readonly bounds?: Partial<ShadowBounds>;
 }
 

@@ -12,7 +12,7 @@ export interface PartShape {
   /** Limits of a whole call that the rule stands in for, by name. */
   readonly replaces: readonly string[];
   /** What is asked of each limit, but for the key and the windows. */
-  readonly asks: readonly PartAsk[];
+  readonly asks: readonly SimulatedCheck[];
   readonly hits: number;
   readonly isRefund: boolean;
   /** The rule, where the shape peeks at it and it settles from then on: see `PeekedRules`. */
@@ -20,7 +20,7 @@ export interface PartShape {
 }
 
 /** What is asked of one limit. */
-export interface PartAsk {
+export interface SimulatedCheck {
   readonly limit: Limit;
   readonly charge: Omit<Charge, "key" | "windows">;
 }
@@ -89,7 +89,7 @@ function isShapeOf(
   );
 }
 
-function partAsk({ limit, charge }: LimitCheck, cost: number): PartAsk {
+function partAsk({ limit, charge }: LimitCheck, cost: number): SimulatedCheck {
   const { hits, periodUs, burst, role, isRefund, peekExhausted } = charge;
   return { limit, charge: { hits, periodUs, burst, cost, role, isRefund, peekExhausted } };
 }

@@ -27,7 +27,7 @@ export interface EncodedSnapshot {
 export const snapshotBytesMax = 8_388_608;
 
 /** The most services, and the most verdicts; a policy has 1,000. */
-export const servicesMax = 4_096;
+export const snapshotServicesMax = 4_096;
 
 /** Another one is another program's, which reads none of ours. */
 const format = 2;
@@ -51,14 +51,18 @@ export function encodeSnapshot(
     usedBytes += cost;
     return true;
   };
-  const told = [...verdicts].slice(0, servicesMax).filter(([name]) => fitting(name, verdictBytes));
-  const services = [...snapshot.services].slice(0, servicesMax).filter(([name, { shares }]) => {
-    const nodesBytes = nodeIds.costBytes(shares.keys());
-    if (!fitting(name, serviceBytes + shares.size * shareBytes + nodesBytes)) return false;
-    usedBytes -= nodesBytes;
-    for (const id of shares.keys()) nodeIds.add(id);
-    return true;
-  });
+  const told = [...verdicts]
+    .slice(0, snapshotServicesMax)
+    .filter(([name]) => fitting(name, verdictBytes));
+  const services = [...snapshot.services]
+    .slice(0, snapshotServicesMax)
+    .filter(([name, { shares }]) => {
+      const nodesBytes = nodeIds.costBytes(shares.keys());
+      if (!fitting(name, serviceBytes + shares.size * shareBytes + nodesBytes)) return false;
+      usedBytes -= nodesBytes;
+      for (const id of shares.keys()) nodeIds.add(id);
+      return true;
+    });
   const writer = new ByteWriter();
   writer.byte(format);
   nodeIds.write(writer);
@@ -105,12 +109,12 @@ export function* decodeSnapshot(
   if (reader.byte() !== format) return undefined;
   const nodeIds = yield* readTexts(reader);
   const verdicts = new Map<string, GateVerdict>();
-  yield* reader.rows({ rowBytes: verdictBytes, countMax: servicesMax }, () => {
+  yield* reader.rows({ rowBytes: verdictBytes, countMax: snapshotServicesMax }, () => {
     const name = reader.text();
     verdicts.set(name, { rejectRatio: reader.ratio(), state: readGate(reader) });
   });
   const services = new Map<string, ServiceShares>();
-  yield* reader.rows({ rowBytes: serviceBytes, countMax: servicesMax }, function* () {
+  yield* reader.rows({ rowBytes: serviceBytes, countMax: snapshotServicesMax }, function* () {
     const name = reader.text();
     services.set(name, yield* readService(reader, nodeIds));
   });

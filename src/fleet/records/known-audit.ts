@@ -3,7 +3,7 @@ import type { AuditText } from "../../store/coordination/record-store.js";
 /** Entries of the audit log that a replica keeps: the newest ones. */
 export const keptAuditMax = 500;
 
-/** The most bytes of them, as UTF-16 units of JSON: far above what 500 usual ones have. */
+/** The most bytes of them, as UTF-16 units of JSON: far above what 500 ordinary ones have. */
 export const keptAuditCharsMax = 4_194_304;
 
 /** What a replica knows of the audit log, so that a store which lost it gets it back. */

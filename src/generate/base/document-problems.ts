@@ -122,7 +122,7 @@ export const documentProblemRows = {
     remedy: "Leave it out: it is tens of kilobytes for each request.",
   },
   HG428: {
-    title: "A processor that sees whole requests has the usual breaker.",
+    title: "A processor that sees whole requests has Envoy's default circuit breaker.",
     remedy:
       "Raise its cluster's `max_requests`: each request holds a stream, above it clients get 500.",
     severity: "warning",

@@ -1,11 +1,11 @@
 import { quoteText } from "../../policy/problems/problem.js";
 import {
   type EnvoyMessage,
+  fieldAt,
   messageAt,
   messagesAt,
-  numberAt,
-  textAt,
-  valueAt,
+  numberField,
+  textField,
   visitMessages,
 } from "./envoy-message.js";
 import type { Lint, LintScope } from "./lint.js";
@@ -31,7 +31,7 @@ export const clusterLints: readonly Lint[] = [
 function checkTwice(bootstrap: EnvoyMessage, { report }: LintScope): void {
   const seen = new Set<string>();
   for (const cluster of messagesAt(bootstrap, "static_resources", "clusters")) {
-    const name = textAt(cluster, "name") ?? "";
+    const name = textField(cluster, "name") ?? "";
     if (seen.has(name)) {
       const message = `another cluster is called ${quoteText(name)}`;
       report({ id: "HG414", path: cluster.path, message, hint: "give it another name" });
@@ -79,7 +79,7 @@ function checkLead(
   field: string,
   { scope, id }: { readonly scope: LintScope; readonly id: "HG402" | "HG416" },
 ): void {
-  const name = textAt(message, field);
+  const name = textField(message, field);
   if (name === undefined || scope.clusters === undefined || scope.clusters.has(name)) return;
   const text = `there is no cluster ${quoteText(name)}`;
   scope.report({ id, path: [...message.path, field], message: text, hint: "add it" });
@@ -87,13 +87,13 @@ function checkLead(
 
 /** Each request holds a stream, and a place in its breaker, until its response is through. */
 function checkProcessorBreaker(processor: EnvoyMessage, { root, report }: LintScope): void {
-  if (textAt(processor, "processing_mode", "response_trailer_mode") !== "SEND") return;
-  const name = textAt(processor, "grpc_service", "envoy_grpc", "cluster_name");
+  if (textField(processor, "processing_mode", "response_trailer_mode") !== "SEND") return;
+  const name = textField(processor, "grpc_service", "envoy_grpc", "cluster_name");
   const clusters = messagesAt(root, "static_resources", "clusters");
-  const cluster = clusters.find((one) => textAt(one, "name") === name);
+  const cluster = clusters.find((one) => textField(one, "name") === name);
   if (cluster === undefined) return;
   const thresholds = messagesAt(cluster, "circuit_breakers", "thresholds");
-  const limits = thresholds.map((one) => numberAt(one, "max_requests") ?? defaultRequestsMax);
+  const limits = thresholds.map((one) => numberField(one, "max_requests") ?? defaultRequestsMax);
   if (Math.max(defaultRequestsMax, ...limits) > defaultRequestsMax) return;
   report({
     id: "HG428",
@@ -114,7 +114,7 @@ const refusalConditions = ["5xx", "gateway-error", statusCondition, "envoy-ratel
 const refusalStatuses: readonly number[] = [429, 503];
 
 function namesRefusals(policy: EnvoyMessage): boolean {
-  const codes = valueAt(policy, "retriable_status_codes");
+  const codes = fieldAt(policy, "retriable_status_codes");
   if (codes?.kind !== "list") return true;
   return codes.items.some(
     (item) => item.kind === "scalar" && refusalStatuses.includes(Number(item.value)),
@@ -122,7 +122,7 @@ function namesRefusals(policy: EnvoyMessage): boolean {
 }
 
 function checkRetries(policy: EnvoyMessage, scope: LintScope): void {
-  const conditions = (textAt(policy, "retry_on") ?? "").split(",").map((one) => one.trim());
+  const conditions = (textField(policy, "retry_on") ?? "").split(",").map((one) => one.trim());
   const [repeated] = conditions.filter(
     (one) => refusalConditions.includes(one) && (one !== statusCondition || namesRefusals(policy)),
   );
@@ -154,8 +154,8 @@ const denominators: Readonly<Record<string, number>> = {
 };
 
 function checkFraction(fraction: EnvoyMessage, { report }: LintScope): void {
-  const numerator = numberAt(fraction, "numerator") ?? 0;
-  const name = textAt(fraction, "denominator") ?? "HUNDRED";
+  const numerator = numberField(fraction, "numerator") ?? 0;
+  const name = textField(fraction, "denominator") ?? "HUNDRED";
   const most = denominators[name] ?? numerator;
   if (numerator <= most) return;
   const message = `the numerator, ${numerator}, is more than ${name}`;

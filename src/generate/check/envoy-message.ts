@@ -27,7 +27,7 @@ export type EnvoyValue =
   | { readonly kind: "json"; readonly path: JsonPath; readonly value: PlainValue };
 
 /** The value below a message by the names of fields; undefined where one of them is not there. */
-export function valueAt(
+export function fieldAt(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
 ): EnvoyValue | undefined {
@@ -45,25 +45,25 @@ export function messageAt(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
 ): EnvoyMessage | undefined {
-  const value = valueAt(message, ...names);
+  const value = fieldAt(message, ...names);
   return value?.kind === "message" ? value.message : undefined;
 }
 
 /** The text below a message, or an enum's name. */
-export function textAt(
+export function textField(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
 ): string | undefined {
-  const value = valueAt(message, ...names);
+  const value = fieldAt(message, ...names);
   return value?.kind === "scalar" && typeof value.value === "string" ? value.value : undefined;
 }
 
 /** The number below a message; a duration as seconds. */
-export function numberAt(
+export function numberField(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
 ): number | undefined {
-  const value = valueAt(message, ...names);
+  const value = fieldAt(message, ...names);
   if (value?.kind === "duration") return value.seconds;
   if (value?.kind !== "scalar" || typeof value.value === "boolean") return undefined;
   const number = Number(value.value);
@@ -71,8 +71,11 @@ export function numberAt(
 }
 
 /** Whether the value below a message is true. */
-export function isTrueAt(message: EnvoyMessage | undefined, ...names: readonly string[]): boolean {
-  const value = valueAt(message, ...names);
+export function isFieldTrue(
+  message: EnvoyMessage | undefined,
+  ...names: readonly string[]
+): boolean {
+  const value = fieldAt(message, ...names);
   return value?.kind === "scalar" && value.value === true;
 }
 
@@ -81,7 +84,7 @@ export function messagesAt(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
 ): readonly EnvoyMessage[] {
-  const value = valueAt(message, ...names);
+  const value = fieldAt(message, ...names);
   if (value?.kind !== "list") return [];
   return value.items.flatMap((item) => (item.kind === "message" ? [item.message] : []));
 }
@@ -91,7 +94,7 @@ export function textsAt(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
 ): readonly string[] {
-  const value = valueAt(message, ...names);
+  const value = fieldAt(message, ...names);
   if (value?.kind !== "list") return [];
   return value.items.flatMap((item) =>
     item.kind === "scalar" && typeof item.value === "string" ? [item.value] : [],

@@ -93,8 +93,8 @@ function checkMissing({ message, field, rules }: RuledField, check: RuleCheck): 
   } else if (field.fieldKind === "map") {
     checkMap({ kind: "map", path, entries: new Map() }, child(rules, "map"), check);
   } else if (field.fieldKind === "enum") {
-    const usual = field.enum.values[0]?.name ?? "";
-    checkEnum(field.enum, { kind: "scalar", path, value: usual }, { rules, check });
+    const zeroValue = field.enum.values[0]?.name ?? "";
+    checkEnum(field.enum, { kind: "scalar", path, value: zeroValue }, { rules, check });
   } else if (field.fieldKind === "scalar" && !field.proto.proto3Optional) {
     checkValue({ kind: "scalar", path, value: zeroOf(field.scalar) }, rules, check);
   }

@@ -1,12 +1,12 @@
 import {
   type EnvoyMessage,
-  isTrueAt,
+  fieldAt,
+  isFieldTrue,
   messageAt,
   messagesAt,
-  numberAt,
-  textAt,
+  numberField,
+  textField,
   textsAt,
-  valueAt,
 } from "./envoy-message.js";
 import type { Lint, LintScope } from "./lint.js";
 
@@ -58,7 +58,7 @@ export const filterLints: readonly Lint[] = [
 ];
 
 function checkFilterType(filter: EnvoyMessage, { report }: LintScope): void {
-  const name = textAt(filter, "name") ?? "";
+  const name = textField(filter, "name") ?? "";
   const wanted = filterTypes.get(name);
   const found = messageAt(filter, "typed_config")?.desc.typeName;
   if (wanted === undefined || found === undefined || found === wanted) return;
@@ -104,8 +104,8 @@ function checkGradient(message: EnvoyMessage, { report }: LintScope): void {
   }
   const limits = messageAt(message, "concurrency_limit_params");
   const [least, most] = [
-    numberAt(limits, "min_concurrency_limit"),
-    numberAt(limits, "max_concurrency_limit"),
+    numberField(limits, "min_concurrency_limit"),
+    numberField(limits, "max_concurrency_limit"),
   ];
   if (limits === undefined || least === undefined || most === undefined || least <= most) return;
   const text = `the least limit, ${least}, is above the most, ${most}`;
@@ -137,7 +137,7 @@ const gracefulClose = "envoy.reloadable_features.ext_proc_graceful_grpc_close";
 
 function isClosedGracefully(root: EnvoyMessage): boolean {
   return messagesAt(root, "layered_runtime", "layers").some((layer) => {
-    const layerValue = valueAt(layer, "static_layer");
+    const layerValue = fieldAt(layer, "static_layer");
     if (layerValue?.kind !== "json") return false;
     return JSON.stringify(layerValue.value).includes("ext_proc_graceful_grpc_close");
   });
@@ -145,16 +145,16 @@ function isClosedGracefully(root: EnvoyMessage): boolean {
 
 function checkProcessingMode(message: EnvoyMessage, { report }: LintScope): void {
   for (const direction of ["request", "response"]) {
-    if (textAt(message, `${direction}_body_mode`) !== "FULL_DUPLEX_STREAMED") continue;
+    if (textField(message, `${direction}_body_mode`) !== "FULL_DUPLEX_STREAMED") continue;
     const name = `${direction}_trailer_mode`;
-    if (textAt(message, name) === "SEND") continue;
+    if (textField(message, name) === "SEND") continue;
     const text = `${direction}_body_mode is FULL_DUPLEX_STREAMED, and ${name} is not SEND`;
     report({ id: "HG411", path: message.path, message: text, hint: `write ${name}: SEND` });
   }
 }
 
 function checkLocalRateLimit(message: EnvoyMessage, { report }: LintScope): void {
-  const seconds = numberAt(message, "token_bucket", "fill_interval");
+  const seconds = numberField(message, "token_bucket", "fill_interval");
   if (seconds === undefined || seconds >= fillSecondsMin) return;
   const path = [...message.path, "token_bucket", "fill_interval"];
   const text = `fill_interval is ${seconds}s`;
@@ -162,7 +162,7 @@ function checkLocalRateLimit(message: EnvoyMessage, { report }: LintScope): void
 }
 
 function checkRateLimit(message: EnvoyMessage, { report }: LintScope): void {
-  const seconds = numberAt(message, "timeout");
+  const seconds = numberField(message, "timeout");
   if (seconds === undefined || (seconds > 0 && seconds <= answerSecondsMax)) return;
   report({
     id: "HG431",
@@ -174,7 +174,7 @@ function checkRateLimit(message: EnvoyMessage, { report }: LintScope): void {
 }
 
 function checkHits(message: EnvoyMessage, { report }: LintScope): void {
-  const format = textAt(message, "format");
+  const format = textField(message, "format");
   if (format === undefined || /^%[^%]+%$/.test(format)) return;
   const path = [...message.path, "format"];
   const text = "the format is not one substitution";
@@ -185,7 +185,7 @@ function checkHits(message: EnvoyMessage, { report }: LintScope): void {
 function checkIgnoredHits(message: EnvoyMessage, { report }: LintScope): void {
   for (const limit of messagesAt(message, "rate_limits")) {
     if (!limit.fields.has("hits_addend")) continue;
-    const isRefund = isTrueAt(limit, "hits_addend", "is_negative_hits");
+    const isRefund = isFieldTrue(limit, "hits_addend", "is_negative_hits");
     const text = isRefund
       ? "the refund counts as a hit here"
       : "the number of hits is ignored here";

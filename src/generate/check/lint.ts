@@ -1,6 +1,6 @@
 import type { CheckProblem, JsonPath } from "../base/check-problem.js";
 import type { GenerateProblemId } from "../base/generate-problems.js";
-import { type EnvoyMessage, messagesAt, textAt, visitMessages } from "./envoy-message.js";
+import { type EnvoyMessage, messagesAt, textField, visitMessages } from "./envoy-message.js";
 
 /** What is known of the configuration that a message stands in. */
 export interface LintScope {
@@ -49,6 +49,8 @@ function clustersOf(root: EnvoyMessage): ReadonlySet<string> | undefined {
   if (root.desc.typeName !== "envoy.config.bootstrap.v3.Bootstrap") return undefined;
   const resources = root.fields.get("static_resources");
   if (resources?.kind !== "message" || root.fields.has("dynamic_resources")) return undefined;
-  const names = messagesAt(resources.message, "clusters").map((one) => textAt(one, "name") ?? "");
+  const names = messagesAt(resources.message, "clusters").map(
+    (one) => textField(one, "name") ?? "",
+  );
   return new Set(names);
 }

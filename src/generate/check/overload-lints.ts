@@ -2,11 +2,11 @@ import { quoteText } from "../../policy/problems/problem.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import {
   type EnvoyMessage,
+  fieldAt,
   messageAt,
   messagesAt,
-  numberAt,
-  textAt,
-  valueAt,
+  numberField,
+  textField,
 } from "./envoy-message.js";
 import type { Lint, LintScope } from "./lint.js";
 
@@ -72,7 +72,7 @@ export const overloadLints: readonly Lint[] = [
 
 function checkManager(manager: EnvoyMessage, scope: LintScope): void {
   const watched = messagesAt(manager, "resource_monitors");
-  const names = watched.map((monitor) => textAt(monitor, "name") ?? "");
+  const names = watched.map((monitor) => textField(monitor, "name") ?? "");
   const acting = [...messagesAt(manager, "actions"), ...messagesAt(manager, "loadshed_points")];
   for (const one of acting) checkTriggers(one, names, scope);
   checkMemoryCap(manager, watched, scope);
@@ -85,7 +85,7 @@ function checkTriggers(
 ): void {
   const seen = new Set<string>();
   for (const trigger of messagesAt(acting, "triggers")) {
-    const name = textAt(trigger, "name") ?? "";
+    const name = textField(trigger, "name") ?? "";
     const { path } = trigger;
     if (!watched.includes(name)) {
       const nearest = findNearestName(name, watched);
@@ -107,15 +107,15 @@ function checkMemoryCap(
   { report }: LintScope,
 ): void {
   const name = "envoy.resource_monitors.cgroup_memory";
-  const group = watched.find((monitor) => textAt(monitor, "name") === name);
-  const cap = numberAt(group, "typed_config", "max_memory_bytes");
+  const group = watched.find((monitor) => textField(monitor, "name") === name);
+  const cap = numberField(group, "typed_config", "max_memory_bytes");
   const heap = watched
-    .map((one) => numberAt(one, "typed_config", "max_heap_size_bytes"))
+    .map((one) => numberField(one, "typed_config", "max_heap_size_bytes"))
     .find(Boolean);
   const closes = messagesAt(manager, "actions").some(
     (action) =>
-      doorActions.includes((textAt(action, "name") ?? "").split(".").at(-1) ?? "") &&
-      messagesAt(action, "triggers").some((trigger) => textAt(trigger, "name") === name),
+      doorActions.includes((textField(action, "name") ?? "").split(".").at(-1) ?? "") &&
+      messagesAt(action, "triggers").some((trigger) => textField(trigger, "name") === name),
   );
   if (group === undefined || cap === undefined || !closes || heap === undefined || cap > heap)
     return;
@@ -129,7 +129,7 @@ function checkMemoryCap(
 }
 
 function checkMonitor(monitor: EnvoyMessage, { report }: LintScope): void {
-  const name = textAt(monitor, "name") ?? "";
+  const name = textField(monitor, "name") ?? "";
   const wanted = monitorTypes.get(name);
   const found = messageAt(monitor, "typed_config")?.desc.typeName;
   if (wanted !== undefined && (found === undefined || found === wanted)) return;
@@ -144,14 +144,14 @@ function checkMonitor(monitor: EnvoyMessage, { report }: LintScope): void {
 }
 
 function checkAction(action: EnvoyMessage, { report }: LintScope): void {
-  const name = textAt(action, "name") ?? "";
+  const name = textField(action, "name") ?? "";
   if (actionNames.includes(name)) return;
   const hint = nearestHint(name, actionNames);
   report({ id: "HG404", path: action.path, message: `${quoteText(name)} is no action`, hint });
 }
 
 function checkShedPoint(point: EnvoyMessage, { report }: LintScope): void {
-  const name = textAt(point, "name") ?? "";
+  const name = textField(point, "name") ?? "";
   if (shedPointNames.includes(name)) return;
   const hint = nearestHint(name, shedPointNames);
   const message = `${quoteText(name)} is no load shed point: nothing is shed`;
@@ -164,16 +164,16 @@ function nearestHint(name: string, known: readonly string[]): string {
 }
 
 function checkScaled(scaled: EnvoyMessage, { report }: LintScope): void {
-  const from = numberAt(scaled, "scaling_threshold") ?? 0;
-  const to = numberAt(scaled, "saturation_threshold") ?? 0;
+  const from = numberField(scaled, "scaling_threshold") ?? 0;
+  const to = numberField(scaled, "saturation_threshold") ?? 0;
   if (from < to) return;
   const message = `it begins at ${from} and ends at ${to}`;
   report({ id: "HG406", path: scaled.path, message, hint: "write the lower one first" });
 }
 
 function checkHeap(heap: EnvoyMessage, { report }: LintScope): void {
-  const bytes = numberAt(heap, "max_heap_size_bytes");
-  const byKey = valueAt(heap, "max_heap_size_bytes_runtime");
+  const bytes = numberField(heap, "max_heap_size_bytes");
+  const byKey = fieldAt(heap, "max_heap_size_bytes_runtime");
   if ((bytes ?? 0) > 0 || byKey !== undefined) return;
   const message = "the largest heap is 0 bytes";
   report({ id: "HG408", path: heap.path, message, hint: "write max_heap_size_bytes" });

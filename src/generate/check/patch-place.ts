@@ -2,7 +2,7 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { EnvoyApi } from "./envoy-api.js";
 
 /** What stands at a place of a resource. */
-export type PatchPlace =
+export type ResourcePlace =
   /** A message, or a list of it. */
   | { readonly kind: "message"; readonly message: string }
   /** A number, a text, or a list or map of them. */
@@ -34,7 +34,7 @@ export interface PatchPath {
 export function findPatchPlace(
   { resource, jsonPath, pointer }: PatchPath,
   api: EnvoyApi,
-): PatchPlace {
+): ResourcePlace {
   let desc = api.message(resource);
   let isKeyNext = false;
   let isPlain = false;

@@ -1,10 +1,10 @@
 import {
   type EnvoyMessage,
   type EnvoyValue,
+  fieldAt,
   messageAt,
-  numberAt,
-  textAt,
-  valueAt,
+  numberField,
+  textField,
 } from "./envoy-message.js";
 import type { Lint, LintScope } from "./lint.js";
 
@@ -35,13 +35,13 @@ function checkNoAssignment(message: EnvoyMessage, { report }: LintScope): void {
 }
 
 function checkExpired(message: EnvoyMessage, { report }: LintScope): void {
-  const reused = valueAt(message, "reuse_last_assignment");
+  const reused = fieldAt(message, "reuse_last_assignment");
   if (reused !== undefined) {
     const text = "a refusal is not kept, and everything passes";
     report({ id: "HG436", path: reused.path, message: text, hint: "write fallback_rate_limit" });
   }
   const name = "expired_assignment_behavior_timeout";
-  const seconds = numberAt(message, name);
+  const seconds = numberField(message, name);
   if (seconds === undefined || (Number.isInteger(seconds) && seconds >= keptSecondsMin)) return;
   report({
     id: "HG430",
@@ -63,7 +63,7 @@ function checkStrategy(message: EnvoyMessage, scope: LintScope): void {
 
 /** Envoy divides by the whole seconds, which may be none. */
 function checkFills(message: EnvoyMessage, { report }: LintScope): void {
-  const seconds = numberAt(message, "token_bucket", "fill_interval");
+  const seconds = numberField(message, "token_bucket", "fill_interval");
   if (seconds === undefined || (Number.isInteger(seconds) && seconds >= 1)) return;
   report({
     id: "HG435",
@@ -84,8 +84,8 @@ function checkOverride({ path }: EnvoyMessage, { report }: LintScope): void {
 }
 
 function checkDenial(message: EnvoyMessage, { report }: LintScope): void {
-  const text = textAt(message, "grpc_status", "message");
-  if (text === undefined || text === "" || valueAt(message, "http_body") === undefined) return;
+  const text = textField(message, "grpc_status", "message");
+  if (text === undefined || text === "" || fieldAt(message, "http_body") === undefined) return;
   report({
     id: "HG438",
     path: [...message.path, "grpc_status", "message"],

@@ -5,10 +5,10 @@ import type { JsonPath, ReportProblem } from "../base/check-problem.js";
 import { isPlainList, isPlainMap, type PlainMap, type PlainValue } from "../base/plain-tree.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
-import { readDuration, readEnum, readScalar, type ScalarReading } from "./read-scalar.js";
+import { readEnum, readJsonDuration, readScalar, type ScalarReading } from "./read-scalar.js";
 
 /** Most messages within each other, as other readers of ProtoJSON have it. */
-export const nestingMax = 100;
+export const messageNestingMax = 100;
 
 /** How documents are read. */
 export interface Reading {
@@ -151,7 +151,7 @@ const jsonForms: ReadonlySet<string> = new Set([
 function readEmbedded(desc: DescMessage, placed: Placed, reading: Reading): EnvoyValue | undefined {
   const { path, value, depth = 0 } = placed;
   const name = desc.typeName;
-  if (depth >= nestingMax) {
+  if (depth >= messageNestingMax) {
     return reportValue(placed, reading, { what: "is nested too deeply", hint: "use fewer levels" });
   }
   if (!name.startsWith("google.protobuf.")) {
@@ -159,7 +159,7 @@ function readEmbedded(desc: DescMessage, placed: Placed, reading: Reading): Envo
   }
   if (name === "google.protobuf.Any") return readAny(placed, reading);
   if (name === "google.protobuf.Duration") {
-    const seconds = readDuration(value);
+    const seconds = readJsonDuration(value);
     if (seconds !== undefined) return { kind: "duration", path, seconds };
     return reportKind(placed, reading, 'a duration such as "0.25s"');
   }
@@ -182,7 +182,9 @@ function readJsonForm(desc: DescMessage, placed: Placed, reading: Reading): Envo
   }
   if (isText && typeof value !== "string") return reportKind(placed, reading, "a text");
   try {
-    fromJson(desc, JSON.parse(JSON.stringify(value)), { recursionLimit: nestingMax - depth });
+    fromJson(desc, JSON.parse(JSON.stringify(value)), {
+      recursionLimit: messageNestingMax - depth,
+    });
   } catch (error) {
     const words = error instanceof Error ? error.message : "it cannot be read";
     const what = `is not readable as ${desc.typeName}: ${words.slice(0, 200)}`;

@@ -110,7 +110,7 @@ export function readEnum(desc: DescEnum, value: PlainValue): ScalarReading {
 const durationSecondsMax = 315_576_000_000;
 
 /** Seconds of a duration such as `0.25s`; undefined where it is none. */
-export function readDuration(value: PlainValue): number | undefined {
+export function readJsonDuration(value: PlainValue): number | undefined {
   if (typeof value !== "string" || !/^-?\d+(?:\.\d{1,9})?s$/.test(value)) return undefined;
   const seconds = Number(value.slice(0, -1));
   return Math.abs(seconds) <= durationSecondsMax ? seconds : undefined;

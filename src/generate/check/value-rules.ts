@@ -1,6 +1,6 @@
 import type { FieldRules } from "./envoy-api.js";
 import type { EnvoyValue } from "./envoy-message.js";
-import { readDuration } from "./read-scalar.js";
+import { readJsonDuration } from "./read-scalar.js";
 
 /** What a value has to be and is not, in words; undefined where it keeps all rules. */
 export function brokenRule(value: EnvoyValue, rules: FieldRules): string | undefined {
@@ -15,7 +15,7 @@ export function brokenRule(value: EnvoyValue, rules: FieldRules): string | undef
 function brokenOfKind(kind: string, value: EnvoyValue, rules: FieldRules): string | undefined {
   if (kind === "duration") {
     return value.kind === "duration"
-      ? brokenRange(value.seconds, rules, (bound) => readDuration(String(bound)) ?? 0)
+      ? brokenRange(value.seconds, rules, (bound) => readJsonDuration(String(bound)) ?? 0)
       : undefined;
   }
   if (value.kind !== "scalar") return undefined;
@@ -94,7 +94,7 @@ function textRules(rules: FieldRules) {
 /**
  * Envoy lets an empty text pass, as of a field that was not written.
  *
- * Source: protoc-gen-validate, `well_known_regex`; `strict` is usual.
+ * Source: protoc-gen-validate, `well_known_regex`; `strict` is the default.
  */
 function brokenHeader(text: string, rules: FieldRules): string | undefined {
   if (text === "") return undefined;

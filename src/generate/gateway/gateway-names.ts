@@ -15,7 +15,7 @@ const defaultListeners: readonly GatewayListener[] = [
 ];
 
 /** The Gateway whose proxies are patched: called as the policy where it does not say otherwise. */
-export function gatewayPlace({ policy, options }: EnvoyContext): ObjectPlace {
+export function gatewayName({ policy, options }: EnvoyContext): ObjectPlace {
   const { name, namespace } = policy.proxies.gateway;
   return {
     name: objectName(name ?? policy.name),
@@ -71,7 +71,7 @@ function serves(hostname: string | undefined, host: string): boolean {
 }
 
 function xdsName(listener: GatewayListener, context: EnvoyContext): string {
-  const { name, namespace } = gatewayPlace(context);
+  const { name, namespace } = gatewayName(context);
   return `${namespace}/${name}/${listener.name}`;
 }
 

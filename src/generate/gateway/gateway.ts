@@ -19,7 +19,7 @@ import { mergedDocument } from "../merge/merged-document.js";
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
 import { controllerConfig } from "./controller-config.js";
 import { backendTlsPolicy, extensionPolicy, referenceGrant } from "./extension-policy.js";
-import { gatewayListeners, gatewayPlace, routePlace, ruleCluster } from "./gateway-names.js";
+import { gatewayListeners, gatewayName, routePlace, ruleCluster } from "./gateway-names.js";
 import { envoyMinorsAhead } from "./gateway-version.js";
 import { patchPolicy, servicePatchPolicy } from "./patch-policy.js";
 import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
@@ -114,7 +114,7 @@ const controllerTitle =
 const headgateTitle = "For Headgate's Service: who may ask it, and how.";
 
 function gatewayTitle(context: EnvoyContext): string {
-  const { name, namespace } = gatewayPlace(context);
+  const { name, namespace } = gatewayName(context);
   return (
     `For your Gateway ${name} in namespace ${namespace}, and its ${listenersOf(context)}.\n` +
     "Its spec.infrastructure.parametersRef names the EnvoyProxy, where there is one."

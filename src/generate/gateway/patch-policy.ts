@@ -15,7 +15,7 @@ import { extProcOf, serviceExtProc } from "./extension-policy.js";
 import {
   envoyGatewayVersion,
   gatewayGroup,
-  gatewayPlace,
+  gatewayName,
   xdsListeners,
   xdsVirtualHosts,
 } from "./gateway-names.js";
@@ -38,7 +38,7 @@ export function patchPolicy(context: EnvoyContext): TreeMap | undefined {
   const isPatched = services.some((service) => servicePatches(service, context).length > 0);
   if (patches.length === 0 && !isPatched) return undefined;
   reportListeners(context);
-  return patchObject(gatewayPlace(context), context, [...repliesPatches(context), ...patches]);
+  return patchObject(gatewayName(context), context, [...repliesPatches(context), ...patches]);
 }
 
 /**
@@ -51,13 +51,13 @@ export function servicePatchPolicy(
 ): TreeMap | undefined {
   const patches = servicePatches(service, context);
   if (patches.length === 0) return undefined;
-  const { name, namespace } = gatewayPlace(context);
+  const { name, namespace } = gatewayName(context);
   const place = { name: objectName(`${name}-${service.name}`), namespace };
   return patchObject(place, context, patches);
 }
 
 function patchObject(place: ObjectPlace, context: EnvoyContext, patches: readonly Tree[]): TreeMap {
-  const { name } = gatewayPlace(context);
+  const { name } = gatewayName(context);
   return specObject({ apiVersion: envoyGatewayVersion, kind: "EnvoyPatchPolicy" }, place, {
     targetRef: { group: gatewayGroup, kind: "Gateway", name },
     type: "JSONPatch",
@@ -65,7 +65,7 @@ function patchObject(place: ObjectPlace, context: EnvoyContext, patches: readonl
   });
 }
 
-/** What is not named is not patched, and a Gateway usually has a listener for HTTPS as well. */
+/** What is not named is not patched, and most Gateways have a listener for HTTPS as well. */
 function reportListeners({ policy, report }: EnvoyContext): void {
   if (policy.proxies.gateway.listeners !== undefined) return;
   report({

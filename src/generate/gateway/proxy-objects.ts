@@ -7,7 +7,7 @@ import type { EnvoyContext } from "../envoy/base/context.js";
 import { sanType } from "../envoy/base/tls-socket.js";
 import { isEmptyBootstrap, mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
 import { clientSecret, showsCertificate } from "./extension-policy.js";
-import { envoyGatewayVersion, gatewayGroup, gatewayPlace } from "./gateway-names.js";
+import { envoyGatewayVersion, gatewayGroup, gatewayName } from "./gateway-names.js";
 
 /**
  * What Envoys read as they start: merged into Envoy Gateway's own bootstrap. Undefined where there
@@ -28,7 +28,7 @@ export function envoyProxy(context: EnvoyContext): TreeMap | undefined {
   const type = { apiVersion: envoyGatewayVersion, kind: "EnvoyProxy" };
   const merged = { type: "Merge", value: renderYaml(bootstrap) };
   const told = watchesHeap(context) ? noted(heapNote, merged) : merged;
-  return specObject(type, gatewayPlace(context), {
+  return specObject(type, gatewayName(context), {
     backendTLS: backendTls,
     bootstrap: isEmptyBootstrap(bootstrap) ? undefined : told,
   });
@@ -37,7 +37,7 @@ export function envoyProxy(context: EnvoyContext): TreeMap | undefined {
 /** What Envoys show where a BackendTLSPolicy lets them ask over TLS. */
 function clientCertificate(context: EnvoyContext): TreeMap | undefined {
   if (!showsCertificate(context)) return undefined;
-  const { namespace } = gatewayPlace(context);
+  const { namespace } = gatewayName(context);
   return {
     clientCertificateRef: noted(
       "A Secret with tls.crt and tls.key, which Headgate's ca.crt vouches for. Envoys show it to " +
@@ -90,7 +90,7 @@ function reportConnections({ policy, report }: EnvoyContext): void {
 export function clientTrafficPolicy(context: EnvoyContext): Tree {
   const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes, tls, http3 } =
     context.policy.proxies.listener;
-  const gateway = gatewayPlace(context);
+  const gateway = gatewayName(context);
   const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
   return specObject(type, gateway, {
     targetRefs: [{ group: gatewayGroup, kind: "Gateway", name: gateway.name }],

@@ -1,20 +1,20 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { hostThresholds } from "../envoy/cluster/circuit-breakers.js";
-import { healthChecks } from "../envoy/cluster/health-checks.js";
+import { healthCheckTrees } from "../envoy/cluster/health-checks.js";
 import { panicThreshold } from "../envoy/cluster/load-balancing.js";
-import { outlierDetection } from "../envoy/cluster/outlier-detection.js";
+import { outlierDetectionTree } from "../envoy/cluster/outlier-detection.js";
 import { criticalThreshold } from "../envoy/cluster/requests-max.js";
 import { clusterPatch } from "./envoy-filter.js";
 import { meshName } from "./mesh-name.js";
-import type { Place } from "./place.js";
+import type { IstioPlace } from "./place.js";
 import { hasUrgentRoutes } from "./route-patches.js";
 
 /**
  * What a DestinationRule cannot say of a service's cluster: the breaker of critical requests, and
  * how hosts are judged beside failures in a row.
  */
-export function clusterPatches(service: ServicePolicy, place: Place): readonly Tree[] {
+export function clusterPatches(service: ServicePolicy, place: IstioPlace): readonly Tree[] {
   const mesh = meshName(service);
   if (mesh === undefined) return [];
   const match = { service: mesh.host, portNumber: mesh.port };
@@ -29,7 +29,7 @@ export function clusterPatches(service: ServicePolicy, place: Place): readonly T
         ? undefined
         : { ...urgent, per_host_thresholds: perHost },
     outlier_detection: isOwn ? undefined : outlierExtras(service),
-    health_checks: isOwn ? undefined : healthChecks(service),
+    health_checks: isOwn ? undefined : healthCheckTrees(service),
     common_lb_config: isOwn ? undefined : panicThreshold(service.loadBalancing),
   };
   if (Object.values(settings).every((value) => value === undefined)) return [];
@@ -42,7 +42,7 @@ export function clusterPatches(service: ServicePolicy, place: Place): readonly T
   ];
 }
 
-function criticalBreaker(service: ServicePolicy, { envoy }: Place): TreeMap {
+function criticalBreaker(service: ServicePolicy, { envoy }: IstioPlace): TreeMap {
   return {
     thresholds: noted("Added to the row that Istio makes, which is of all other requests.", [
       criticalThreshold(service, envoy),
@@ -70,7 +70,7 @@ function outlierExtras({ outlierDetection: policy }: ServicePolicy): TreeMap | u
     failure_percentage_threshold,
     failure_percentage_minimum_hosts,
     failure_percentage_request_volume,
-  } = outlierDetection(policy);
+  } = outlierDetectionTree(policy);
   return {
     max_ejection_time,
     enforcing_success_rate,

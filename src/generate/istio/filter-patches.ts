@@ -8,7 +8,7 @@ import { localReplies } from "../envoy/http/local-replies.js";
 import { priorityHeaderFilters } from "../envoy/http/priority-header.js";
 import { connectionPatch, firstFilterPatches, httpFilterPatch } from "./envoy-filter.js";
 import { meshName } from "./mesh-name.js";
-import { type Place, virtualHostsAt } from "./place.js";
+import { type IstioPlace, virtualHostsAt } from "./place.js";
 import { skippingFilter } from "./skipping-filter.js";
 
 /**
@@ -21,7 +21,7 @@ export interface FilterNames {
 }
 
 /** Which filters a service's requests meet at a place. */
-export function filterNamesAt(service: ServicePolicy, place: Place): FilterNames {
+export function filterNamesAt(service: ServicePolicy, place: IstioPlace): FilterNames {
   const namesOf = (filters: readonly NamedFilter[]): readonly string[] =>
     filters.map(({ name }) => name);
   const services =
@@ -35,11 +35,17 @@ export function filterNamesAt(service: ServicePolicy, place: Place): FilterNames
 }
 
 /** In callers' sidecars a listener is of a port. */
-function servicesOnPort(port: number | undefined, { services }: Place): readonly ServicePolicy[] {
+function servicesOnPort(
+  port: number | undefined,
+  { services }: IstioPlace,
+): readonly ServicePolicy[] {
   return services.filter((service) => meshName(service)?.port === port);
 }
 
-function sharedFilters(services: readonly ServicePolicy[], place: Place): readonly NamedFilter[] {
+function sharedFilters(
+  services: readonly ServicePolicy[],
+  place: IstioPlace,
+): readonly NamedFilter[] {
   const asking = askingFilters(services, place.envoy);
   return hasStrangers(place) ? asking : [...asking, ...learningFilters(services, place.envoy)];
 }
@@ -48,7 +54,7 @@ function sharedFilters(services: readonly ServicePolicy[], place: Place): readon
  * Filters that learn from all answers that they see, where those of strangers are among them: each
  * service has its own, which passes over all requests but those of the service's virtual hosts.
  */
-function ownFilters(service: ServicePolicy, place: Place): readonly NamedFilter[] {
+function ownFilters(service: ServicePolicy, place: IstioPlace): readonly NamedFilter[] {
   if (!hasStrangers(place)) return [];
   return learningFilters([service], place.envoy).map(({ name, filter }) => {
     const ownName = `${name}.${service.name}`;
@@ -57,12 +63,12 @@ function ownFilters(service: ServicePolicy, place: Place): readonly NamedFilter[
 }
 
 /** Whether listeners of a place serve hosts of which the policy knows nothing. */
-function hasStrangers({ context }: Place): boolean {
+function hasStrangers({ context }: IstioPlace): boolean {
   return context !== "SIDECAR_INBOUND";
 }
 
 /** The filters of a place, before the router, in the order in which requests meet them. */
-export function filterPatches(place: Place): readonly Tree[] {
+export function filterPatches(place: IstioPlace): readonly Tree[] {
   const { context, services, envoy } = place;
   reportSharedPins(services, envoy);
   if (context !== "SIDECAR_OUTBOUND") {
@@ -79,7 +85,7 @@ export function filterPatches(place: Place): readonly Tree[] {
   });
 }
 
-function filtersOf(services: readonly ServicePolicy[], place: Place): readonly Tree[] {
+function filtersOf(services: readonly ServicePolicy[], place: IstioPlace): readonly Tree[] {
   const reached = services.filter((service) => virtualHostsAt(service, place).length > 0);
   return [
     ...sharedFilters(services, place).map(({ filter }) => offByDefault(filter, place)),
@@ -91,14 +97,14 @@ function filtersOf(services: readonly ServicePolicy[], place: Place): readonly T
  * At a gateway there are virtual hosts that no policy speaks of: theirs is not to be asked about.
  * What a virtual host says to the filter turns it on.
  */
-function offByDefault(filter: Tree, { context }: Place): Tree {
+function offByDefault(filter: Tree, { context }: IstioPlace): Tree {
   const isAsking = memberOf(filter, "name") === "envoy.filters.http.ext_proc";
   if (context !== "GATEWAY" || !isAsking) return filter;
   return withMember(filter, "disabled", noted("On where a virtual host below says so.", true));
 }
 
 /** What the HTTP connection managers of a place have that Istio does not set. */
-export function connectionPatches(place: Place): readonly Tree[] {
+export function connectionPatches(place: IstioPlace): readonly Tree[] {
   const { context, envoy } = place;
   const { listener } = envoy.policy.proxies;
   const { concurrentStreamsMax, trustedHops, escapedSlashes } = listener;

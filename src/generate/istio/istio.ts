@@ -37,10 +37,10 @@ import { reportOwnClusters } from "./own-clusters.js";
 import {
   callersPlace,
   gatewayPlace,
+  type IstioPlace,
   matchesByDomain,
-  namespaceOf,
   ownPlace,
-  type Place,
+  serviceNamespace,
 } from "./place.js";
 import { routePatches } from "./route-patches.js";
 import { reportGatewayTimes, routeTimes, virtualService } from "./virtual-service.js";
@@ -187,7 +187,7 @@ function virtualServiceOf(service: ServicePolicy, mesh: MeshName, envoy: EnvoyCo
 }
 
 function placeOf(service: ServicePolicy, envoy: EnvoyContext): ObjectPlace {
-  return { name: objectName(service.name), namespace: namespaceOf(service, envoy) };
+  return { name: objectName(service.name), namespace: serviceNamespace(service, envoy) };
 }
 
 function sidecarDocuments(policy: GeneratedPolicy, place: ServicesPlace): readonly Document[] {
@@ -203,7 +203,7 @@ function sidecarDocuments(policy: GeneratedPolicy, place: ServicesPlace): readon
     const { existing } = envoy.options;
     return mergedDocument(document, { existing, problems, service: service.name, hint });
   });
-  const namespaces = new Set(policy.services.map((service) => namespaceOf(service, envoy)));
+  const namespaces = new Set(policy.services.map((service) => serviceNamespace(service, envoy)));
   const context: EnvoyContext = { ...envoy, role: "sidecar" };
   const bootstraps = [...namespaces].map((name) => bootstrapConfigMap(context, name));
   return [
@@ -266,7 +266,7 @@ const gatewayBootstrapTitle =
  * What proxies at a place do. What is said of one of several services stands in an object of its
  * own: a cluster takes none of more than 1.5 MiB, and `kubectl apply` less.
  */
-function filterObjects(place: Place): readonly Tree[] {
+function filterObjects(place: IstioPlace): readonly Tree[] {
   const shared = filterPatches(place);
   const own = place.services.flatMap((service) => {
     const patches = [...routePatches(service, place), ...clusterPatches(service, place)];
@@ -289,12 +289,12 @@ function filterObjects(place: Place): readonly Tree[] {
 }
 
 /** What its Sidecar's breaker refuses says when to come back, too. */
-function holdsBreaker({ context, services, envoy }: Place): boolean {
+function holdsBreaker({ context, services, envoy }: IstioPlace): boolean {
   return context === "SIDECAR_INBOUND" && services.some((service) => isHeldHere(service, envoy));
 }
 
 /** What the policy says of listeners holds whatever else a place has. */
-function boundsListeners({ context, envoy }: Place): boolean {
+function boundsListeners({ context, envoy }: IstioPlace): boolean {
   const { listener } = envoy.policy.proxies;
   if (context === "SIDECAR_OUTBOUND") return false;
   const isBounded = Object.values(headerBounds(listener)).some((bound) => bound !== undefined);
@@ -302,7 +302,7 @@ function boundsListeners({ context, envoy }: Place): boolean {
 }
 
 /** Pods may serve more than one port, and only a cluster's name says which one is the service's. */
-function reportPort({ context, port, services, envoy }: Place): void {
+function reportPort({ context, port, services, envoy }: IstioPlace): void {
   const [service] = services;
   if (context !== "SIDECAR_INBOUND" || port !== undefined || service === undefined) return;
   envoy.report({

@@ -8,7 +8,7 @@ import { istioGatewayLabels, istioRootNamespace } from "./istio-object.js";
 import { gatewayVirtualHosts, inboundPort, meshName, outboundVirtualHost } from "./mesh-name.js";
 
 /** Proxies that one EnvoyFilter is for, and what they serve. */
-export interface Place extends PatchPlace {
+export interface IstioPlace extends PatchPlace {
   readonly object: ObjectPlace;
   /** Undefined: every workload of the namespace, and of the mesh in the root namespace. */
   readonly labels: Readonly<Record<string, string>> | undefined;
@@ -20,19 +20,22 @@ export interface Place extends PatchPlace {
  * The namespace of a service's objects, which is that of its pods: selectors reach no further. The
  * host name of a service of Kubernetes says it, too.
  */
-export function namespaceOf({ namespace, upstream }: ServicePolicy, envoy: EnvoyContext): string {
+export function serviceNamespace(
+  { namespace, upstream }: ServicePolicy,
+  envoy: EnvoyContext,
+): string {
   const [, ofHost] = /^[^.]+\.([^.]+)\.svc\./.exec(upstream?.address ?? "") ?? [];
   return namespace ?? ofHost ?? envoy.options.namespace;
 }
 
 /** A service's own sidecar. */
-export function ownPlace(service: ServicePolicy, envoy: EnvoyContext): Place {
+export function ownPlace(service: ServicePolicy, envoy: EnvoyContext): IstioPlace {
   return {
     context: "SIDECAR_INBOUND",
     port: inboundPort(service),
     object: {
       name: objectName(`headgate-${service.name}`),
-      namespace: namespaceOf(service, envoy),
+      namespace: serviceNamespace(service, envoy),
     },
     labels: service.workloadLabels,
     services: [service],
@@ -41,7 +44,7 @@ export function ownPlace(service: ServicePolicy, envoy: EnvoyContext): Place {
 }
 
 /** The sidecars of all who call. */
-export function callersPlace({ services }: GeneratedPolicy, envoy: EnvoyContext): Place {
+export function callersPlace({ services }: GeneratedPolicy, envoy: EnvoyContext): IstioPlace {
   return {
     context: "SIDECAR_OUTBOUND",
     port: undefined,
@@ -56,7 +59,10 @@ export function callersPlace({ services }: GeneratedPolicy, envoy: EnvoyContext)
  * The mesh's gateway. Where services' own sidecars are generated too it is one of their callers: or
  * a request would be asked about twice, and charged twice.
  */
-export function gatewayPlace({ services, proxies }: GeneratedPolicy, envoy: EnvoyContext): Place {
+export function gatewayPlace(
+  { services, proxies }: GeneratedPolicy,
+  envoy: EnvoyContext,
+): IstioPlace {
   const isCaller = envoy.options.roles.includes("sidecar");
   return {
     context: "GATEWAY",
@@ -84,7 +90,7 @@ export function matchesByDomain({ istioVersion }: Pick<GenerateOptions, "istioVe
 /** The virtual hosts of a service at a place. */
 export function virtualHostsAt(
   service: ServicePolicy,
-  { context, envoy }: Place,
+  { context, envoy }: IstioPlace,
 ): readonly HostMatch[] {
   switch (context) {
     case "SIDECAR_INBOUND":

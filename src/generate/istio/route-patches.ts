@@ -3,18 +3,18 @@ import { defaultBlocks } from "../../policy/upstream/default-upstream.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
 import { hedgePolicy } from "../envoy/http/retries.js";
-import { virtualHost } from "../envoy/http/routes.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
+import { virtualHost } from "../envoy/http/virtual-host.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
 import { type FilterNames, filterNamesAt } from "./filter-patches.js";
 import { istioDuration } from "./istio-object.js";
 import { inboundCluster } from "./mesh-name.js";
-import { type Place, virtualHostsAt } from "./place.js";
+import { type IstioPlace, virtualHostsAt } from "./place.js";
 import { notSkipped } from "./skipping-filter.js";
 import { retryWaits } from "./virtual-service.js";
 
 /** What the routes of a service at a place have beside those that Istio makes. */
-export function routePatches(service: ServicePolicy, place: Place): readonly Tree[] {
+export function routePatches(service: ServicePolicy, place: IstioPlace): readonly Tree[] {
   const names = filterNamesAt(service, place);
   const told = toldTo(service, place, names);
   const extras = routeExtras(service, place);
@@ -30,12 +30,16 @@ export function routePatches(service: ServicePolicy, place: Place): readonly Tre
 }
 
 /** As it would be in a proxy of ours; its last route is the one that Istio has itself. */
-function virtualHostAt(service: ServicePolicy, place: Place, { shared }: FilterNames): Tree {
+function virtualHostAt(service: ServicePolicy, place: IstioPlace, { shared }: FilterNames): Tree {
   return virtualHost(service, place.envoy, { domains: [], filters: shared });
 }
 
 /** Routes that come before all others of a service. */
-function firstRoutes(service: ServicePolicy, place: Place, names: FilterNames): readonly Tree[] {
+function firstRoutes(
+  service: ServicePolicy,
+  place: IstioPlace,
+  names: FilterNames,
+): readonly Tree[] {
   if (place.context !== "SIDECAR_INBOUND") {
     return shedRoutes(service, place.envoy, [...names.shared, ...names.own]);
   }
@@ -44,14 +48,18 @@ function firstRoutes(service: ServicePolicy, place: Place, names: FilterNames): 
 }
 
 /** Whether some of them run at Envoy's priority HIGH. */
-export function hasUrgentRoutes(service: ServicePolicy, place: Place): boolean {
+export function hasUrgentRoutes(service: ServicePolicy, place: IstioPlace): boolean {
   return firstRoutes(service, place, filterNamesAt(service, place)).some((route) => {
     return asMap(memberOf(route, "route"))?.["priority"] !== undefined;
   });
 }
 
 /** What the filters are told about a service, for all of its routes. */
-function toldTo(service: ServicePolicy, place: Place, names: FilterNames): TreeMap | undefined {
+function toldTo(
+  service: ServicePolicy,
+  place: IstioPlace,
+  names: FilterNames,
+): TreeMap | undefined {
   const whole = virtualHostAt(service, place, names);
   const limits = memberOf(whole, "rate_limits");
   const filters: TreeMap = {
@@ -63,7 +71,7 @@ function toldTo(service: ServicePolicy, place: Place, names: FilterNames): TreeM
   return { rate_limits: limits, typed_per_filter_config: isTold ? filters : undefined };
 }
 
-function reportNoHosts({ name }: ServicePolicy, { context, envoy }: Place): void {
+function reportNoHosts({ name }: ServicePolicy, { context, envoy }: IstioPlace): void {
   // Without a name in the mesh: reported where its own objects are made.
   if (context !== "GATEWAY") return;
   envoy.report({
@@ -77,7 +85,7 @@ function reportNoHosts({ name }: ServicePolicy, { context, envoy }: Place): void
 }
 
 /** What neither DestinationRule nor VirtualService can say of a route. */
-function routeExtras(service: ServicePolicy, { context, envoy }: Place): TreeMap | undefined {
+function routeExtras(service: ServicePolicy, { context, envoy }: IstioPlace): TreeMap | undefined {
   const { idleMs, maxStreamMs } = service.timeouts;
   const isCaller = context !== "SIDECAR_INBOUND";
   const waits = isCaller ? retryWaits(service, envoy.options.envoyVersion) : undefined;
@@ -107,7 +115,11 @@ function upgradeChanges(upgrades: readonly string[]): readonly Tree[] | undefine
  * Routes of classes that are treated unlike the rest, before the one that Istio makes for a
  * service's own sidecar, which nobody configures. Elsewhere routes are the user's: `shedRoutes`.
  */
-function ownRoutes(routes: readonly Tree[], service: ServicePolicy, place: Place): readonly Tree[] {
+function ownRoutes(
+  routes: readonly Tree[],
+  service: ServicePolicy,
+  place: IstioPlace,
+): readonly Tree[] {
   const own = routes.slice(0, -1);
   const isForwarding = (route: Tree): boolean => memberOf(route, "route") !== undefined;
   if (!own.some(isForwarding)) return own;
@@ -125,7 +137,11 @@ function ownRoutes(routes: readonly Tree[], service: ServicePolicy, place: Place
   });
 }
 
-function reportNoCluster({ name }: ServicePolicy, { envoy }: Place, routes: readonly Tree[]): void {
+function reportNoCluster(
+  { name }: ServicePolicy,
+  { envoy }: IstioPlace,
+  routes: readonly Tree[],
+): void {
   const isShedding = routes.some((route) => memberOf(route, "direct_response") !== undefined);
   envoy.report({
     id: "HG344",

@@ -1,6 +1,7 @@
 import type { Document } from "../base/document.js";
 import type { GeneratedPolicy } from "../base/generator.js";
 import { renderDocument } from "../base/render.js";
+import { chartReadme } from "./chart-readme.js";
 import { type ObjectFile, objectFiles } from "./objects.js";
 import { TemplateSource, templateText, wrapTemplate } from "./template-source.js";
 import type { KubernetesValues } from "./value-source.js";
@@ -28,6 +29,8 @@ export function chartDocuments(
           version: chartVersion,
           appVersion: chartVersion,
           kubeVersion: ">=1.25.0-0",
+          keywords: ["envoy", "rate-limiting", "admission-control"],
+          annotations: { "artifacthub.io/license": "Apache-2.0" },
         },
       ],
     },
@@ -43,6 +46,7 @@ export function chartDocuments(
       title: "",
       parts: [valuesSchema()],
     },
+    { ...plainText("chart/README.md"), parts: [chartReadme()] },
     { ...plainText("chart/templates/NOTES.txt"), parts: [notes] },
     ...objectFiles.map((file) => templateOf(file, policy)),
   ];

@@ -1,6 +1,6 @@
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { containerOf, monitoringPort, volumesOf } from "./container.js";
-import { labelsOf, metadataOf } from "./labels.js";
+import { labelsOf, objectMetadata } from "./labels.js";
 import type { ValueSource } from "./value-source.js";
 
 /** What a pod has beyond its drain to end in, in seconds. */
@@ -14,7 +14,7 @@ export function deployment(source: ValueSource): TreeMap {
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
-    metadata: metadataOf(source),
+    metadata: objectMetadata(source),
     spec: {
       // With an autoscaler there are none here: applying this would undo what it chose.
       ...source.mapIf(

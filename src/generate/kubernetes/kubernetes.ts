@@ -5,7 +5,7 @@ import { chartDocuments } from "./chart.js";
 import { certificateFile, monitorFile, objectFiles } from "./objects.js";
 import { policyFiles } from "./policy-files.js";
 import { type PolicyNeeds, policyNeeds } from "./policy-needs.js";
-import { problemsOf } from "./policy-problems.js";
+import { manifestProblems } from "./policy-problems.js";
 import { redisUserCommand } from "./redis-rights.js";
 import { signalEgress } from "./signal-egress.js";
 import { holds, type KubernetesValues, LiteralSource, valuesWith } from "./value-source.js";
@@ -23,7 +23,7 @@ const defaultPrometheusUrl = "http://prometheus.monitoring.svc.cluster.local:909
 export function generateKubernetes(policy: GeneratedPolicy, options: GenerateOptions): Generated {
   const needs = policyNeeds(policy);
   const values = valuesOf(policy, options, needs);
-  const problems = problemsOf(policy, options, needs);
+  const problems = manifestProblems(policy, options, needs);
   if (problems.some(({ severity }) => severity === "error")) return { documents: [], problems };
   const documents = [
     ...plainDocuments(options, values),

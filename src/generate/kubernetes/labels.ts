@@ -10,7 +10,7 @@ export function labelsOf(source: ValueSource): TreeMap {
 }
 
 /** The metadata of an object. @param around its name with `@` for the installation's */
-export function metadataOf(source: ValueSource, around = "@"): TreeMap {
+export function objectMetadata(source: ValueSource, around = "@"): TreeMap {
   const name: Tree = source.text("name", around);
   return { name, namespace: source.namespace, labels: labelsOf(source) };
 }

@@ -1,5 +1,5 @@
 import { noted, type Tree, type TreeMap } from "../base/document.js";
-import { labelsOf, metadataOf } from "./labels.js";
+import { labelsOf, objectMetadata } from "./labels.js";
 import type { ValueSource } from "./value-source.js";
 
 const dnsPort = 53;
@@ -9,7 +9,7 @@ export function networkPolicy(source: ValueSource): TreeMap {
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
-    metadata: metadataOf(source),
+    metadata: objectMetadata(source),
     spec: {
       podSelector: { matchLabels: labelsOf(source) },
       policyTypes: ["Ingress", "Egress"],

@@ -1,9 +1,9 @@
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { monitoringPort } from "./container.js";
 import { deployment } from "./deployment.js";
-import { labelsOf, metadataOf } from "./labels.js";
+import { labelsOf, objectMetadata } from "./labels.js";
 import { networkPolicy } from "./network-policy.js";
-import type { Condition, ValueSource } from "./value-source.js";
+import type { ValueCondition, ValueSource } from "./value-source.js";
 
 /** A file of objects, the same in plain manifests and in the chart. */
 export interface ObjectFile {
@@ -11,7 +11,7 @@ export interface ObjectFile {
   readonly file: string;
   readonly title: string;
   /** When it is there; undefined: always. */
-  readonly condition: Condition | undefined;
+  readonly condition: ValueCondition | undefined;
   readonly build: (source: ValueSource) => readonly Tree[];
 }
 
@@ -103,7 +103,7 @@ function serviceAccount(source: ValueSource): TreeMap {
   return {
     apiVersion: "v1",
     kind: "ServiceAccount",
-    metadata: metadataOf(source),
+    metadata: objectMetadata(source),
     automountServiceAccountToken: false,
   };
 }
@@ -112,7 +112,7 @@ function configMap(source: ValueSource): TreeMap {
   return {
     apiVersion: "v1",
     kind: "ConfigMap",
-    metadata: metadataOf(source, "@-policy"),
+    metadata: objectMetadata(source, "@-policy"),
     data: source.collection("policy"),
   };
 }
@@ -121,7 +121,7 @@ function certificate(source: ValueSource): TreeMap {
   return {
     apiVersion: "cert-manager.io/v1",
     kind: "Certificate",
-    metadata: metadataOf(source),
+    metadata: objectMetadata(source),
     spec: {
       secretName: source.text("tls.secretName"),
       dnsNames: [
@@ -137,7 +137,7 @@ function certificate(source: ValueSource): TreeMap {
 }
 
 function serviceMonitor(source: ValueSource): TreeMap {
-  const { labels: _ours, ...metadata } = metadataOf(source);
+  const { labels: _ours, ...metadata } = objectMetadata(source);
   return {
     apiVersion: "monitoring.coreos.com/v1",
     kind: "ServiceMonitor",
@@ -165,7 +165,7 @@ function service(source: ValueSource): TreeMap {
   return {
     apiVersion: "v1",
     kind: "Service",
-    metadata: metadataOf(source),
+    metadata: objectMetadata(source),
     spec: { selector: labelsOf(source), ports: [...grpcPorts(source), monitoring] },
   };
 }
@@ -175,7 +175,7 @@ function podsService(source: ValueSource): TreeMap {
   return {
     apiVersion: "v1",
     kind: "Service",
-    metadata: metadataOf(source, "@-pods"),
+    metadata: objectMetadata(source, "@-pods"),
     spec: { clusterIP: "None", selector: labelsOf(source), ports: grpcPorts(source) },
   };
 }
@@ -205,7 +205,7 @@ function autoscaler(source: ValueSource): TreeMap {
   return {
     apiVersion: "autoscaling/v2",
     kind: "HorizontalPodAutoscaler",
-    metadata: metadataOf(source),
+    metadata: objectMetadata(source),
     spec: {
       scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: source.text("name") },
       minReplicas: noted(
@@ -240,7 +240,7 @@ function disruptionBudget(source: ValueSource): TreeMap {
   return {
     apiVersion: "policy/v1",
     kind: "PodDisruptionBudget",
-    metadata: metadataOf(source),
+    metadata: objectMetadata(source),
     spec: {
       maxUnavailable: noted("One at a time, however many there are.", 1),
       selector: { matchLabels: labelsOf(source) },

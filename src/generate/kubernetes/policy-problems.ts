@@ -2,10 +2,10 @@ import type { GeneratedPolicy, GenerateOptions, GenerateProblem } from "../base/
 import { podPorts } from "./container.js";
 import { configMapBytes, configMapBytesMax, policyFiles } from "./policy-files.js";
 import type { PolicyNeeds } from "./policy-needs.js";
-import { namespaceOf } from "./signal-egress.js";
+import { namespaceInHost } from "./signal-egress.js";
 
 /** What manifests cannot say of a policy, or should not. */
-export function problemsOf(
+export function manifestProblems(
   policy: GeneratedPolicy,
   options: GenerateOptions,
   needs: PolicyNeeds,
@@ -57,7 +57,7 @@ function addressProblems(
   { namespace }: GenerateOptions,
 ): readonly GenerateProblem[] {
   const { address } = proxies.headgate;
-  const inCluster = namespaceOf(address);
+  const inCluster = namespaceInHost(address);
   const [name = ""] = address.split(".");
   const isOurs = ["headgate", "headgate-pods"].includes(name) && inCluster === namespace;
   // Names that are no Service's may lead here by other means.

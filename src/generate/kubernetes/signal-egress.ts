@@ -3,7 +3,7 @@ import type { Tree } from "../base/document.js";
 /** A rule that lets the pods reach a source of readings. */
 export function signalEgress(url: string): Tree {
   const { hostname, port, protocol } = new URL(url);
-  const namespace = namespaceOf(hostname);
+  const namespace = namespaceInHost(hostname);
   // A Service's port is not its pods' own, which rules are about, so all of them are let through.
   if (namespace !== undefined) return { to: [inNamespace(namespace)] };
   // A name without a dot is a Service of our own namespace.
@@ -14,7 +14,7 @@ export function signalEgress(url: string): Tree {
 }
 
 /** The namespace in the name of a Service: `prometheus.monitoring.svc.cluster.local`. */
-export function namespaceOf(host: string): string | undefined {
+export function namespaceInHost(host: string): string | undefined {
   return /^(?:[^.]+\.)+([^.]+)\.svc(?:\.|$)/.exec(host)?.[1];
 }
 

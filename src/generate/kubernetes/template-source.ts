@@ -1,6 +1,6 @@
 import type { Tree, TreeMap } from "../base/document.js";
 import { type ValueName, valueRow } from "./value-rows.js";
-import { type Condition, fillIn, type ValueSource } from "./value-source.js";
+import { fillIn, type ValueCondition, type ValueSource } from "./value-source.js";
 
 /**
  * What stands around Helm's words while they are texts of a tree: no policy and no comment of ours
@@ -28,7 +28,7 @@ export class TemplateSource implements ValueSource {
     return action(`printf ${format} ${texts} | quote`);
   }
 
-  either(condition: Condition, [first, second]: readonly [Tree, Tree]): Tree {
+  either(condition: ValueCondition, [first, second]: readonly [Tree, Tree]): Tree {
     const words = [action(`if ${conditionWords(condition)}`), first, action("else"), second];
     return `${words.join("")}${action("end")}`;
   }
@@ -56,13 +56,13 @@ export class TemplateSource implements ValueSource {
     return block(name);
   }
 
-  mapIf(condition: Condition, map: TreeMap): TreeMap {
+  mapIf(condition: ValueCondition, map: TreeMap): TreeMap {
     // Names are the same once in a map: the end of a condition says which one it ends.
     const words = conditionWords(condition);
     return { [action(`- if ${words}`)]: true, ...map, [action(`- end ${words}`)]: true };
   }
 
-  listIf(condition: Condition, items: readonly Tree[]): readonly Tree[] {
+  listIf(condition: ValueCondition, items: readonly Tree[]): readonly Tree[] {
     const words = conditionWords(condition);
     return [action(`- if ${words}`), ...items, action(`- end ${words}`)];
   }
@@ -77,7 +77,7 @@ export class TemplateSource implements ValueSource {
 }
 
 /** The condition under which a whole object is there, as a line of its own. */
-export function wrapTemplate(text: string, condition: Condition | undefined): string {
+export function wrapTemplate(text: string, condition: ValueCondition | undefined): string {
   if (condition === undefined) return text;
   return `{{- if ${conditionWords(condition)} }}\n${text}{{- end }}\n`;
 }
@@ -121,6 +121,6 @@ function block(name: ValueName): string {
   return action(`block ${path(name)}`);
 }
 
-function conditionWords({ name, isNot = false }: Condition): string {
+function conditionWords({ name, isNot = false }: ValueCondition): string {
   return isNot ? `not ${path(name)}` : path(name);
 }

@@ -6,14 +6,19 @@ export type ValueRow = {
   /** One sentence or two, for the comment and the schema. */
   readonly docs: string;
 } & (
-  | { readonly kind: "text"; readonly usual: string; readonly pattern: string }
-  | { readonly kind: "number"; readonly usual: number; readonly min: number; readonly max: number }
-  | { readonly kind: "switch"; readonly usual: boolean }
+  | { readonly kind: "text"; readonly defaultValue: string; readonly pattern: string }
+  | {
+      readonly kind: "number";
+      readonly defaultValue: number;
+      readonly min: number;
+      readonly max: number;
+    }
+  | { readonly kind: "switch"; readonly defaultValue: boolean }
   /** Texts by name. */
-  | { readonly kind: "texts"; readonly usual: Readonly<Record<string, string>> }
+  | { readonly kind: "texts"; readonly defaultValue: Readonly<Record<string, string>> }
   /** What Kubernetes takes there; only Kubernetes checks it. */
-  | { readonly kind: "map"; readonly usual: TreeMap }
-  | { readonly kind: "list"; readonly usual: readonly Tree[] }
+  | { readonly kind: "map"; readonly defaultValue: TreeMap }
+  | { readonly kind: "list"; readonly defaultValue: readonly Tree[] }
 );
 
 const dnsLabel = "^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$";
@@ -27,25 +32,25 @@ const portMax = 65_535;
 const valueRows = {
   name: {
     kind: "text",
-    usual: "headgate",
+    defaultValue: "headgate",
     pattern: dnsLabel,
     docs: "What all objects are called, and how proxies find them.",
   },
   "image.repository": {
     kind: "text",
-    usual: "headgate",
+    defaultValue: "headgate",
     pattern: "^[a-z0-9][-a-zA-Z0-9._/:]{0,254}$",
     docs: "Where your image is, without its tag.",
   },
   "image.tag": {
     kind: "text",
-    usual: "0.1.0",
+    defaultValue: "0.1.0",
     pattern: "^[A-Za-z0-9_][-A-Za-z0-9._]{0,127}$",
     docs: "A version and not `latest`, so that a rollback is one.",
   },
   "image.digest": {
     kind: "text",
-    usual: "",
+    defaultValue: "",
     pattern: "^(sha256:[0-9a-f]{64})?$",
     docs:
       "Its digest, such as sha256:..., in place of the tag: what runs is then what was pushed, " +
@@ -53,124 +58,124 @@ const valueRows = {
   },
   "image.pullPolicy": {
     kind: "text",
-    usual: "IfNotPresent",
+    defaultValue: "IfNotPresent",
     pattern: "^(Always|IfNotPresent|Never)$",
     docs: "When the image is fetched.",
   },
   imagePullSecrets: {
     kind: "list",
-    usual: [],
+    defaultValue: [],
     docs: "Secrets for the registry, such as [{name: registry}].",
   },
   "replicas.min": {
     kind: "number",
-    usual: 2,
+    defaultValue: 2,
     min: 1,
     max: 1_000,
     docs: "Replicas that there are at least. Without Redis each of them answers with its share.",
   },
   "replicas.max": {
     kind: "number",
-    usual: 8,
+    defaultValue: 8,
     min: 1,
     max: 1_000,
     docs: "Replicas that there are at most.",
   },
   "replicas.cpuPercent": {
     kind: "number",
-    usual: 70,
+    defaultValue: 70,
     min: 10,
     max: 100,
     docs: "CPU in use, of what is requested, from which on there are more of them.",
   },
   "autoscaling.enabled": {
     kind: "switch",
-    usual: true,
+    defaultValue: true,
     docs: "Whether their number follows the load. Off: replicas.min of them.",
   },
   "redis.enabled": {
     kind: "switch",
-    usual: true,
+    defaultValue: true,
     docs: "Whether replicas share what they count in a Redis. Without it each counts for itself.",
   },
   "redis.secretName": {
     kind: "text",
-    usual: "headgate-redis",
+    defaultValue: "headgate-redis",
     pattern: objectName,
     docs: "The Secret with `url` and `auth` (`user:password`) of that Redis.",
   },
   "redis.port": {
     kind: "number",
-    usual: 6_379,
+    defaultValue: 6_379,
     min: 1,
     max: portMax,
     docs: "The port of its pods, for the network policy.",
   },
   "redis.podLabels": {
     kind: "texts",
-    usual: { "app.kubernetes.io/name": "redis" },
+    defaultValue: { "app.kubernetes.io/name": "redis" },
     docs: "The labels of its pods, in any namespace, for the network policy.",
   },
   "ports.grpc": {
     kind: "number",
-    usual: 8_081,
+    defaultValue: 8_081,
     min: 1,
     max: portMax,
     docs: "Where proxies ask.",
   },
   "ports.control": {
     kind: "number",
-    usual: 18_000,
+    defaultValue: 18_000,
     min: 1,
     max: portMax,
     docs: "Where proxies get their shares, and tell what they do.",
   },
   "controlPort.enabled": {
     kind: "switch",
-    usual: true,
+    defaultValue: true,
     docs: "Whether that port is open; a policy without services needs none.",
   },
   "tls.enabled": {
     kind: "switch",
-    usual: true,
+    defaultValue: true,
     docs:
       "Whether both ports speak TLS. Off, whoever reaches them asks, reports and gives hits back " +
       "like a proxy, and what is said can be read on the way: a mesh has to see to both.",
   },
   "tls.secretName": {
     kind: "text",
-    usual: "headgate-tls",
+    defaultValue: "headgate-tls",
     pattern: objectName,
     docs: "The Secret with `tls.crt`, `tls.key` and `ca.crt`, as cert-manager makes it.",
   },
   "tls.clientCertificates": {
     kind: "switch",
-    usual: true,
+    defaultValue: true,
     docs:
       "Whether proxies need a certificate that the authorities in `ca.crt` vouch for. Off, " +
       "whoever reaches the ports asks, reports and gives hits back like a proxy.",
   },
   "tls.serverName": {
     kind: "text",
-    usual: "",
+    defaultValue: "",
     pattern: "^([-A-Za-z0-9.]{1,253})?$",
     docs: "A name that proxies expect in the certificate, besides those of the Services.",
   },
   "certManager.enabled": {
     kind: "switch",
-    usual: false,
+    defaultValue: false,
     docs: "Whether cert-manager makes the Secret `tls.secretName`; its CRDs must be there.",
   },
   "certManager.issuer": {
     kind: "map",
-    usual: { name: "headgate-ca", kind: "Issuer" },
+    defaultValue: { name: "headgate-ca", kind: "Issuer" },
     docs:
       "The issuer that signs it, and the proxies' certificates: every client of its authority " +
       "is let in.",
   },
   connectionAge: {
     kind: "text",
-    usual: "30m",
+    defaultValue: "30m",
     pattern: "^([0-9]+(s|m|h))+$",
     docs:
       "Age at which proxies are asked to connect again. A cluster IP chooses a pod a connection, " +
@@ -178,39 +183,39 @@ const valueRows = {
   },
   "drain.delayMs": {
     kind: "number",
-    usual: 5_000,
+    defaultValue: 5_000,
     min: 0,
     max: 600_000,
     docs: "How long calls are still taken after SIGTERM, while endpoints and health checks notice.",
   },
   "drain.graceMs": {
     kind: "number",
-    usual: 10_000,
+    defaultValue: 10_000,
     min: 0,
     max: 600_000,
     docs: "How long calls in flight may take after that.",
   },
   cpu: {
     kind: "text",
-    usual: "500m",
+    defaultValue: "500m",
     pattern: "^([0-9]+m|[0-9]+(\\.[0-9]+)?)$",
     docs: "CPU that is requested.",
   },
   cpuLimit: {
     kind: "text",
-    usual: "",
+    defaultValue: "",
     pattern: "^([0-9]+m|[0-9]+(\\.[0-9]+)?)?$",
-    docs: "The limit of CPU. Usually there is none: a throttled answer comes too late.",
+    docs: "The limit of CPU. By default there is none: a throttled answer comes too late.",
   },
   ephemeralStorage: {
     kind: "text",
-    usual: "",
+    defaultValue: "",
     pattern: "^([0-9]+[KMG]i)?$",
     docs: "The limit of the node's disk, such as 64Mi, for logs alone: nothing else is written.",
   },
   memoryMi: {
     kind: "number",
-    usual: 512,
+    defaultValue: 512,
     min: 256,
     max: 65_536,
     docs:
@@ -219,7 +224,7 @@ const valueRows = {
   },
   requestBytesMax: {
     kind: "number",
-    usual: requestBytesBounds.usual,
+    defaultValue: requestBytesBounds.defaultValue,
     min: requestBytesBounds.min,
     max: requestBytesBounds.max,
     docs:
@@ -228,80 +233,80 @@ const valueRows = {
   },
   logLevel: {
     kind: "text",
-    usual: "info",
+    defaultValue: "info",
     pattern: "^(trace|debug|info|warn|error|fatal)$",
     docs: "The least severe lines that are written.",
   },
   prometheusUrl: {
     kind: "text",
-    usual: "",
+    defaultValue: "",
     pattern: "^(https?://[-A-Za-z0-9._:/]+)?$",
     docs: "The Prometheus that is asked where a policy's `prometheus` names no `server`.",
   },
   extraEnv: {
     kind: "list",
-    usual: [],
+    defaultValue: [],
     docs: 'More settings, such as [{name: LIMIT_RESPONSE_HEADERS_ENABLED, value: "true"}].',
   },
-  podAnnotations: { kind: "map", usual: {}, docs: "More annotations of the pods." },
-  nodeSelector: { kind: "map", usual: {}, docs: "Labels of the nodes that may have pods." },
-  tolerations: { kind: "list", usual: [], docs: "Taints of nodes that do not matter." },
-  affinity: { kind: "map", usual: {}, docs: "Where pods would rather be." },
+  podAnnotations: { kind: "map", defaultValue: {}, docs: "More annotations of the pods." },
+  nodeSelector: { kind: "map", defaultValue: {}, docs: "Labels of the nodes that may have pods." },
+  tolerations: { kind: "list", defaultValue: [], docs: "Taints of nodes that do not matter." },
+  affinity: { kind: "map", defaultValue: {}, docs: "Where pods would rather be." },
   priorityClassName: {
     kind: "text",
-    usual: "",
+    defaultValue: "",
     pattern: "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$",
     docs: "How important the pods are to the scheduler.",
   },
   "networkPolicy.enabled": {
     kind: "switch",
-    usual: true,
+    defaultValue: true,
     docs: "Whether only proxies, the monitoring, Redis and DNS are let in and out.",
   },
   "networkPolicy.clientLabels": {
     kind: "texts",
-    usual: { "headgate.dev/client": "true" },
+    defaultValue: { "headgate.dev/client": "true" },
     docs: "Labels of the namespaces whose proxies may ask.",
   },
   "networkPolicy.monitoringLabels": {
     kind: "texts",
-    usual: { "kubernetes.io/metadata.name": "monitoring" },
+    defaultValue: { "kubernetes.io/metadata.name": "monitoring" },
     docs: "Labels of the namespaces that may scrape.",
   },
   "networkPolicy.dnsNamespaceLabels": {
     kind: "texts",
-    usual: { "kubernetes.io/metadata.name": "kube-system" },
+    defaultValue: { "kubernetes.io/metadata.name": "kube-system" },
     docs: "Labels of the namespace that DNS is in.",
   },
   "networkPolicy.dnsPodLabels": {
     kind: "texts",
-    usual: { "k8s-app": "kube-dns" },
+    defaultValue: { "k8s-app": "kube-dns" },
     docs: "Labels of its pods.",
   },
   "networkPolicy.extraEgress": {
     kind: "list",
-    usual: [],
+    defaultValue: [],
     docs: "More rules of egress: a Redis outside the cluster, sources of signals, a collector.",
   },
   "serviceMonitor.enabled": {
     kind: "switch",
-    usual: false,
+    defaultValue: false,
     docs: "Whether the Prometheus operator is told to scrape; its CRDs must be there.",
   },
   "serviceMonitor.interval": {
     kind: "text",
-    usual: "15s",
+    defaultValue: "15s",
     pattern: "^[0-9]+(ms|s|m)$",
     docs: "How often it does.",
   },
   "serviceMonitor.labels": {
     kind: "texts",
-    usual: {},
+    defaultValue: {},
     docs: "Labels by which it finds the ServiceMonitor.",
   },
   policy: {
     kind: "texts",
-    usual: {},
+    defaultValue: {},
     docs: "The policy: texts by file name. An edit is active without a restart.",
   },
 } as const satisfies Readonly<Record<string, ValueRow>>;

@@ -20,7 +20,7 @@ export interface ValueSource {
   /** Several texts, one for each `@`; `\\@` is the character itself. */
   joined(around: string, names: readonly ScalarName[]): Tree;
   /** The first where the condition holds, else the second. */
-  either(condition: Condition, trees: readonly [Tree, Tree]): Tree;
+  either(condition: ValueCondition, trees: readonly [Tree, Tree]): Tree;
   /** The DNS name of a Service whose own name is `around` the installation's. */
   serviceHost(around: string): Tree;
   number(name: ValueNameOf<"number">): Tree;
@@ -31,9 +31,9 @@ export interface ValueSource {
   /** A map or a list as it is. */
   collection(name: CollectionName): Tree;
   /** Names and values that are there only if. */
-  mapIf(condition: Condition, map: TreeMap): TreeMap;
+  mapIf(condition: ValueCondition, map: TreeMap): TreeMap;
   /** Items that are there only if. */
-  listIf(condition: Condition, items: readonly Tree[]): readonly Tree[];
+  listIf(condition: ValueCondition, items: readonly Tree[]): readonly Tree[];
   /** All items of a list, among others. */
   itemsOf(name: ValueNameOf<"list">): readonly Tree[];
   /** All names of a map, among others. */
@@ -41,18 +41,18 @@ export interface ValueSource {
 }
 
 /** A switch that is on, or a text, map or list that is not empty; or the opposite. */
-export interface Condition {
+export interface ValueCondition {
   readonly name: ValueName;
   readonly isNot?: boolean;
 }
 
-/** The rows' usual values, and what is given in their place. */
+/** The default values of the rows, and what is given in their place. */
 export function valuesWith(given: Readonly<Partial<Record<ValueName, Tree>>>): KubernetesValues {
-  return new Map(valueNames.map((name) => [name, given[name] ?? valueRow(name).usual]));
+  return new Map(valueNames.map((name) => [name, given[name] ?? valueRow(name).defaultValue]));
 }
 
 /** Whether a condition holds: nothing, zero, and what is empty do not, as Helm has it. */
-export function holds({ name, isNot = false }: Condition, values: KubernetesValues): boolean {
+export function holds({ name, isNot = false }: ValueCondition, values: KubernetesValues): boolean {
   const value = values.get(name);
   const isThere =
     typeof value === "object" ? Object.keys(value).length > 0 : value !== undefined && !!value;
@@ -78,7 +78,7 @@ export class LiteralSource implements ValueSource {
     return fillIn(around, () => texts.shift() ?? "");
   }
 
-  either(condition: Condition, [first, second]: readonly [Tree, Tree]): Tree {
+  either(condition: ValueCondition, [first, second]: readonly [Tree, Tree]): Tree {
     return holds(condition, this.#values) ? first : second;
   }
 
@@ -103,11 +103,11 @@ export class LiteralSource implements ValueSource {
     return this.#value(name);
   }
 
-  mapIf(condition: Condition, map: TreeMap): TreeMap {
+  mapIf(condition: ValueCondition, map: TreeMap): TreeMap {
     return holds(condition, this.#values) ? map : {};
   }
 
-  listIf(condition: Condition, items: readonly Tree[]): readonly Tree[] {
+  listIf(condition: ValueCondition, items: readonly Tree[]): readonly Tree[] {
     return holds(condition, this.#values) ? items : [];
   }
 

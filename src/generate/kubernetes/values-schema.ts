@@ -5,7 +5,9 @@ import type { KubernetesValues } from "./value-source.js";
 
 /** The chart's values.yaml: every value with what it means. */
 export function valuesTree(values: KubernetesValues): TreeMap {
-  return nest((name) => noted(valueRow(name).docs, values.get(name) ?? valueRow(name).usual));
+  return nest((name) =>
+    noted(valueRow(name).docs, values.get(name) ?? valueRow(name).defaultValue),
+  );
 }
 
 /** The chart's values.schema.json: Helm refuses what it does not know, or of another type. */
@@ -59,7 +61,13 @@ function schemaOf(row: ValueRow): TreeMap {
     case "switch":
       return { description, type: "boolean" };
     case "texts":
-      return { description, type: "object", additionalProperties: { type: "string" } };
+      return {
+        description,
+        type: "object",
+        // Helm renders a map as nothing when it cannot write a name: a selector of nothing is all.
+        propertyNames: { pattern: "^[-._/a-zA-Z0-9]{1,317}$" },
+        additionalProperties: { type: "string" },
+      };
     case "map":
       return { description, type: "object" };
     case "list":

@@ -11,7 +11,7 @@ import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial, trialMinutes } from "./alert-trials.js";
 import { type AlertName, alertWords } from "./alert-words.js";
 import { envoyAlerts } from "./envoy-alerts.js";
-import { type InhibitRule, inhibitRules } from "./inhibition.js";
+import { type InhibitRule, inhibitRules } from "./inhibit-rules.js";
 import { limitAlerts } from "./limit-alerts.js";
 import { loopAlerts } from "./loop-alerts.js";
 import { processAlerts } from "./process-alerts.js";

@@ -1,7 +1,7 @@
 import type { Rule } from "../../core/limits/limit.js";
 import { limitWords } from "../../policy/diff/limit-words.js";
 import type { Panel, Section } from "./dashboard.js";
-import { lines, number, own, stacked, sumRate } from "./panels.js";
+import { lines, numberPanel, own, stacked, sumRate } from "./panels.js";
 
 /** Rules that have a panel of their own; the others are among the top ones. */
 export const rulePanelsMax = 60;
@@ -30,8 +30,8 @@ function glance(domain: string): readonly Panel[] {
   const asked = sumRate(own("headgate_hits_total", { domain, outcome: outcomesAsked }));
   const near = sumRate(own("headgate_near_limit_hits_total", { domain }));
   return [
-    number({ title: "Asked", about: "Hits a second.", unit: "reqps" }, asked),
-    number(
+    numberPanel({ title: "Asked", about: "Hits a second.", unit: "reqps" }, asked),
+    numberPanel(
       {
         title: "Over",
         about: "The share that was refused.",
@@ -40,7 +40,7 @@ function glance(domain: string): readonly Panel[] {
       },
       `${hits("over")} / ${asked}`,
     ),
-    number(
+    numberPanel(
       {
         title: "Near",
         about:

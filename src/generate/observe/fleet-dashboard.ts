@@ -1,7 +1,7 @@
 import type { GeneratedPolicy } from "../base/generator.js";
 import { isWatched } from "../envoy/http/telemetry.js";
 import type { Panel, Section } from "./dashboard.js";
-import { lines, number, own, stacked, sumRate } from "./panels.js";
+import { lines, numberPanel, own, stacked, sumRate } from "./panels.js";
 import { quotaPanels } from "./quota-panels.js";
 
 /** How all replicas are, whatever they are asked. */
@@ -19,15 +19,15 @@ export function fleetSections(policy: GeneratedPolicy): readonly Section[] {
 }
 
 const glance: readonly Panel[] = [
-  number(
+  numberPanel(
     { title: "Replicas", about: "Headgates that are scraped.", unit: "short" },
     `count(${own("headgate_build_info")})`,
   ),
-  number(
+  numberPanel(
     { title: "Requests", about: "Rate-limit requests a second, over all replicas.", unit: "reqps" },
     sumRate(own("headgate_requests_total")),
   ),
-  number(
+  numberPanel(
     {
       title: "Over a limit",
       about: "The share of them that was refused.",
@@ -37,7 +37,7 @@ const glance: readonly Panel[] = [
     `${sumRate(own("headgate_requests_total", { code: "over_limit" }))} / ` +
       sumRate(own("headgate_requests_total")),
   ),
-  number(
+  numberPanel(
     {
       title: "Without the store",
       about: "Limits a second that a failure mode answered, and not the store.",
@@ -46,7 +46,7 @@ const glance: readonly Panel[] = [
     },
     `${sumRate(own("headgate_fallback_decisions_total"))} or vector(0)`,
   ),
-  number(
+  numberPanel(
     {
       title: "Newest policy refused",
       about: "Replicas that keep an older policy because the newest has a mistake.",
@@ -55,7 +55,7 @@ const glance: readonly Panel[] = [
     },
     `sum(${own("headgate_policy_stale")})`,
   ),
-  number(
+  numberPanel(
     {
       title: "Bugs",
       about: "Calls in the last hour that failed by a fault of this program.",

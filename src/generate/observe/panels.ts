@@ -81,7 +81,7 @@ export function stacked(words: PanelWords, queries: Readonly<Record<string, stri
 }
 
 /** The newest number. */
-export function number(words: PanelWords, expr: string): Panel {
+export function numberPanel(words: PanelWords, expr: string): Panel {
   return { kind: "number", ...words, queries: [{ expr, legend: "" }] };
 }
 

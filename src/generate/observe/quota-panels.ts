@@ -1,9 +1,9 @@
 import type { Panel } from "./dashboard.js";
-import { lines, number, own, stacked, sumRate } from "./panels.js";
+import { lines, numberPanel, own, stacked, sumRate } from "./panels.js";
 
 /** What Envoys let pass by themselves: what they want of each quota, and what they have. */
 export const quotaPanels: readonly Panel[] = [
-  number(
+  numberPanel(
     {
       title: "Without a lease",
       about: "Limits of which replicas hand out by on_store_failure, as no lease holds any more.",
@@ -18,15 +18,15 @@ export const quotaPanels: readonly Panel[] = [
       about: "What callers ask of Envoys, admitted or not, by quota. Hits a second.",
       unit: "reqps",
     },
-    { "{{quota}}": `sum by (quota) (${own("headgate_quota_demand_hits_per_second")})` },
+    { "{{quota}}": `sum by (quota) (${own("headgate_quota_demand_rate")})` },
   ),
   lines(
     {
-      title: "Handed out",
+      title: "Assigned",
       about: "The most that Envoys may let pass, by quota. What nobody wants is lent.",
       unit: "reqps",
     },
-    { "{{quota}}": `sum by (quota) (${own("headgate_quota_handed_out_hits_per_second")})` },
+    { "{{quota}}": `sum by (quota) (${own("headgate_quota_assigned_rate")})` },
   ),
   lines(
     { title: "Used", about: "What Envoys said that they let pass.", unit: "reqps" },

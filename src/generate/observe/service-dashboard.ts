@@ -2,7 +2,7 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { isWatched } from "../envoy/http/telemetry.js";
 import { admissionPanels, decided, mostBy, permitPanels } from "./admission-panels.js";
 import type { Mark, Panel, Section } from "./dashboard.js";
-import { byClass, envoys, lines, number, own, stacked, sumRate } from "./panels.js";
+import { byClass, envoys, lines, numberPanel, own, stacked, sumRate } from "./panels.js";
 import { clustersNamed } from "./promql.js";
 
 /** Keys of a signal that have a panel of their own. */
@@ -41,19 +41,19 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
   const panels: Panel[] = [];
   if (isWatched(policy)) {
     panels.push(
-      number(
+      numberPanel(
         { title: "Limit", about: "Requests in work at once, over the fleet.", unit: "short" },
         newest("headgate_fleet_limit", service),
       ),
-      number(
+      numberPanel(
         { title: "In work", about: "As the Envoys count them.", unit: "short" },
         newest("headgate_fleet_inflight", service),
       ),
-      number(
+      numberPanel(
         { title: "Ended", about: "Requests a second.", unit: "reqps" },
-        newest("headgate_fleet_requests_per_second", service),
+        newest("headgate_fleet_request_rate", service),
       ),
-      number(
+      numberPanel(
         {
           title: "Refused by breakers",
           about: "Requests a second that Envoys' breakers refused: no admission saw them.",
@@ -66,7 +66,7 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
   }
   if (admission !== undefined) {
     panels.push(
-      number(
+      numberPanel(
         {
           title: "Asked",
           about: "Requests a second that admission decided, served or not.",
@@ -74,7 +74,7 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
         },
         sumRate(decided(service, { dry_run: "false" })),
       ),
-      number(
+      numberPanel(
         {
           title: "Refused",
           about: "The share of them that was turned away.",
@@ -84,7 +84,7 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
         `${sumRate(decided(service, { decision: "refused", dry_run: "false" }))} / ` +
           sumRate(decided(service, { dry_run: "false" })),
       ),
-      number(
+      numberPanel(
         {
           title: "Critical ones refused",
           about: "Requests a second that are never to be turned away.",
@@ -99,7 +99,7 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
   }
   if (panels.length > 0) return panels;
   return [
-    number(
+    numberPanel(
       { title: "In work", about: "Requests at its Envoys.", unit: "short" },
       `sum(${envoys("envoy_cluster_upstream_rq_active", clustersNamed(clusters))})`,
     ),
@@ -182,7 +182,7 @@ function signal(policy: ServicePolicy): readonly Panel[] {
   const { name: service, concurrency } = policy;
   const settings = concurrency?.settings;
   const { min = 0, max = 0 } = settings?.limits ?? {};
-  const usual = settings?.law === "signal" ? settings : undefined;
+  const linearizer = settings?.law === "signal" ? settings : undefined;
   const thresholds = concurrency?.signal?.thresholds ?? [];
   const named = thresholds.slice(0, keyPanelsMax);
   const readings = (marks: readonly Mark[], key?: string): Panel =>
@@ -201,7 +201,7 @@ function signal(policy: ServicePolicy): readonly Panel[] {
       },
     );
   return [
-    readings(usual === undefined ? [] : marksOf(usual)),
+    readings(linearizer === undefined ? [] : marksOf(linearizer)),
     ...named.map(({ name, target, critical }) => readings(marksOf({ target, critical }), name)),
     lines(
       {

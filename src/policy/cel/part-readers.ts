@@ -14,11 +14,11 @@ export const textTests: ReadonlyMap<string, (whole: string, part: string) => boo
 ]);
 
 /** Operators that compare. */
-export type Comparison = "==" | "!=" | "<" | "<=" | ">" | ">=";
+export type ComparisonOperator = "==" | "!=" | "<" | "<=" | ">" | ">=";
 
 /** What they say of two values of one type; texts are ordered by their UTF-16 units. */
 export const comparisons: Readonly<
-  Record<Comparison, (left: PartValue, right: PartValue) => boolean>
+  Record<ComparisonOperator, (left: PartValue, right: PartValue) => boolean>
 > = {
   "==": (left, right) => left === right,
   "!=": (left, right) => left !== right,

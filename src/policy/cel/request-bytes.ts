@@ -1,5 +1,5 @@
-/** The bounds of HEADGATE_REQUEST_BYTES_MAX, in bytes; the usual is for Envoy's usual 60 KiB. */
-export const requestBytesBounds = { min: 65_536, usual: 262_144, max: 1_048_576 } as const;
+/** The bounds of HEADGATE_REQUEST_BYTES_MAX, in bytes; by default for Envoy's 60 KiB. */
+export const requestBytesBounds = { min: 65_536, defaultValue: 262_144, max: 1_048_576 } as const;
 
 /** A message holds a header as often as descriptors, attributes or header fields name it. */
 const bytesPerHeaderByte = 4;
@@ -11,10 +11,10 @@ export const headersKibReadMax = requestBytesBounds.max / (bytesPerHeaderByte * 
  * The HEADGATE_REQUEST_BYTES_MAX that holds requests with so many KiB of headers; 96 KiB need
  * 393,216.
  *
- * @param headersKib Undefined: Envoy's usual 60
+ * @param headersKib Undefined: the default of Envoy, 60
  */
 export function requestBytesFor(headersKib: number | undefined): number {
-  const { usual, max } = requestBytesBounds;
-  const bytes = headersKib === undefined ? usual : bytesPerHeaderByte * 1_024 * headersKib;
-  return Math.min(Math.max(bytes, usual), max);
+  const { defaultValue, max } = requestBytesBounds;
+  const bytes = headersKib === undefined ? defaultValue : bytesPerHeaderByte * 1_024 * headersKib;
+  return Math.min(Math.max(bytes, defaultValue), max);
 }

@@ -1,11 +1,11 @@
-import type { PlainValue } from "../../core/admission/exchange-messages.js";
+import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 
 /** A request as conditions and classes look at it. */
 export interface RequestFacts {
   /** By lower-case name, pseudo-headers among them. */
   readonly headers: ReadonlyMap<string, string>;
   /** Envoy's attributes by name. */
-  readonly attributes: ReadonlyMap<string, PlainValue>;
+  readonly attributes: ReadonlyMap<string, ScalarValue>;
 }
 
 /** One fact that a condition may name, such as `request.path`. */

@@ -1,3 +1,4 @@
+import { lawNames } from "../../core/concurrency/concurrency-laws.js";
 import {
   duration,
   list,
@@ -18,7 +19,6 @@ import {
   baselines,
   decreaseBounds,
   increaseBounds,
-  lawNames,
   rttToleranceBounds,
   windowBounds,
 } from "./concurrency-settings.js";

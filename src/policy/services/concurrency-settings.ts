@@ -1,58 +1,39 @@
-import { latencyShedWindowCountMax } from "../../core/concurrency/latency-shed.js";
-import type {
-  AimdSettings,
-  ConcurrencySettings,
-  FixedSettings,
-  GradientSettings,
-  KneeSettings,
-  LatencyShedSettings,
-  RttStatistic,
-  VegasSettings,
-  WindowSettings,
-} from "../../core/settings/admission-settings.js";
+import type { AimdSettings } from "../../core/concurrency/aimd-limit.js";
+import type { ConcurrencySettings } from "../../core/concurrency/concurrency-laws.js";
+import type { GradientSettings } from "../../core/concurrency/gradient-limit.js";
+import {
+  type LatencyShedSettings,
+  latencyShedWindowCountMax,
+} from "../../core/concurrency/latency-shed.js";
+import type { RttStatistic } from "../../core/concurrency/rtt-statistic.js";
+import type { VegasSettings } from "../../core/concurrency/vegas-limit.js";
+import type { LimitBounds } from "../../core/settings/admission-settings.js";
 import type { Block } from "../text/block.js";
 import { type NumberBounds, positiveRatioBounds, readDuration } from "../text/quantities.js";
 import type { TextRule } from "../text/text-rules.js";
 import { marginBounds, waitBounds } from "./admission-blocks.js";
 import { lawShapes } from "./service-shapes.js";
 
-/** Every concurrency law. */
-export const lawNames = [
-  "fixed",
-  "aimd",
-  "vegas",
-  "gradient",
-  "knee",
-  "latencyShed",
-  "window",
-  "signal",
-] as const satisfies readonly ConcurrencySettings["law"][];
-
-/** What a law that learns from requests, or not at all, is told beside its bounds. */
-export type LawSettings =
-  | FixedSettings
-  | AimdSettings
-  | VegasSettings
-  | GradientSettings
-  | KneeSettings
-  | LatencyShedSettings
-  | WindowSettings;
+/** What a law that learns from requests, or not at all, is told. */
+type LawSettings = Exclude<ConcurrencySettings, { readonly law: "signal" }>;
 
 /** Reads the settings of a law in the block that has its name; what is left out is as usual. */
-export function readLawSettings(concurrency: Block, law: LawSettings["law"]): LawSettings {
+export function readLawSettings(
+  concurrency: Block,
+  law: LawSettings["law"],
+  limits: LimitBounds,
+): LawSettings {
   switch (law) {
-    case "fixed":
-    case "knee":
-    case "window":
-      return { law };
     case "aimd":
-      return readAimd(concurrency.block(law, lawShapes[law]));
+      return { limits, ...readAimd(concurrency.block(law, lawShapes[law])) };
     case "vegas":
-      return readVegas(concurrency.block(law, lawShapes[law]));
+      return { limits, ...readVegas(concurrency.block(law, lawShapes[law])) };
     case "gradient":
-      return readGradient(concurrency.block(law, lawShapes[law]));
+      return { limits, ...readGradient(concurrency.block(law, lawShapes[law])) };
     case "latencyShed":
-      return readLatencyShed(concurrency);
+      return { limits, ...readLatencyShed(concurrency) };
+    default:
+      return { limits, law };
   }
 }
 

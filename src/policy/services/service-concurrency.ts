@@ -1,10 +1,17 @@
-import type { ConcurrencySettings, LimitBounds } from "../../core/settings/admission-settings.js";
+import {
+  type ConcurrencySettings,
+  concurrencyLaws,
+  isLearning,
+  type LawName,
+  lawNames,
+} from "../../core/concurrency/concurrency-laws.js";
+import type { LimitBounds } from "../../core/settings/admission-settings.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import { permitBounds } from "../text/quantities.js";
 import { readHeaderName } from "../text/service-texts.js";
 import { valueRule } from "../text/text-rules.js";
-import { lawNames, readLawSettings } from "./concurrency-settings.js";
+import { readLawSettings } from "./concurrency-settings.js";
 import type { ConcurrencyKey, ServiceConcurrency } from "./service-policy.js";
 import { concurrencyKeyShape, concurrencyShape, lawShapes, limitsShape } from "./service-shapes.js";
 import { type ReadSignal, readSignal } from "./signal-settings.js";
@@ -49,7 +56,7 @@ export function readConcurrency(service: Block): ReadConcurrency {
   const isGradient = isOfFleet || block.field("gradient") !== undefined;
   const law = block.choice("law", { usual: isGradient ? "gradient" : "knee", words: lawNames });
   refuseOtherLaws(block, law);
-  if (isOfFleet && law === "knee") refuseKnee(block);
+  if (isOfFleet && concurrencyLaws[law].learnsFrom === "requests") refuseSingle(block, law);
   const per = readKey(block);
   const signal = law === "signal" ? readSignal(block, per) : undefined;
   const limits = readLimits(block, law, signal);
@@ -62,8 +69,9 @@ export function readConcurrency(service: Block): ReadConcurrency {
     sources,
     feedback,
   };
-  const isLimited = law !== "latencyShed" || block.field("limits") !== undefined;
-  return { concurrency, isLimited, hasSignal: law === "signal" };
+  const isLimited =
+    concurrencyLaws[law].bounds !== "nothing" || block.field("limits") !== undefined;
+  return { concurrency, isLimited, hasSignal: concurrencyLaws[law].learnsFrom === "readings" };
 }
 
 /** The law of a service that is protected, and says nothing of how. */
@@ -78,23 +86,21 @@ export const defaultConcurrency: ServiceConcurrency = {
   feedback: [],
 };
 
-type Law = ConcurrencySettings["law"];
-
 function readSettings(
   block: Block,
   read: {
-    readonly law: Law;
+    readonly law: LawName;
     readonly limits: LimitBounds;
     readonly signal: ReadSignal | undefined;
   },
 ): ConcurrencySettings {
   const { law, limits, signal } = read;
-  if (law !== "signal") return { limits, ...readLawSettings(block, law) };
+  if (law !== "signal") return readLawSettings(block, law, limits);
   // Without a signal there was a problem with it, and nothing comes of this.
   return signal === undefined ? { limits, law: "fixed" } : { limits, ...signal.settings };
 }
 
-function refuseOtherLaws(block: Block, law: Law): void {
+function refuseOtherLaws(block: Block, law: LawName): void {
   for (const other of Object.keys(lawShapes)) {
     const field = block.field(other);
     if (field === undefined || other === law) continue;
@@ -104,13 +110,13 @@ function refuseOtherLaws(block: Block, law: Law): void {
 }
 
 /** What Envoys tell are means of many requests. */
-function refuseKnee(block: Block): void {
-  const message = '"law: knee" learns from single requests, of which only extProc tells';
+function refuseSingle(block: Block, law: LawName): void {
+  const message = `"law: ${law}" learns from single requests, of which only extProc tells`;
   block.report("law", { id: "HG126", message, expected: "law: gradient" });
 }
 
 /** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */
-function readLimits(block: Block, law: Law, signal: ReadSignal | undefined): LimitBounds {
+function readLimits(block: Block, law: LawName, signal: ReadSignal | undefined): LimitBounds {
   const limits = block.block("limits", limitsShape);
   const usual = signal?.defaultLimits ?? { min: 1, max: 1_000 };
   if (limits === undefined) return { initial: initialOf(law, usual), ...usual };
@@ -130,8 +136,11 @@ function readLimits(block: Block, law: Law, signal: ReadSignal | undefined): Lim
 }
 
 /** Laws that learn begin at 50, as near as they may; the others at what they hold without news. */
-function initialOf(law: Law, { min, max }: { readonly min: number; readonly max: number }): number {
-  const isLearned = law !== "fixed" && law !== "signal" && law !== "latencyShed";
+function initialOf(
+  law: LawName,
+  { min, max }: { readonly min: number; readonly max: number },
+): number {
+  const isLearned = isLearning(law) && concurrencyLaws[law].bounds !== "nothing";
   return isLearned ? Math.min(Math.max(50, min), max) : max;
 }
 

@@ -1,7 +1,7 @@
 import type { SeriesSelector } from "../../core/base/series-selector.js";
+import type { ConcurrencySettings } from "../../core/concurrency/concurrency-laws.js";
 import type {
   AdmissionBlock,
-  ConcurrencySettings,
   DeadlineSettings,
   EstimatedWaitSettings,
   GateSettings,

@@ -1,8 +1,6 @@
-import type {
-  LimitBounds,
-  PidSettings,
-  SignalSettings,
-} from "../../core/settings/admission-settings.js";
+import type { PidSettings } from "../../core/concurrency/pid.js";
+import type { SignalSettings } from "../../core/concurrency/signal-limit.js";
+import type { LimitBounds } from "../../core/settings/admission-settings.js";
 import { quoteText } from "../problems/problem.js";
 import { Block } from "../text/block.js";
 import { positiveRatioBounds } from "../text/quantities.js";

@@ -66,7 +66,7 @@ export interface PolicyReview {
 }
 
 /** What came of a change of the policy. */
-export type PolicyChange =
+export type PolicyChangeOutcome =
   | {
       readonly kind: "changed";
       /** What is active, or the shadow policy, now; undefined: nothing was put anywhere. */
@@ -107,9 +107,11 @@ export interface PolicyAdministration {
       readonly isShadow: boolean;
       readonly isDryRun: boolean;
     },
-  ): Promise<PolicyChange>;
+  ): Promise<PolicyChangeOutcome>;
   /** @throws ServiceError STORE_ codes */
-  enforce(request: ChangeRequest & { readonly expectedVersion: string }): Promise<PolicyChange>;
+  enforce(
+    request: ChangeRequest & { readonly expectedVersion: string },
+  ): Promise<PolicyChangeOutcome>;
   /**
    * @param version undefined: the one before, or the end of the shadow policy
    * @throws ServiceError STORE_ codes
@@ -117,7 +119,7 @@ export interface PolicyAdministration {
   rollBack(
     version: string | undefined,
     request: ChangeRequest & { readonly expectedVersion: string },
-  ): Promise<PolicyChange>;
+  ): Promise<PolicyChangeOutcome>;
   /** Undefined: there is no shadow policy. */
   shadowReport(): ShadowReport | undefined;
 }
@@ -181,7 +183,7 @@ export interface GateAdministration {
 }
 
 /** One Envoy's part of a service's limit. */
-export interface NodeShare {
+export interface NodeShareView {
   readonly node: string;
   readonly share: number;
   readonly inFlight: number | undefined;
@@ -210,7 +212,7 @@ export interface ServiceState {
   readonly overflowPerSecond: number;
   /** The part of the limit that Envoys keep for their priority HIGH. */
   readonly reservedHigh: number;
-  readonly shares: readonly NodeShare[];
+  readonly shares: readonly NodeShareView[];
 }
 
 /** Replicas, and what they have decided together. */

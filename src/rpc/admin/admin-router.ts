@@ -16,7 +16,7 @@ import { explainMethod } from "./explain-method.js";
 import { codeName, toConnectError } from "./failures.js";
 import { fleetService } from "./fleet-service.js";
 import { keyMethods } from "./key-methods.js";
-import { messageBytesMax, policyMessageBytesMax } from "./methods.js";
+import { adminMessageBytesMax, policyMessageBytesMax } from "./methods.js";
 import { overrideMethods } from "./override-methods.js";
 import { policyService } from "./policy-service.js";
 import { quotaService } from "./quota-service.js";
@@ -44,7 +44,7 @@ export function createAdminHandlers(
   const { compressions, shutdownSignal } = options;
   const router = createConnectRouter({
     acceptCompression: compressions.map(answersOnly),
-    readMaxBytes: messageBytesMax,
+    readMaxBytes: adminMessageBytesMax,
     maxTimeoutMs: timeoutMsMax,
     shutdownSignal,
     interceptors: [answering(options)],

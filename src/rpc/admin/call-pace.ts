@@ -14,7 +14,7 @@ export interface CallPaceRate {
 }
 
 /**
- * How fast callers may call: the admin API under the project's own law, in this process's memory.
+ * How fast callers may call: the admin API's own rate limit (GCRA), in this process's memory.
  */
 export class CallPace {
   readonly #clock: Pick<Clock, "monotonicMs">;

@@ -27,7 +27,7 @@ import { findNearestName } from "../../policy/text/nearest-name.js";
 import type { PolicyFile } from "./admin-parts.js";
 import { callerOf, demandRole, notFound, serviceFilter, visibleAmong } from "./call.js";
 import { AdminFailure } from "./failures.js";
-import { nameRule, policyOf } from "./key-methods.js";
+import { keyNameBounds, policyOf } from "./key-methods.js";
 import { type ExplainedQuota, encodeExplanation } from "./messages.js";
 import { encodeQuotaUse } from "./quota-service.js";
 import { RequestReader } from "./request-reader.js";
@@ -40,7 +40,7 @@ const headersMax = 200;
 const explainedQuotasMax = 20;
 
 /** The most texts of a policy. */
-export const policyFilesMax = 1_000;
+export const explainedFilesMax = 1_000;
 
 /** What explanations are made of. */
 type ExplainParts = Pick<
@@ -208,7 +208,7 @@ function readQuestion(
 
 function readDescriptors({ domain, descriptors }: DescriptorRequest): RateLimitQuery {
   const reader = new RequestReader();
-  reader.text("descriptors.domain", domain, { ...nameRule, isNeeded: true });
+  reader.text("descriptors.domain", domain, { ...keyNameBounds, isNeeded: true });
   if (descriptors.length === 0) reader.report("descriptors.descriptors", "it needs one");
   if (descriptors.length > descriptorCountMax) {
     reader.report("descriptors.descriptors", `it has more than ${descriptorCountMax}`);
@@ -259,7 +259,7 @@ function readFacts({ method, host, path, headers, remoteAddress }: HttpRequest):
   if (texts.some((text) => text.length > textLengthMax)) {
     reader.report("http", `a text has more than ${textLengthMax} characters`);
   }
-  reader.text("http.host", host, { ...nameRule, isNeeded: true });
+  reader.text("http.host", host, { ...keyNameBounds, isNeeded: true });
   reader.end();
   const lower = pairs.map(([name, value]) => [name.toLowerCase(), value] as const);
   return {
@@ -279,7 +279,8 @@ export function readFiles(
   files: readonly PolicyFileMessage[],
 ): readonly PolicyFile[] {
   const reader = new RequestReader();
-  if (files.length > policyFilesMax) reader.report(place, `it has more than ${policyFilesMax}`);
+  if (files.length > explainedFilesMax)
+    reader.report(place, `it has more than ${explainedFilesMax}`);
   reader.end();
   const names = new Set<string>();
   files.forEach(({ file }, i) => {

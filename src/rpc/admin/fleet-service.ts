@@ -12,7 +12,7 @@ import type { GateAdministration, GateThresholds, ServiceState } from "./admin-p
 import { askOthers } from "./ask-others.js";
 import { actorOf, callerOf, demandPart, demandRole, notFound, serviceFilter } from "./call.js";
 import { AdminFailure } from "./failures.js";
-import { nameRule } from "./key-methods.js";
+import { keyNameBounds } from "./key-methods.js";
 import { durationOf, timeOf, wideOf } from "./messages.js";
 import { conflict } from "./override-methods.js";
 import { badToken, pageRule, pageToken, readPageToken } from "./pages.js";
@@ -57,7 +57,7 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
     getGateThresholds: (request, context) => {
       const gates = demandPart(parts.gates);
       const reader = new RequestReader();
-      const service = reader.text("service", request.service, { ...nameRule, isNeeded: true });
+      const service = reader.text("service", request.service, { ...keyNameBounds, isNeeded: true });
       reader.end();
       return { thresholds: encodeThresholds(demandGate(gates, service, context)) };
     },
@@ -65,7 +65,7 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
       demandRole(context, "operator", undefined);
       const gates = demandPart(parts.gates);
       const reader = new RequestReader();
-      const service = reader.text("service", request.service, { ...nameRule, isNeeded: true });
+      const service = reader.text("service", request.service, { ...keyNameBounds, isNeeded: true });
       const expectedVersion = reader.version("expected_version", request.expectedVersion);
       const reasonRule = { charsMax: reasonCharsMax, isNeeded: true };
       const reason = reader.text("reason", request.reason, reasonRule);
@@ -81,8 +81,8 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
     listAudit: async (request, context) => {
       const reader = new RequestReader();
       const countMax = reader.count("page_size", request.pageSize, pageRule);
-      const action = reader.text("action", request.action, nameRule);
-      const author = reader.text("author", request.author, nameRule);
+      const action = reader.text("action", request.action, keyNameBounds);
+      const author = reader.text("author", request.author, keyNameBounds);
       const sinceEpochMs = reader.epochMs("since", request.since);
       reader.end();
       const place = readPageToken(request.pageToken);

@@ -27,10 +27,10 @@ import { RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 /** The longest name of a domain, a rule or a limit in a request, in UTF-16 units. */
-export const nameRule = { charsMax: textLengthMax } as const;
+export const keyNameBounds = { charsMax: textLengthMax } as const;
 
 /** How many keys are answered. */
-const keysRule = { max: 100, usual: 10 } as const;
+const keysRule = { max: 100, defaultValue: 10 } as const;
 
 /** The methods that look at rules and keys, and the one that empties a key. */
 export function keyMethods(
@@ -108,7 +108,7 @@ function sightingMethods(
       const sightings = demandPart(parts.sightings);
       const reader = new RequestReader();
       const countMax = reader.count("count", request.count, keysRule);
-      const ratioRule = { max: 1, usual: 0.8 };
+      const ratioRule = { max: 1, defaultValue: 0.8 };
       const usedRatioMin = reader.part("used_ratio_min", request.usedRatioMin, ratioRule);
       const asked = readAsked(parts, request, { reader, context });
       const keys = sightings.near(asked, { usedRatioMin, countMax });
@@ -246,7 +246,7 @@ export function readAsked(
   request: { readonly domain: string; readonly ruleLabel?: string },
   { reader, context }: { readonly reader: RequestReader; readonly context: HandlerContext },
 ): Asked {
-  const domain = reader.text("domain", request.domain, nameRule);
+  const domain = reader.text("domain", request.domain, keyNameBounds);
   const label = readRuleLabel({ domain, ruleLabel: request.ruleLabel ?? "" }, reader);
   reader.end();
   const domains = askedDomains(context, domain);
@@ -259,7 +259,7 @@ export function readRuleLabel(
   { domain, ruleLabel }: { readonly domain: string; readonly ruleLabel: string },
   reader: RequestReader,
 ): string | undefined {
-  const label = reader.text("rule_label", ruleLabel, nameRule);
+  const label = reader.text("rule_label", ruleLabel, keyNameBounds);
   if (label !== "" && domain === "") reader.report("rule_label", "it needs a domain");
   return label === "" ? undefined : label;
 }
@@ -270,9 +270,9 @@ function readSelector(
   reader = new RequestReader(),
 ): KeySelector {
   if (message === undefined) throw new AdminFailure("invalid", "key: it is needed");
-  const domain = reader.text("key.domain", message.domain, { ...nameRule, isNeeded: true });
+  const domain = reader.text("key.domain", message.domain, { ...keyNameBounds, isNeeded: true });
   const entries = reader.entries("key.entries", message.entries);
-  const limitName = reader.text("key.limit_name", message.limitName, nameRule);
+  const limitName = reader.text("key.limit_name", message.limitName, keyNameBounds);
   reader.end();
   return { domain, entries, ...(limitName === "" ? {} : { limitName }) };
 }

@@ -11,7 +11,7 @@ import {
 const adminServices = [LimitService, PolicyService, QuotaService, FleetService] as const;
 
 /** The longest message of most methods, in bytes; nothing that we keep is longer. */
-export const messageBytesMax = 262_144;
+export const adminMessageBytesMax = 262_144;
 
 /** The longest message with a policy's texts, in bytes: as long as one may be that is kept. */
 export const policyMessageBytesMax = 4_194_304;
@@ -60,7 +60,9 @@ export const adminMethods: ReadonlyMap<string, AdminMethod> = new Map(
       {
         method,
         role: operatorMethods.has(method.name) ? "operator" : "reader",
-        messageBytesMax: policyMethods.has(method.name) ? policyMessageBytesMax : messageBytesMax,
+        messageBytesMax: policyMethods.has(method.name)
+          ? policyMessageBytesMax
+          : adminMessageBytesMax,
         showsCallers: callerMethods.has(method.name),
       },
     ]),

@@ -5,7 +5,7 @@ import type { Override } from "../../core/limits/override.js";
 import { overrideFromJson } from "../../fleet/records/override-record.js";
 import type { LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { askedDomains, notFound, visibleAmong } from "./call.js";
-import { demandDomain, nameRule, policyOf, readRuleLabel } from "./key-methods.js";
+import { demandDomain, keyNameBounds, policyOf, readRuleLabel } from "./key-methods.js";
 import { encodeOverride } from "./messages.js";
 import { concernsRule } from "./override-checks.js";
 import { nextOf, pageRule, pageToken, readPageToken } from "./pages.js";
@@ -22,7 +22,7 @@ type ListParts = Pick<AdminServiceParts, "policies" | "records" | "overrides">;
 export function listMethod(parts: ListParts): ServiceImpl<typeof LimitService>["listOverrides"] {
   return (request, context) => {
     const reader = new RequestReader();
-    const domain = reader.text("domain", request.domain, nameRule);
+    const domain = reader.text("domain", request.domain, keyNameBounds);
     const countMax = reader.count("page_size", request.pageSize, pageRule);
     const beginsWith =
       request.beginsWith.length === 0 ? [] : reader.entries("begins_with", request.beginsWith);

@@ -10,7 +10,7 @@ import type {
 import { recordBytesMax, type SharedRecord } from "../../store/coordination/record-store.js";
 import { actorOf, demandRole, notFound } from "./call.js";
 import { AdminFailure } from "./failures.js";
-import { nameRule } from "./key-methods.js";
+import { keyNameBounds } from "./key-methods.js";
 import { encodeOverride } from "./messages.js";
 import { checkOverride } from "./override-checks.js";
 import { listMethod } from "./override-list.js";
@@ -71,7 +71,7 @@ function deleteMethod(
 ): ServiceImpl<typeof LimitService>["deleteOverride"] {
   return async (request, context) => {
     const reader = new RequestReader();
-    const needed = { ...nameRule, isNeeded: true };
+    const needed = { ...keyNameBounds, isNeeded: true };
     const id = reader.text("id", request.id, needed);
     const domain = reader.text("domain", request.domain, needed);
     const expectedVersion = reader.version("expected_version", request.expectedVersion);
@@ -148,10 +148,10 @@ function readOverride(
   if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(id)) {
     reader.report("override.id", "it is 1 to 64 lower-case letters, digits and hyphens");
   }
-  const needed = { ...nameRule, isNeeded: true };
+  const needed = { ...keyNameBounds, isNeeded: true };
   const domain = reader.text("override.domain", message.domain, needed);
   const entries = reader.entries("override.entries", message.entries);
-  const limitName = reader.text("override.limit_name", message.limitName, nameRule);
+  const limitName = reader.text("override.limit_name", message.limitName, keyNameBounds);
   const effect = readEffect(message.effect, reader);
   const nowEpochMs = Math.floor(clock.epochUs() / 1_000);
   const expiresEpochMs = reader.epochMs("override.expires_at", message.expiresAt);

@@ -4,13 +4,13 @@ import { AdminFailure } from "./failures.js";
 const pageEntriesMax = 1_000;
 
 /** Entries of a page where nobody says how many. */
-const pageEntriesUsual = 100;
+const pageEntriesDefault = 100;
 
 /** The longest page token, in UTF-16 units. */
 export const pageTokenCharsMax = 1_000;
 
 /** The bounds of a page's size. */
-export const pageRule = { max: pageEntriesMax, usual: pageEntriesUsual } as const;
+export const pageRule = { max: pageEntriesMax, defaultValue: pageEntriesDefault } as const;
 
 /**
  * What a page token says: where the next page begins, by a text of its own.

@@ -1,9 +1,9 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { reasonCharsMax } from "../../core/base/audit-entry.js";
 import type { PolicyService } from "../../gen/headgate/admin/v1/admin_pb.js";
-import type { PolicyChange, PolicyReview } from "./admin-parts.js";
+import type { PolicyChangeOutcome, PolicyReview } from "./admin-parts.js";
 import { actorOf, demandPart, demandRole, notFound } from "./call.js";
-import { policyFilesMax, readFiles } from "./explain-method.js";
+import { explainedFilesMax, readFiles } from "./explain-method.js";
 import { AdminFailure } from "./failures.js";
 import { encodePolicyVersion, timeOf, wideOf } from "./messages.js";
 import { conflict } from "./override-methods.js";
@@ -151,11 +151,13 @@ function changeMethods(
 
 function demandFiles(count: number): void {
   if (count > 0) return;
-  throw new AdminFailure("invalid", `files: 1 to ${policyFilesMax} are needed`);
+  throw new AdminFailure("invalid", `files: 1 to ${explainedFilesMax} are needed`);
 }
 
 /** What has changed, or why nothing has. */
-function demandChange(change: PolicyChange): Extract<PolicyChange, { kind: "changed" }> {
+function demandChange(
+  change: PolicyChangeOutcome,
+): Extract<PolicyChangeOutcome, { kind: "changed" }> {
   switch (change.kind) {
     case "changed":
       return change;

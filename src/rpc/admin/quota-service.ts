@@ -10,17 +10,17 @@ import type {
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import { demandPart, notFound } from "./call.js";
-import { nameRule, policyOf, readAsked } from "./key-methods.js";
+import { keyNameBounds, policyOf, readAsked } from "./key-methods.js";
 import { durationOf, encodeEntries, wideOf } from "./messages.js";
 import { pageRule, readVersionedToken, versionedToken } from "./pages.js";
 import { RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 /** Pools that one call answers. */
-const poolsRule = { max: 100, usual: 10 } as const;
+const poolsRule = { max: 100, defaultValue: 10 } as const;
 
 /** Shares of each of them. */
-const sharesRule = { max: 1_000, usual: 20 } as const;
+const sharesRule = { max: 1_000, defaultValue: 20 } as const;
 
 /** What this service is made of. */
 type QuotaServiceParts = Pick<AdminServiceParts, "policies" | "quotas">;
@@ -50,7 +50,7 @@ export function quotaService(parts: QuotaServiceParts): ServiceImpl<typeof Quota
       const reader = new RequestReader();
       const countMax = reader.count("count", request.count, poolsRule);
       const sharesMax = reader.count("shares_per_pool", request.sharesPerPool, sharesRule);
-      const name = reader.text("quota", request.quota, nameRule);
+      const name = reader.text("quota", request.quota, keyNameBounds);
       const { domains } = readAsked(parts, request, { reader, context });
       const policy = policyOf(parts);
       const quotas = policy.quotas.filter((one) => domains?.includes(one.domain) ?? true);

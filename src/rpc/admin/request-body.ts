@@ -4,7 +4,7 @@ import type { Compression, UniversalServerRequest } from "@connectrpc/connect/pr
 import { isLeanJson } from "../../core/base/json-count.js";
 import { countParts } from "../codec/count-parts.js";
 import { FieldReader, leanPartsMax, TooManyFieldsError } from "../codec/field-reader.js";
-import { type AdminMethod, messageBytesMax } from "./methods.js";
+import { type AdminMethod, adminMessageBytesMax } from "./methods.js";
 
 /**
  * The most fields of a message, with those of its parts; values of JSON count as fields. Each makes
@@ -20,7 +20,7 @@ const partBytes = 12;
 export const jsonBytesMax = 524_288;
 
 /** What is held of all unfinished requests that hold no policies, in bytes. */
-export const heldBytesMax = 16_777_216;
+export const bodiesBytesMax = 16_777_216;
 
 /**
  * Bodies of requests, counted before the library makes anything of them: it would make 10 million
@@ -39,7 +39,7 @@ export class RequestBodies {
 
   async *#read(body: AsyncIterable<Uint8Array>, header: Headers, method: AdminMethod) {
     const bytesMax = method.messageBytesMax + envelopeBytes;
-    const isShort = method.messageBytesMax === messageBytesMax;
+    const isShort = method.messageBytesMax === adminMessageBytesMax;
     const chunks: Uint8Array[] = [];
     let length = 0;
     let held = 0;
@@ -51,7 +51,7 @@ export class RequestBodies {
         if (!isShort) continue;
         held += chunk.length;
         this.#heldBytes += chunk.length;
-        if (this.#heldBytes > heldBytesMax) throw tooMuch("too many requests are unfinished");
+        if (this.#heldBytes > bodiesBytesMax) throw tooMuch("too many requests are unfinished");
       }
       const bytes = Buffer.concat(chunks, length);
       checkBody(bytes, header, method.method.input);

@@ -7,7 +7,7 @@ import { AdminFailure } from "./failures.js";
 export const requestProblemsMax = 20;
 
 /** The bounds of a text. */
-export interface TextRule {
+export interface TextBounds {
   /** In UTF-16 units. */
   readonly charsMax: number;
   readonly isNeeded?: boolean;
@@ -36,16 +36,20 @@ export class RequestReader {
     if (this.#problems.length > 0) throw new AdminFailure("invalid", this.#problems.join("; "));
   }
 
-  text(place: string, value: string, { charsMax, isNeeded = false }: TextRule): string {
+  text(place: string, value: string, { charsMax, isNeeded = false }: TextBounds): string {
     if (isNeeded && value.trim() === "") this.report(place, "it is needed");
     if (value.length > charsMax) this.report(place, `it has more than ${charsMax} characters`);
     return value;
   }
 
-  /** A number of a page, a list: 0 takes what is usual. */
-  count(place: string, value: number, rule: { readonly max: number; readonly usual: number }) {
+  /** A number of a page, a list: 0 takes the default. */
+  count(
+    place: string,
+    value: number,
+    rule: { readonly max: number; readonly defaultValue: number },
+  ) {
     if (value < 0 || value > rule.max) this.report(place, `it must be from 0 to ${rule.max}`);
-    return value === 0 ? rule.usual : value;
+    return value === 0 ? rule.defaultValue : value;
   }
 
   /** A whole number that came with 64 bits. */
@@ -57,9 +61,13 @@ export class RequestReader {
     return Number(value);
   }
 
-  /** A number above 0 up to `max`; 0 takes what is usual where there is something. */
-  part(place: string, value: number, rule: { readonly max: number; readonly usual?: number }) {
-    if (value === 0 && rule.usual !== undefined) return rule.usual;
+  /** A number above 0 up to `max`; 0 takes the default where there is something. */
+  part(
+    place: string,
+    value: number,
+    rule: { readonly max: number; readonly defaultValue?: number },
+  ) {
+    if (value === 0 && rule.defaultValue !== undefined) return rule.defaultValue;
     // Not a number is neither.
     if (!(value > 0 && value <= rule.max)) {
       this.report(place, `it must be above 0 and at most ${rule.max}`);

@@ -62,8 +62,11 @@ function readFilter(
   context: HandlerContext,
 ): TailFilter {
   const reader = new RequestReader();
-  const sampleRatio = reader.part("sample_ratio", request.sampleRatio, { max: 1, usual: 0.01 });
-  const paceRule = { max: 1_000, usual: 50 };
+  const sampleRatio = reader.part("sample_ratio", request.sampleRatio, {
+    max: 1,
+    defaultValue: 0.01,
+  });
+  const paceRule = { max: 1_000, defaultValue: 50 };
   const perSecondMax = reader.count("per_second_max", request.perSecondMax, paceRule);
   const having = request.having.length === 0 ? [] : reader.entries("having", request.having);
   const asked = readAsked(parts, request, { reader, context });

@@ -1,4 +1,4 @@
-import type { PlainValue } from "../../core/admission/exchange-messages.js";
+import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { BackwardWriter } from "./backward-writer.js";
 
 /** Bytes that a UTF-16 unit takes in UTF-8 at most. */
@@ -21,19 +21,19 @@ const tags = {
 } as const;
 
 /** Bytes of two texts in a message, with what is around them, at most. */
-export function textLengthMax(one: string, other = ""): number {
+export function encodedTextsMax(one: string, other = ""): number {
   return (one.length + other.length) * unitBytesMax + fieldOverheadMax;
 }
 
 /** Bytes of a field of a struct, at most. */
-export function structFieldLengthMax(name: string, value: PlainValue): number {
-  return textLengthMax(name, typeof value === "string" ? value : "");
+export function structFieldLengthMax(name: string, value: ScalarValue): number {
+  return encodedTextsMax(name, typeof value === "string" ? value : "");
 }
 
 /** Fields of a `google.protobuf.Struct`; the first one comes to stand last. */
 export function writeStructFields(
   writer: BackwardWriter,
-  fields: Iterable<readonly [string, PlainValue]>,
+  fields: Iterable<readonly [string, ScalarValue]>,
 ): void {
   for (const [name, value] of fields) {
     const end = writer.at;
@@ -61,7 +61,7 @@ function endStructField(writer: BackwardWriter, name: string, end: number): void
 }
 
 /** The one field of a Value; of a oneof it is written whatever it says. */
-function writeValue(writer: BackwardWriter, value: PlainValue): void {
+function writeValue(writer: BackwardWriter, value: ScalarValue): void {
   if (typeof value === "string") {
     writer.text(tags.stringValue, value);
   } else if (typeof value === "number") {

@@ -4,8 +4,8 @@ import { ResourceSchema } from "../../gen/envoy/service/discovery/v3/discovery_p
 import { BackwardWriter } from "../codec/backward-writer.js";
 import { fieldTag } from "../codec/field-reader.js";
 import {
+  encodedTextsMax,
   structFieldLengthMax,
-  textLengthMax,
   writeDuration,
   writeStructFields,
 } from "../codec/well-known-writer.js";
@@ -62,8 +62,8 @@ export function encodeLayers({ nonce, layer, ttlMs, emptyNames }: LayerAnswer): 
   const version = layer?.version ?? emptyLayer.version;
   const layers = [...(layer === undefined ? [] : [layer]), ...emptyNames.map(() => emptyLayer)];
   const layersMax = layers.reduce((sum, one) => sum + layerLengthMax(one), 0);
-  const namesMax = textLengthMax(emptyNames.join(""), nonce);
-  writer.begin(textLengthMax(runtimeTypeUrl, version) + namesMax + layersMax);
+  const namesMax = encodedTextsMax(emptyNames.join(""), nonce);
+  writer.begin(encodedTextsMax(runtimeTypeUrl, version) + namesMax + layersMax);
   writer.text(answerTags.nonce, nonce);
   writer.text(answerTags.typeUrl, runtimeTypeUrl);
   for (const name of emptyNames.toReversed()) {
@@ -78,8 +78,8 @@ export function encodeLayers({ nonce, layer, ttlMs, emptyNames }: LayerAnswer): 
 
 /** Of one layer as a resource, with all that is around it but its name. */
 function layerLengthMax({ version, values }: NodeLayer): number {
-  const around = textLengthMax(resourceTypeUrl, version) + textLengthMax(runtimeTypeUrl);
-  let length = around + 2 * textLengthMax(runtimeLayerName);
+  const around = encodedTextsMax(resourceTypeUrl, version) + encodedTextsMax(runtimeTypeUrl);
+  let length = around + 2 * encodedTextsMax(runtimeLayerName);
   for (const [key, value] of values) length += structFieldLengthMax(key, value);
   return length;
 }

@@ -103,7 +103,7 @@ function setBreakers({ node, planned, plan, values }: BreakerTerms, share: NodeS
   }
   if (known.length === 0 && parts.size === 0) return 0;
   let sum = 0;
-  for (const { default: usual, high } of parts.values()) sum += usual + high;
+  for (const { default: atDefault, high } of parts.values()) sum += atDefault + high;
   return Math.max(sum, share.default + share.high);
 }
 
@@ -151,8 +151,8 @@ function setRetries(
 }
 
 /** Whether both parts are whole numbers that Envoy takes for what they are. */
-function isShare({ default: usual, high }: NodeShare): boolean {
-  return isWhole(usual, 1) && isWhole(high, 0);
+function isShare({ default: atDefault, high }: NodeShare): boolean {
+  return isWhole(atDefault, 1) && isWhole(high, 0);
 }
 
 function isWhole(value: number, min: number): boolean {

@@ -4,7 +4,7 @@ import type {
   BodyModes,
   ExchangeMessage,
   ExchangePart,
-  PlainValue,
+  ScalarValue,
 } from "../../core/admission/exchange-messages.js";
 import { asBuffer, FieldReader, fieldTag } from "../codec/field-reader.js";
 import type { WantedNames } from "./ext-proc-names.js";
@@ -121,7 +121,7 @@ class ExchangeDecoder {
   readonly #wanted: WantedParts;
   #part: ExchangePart | undefined;
   #headers: Map<string, string> | undefined;
-  #attributes: Map<string, PlainValue> | undefined;
+  #attributes: Map<string, ScalarValue> | undefined;
   #isEndOfStream = false;
   #isObserved = false;
   #bodyModes: BodyModes | undefined;
@@ -306,9 +306,9 @@ class ExchangeDecoder {
   }
 
   /** Undefined for null, lists and what else is not plain. */
-  #plainValue(): PlainValue | undefined {
+  #plainValue(): ScalarValue | undefined {
     const reader = this.#reader;
-    let value: PlainValue | undefined;
+    let value: ScalarValue | undefined;
     while (reader.next()) {
       if (reader.tag === valueTags.string) value = reader.text(Number.POSITIVE_INFINITY);
       else if (reader.tag === valueTags.number) value = reader.double();

@@ -8,9 +8,9 @@ import type {
 } from "../../core/admission/exchange-messages.js";
 import { BackwardWriter } from "../codec/backward-writer.js";
 import {
+  encodedTextsMax,
   endStructOfStruct,
   structFieldLengthMax,
-  textLengthMax,
   writeDuration,
   writeStructFields,
 } from "../codec/well-known-writer.js";
@@ -120,7 +120,7 @@ const plainReplies: Readonly<Record<ExchangePart, Uint8Array>> = {
 
 /**
  * With trailers in any case: it is their mode that keeps the stream open until the response is
- * complete. Other modes become what is usual: headers as Envoy has them, no bodies.
+ * complete. Other modes become the default: headers as Envoy has them, no bodies.
  */
 const sendsResponseHeaders = modeOverride(headerSendModes.send);
 const skipsResponseHeaders = modeOverride(headerSendModes.skip);
@@ -218,14 +218,14 @@ function mutationLengthMax(
   removeHeaders: readonly string[],
 ): number {
   let length = 0;
-  for (const header of setHeaders) length += textLengthMax(header.name, header.value);
-  for (const name of removeHeaders) length += textLengthMax(name);
+  for (const header of setHeaders) length += encodedTextsMax(header.name, header.value);
+  for (const name of removeHeaders) length += encodedTextsMax(name);
   return length;
 }
 
 function metadataLengthMax(metadata: ReplyMetadata | undefined): number {
   if (metadata === undefined) return 0;
-  let length = textLengthMax(metadata.namespace);
+  let length = encodedTextsMax(metadata.namespace);
   for (const [name, value] of metadata.fields) {
     length += structFieldLengthMax(name, value);
   }
@@ -233,6 +233,6 @@ function metadataLengthMax(metadata: ReplyMetadata | undefined): number {
 }
 
 function refusalLengthMax({ headers, body, details, metadata }: Refusal): number {
-  const ownMax = baseLengthMax + mutationLengthMax(headers, []) + textLengthMax(body, details);
+  const ownMax = baseLengthMax + mutationLengthMax(headers, []) + encodedTextsMax(body, details);
   return ownMax + metadataLengthMax(metadata);
 }

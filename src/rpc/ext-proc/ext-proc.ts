@@ -62,7 +62,7 @@ export function createExternalProcessorService(parts: ExternalProcessorParts): S
   return { name: externalProcessorName, methods: [{ kind: "bidi", name: "Process", open }] };
 }
 
-/** One exchange: carries events to the protocol's law and does what follows from them. */
+/** One exchange: carries events to the protocol's state machine and does what follows from them. */
 class Exchange implements BidiReader, AdmissionCall {
   readonly #parts: ExternalProcessorParts;
   readonly #serviceName: string | undefined;

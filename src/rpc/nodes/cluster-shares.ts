@@ -29,7 +29,7 @@ export function divideShare(
   share: NodeShare,
   demands: readonly ClusterDemand[],
 ): ReadonlyMap<string, NodeShare> {
-  const usual = divide(
+  const atDefault = divide(
     share.default,
     demands.map(({ demand, highDemand }) => demand - highDemand),
   );
@@ -38,7 +38,7 @@ export function divideShare(
     demands.map(({ highDemand }) => highDemand),
   );
   return new Map(
-    demands.map(({ cluster }, i) => [cluster, { default: usual[i] ?? 1, high: high[i] ?? 0 }]),
+    demands.map(({ cluster }, i) => [cluster, { default: atDefault[i] ?? 1, high: high[i] ?? 0 }]),
   );
 }
 

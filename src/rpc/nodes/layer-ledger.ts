@@ -139,19 +139,19 @@ export class LayerLedger {
   held(service: string, nowMs: number): number {
     if (this.#last === undefined) return 0;
     this.#forgetExpired(nowMs);
-    const usual = this.#parts.configuredShare(service);
+    const configured = this.#parts.configuredShare(service);
     const acknowledged = this.#acknowledged;
     let most = 0;
-    if (acknowledged === undefined) most = usual;
+    if (acknowledged === undefined) most = configured;
     else {
       const { layer, sentAtMs, ttlMs } = acknowledged.push;
-      if (nowMs >= sentAtMs + ttlMs) most = usual;
+      if (nowMs >= sentAtMs + ttlMs) most = configured;
       if (nowMs < acknowledged.atMs + ttlMs) {
-        most = Math.max(most, layer.shares.get(service) ?? usual);
+        most = Math.max(most, layer.shares.get(service) ?? configured);
       }
     }
     for (const { layer } of this.#pending) {
-      most = Math.max(most, layer.shares.get(service) ?? usual);
+      most = Math.max(most, layer.shares.get(service) ?? configured);
     }
     return most;
   }

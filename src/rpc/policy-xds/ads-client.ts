@@ -53,7 +53,7 @@ export interface AdsStatus {
 }
 
 /** How long a connection may take to be there, its TLS included. */
-export const connectMsMax = 20_000;
+export const adsConnectMsMax = 20_000;
 
 /**
  * The least time between two answers to the same content. Servers there are that send a set again
@@ -132,8 +132,11 @@ export class AdsClient {
       answerCount: 0,
     };
     this.#conversation = conversation;
-    this.#cancelTimer = clock.schedule(connectMsMax, () => {
-      this.#end(conversation, { reason: "timeout", detail: `no connection in ${connectMsMax} ms` });
+    this.#cancelTimer = clock.schedule(adsConnectMsMax, () => {
+      this.#end(conversation, {
+        reason: "timeout",
+        detail: `no connection in ${adsConnectMsMax} ms`,
+      });
     });
     try {
       conversation.stream = open({

@@ -24,7 +24,7 @@ import {
   RateLimitResponseSchema,
 } from "../../gen/envoy/service/ratelimit/v3/rls_pb.js";
 import type { ResponseExtras } from "./rls-extras.js";
-import { type SentRequest, sentRequestOf, tooLarge, toQuery } from "./rls-request.js";
+import { requestTooLarge, type SentRequest, sentRequestOf, toQuery } from "./rls-request.js";
 
 /** What decides a single query: a `Decider`. */
 export interface Decides {
@@ -123,7 +123,7 @@ const exampleBody = JSON.stringify({
 function parse(body: string): RateLimitRequest {
   let message: RateLimitRequest;
   try {
-    if (!isLeanJson(body)) throw tooLarge();
+    if (!isLeanJson(body)) throw requestTooLarge();
     const value: JsonValue = JSON.parse(body);
     assertFew(value);
     message = fromJson(RateLimitRequestSchema, value);
@@ -144,9 +144,9 @@ function parse(body: string): RateLimitRequest {
 /** Lists are counted before a message is made of each of their elements. */
 function assertFew(value: JsonValue): void {
   const descriptors = listIn(value, "descriptors");
-  if (descriptors.length > descriptorCountMax) throw tooLarge();
+  if (descriptors.length > descriptorCountMax) throw requestTooLarge();
   for (const descriptor of descriptors) {
-    if (listIn(descriptor, "entries").length > entryCountMax + 1) throw tooLarge();
+    if (listIn(descriptor, "entries").length > entryCountMax + 1) throw requestTooLarge();
   }
 }
 

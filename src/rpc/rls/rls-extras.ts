@@ -21,7 +21,7 @@ import {
   type RateLimitResponse,
   RateLimitResponseSchema,
 } from "../../gen/envoy/service/ratelimit/v3/rls_pb.js";
-import { overrideText, type SentRequest } from "./rls-request.js";
+import { carriedLimitText, type SentRequest } from "./rls-request.js";
 
 /** What the process adds to every response. */
 export interface ResponseExtrasOptions {
@@ -36,7 +36,7 @@ export interface ResponseExtrasOptions {
 }
 
 /** A call that was decided. */
-export interface AnsweredCall {
+export interface RespondedCall {
   readonly prepared: PreparedQuery;
   readonly verdict: Verdict;
   /** As it was asked; needed for dynamic metadata. */
@@ -73,7 +73,7 @@ export class ResponseExtras {
   }
 
   /** The fields of one response: those that it has. */
-  fields(call: AnsweredCall): Extras {
+  fields(call: RespondedCall): Extras {
     const { headers, requestHeaders, body } = this.#limitResponse(call);
     const asked = this.needsAsked ? call.asked : undefined;
     const told = this.#reportedRule(call);
@@ -114,16 +114,16 @@ export class ResponseExtras {
    * The same fields as bytes, to be put behind a response's own: a message is the merge of its
    * parts. Source: protobuf.dev/programming-guides/encoding, "Last One Wins".
    */
-  encode(call: AnsweredCall): Uint8Array {
+  encode(call: RespondedCall): Uint8Array {
     return toBinary(RateLimitResponseSchema, create(RateLimitResponseSchema, this.fields(call)));
   }
 
-  #reportedRule({ prepared, verdict }: Omit<AnsweredCall, "asked">): ReportedRule | undefined {
+  #reportedRule({ prepared, verdict }: Omit<RespondedCall, "asked">): ReportedRule | undefined {
     const refusing = verdict.isDenied ? refusingRule(prepared, verdict) : undefined;
     return refusing && this.#reportedRules.of(refusing);
   }
 
-  #limitResponse({ prepared, verdict }: AnsweredCall): LimitResponse {
+  #limitResponse({ prepared, verdict }: RespondedCall): LimitResponse {
     const statuses = verdict.statuses.map((status, i): StyledStatus => {
       const descriptor = prepared.descriptors[i];
       const rule = descriptor?.kind === "limited" ? descriptor.rule : undefined;
@@ -157,7 +157,7 @@ function toHeaderValue({ name, value }: Header): HeaderValue {
  *
  * Source: envoyproxy/ratelimit, RESPONSE_DYNAMIC_METADATA.
  */
-function dynamicMetadata(call: AnsweredCall, asked: SentRequest): MessageJson {
+function dynamicMetadata(call: RespondedCall, asked: SentRequest): MessageJson {
   const { domain, descriptors, hitsAddend } = asked;
   // The library takes nothing that is frozen.
   const metadata: MessageJson = JSON.parse(JSON.stringify(passedMetadata(call)));
@@ -165,7 +165,7 @@ function dynamicMetadata(call: AnsweredCall, asked: SentRequest): MessageJson {
     domain: domain.toWellFormed(),
     descriptors: descriptors.map(({ entries, limit, ownHits }) => ({
       entries: entries.map(({ key, value }) => `${key}=${value}`.toWellFormed()),
-      ...(limit === undefined ? {} : { limit: overrideText(limit) }),
+      ...(limit === undefined ? {} : { limit: carriedLimitText(limit) }),
       ...(ownHits === undefined ? {} : { hitsAddend: ownHits }),
     })),
     ...(hitsAddend === 0 ? {} : { hitsAddend }),
@@ -174,7 +174,7 @@ function dynamicMetadata(call: AnsweredCall, asked: SentRequest): MessageJson {
 }
 
 /** Of the rules whose limits were not over: the first one's word counts, maps are merged. */
-function passedMetadata({ prepared, verdict }: AnsweredCall): JsonObject {
+function passedMetadata({ prepared, verdict }: RespondedCall): JsonObject {
   let merged: JsonObject = {};
   prepared.descriptors.forEach((descriptor, i) => {
     if (descriptor.kind === "unmatched" || verdict.statuses[i]?.isOver !== false) return;

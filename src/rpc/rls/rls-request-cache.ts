@@ -1,5 +1,5 @@
 import type { Random } from "../../core/base/clock.js";
-import { DigestTable, type Place } from "../../core/collections/digest-table.js";
+import { DigestTable, type TableSlot } from "../../core/collections/digest-table.js";
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import { createSecret, type Digest, KeyedHash } from "../../core/collections/keyed-hash.js";
 import { readShortKey, shortKey } from "../../core/limits/key.js";
@@ -187,7 +187,7 @@ export class RequestCache {
 
   /** The keys of a request of two limits and more; undefined where one is not known any more. */
   #keysFrom(
-    place: Place,
+    place: TableSlot,
     { digest, length }: { readonly digest: Readonly<Digest>; readonly length: number },
   ): readonly LimitKey[] | undefined {
     const second = this.#shaped.find(this.#digestOfFurther(digest, 1));
@@ -202,7 +202,7 @@ export class RequestCache {
     return keys;
   }
 
-  #keyAt(place: Place): LimitKey {
+  #keyAt(place: TableSlot): LimitKey {
     const table = this.#shaped;
     if (table.word(place, fields.isUsed) === 0) table.setWord(place, fields.isUsed, 1);
     const key = this.#scratch;
@@ -227,7 +227,7 @@ export class RequestCache {
     }
   }
 
-  #placeFor(digest: Readonly<Digest>): Place {
+  #placeFor(digest: Readonly<Digest>): TableSlot {
     const known = this.#shaped.find(digest);
     if (known !== undefined) return known;
     if (this.#shaped.size >= this.#shapedMax) this.#giveUpOne();
@@ -237,7 +237,7 @@ export class RequestCache {
   /** Forgets one that was not used for a whole round, if one is near: a clock with one hand. */
   #giveUpOne(): void {
     const table = this.#shaped;
-    let last: Place | undefined;
+    let last: TableSlot | undefined;
     for (let looks = 0; looks < looksMax; looks += 1) {
       const place = table.next(looksMax);
       if (place === undefined) continue;

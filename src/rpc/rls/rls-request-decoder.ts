@@ -6,7 +6,12 @@ import { descriptorCountMax, entryCountMax } from "../../decide/rate-limit/query
 import type { RateLimitUnit } from "../../gen/envoy/type/v3/ratelimit_unit_pb.js";
 import { FieldReader, fieldTag, LastPart, TooManyFieldsError } from "../codec/field-reader.js";
 
-import { type SentDescriptor, type SentLimit, type SentRequest, tooLarge } from "./rls-request.js";
+import {
+  requestTooLarge,
+  type SentDescriptor,
+  type SentLimit,
+  type SentRequest,
+} from "./rls-request.js";
 
 /**
  * A RateLimitRequest by hand: the general decoder makes objects of everything before anybody can
@@ -21,7 +26,7 @@ export function decodeRequest(bytes: Uint8Array): SentRequest {
     return readRequest(new FieldReader(bytes));
   } catch (thrown) {
     if (isServiceError(thrown)) throw thrown;
-    if (thrown instanceof TooManyFieldsError) throw tooLarge();
+    if (thrown instanceof TooManyFieldsError) throw requestTooLarge();
     const words = "The message is not a RateLimitRequest of envoy.service.ratelimit.v3.";
     throw new ServiceError("REQUEST_INVALID", words);
   }
@@ -66,7 +71,7 @@ function readRequest(reader: FieldReader): SentRequest {
   const descriptors: SentDescriptor[] = [];
   while (reader.next()) {
     if (reader.tag === requestTags.descriptors) {
-      if (descriptors.length === descriptorCountMax) throw tooLarge();
+      if (descriptors.length === descriptorCountMax) throw requestTooLarge();
       descriptors.push(readDescriptor(reader));
     } else if (reader.tag === requestTags.domain) domain.pass(reader);
     else if (reader.tag === requestTags.hitsAddend) hitsAddend = readUint32(reader);

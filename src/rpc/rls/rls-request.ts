@@ -59,7 +59,7 @@ export function toQuery({ domain, descriptors, hitsAddend }: SentRequest): RateL
         const hits = Math.min(ownHits, costHitsMax);
         if (limit === undefined) return { entries, hits, isRefund };
         // Cut off, the entries of one caller could be those of another.
-        if (entries.length > entryCountMax) throw tooLarge();
+        if (entries.length > entryCountMax) throw requestTooLarge();
         return { entries, hits, isRefund, override: toOverride(limit, index) };
       },
     ),
@@ -96,7 +96,7 @@ function toOverride(limit: SentLimit, index: number): LimitOverride {
 }
 
 /** A limit that a request carries, in words. Example: `requests_per_unit:5 unit:DAY`. */
-export function overrideText({ requestsPerUnit, unit, unitMultiplier }: SentLimit): string {
+export function carriedLimitText({ requestsPerUnit, unit, unitMultiplier }: SentLimit): string {
   const text = `requests_per_unit:${requestsPerUnit} unit:${RateLimitUnit[unit]}`;
   return unitMultiplier === undefined ? text : `${text} unit_multiplier:${unitMultiplier}`;
 }
@@ -107,7 +107,7 @@ export function overrideText({ requestsPerUnit, unit, unitMultiplier }: SentLimi
  * @throws ServiceError REQUEST_TOO_LARGE
  */
 export function sentRequestOf({ domain, descriptors, hitsAddend }: RateLimitRequest): SentRequest {
-  if (descriptors.length > descriptorCountMax) throw tooLarge();
+  if (descriptors.length > descriptorCountMax) throw requestTooLarge();
   return {
     domain,
     hitsAddend,
@@ -130,7 +130,7 @@ function sentLimitOf(limit: CarriedLimit): SentLimit {
 type CarriedLimit = NonNullable<RateLimitRequest["descriptors"][number]["limit"]>;
 
 /** More is asked than is decided. */
-export function tooLarge(): ServiceError {
+export function requestTooLarge(): ServiceError {
   return new ServiceError("REQUEST_TOO_LARGE");
 }
 

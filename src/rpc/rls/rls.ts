@@ -44,7 +44,7 @@ export interface RateLimitServiceParts {
   readonly clock: Clock;
   /** Makes the secret under which requests have digests. */
   readonly random: Random;
-  /** How many requests are remembered, where that is not the usual. */
+  /** How many requests are remembered, where that is not the default. */
   readonly requestCache?: RequestCacheBounds;
   /** Counts what is refused before anybody decides. */
   readonly counters: DecisionCounters;

@@ -22,7 +22,7 @@ export interface LeaseAnswer {
 }
 
 /** What one replica tells the leader. */
-export interface ReplicaReport {
+export interface ReportRecord {
   readonly replicaId: string;
   /** Grows with each report of a replica. */
   readonly number: number;
@@ -30,7 +30,7 @@ export interface ReplicaReport {
 }
 
 /** One replica's report, as the leader finds it. */
-export interface FoundReport extends ReplicaReport {
+export interface FoundReport extends ReportRecord {
   /** When it was made, on the clock of who reads it. */
   readonly atMs: number;
 }
@@ -78,7 +78,7 @@ export interface LoopStore {
   /** Nobody leads from now on if this replica did. */
   resign(replicaId: string, deadlineMs: number): Promise<void>;
   /** Puts a replica's report in the place of the one before. */
-  tell(report: ReplicaReport): Promise<void>;
+  tell(report: ReportRecord): Promise<void>;
   /** All reports that count; those for which there is no room in `gatherBytesMax` have no bytes. */
   gather(): Promise<readonly FoundReport[]>;
   /** This replica goes: its report counts no more. */

@@ -6,7 +6,7 @@ import {
   type LeaseAnswer,
   type LeaseBeat,
   type LoopStore,
-  type ReplicaReport,
+  type ReportRecord,
   reportKeptMs,
 } from "./loop-store.js";
 import { compareRanks, type SnapshotVersion } from "./snapshot-version.js";
@@ -39,7 +39,7 @@ export class MemoryLoop implements LoopStore {
     if (this.#lease?.replicaId === replicaId) this.#lease = undefined;
   }
 
-  async tell(report: ReplicaReport): Promise<void> {
+  async tell(report: ReportRecord): Promise<void> {
     this.#reports.set(report.replicaId, { ...report, atMs: this.#clock.monotonicMs() });
   }
 

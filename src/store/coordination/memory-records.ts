@@ -5,7 +5,6 @@ import {
   type AuditText,
   auditEntriesMax,
   type ChangeOutcome,
-  type ChangeRequest,
   goneRecordsMax,
   pageBytesMax,
   pageRecordsMax,
@@ -16,6 +15,7 @@ import {
   recordsMax,
   type SeenRecords,
   type SharedRecord,
+  type StoreChange,
 } from "./record-store.js";
 import { recordOf } from "./record-text.js";
 
@@ -71,7 +71,7 @@ export class MemoryRecords implements RecordStore {
     return { kind: "page", version, isAnew, floor, records, gone: away };
   }
 
-  async change(request: ChangeRequest): Promise<ChangeOutcome | undefined> {
+  async change(request: StoreChange): Promise<ChangeOutcome | undefined> {
     const { kind, id, value, expectedVersion, audit, seen } = request;
     const { kept } = this.#kinds[kind];
     const known = kept.get(id);

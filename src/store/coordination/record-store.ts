@@ -80,7 +80,7 @@ export interface SeenRecords {
 }
 
 /** A change with what its author knows. */
-export interface ChangeRequest extends RecordChange {
+export interface StoreChange extends RecordChange {
   /** Hexadecimal. Where calls may be repeated, the same change again, by its name, is one. */
   readonly name: string;
   readonly seen: SeenRecords;
@@ -142,7 +142,7 @@ export interface RecordStore {
    * Changes a record and writes its audit entry, both or neither. Undefined: the store is not the
    * one that was seen, and nothing was changed.
    */
-  change(request: ChangeRequest): Promise<ChangeOutcome | undefined>;
+  change(request: StoreChange): Promise<ChangeOutcome | undefined>;
   /** Writes an audit entry alone. */
   note(audit: JsonObject): Promise<void>;
   /**

@@ -17,13 +17,13 @@ export interface MovingAddress {
 }
 
 /** Who we are to a server. */
-export interface Credentials {
+export interface RedisCredentials {
   readonly username?: string;
   readonly password?: string;
 }
 
 /** Who we are to a Redis server, and which of its databases is ours. */
-export interface RedisLogin extends Credentials {
+export interface RedisLogin extends RedisCredentials {
   /** Database number, from 0. Default 0. */
   readonly database: number;
 }
@@ -65,7 +65,7 @@ export interface HostPort {
 }
 
 /** Nodes of a Redis Cluster to begin with, and who we are to each of them. */
-export interface ClusterTarget extends Credentials {
+export interface ClusterTarget extends RedisCredentials {
   /** At least one. */
   readonly nodes: readonly HostPort[];
   readonly isTls: boolean;
@@ -82,7 +82,7 @@ export interface SentinelTarget extends RedisLogin {
   readonly primaryName: string;
   /** At least one. */
   readonly sentinels: readonly HostPort[];
-  readonly sentinelLogin: Credentials;
+  readonly sentinelLogin: RedisCredentials;
   /** Of the Redis and of the sentinels alike. */
   readonly isTls: boolean;
 }
@@ -233,7 +233,7 @@ function splitUrl(text: string): UrlParts {
 /**
  * A user alone could never be let in, so what stands alone is the password, as redis-cli has it.
  */
-function parseUserInfo(userInfo: string | undefined): Credentials {
+function parseUserInfo(userInfo: string | undefined): RedisCredentials {
   const { username, password } = parseAuth(userInfo ?? "");
   return {
     ...(username === undefined ? {} : { username: decodePercent(username) }),
@@ -241,7 +241,7 @@ function parseUserInfo(userInfo: string | undefined): Credentials {
   };
 }
 
-function parseAuth(auth: string): Credentials {
+function parseAuth(auth: string): RedisCredentials {
   const colon = auth.indexOf(":");
   const username = auth.slice(0, Math.max(0, colon));
   const password = auth.slice(colon + 1);

@@ -20,7 +20,7 @@ interface Share {
 }
 
 /** Something to ask of one part for one request, and what to do with its answer. */
-export interface PartAsk {
+export interface PartRequest {
   readonly part: number;
   readonly request: StoreRequest;
   readonly note: (outcome: StoreOutcome) => void;
@@ -75,7 +75,7 @@ export class SplitRequest {
   }
 
   /** First: reads every bucket, charging nothing. */
-  peekAsks(): readonly PartAsk[] {
+  peekAsks(): readonly PartRequest[] {
     return this.#shares.map(({ part, charges }, i) => ({
       part,
       request: { charges: charges.map(peekOf), multiplicity: 1 },
@@ -87,7 +87,7 @@ export class SplitRequest {
   }
 
   /** Second: charges what the law grants on the buckets that were peeked. */
-  chargeAsks(): readonly PartAsk[] {
+  chargeAsks(): readonly PartRequest[] {
     if (this.#failure !== undefined) return [];
     const foreseen = this.#foresee();
     const { grantedCount: multiplicity } = foreseen;

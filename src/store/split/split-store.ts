@@ -6,7 +6,7 @@ import { assertBatch } from "../batch.js";
 import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "../limit-store.js";
 import { SplitGuard } from "./split-guard.js";
 import type { GivenBack, SplitPart } from "./split-part.js";
-import { type PartAsk, type PartRefund, SplitRequest } from "./split-request.js";
+import { type PartRefund, type PartRequest, SplitRequest } from "./split-request.js";
 
 /** What a `SplitStore` is made of. */
 export interface SplitStoreOptions {
@@ -55,7 +55,7 @@ export class SplitStore implements LimitStore {
     assertBatch(batch);
     const outcomes: StoreOutcome[] = [];
     const split: { readonly at: number; readonly request: SplitRequest }[] = [];
-    const asks = batch.flatMap((request, at): readonly PartAsk[] => {
+    const asks = batch.flatMap((request, at): readonly PartRequest[] => {
       const parts = request.charges.map(this.#options.partOf);
       const part = parts[0] ?? 0;
       if (parts.every((other) => other === part)) {
@@ -134,7 +134,10 @@ export class SplitStore implements LimitStore {
   }
 
   /** Asks each part once for all that falls to it; answers why parts failed. */
-  async #askAll(asks: readonly PartAsk[], deadlineMs: number): Promise<readonly ServiceError[]> {
+  async #askAll(
+    asks: readonly PartRequest[],
+    deadlineMs: number,
+  ): Promise<readonly ServiceError[]> {
     const failures: ServiceError[] = [];
     const answers: Promise<void>[] = [];
     for (const [part, own] of grouped(asks)) {
@@ -148,7 +151,7 @@ export class SplitStore implements LimitStore {
 
   async #note(
     answer: Promise<readonly StoreOutcome[]>,
-    asks: readonly PartAsk[],
+    asks: readonly PartRequest[],
     failures: ServiceError[],
   ): Promise<void> {
     try {

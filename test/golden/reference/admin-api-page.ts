@@ -16,7 +16,7 @@ import { Code } from "@connectrpc/connect";
 import { snakeCase } from "../../../src/core/base/snake-case.js";
 import { adminFailureRows } from "../../../src/rpc/admin/failures.js";
 import { adminMethods } from "../../../src/rpc/admin/methods.js";
-import { block, code, paragraphs, plain, type ReferencePage, table } from "./markdown.js";
+import { code, paragraphs, plain, type ReferencePage, table } from "./markdown.js";
 
 const intro = `\
 The admin API is served at \`HEADGATE_ADMIN_ADDR\`, \`127.0.0.1:8082\` by default, as Connect, gRPC
@@ -24,10 +24,6 @@ and gRPC-Web over HTTP/1.1 and HTTP/2. \`proto/headgate/admin/v1/admin.proto\` i
 Reading needs the role \`reader\`, and what changes something \`operator\`; an operator may read as
 well. Both may be held to domains. In JSON, names are written in lowerCamelCase, 64-bit numbers as
 strings, and durations like \`"1.5s"\`; unknown fields are refused.`;
-
-const example = `curl -s -H 'content-type: application/json' \\
-  -d '{"key": {"domain": "shop", "entries": [{"key": "user", "value": "7"}]}}' \\
-  http://127.0.0.1:8082/headgate.admin.v1.LimitService/GetKey`;
 
 /** Field numbers of descriptors; places of comments are made of them. Source: descriptor.proto. */
 const places = { message: 4, enum: 5, service: 6, member: 2, oneof: 8 } as const;
@@ -223,7 +219,7 @@ export function adminApiPages(): readonly ReferencePage[] {
     purpose: "Look up a method of the admin API: who may call it, what it takes and answers.",
     body: paragraphs(
       intro,
-      block(example, "sh"),
+      "[Access to the admin API](../guides/admin-access.md) has a call to begin with, and who may call.",
       table(["method", "role", "what it does"], methods),
       "## Failures",
       table(["code", "meaning"], failures),

@@ -47,6 +47,11 @@ function sentence(text: string): string {
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
+/** A test lets the command line read each of them. */
+function examplesBlock(text: string): string {
+  return `<!-- test: command -->\n${block(text.replaceAll(/^ {2}/gm, ""), "sh")}`;
+}
+
 function renderCommand(command: Command): string {
   const name = fullName(command);
   const shown = command.createHelp().visibleOptions(command);
@@ -67,7 +72,7 @@ function renderCommand(command: Command): string {
     isFirst ? "" : `## ${name}`,
     isFirst ? "" : plain(sentence(command.description())),
     block(`${name} ${command.usage()}`),
-    before === "" ? "" : `Examples:\n\n${block(before.replaceAll(/^ {2}/gm, ""), "sh")}`,
+    before === "" ? "" : `Examples:\n\n${examplesBlock(before)}`,
     words.length === 0 ? "" : table(["argument", "meaning"], words),
     hasSettings ? "Its options are the [settings](../settings.md) of the service." : "",
     hasSettings || options.length === 0 ? "" : table(["option", "meaning"], options),

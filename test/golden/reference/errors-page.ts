@@ -36,7 +36,7 @@ interface Answer {
 /** An answer as it is on the wire, with what Envoy makes of a status. */
 function httpAnswer(status: string, { headers, body = "" }: Answer): string {
   const lines = headers.map(({ name, value }) => `${name}: ${value}`);
-  return block([status, ...lines, "", body].join("\n"), "http");
+  return block([status, ...lines, "", body].join("\n"));
 }
 
 function rateLimitExample(): string {
@@ -180,7 +180,6 @@ export function errorsPage(): ReferencePage {
           `grpc-message: ${overGrpc.body ?? ""}`,
           ...overGrpc.headers.map(({ name, value }) => `${name}: ${value}`),
         ].join("\n"),
-        "http",
       ),
       "## Refused by a quota",
       "Envoy answers as the quota's [deny](policy/quotas.md#quotasdeny) says: 429 by default, " +

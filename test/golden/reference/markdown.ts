@@ -40,7 +40,7 @@ export function code(text: string): string {
 }
 
 /** A block of code. */
-export function block(text: string, language = ""): string {
+export function block(text: string, language = "text"): string {
   return `\`\`\`${language}\n${text.replace(/^\n+|\s+$/g, "")}\n\`\`\``;
 }
 

@@ -1,11 +1,22 @@
-import { AdminCounts } from "../../../src/app/metrics/admin-metrics.js";
+import { signalMetrics } from "../../../src/app/admission/signal-metrics.js";
+import type { MetricGroup, ReadMetric } from "../../../src/app/base/metrics.js";
+import { fleetMetrics } from "../../../src/app/fleet/fleet-metrics.js";
+import { AuditCounts } from "../../../src/app/foundation/audited-records.js";
+import { operatorMetrics } from "../../../src/app/foundation/operator-records.js";
+import { AdminCounts, adminMetrics } from "../../../src/app/metrics/admin-metrics.js";
+import { admissionMetrics } from "../../../src/app/metrics/admission-metrics.js";
+import { controlMetrics } from "../../../src/app/metrics/control-port-metrics.js";
+import { decisionMetrics, storeMetrics } from "../../../src/app/metrics/decision-metrics.js";
+import { refusalLogMetric } from "../../../src/app/metrics/denial-log-metrics.js";
+import { exchangeMetrics } from "../../../src/app/metrics/exchange-metrics.js";
 import {
-  createMetrics,
-  type MetricDefinition,
-  newProcessCounts,
-} from "../../../src/app/metrics/metrics.js";
-import { NativeTransportCounts } from "../../../src/app/metrics/native-transport-metrics.js";
-import { AuditCounts } from "../../../src/app/operator/audited-records.js";
+  NativeTransportCounts,
+  nativeTransportMetrics,
+} from "../../../src/app/metrics/native-transport-metrics.js";
+import { policyMetrics, policyOperationsMetrics } from "../../../src/app/metrics/policy-metrics.js";
+import { newProcessCounts, processMetrics } from "../../../src/app/metrics/process-metrics.js";
+import { xdsMetrics } from "../../../src/app/metrics/xds-metrics.js";
+import { tlsMetrics } from "../../../src/app/tls/tls-metrics.js";
 import { noOverrides } from "../../../src/core/limits/override-table.js";
 import { ExchangeCounts } from "../../../src/decide/admission/exchange-counts.js";
 import { DecisionCounters } from "../../../src/decide/rate-limit/counters.js";
@@ -18,64 +29,76 @@ import { QuotaRig } from "../../support/quota-rig.js";
 import { code, paragraphs, type ReferencePage, table } from "./markdown.js";
 
 /** The metrics of a process in which every part runs. */
-function allMetrics(): readonly MetricDefinition[] {
-  return createMetrics({
-    counters: new DecisionCounters(),
-    processCounts: newProcessCounts(),
-    policies: {
-      current: () => undefined,
-      status: { ...emptyPolicySize, loadedCount: 0, refusedCount: 0 },
-    },
-    isDegraded: () => false,
-    overloadCause: () => undefined,
-    inFlightCount: () => 0,
-    replicaCount: () => 1,
-    memoryKeyCount: () => 0,
-    xdsStatus: () => ({
-      isConnected: false,
-      ackCount: 0,
-      nackCount: 0,
-      ignoredCount: 0,
-      endCounts: new Map(),
+function allGroups(): readonly MetricGroup[] {
+  const counters = new DecisionCounters();
+  const policies = {
+    current: () => undefined,
+    status: { ...emptyPolicySize, loadedCount: 0, refusedCount: 0 },
+  };
+  const none = { overloadCause: () => undefined, inFlightCount: () => 0 };
+  const shadow = {
+    divisor: 0,
+    totals: { comparedCount: 0, newlyDeniedCount: 0, newlyAllowedCount: 0, unseenCount: 0 },
+  };
+  const quotas = new QuotaRig(undefined).join();
+  return [
+    decisionMetrics({ counters, policies, ...none }),
+    policyMetrics(policies),
+    storeMetrics({
+      counters,
+      isDegraded: () => false,
+      replicaCount: () => 1,
+      memoryKeyCount: () => 0,
+      storeKind: "memory",
     }),
-    tlsStatus: () => ({
+    admissionMetrics({ services: () => [], unknownCount: () => 0, nowMs: () => 0 }),
+    exchangeMetrics(new ExchangeCounts()),
+    signalMetrics({ sources: () => [], services: () => [] }),
+    tlsMetrics(() => ({
       expiryEpochUs: 0,
       isStale: false,
       loadedCount: 0,
       refusedCount: 0,
       refusedByCause: new Map(),
-    }),
-    nativeCounts: new NativeTransportCounts(),
-    admission: {
-      services: () => [],
-      unknownCount: () => 0,
-      nowMs: () => 0,
-      exchanges: new ExchangeCounts(),
-    },
-    signals: { sources: () => [], services: () => [] },
-    control: {
+    })),
+    { counters: nativeTransportMetrics(new NativeTransportCounts()) },
+    xdsMetrics(() => ({
+      isConnected: false,
+      ackCount: 0,
+      nackCount: 0,
+      ignoredCount: 0,
+      endCounts: new Map(),
+    })),
+    controlMetrics({
       plane: new ControlPlane({ clock: new FakeClock(), random: new FakeRandom() }),
       nowMs: () => 0,
-      quotas: new QuotaRig(undefined).join(),
-    },
-    fleet: () => undefined,
-    overrides: { current: () => noOverrides, unreadableCount: 0 },
-    adminCounts: new AdminCounts(),
-    auditCounts: new AuditCounts(),
-    refusalLog: new RefusalLog({ perSecondMax: 1, onRefused: () => {} }),
-    policyOperations: {
+      quotas,
+    }),
+    fleetMetrics(() => undefined),
+    operatorMetrics({ current: () => noOverrides, unreadableCount: 0 }, new AuditCounts()),
+    { counters: adminMetrics(new AdminCounts()) },
+    { counters: [refusalLogMetric(new RefusalLog({ perSecondMax: 1, onRefused: () => {} }))] },
+    policyOperationsMetrics({
       policies: { origin: "files" },
-      operations: {
-        gates: { count: 0, unreadableCount: 0 },
-        shadow: {
-          divisor: 0,
-          totals: { comparedCount: 0, newlyDeniedCount: 0, newlyAllowedCount: 0, unseenCount: 0 },
-        },
-      },
-    },
-    storeKind: "memory",
-    version: "0",
-  }).definitions();
+      gates: { count: 0, unreadableCount: 0 },
+      shadow,
+    }),
+    processMetrics(newProcessCounts(), "0"),
+  ];
+}
+
+/** A metric with what it is. */
+interface DefinedMetric extends Pick<ReadMetric, "name" | "help" | "labelNames"> {
+  readonly kind: "counter" | "gauge" | "histogram";
+}
+
+/** In the order in which `/metrics` shows them. */
+function allMetrics(): readonly DefinedMetric[] {
+  return allGroups().flatMap(({ gauges = [], counters = [], histograms = [] }) => [
+    ...gauges.map((metric) => ({ ...metric, kind: "gauge" as const })),
+    ...counters.map((metric) => ({ ...metric, kind: "counter" as const })),
+    ...histograms.map((metric) => ({ ...metric, kind: "histogram" as const })),
+  ]);
 }
 
 const intro = `\
@@ -102,14 +125,14 @@ const areas: readonly (readonly [heading: string, begins: RegExp])[] = [
 
 /** Every metric, by area. */
 export function metricsPage(): ReferencePage {
-  const areaOf = ({ name }: MetricDefinition) => areas.find(([, begins]) => begins.test(name))?.[0];
+  const areaOf = ({ name }: DefinedMetric) => areas.find(([, begins]) => begins.test(name))?.[0];
   const all = allMetrics();
   const parts = areas.toReversed().map(([heading]) => {
     const own = all.filter((metric) => areaOf(metric) === heading);
-    const rows = own.map(({ name, kind, labels, help }) => [
+    const rows = own.map(({ name, kind, labelNames = [], help }) => [
       `<a id="${name}"></a>${code(name)}`,
       kind,
-      labels.map(code).join(", "),
+      labelNames.map(code).join(", "),
       help,
     ]);
     return `## ${heading}\n\n${table(["metric", "type", "labels", "what it says"], rows)}`;

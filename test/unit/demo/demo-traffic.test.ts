@@ -4,8 +4,8 @@ import {
   type Caller,
   demoCallers,
   jsonQuestion,
+  readDecisionAnswer,
   readEnvoyAnswer,
-  readJsonAnswer,
   readLimitField,
   Traffic,
   type WireAnswer,
@@ -96,7 +96,7 @@ describe("readJsonAnswer()", () => {
     ["tells a broken connection", { kind: "broken", words: "x" }, { kind: "failed", words: "x" }],
   ];
   it.each(cases)("%s", (_what, answer, read) => {
-    expect(readJsonAnswer(answer)).toEqual(read);
+    expect(readDecisionAnswer(answer)).toEqual(read);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Document } from "../../../src/generate/base/document.js";
-import { isSafePath, pathCharsMax } from "../../../src/generate/base/document-path.js";
+import { documentPathCharsMax, isSafePath } from "../../../src/generate/base/document-path.js";
 import { defaultGenerateOptions } from "../../../src/generate/base/generate-options.js";
 import type { GenerateProblem } from "../../../src/generate/base/generator.js";
 import { plainTree } from "../../../src/generate/base/plain-tree.js";
@@ -99,8 +99,8 @@ describe("isSafePath()", () => {
     ["a\u0000", false],
     ["-rf", false],
     ["é", false],
-    [`${"a/".repeat(pathCharsMax / 2 - 1)}a`, true],
-    [`${"a/".repeat(pathCharsMax / 2)}a`, false],
+    [`${"a/".repeat(documentPathCharsMax / 2 - 1)}a`, true],
+    [`${"a/".repeat(documentPathCharsMax / 2)}a`, false],
     ["a".repeat(201), false],
   ])("takes %o: %s", (path, isSafe) => {
     expect(isSafePath(path)).toBe(isSafe);

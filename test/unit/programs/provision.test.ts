@@ -233,7 +233,7 @@ describe("Debian's promtool", () => {
 });
 
 describe("Debian's Chromium", () => {
-  it("starts with libraries that packages keep in folders of their own, and with fonts", async () => {
+  it("starts with fonts, and libraries that packages keep in folders of their own", async () => {
     const { PATH: path } = process.env;
     const archives = "$(printf '%s\n' \"$@\" | sed -n 's/^Dir::Cache::archives=//p')";
     writeProgram(

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   checkDocstrings,
   checkNames,
+  checkOneMeaning,
   checkRetiredWords,
   checkStoreNames,
 } from "../../tidy/names.js";
@@ -37,6 +38,26 @@ describe("checkDocstrings()", () => {
 
   it("asks nothing of tests", () => {
     expect(checkDocstrings(parseSource("test/support/a.ts", "export const a = 1;"))).toEqual([]);
+  });
+});
+
+describe("checkOneMeaning()", () => {
+  const found = (texts: Readonly<Record<string, string>>) =>
+    checkOneMeaning(Object.entries(texts).map(([path, text]) => parseSource(path, text)));
+
+  it("refuses a name that two files of src export", () => {
+    const texts = { "src/core/a.ts": "export const a = 1;", "src/cli/b.ts": "export type a = 1;" };
+    expect(found(texts)).toEqual([
+      expect.objectContaining({
+        path: "src/cli/b.ts",
+        message: expect.stringContaining("core/a.ts"),
+      }),
+    ]);
+  });
+
+  it("lets overloads and names of tests pass", () => {
+    const overloads = "export function a(b: A): void;\nexport function a(b: B): void;";
+    expect(found({ "src/core/a.ts": overloads, "test/a.ts": "export const a = 1;" })).toEqual([]);
   });
 });
 

@@ -82,7 +82,7 @@ describe("checkUnusedExports()", () => {
 describe("checkPackages()", () => {
   const check = (text: string, manifest: Partial<Manifest>, path = main): readonly string[] =>
     checkPackages([parseSource(path, text)], {
-      dependencies: [],
+      bundled: [],
       devDependencies: [],
       commands: "",
       configuration: "",
@@ -91,16 +91,16 @@ describe("checkPackages()", () => {
     }).map(({ message }) => message);
 
   it("reports an import that package.json does not list", () => {
-    expect(check('import "@a/b/c";', {})).toEqual(["@a/b is not in the dependencies"]);
+    expect(check('import "@a/b/c";', {})).toEqual(["@a/b is not in bundled"]);
     const development = { devDependencies: ["a"] };
-    expect(check('import "a";', development)).toEqual(["a is not in the dependencies"]);
+    expect(check('import "a";', development)).toEqual(["a is not in bundled"]);
     expect(check('import "a";', development, "test/unit/a.test.ts")).toEqual([]);
   });
 
-  it("reports a dependency that src does not use, even when a test does", () => {
-    const found = check('import "a";', { dependencies: ["a"] }, "test/unit/a.test.ts");
-    expect(found).toEqual(["nothing in src imports a; remove it, or list it for development"]);
-    expect(check('transport("a");', { dependencies: ["a"] })).toEqual([]);
+  it("reports a bundled package that src does not use, even when a test does", () => {
+    const found = check('import "a";', { bundled: ["a"] }, "test/unit/a.test.ts");
+    expect(found).toEqual(["nothing in src imports a; take it out of bundled"]);
+    expect(check('transport("a");', { bundled: ["a"] })).toEqual([]);
   });
 
   it.each([

@@ -26,8 +26,8 @@ export function headgateClusters(context: EnvoyContext): readonly Tree[] {
         { update_merge_window: "0s" },
       ),
       circuit_breakers: noted(
-        "Every request in flight may hold a stream: the usual 1,024 would refuse what services " +
-          "can take.",
+        "Every request in flight may hold a stream: Envoy's default of 1,024 would refuse what " +
+          "services can take.",
         { thresholds: [{ max_requests: streamsMax, max_pending_requests: streamsMax }] },
       ),
       health_checks: [

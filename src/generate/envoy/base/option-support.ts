@@ -21,16 +21,16 @@ export type OptionSupport =
 type OtherTarget = "istio" | "gateway";
 
 /** An option, by what it is in each target. */
-export interface OptionRow {
+export interface OptionSupportRow {
   readonly envoy: string;
   readonly istio: OptionSupport;
   readonly gateway: OptionSupport;
-  /** Whether a service says it beside the usual; undefined: what makes the objects reports it. */
+  /** Whether a service says it beside defaults; undefined: what makes the objects reports it. */
   readonly isSaid?: (service: ServicePolicy) => boolean;
 }
 
 /** An option of the listener. */
-export interface ListenerOptionRow extends Omit<OptionRow, "isSaid"> {
+export interface ListenerOptionRow extends Omit<OptionSupportRow, "isSaid"> {
   /** As above, where proxies without it would let in whom the policy keeps out. */
   readonly isSaid?: (listener: ListenerPolicy) => boolean;
 }
@@ -48,7 +48,7 @@ const servicePort = {
  *
  * Source: their CustomResourceDefinitions, as `check/schemas` holds them.
  */
-export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
+export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "upstream.tls": {
     envoy: "`transport_socket`",
     istio: { by: "DestinationRule", field: "trafficPolicy.tls" },

@@ -11,8 +11,8 @@ import { httpFilters } from "../http/http-filters.js";
 import { layeredRuntime } from "../http/layered-runtime.js";
 import { http3Listener, listener } from "../http/listener.js";
 import { priorityHeaderFilters } from "../http/priority-header.js";
-import { virtualHost } from "../http/routes.js";
 import { telemetry } from "../http/telemetry.js";
+import { virtualHost } from "../http/virtual-host.js";
 import { overload } from "./overload.js";
 import { adminCluster, statisticsListener } from "./statistics.js";
 

@@ -10,7 +10,7 @@ import type { EnvoyContext } from "../base/context.js";
  *
  * Source: envoy.config.cluster.v3.CircuitBreakers.
  */
-export function circuitBreakers(service: ServicePolicy, context: EnvoyContext): TreeMap {
+export function circuitBreakersTree(service: ServicePolicy, context: EnvoyContext): TreeMap {
   const { circuitBreakers: policy } = service;
   const { connectionsMax, pendingRequestsMax, retriesMax, retryBudget } = policy;
   const requestsMax = configuredRequestsMax(service, context.policy.proxies);
@@ -29,10 +29,10 @@ export function circuitBreakers(service: ServicePolicy, context: EnvoyContext): 
     // What is left is a gauge of its own: who looks at it sees a breaker before it opens.
     track_remaining: true,
   });
-  const usual = explanation === undefined ? requestsMax : noted(explanation, requestsMax);
+  const atDefault = explanation === undefined ? requestsMax : noted(explanation, requestsMax);
   const high = noted("For critical requests, which the number above never refuses.", requestsMax);
   return {
-    thresholds: [threshold("DEFAULT", usual), threshold("HIGH", high)],
+    thresholds: [threshold("DEFAULT", atDefault), threshold("HIGH", high)],
     per_host_thresholds: hostThresholds(policy),
   };
 }

@@ -8,7 +8,7 @@ import { durationText } from "../base/values.js";
  *
  * Source: envoy.config.core.v3.HealthCheck.
  */
-export function healthChecks(service: ServicePolicy): readonly Tree[] | undefined {
+export function healthCheckTrees(service: ServicePolicy): readonly Tree[] | undefined {
   const { healthChecks: policy } = service;
   if (policy === undefined) return undefined;
   const interval = durationText(policy.intervalMs);

@@ -7,7 +7,7 @@ import { durationText } from "../base/values.js";
  * enforced is said in full, since Envoy's defaults count gateway failures and act on none, and act
  * on success rates that nobody asked for.
  */
-export function outlierDetection(policy: OutlierDetectionPolicy): TreeMap {
+export function outlierDetectionTree(policy: OutlierDetectionPolicy): TreeMap {
   const { successRate, failurePercentage, localOriginFailures } = policy;
   const isSplit = localOriginFailures !== undefined;
   return {

@@ -2,7 +2,7 @@ import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import type { Tree } from "../../base/document.js";
 import { asMap, itemsOf, memberOf } from "../../base/tree-members.js";
 import type { EnvoyContext } from "../base/context.js";
-import { circuitBreakers } from "./circuit-breakers.js";
+import { circuitBreakersTree } from "./circuit-breakers.js";
 
 /** Requests in work at once, with what is to be said of the number. */
 export function requestsMaxOf(service: ServicePolicy, context: EnvoyContext): Tree | undefined {
@@ -15,6 +15,6 @@ export function criticalThreshold(service: ServicePolicy, context: EnvoyContext)
 }
 
 function thresholdOf(service: ServicePolicy, context: EnvoyContext, priority: "DEFAULT" | "HIGH") {
-  const thresholds = itemsOf(circuitBreakers(service, context)["thresholds"]);
+  const thresholds = itemsOf(circuitBreakersTree(service, context)["thresholds"]);
   return asMap(thresholds.find((one) => memberOf(one, "priority") === priority)) ?? {};
 }

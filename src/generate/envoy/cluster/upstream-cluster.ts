@@ -10,10 +10,10 @@ import {
   loadAssignment,
   socketAddress,
 } from "../base/values.js";
-import { circuitBreakers, openBreakers } from "./circuit-breakers.js";
-import { healthChecks } from "./health-checks.js";
+import { circuitBreakersTree, openBreakers } from "./circuit-breakers.js";
+import { healthCheckTrees } from "./health-checks.js";
 import { clusterBalancing } from "./load-balancing.js";
-import { outlierDetection } from "./outlier-detection.js";
+import { outlierDetectionTree } from "./outlier-detection.js";
 
 /**
  * The cluster's name in a proxy. What a sidecar's own service runs in has another one where its
@@ -71,9 +71,9 @@ function serviceCluster(name: string, service: ServicePolicy, context: EnvoyCont
     connect_timeout: durationText(timeouts.connectMs),
     ...(isOwn ? {} : clusterBalancing(service.loadBalancing)),
     circuit_breakers: isHeld
-      ? circuitBreakers(service, context)
+      ? circuitBreakersTree(service, context)
       : noted("Its callers' proxies hold its limits: here are none.", openBreakers()),
-    health_checks: isOwn || !isHeld ? undefined : healthChecks(service),
+    health_checks: isOwn || !isHeld ? undefined : healthCheckTrees(service),
     outlier_detection: outliers(service, { isOwn, isHeld }),
     transport_socket: upstream.tls && tlsSocket(upstream.tls, context.policy.proxies),
     typed_extension_protocol_options: upstreamProtocol(service, context),
@@ -91,7 +91,7 @@ function outliers(
   { outlierDetection: policy }: ServicePolicy,
   { isOwn, isHeld }: { readonly isOwn: boolean; readonly isHeld: boolean },
 ): TreeMap | undefined {
-  return policy === undefined || isOwn || !isHeld ? undefined : outlierDetection(policy);
+  return policy === undefined || isOwn || !isHeld ? undefined : outlierDetectionTree(policy);
 }
 
 /** Which HTTP the service is called in; gRPC needs HTTP/2. */

@@ -57,11 +57,11 @@ function bucketOf(
   const own = bucketOf(quota, rest, { ...entries, [part.key]: entryOf(part) });
   const [isThere] = presence(part);
   if (part.fallback === undefined || isThere === undefined) return own;
-  const usual = { ...entries, [part.key]: { string_value: part.fallback } };
+  const withFallback = { ...entries, [part.key]: { string_value: part.fallback } };
   return {
     matcher: {
       matcher_list: { matchers: [{ predicate: isThere, on_match: own }] },
-      on_no_match: bucketOf(quota, rest, usual),
+      on_no_match: bucketOf(quota, rest, withFallback),
     },
   };
 }

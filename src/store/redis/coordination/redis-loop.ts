@@ -7,7 +7,7 @@ import {
   type LeaseAnswer,
   type LeaseBeat,
   type LoopStore,
-  type ReplicaReport,
+  type ReportRecord,
   reportKeptMs,
   snapshotKeptMs,
 } from "../../coordination/loop-store.js";
@@ -55,7 +55,7 @@ export class RedisLoop implements LoopStore {
     await runFleetScript(this.#heartbeats, call);
   }
 
-  async tell({ replicaId, number, bytes }: ReplicaReport): Promise<void> {
+  async tell({ replicaId, number, bytes }: ReportRecord): Promise<void> {
     // The others' are in the same hash: it goes when all of them have been silent.
     const args = [replicaId, String(number), String(reportKeptMs), bytes];
     await this.#run({ script: tellScript, keys: ["reports"], args });

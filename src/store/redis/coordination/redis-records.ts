@@ -5,7 +5,6 @@ import {
   type AuditText,
   auditEntriesMax,
   type ChangeOutcome,
-  type ChangeRequest,
   goneRecordsMax,
   type MissingRecord,
   pageBytesMax,
@@ -19,6 +18,7 @@ import {
   recordsMax,
   type SeenRecords,
   type SharedRecord,
+  type StoreChange,
 } from "../../coordination/record-store.js";
 import type { ScriptReply, StoreScript } from "../scripts/connection.js";
 import { type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
@@ -58,7 +58,7 @@ export class RedisRecords implements RecordStore, RecordRecovery {
     return reply === undefined ? undefined : readPage(kind, replyBytes(reply));
   }
 
-  async change(request: ChangeRequest): Promise<ChangeOutcome | undefined> {
+  async change(request: StoreChange): Promise<ChangeOutcome | undefined> {
     const { kind, id, value, expectedVersion, audit, name, seen } = request;
     const reply = await this.#run(changeScript, {
       keys: [...recordKeys(kind), "records:audit"],

@@ -146,7 +146,7 @@ const plainText = `
  * Therefore a new one reaches further than is needed.
  *
  * Lua makes functions anew in every run, and a call of one costs as much as ten lines of it. So the
- * usual way has none, and those of the long way are made when something needs them.
+ * short way has none, and those of the long way are made when something needs them.
  */
 export const takeScript: StoreScript = {
   name: "take",

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import {
   createSignalReader,
-  jsonBytesMax,
-  pageBytesMax,
+  signalJsonBytesMax,
+  signalPageBytesMax,
   tokenBytesMax,
 } from "../../../../src/app/admission/signal-readers.js";
 import type { SignalChoice } from "../../../../src/app/config/signal-choice.js";
@@ -94,9 +94,9 @@ describe("createSignalReader()", () => {
     const server = await SignalServer.start(stage);
     const url = `http://${server.authority}/`;
     const json: SignalPlace = { kind: "http", url, pointer: [] };
-    server.say(`5${" ".repeat(jsonBytesMax - 1)}`);
+    server.say(`5${" ".repeat(signalJsonBytesMax - 1)}`);
     expect(await read(json)).toBe(5);
-    server.say(`5${" ".repeat(jsonBytesMax)}`);
+    server.say(`5${" ".repeat(signalJsonBytesMax)}`);
     expect(await read(json)).toBe("SIGNAL_TOO_LARGE");
     const page: SignalPlace = {
       kind: "metrics",
@@ -105,7 +105,7 @@ describe("createSignalReader()", () => {
       by: undefined,
     };
     const line = `other ${"1".repeat(1_017)}\n`;
-    const lines = line.repeat(pageBytesMax / line.length - 1);
+    const lines = line.repeat(signalPageBytesMax / line.length - 1);
     server.say(`${lines}up 1${" ".repeat(line.length - 5)}\n`);
     expect(await read(page)).toBe(1);
     server.say(`${lines}up 1${" ".repeat(line.length - 4)}\n`);

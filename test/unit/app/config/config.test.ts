@@ -79,7 +79,7 @@ describe("loadConfig()", () => {
         PORT: "eighty-73",
         GRPC_PORT: "65536",
         BACKEND_TYPE: "memcache",
-        HEADGATE_REFLECTION: "perhaps-73",
+        HEADGATE_JSON: "perhaps-73",
         GRPC_MAX_CONNECTION_AGE: "1 day-73",
         HEADGATE_POLICI: "x-73",
       },
@@ -87,9 +87,9 @@ describe("loadConfig()", () => {
     );
     expect(problems).toEqual([
       "PORT must be a whole number from 0 to 65535",
+      "HEADGATE_JSON must be true or false",
       "GRPC_PORT must be a whole number from 0 to 65535",
       expect.stringContaining("GRPC_MAX_CONNECTION_AGE must be a time"),
-      "HEADGATE_REFLECTION must be true or false",
       expect.stringMatching(/^BACKEND_TYPE is memcache, .* \(BACKEND_TYPE=redis, REDIS_URL=/),
       expect.stringContaining("--log-level must be one of"),
       "HEADGATE_POLICI is not a setting; did you mean HEADGATE_POLICY?",

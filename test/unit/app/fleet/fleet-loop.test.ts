@@ -1,11 +1,10 @@
-import { Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
 import { silentLogger } from "../../../../src/app/base/logger.js";
-import { addCounter, addGauge } from "../../../../src/app/base/metric-kinds.js";
-import { renderLoop, shownSharesMax } from "../../../../src/app/fleet/debug-fleet-loop.js";
+import { createMetrics } from "../../../../src/app/base/metrics.js";
 import { FleetLoopApp, pressureOf } from "../../../../src/app/fleet/fleet-loop.js";
 import { gateSettings, loopSettings, needsLoop } from "../../../../src/app/fleet/fleet-maker.js";
 import { fleetMetrics } from "../../../../src/app/fleet/fleet-metrics.js";
+import { renderLoop, shownSharesMax } from "../../../../src/app/observability/debug-fleet-loop.js";
 import { defaultTimings } from "../../../../src/app/options/test-timings.js";
 import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
 import type { Policy } from "../../../../src/policy/policy.js";
@@ -63,11 +62,9 @@ class LoopRig {
   }
 
   async metrics(): Promise<string> {
-    const registry = new Registry();
-    const { gauges, counters } = fleetMetrics(() => this.app.status);
-    for (const gauge of gauges) addGauge(registry, gauge);
-    for (const counter of counters) addCounter(registry, counter);
-    return registry.metrics();
+    const metrics = createMetrics();
+    metrics.add(fleetMetrics(() => this.app.status));
+    return metrics.render();
   }
 }
 
@@ -175,7 +172,7 @@ describe("fleetMetrics()", () => {
       "headgate_fleet_snapshot_age_seconds 0.75",
       'headgate_fleet_limit{service="orders"} 1000',
       'headgate_fleet_inflight{service="orders"} 7',
-      'headgate_fleet_requests_per_second{service="orders"} 70',
+      'headgate_fleet_request_rate{service="orders"} 70',
       'headgate_fleet_share_nodes{service="orders"} 1',
       'headgate_fleet_shares{service="orders",priority="high"} 0',
       'headgate_fleet_gate_state{service="orders",state="open"} 1',

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { createMetrics } from "../../../../src/app/base/metrics.js";
 import { admissionMetrics } from "../../../../src/app/metrics/admission-metrics.js";
-import { createMetrics, newProcessCounts } from "../../../../src/app/metrics/metrics.js";
+import { exchangeMetrics } from "../../../../src/app/metrics/exchange-metrics.js";
 import { ExchangeCounts } from "../../../../src/decide/admission/exchange-counts.js";
-import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
-import { emptyPolicySize } from "../../../../src/policy/policy-size.js";
 import { AdmissionRig, testService } from "../../../support/admission.js";
 
 async function linesOf(rig: AdmissionRig): Promise<readonly string[]> {
@@ -11,27 +10,15 @@ async function linesOf(rig: AdmissionRig): Promise<readonly string[]> {
   exchanges.opened();
   exchanges.countPart("requestHeaders");
   exchanges.countFault("outOfOrder");
-  const metrics = createMetrics({
-    counters: new DecisionCounters(),
-    processCounts: newProcessCounts(),
-    policies: {
-      current: () => rig.policy,
-      status: { ...emptyPolicySize, loadedCount: 0, refusedCount: 0 },
-    },
-    isDegraded: () => false,
-    overloadCause: () => undefined,
-    inFlightCount: () => 0,
-    replicaCount: () => 1,
-    memoryKeyCount: () => 0,
-    admission: {
+  const metrics = createMetrics();
+  metrics.add(
+    admissionMetrics({
       services: () => rig.admission.services(),
       unknownCount: () => rig.admission.unknownCount,
       nowMs: () => rig.clock.monotonicMs(),
-      exchanges,
-    },
-    storeKind: "memory",
-    version: "1",
-  });
+    }),
+    exchangeMetrics(exchanges),
+  );
   // Twice: what is read when scraped must not add up.
   await metrics.render();
   return (await metrics.render()).split("\n");
@@ -151,11 +138,12 @@ describe("admissionMetrics()", () => {
   });
 
   it("has no two metrics of one name", () => {
-    const { gauges, counters, histograms } = admissionMetrics({
+    const group = admissionMetrics({
       services: () => [],
       unknownCount: () => 0,
       nowMs: () => 0,
     });
+    const { gauges = [], counters = [], histograms = [] } = group;
     const names = [...gauges, ...counters, ...histograms].map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
   });

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { createMetricSet } from "../../../../src/app/base/metric-kinds.js";
+import { createMetrics } from "../../../../src/app/base/metrics.js";
 import {
   detailedLabelLengthMax,
   hitMetrics,
@@ -13,15 +13,13 @@ beforeEach(() => {
 });
 
 async function lines(): Promise<readonly string[]> {
-  const set = createMetricSet({
-    counters: hitMetrics(sources),
-    gauges: [],
-    histograms: [],
-    labels: {},
-  });
+  const metrics = createMetrics();
+  metrics.add({ counters: hitMetrics(sources) });
   // Twice: what is read when scraped must not add up.
-  await set.render();
-  return (await set.render()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  await metrics.render();
+  return (await metrics.render())
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"));
 }
 
 describe("hitMetrics()", () => {

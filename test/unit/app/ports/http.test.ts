@@ -1,7 +1,9 @@
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { listen } from "../../../../src/app/base/listen.js";
-import { createMetrics, newProcessCounts } from "../../../../src/app/metrics/metrics.js";
+import { createProcessMetrics } from "../../../../src/app/base/metrics.js";
+import { decisionMetrics, storeMetrics } from "../../../../src/app/metrics/decision-metrics.js";
+import { policyMetrics } from "../../../../src/app/metrics/policy-metrics.js";
 import type { PolicyStatus } from "../../../../src/app/policy/active-policy.js";
 import {
   createHttpServer,
@@ -73,19 +75,23 @@ beforeEach(async () => {
     },
   };
   const decider = createTestDecider({ policies, clock, counters });
-  const processCounts = newProcessCounts();
-  const metrics = createMetrics({
-    counters,
-    processCounts,
-    policies,
-    isDegraded: () => isDegraded,
-    overloadCause: () => undefined,
-    inFlightCount: () => 0,
-    replicaCount: () => 3,
-    memoryKeyCount: () => undefined,
-    storeKind: "redis",
-    version: "1.2.3",
-  });
+  const metrics = createProcessMetrics();
+  metrics.add(
+    policyMetrics(policies),
+    decisionMetrics({
+      counters,
+      policies,
+      overloadCause: () => undefined,
+      inFlightCount: () => 0,
+    }),
+    storeMetrics({
+      counters,
+      isDegraded: () => isDegraded,
+      replicaCount: () => 3,
+      memoryKeyCount: () => undefined,
+      storeKind: "redis",
+    }),
+  );
   parts = {
     decider: {
       prepare: (query, isKept) => decider.prepare(query, isKept),

@@ -1,7 +1,9 @@
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { runCli } from "../../../../src/cli/program.js";
 import { formatPolicy } from "../../../../src/policy/format/format-policy.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
@@ -37,7 +39,24 @@ describe("headgate init", () => {
       services: [{ name: "orders", upstream: { address: "orders", port: 8080 } }],
     });
     expect(formatPolicy({ file: path, text })).toEqual({ kind: "formatted", text });
-    expect(await readdir(folder)).toEqual(["policy.yaml"]);
+    expect(await readdir(folder)).toEqual(["headgate.schema.json", "policy.yaml"]);
+    expect(out).toContain(`Wrote ${path}, and ${join(folder, "headgate.schema.json")}`);
+  });
+
+  it("names the schema in its first line, and keeps one that is there", async () => {
+    const schema = join(folder, "headgate.schema.json");
+    const path = join(folder, "policy.yaml");
+    await init(path);
+    const text = await readFile(path, "utf8");
+    expect(text).toMatch(/^# yaml-language-server: \$schema=headgate\.schema\.json\n/);
+    const written: unknown = JSON.parse(await readFile(schema, "utf8"));
+    expect(Reflect.get(Object(written), "title")).toBe("Headgate policy");
+    const validate = new Ajv2020({ strict: false }).compile(Object(written));
+    expect(validate(parse(text)), JSON.stringify(validate.errors)).toBe(true);
+    await writeFile(schema, "mine");
+    const { out } = await init(path, "--force");
+    expect(out).not.toContain("headgate.schema.json");
+    expect(await readFile(schema, "utf8")).toBe("mine");
   });
 
   it.each([

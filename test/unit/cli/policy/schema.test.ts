@@ -1,15 +1,35 @@
-import { describe, expect, it } from "vitest";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../../../../src/cli/program.js";
 
-async function schema(...args: readonly string[]): Promise<unknown> {
-  let out = "";
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "headgate-schema-"));
+});
+
+afterEach(async () => {
+  await rm(folder, { recursive: true });
+});
+
+async function run(...args: readonly string[]) {
+  const said = { out: "", err: "" };
   const output = {
     out: (text: string) => {
-      out += text;
+      said.out += text;
     },
-    err: () => {},
+    err: (text: string) => {
+      said.err += text;
+    },
   };
-  expect(await runCli(["schema", ...args], output)).toBe(0);
+  return { code: await runCli(["schema", ...args], output), ...said };
+}
+
+async function schema(...args: readonly string[]): Promise<unknown> {
+  const { code, out } = await run(...args);
+  expect(code).toBe(0);
   return JSON.parse(out);
 }
 
@@ -31,6 +51,20 @@ describe("headgate schema", () => {
   it("prints that of a file of envoyproxy/ratelimit", async () => {
     expect(await schema("--ratelimit")).toMatchObject({
       $defs: { ratelimitFile: { required: ["domain"] } },
+    });
+  });
+
+  it("writes it to a file, and says how a policy refers to it", async () => {
+    const path = join(folder, "p.schema.json");
+    const { code, out } = await run("--write", path);
+    expect(code).toBe(0);
+    expect(out).toContain("# yaml-language-server: $schema=p.schema.json");
+    expect(JSON.parse(await readFile(path, "utf8"))).toEqual(await schema());
+    await run("--ratelimit", "--write", path);
+    expect(JSON.parse(await readFile(path, "utf8"))).toEqual(await schema("--ratelimit"));
+    expect(await run("--write", join(folder, "none", "a.json"))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("no such file or directory"),
     });
   });
 });

@@ -39,7 +39,7 @@ describe("summarizeServices()", () => {
       `admission: {gate: {}, ${wait}, queue: {}, load: {}}`,
       { admission: "deadline gate estimatedWait shedAt load queue" },
     ],
-    ["hosts: []", { atEnvoy: "usual" }],
+    ["hosts: []", { atEnvoy: "default" }],
     [
       "direction: outbound, retries: {}, circuitBreakers: {maxRequests: 9}, admissionControl: {}",
       { atEnvoy: "outbound: maxRequests 9 retries admissionControl" },
@@ -58,12 +58,12 @@ describe("renderServices()", () => {
     expect(renderServices([])).toBe("");
   });
 
-  it("says what Envoy holds only where that is not usual", () => {
+  it("says what Envoy holds only where that is not its default", () => {
     expect(renderServices(servicesOf("{name: a}"))).not.toContain("at Envoy");
     const lines = renderServices(servicesOf("{name: a}", "{name: b, retries: {}}")).split("\n");
     expect(lines[1]).toMatch(/at Envoy$/);
     expect(lines.map((line) => line.trim().split(/ {2,}/).at(-1)).slice(2)).toEqual([
-      "usual",
+      "default",
       "retries",
     ]);
   });

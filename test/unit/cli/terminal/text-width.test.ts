@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cutText, textWidth, wrapText } from "../../../../src/cli/terminal/text-width.js";
+import { textWidth, truncateText, wrapText } from "../../../../src/cli/terminal/text-width.js";
 
 describe("textWidth()", () => {
   it.each([
@@ -18,9 +18,9 @@ describe("textWidth()", () => {
 
 describe("cutText()", () => {
   it("ends with an ellipsis what does not fit, and cuts no wide character in two", () => {
-    expect(cutText("user=ann", 8)).toBe("user=ann");
-    expect(cutText("user=annie", 8)).toBe("user=an…");
-    expect(cutText("名前名前", 6)).toBe("名前…");
+    expect(truncateText("user=ann", 8)).toBe("user=ann");
+    expect(truncateText("user=annie", 8)).toBe("user=an…");
+    expect(truncateText("名前名前", 6)).toBe("名前…");
   });
 });
 

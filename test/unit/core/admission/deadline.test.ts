@@ -2,13 +2,13 @@ import { describe, expect, it } from "vitest";
 import {
   budgetHeaders,
   isTooLittle,
-  readDeadline,
+  requestDeadline,
 } from "../../../../src/core/admission/deadline.js";
 
 const own = "x-time-left";
 
 function read(headers: Readonly<Record<string, string>>, header: string | undefined = own) {
-  return readDeadline(new Map(Object.entries(headers)), { header });
+  return requestDeadline(new Map(Object.entries(headers)), { header });
 }
 
 describe("readDeadline()", () => {
@@ -29,7 +29,7 @@ describe("readDeadline()", () => {
   ])("takes the least of $grpc, $expected and $ownMs", ({ expected, grpc, ownMs, remainingMs }) => {
     const names = ["grpc-timeout", "x-envoy-expected-rq-timeout-ms", own];
     const headers = Object.fromEntries(names.map((name, i) => [name, [grpc, expected, ownMs][i]]));
-    const read = readDeadline(new Map(Object.entries(headers).map(([k, v]) => [k, v ?? ""])), {
+    const read = requestDeadline(new Map(Object.entries(headers).map(([k, v]) => [k, v ?? ""])), {
       header: own,
     });
     expect(read).toEqual({ remainingMs, statedIn: names });
@@ -53,12 +53,12 @@ describe("readDeadline()", () => {
   });
 
   it("looks at no header of choice where there is none", () => {
-    expect(readDeadline(new Map([[own, "40"]]), { header: undefined })).toBeUndefined();
+    expect(requestDeadline(new Map([[own, "40"]]), { header: undefined })).toBeUndefined();
   });
 
   it("counts a header once that is chosen although it is known", () => {
     const headers = new Map([["x-envoy-expected-rq-timeout-ms", "40"]]);
-    expect(readDeadline(headers, { header: "x-envoy-expected-rq-timeout-ms" })).toEqual({
+    expect(requestDeadline(headers, { header: "x-envoy-expected-rq-timeout-ms" })).toEqual({
       remainingMs: 40,
       statedIn: ["x-envoy-expected-rq-timeout-ms"],
     });

@@ -1,10 +1,10 @@
 import { array, assert as assertProperty, constantFrom, pre, property } from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  type AdmissionTerms,
   type ExchangeEffect,
   type ExchangeEvent,
   type ExchangeState,
+  type ForwardingTerms,
   newExchange,
   stepExchange,
 } from "../../../../src/core/admission/exchange.js";
@@ -15,7 +15,7 @@ import type {
 } from "../../../../src/core/admission/exchange-messages.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
-const terms: AdmissionTerms = {
+const terms: ForwardingTerms = {
   setHeaders: [{ name: "x-request-priority", value: "high" }],
   removeHeaders: ["x-inner"],
   metadata: new Map([["priority", "high"]]),

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   type Dismissal,
-  type Place,
+  type QueuePlace,
   WaitingRoom,
 } from "../../../../src/core/admission/waiting-room.js";
 import {
@@ -23,7 +23,7 @@ function settings(changes: Partial<QueueSettings> = {}): QueueSettings {
 /** A room whose requests are known by a word. */
 class Rig {
   readonly room: WaitingRoom<string>;
-  readonly places = new Map<string, Place<string>>();
+  readonly places = new Map<string, QueuePlace<string>>();
 
   constructor(changes: Partial<QueueSettings> = {}) {
     this.room = new WaitingRoom(settings(changes));
@@ -53,7 +53,7 @@ class Rig {
     return order;
   }
 
-  place(payload: string): Place<string> {
+  place(payload: string): QueuePlace<string> {
     const place = this.places.get(payload);
     if (place === undefined) throw new Error("it has no place");
     return place;
@@ -363,12 +363,12 @@ describe("WaitingRoom, any history", () => {
           const sizeMax = 5;
           const codel = hasCodel ? { targetMs: 5, intervalMs: 20 } : undefined;
           const room = new WaitingRoom<number>({ sizeMax, waitMsMax: 40, order, codel });
-          const waiting = new Set<Place<number>>();
+          const waiting = new Set<QueuePlace<number>>();
           const faults: string[] = [];
           const hold = (isHeld: boolean, what: string): void => {
             if (!isHeld) faults.push(what);
           };
-          const gone = (place: Place<number>): void => {
+          const gone = (place: QueuePlace<number>): void => {
             hold(waiting.delete(place), "was decided on once already");
           };
           let nowMs = 0;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { AimdSettings } from "../../../../src/core/concurrency/aimd-limit.js";
 import { AimdLimit } from "../../../../src/core/concurrency/aimd-limit.js";
 import type { SampleOutcome } from "../../../../src/core/concurrency/concurrency-limit.js";
-import type { AimdSettings } from "../../../../src/core/settings/admission-settings.js";
 import { sampleOf, windowOf } from "../../../support/concurrency-samples.js";
 
 const usual: AimdSettings = { law: "aimd", increase: 1, decreaseRatio: 0.5 };

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { BaselineLimit } from "../../../../src/core/concurrency/baseline-limit.js";
-import { concurrencyDefaults } from "../../../../src/core/concurrency/concurrency-laws.js";
 import { GradientLimit } from "../../../../src/core/concurrency/gradient-limit.js";
 import { VegasLimit } from "../../../../src/core/concurrency/vegas-limit.js";
 import { sampleOf } from "../../../support/concurrency-samples.js";
 
 const limits = { initial: 10, min: 1, max: 40 };
-const { gradient, vegas } = concurrencyDefaults;
+const statistic = { kind: "mean" } as const;
+const gradient = { rttTolerance: 1.5, smoothingRatio: 0.2, baseline: "minRtt", statistic } as const;
+const vegas = { smoothingRatio: 1, statistic };
 
 interface Row {
   readonly name: string;

@@ -1,35 +1,22 @@
 import { describe, expect, it } from "vitest";
-import {
-  concurrencyDefaults,
-  createConcurrencyLimit,
-} from "../../../../src/core/concurrency/concurrency-laws.js";
-import type { ConcurrencySettings } from "../../../../src/core/settings/admission-settings.js";
+import { createConcurrencyLimit } from "../../../../src/core/concurrency/concurrency-laws.js";
+import { concurrencyOf } from "../../../simulation/law-scenarios.js";
 
-const { limits, aimd, vegas, gradient, latencyShed, signal } = concurrencyDefaults;
-
-const cases: readonly { settings: ConcurrencySettings; name: string; limit: number }[] = [
-  { settings: { limits, law: "fixed" }, name: "FixedLimit", limit: 1_000 },
-  { settings: { limits, law: "aimd", ...aimd }, name: "AimdLimit", limit: 50 },
-  { settings: { limits, law: "vegas", ...vegas }, name: "VegasLimit", limit: 50 },
-  { settings: { limits, law: "gradient", ...gradient }, name: "GradientLimit", limit: 50 },
+const cases = [
+  { text: "law: fixed", name: "FixedLimit", limit: 1_000 },
+  { text: "law: aimd", name: "AimdLimit", limit: 50 },
+  { text: "law: vegas", name: "VegasLimit", limit: 50 },
+  { text: "law: gradient", name: "GradientLimit", limit: 50 },
+  { text: "gradient: {baseline: drifting}", name: "DriftingGradientLimit", limit: 50 },
+  { text: "law: knee", name: "KneeLimit", limit: 50 },
+  { text: "law: latencyShed, latencyShed: {threshold: 200ms}", name: "LatencyShed", limit: 1_000 },
   {
-    settings: { limits, law: "gradient", ...gradient, baseline: "drifting" },
-    name: "DriftingGradientLimit",
-    limit: 50,
-  },
-  { settings: { limits, law: "knee" }, name: "KneeLimit", limit: 50 },
-  {
-    settings: { limits, law: "latencyShed", ...latencyShed, thresholdMs: 200 },
-    name: "LatencyShed",
-    limit: 1_000,
-  },
-  {
-    settings: { limits, law: "signal", ...signal, target: 10, critical: 20 },
+    text: "law: signal, limits: {initial: 50}, signal: {fixed: 10}",
     name: "SignalLimit",
     limit: 50,
   },
-  { settings: { limits, law: "window" }, name: "WindowLimit", limit: 50 },
-];
+  { text: "law: window", name: "WindowLimit", limit: 50 },
+].map((row) => ({ ...row, settings: concurrencyOf(`{${row.text}}`) }));
 
 describe("createConcurrencyLimit()", () => {
   it.each(cases)("makes a $name, which allows $limit at first", ({ settings, name, limit }) => {
@@ -46,6 +33,6 @@ describe("createConcurrencyLimit()", () => {
   });
 
   it("gives drift no place by default", () => {
-    expect(gradient.baseline).toBe("minRtt");
+    expect(concurrencyOf("{law: gradient}")).toMatchObject({ baseline: "minRtt" });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DriftingGradientLimit } from "../../../../src/core/concurrency/drifting-gradient-limit.js";
-import type { GradientSettings } from "../../../../src/core/settings/admission-settings.js";
+import type { GradientSettings } from "../../../../src/core/concurrency/gradient-limit.js";
 import { sampleOf, WindowRow } from "../../../support/concurrency-samples.js";
 
 const settings: GradientSettings = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { GradientSettings } from "../../../../src/core/concurrency/gradient-limit.js";
 import { GradientLimit } from "../../../../src/core/concurrency/gradient-limit.js";
-import type { GradientSettings } from "../../../../src/core/settings/admission-settings.js";
 import { WindowRow } from "../../../support/concurrency-samples.js";
 
 const settings: GradientSettings = {

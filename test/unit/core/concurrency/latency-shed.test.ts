@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { LatencyShedSettings } from "../../../../src/core/concurrency/latency-shed.js";
 import {
   LatencyShed,
   latencyShedRatioMax,
@@ -6,7 +7,6 @@ import {
   latencyShedWindowCountMax,
 } from "../../../../src/core/concurrency/latency-shed.js";
 import { statisticOf } from "../../../../src/core/concurrency/rtt-statistic.js";
-import type { LatencyShedSettings } from "../../../../src/core/settings/admission-settings.js";
 import { sampleOf, windowOf } from "../../../support/concurrency-samples.js";
 import { FakeRandom } from "../../../support/fake-random.js";
 import { firstSeed, seedCount } from "../../../support/seeds.js";

@@ -1,9 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { VegasLimit } from "../../../../src/core/concurrency/vegas-limit.js";
-import type {
-  LimitBounds,
-  VegasSettings,
-} from "../../../../src/core/settings/admission-settings.js";
+import { VegasLimit, type VegasSettings } from "../../../../src/core/concurrency/vegas-limit.js";
+import type { LimitBounds } from "../../../../src/core/settings/admission-settings.js";
 import { WindowRow } from "../../../support/concurrency-samples.js";
 
 const settings: VegasSettings = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { ConcurrencySettings } from "../../../../src/core/concurrency/concurrency-laws.js";
 import { FleetWindow } from "../../../../src/core/feedback/feedback-window.js";
-import type { ConcurrencySettings } from "../../../../src/core/settings/admission-settings.js";
 import { lawOf } from "../../../simulation/law-scenarios.js";
 import { nodeReportOf } from "../../../support/node-reports.js";
 

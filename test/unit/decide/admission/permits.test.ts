@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { priorities } from "../../../../src/core/settings/admission-settings.js";
-import { type KeyCount, KeyedPermits, Permits } from "../../../../src/decide/admission/permits.js";
+import { type KeyCount, Permits, PermitsByKey } from "../../../../src/decide/admission/permits.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 describe("Permits", () => {
@@ -56,7 +56,7 @@ describe("Permits", () => {
 
 describe("KeyedPermits", () => {
   it("counts each key by itself, and forgets it with its last permit", () => {
-    const permits = new KeyedPermits({ max: 2, keysMax: 10 });
+    const permits = new PermitsByKey({ max: 2, keysMax: 10 });
     const [one, other] = [permits.take("a"), permits.take("a")];
     expect(permits.hasRoom("a")).toBe(false);
     expect(permits.hasRoom("b")).toBe(true);
@@ -69,7 +69,7 @@ describe("KeyedPermits", () => {
   });
 
   it("lets keys above its bound share the permits of one", () => {
-    const permits = new KeyedPermits({ max: 2, keysMax: 1 });
+    const permits = new PermitsByKey({ max: 2, keysMax: 1 });
     const first = permits.take("a");
     const others = [permits.take("b"), permits.take("c")];
     expect(["a", "b", "d"].map((key) => permits.hasRoom(key))).toEqual([true, false, false]);
@@ -87,7 +87,7 @@ describe("KeyedPermits", () => {
     const ops = fc.array(fc.tuple(fc.boolean(), fc.nat(6)), { maxLength: 200 });
     fc.assert(
       fc.property(ops, (steps) => {
-        const permits = new KeyedPermits({ max: 2, keysMax });
+        const permits = new PermitsByKey({ max: 2, keysMax });
         const held: KeyCount[] = [];
         for (const [isTake, n] of steps) {
           if (isTake) held.push(permits.take(`key-${n}`));

@@ -9,8 +9,8 @@ import type { SignalUpdate } from "../../../../src/core/concurrency/signal-updat
 import { tickMs } from "../../../../src/decide/admission/admission.js";
 import {
   expiryLooksMax,
-  keyCharsMax,
   keyIdleMsMax,
+  poolKeyCharsMax,
 } from "../../../../src/decide/admission/service-pools.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import { defaultBlocks } from "../../../../src/policy/upstream/default-upstream.js";
@@ -94,7 +94,7 @@ describe("ServicePools", () => {
 
   it("keep no key that is longer than a name, but its digest", () => {
     const rig = new AdmissionRig([testService({}, { concurrency: byDatabase })]);
-    const keys = ["a", "b"].map((last) => "d".repeat(keyCharsMax) + last);
+    const keys = ["a", "b"].map((last) => "d".repeat(poolKeyCharsMax) + last);
     for (const key of keys) ask(rig, key);
     const names = [...rig.service().pools.all()].map(({ pool }) => pool.name);
     expect(names).toEqual(keys.map((key) => `6:orders/digest-of-digest-of-${key}`));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { sha256 } from "../../../../src/app/base/digest.js";
+import { sha256 } from "../../../../src/app/base/sha256.js";
 import { type DescriptorEntry, limitKey } from "../../../../src/core/limits/key.js";
 import type { Override } from "../../../../src/core/limits/override.js";
 import { noOverrides, OverrideTable } from "../../../../src/core/limits/override-table.js";

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { sha256 } from "../../../../src/app/base/digest.js";
+import { sha256 } from "../../../../src/app/base/sha256.js";
 import { noOverrides } from "../../../../src/core/limits/override-table.js";
 import { unknownVerdict, type Verdict } from "../../../../src/core/limits/verdict.js";
 import { Explainer } from "../../../../src/decide/inspect/explain.js";

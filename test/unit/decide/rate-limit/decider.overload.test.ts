@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { sha256 } from "../../../../src/app/base/digest.js";
+import { sha256 } from "../../../../src/app/base/sha256.js";
 import type { FailureMode } from "../../../../src/core/limits/limit.js";
 import type { Verdict } from "../../../../src/core/limits/verdict.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { sha256 } from "../../../../src/app/base/digest.js";
+import { sha256 } from "../../../../src/app/base/sha256.js";
 import type { LimitKey } from "../../../../src/core/limits/limit.js";
 import { noOverrides } from "../../../../src/core/limits/override-table.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";

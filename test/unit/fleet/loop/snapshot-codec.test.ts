@@ -4,7 +4,7 @@ import {
   decodeSnapshot,
   encodeSnapshot,
   type FleetSnapshot,
-  servicesMax,
+  snapshotServicesMax,
 } from "../../../../src/fleet/loop/snapshot-codec.js";
 import { allTurns } from "../../../support/all-turns.js";
 import { testFleetSnapshot, testShares } from "../../../support/fleet-reports.js";
@@ -54,10 +54,10 @@ describe("encodeSnapshot()", () => {
 describe("the bounds of a snapshot", () => {
   it("are as many services, and as many Envoys, as are read back", () => {
     const services = new Map(
-      Array.from({ length: servicesMax + 1 }, (_, i) => [`s${i}`, testShares()]),
+      Array.from({ length: snapshotServicesMax + 1 }, (_, i) => [`s${i}`, testShares()]),
     );
     const verdicts = new Map(
-      Array.from({ length: servicesMax + 1 }, (_, i) => [
+      Array.from({ length: snapshotServicesMax + 1 }, (_, i) => [
         `s${i}`,
         { rejectRatio: 0, state: "open" as const },
       ]),
@@ -65,7 +65,10 @@ describe("the bounds of a snapshot", () => {
     const many = encodeSnapshot({ snapshot: { ...rank, services }, verdicts });
     expect(many.leftOutCount).toBe(2);
     const read = allTurns(decodeSnapshot(many.bytes, rank));
-    expect([read?.snapshot.services.size, read?.verdicts.size]).toEqual([servicesMax, servicesMax]);
+    expect([read?.snapshot.services.size, read?.verdicts.size]).toEqual([
+      snapshotServicesMax,
+      snapshotServicesMax,
+    ]);
     const shares = new Map(
       Array.from({ length: textsMax + 1 }, (_, i) => [`n${i}`, { default: 1, high: 0 }]),
     );
@@ -92,8 +95,8 @@ describe("the bounds of a snapshot", () => {
       return [...decodeSnapshot(claiming, rank)].length;
     };
     expect(claim(1, textsMax + 1, 2)).toBe(0);
-    expect(claim(5, servicesMax + 1, 11)).toBe(0);
-    expect(claim(9, servicesMax + 1, 43)).toBe(0);
+    expect(claim(5, snapshotServicesMax + 1, 11)).toBe(0);
+    expect(claim(9, snapshotServicesMax + 1, 43)).toBe(0);
     expect(claim(1, textsMax, 2)).toBe(4);
   });
 });

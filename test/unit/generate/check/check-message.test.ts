@@ -5,7 +5,7 @@ import { readEnvoyImage } from "../../../../src/app/config/envoy-image.js";
 import { formatJsonPath } from "../../../../src/generate/base/check-problem.js";
 import type { PlainValue } from "../../../../src/generate/base/plain-tree.js";
 import { checkMessage } from "../../../../src/generate/check/check-message.js";
-import { nestingMax } from "../../../../src/generate/check/read-message.js";
+import { messageNestingMax } from "../../../../src/generate/check/read-message.js";
 import { readEnvoyApi } from "../../../support/envoy-api.js";
 
 const api = readEnvoyApi();
@@ -215,7 +215,7 @@ describe("checkMessage()", () => {
     const match = "envoy.type.matcher.v3.MetadataMatcher";
     expect(problemsOf(name, { cluster: "a" })).toEqual([]);
     let value: PlainValue = { present_match: true };
-    for (let depth = 0; depth < nestingMax / 2; depth += 1)
+    for (let depth = 0; depth < messageNestingMax / 2; depth += 1)
       value = { list_match: { one_of: value } };
     const found = problemsOf(match, { filter: "a", path: [{ key: "b" }], value });
     expect(found[0]).toContain("is nested too deeply");

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { namespaceOf, signalEgress } from "../../../../src/generate/kubernetes/signal-egress.js";
+import {
+  namespaceInHost,
+  signalEgress,
+} from "../../../../src/generate/kubernetes/signal-egress.js";
 
 describe("signalEgress()", () => {
   it("opens all ports of a Service's namespace, since rules know those of pods alone", () => {
@@ -36,6 +39,6 @@ describe("namespaceOf()", () => {
     ["a.svc.example.com", undefined],
     ["headgate", undefined],
   ])("finds in %s %s", (host, namespace) => {
-    expect(namespaceOf(host)).toBe(namespace);
+    expect(namespaceInHost(host)).toBe(namespace);
   });
 });

@@ -16,7 +16,7 @@ function nested(name: string, value: unknown): unknown {
 }
 
 describe("valuesSchema()", () => {
-  it("takes the values that are usual", () => {
+  it("takes the default values", () => {
     validate(plainTree(valuesTree(valuesWith({}))));
     expect(validate.errors ?? []).toEqual([]);
   });
@@ -26,9 +26,9 @@ describe("valuesSchema()", () => {
     const wrong: unknown[] = [null];
     if (row.kind === "number") {
       for (const value of [row.min, row.max]) expect(validate(nested(name, value))).toBe(true);
-      wrong.push(row.min - 1, row.max + 1, row.min + 0.5, String(row.usual));
+      wrong.push(row.min - 1, row.max + 1, row.min + 0.5, String(row.defaultValue));
     } else if (row.kind === "text") {
-      expect(validate(nested(name, row.usual))).toBe(true);
+      expect(validate(nested(name, row.defaultValue))).toBe(true);
       wrong.push("\n", `${"x".repeat(300)} `, 7, true);
     } else {
       wrong.push(7, "x", row.kind === "list" ? {} : []);

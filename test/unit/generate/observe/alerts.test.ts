@@ -6,7 +6,7 @@ import { defaultGenerateOptions } from "../../../../src/generate/base/generate-o
 import { type AlertName, alertWords } from "../../../../src/generate/observe/alert-words.js";
 import { alertRules, generateAlerts } from "../../../../src/generate/observe/alerts.js";
 import { watchedClusters } from "../../../../src/generate/observe/envoy-alerts.js";
-import { inhibitRules } from "../../../../src/generate/observe/inhibition.js";
+import { inhibitRules } from "../../../../src/generate/observe/inhibit-rules.js";
 import { sectionOf } from "../../../../src/generate/observe/runbook.js";
 import { caseOptions, casePolicy, policyOf } from "../../../support/generated.js";
 import { readQuery } from "../../../support/promql.js";

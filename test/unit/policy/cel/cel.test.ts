@@ -1,7 +1,7 @@
 import { Environment } from "@marcbachmann/cel-js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { PlainValue } from "../../../../src/core/admission/exchange-messages.js";
+import type { ScalarValue } from "../../../../src/core/admission/exchange-messages.js";
 import {
   type Condition,
   ConditionCompiler,
@@ -30,7 +30,7 @@ function mistakeOf(text: string) {
 
 function request(
   headers: Readonly<Record<string, string>>,
-  attributes: Readonly<Record<string, PlainValue>> = {},
+  attributes: Readonly<Record<string, ScalarValue>> = {},
 ): RequestFacts {
   return {
     headers: new Map(Object.entries(headers)),

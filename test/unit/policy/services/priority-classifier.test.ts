@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { PlainValue } from "../../../../src/core/admission/exchange-messages.js";
+import type { ScalarValue } from "../../../../src/core/admission/exchange-messages.js";
 import type { RequestFacts } from "../../../../src/policy/cel/request-facts.js";
 import { createPriorityClassifier } from "../../../../src/policy/services/priority-classifier.js";
 import type {
@@ -23,7 +23,7 @@ function policy(parts: Partial<PriorityPolicy> = {}): PriorityPolicy {
 
 function facts(
   headers: Readonly<Record<string, string>>,
-  attributes: Readonly<Record<string, PlainValue>> = {},
+  attributes: Readonly<Record<string, ScalarValue>> = {},
 ): RequestFacts {
   return {
     headers: new Map(Object.entries(headers)),
@@ -32,7 +32,7 @@ function facts(
 }
 
 /** The class of a request that says it is critical, from somewhere. */
-function classOf(trust: Partial<TrustPolicy>, attributes: Readonly<Record<string, PlainValue>>) {
+function classOf(trust: Partial<TrustPolicy>, attributes: Readonly<Record<string, ScalarValue>>) {
   const classifier = createPriorityClassifier(policy({ trust: { ...nobody, ...trust } }));
   return classifier.classify(
     facts({ ":path": "/a", "x-request-priority": "critical" }, attributes),

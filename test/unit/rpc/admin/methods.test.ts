@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
+  adminMessageBytesMax,
   adminMethods,
-  messageBytesMax,
   policyMessageBytesMax,
 } from "../../../../src/rpc/admin/methods.js";
 
@@ -37,6 +37,6 @@ describe("adminMethods", () => {
       "FleetService/SetGateThresholds operator short",
       "FleetService/ListAudit reader short callers",
     ]);
-    expect(messageBytesMax).toBeLessThan(policyMessageBytesMax);
+    expect(adminMessageBytesMax).toBeLessThan(policyMessageBytesMax);
   });
 });

@@ -2,7 +2,7 @@ import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { descriptorCountMax, entryCountMax } from "../../../../src/decide/rate-limit/query.js";
 import { ExplainRequestSchema } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
-import { policyFilesMax } from "../../../../src/rpc/admin/explain-method.js";
+import { explainedFilesMax } from "../../../../src/rpc/admin/explain-method.js";
 import {
   checkBinary,
   checkJson,
@@ -24,7 +24,10 @@ const largest = create(ExplainRequestSchema, {
       })),
     },
   },
-  candidate: Array.from({ length: policyFilesMax }, (_, i) => ({ file: `${i}`, text: "a: [,]" })),
+  candidate: Array.from({ length: explainedFilesMax }, (_, i) => ({
+    file: `${i}`,
+    text: "a: [,]",
+  })),
 });
 
 describe("checkBinary()", () => {

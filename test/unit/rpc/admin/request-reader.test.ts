@@ -32,7 +32,7 @@ describe("RequestReader", () => {
     ],
     [
       "a count",
-      (r: RequestReader) => r.count("a", -1, { max: 9, usual: 3 }),
+      (r: RequestReader) => r.count("a", -1, { max: 9, defaultValue: 3 }),
       "a: it must be from 0 to 9",
     ],
     [
@@ -79,8 +79,8 @@ describe("RequestReader", () => {
 
   it("takes what is within its bounds", () => {
     const reader = new RequestReader();
-    expect(reader.count("a", 0, { max: 9, usual: 3 })).toBe(3);
-    expect(reader.part("a", 0, { max: 1, usual: 0.5 })).toBe(0.5);
+    expect(reader.count("a", 0, { max: 9, defaultValue: 3 })).toBe(3);
+    expect(reader.part("a", 0, { max: 1, defaultValue: 0.5 })).toBe(0.5);
     expect(reader.part("a", 1, { max: 1 })).toBe(1);
     expect(reader.whole("a", 9n, { min: 0, max: 9 })).toBe(9);
     expect(reader.entries("a", Array(entryCountMax).fill(entry))).toHaveLength(entryCountMax);

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type {
   ExchangeMessage,
-  PlainValue,
+  ScalarValue,
 } from "../../../../src/core/admission/exchange-messages.js";
 import type { HeaderMap } from "../../../../src/gen/envoy/config/core/v3/base_pb.js";
 import {
@@ -72,8 +72,8 @@ function expectedHeaders(map: HeaderMap | undefined, names: ReadonlySet<string>)
   );
 }
 
-function expectedAttributes(request: ProcessingRequest): Map<string, PlainValue> {
-  const attributes = new Map<string, PlainValue>();
+function expectedAttributes(request: ProcessingRequest): Map<string, ScalarValue> {
+  const attributes = new Map<string, ScalarValue>();
   for (const [name, value] of Object.entries(request.attributes[filterName] ?? {})) {
     if (!wanted.attributeNames.has(name)) continue;
     if (value !== null && typeof value !== "object") attributes.set(name, value);

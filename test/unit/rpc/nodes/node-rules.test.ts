@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import {
   allowsName,
@@ -8,6 +7,7 @@ import {
   nodeRulesMax,
   parseNodeRules,
 } from "../../../../src/rpc/nodes/node-rules.js";
+import { markedBlock } from "../../../support/docs.js";
 
 function rulesOf(text: string): readonly NodeRule[] {
   const parsed = parseNodeRules(text);
@@ -57,9 +57,9 @@ describe("allowsNode()", () => {
     expect(allowsNode(rulesOf(rules), ["dns.example", name], said)).toBe(allowed);
   });
 
-  it("lets certificates of a mesh speak by the rules of the README", async () => {
-    const readme = await readFile("README.md", "utf8");
-    const rules = rulesOf(/^HEADGATE_CONTROL_NODES="\n([^"]+)"/m.exec(readme)?.[1] ?? "");
+  it("lets certificates of a mesh speak by the documented rules", () => {
+    const documented = markedBlock("node-rules");
+    const rules = rulesOf(/^HEADGATE_CONTROL_NODES="\n([^"]+)"/m.exec(documented)?.[1] ?? "");
     const speaks = (name: string, node: string, cluster?: string): boolean =>
       allowsNode(rules, [name], { node, cluster });
     const sidecar = "spiffe://cluster.local/ns/web/sa/shop";

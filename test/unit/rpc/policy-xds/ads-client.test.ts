@@ -5,7 +5,7 @@ import {
   AdsClient,
   type AdsClientParts,
   type AdsEvent,
-  connectMsMax,
+  adsConnectMsMax,
   repeatedAnswerMs,
   type SetVerdict,
 } from "../../../../src/rpc/policy-xds/ads-client.js";
@@ -293,7 +293,7 @@ describe("AdsClient", () => {
     const { client } = startClient(`127.0.0.1:${port}`, { clock });
     const held = new Promise((resolve) => mute.once("connection", resolve));
     await held;
-    clock.advance(connectMsMax - 1);
+    clock.advance(adsConnectMsMax - 1);
     expect(client.status.endCounts.size).toBe(0);
     clock.advance(1);
     expect(client.status.lastEnd).toMatchObject({ reason: "timeout" });

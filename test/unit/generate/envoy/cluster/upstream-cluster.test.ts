@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Tree } from "../../../../../src/generate/base/document.js";
 import { Noted } from "../../../../../src/generate/base/document.js";
-import { circuitBreakers } from "../../../../../src/generate/envoy/cluster/circuit-breakers.js";
-import { outlierDetection } from "../../../../../src/generate/envoy/cluster/outlier-detection.js";
+import { circuitBreakersTree } from "../../../../../src/generate/envoy/cluster/circuit-breakers.js";
+import { outlierDetectionTree } from "../../../../../src/generate/envoy/cluster/outlier-detection.js";
 import {
   clusterName,
   serviceClusters,
@@ -26,7 +26,7 @@ describe("circuitBreakers()", () => {
   it("has a row for each priority, with a threshold of its own", () => {
     const service = testService({ maxInFlight: 10 });
     const { context } = testContext();
-    expect(plain(circuitBreakers(service, context))).toEqual({
+    expect(plain(circuitBreakersTree(service, context))).toEqual({
       thresholds: ["DEFAULT", "HIGH"].map((priority) => ({
         priority,
         max_connections: 1_000,
@@ -41,20 +41,20 @@ describe("circuitBreakers()", () => {
   it("bounds retries by number where there is no budget", () => {
     const policy = { ...defaultBlocks.circuitBreakers, retryBudget: undefined, retriesMax: 7 };
     const service = testService(undefined, { circuitBreakers: policy });
-    const [row] = thresholdsOf(plain(circuitBreakers(service, testContext().context)));
+    const [row] = thresholdsOf(plain(circuitBreakersTree(service, testContext().context)));
     expect(row).toMatchObject({ max_retries: 7 });
     expect(row).not.toHaveProperty("retry_budget");
   });
 
   it("says where an automatic number comes from", () => {
     const { context } = testContext({ proxies: { expectedCount: 3 } });
-    const part = circuitBreakers(toldService("orders"), context);
+    const part = circuitBreakersTree(toldService("orders"), context);
     expect(thresholdsOf(plain(part))[0]).toMatchObject({ max_requests: 334 });
     expect(comments(part)).toContain("largest limit, 1000, by the 3 expected proxies, rounded up");
-    const whole = circuitBreakers(testService({ maxInFlight: 10 }), context);
+    const whole = circuitBreakersTree(testService({ maxInFlight: 10 }), context);
     expect(thresholdsOf(plain(whole))[0]).toMatchObject({ max_requests: 10 });
     expect(comments(whole)).toContain("Headgate's permits let in no more in the whole fleet");
-    expect(comments(circuitBreakers(testService(undefined), context))).toContain(
+    expect(comments(circuitBreakersTree(testService(undefined), context))).toContain(
       "Envoy's own default",
     );
   });
@@ -62,7 +62,7 @@ describe("circuitBreakers()", () => {
   it("says nothing of a number that the policy says and nobody drives", () => {
     const policy = { ...defaultBlocks.circuitBreakers, requestsMax: 5 };
     const service = testService(undefined, { circuitBreakers: policy });
-    const text = comments(circuitBreakers(service, testContext().context));
+    const text = comments(circuitBreakersTree(service, testContext().context));
     expect(text).toBe("For critical requests, which the number above never refuses.\n");
   });
 });
@@ -74,7 +74,7 @@ function thresholdsOf(value: unknown): readonly unknown[] {
 
 describe("outlierDetection()", () => {
   it("acts on gateway failures, and not on success rates that nobody asked for", () => {
-    expect(outlierDetection(defaultBlocks.outlierDetection)).toMatchObject({
+    expect(outlierDetectionTree(defaultBlocks.outlierDetection)).toMatchObject({
       consecutive_5xx: 5,
       consecutive_gateway_failure: 5,
       enforcing_consecutive_gateway_failure: 100,
@@ -86,7 +86,7 @@ describe("outlierDetection()", () => {
 
   it("writes deviations as thousandths", () => {
     const successRate = { hostsMin: 3, requestsMin: 50, deviations: 1.9 };
-    expect(outlierDetection({ ...defaultBlocks.outlierDetection, successRate })).toMatchObject({
+    expect(outlierDetectionTree({ ...defaultBlocks.outlierDetection, successRate })).toMatchObject({
       enforcing_success_rate: 100,
       success_rate_minimum_hosts: 3,
       success_rate_request_volume: 50,

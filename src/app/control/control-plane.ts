@@ -1,0 +1,87 @@
+import { QuotaRegistry } from "../../decide/quota/quota-registry.js";
+import { QuotaLeases } from "../../fleet/claims/quota-leases.js";
+import { ControlPlane } from "../../rpc/control/control-plane.js";
+import { pushTimesFor } from "../../rpc/control/layer-pusher.js";
+import { cacheBounds } from "../base/cache-bounds.js";
+import type { ListenAddress } from "../base/listen.js";
+import { OpenStack } from "../base/open-stack.js";
+import { sha256 } from "../base/sha256.js";
+import type { Decisions } from "../decisions/decisions.js";
+import type { Fleet } from "../fleet/fleet.js";
+import type { Foundation } from "../foundation/foundation.js";
+import type { Runtime } from "../foundation/runtime.js";
+import { controlMetrics } from "../metrics/control-port-metrics.js";
+import { switchesOf } from "../options/decision-options.js";
+import { createRefusalReport, openControlPort } from "./control-port.js";
+import { logQuotas } from "./quota-log.js";
+
+/** What Envoys tell and are told: loads, runtime layers and quota assignments. */
+export interface OpenControlPlane {
+  readonly plane: ControlPlane;
+  /** What Envoys are given of quotas. */
+  readonly quotas: QuotaRegistry;
+  /** Absent where there is no control port, or it is taken. */
+  readonly address?: ListenAddress;
+  /** Ends all streams, so that Envoys find another replica, and what runs by itself. */
+  close(): Promise<void>;
+}
+
+/** What the control plane stands on. */
+export interface OpenControlPlaneParts
+  extends Pick<Foundation, "policies" | "opened" | "operator" | "tls"> {
+  readonly fleet: Fleet;
+  readonly decisions: Decisions;
+}
+
+/** Opens the control plane, and the control port where the configuration wants one. */
+export async function openControlPlane(
+  runtime: Runtime,
+  parts: OpenControlPlaneParts,
+): Promise<OpenControlPlane> {
+  const { config, clock, metrics, refusedAt } = runtime;
+  const stack = new OpenStack();
+  const quotas = stack.keep(createQuotas(runtime, parts));
+  const { layerTtlMs, nodeRules, identityPercentMax } = config;
+  const plane = new ControlPlane({
+    ...runtime,
+    times: pushTimesFor(layerTtlMs),
+    quotas: { quotas, onIgnored: (cause) => quotas.noteIgnored(cause) },
+    ...(nodeRules === undefined ? {} : { nodeRules }),
+    identityPercentMax,
+    nodesBytesMax: cacheBounds().nodesBytesMax,
+    onRefused: createRefusalReport(runtime),
+  });
+  metrics.add(controlMetrics({ plane, nowMs: () => clock.monotonicMs(), quotas }));
+  const port = stack.keep(
+    await openControlPort({
+      ...runtime,
+      plane,
+      snapshots: parts.fleet.loop,
+      policies: parts.policies.feed,
+      tls: parts.tls,
+      onRefused: refusedAt("control"),
+    }),
+  );
+  const address = port.address === undefined ? {} : { address: port.address };
+  return { plane, quotas, ...address, close: () => stack.close() };
+}
+
+/** What divides quotas among Envoys, and with a shared store among replicas. */
+function createQuotas(runtime: Runtime, parts: OpenControlPlaneParts): QuotaRegistry {
+  const { config, random, logger } = runtime;
+  const { policies, opened, operator, fleet, decisions } = parts;
+  return new QuotaRegistry({
+    ...runtime,
+    policies: policies.feed,
+    overrides: operator.overrides,
+    store: opened.store,
+    leases: new QuotaLeases({ store: opened.coordination.quotas, random }),
+    counters: decisions.counters,
+    replicaCount: fleet.replicaCount,
+    switches: switchesOf(config),
+    digest: sha256,
+    identityPercentMax: config.identityPercentMax,
+    bucketsBytesMax: cacheBounds().quotaBucketsBytesMax,
+    onEvent: (event) => logQuotas(event, logger),
+  });
+}

@@ -1,0 +1,143 @@
+import { watchLoop } from "../../decide/admission/loop-watch.js";
+import { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
+import { DecisionCounters } from "../../decide/rate-limit/counters.js";
+import { Decider } from "../../decide/rate-limit/decider.js";
+import { Pressure, type PressureEvent } from "../../decide/rate-limit/pressure.js";
+import type { RefusalLog } from "../../decide/rate-limit/refusal-log.js";
+import { shadowObserver } from "../../decide/shadow/shadow.js";
+import { ShadowLedger } from "../../fleet/claims/shadow-ledger.js";
+import { cacheBounds } from "../base/cache-bounds.js";
+import { CpuWatch } from "../base/cpu-watch.js";
+import { containerBytesMax, watchMemory } from "../base/memory-watch.js";
+import { OpenStack } from "../base/open-stack.js";
+import { sha256 } from "../base/sha256.js";
+import type { Fleet } from "../fleet/fleet.js";
+import type { Foundation } from "../foundation/foundation.js";
+import type { Runtime } from "../foundation/runtime.js";
+import { createDeciderLog } from "../metrics/decider-log.js";
+import { decisionMetrics, storeMetrics } from "../metrics/decision-metrics.js";
+import { createRefusalLog, refusalLogMetric } from "../metrics/denial-log-metrics.js";
+import { policyOperationsMetrics } from "../metrics/policy-metrics.js";
+import { switchesOf } from "../options/decision-options.js";
+import { openLocalStore } from "../store/store.js";
+import { PolicyShadow } from "./policy-shadow.js";
+
+/** What decides rate limits, and what looks at its decisions. */
+export interface Decisions {
+  readonly decider: Decider;
+  readonly counters: DecisionCounters;
+  readonly pressure: Pressure;
+  /** What this replica sees of its calls; callers' values are in it. */
+  readonly seen: DecisionSampler;
+  /** The shadow policy. */
+  readonly shadow: PolicyShadow;
+  /** Undefined where the log says nothing of refusals. */
+  readonly refusalLog: RefusalLog | undefined;
+  /** Ends what runs by itself. */
+  close(): Promise<void>;
+}
+
+/** What decisions stand on. */
+export type DecisionsParts = Pick<Foundation, "policies" | "opened" | "operator"> & {
+  readonly fleet: Fleet;
+};
+
+/** Opens decisions. */
+export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decisions {
+  const { config, clock, logger, metrics } = runtime;
+  const { policies, opened, operator, fleet } = parts;
+  const stack = new OpenStack();
+  const counters = new DecisionCounters();
+  const pressure = createPressure(runtime, parts);
+  const seen = new DecisionSampler({ ...runtime, ...cacheBounds() });
+  const isBusy = (): boolean => decider.isDegraded || decider.overloadCause !== undefined;
+  const shadow = stack.keep(createShadow(runtime, parts, isBusy));
+  const refusalLog = createRefusalLog(config, logger);
+  const cpu = stack.keep(new CpuWatch(runtime));
+  const decider: Decider = new Decider({
+    policies: policies.feed,
+    overrides: operator.overrides,
+    store: opened.store,
+    createLocalStore: () => openLocalStore(config, runtime),
+    clock,
+    counters,
+    pressure,
+    storeBudgetMs: config.storeBudgetMs,
+    newKeysPerSecondMax: config.newKeysPerSecondMax,
+    switches: switchesOf(config),
+    nearLimitRatio: config.nearLimitRatio,
+    digest: sha256,
+    keyRecordsBytesMax: cacheBounds().keyRecordsBytesMax,
+    replicaCount: fleet.replicaCount,
+    observers: [shadowObserver(shadow), seen],
+    refusalLog,
+    onEvent: createDeciderLog({ clock, logger, cpu }),
+  });
+  const onEvent = (event: PressureEvent): void => decider.noteEvent(event);
+  const bytesMax = config.memoryBytesMax || containerBytesMax();
+  stack.keep({ close: watchLoop({ clock, pressure, onEvent }) });
+  stack.keep({ close: watchMemory({ clock, pressure, bytesMax }) });
+  const decisions = { decider, counters, pressure, seen, shadow, refusalLog };
+  addMetrics(metrics, parts, decisions);
+  return { ...decisions, close: () => stack.close() };
+}
+
+function addMetrics(
+  metrics: Runtime["metrics"],
+  { policies, opened, fleet }: DecisionsParts,
+  { decider, counters, pressure, shadow, refusalLog }: Omit<Decisions, "close">,
+): void {
+  metrics.add(
+    decisionMetrics({
+      counters,
+      policies: policies.feed,
+      overloadCause: () => decider.overloadCause,
+      inFlightCount: () => pressure.inFlightCount,
+    }),
+    storeMetrics({
+      counters,
+      isDegraded: () => decider.isDegraded,
+      replicaCount: fleet.replicaCount,
+      memoryKeyCount: () => opened.keyCount?.(),
+      storeKind: opened.kind,
+    }),
+    policyOperationsMetrics({ policies, gates: fleet.gates, shadow }),
+  );
+  if (refusalLog !== undefined) metrics.add({ counters: [refusalLogMetric(refusalLog)] });
+}
+
+function createPressure({ config }: Runtime, { opened }: DecisionsParts): Pressure {
+  const { loopDelayMsMax, requestsInFlightMax } = config;
+  // An embedded store answers as fast as any fallback: to pass it by would only cost exactness.
+  const asksStoreWhenLate = !opened.coordination.isShared;
+  const { requestsInFlightBytesMax } = cacheBounds();
+  return new Pressure({
+    loopDelayMsMax,
+    requestsInFlightMax,
+    requestsInFlightBytesMax,
+    asksStoreWhenLate,
+  });
+}
+
+function createShadow(
+  runtime: Runtime,
+  { policies, opened, operator }: DecisionsParts,
+  isBusy: () => boolean,
+): PolicyShadow {
+  const { config, random } = runtime;
+  return new PolicyShadow({
+    ...runtime,
+    records: operator.records,
+    overrides: operator.overrides,
+    ledger: new ShadowLedger({ store: opened.coordination.ledger, random }),
+    policies: policies.feed,
+    openSpace: opened.openSpace,
+    liveNameOf: (key) => opened.store.shorten?.(key) ?? key,
+    parse: policies.parse,
+    storeBudgetMs: config.storeBudgetMs,
+    newKeysPerSecondMax: config.newKeysPerSecondMax,
+    switches: switchesOf(config),
+    digest: sha256,
+    isBusy,
+  });
+}

@@ -1,0 +1,51 @@
+import { type AdminAccess, openAdminAccess } from "../access/admin-access.js";
+import { openAll } from "../base/open-stack.js";
+import { policyMetrics } from "../metrics/policy-metrics.js";
+import { xdsMetrics } from "../metrics/xds-metrics.js";
+import { followStore, type OpenPolicies, openPolicies } from "../policy/policies.js";
+import { heldUntil, type OpenStore, openStore } from "../store/store.js";
+import { type OpenTls, openTls } from "../tls/tls.js";
+import { tlsMetrics } from "../tls/tls-metrics.js";
+import { type OperatorRecords, openOperatorRecords } from "./operator-records.js";
+import type { Runtime } from "./runtime.js";
+
+/** What all subsystems stand on: certificates, access lists, the policy and the store. */
+export interface Foundation {
+  /** Undefined where gRPC is served in plaintext. */
+  readonly tls: OpenTls | undefined;
+  /** Undefined where there is no admin API. */
+  readonly access: AdminAccess | undefined;
+  readonly policies: OpenPolicies;
+  readonly opened: OpenStore;
+  readonly operator: OperatorRecords;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens what all subsystems stand on.
+ *
+ * @throws StartFailure with a text for people and an exit code; nothing is left open then
+ */
+export function openFoundation(runtime: Runtime): Promise<Foundation> {
+  const { config, metrics, processCounts } = runtime;
+  return openAll(async (stack) => {
+    const tls = config.tls && stack.keep(await openTls(config.tls, runtime));
+    const { admin: choice } = config;
+    const access = choice && stack.keep(await openAdminAccess({ ...runtime, choice }));
+    const files = stack.keep(await openPolicies(config, runtime));
+    const onBadBuckets = (count: number): void => {
+      processCounts.badValueCount += count;
+    };
+    const shared = await openStore({ ...runtime, onBadBuckets });
+    stack.keep(shared.store);
+    const operator = stack.keep(openOperatorRecords({ ...runtime, opened: shared }));
+    const policies = await followStore(files, { ...runtime, records: operator.records });
+    if (policies !== files) stack.keep(policies);
+    // By an older policy than the others nobody decides on the buckets that all of them share.
+    const opened = policies.isKnown === undefined ? shared : heldUntil(shared, policies.isKnown);
+    if (tls !== undefined) metrics.add(tlsMetrics(() => tls.status));
+    if (policies.xdsStatus !== undefined) metrics.add(xdsMetrics(policies.xdsStatus));
+    metrics.add(policyMetrics(policies.feed), operator.metrics);
+    return { tls, access, policies, opened, operator, close: () => stack.close() };
+  });
+}

@@ -1,0 +1,175 @@
+import { auditEntry } from "../../core/base/audit-entry.js";
+import type { Clock, Random } from "../../core/base/clock.js";
+import type { JsonObject, JsonValue } from "../../core/base/json.js";
+import { OverrideRegistry } from "../../fleet/records/override-registry.js";
+import { type RecordsEvent, ReplicatedRecords } from "../../fleet/records/replicated-records.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
+import type { SharedRecord } from "../../store/coordination/record-store.js";
+import type { Logger } from "../base/logger.js";
+import type { MetricGroup } from "../base/metrics.js";
+import type { Config } from "../config/config.js";
+import type { OpenStore } from "../store/store.js";
+import { remedyOf } from "../store/store-remedies.js";
+import { AuditCounts, AuditedRecords, auditMetric, type OnAuditEntry } from "./audited-records.js";
+
+/** What the records of operators are opened with. */
+export interface OperatorRecordsParts {
+  readonly config: Pick<Config, "auditLog">;
+  /** What this replica is called in the audit log. */
+  readonly replica: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly opened: Pick<OpenStore, "coordination">;
+}
+
+/** What operators have said, for all replicas of a store. */
+export interface OperatorRecords {
+  readonly records: SharedRecords;
+  /** What decisions go by. */
+  readonly overrides: OverrideRegistry;
+  readonly metrics: MetricGroup;
+  /** Asks no more, and changes nothing any more. */
+  readonly close: () => void;
+}
+
+/**
+ * Opens the records beside the limits: in the same store, or in this process where it shares its
+ * store with nobody. What was known last stays active while the store is away.
+ */
+export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecords {
+  const { clock, logger, config } = parts;
+  const auditCounts = new AuditCounts();
+  const onEntry = config.auditLog ? auditLog(logger) : undefined;
+  const onRestored = (event: RestoredEvent): void => {
+    logRestored(event, logger);
+    // Who cannot be told now has the log.
+    records.note(restoredEntry(event, parts.replica)).catch(() => {});
+  };
+  const records = new AuditedRecords(openRecords(parts, onRestored), auditCounts, onEntry);
+  const onUnreadable = (count: number): void => {
+    const line = { event: "overridesUnreadable", count };
+    logger.warn(line, "Overrides in the store are none that this version reads: left out.");
+  };
+  const overrides = new OverrideRegistry({ records, clock, onUnreadable });
+  return {
+    records,
+    overrides,
+    metrics: operatorMetrics(overrides, auditCounts),
+    close: () => {
+      overrides.close();
+      records.close();
+    },
+  };
+}
+
+/** Writes entries, whatever became of them: one may be in the store though no answer came. */
+function auditLog(logger: Logger): OnAuditEntry {
+  return (entry, outcome) => {
+    const facts = Object.entries(entry).map(([name, value]) => [name, printable(value)]);
+    logger.info({ event: "audit", ...Object.fromEntries(facts), outcome }, "For the audit log.");
+  };
+}
+
+/** Without what would act on a terminal or turn text around; JSON itself escapes the rest. */
+function printable(value: JsonValue): JsonValue {
+  if (typeof value !== "string") return value;
+  return value.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\ufffd");
+}
+
+type RestoredEvent = Extract<RecordsEvent, { kind: "recordsRestored" }>;
+
+function openRecords(
+  { opened, clock, random, logger }: OperatorRecordsParts,
+  onRestored: (event: RestoredEvent) => void,
+): SharedRecords {
+  return new ReplicatedRecords({
+    store: opened.coordination.records,
+    clock,
+    random,
+    onEvent: (event) => {
+      if (event.kind === "recordsRestored") onRestored(event);
+      else if (event.kind === "auditRestored") {
+        const { kind, count } = event;
+        const sentence = "The store had lost entries of the audit log: put back as they were.";
+        logger.warn({ event: kind, count }, sentence);
+      } else logRecords(event, logger);
+    },
+  });
+}
+
+/** The most records of a kind that are named when they were put back; more are only counted. */
+const restoredNamedMax = 100;
+
+/** Names each record that was put back: an operator looks for the one that was lost by its name. */
+function logRestored({ recordKind, records }: RestoredEvent, logger: Logger): void {
+  for (const record of records.slice(0, restoredNamedMax)) {
+    const { domain, author, version } = record.value;
+    const id = givenId(record);
+    logger.warn(
+      { event: "recordRestored", recordKind, id, domain, author, policyVersion: version },
+      `The store had lost this ${recordKind} record: put back as it was.`,
+    );
+  }
+  logger.warn(
+    { event: "recordsRestored", recordKind, count: records.length },
+    "The store had lost records of operators, and has them again. Does it keep its data on disk?",
+  );
+}
+
+/** What an operator calls it: records of overrides have names with a digest of their domain. */
+function givenId({ id, value }: SharedRecord): JsonValue {
+  return value["id"] ?? id;
+}
+
+function restoredEntry({ recordKind, records }: RestoredEvent, replica: string): JsonObject {
+  const ids = records.slice(0, restoredNamedMax).map(givenId);
+  return auditEntry({
+    actor: { name: "headgate", role: "operator" },
+    action: "RestoreRecords",
+    subject: recordKind,
+    domain: undefined,
+    before: undefined,
+    after: { count: records.length, ids },
+    reason: "The store had lost them.",
+    replica,
+  });
+}
+
+function logRecords(
+  event: Extract<RecordsEvent, { kind: "recordsLost" | "recordsFound" }>,
+  logger: Logger,
+): void {
+  const { kind, ...facts } = event;
+  const line = { event: kind, ...facts };
+  if (event.kind === "recordsFound") {
+    logger.info(line, "What operators have changed is read from the store again.");
+    return;
+  }
+  logger.warn(
+    { ...line, remedy: remedyOf(event.code) },
+    "What operators change cannot be read from the store: what was known last stays active.",
+  );
+}
+
+/** The metrics of operators' records; no name of a key or an operator is in them. */
+export function operatorMetrics(
+  overrides: Pick<OverrideRegistry, "current" | "unreadableCount">,
+  auditCounts: AuditCounts,
+): MetricGroup {
+  return {
+    gauges: [
+      {
+        name: "headgate_overrides",
+        help: "Active overrides, as this replica knows them.",
+        read: (add) => add(overrides.current().size),
+      },
+      {
+        name: "headgate_override_records_unreadable",
+        help: "Overrides in the store that are none which this version reads: left out.",
+        read: (add) => add(overrides.unreadableCount),
+      },
+    ],
+    counters: [auditMetric(auditCounts)],
+  };
+}

@@ -1,0 +1,75 @@
+import type { Clock, Random } from "../../core/base/clock.js";
+import { LogInterval } from "../../core/base/log-interval.js";
+import { createRefusedReport, type SharedPort } from "../base/address-bound.js";
+import { systemClock, systemRandom } from "../base/clock.js";
+import { bugTrace } from "../base/failure.js";
+import { type Logger, silentLogger } from "../base/logger.js";
+import { createProcessMetrics, type Metrics } from "../base/metrics.js";
+import { readVersion } from "../base/version.js";
+import type { Config } from "../config/config.js";
+import {
+  newProcessCounts,
+  type ProcessCounts,
+  processMetrics,
+} from "../metrics/process-metrics.js";
+import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
+
+/** What every subsystem has. */
+export interface Runtime {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly parser: ParsesPolicies;
+  /** What this replica is called in the fleet and in the audit log. */
+  readonly replica: string;
+  /** Each subsystem adds its own. */
+  readonly metrics: Metrics;
+  readonly processCounts: ProcessCounts;
+  /** Counts a bug and logs where it happened. */
+  readonly onBug: (thrown: unknown) => void;
+  /** Counts connections to a port above what one address may have, and logs them. */
+  readonly refusedAt: (port: SharedPort) => () => void;
+}
+
+/** What may be given from outside; the defaults are the real ones, and a silent log. */
+export interface AppParts {
+  readonly clock?: Clock;
+  readonly random?: Random;
+  readonly logger?: Logger;
+  /** Reads policies. Default: a worker thread, so that a long one holds up no call. */
+  readonly parser?: ParsesPolicies;
+}
+
+/** What subsystems run with. */
+export function createRuntime(config: Config, given: AppParts): Runtime {
+  const { clock = systemClock, random = systemRandom, logger = silentLogger } = given;
+  const { parser = parsePolicyInWorker } = given;
+  const processCounts = newProcessCounts();
+  const metrics = createProcessMetrics();
+  metrics.add(processMetrics(processCounts, readVersion()));
+  const common = { config, clock, random, logger, parser, metrics, processCounts };
+  return {
+    ...common,
+    replica: random.id(),
+    onBug: createBugReport(common),
+    refusedAt: createRefusedReport(processCounts.refusedConnections, common),
+  };
+}
+
+/** Least time between two reports of bugs: a caller that found one may repeat it at full speed. */
+const bugReportMsMin = 1_000;
+
+/** Counts every bug and logs where it happened, within `bugReportMsMin` once. */
+function createBugReport({
+  clock,
+  logger,
+  processCounts,
+}: Pick<Runtime, "clock" | "logger" | "processCounts">): (thrown: unknown) => void {
+  const lines = new LogInterval<"bug">(bugReportMsMin);
+  return (thrown) => {
+    processCounts.bugCount += 1;
+    if (!lines.begins("bug", clock.monotonicMs())) return;
+    logger.error({ event: "bug", ...bugTrace(thrown) }, "A call failed by a fault of ours.");
+  };
+}

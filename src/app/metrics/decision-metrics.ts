@@ -1,0 +1,242 @@
+import { snakeCase } from "../../core/base/snake-case.js";
+import { type DecisionCounters, latencyBoundsMs } from "../../decide/rate-limit/counters.js";
+import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
+import { type OverloadCause, overloadCauses } from "../../decide/rate-limit/pressure.js";
+import type { AddSeries, Labels, MetricGroup, ReadHistogram, ReadMetric } from "../base/metrics.js";
+import { hitMetrics } from "./stats-hit-metrics.js";
+
+/** What the metrics of decisions are read from. */
+export interface DecisionMetricsParts {
+  readonly counters: DecisionCounters;
+  readonly policies: PolicySource;
+  /** Why requests are answered without the store now; undefined when they are not for that. */
+  readonly overloadCause: () => OverloadCause | undefined;
+  /** Requests in work now. */
+  readonly inFlightCount: () => number;
+}
+
+/**
+ * The metrics of decisions. They are counted elsewhere, in plain integers. Label values come from
+ * the policy and from closed sets; from callers only where a policy asks for that, bounded and
+ * escaped (`hitMetrics`).
+ */
+export function decisionMetrics(parts: DecisionMetricsParts): MetricGroup {
+  return {
+    counters: [...decisionCounters(parts), ...hitMetrics(parts), ...failureCounters(parts)],
+    gauges: overloadGauges(parts),
+    histograms: [
+      latencyHistogram(parts.counters, {
+        name: "headgate_decision_duration_seconds",
+        unitMs: 1_000,
+      }),
+    ],
+  };
+}
+
+function decisionCounters({ counters, policies }: DecisionMetricsParts): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_requests_total",
+      help: "Requests answered, by overall code.",
+      labelNames: ["code"],
+      read: (add) => {
+        add(counters.okCount, { code: "ok" });
+        add(counters.deniedCount, { code: "over_limit" });
+      },
+    },
+    {
+      name: "headgate_shadowed_requests_total",
+      help: "Requests that passed only because SHADOW_MODE refuses nobody.",
+      read: (add) => add(counters.shadowedCount),
+    },
+    {
+      name: "headgate_decisions_total",
+      help: "Descriptors decided, by rule; a series begins with its first decision.",
+      labelNames: ["domain", "rule", "outcome"],
+      read: (add) => {
+        const policy = policies.current();
+        if (policy === undefined) return;
+        for (const { domain, label: rule, ok, over, shadowOver } of counters.forPolicy(policy)) {
+          // A series for every rule of a large policy would cost more than it tells.
+          if (ok > 0) add(ok, { domain, rule, outcome: "ok" });
+          if (over > 0) add(over, { domain, rule, outcome: "over" });
+          if (shadowOver > 0) add(shadowOver, { domain, rule, outcome: "shadow_over" });
+        }
+      },
+    },
+    {
+      name: "headgate_override_decisions_total",
+      help: "Descriptors decided by a limit that the request carried itself.",
+      labelNames: ["outcome"],
+      read: (add) => {
+        add(counters.overrideOkCount, { outcome: "ok" });
+        add(counters.overrideOverCount, { outcome: "over" });
+      },
+    },
+    {
+      name: "headgate_unmatched_descriptors_total",
+      help: "Descriptors of a known domain that met no rule.",
+      read: (add) => add(counters.unmatchedDescriptorCount),
+    },
+    {
+      name: "headgate_unknown_domain_requests_total",
+      help: "Requests for a domain that the policy does not hold.",
+      read: (add) => add(counters.unknownDomainCount),
+    },
+    {
+      name: "headgate_overflow_descriptors_total",
+      help: "Descriptors with too new a key, sent to the bucket that such keys of a rule share.",
+      labelNames: ["domain", "rule"],
+      read: (add) => {
+        const policy = policies.current();
+        if (policy === undefined) return;
+        for (const { domain, label: rule, newKeys } of counters.forPolicy(policy)) {
+          if (newKeys.overflowCount > 0) add(newKeys.overflowCount, { domain, rule });
+        }
+      },
+    },
+  ];
+}
+
+function failureCounters({ counters }: DecisionMetricsParts): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_failed_requests_total",
+      help: "Requests answered with an error, by its code.",
+      labelNames: ["error"],
+      read: (add) => {
+        for (const [error, count] of counters.failedByCode) add(count, { error });
+      },
+    },
+    {
+      name: "headgate_fallback_decisions_total",
+      help: "Limits answered without the store, by their on_store_failure and the cause.",
+      labelNames: ["mode", "error"],
+      read: (add) => {
+        for (const [mode, byCode] of Object.entries(counters.fallbackByMode)) {
+          for (const [error, count] of byCode) add(count, { mode, error });
+        }
+      },
+    },
+    {
+      name: "headgate_store_failures_total",
+      help: "Calls to the store that failed, by error.",
+      labelNames: ["error"],
+      read: (add) => {
+        for (const [error, count] of counters.storeFailedByCode) add(count, { error });
+      },
+    },
+  ];
+}
+
+function overloadGauges(parts: DecisionMetricsParts): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_overloaded",
+      help: "1 while this replica cannot do its work in time, or for want of memory, by cause.",
+      labelNames: ["cause"],
+      read: (add) => {
+        const cause = parts.overloadCause();
+        for (const one of overloadCauses) add(cause === one ? 1 : 0, { cause: snakeCase(one) });
+      },
+    },
+    {
+      name: "headgate_requests_in_flight",
+      help: "Requests in work now.",
+      read: (add) => add(parts.inFlightCount()),
+    },
+  ];
+}
+
+/**
+ * How long decisions took, kept in milliseconds.
+ *
+ * @param unitMs what one is in the series, in milliseconds: 1,000 for seconds
+ */
+export function latencyHistogram(
+  counters: DecisionCounters,
+  {
+    name,
+    unitMs,
+    labels = {},
+  }: { readonly name: string; readonly unitMs: number; readonly labels?: Labels },
+): ReadHistogram {
+  return {
+    name,
+    help: "How long decisions took, without the transport.",
+    labelNames: Object.keys(labels),
+    unit: unitMs,
+    read: (add) => {
+      const { latencyCounts, latencySumMs } = counters;
+      add({ bounds: latencyBoundsMs, counts: latencyCounts, sum: latencySumMs }, labels);
+    },
+  };
+}
+
+/** What the metrics of the store are read from. */
+export interface StoreMetricsParts {
+  readonly counters: DecisionCounters;
+  /** True while the store is left alone after failures. */
+  readonly isDegraded: () => boolean;
+  /** Live replicas, as far as this one knows. */
+  readonly replicaCount: () => number;
+  /** Keys in the embedded store; undefined with another one. */
+  readonly memoryKeyCount: () => number | undefined;
+  readonly storeKind: string;
+}
+
+/** The metrics of the store, as decisions see it. */
+export function storeMetrics(parts: StoreMetricsParts): MetricGroup {
+  const { counters } = parts;
+  return {
+    counters: [
+      {
+        name: "headgate_store_batches_total",
+        help: "Calls to the store; each decides the requests of one turn of the event loop.",
+        read: (add) => add(counters.batchCount),
+      },
+      {
+        name: "headgate_store_batch_requests_total",
+        help: "Requests in those calls, identical ones of a turn counted once.",
+        read: (add) => add(counters.batchRequestCount),
+      },
+      {
+        name: "headgate_store_batch_charges_total",
+        help: "Charges of those requests, one a limit.",
+        read: (add) => add(counters.batchChargeCount),
+      },
+      {
+        name: "headgate_coalesced_requests_total",
+        help: "Requests decided together with an identical one, which the store was asked once.",
+        read: (add) => add(counters.coalescedCount),
+      },
+      {
+        name: "headgate_remembered_refusals_total",
+        help: "Requests denied without asking the store, which had refused the same a moment ago.",
+        read: (add) => add(counters.refusedFromMemoryCount),
+      },
+    ],
+    gauges: [
+      {
+        name: "headgate_store_circuit_open",
+        help: "1 while the store is left alone after repeated failures.",
+        labelNames: ["store"],
+        read: (add) => add(parts.isDegraded() ? 1 : 0, { store: parts.storeKind }),
+      },
+      {
+        name: "headgate_live_replicas",
+        help: "Replicas that share the limits, as far as this one knows.",
+        read: (add) => add(parts.replicaCount()),
+      },
+      ...(parts.memoryKeyCount() === undefined
+        ? []
+        : [
+            {
+              name: "headgate_memory_store_keys",
+              help: "Keys in the embedded store.",
+              read: (add: AddSeries) => add(parts.memoryKeyCount() ?? 0),
+            },
+          ]),
+    ],
+  };
+}

@@ -1,0 +1,116 @@
+import type { MetricGroup } from "../base/metrics.js";
+import type { PolicyStatus } from "../policy/active-policy.js";
+import { type OpenPolicies, policyOrigins } from "../policy/policies.js";
+
+/** What a shadow policy has counted here; since the process began. */
+export interface ShadowTotals {
+  readonly comparedCount: number;
+  readonly newlyDeniedCount: number;
+  readonly newlyAllowedCount: number;
+  readonly unseenCount: number;
+}
+
+/** What these metrics are read from. */
+export interface PolicyOperationsMetricsParts {
+  readonly policies: Pick<OpenPolicies, "origin">;
+  readonly gates: { readonly count: number; readonly unreadableCount: number };
+  readonly shadow: { readonly divisor: number; readonly totals: ShadowTotals };
+}
+
+/** The metrics of what operators change about policies and gates. */
+export function policyOperationsMetrics(parts: PolicyOperationsMetricsParts): MetricGroup {
+  const { policies, gates, shadow } = parts;
+  return {
+    counters: [
+      {
+        name: "headgate_shadow_calls_total",
+        help: "Calls that the shadow policy decided as well, by outcome.",
+        labelNames: ["outcome"],
+        read: (add) => {
+          const { comparedCount, newlyDeniedCount, newlyAllowedCount } = shadow.totals;
+          add(newlyDeniedCount, { outcome: "newly_denied" });
+          add(newlyAllowedCount, { outcome: "newly_allowed" });
+          add(comparedCount - newlyDeniedCount - newlyAllowedCount, { outcome: "same" });
+        },
+      },
+      {
+        name: "headgate_shadow_unseen_calls_total",
+        help: "Calls that it was not asked about: they came too fast, or the store was slow.",
+        read: (add) => add(shadow.totals.unseenCount),
+      },
+    ],
+    gauges: [
+      {
+        name: "headgate_policy_source",
+        help: "1 for where the active policy comes from.",
+        labelNames: ["source"],
+        read: (add) => {
+          for (const source of policyOrigins) add(source === policies.origin ? 1 : 0, { source });
+        },
+      },
+      {
+        name: "headgate_shadow_sample_ratio",
+        help: "Part of the calls that the shadow policy decides; 0: there is none.",
+        read: (add) => add(shadow.divisor === 0 ? 0 : 1 / shadow.divisor),
+      },
+      {
+        name: "headgate_gates_changed",
+        help: "Services whose gates have thresholds of an operator in place of their policy's.",
+        read: (add) => add(gates.count),
+      },
+      {
+        name: "headgate_gate_records_unreadable",
+        help: "Thresholds in the store that are none which this version reads: left out.",
+        read: (add) => add(gates.unreadableCount),
+      },
+    ],
+  };
+}
+
+/** The metrics of the active policy. */
+export function policyMetrics(policies: { readonly status: PolicyStatus }): MetricGroup {
+  return {
+    counters: [
+      {
+        name: "headgate_policy_loads_total",
+        help: "Policies loaded and refused, the first one included.",
+        labelNames: ["result"],
+        read: (add) => {
+          add(policies.status.loadedCount, { result: "loaded" });
+          add(policies.status.refusedCount, { result: "refused" });
+        },
+      },
+    ],
+    gauges: [
+      {
+        name: "headgate_policy_info",
+        help: "Always 1; the version of the active policy.",
+        labelNames: ["version"],
+        read: (add) => {
+          const { version } = policies.status;
+          if (version !== undefined) add(1, { version });
+        },
+      },
+      {
+        name: "headgate_policy_rules",
+        help: "Rules of the active policy.",
+        read: (add) => add(policies.status.ruleCount),
+      },
+      {
+        name: "headgate_policy_limits",
+        help: "Limits of all rules of the active policy.",
+        read: (add) => add(policies.status.limitCount),
+      },
+      {
+        name: "headgate_policy_loaded_timestamp_seconds",
+        help: "When the active policy was loaded.",
+        read: (add) => add((policies.status.loadedEpochUs ?? 0) / 1_000_000),
+      },
+      {
+        name: "headgate_policy_stale",
+        help: "1 while the newest policy files are refused and an older policy is active.",
+        read: (add) => add(policies.status.lastProblem === undefined ? 0 : 1),
+      },
+    ],
+  };
+}

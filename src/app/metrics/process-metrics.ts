@@ -1,0 +1,54 @@
+import type { RefusedConnections } from "../base/address-bound.js";
+import type { MetricGroup } from "../base/metrics.js";
+
+/** Counts of the process itself: plain integers, read when scraped. */
+export interface ProcessCounts {
+  /** Calls that failed by a fault of this program. */
+  bugCount: number;
+  /** Values under our keys in the store that were not ours. */
+  badValueCount: number;
+  /** Connections above what one address may have, by port. */
+  readonly refusedConnections: RefusedConnections;
+}
+
+/** None yet. */
+export function newProcessCounts(): ProcessCounts {
+  const refusedConnections = { grpc: 0, control: 0, http: 0, monitoring: 0 };
+  return { bugCount: 0, badValueCount: 0, refusedConnections };
+}
+
+/** The metrics of the process itself. */
+export function processMetrics(processCounts: ProcessCounts, version: string): MetricGroup {
+  return {
+    counters: [
+      {
+        name: "headgate_internal_errors_total",
+        help: "Calls that failed by a fault of this program.",
+        read: (add) => add(processCounts.bugCount),
+      },
+      {
+        name: "headgate_store_bad_values_total",
+        help: "Values under our keys in the store that were not ours; each counted as unused.",
+        read: (add) => add(processCounts.badValueCount),
+      },
+      {
+        name: "headgate_refused_connections_total",
+        help: "Connections above what one address may have open, closed at once, by port.",
+        labelNames: ["port"],
+        read: (add) => {
+          for (const [port, count] of Object.entries(processCounts.refusedConnections)) {
+            add(count, { port });
+          }
+        },
+      },
+    ],
+    gauges: [
+      {
+        name: "headgate_build_info",
+        help: "Always 1; the version of this program.",
+        labelNames: ["version"],
+        read: (add) => add(1, { version }),
+      },
+    ],
+  };
+}

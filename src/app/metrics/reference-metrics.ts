@@ -1,0 +1,129 @@
+import {
+  createMetrics,
+  type Labels,
+  type ReadMetric,
+  type RenderedMetrics,
+} from "../base/metrics.js";
+import type { StatTag } from "../options/stats-names.js";
+import { latencyHistogram } from "./decision-metrics.js";
+import {
+  callCount,
+  countedMethod,
+  failedCounts,
+  hitStats,
+  namedHits,
+  type StatsSources,
+} from "./stats.js";
+
+/** How the reference's series are shown. */
+export interface ReferenceMetricsOptions {
+  /** Whether response times, whose name says seconds, are milliseconds. */
+  readonly isMilliseconds: boolean;
+  /** Labels of every series. */
+  readonly tags: readonly StatTag[];
+}
+
+/**
+ * The series of envoyproxy/ratelimit as its own exporter names them with its default mapping, and
+ * after them those of `own`, so that one address tells everything.
+ *
+ * Source: its `src/stats/prom/default_mapper.yaml`; the buckets are ours, which are finer.
+ */
+export function createReferenceMetrics(
+  sources: StatsSources,
+  own: RenderedMetrics,
+  { isMilliseconds, tags }: ReferenceMetricsOptions,
+): RenderedMetrics {
+  const reference = createMetrics(
+    Object.fromEntries(tags.map(({ name, value }) => [labelName(name), value])),
+  );
+  reference.add({
+    counters: [...hitCounters(sources), ...serviceCounters(sources)],
+    histograms: [
+      latencyHistogram(sources.counters, {
+        name: "ratelimit_service_response_time_seconds",
+        labels: { grpc_method: countedMethod },
+        unitMs: isMilliseconds ? 1 : 1_000,
+      }),
+    ],
+  });
+  return {
+    contentType: own.contentType,
+    render: async () => `${await reference.render()}\n${await own.render()}`,
+  };
+}
+
+/** A tag's name as a label's. Source: Prometheus, "Data model". */
+function labelName(name: string): string {
+  return name.replace(/[^a-zA-Z0-9_]/g, "_").replace(/^(?=[0-9])/, "_");
+}
+
+const hitHelp: Readonly<Record<(typeof hitStats)[number]["name"], string>> = {
+  total_hits: "Hits asked for.",
+  over_limit: "Hits over a limit.",
+  near_limit: "Hits within a limit, above NEAR_LIMIT_RATIO of it.",
+  within_limit: "Hits within a limit.",
+  shadow_mode: "Hits over a limit that refuses nobody.",
+  over_limit_with_local_cache: "Hits over a limit, refused without asking the store.",
+  total_negative_hits: "Hits given back.",
+};
+
+function hitCounters(sources: StatsSources): readonly ReadMetric[] {
+  return hitStats.map(({ name, field }) => ({
+    name: `ratelimit_service_rate_limit_${name}`,
+    help: hitHelp[name],
+    labelNames: ["domain", "key1", "key2"],
+    read: (add) => {
+      for (const { domain, steps, hits } of namedHits(sources)) {
+        if (hits[field] > 0) add(hits[field], hitLabels(domain, steps));
+      }
+    },
+  }));
+}
+
+/** Two levels have a label, as in the reference's mapping: deeper ones add up. */
+function hitLabels(domain: string, [key1 = "", key2]: readonly string[]): Labels {
+  return key2 === undefined ? { domain, key1 } : { domain, key1, key2 };
+}
+
+function serviceCounters(sources: StatsSources): readonly ReadMetric[] {
+  const { counters, policies } = sources;
+  return [
+    {
+      name: "ratelimit_service_should_rate_limit_error",
+      help: "Calls that failed: because of the store, or for any other reason.",
+      labelNames: ["err_type"],
+      read: (add) => {
+        const { storeErrorCount, serviceErrorCount } = failedCounts(sources);
+        add(storeErrorCount, { err_type: "redis_error" });
+        add(serviceErrorCount, { err_type: "service_error" });
+      },
+    },
+    {
+      name: "ratelimit_service_total_requests",
+      help: "Calls, failed ones included.",
+      labelNames: ["grpc_method"],
+      read: (add) => add(callCount(sources), { grpc_method: countedMethod }),
+    },
+    {
+      name: "ratelimit_service_config_load_success",
+      help: "Policies loaded.",
+      read: (add) => add(policies.status.loadedCount),
+    },
+    {
+      name: "ratelimit_service_config_load_error",
+      help: "Policies refused.",
+      read: (add) => add(policies.status.refusedCount),
+    },
+    {
+      name: "ratelimit_service_global_shadow_mode",
+      help: "Requests that passed only because SHADOW_MODE refuses nobody.",
+      read: (add) => add(counters.shadowedCount),
+    },
+    {
+      name: "ratelimit_service_rate_limit_domain_not_found",
+      help: "Requests for a domain that the policy does not hold.",
+      read: (add) => add(counters.unknownDomainCount),
+    },
+  ];
+}

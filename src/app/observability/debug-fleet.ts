@@ -1,0 +1,117 @@
+import type { NodeReport } from "../../core/feedback/feedback.js";
+import type { ControlPlane } from "../../rpc/control/control-plane.js";
+import { type Node, problemsOf } from "../../rpc/nodes/node-registry.js";
+import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
+import { renderLoop } from "./debug-fleet-loop.js";
+
+/** What the page is read from. */
+export interface FleetPageParts {
+  readonly plane: ControlPlane;
+  /** The loop of the fleet; absent where nobody takes part. */
+  readonly loop?: () => FleetLoopStatus | undefined;
+  /** Monotonic time, in milliseconds. */
+  readonly nowMs: () => number;
+}
+
+/** Envoys that one page shows; of the others it says how many there are. */
+export const shownNodesMax = 200;
+
+/**
+ * What is known of the Envoys of the control port, for people: who they are, what they were sent
+ * and have taken, what they did in the last second, and what is wrong. The only place where names
+ * that Envoys have given themselves are shown.
+ *
+ * @param nodeId shows this one alone; absent for all
+ */
+export function renderFleet(
+  { plane, loop, nowMs }: FleetPageParts,
+  nodeId: string | undefined,
+): unknown {
+  const { registry, snapshot, contestedClusters, contestedPins, unfixedPins } = plane;
+  const found = nodeId === undefined ? [...registry.nodes] : [registry.find(nodeId)];
+  const nodes = found.filter((node) => node !== undefined);
+  const shown = nodes.slice(0, shownNodesMax);
+  const reports = reportsByNode(plane.lastReports, new Set(shown.map(({ id }) => id)));
+  return {
+    snapshot: snapshot && {
+      term: snapshot.term,
+      leader: snapshot.leaderId,
+      version: snapshot.version,
+    },
+    loop: renderLoop(loop?.(), (id) => registry.find(id)?.ledger.acknowledgedLayer?.version),
+    nodeCount: registry.nodeCount,
+    nodes: shown.map((node) => renderNode(node, reports.get(node.id) ?? [], nowMs())),
+    problems: {
+      servicesWithoutCluster: plane.unseenServices(),
+      clustersOfSeveralServices: Object.fromEntries(contestedClusters),
+      servicesWithContestedPins: contestedPins,
+      servicesWithUnfixedPins: unfixedPins,
+      clustersWithoutService: [...registry.unclaimedClusters],
+      failedStreams: Object.fromEntries([...plane.counts.faults].filter(([, count]) => count > 0)),
+    },
+  };
+}
+
+function reportsByNode(
+  reports: readonly NodeReport[],
+  nodeIds: ReadonlySet<string>,
+): ReadonlyMap<string, readonly NodeReport[]> {
+  const byNode = new Map<string, NodeReport[]>();
+  for (const report of reports) {
+    if (!nodeIds.has(report.nodeId)) continue;
+    const known = byNode.get(report.nodeId);
+    if (known === undefined) byNode.set(report.nodeId, [report]);
+    else known.push(report);
+  }
+  return byNode;
+}
+
+function renderNode(node: Node, reports: readonly NodeReport[], nowMs: number): unknown {
+  const { id, identity, ledger, signals, claims, heardAtMs, refusal } = node;
+  const { cluster, agent, version } = identity;
+  const { sentLayer, acknowledgedLayer } = ledger;
+  return {
+    id,
+    cluster,
+    program: `${agent} ${version}`.trim(),
+    heardSecondsAgo: secondsSince(heardAtMs, nowMs),
+    streams: [...claims.keys()],
+    problems: problemsOf(node, nowMs),
+    refusal,
+    layer: sentLayer && {
+      sentVersion: sentLayer.version,
+      acknowledgedVersion: acknowledgedLayer?.version,
+      sentSecondsAgo: secondsSince(ledger.sentAtMs, nowMs),
+    },
+    clusters: Object.fromEntries(
+      [...signals.clusters()].map(([name, { atMs, connectionOverflowCount }]) => [
+        name,
+        { heardSecondsAgo: secondsSince(atMs, nowMs), connectionOverflowCount },
+      ]),
+    ),
+    services: Object.fromEntries(
+      reports.map((report) => [
+        report.service,
+        {
+          sentShare: sentLayer?.shares.get(report.service),
+          acknowledgedShare: acknowledgedLayer?.shares.get(report.service),
+          heldShare: report.held,
+          reportSecondsAgo: secondsSince(report.atMs, nowMs),
+          inFlight: report.inFlight,
+          highInFlight: report.highInFlight,
+          requestsPerSecond: report.rps,
+          latency: report.latency,
+          errorCount: report.errorCount,
+          dropCount: report.dropCount,
+          overflowCount: report.overflowCount,
+          gradient: report.gradientFacts,
+        },
+      ]),
+    ),
+  };
+}
+
+/** To a tenth. */
+function secondsSince(atMs: number, nowMs: number): number {
+  return Math.round((nowMs - atMs) / 100) / 10;
+}

@@ -1,0 +1,71 @@
+import { AdminCallLog } from "../access/admin-call-log.js";
+import { boundHttpByAddress } from "../base/address-bound.js";
+import { openAll } from "../base/open-stack.js";
+import type { OpenControlPlane } from "../control/control-plane.js";
+import type { Decisions } from "../decisions/decisions.js";
+import type { Fleet } from "../fleet/fleet.js";
+import type { Foundation } from "../foundation/foundation.js";
+import type { Runtime } from "../foundation/runtime.js";
+import { createMonitoringServer, type HttpParts } from "../ports/http.js";
+import { type OpenTracing, openTracing } from "../tracing/tracing.js";
+import { openStatsListeners, type StatsListeners } from "./stats-listeners.js";
+
+/** What people and monitoring systems see of this process, besides the HTTP port. */
+export interface Observability {
+  /** Undefined where decisions are not traced. */
+  readonly tracing: OpenTracing | undefined;
+  /** Calls that the log tells of. */
+  readonly calls: AdminCallLog;
+  readonly listeners: StatsListeners;
+  /** Sends what is left to StatsD and to the collector of traces. */
+  close(): Promise<void>;
+}
+
+/** What observability stands on. */
+export interface ObservabilityParts extends Pick<Foundation, "policies" | "opened" | "access"> {
+  readonly decisions: Decisions;
+  readonly fleet: Fleet;
+  readonly controlPlane: OpenControlPlane;
+  readonly http: HttpParts;
+}
+
+/** The most connections of one address to the monitoring port: probes and scrapers have a few. */
+const monitoringPerAddressMax = 100;
+
+/**
+ * Opens traces, statistics and the ports that show them.
+ *
+ * @throws ServiceError LISTEN_FAILED; nothing is left open then
+ */
+export function openObservability(
+  runtime: Runtime,
+  { policies, opened, access, decisions, fleet, controlPlane, http }: ObservabilityParts,
+): Promise<Observability> {
+  const { config, clock, logger, refusedAt } = runtime;
+  return openAll(async (stack) => {
+    const calls = stack.keep(new AdminCallLog(clock, logger));
+    const tracing = config.tracing && stack.keep(await openTracing(config.tracing, runtime));
+    const monitoringServer = createMonitoringServer(http);
+    boundHttpByAddress(monitoringServer, {
+      perAddressMax: monitoringPerAddressMax,
+      onRefused: refusedAt("monitoring"),
+    });
+    const { counters } = decisions;
+    const { loop } = fleet;
+    const listeners = stack.keep(
+      await openStatsListeners({
+        ...runtime,
+        access,
+        calls,
+        monitoringServer,
+        sources: { counters, policies: policies.feed, storePools: opened.pools },
+        fleet: {
+          plane: controlPlane.plane,
+          loop: () => loop.status,
+          nowMs: () => clock.monotonicMs(),
+        },
+      }),
+    );
+    return { tracing, calls, listeners, close: () => stack.close() };
+  });
+}

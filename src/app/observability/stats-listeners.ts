@@ -1,0 +1,166 @@
+import type { Server } from "node:http";
+import { mayAct } from "../../core/base/access-list.js";
+import type { Clock } from "../../core/base/clock.js";
+import { isServiceError } from "../../core/base/errors.js";
+import type { AdminAccess } from "../access/admin-access.js";
+import type { AdminCallLog } from "../access/admin-call-log.js";
+import { type ListenAddress, listen } from "../base/listen.js";
+import type { Logger } from "../base/logger.js";
+import type { RenderedMetrics } from "../base/metrics.js";
+import { isLoopbackHost } from "../config/admin-choice.js";
+import type { Config } from "../config/config.js";
+import type { ScrapePortChoice } from "../config/stats-choice.js";
+import { createReferenceMetrics } from "../metrics/reference-metrics.js";
+import type { StatsSources } from "../metrics/stats.js";
+import { StatsdReporter } from "../metrics/statsd.js";
+import type { FleetPageParts } from "./debug-fleet.js";
+import { createDebugServer, type MayProfile } from "./debug-http.js";
+import { createGetServer, textPage } from "./get-server.js";
+
+/** What is watched from outside, besides the HTTP port. */
+export interface StatsListeners {
+  /** Absent where there is no debug port. */
+  readonly debugAddress?: ListenAddress;
+  /** Absent without HEADGATE_MONITORING_ADDR. */
+  readonly monitoringAddress?: ListenAddress;
+  /** Absent where the reference's series are not served. */
+  readonly prometheusAddress?: ListenAddress;
+  /** Sends what is left to StatsD and closes the ports; within ten seconds. */
+  close(): Promise<void>;
+}
+
+/** What they are opened with. */
+export interface StatsListenersParts {
+  readonly config: Pick<
+    Config,
+    "stats" | "debugHost" | "debugPort" | "debugProfiles" | "monitoringAddress"
+  >;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly sources: StatsSources;
+  readonly fleet: FleetPageParts;
+  readonly monitoringServer: Server;
+  readonly metrics: RenderedMetrics;
+  /** Who is an operator; undefined: nobody. */
+  readonly access: AdminAccess | undefined;
+  readonly calls: AdminCallLog;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** The most connections of a debug port, and of a port for scrapers. */
+const connectionsMax = 100;
+
+/** The most of the monitoring port, where no scraper may keep a probe away. */
+const monitoringConnectionsMax = 1_000;
+
+/**
+ * Serves and sends statistics where the configuration says. A debug port that is taken is warned
+ * of: it is new to those who never asked for it.
+ *
+ * @throws ServiceError LISTEN_FAILED for HEADGATE_MONITORING_ADDR and PROMETHEUS_ADDR; nothing is
+ * left open then
+ */
+export async function openStatsListeners(parts: StatsListenersParts): Promise<StatsListeners> {
+  const { config, clock, logger, sources } = parts;
+  const servers: Server[] = [];
+  const { prometheus, statsd: choice } = config.stats;
+  const monitoringAddress = await openMonitoring(parts, servers);
+  const prometheusAddress =
+    prometheus &&
+    (await openPrometheus(prometheus, parts, servers).catch(async (thrown: unknown) => {
+      await Promise.all(servers.map(closeServer));
+      throw thrown;
+    }));
+  const debugAddress = await openDebug(parts, servers);
+  const statsd = choice && new StatsdReporter({ choice, sources, clock, logger });
+  statsd?.start();
+  return {
+    ...(debugAddress === undefined ? {} : { debugAddress }),
+    ...(monitoringAddress === undefined ? {} : { monitoringAddress }),
+    ...(prometheusAddress === undefined ? {} : { prometheusAddress }),
+    close: async () => {
+      await statsd?.stop();
+      await Promise.all(servers.map(closeServer));
+    },
+  };
+}
+
+async function openMonitoring(
+  { config, logger, monitoringServer: server }: StatsListenersParts,
+  servers: Server[],
+): Promise<ListenAddress | undefined> {
+  const { monitoringAddress: place } = config;
+  if (place === undefined) return undefined;
+  const name = "HEADGATE_MONITORING_ADDR";
+  const settings = { hostSetting: name, portSetting: name };
+  const connectionsMax = monitoringConnectionsMax;
+  const address = await listen(server, { ...place, ...settings, connectionsMax });
+  servers.push(server);
+  logger.info({ event: "monitoringListening", address }, "Serving probes and metrics.");
+  return address;
+}
+
+async function openPrometheus(
+  { address, path, isMilliseconds, tags }: ScrapePortChoice,
+  { sources, metrics: own, onBug, logger }: StatsListenersParts,
+  servers: Server[],
+): Promise<ListenAddress> {
+  const metrics = createReferenceMetrics(sources, own, { isMilliseconds, tags });
+  const server = createGetServer(async (ask) => {
+    if (ask.path !== path) return textPage(404, `Nothing is here. There is ${path}.`);
+    return { status: 200, contentType: metrics.contentType, body: await metrics.render() };
+  }, onBug);
+  const settings = { hostSetting: "PROMETHEUS_ADDR", portSetting: "PROMETHEUS_ADDR" };
+  const opened = await listen(server, { ...address, ...settings, connectionsMax });
+  servers.push(server);
+  logger.info({ event: "prometheusListening", address: opened, path }, "Serving statistics.");
+  return opened;
+}
+
+async function openDebug(
+  parts: StatsListenersParts,
+  servers: Server[],
+): Promise<ListenAddress | undefined> {
+  const { config, clock, logger, sources, fleet, onBug } = parts;
+  const { debugHost: host, debugPort: port } = config;
+  if (host === "") return undefined;
+  const mayProfile = createMayProfile(parts);
+  const server = createDebugServer({ sources, fleet, clock, mayProfile, onBug });
+  const settings = { hostSetting: "DEBUG_HOST", portSetting: "DEBUG_PORT" };
+  try {
+    const address = await listen(server, { host, port, ...settings, connectionsMax });
+    servers.push(server);
+    logger.info({ event: "debugListening", address }, "The debug port is open.");
+    if (!isLoopbackHost(host)) {
+      const words = "The debug port is open to others: whoever reaches it sees the active limits.";
+      logger.warn({ event: "debugExposed", address }, words);
+    }
+    return address;
+  } catch (thrown) {
+    if (!isServiceError(thrown)) throw thrown;
+    const words = `There is no debug port: ${thrown.message}`;
+    logger.warn({ event: "debugPortFailed", host, port }, words);
+    return undefined;
+  }
+}
+
+/** Those who are operators of the admin API, in all domains: a profile knows no domains. */
+function createMayProfile({ config, access, calls }: StatsListenersParts): MayProfile | undefined {
+  if (!config.debugProfiles || access === undefined) return undefined;
+  return async ({ authorization, path: method }) => {
+    const known = await access.authenticate({ authorization, certificateNames: [] });
+    const principal = known.kind === "principal" ? known.principal : undefined;
+    const logged = { method, caller: principal?.name, address: "" };
+    const isAllowed = principal !== undefined && mayAct(principal, "operator", undefined);
+    if (isAllowed) calls.noteLook(logged);
+    else calls.noteRefused(logged, principal ? "permission_denied" : "unauthenticated");
+    return isAllowed;
+  };
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

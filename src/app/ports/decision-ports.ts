@@ -1,0 +1,172 @@
+import type { Server } from "node:http";
+import type { Clock } from "../../core/base/clock.js";
+import { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
+import {
+  createExternalProcessorService,
+  type ExternalProcessorParts,
+} from "../../rpc/ext-proc/ext-proc.js";
+import { ExtProcCodec } from "../../rpc/ext-proc/ext-proc-codec.js";
+import { createHealthService, type Health } from "../../rpc/grpc/health.js";
+import { toCallFailure } from "../../rpc/grpc/status.js";
+import { createRateLimitService, type RateLimitServiceParts } from "../../rpc/rls/rls.js";
+import { NativeTransport } from "../../wire/grpc/native-transport.js";
+import type { ServiceHandlers } from "../../wire/grpc/service.js";
+import type { OpenAdmission } from "../admission/admission.js";
+import { boundHttpByAddress } from "../base/address-bound.js";
+import { cacheBounds } from "../base/cache-bounds.js";
+import { type ListenAddress, listen } from "../base/listen.js";
+import { openAll } from "../base/open-stack.js";
+import type { Decisions } from "../decisions/decisions.js";
+import type { Foundation } from "../foundation/foundation.js";
+import type { Runtime } from "../foundation/runtime.js";
+import { exchangeMetrics } from "../metrics/exchange-metrics.js";
+import {
+  NativeTransportCounts,
+  nativeTransportMetrics,
+} from "../metrics/native-transport-metrics.js";
+import { switchesOf } from "../options/decision-options.js";
+import type { OpenTracing } from "../tracing/tracing.js";
+import { type GrpcAddress, listenForGrpc } from "./grpc-listener.js";
+import { createHttpServer, type HttpParts } from "./http.js";
+
+/** The ports that decide: gRPC, and HTTP. */
+export interface DecisionPorts {
+  readonly grpcAddress: GrpcAddress;
+  readonly httpAddress: ListenAddress;
+  /** Takes no more connections, and tells clients to go elsewhere. */
+  announceClose(): Promise<void>;
+  /** Resolves with whether all calls ended by themselves within the grace that they have. */
+  close(): Promise<boolean>;
+}
+
+/** What the ports stand on. */
+export interface DecisionPortsParts extends Pick<Foundation, "tls"> {
+  readonly decisions: Decisions;
+  readonly admission: OpenAdmission;
+  readonly tracing: OpenTracing | undefined;
+  readonly http: HttpParts;
+}
+
+/** The most HTTP connections at a time. */
+const httpConnectionsMax = 1_000;
+
+/** The most of one address: a proxy in front of callers of `POST /json` has a pool of them. */
+const httpPerAddressMax = 500;
+
+/** How long clients have to learn that we stop. */
+const announceMsMax = 1_000;
+
+/**
+ * Opens the ports that decide.
+ *
+ * @throws ServiceError LISTEN_FAILED naming the setting; nothing is left open then
+ */
+export function openDecisionPorts(
+  runtime: Runtime,
+  parts: DecisionPortsParts,
+): Promise<DecisionPorts> {
+  const { config, clock, refusedAt } = runtime;
+  const { tls, http } = parts;
+  return openAll(async (stack) => {
+    const transport = createTransport(runtime, parts);
+    const onRefused = refusedAt("grpc");
+    const grpc = stack.keep(await listenForGrpc({ config, transport, tls, onRefused }));
+    const httpServer = createHttpServer(http);
+    boundHttpByAddress(httpServer, {
+      perAddressMax: httpPerAddressMax,
+      onRefused: refusedAt("http"),
+    });
+    const httpAddress = await listen(httpServer, {
+      host: config.host,
+      port: config.port,
+      hostSetting: "HOST",
+      portSetting: "PORT",
+      connectionsMax: httpConnectionsMax,
+    });
+    return {
+      grpcAddress: grpc.address,
+      httpAddress,
+      announceClose: async () => {
+        grpc.close();
+        await transport.announceClose(announceMsMax);
+      },
+      close: async () => {
+        grpc.close();
+        const graceMs = config.drainGraceMs;
+        const ended = await Promise.all([
+          transport.close(graceMs),
+          closeHttp(httpServer, { clock, graceMs }),
+        ]);
+        return ended.every((one) => one);
+      },
+    };
+  });
+}
+
+/** What the gRPC port serves. */
+export function createDecisionServices(
+  parts: RateLimitServiceParts & ExternalProcessorParts & { readonly health: Health },
+): readonly ServiceHandlers[] {
+  return [
+    createRateLimitService(parts),
+    createExternalProcessorService(parts),
+    createHealthService(parts.health),
+  ];
+}
+
+function createTransport(
+  { config, clock, random, metrics, onBug }: Runtime,
+  { decisions, admission: { admission }, tracing, http }: DecisionPortsParts,
+): NativeTransport {
+  const { decider, counters, pressure } = decisions;
+  const exchanges = new ExchangeCounts();
+  const ends = new NativeTransportCounts();
+  metrics.add(exchangeMetrics(exchanges), { counters: nativeTransportMetrics(ends) });
+  const services = createDecisionServices({
+    decider,
+    clock,
+    random,
+    counters,
+    extras: http.extras,
+    tracer: tracing?.tracer,
+    requestCache: { keptBytesMax: cacheBounds().requestCacheBytesMax },
+    isShadow: switchesOf(config).isShadow,
+    admission,
+    codec: new ExtProcCodec(admission),
+    counts: exchanges,
+    health: http.health,
+  });
+  return new NativeTransport({
+    clock,
+    random,
+    onBug,
+    services,
+    isLate: () => pressure.isLate(clock.monotonicMs()),
+    onDropped: () => counters.countFailure("DEADLINE_PASSED"),
+    receivedBytesMax: config.requestBytesMax,
+    connectionAgeMsMax: config.grpcConnectionAgeMsMax,
+    connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
+    toFailure: toCallFailure,
+    // Answers of one turn leave together: what is due runs after all that this turn has begun.
+    scheduleFlush: (run) => process.nextTick(run),
+    onConnectionEnd: (end) => ends.countEnd(end),
+    onStreamError: (code) => ends.countReset(code),
+  });
+}
+
+function closeHttp(
+  server: Server,
+  { clock, graceMs }: { readonly clock: Clock; readonly graceMs: number },
+): Promise<boolean> {
+  return new Promise((resolve) => {
+    const cancel = clock.schedule(graceMs, () => {
+      server.closeAllConnections();
+      resolve(false);
+    });
+    server.close(() => {
+      cancel();
+      resolve(true);
+    });
+    server.closeIdleConnections();
+  });
+}

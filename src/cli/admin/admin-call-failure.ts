@@ -1,0 +1,55 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { exitCodes } from "../../app/base/failure.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import { CommandFailure } from "../terminal/command-failure.js";
+import { type AdminAsker, unreachedWords } from "./admin-unreached.js";
+
+/** What came of an answer that is an error; other errors are thrown again. */
+export function adminCallFailure(thrown: unknown, asker: AdminAsker): CommandFailure {
+  if (thrown instanceof CommandFailure) return thrown;
+  if (!(thrown instanceof ConnectError)) throw thrown;
+  const unreached = unreachedWords(thrown, asker);
+  if (unreached !== undefined) return new CommandFailure(exitCodes.unreachable, unreached);
+  const exitCode = thrown.code === Code.InvalidArgument ? exitCodes.usage : exitCodes.failure;
+  return new CommandFailure(exitCode, refusedWords(thrown, asker));
+}
+
+function refusedWords(error: ConnectError, { hasToken, hasCertificate }: AdminAsker): string {
+  const said = sentence(visibleText(error.rawMessage));
+  switch (error.code) {
+    case Code.Unauthenticated:
+      if (hasCertificate && !hasToken) {
+        return `${said} The names in the certificate stand in no line of HEADGATE_ADMIN_ACCESS.`;
+      }
+      if (!hasToken) {
+        return `${said} Name a token by HEADGATE_ADMIN_TOKEN or HEADGATE_ADMIN_TOKEN_FILE.`;
+      }
+      // An expired one is told that, and nothing else.
+      return said === "Expired."
+        ? "The token has expired; get a new one."
+        : `${said} Check the token.`;
+    case Code.PermissionDenied:
+      return `${said} Ask who gives out tokens for one that may.`;
+    case Code.Aborted:
+    case Code.AlreadyExists:
+      return `${said} Here that is --expected-version.`;
+    case Code.ResourceExhausted:
+      return `${said} Ask again in a moment, and less often.`;
+    case Code.Unavailable:
+      return `${said} Ask again in a moment.`;
+    case Code.Unimplemented:
+      return `${said} It may be older than this program, or set up without it.`;
+    case Code.Internal:
+    case Code.Unknown:
+      return `${said} Its log says more.`;
+    default:
+      return said;
+  }
+}
+
+function sentence(text: string): string {
+  const words = text.trim();
+  if (words === "") return "It was refused without a reason.";
+  const begun = words.charAt(0).toUpperCase() + words.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}

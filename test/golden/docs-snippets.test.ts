@@ -1,0 +1,163 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { optionNames, optionRow } from "../../src/app/options/options.js";
+import { lawNames } from "../../src/core/concurrency/concurrency-laws.js";
+import { parsePolicy } from "../../src/policy/parse.js";
+import { type Block, blocksOf, markedBlocks, readPages, referencePage } from "../support/docs.js";
+import { readQuery } from "../support/promql.js";
+
+/**
+ * The test that runs a block, by the first word of its mark; each language that a reader copies has
+ * one. `text` is what programs print, and diagrams.
+ */
+const languagesOfMarks: Readonly<Record<string, string>> = {
+  // Here.
+  policy: "yaml",
+  services: "yaml",
+  promql: "promql",
+  // test/golden/runbooks.test.ts
+  runbook: "promql",
+  settings: "sh",
+  scripts: "sh",
+  "envoy-gateway": "yaml",
+  // test/golden/reference.test.ts
+  command: "sh",
+  // test/e2e/docs.test.ts
+  tour: "console",
+  operate: "console",
+  run: "console",
+  cluster: "sh",
+  file: "yaml",
+  serve: "sh",
+  diagnose: "sh",
+  // test/e2e/doctor.test.ts
+  doctor: "console",
+  // test/contract/admin-docs.test.ts
+  "admin-call": "sh",
+  // test/unit/rpc/nodes/node-rules.test.ts
+  "node-rules": "sh",
+  // test/contract/redis-rights.test.ts, test/e2e/manifests-redis.test.ts
+  acl: "text",
+};
+
+const blocks = readPages().flatMap(blocksOf);
+
+/** Where a block is, as an editor finds it. */
+const placeOf = ({ path, line }: Block): string => `${path}:${line}`;
+
+const withMark = (mark: string): readonly Block[] =>
+  blocks.filter((block) => block.mark?.split(" ")[0] === mark);
+
+/** Source: gateway.envoyproxy.io/v1alpha1, EnvoyGateway and KubernetesDeploymentSpec. */
+const envoyGatewayShape = z.strictObject({
+  apiVersion: z.literal("gateway.envoyproxy.io/v1alpha1"),
+  kind: z.literal("EnvoyGateway"),
+  provider: z.strictObject({
+    type: z.literal("Kubernetes"),
+    kubernetes: z.strictObject({
+      rateLimitDeployment: z.strictObject({
+        container: z.strictObject({
+          image: z.string(),
+          env: z.array(z.strictObject({ name: z.string(), value: z.string() })),
+        }),
+      }),
+    }),
+  }),
+});
+
+/** A whole policy around a list of services; what they ask of `shop` is there. */
+const withServices = (services: string): string => `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  rateLimits:
+    - domain: shop
+      descriptors: [{key: user, rate_limit: {unit: second, requests_per_unit: 20}}]
+  services:
+${services.replace(/^/gm, "    ")}
+`;
+
+const knownSettings = new Set(optionNames.map((name) => optionRow(name).env));
+
+describe("snippets of the documentation", () => {
+  it("have a language", () => {
+    expect(blocks.filter(({ language }) => language === "").map(placeOf)).toEqual([]);
+  });
+
+  it("name the test that runs them", () => {
+    const copied = blocks.filter(({ language }) => language !== "text");
+    expect(copied.filter(({ mark }) => mark === undefined).map(placeOf)).toEqual([]);
+    const wrong = blocks.filter(
+      ({ mark, language }) =>
+        mark !== undefined && languagesOfMarks[mark.split(" ")[0] ?? ""] !== language,
+    );
+    expect(wrong.map(placeOf)).toEqual([]);
+  });
+
+  it("show policies that are right", () => {
+    const policies = withMark("policy");
+    expect(policies.length).toBeGreaterThanOrEqual(6);
+    for (const block of policies) {
+      const parsed = parsePolicy([{ file: placeOf(block), text: block.text }]);
+      expect(parsed, placeOf(block)).toMatchObject({ kind: "policy" });
+    }
+  });
+
+  it("show services that a policy takes", () => {
+    for (const block of withMark("services")) {
+      const parsed = parsePolicy([{ file: placeOf(block), text: withServices(block.text) }]);
+      expect(parsed, placeOf(block)).toMatchObject({ kind: "policy" });
+    }
+  });
+
+  it("show queries that Prometheus reads, of metrics that are there", () => {
+    const known = referencePage("metrics.md");
+    for (const block of withMark("promql")) {
+      for (const line of block.text.split("\n").filter((text) => !/^(#|$)/.test(text))) {
+        const { isRight, selectors } = readQuery(line);
+        expect(isRight, `${placeOf(block)} ${line}`).toBe(true);
+        expect(selectors.length, line).toBeGreaterThan(0);
+        for (const { metric } of selectors.filter((one) => one.metric.startsWith("headgate_"))) {
+          expect(known, line).toContain(`\`${metric.replace(/_(bucket|sum|count)$/, "")}\``);
+        }
+      }
+    }
+  });
+
+  it("show settings that the process knows", () => {
+    for (const block of withMark("settings")) {
+      const names = [...block.text.matchAll(/^([A-Z]\w+)=/gm)].map(([, name = ""]) => name);
+      expect(names.length, placeOf(block)).toBeGreaterThan(0);
+      for (const name of names) {
+        expect(knownSettings, placeOf(block)).toContain(name.replace(/_FILE$/, ""));
+      }
+    }
+  });
+
+  it("show scripts that package.json has", () => {
+    const { scripts } = z
+      .object({ scripts: z.record(z.string(), z.string()) })
+      .parse(JSON.parse(readFileSync("package.json", "utf8")));
+    for (const block of withMark("scripts")) {
+      for (const line of block.text.split("\n").filter((text) => !/^(#|$)/.test(text))) {
+        const [, name = ""] = /^npm (?:run )?([\w-]+)(?: |$)/.exec(line) ?? [];
+        const own = ["ci", "install"].includes(name);
+        expect(own || name in scripts, `${placeOf(block)} ${line}`).toBe(true);
+      }
+    }
+  });
+
+  it("stand beside a list of every concurrency law", () => {
+    const page = readFileSync("docs/concepts/admission.md", "utf8");
+    for (const name of lawNames) expect(page).toMatch(new RegExp(`^\\| .*\`${name}\`.* \\|`, "m"));
+  });
+
+  it("show a setting of Envoy Gateway where it reads it, with names that we read", () => {
+    const [block] = markedBlocks("envoy-gateway");
+    const { container } = envoyGatewayShape.parse(parse(block?.text ?? "")).provider.kubernetes
+      .rateLimitDeployment;
+    for (const { name } of container.env) expect(knownSettings).toContain(name);
+  });
+});
