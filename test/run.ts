@@ -8,8 +8,6 @@
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { startVitest, type TestCase, type TestModule, type TestSuite } from "vitest/node";
-import { type ProgramName, programNames, programRows } from "../src/programs/programs.js";
-import { provisionAll } from "../src/programs/provision.js";
 import { changedPaths, testsReaching } from "./run-changed.js";
 import {
   addTallies,
@@ -22,6 +20,7 @@ import {
   timeLines,
 } from "./run-report.js";
 import { firstSeedMax, seedsFactorName, seedsFirstName } from "./support/seeds.js";
+import { provisionAll, type ToolName, toolNames, tools } from "./support/tools.js";
 import { trueTimesName } from "./support/true-times.js";
 import { readProject } from "./tidy/project.js";
 
@@ -33,7 +32,7 @@ interface Kind {
   /** What the paths of its files begin with. */
   readonly folder: string;
   /** The programs that its tests run. */
-  readonly programs: readonly ProgramName[];
+  readonly programs: readonly ToolName[];
 }
 
 const kinds: Readonly<Record<string, Kind>> = {
@@ -43,7 +42,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   simulation: { folder: "test/simulation/", programs: ["redis", "valkey"] },
   contract: { folder: "test/contract/", programs: ["redis", "valkey", "envoy"] },
   fault: { folder: "test/fault/", programs: ["redis", "valkey"] },
-  e2e: { folder: "test/e2e/", programs: programNames },
+  e2e: { folder: "test/e2e/", programs: toolNames },
   feedback: { folder: "test/e2e/", programs: ["envoy", "redis"] },
   load: { folder: "test/", programs: ["envoy", "redis"] },
 };
@@ -151,7 +150,7 @@ function planChanged([revision = "HEAD", ...more]: readonly string[]): Plan | st
 
 /** The variables that tell tests, and what they start, where the programs are. */
 async function provision(chosen: readonly string[]): Promise<Record<string, string>> {
-  const wanted = programNames.filter((name) =>
+  const wanted = toolNames.filter((name) =>
     chosen.some((kind) => kinds[kind]?.programs.includes(name)),
   );
   const variables: Record<string, string> = {};
@@ -160,7 +159,7 @@ async function provision(chosen: readonly string[]): Promise<Record<string, stri
       console.log(`${name}: missing: ${program.why}; ${program.hint}`);
     } else {
       console.log(`${name}: ${program.version}, ${program.path}`);
-      variables[programRows[name].variable] = program.path;
+      variables[tools[name].variable] = program.path;
     }
   }
   return variables;

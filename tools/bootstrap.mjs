@@ -28,13 +28,9 @@ const commands = {
   soak: (args) => [["--import", "tsx", "test/run.ts", "soak", ...args]],
   bench: (args) => [["--import", "tsx", "test/bench/main.ts", ...args]],
   mutate: (args) => [["--import", "tsx", "test/mutate/main.ts", ...args]],
-  // Before `npm pack`, and where npm installs from git: the script `prepare`.
+  // Before `npm pack`, as its script `prepack`.
   pack: () => [["tools/sbom.mjs"]],
 };
-
-// An `npm install --global` from git tells every npm below it to be global too.
-delete process.env.npm_config_global;
-delete process.env.npm_config_location;
 
 process.exitCode = await main(process.argv[2] ?? "", process.argv.slice(3));
 

@@ -11,7 +11,8 @@ import { isInstalledPackage, ownFile } from "../app/base/own-file.js";
 import type { Style } from "../app/base/style.js";
 import { loadConfig } from "../app/config/config.js";
 import { assert, errorRows, isServiceError } from "../core/base/errors.js";
-import { findEnvoy, lookUp, thisMachine } from "../programs/provision.js";
+import { envoyTool } from "../programs/install.js";
+import { findProgram, lookUp, thisMachine } from "../programs/provision.js";
 import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
 import { createDemoLogger } from "./demo-log.js";
@@ -184,7 +185,9 @@ async function startEnvoy(
   { ports, folder }: { readonly ports: EnvoyPorts; readonly folder: DemoFolder },
 ): Promise<StartedEnvoy> {
   const machine = thisMachine();
-  const found = await (options.mayInstall ? findEnvoy(machine) : lookUp("envoy", machine));
+  const found = await (options.mayInstall
+    ? findProgram(envoyTool, machine)
+    : lookUp(envoyTool, machine));
   if (found.kind === "missing") return found;
   if (scope.isClosed) return { kind: "missing", why: "the demo is ending", hint: "start it again" };
   const config = renderEnvoyConfig(readFileSync(exampleFile("edge/envoy.yaml"), "utf8"), ports);

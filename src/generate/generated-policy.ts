@@ -1,3 +1,4 @@
+import { saidBy } from "../policy/format/format-policy.js";
 import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
 import type { GeneratedPolicy } from "./base/generator.js";
 
@@ -17,15 +18,7 @@ export function generatedPolicy(
   { texts, hashOf }: PolicySourceTexts,
 ): GeneratedPolicy {
   const { name = defaultName, domains, rules, services, quotas, proxies } = parsed;
-  const meaning = { name, domains, rules, services, quotas, proxies };
-  // Another comment, or another order of fields, makes no file stale.
-  return { ...meaning, hash: hashOf([{ file: name, text: textOf(meaning) }]), texts };
-}
-
-function textOf(meaning: Omit<GeneratedPolicy, "hash" | "texts">): string {
-  return JSON.stringify(meaning, (_, value: unknown) => {
-    if (value instanceof Map || value instanceof Set) return [...value];
-    if (value instanceof RegExp) return value.source;
-    return typeof value === "bigint" ? String(value) : value;
-  });
+  // Another comment, or another order of names, makes no file stale; nor does another Headgate.
+  const hash = hashOf(texts.map(({ text }) => ({ file: "", text: saidBy(text) })));
+  return { name, domains, rules, services, quotas, proxies, hash, texts };
 }

@@ -1,12 +1,12 @@
 import { isAlias, isMap, isScalar, type ParsedNode } from "yaml";
 import { defaultDefaults, type LimitDefaults, type Rule } from "../core/limits/limit.js";
 import { domainTop, readDescriptors } from "./limits/descriptors.js";
+import { domainForms } from "./limits/domain.js";
 import { LimitNames } from "./limits/limit-names.js";
-import { readOverrideMax } from "./limits/rate-limit.js";
-import { readDisclosure } from "./limits/rule-disclosure.js";
 import { RuleList } from "./limits/rule-list.js";
-import { readFailureMode } from "./limits/rule-settings.js";
+import { readDisclosure } from "./limits/rule-settings.js";
 import { Siblings } from "./limits/siblings.js";
+import { policyForm, spec } from "./policy-form.js";
 import { PolicyPlaces } from "./policy-places.js";
 import { quoteText, visibleText } from "./problems/problem.js";
 import { type FoundProblems, ProblemLog } from "./problems/problem-log.js";
@@ -20,17 +20,11 @@ import { ServiceList } from "./services/service-list.js";
 import type { ServicePolicy } from "./services/service-policy.js";
 import { readServices } from "./services/services.js";
 import { type AliasTargets, findAliasTargets } from "./text/aliases.js";
+import { Block } from "./text/block.js";
 import { findNearestName } from "./text/nearest-name.js";
-import { type Field, type Fields, NodeReader } from "./text/node-reader.js";
-import {
-  type Dialect,
-  domainShapes,
-  metadataShape,
-  policyApiVersion,
-  policyShape,
-  specShape,
-} from "./text/shapes.js";
-import { domainRule, nameRule } from "./text/text-rules.js";
+import { NodeReader } from "./text/node-reader.js";
+import { readField } from "./text/object.js";
+import type { Dialect } from "./text/shapes.js";
 import { readYaml } from "./text/yaml-text.js";
 
 /** Longest text of one file, in UTF-16 units. */
@@ -194,7 +188,7 @@ function findDialect(root: ParsedNode, reader: NodeReader): Dialect | undefined 
   }
   if (names.some((name) => name === "domain" || name === "descriptors")) return "ratelimit";
   const first = names.find((name) => typeof name === "string");
-  const known = [...domainShapes.ratelimit.names, ...policyShape.names];
+  const known = [...domainForms.ratelimit.shape.names, ...policyForm.shape.names];
   return reader.report(root, {
     id: "HG111",
     message: "this is neither a ratelimit file nor a policy",
@@ -204,65 +198,23 @@ function findDialect(root: ParsedNode, reader: NodeReader): Dialect | undefined 
 }
 
 function readPolicyFile(reader: NodeReader, root: ParsedNode, reading: Reading): void {
-  const fields = reader.readMap(root, policyShape);
-  if (fields === undefined) return;
-  readHeader(reader, fields, { name: "apiVersion", value: policyApiVersion });
-  readHeader(reader, fields, { name: "kind", value: "Policy" });
-  readMetadata(reader, fields, reading.policyNames);
-  const specExpected = "a map with rateLimits, services, quotas, proxies or several of them";
-  const specField = reader.requiredField(fields, "spec", specExpected);
-  const specNode = specField && reader.required(specField, specExpected);
-  const spec = specNode && reader.readMap(specNode, specShape);
-  if (spec === undefined) return;
-  reading.places.addSpec(reader, spec);
-  const proxies = spec.byName.get("proxies");
+  const block = Block.at(reader, root, policyForm.shape);
+  const { metadata, spec: own } = (block && policyForm.read(block)) ?? {};
+  if (metadata?.name !== undefined) reading.policyNames.push(metadata.name);
+  if (own === undefined) return;
+  reading.places.addSpec(reader, own.fields);
+  const { proxies, services, quotas, rateLimits } = spec.read(own);
   if (proxies !== undefined) reading.proxies.read(reader, proxies);
-  const services = spec.byName.get("services");
   if (services !== undefined) readServices(reader, services, reading.services);
-  const quotas = spec.byName.get("quotas");
-  if (quotas !== undefined) {
-    const { compiler } = reading.services;
-    readQuotas(reader, quotas, { list: reading.quotas, compiler });
-  }
+  if (quotas !== undefined) readQuotas(reader, quotas, reading.quotas);
   const expected = "a list of domains and their descriptors";
+  const { byName, misspelt } = own.fields;
   const isWhole = ["services", "quotas", "proxies"].some((name) => {
-    return spec.byName.has(name) || spec.misspelt.has(name);
+    return byName.has(name) || misspelt.has(name);
   });
-  const listField = isWhole
-    ? spec.byName.get("rateLimits")
-    : reader.requiredField(spec, "rateLimits", expected);
-  const items = listField && reader.readList(listField, expected);
+  if (!isWhole) own.declared("rateLimits", expected);
+  const items = rateLimits && reader.readList(rateLimits, expected);
   for (const item of items ?? []) readDomain(reader, item, { ...reading, dialect: "headgate" });
-}
-
-/** A name whose value is fixed: it says what kind of file this is. */
-function readHeader(
-  reader: NodeReader,
-  fields: Fields,
-  { name, value }: { readonly name: string; readonly value: string },
-): void {
-  const field = reader.requiredField(fields, name, value);
-  if (field === undefined) return;
-  reader.readChoice(field, [value], { id: "HG111", what: `the ${name} of a policy` });
-}
-
-function readMetadata(reader: NodeReader, fields: Fields, names: string[]): void {
-  const field = reader.requiredField(fields, "metadata", "{name: ...}");
-  const node = field && reader.required(field, "{name: ...}");
-  const metadata = node && reader.readMap(node, metadataShape);
-  const nameField = metadata && reader.requiredField(metadata, "name", "the policy's name");
-  const name = nameField && reader.readText(nameField, nameRule);
-  if (name !== undefined) names.push(name);
-  const markerField = metadata?.byName.get("endMarker");
-  if (markerField !== undefined) requireEndMarker(reader, markerField);
-}
-
-/** Half a file may be right in all that it says, and lack limits: so it says that it has an end. */
-function requireEndMarker(reader: NodeReader, field: Field): void {
-  if (reader.readFlag(field, "headgate") !== true) return;
-  if (/\n\.\.\.\s*$/.test(reader.source.text)) return;
-  const message = "the file has no end marker, so a part of it may be missing";
-  reader.report(field.key, { id: "HG114", message, expected: "... as its last line" });
 }
 
 /** A domain and its descriptors: a whole ratelimit file, or one item of a policy's `rateLimits`. */
@@ -285,17 +237,16 @@ function readDescribed(
   reading: Reading & { readonly dialect: Dialect },
 ): string | undefined {
   const { dialect, rules, names } = reading;
-  const fields = reader.readMap(node, domainShapes[dialect]);
-  if (fields === undefined) return undefined;
-  const domainField = reader.requiredField(fields, "domain", domainRule.expected);
-  const domain = domainField && reader.readText(domainField, domainRule);
-  const failureField = fields.byName.get("on_store_failure");
+  const form = domainForms[dialect];
+  const block = Block.at(reader, node, form.shape);
+  if (block === undefined) return undefined;
+  const domainField = block.field("domain");
+  const domain = readField(form, block, "domain");
   const usual = reading.options.defaults ?? defaultDefaults;
-  const onStoreFailure =
-    (failureField && readFailureMode(reader, failureField)) ?? usual.onStoreFailure;
-  const overrideMax = readOverrideMax(reader, fields);
+  const onStoreFailure = readField(form, block, "on_store_failure") ?? usual.onStoreFailure;
+  const overrideMax = readField(form, block, "overrideMax");
   const most = overrideMax === undefined ? {} : { overrideMax };
-  const disclosure = readDisclosure(reader, fields, usual.disclosure);
+  const disclosure = readDisclosure(block, usual.disclosure);
   const told = disclosure === undefined ? {} : { disclosure };
   const defaults = { ...usual, onStoreFailure, ...most, ...told };
   let siblings = new Siblings();
@@ -305,7 +256,7 @@ function readDescribed(
     siblings = addDomain(reader, place, { ...reading, domain });
     reading.quotas.defineDomain(domain, defaults);
   }
-  const list = fields.byName.get("descriptors");
+  const list = block.field("descriptors");
   if (list === undefined) return domain;
   const place = { reader, dialect, rules, names, defaults, siblings, above: domainTop };
   readDescriptors(list, { ...place, domain: domain ?? "" });

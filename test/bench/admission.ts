@@ -76,7 +76,7 @@ export const admissionScenarios: readonly AdmissionScenario[] = [
   { name: "refused: permits", admission: { maxInFlight: 1 }, heldCount: 1 },
 ];
 
-const nobody: AdmissionCall = { admitted: () => {}, refused: () => {}, waiting: () => {} };
+const nobody: AdmissionCall = { decided: () => {} };
 
 /** Measures one scenario: each request is admitted, answered and over at once. */
 export function measureAdmission(scenario: AdmissionScenario, requestCount: number): AdmissionRow {
@@ -119,9 +119,10 @@ function runMany(admission: Admission, requests: readonly AdmissionRequest[], co
   for (let i = 0; i < count; i += 1) {
     const request = requests[i % requests.length];
     if (request === undefined) return;
-    const ticket = admission.begin(request, nobody);
-    ticket.responded(response);
-    ticket.end("completed");
+    const answer = admission.begin(request, nobody);
+    if (answer.kind === "refused" || answer.ticket === undefined) continue;
+    answer.ticket.responded(response);
+    answer.ticket.end("completed");
   }
 }
 

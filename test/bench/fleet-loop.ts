@@ -23,7 +23,7 @@ const namedFleet = { nodeCount: 1_000, serviceCount: 20 } as const;
 const warmUpCount = 20;
 const measuredCount = 60;
 
-/** How far limits and goodput may come from their mean, or from the capacity, but for dips. */
+/** How far limits and goodput may come from their mean, or from the capacity, but for probes. */
 const swingMax = 0.2;
 
 /** Small fleets for each big one. */
@@ -95,7 +95,7 @@ export function tellFleets({ first, count }: { first: number; count: number }): 
     "goodput each second",
     "least mean",
     "limit within",
-    "in dips",
+    "in probes",
     "violations",
   ];
   const text = [
@@ -107,7 +107,7 @@ export function tellFleets({ first, count }: { first: number; count: number }): 
   return { text, isSound: failures.length === 0 && big.every(({ isSound }) => isSound) };
 }
 
-/** Of all services the worst of each figure; but for dips, which are told of by themselves. */
+/** Of all services the worst of each figure; but for probes, which are told of by themselves. */
 function lookAtBig(seed: number): { readonly row: readonly string[]; readonly isSound: boolean } {
   const run = new FleetRun(bigFleet(), seed);
   run.span(180);

@@ -1,13 +1,12 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
-import type { AdmissionCall } from "../../src/decide/admission/admission-call.js";
 import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
 import { createExternalProcessorService } from "../../src/rpc/ext-proc/ext-proc.js";
 import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";
 import { Envoy } from "../support/envoy.js";
 import { httpFilter, type Json } from "../support/envoy-config.js";
-import { DoorKeeper, plainTerms } from "../support/ext-proc.js";
+import { type Answering, DoorKeeper, plainTerms } from "../support/ext-proc.js";
 import { type HttpAsk, HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { useTransports } from "../support/transports.js";
@@ -187,7 +186,7 @@ describe("a real Envoy", { timeout: 60_000 }, () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     stage.atEnd(() => server.close());
     const { port } = server.address() as AddressInfo;
-    const decide = (_request: unknown, call: AdmissionCall): void =>
+    const decide = (_request: unknown, call: Answering): void =>
       call.admitted({ ...plainTerms, responseHeaders: "send" });
     const { send, keeper, counts } = await start(decide, {
       upstreamPort: port,

@@ -1,11 +1,11 @@
 import type { ClientHttp2Session } from "node:http2";
 import { describe, expect, it } from "vitest";
-import type { AdmissionCall } from "../../src/decide/admission/admission-call.js";
 import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
 import { createExternalProcessorService } from "../../src/rpc/ext-proc/ext-proc.js";
 import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";
 import { messageBytesMax } from "../../src/wire/grpc/service.js";
 import {
+  type Answering,
   DoorKeeper,
   openExchange,
   openRawExchange,
@@ -29,7 +29,7 @@ async function start(decide: ConstructorParameters<typeof DoorKeeper>[0]) {
 
 const bodyFirst = { request: { case: "responseBody" as const, value: { body: Buffer.from("a") } } };
 
-const admit = (_request: unknown, call: AdmissionCall): void => call.admitted(plainTerms);
+const admit = (_request: unknown, call: Answering): void => call.admitted(plainTerms);
 
 describe("ext_proc", () => {
   it("lets a request in, and gives its place back when the response is over", async () => {

@@ -11,7 +11,7 @@ describe("a fleet of Envoys whose breakers Headgate sets", { timeout: 120_000 },
     const result = await runHalved(stage, {
       protection: "headgate",
       loadRatio: 1.25,
-      // Its limit is found by then; and a dip or two fall into what is measured afterwards.
+      // Its limit is found by then; and a probe or two fall into what is measured afterwards.
       halvedMs: 20_000,
       durationMs: 45_000,
     });
@@ -22,8 +22,8 @@ describe("a fleet of Envoys whose breakers Headgate sets", { timeout: 120_000 },
       `goodput ${goodputBefore.toFixed(2)} before, ${goodputAfter.toFixed(2)} after, followed in ` +
         `${followedMs?.toFixed(0)} ms, ${inFlightAfter.toFixed(0)} in flight\n`,
     );
-    // Most runs follow within five seconds; the latest are those whose last dip was just over. How
-    // many they are is the simulation's to say: see "follows when half of the servers go" there.
+    // Most runs follow within five seconds; the latest are those whose last probe was just over.
+    // How many is the simulation's to say: see "follows when half of the servers go" there.
     expect(followedMs).toBeLessThanOrEqual(10_000);
     expect(goodputAfter).toBeGreaterThanOrEqual(0.9 - crowdedSlack(result.crowdedRatio));
     expect(inFlightAfter).toBeLessThan(2 * halvedWorkerCount);

@@ -8,6 +8,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import type { ChildProgram } from "../support/child-program.js";
+import { patternOf, type Step, steps } from "../support/console-steps.js";
+import { markedBlock, markedBlocks } from "../support/docs.js";
 import { freePort } from "../support/free-port.js";
 import { HttpClient } from "../support/http-client.js";
 import { requireProgram } from "../support/programs.js";
@@ -49,20 +51,23 @@ beforeAll(async () => {
     "--pack-destination",
     stage.folder,
   ]);
-  const [pack = expect.fail("nothing is packed")] = z.array(packShape).parse(JSON.parse(packed));
+  const [pack = expect.fail("nothing is packed")] = z
+    .array(packShape)
+    .parse(JSON.parse(packed.stdout));
   const tarball = join(stage.folder, pack.filename);
   const prefix = join(stage.folder, "prefix");
-  await npm(["install", "--global", "--prefix", prefix, tarball]);
+  // npm would warn, for example, of scripts that an installation might run.
+  const { stdout, stderr } = await npm(["install", "--global", "--prefix", prefix, tarball]);
+  expect(`${stdout}${stderr}`.trim()).toMatch(/^added 1 package in \S+$/);
   const folder = join(prefix, "lib/node_modules/headgate");
   installed = { tarball, packed: pack, bin: join(prefix, "bin"), folder };
 });
 
 /** npm's ordinary client, which asks no registry. */
-async function npm(args: readonly string[], cwd = resolve(".")): Promise<string> {
+async function npm(args: readonly string[], cwd = resolve(".")) {
   const quiet = ["--offline", "--no-audit", "--no-fund", "--no-update-notifier"];
   const cache = ["--cache", join(stage.folder, "npm-cache")];
-  const { stdout } = await promisify(execFile)("npm", [...args, ...quiet, ...cache], { cwd });
-  return stdout;
+  return promisify(execFile)("npm", [...args, ...quiet, ...cache], { cwd });
 }
 
 /** An empty folder, and what a shell there finds on PATH. */
@@ -224,12 +229,12 @@ describe("the first hour", () => {
     const place = await emptyFolder([await requireProgram("envoy")]);
     const ports = await firstHourPorts(upstream.port);
     const env = ports.env;
-    const [before = [], after = []] = (await blocks("first-hour", "console")).map(steps);
+    const [before = [], after = []] = markedBlocks("first-hour").map(({ text }) => steps(text));
     const [init, ...others] = before;
     await expectPrinted(init, { place, ports, env });
     await usePorts(place, ports);
     for (const step of others) await expectPrinted(step, { place, ports, env });
-    const [start = ""] = await blocks("first-hour-start", "sh");
+    const start = markedBlock("first-hour-start");
     const run = (line: string, more = ""): ChildProgram =>
       stage.spawn({
         name: line,
@@ -251,7 +256,7 @@ describe("the first hour", () => {
     await untilUp("Headgate is ready", ports.of(8_080), "/readyz");
     run(envoyLine, "--use-dynamic-base-id --log-level warning");
     await untilUp("Envoy reaches the service", ports.of(10_000), "/");
-    const [edit = ""] = await blocks("first-hour-edit", "yaml");
+    const edit = markedBlock("first-hour-edit");
     const policy = join(place.folder, "policy.yaml");
     const text = await readFile(policy, "utf8");
     await writeFile(policy, text.replace(/rate_limit: \{.*\}/, edit));
@@ -311,28 +316,6 @@ async function usePorts({ folder }: Place, { of }: Ports): Promise<void> {
   await writeFile(path, edited);
 }
 
-/** A command of a console block, and the lines that it must print; `…` stands for any text. */
-interface Step {
-  readonly command: string;
-  readonly lines: readonly string[];
-}
-
-async function blocks(mark: string, language: string): Promise<readonly string[]> {
-  const text = await readFile(page, "utf8");
-  const pattern = new RegExp(`<!-- test: ${mark} -->\n\`\`\`${language}\n([\\s\\S]*?)\`\`\``, "g");
-  return [...text.matchAll(pattern)].map(([, block = ""]) => block.trimEnd());
-}
-
-function steps(block: string): readonly Step[] {
-  return block
-    .split(/^\$ /m)
-    .slice(1)
-    .map((text) => {
-      const [command = "", ...lines] = text.trimEnd().split("\n");
-      return { command, lines };
-    });
-}
-
 async function expectPrinted(
   step: Step | undefined,
   { place, ports, env }: { place: Place; ports: Ports; env: Readonly<Record<string, string>> },
@@ -342,17 +325,12 @@ async function expectPrinted(
     String(ports.of(Number(port))),
   );
   const printed = await shell(here, place, env);
-  const parts = lines.map((line) => {
-    if (line === "…") return "(?:.*\\n)*";
-    const texts = line.split("…").map((text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
-    return `${texts.join(".*")}\n`;
-  });
-  expect(`${printed}\n`, command).toMatch(new RegExp(`^${parts.join("")}$`));
+  expect(`${printed}\n`, command).toMatch(patternOf(lines));
 }
 
 describe("snippets of the page", () => {
   it("install what npm packs", async () => {
-    const [text = ""] = await blocks("install", "sh");
+    const text = markedBlock("install");
     expect(text).toContain(`./${installed.packed.filename}`);
     const [, , last = ""] = text.split("\n");
     expect(await shell(last, await emptyFolder())).toMatch(/^headgate \d+\.\d+\.\d+ \(node /);
@@ -361,20 +339,20 @@ describe("snippets of the page", () => {
   it("name inputs that the action has, hooks that there are, and what the image runs", async () => {
     const step = z.object({ uses: z.string(), with: z.record(z.string(), z.string()).default({}) });
     const workflow = z.object({ jobs: z.object({ policy: z.object({ steps: z.array(step) }) }) });
-    const [workflowText = ""] = await blocks("workflow", "yaml");
+    const workflowText = markedBlock("workflow");
     const own = workflow.parse(parse(workflowText)).jobs.policy.steps.at(-1);
     const action = z.object({ inputs: z.record(z.string(), z.unknown()) });
     const { inputs } = action.parse(parse(await readFile("action.yml", "utf8")));
     expect(Object.keys(inputs)).toEqual(expect.arrayContaining(Object.keys(own?.with ?? {})));
     const hook = z.object({ id: z.string() });
     const used = z.object({ repos: z.array(z.object({ hooks: z.array(hook) })) });
-    const [hooksText = ""] = await blocks("pre-commit", "yaml");
+    const hooksText = markedBlock("pre-commit");
     const known = z.array(hook).parse(parse(await readFile(".pre-commit-hooks.yaml", "utf8")));
     const names = used
       .parse(parse(hooksText))
       .repos.flatMap(({ hooks }) => hooks.map(({ id }) => id));
     expect(names.sort()).toEqual(known.map(({ id }) => id).sort());
-    const [image = ""] = await blocks("image", "sh");
+    const image = markedBlock("image");
     const [, target = ""] = /:(\/[^:\s]+):ro"/.exec(image) ?? [];
     expect(image).toContain(`headgate:0.1.0 serve --policy ${target}/policy.yaml`);
   });

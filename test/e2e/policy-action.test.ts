@@ -234,7 +234,7 @@ describe(".pre-commit-hooks.yaml", () => {
         name: z.string(),
         description: z.string(),
         entry: z.string(),
-        language: z.literal("node"),
+        language: z.literal("system"),
         files: z.string(),
         require_serial: z.boolean().optional(),
       }),

@@ -85,6 +85,36 @@ describe("pages of the documentation", () => {
     expect(pages.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([]);
   });
 
+  it("are all in the table of contents, but for the runbooks, which have their own", () => {
+    const listed = targetsOf(readFileSync("docs/README.md", "utf8")).map((target) =>
+      normalize(join("docs", target.split("#")[0] ?? "")),
+    );
+    const wanted = pages.filter(({ path }) =>
+      /^docs\/(?!reference\/|runbooks\/|README)/.test(path),
+    );
+    expect(wanted.map(({ path }) => path).filter((path) => !listed.includes(path))).toEqual([]);
+  });
+
+  it("show pictures that stand for themselves", () => {
+    for (const name of ["where-it-stands", "demo"]) {
+      const text = readFileSync(`docs/images/${name}.svg`, "utf8");
+      // A title for those who cannot see it, a background for any theme, nothing from elsewhere.
+      expect(text, name).toMatch(/^<svg [^>]*viewBox="0 0 \d+ \d+" role="img"/);
+      expect(text, name).toMatch(/<title/);
+      expect(text, name).toMatch(/<rect /);
+      expect(text, name).not.toMatch(/<script|<image|href=/);
+    }
+  });
+
+  it("promise no speed but what was measured", () => {
+    const [, table = ""] =
+      /\n## How fast\n([\s\S]*?)\n## /.exec(readFileSync("README.md", "utf8")) ?? [];
+    const figures = [...table.matchAll(/\| ([\d,.]+) (?=\|)/g)].map(([, figure = ""]) => figure);
+    expect(figures.length).toBeGreaterThanOrEqual(9);
+    const measured = readFileSync("docs/internals/performance.md", "utf8");
+    for (const figure of figures) expect(measured).toContain(` ${figure} `);
+  });
+
   it("have one title, on the first line", () => {
     const wrong = pages.filter(({ text }) => {
       const titles = text.replace(/^```[\s\S]*?^```$/gm, "").match(/^# .+$/gm) ?? [];
@@ -127,10 +157,10 @@ describe("pages of the documentation", () => {
 });
 
 /**
- * Bounds of what is asked of a reader. Plain-language guides ask for 15 to 20 words a sentence in the
- * mean and none above 40: most here are below, and a list of names makes one longer. A page of more
- * than 1,500 words takes longer than seven minutes to read. A term of ours that has no link may be
- * one that the page itself is about.
+ * Bounds of what is asked of a reader. Guides to plain language ask for 15 to 20 words a sentence
+ * in the mean and none above 40: most here are below, and a list of names makes one longer. A page
+ * of more than 1,500 words takes longer than seven minutes to read. A term of ours that has no link
+ * may be one that the page itself is about.
  */
 const bounds = { words: 1_500, meanSentence: 18, longestSentence: 42, unlinkedTerms: 1 };
 

@@ -4,7 +4,10 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { optionNames, optionRow } from "../../src/app/options/options.js";
 import { lawNames } from "../../src/core/concurrency/concurrency-laws.js";
+import { doctorProblemRows } from "../../src/doctor/doctor-problems.js";
+import { generateProblemRows } from "../../src/generate/base/generate-problems.js";
 import { parsePolicy } from "../../src/policy/parse.js";
+import { problemRows } from "../../src/policy/problems/problem.js";
 import { type Block, blocksOf, markedBlocks, readPages, referencePage } from "../support/docs.js";
 import { readQuery } from "../support/promql.js";
 
@@ -32,6 +35,14 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   file: "yaml",
   serve: "sh",
   diagnose: "sh",
+  // test/e2e/first-hour.test.ts
+  install: "sh",
+  "first-hour": "console",
+  "first-hour-start": "sh",
+  "first-hour-edit": "yaml",
+  workflow: "yaml",
+  "pre-commit": "yaml",
+  image: "sh",
   // test/e2e/doctor.test.ts
   doctor: "console",
   // test/contract/admin-docs.test.ts
@@ -80,6 +91,45 @@ ${services.replace(/^/gm, "    ")}
 `;
 
 const knownSettings = new Set(optionNames.map((name) => optionRow(name).env));
+
+/** Pages that are read by users: internals name what a reader of the source knows. */
+const userPages = readPages().filter(({ path }) => !/^(ARCHITECTURE|docs\/internals)/.test(path));
+
+/** Words of a kind on all pages for users, each with a page that has it. */
+function wordsLike(pattern: RegExp): ReadonlyMap<string, string> {
+  const found = userPages.flatMap(({ path, text }) =>
+    [...text.matchAll(pattern)].map(([word]) => [word, path] as const),
+  );
+  return new Map(found);
+}
+
+describe("names in the documentation", () => {
+  it("are those of metrics that are there, whole or up to a *", () => {
+    const names = [...referencePage("metrics.md").matchAll(/`(headgate_\w+)`/g)];
+    const known = names.map(([, name = ""]) => name);
+    const wrong = [...wordsLike(/\bheadgate_[a-z0-9_]+/g)].filter(([word]) => {
+      const name = word.replace(/_(bucket|sum|count)$/, "");
+      const isPart = word.endsWith("_");
+      return !known.some((one) => one === name || one === word || (isPart && one.startsWith(word)));
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it("are those of settings that are there", () => {
+    const ofClient = ["ADMIN_URL", "ADMIN_TOKEN", "ADMIN_CA", "ADMIN_CERT", "ADMIN_KEY"];
+    const known = new Set([...knownSettings, ...ofClient.map((name) => `HEADGATE_${name}`)]);
+    const wrong = [...wordsLike(/\bHEADGATE_[A-Z_]+/g)].filter(
+      ([word]) => !known.has(word.replace(/_FILE$/, "")) && !word.endsWith("_"),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it("are those of problems that are there", () => {
+    const known = { ...problemRows, ...generateProblemRows, ...doctorProblemRows };
+    const wrong = [...wordsLike(/\bHG\d{3}\b/g)].filter(([id]) => !Object.hasOwn(known, id));
+    expect(wrong).toEqual([]);
+  });
+});
 
 describe("snippets of the documentation", () => {
   it("have a language", () => {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, it } from "vitest";
 import { parseDocument } from "yaml";
-import { domainForms } from "../../src/policy/limits/limit-forms.js";
+import { domainForms } from "../../src/policy/limits/domain.js";
 import { policyForm } from "../../src/policy/policy-form.js";
 import { makeJsonSchema } from "../../src/policy/text/json-schema.js";
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { metadataCharsMax } from "../../src/policy/limits/metadata.js";
 import { fileCharsMax, type PolicyText, parsePolicy } from "../../src/policy/parse.js";
 import { formatProblems, problemRows } from "../../src/policy/problems/problem.js";
-import { defaultProxies } from "../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../src/policy/proxies/proxies.js";
 import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/text/yaml-text.js";
 
 /**

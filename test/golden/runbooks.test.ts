@@ -36,9 +36,14 @@ function linked(text: string): string {
     );
 }
 
+/** The summary of an alert, with its labels as code. */
+function summaryOf(name: AlertName): string {
+  return alertWords[name].summary.replace(/\{\{ \$labels\.(\w+) \}\}/g, "`$1`");
+}
+
 /** The part of a page that is the code's; what stands below it is written by hand. */
 function renderPage(name: AlertName): string {
-  const { severity, means, look, act, summary } = alertWords[name];
+  const { severity, means, look, act } = alertWords[name];
   const rule = ruleOf.get(name);
   const wait = rule === undefined || rule.forMinutes === 0 ? "at once" : `${rule.forMinutes} min`;
   return `# ${name}
@@ -47,7 +52,7 @@ Here you find what this alert means, what to look at, and what to do.
 
 | summary | severity | raised after |
 |---|---|---|
-| ${summary.replace(/\{\{ \$labels\.(\w+) \}\}/g, "`$1`")} | ${severity}: ${urgency[severity]} | ${wait} |
+| ${summaryOf(name)} | ${severity}: ${urgency[severity]} | ${wait} |
 
 ## What it means
 
@@ -80,17 +85,17 @@ function renderIndex(): string {
   const lists = severities.map((severity) => {
     const own = names.filter((name) => alertWords[name].severity === severity);
     const rows = own.map((name) => {
-      const summary = alertWords[name].summary.replace(/\{\{ \$labels\.(\w+) \}\}/g, "`$1`");
-      return `- [${name}](${name}.md): ${summary}`;
+      return `- [${name}](${name}.md): ${summaryOf(name)}`;
     });
-    return `## ${severity[0]?.toUpperCase()}${severity.slice(1)}: ${urgency[severity]}\n\n${rows.join("\n")}\n`;
+    const title = `${severity[0]?.toUpperCase()}${severity.slice(1)}: ${urgency[severity]}`;
+    return `## ${title}\n\n${rows.join("\n")}\n`;
   });
   return `# Runbooks
 
 Here you find a page for each alert that \`headgate generate alerts\` makes.
 
-[Observability](../guides/observability.md#dashboards-and-alerts) says how to generate the rules and how to
-link them to these pages.
+[Observability](../guides/observability.md#dashboards-and-alerts) says how to generate the rules and
+how to link them to these pages.
 
 ${lists.join("\n")}`;
 }

@@ -1,6 +1,6 @@
 import { FleetRun, type FleetScenario, type ServiceSecond } from "./fleet-loop-run.js";
 
-/** Seconds after a dip in which shares grow back and the queue with them. */
+/** Seconds after a probe in which shares grow back and the queue with them. */
 const recoverySeconds = 5;
 
 /** Runs one seed. @returns what may not happen and did, in words; nothing where nothing did */
@@ -16,13 +16,13 @@ export function runFleet(
 /** What was seen of a service over some time. */
 export interface SteadySpan {
   readonly seconds: readonly ServiceSecond[];
-  /** Those of them that are in no dip, and not right after one. */
+  /** Those of them that are in no probe, and not right after one. */
   readonly steady: readonly ServiceSecond[];
   /** The farthest that the limit came from its mean in those, as a part of it. */
   readonly swingRatio: number;
 }
 
-/** Looks at the last `count` seconds of a service; a dip may have been before them. */
+/** Looks at the last `count` seconds of a service; a probe may have been before them. */
 export function steadySpan(all: readonly ServiceSecond[], count: number): SteadySpan {
   const low = lowPlaces(all);
   const from = all.length - count;
@@ -32,7 +32,7 @@ export function steadySpan(all: readonly ServiceSecond[], count: number): Steady
   return { seconds: all.slice(from), steady, swingRatio: Math.max(...farthest) };
 }
 
-/** Places of the seconds in a dip, or right after one: the limit lies far below the usual one. */
+/** Places of the seconds in a probe, or right after one: the limit lies far below the usual one. */
 function lowPlaces(seconds: readonly ServiceSecond[]): ReadonlySet<number> {
   const middle = median(seconds.map(({ limit }) => limit));
   const low = new Set<number>();

@@ -52,7 +52,7 @@ export function smallFleet(seed: number): FleetScenario {
 
 /** 200 Envoys and 50 services of many sizes, in foul weather, with a mishap every two seconds. */
 export function bigFleet(): FleetScenario {
-  // With fewer permits an Envoy a dip would go below one each, and measure nothing.
+  // With fewer permits an Envoy a probe would go below one each, and measure nothing.
   const sizes = [450, 600, 900, 1_500, 3_000];
   return {
     nodeCount: 200,

@@ -51,7 +51,7 @@ describe("FleetLoop, before 50 services with 200 Envoys in foul weather", () => 
   );
 });
 
-/** Steady but for dips, which measure the latency without queueing, and take little of the time. */
+/** Steady but for probes, which measure the latency without queueing, and take little time. */
 function expectSteady({ seconds, steady, swingRatio }: SteadySpan): void {
   expect(swingRatio).toBeLessThanOrEqual(0.2);
   for (const { goodputRatio } of steady) {
@@ -117,8 +117,8 @@ describe.each(laws)("FleetLoop with $law", ({ law, goodputMin }) => {
 
 describe("FleetLoop", () => {
   /**
-   * With two Envoys before 20 servers, whose limits and dips are of a few permits: it waits for the
-   * next dip where the last one was just over.
+   * With two Envoys before 20 servers, whose limits and probes are of a few permits: it waits for
+   * the next probe where the last one was just over.
    */
   it("follows when half of the servers go: most runs in 5 s, nearly all in 10", () => {
     const followedSeconds = seedsFrom(1, 200).map((seed) => {
@@ -157,7 +157,7 @@ describe("FleetLoop", () => {
 
   /**
    * Its default is above the limit, and nobody can say whether that is active: all others stood
-   * at one permit from their next dip on, until its lease was over.
+   * at one permit from their next probe on, until its lease was over.
    */
   it.each(seeds)("serves on when its leader dies, and an Envoy with it (seed %i)", (seed) => {
     const run = new FleetRun(oneService({ configuredShare: 200 }), seed);

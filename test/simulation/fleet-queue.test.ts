@@ -56,10 +56,10 @@ describe("FleetLoop, before a queue of single requests", () => {
   });
 
   /**
-   * After a dip none was due for up to half a minute, and steps alone took up to 28 seconds: of
+   * After a probe none was due for up to half a minute, and steps alone took up to 28 seconds: of
    * these runs, one in four took more than five.
    */
-  it("follows as soon when that happens at any time, right after a dip too", () => {
+  it("follows as soon when that happens at any time, right after a probe too", () => {
     const followedSeconds = [42, 46, 50, 54, 58].flatMap((settledSeconds) =>
       seeds.map((seed) => {
         const run = overload(seed, 500);
@@ -92,12 +92,12 @@ describe("FleetLoop, before a queue of single requests", () => {
   });
 
   /**
-   * After a long dip none may follow for half a minute. The law went down meanwhile as if workers
+   * After a long probe none may follow for half a minute. The law went down meanwhile as if workers
    * had gone, found a limit at which latency raised no suspicion, and stayed there for minutes:
    * half of what could be served was refused.
    */
   it.each([30, 43, 89, 105, 138])(
-    "learns of one that comes right after a dip, when it may dip again (seed %i)",
+    "learns of one that comes right after a probe, when it may probe again (seed %i)",
     (seed) => {
       const run = overload(seed);
       run.span(60);

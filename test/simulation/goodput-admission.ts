@@ -1,6 +1,9 @@
 import type { Clock } from "../../src/core/base/clock.js";
 import { Admission } from "../../src/decide/admission/admission.js";
-import type { AdmissionTicket } from "../../src/decide/admission/admission-call.js";
+import type {
+  AdmissionTicket,
+  AdmissionVerdict,
+} from "../../src/decide/admission/admission-call.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
@@ -75,10 +78,13 @@ export class HeadgateProtection implements Protection {
     const request = { serviceName: "orders", peer: "envoy", headers, attributes: new Map() };
     this.#hear(() => {
       if (isOver) return;
-      ticket = this.#admission.begin(
-        { ...request, isObserved: false },
-        { admitted: () => caller.admit(), refused: () => caller.refuse(), waiting: () => {} },
-      );
+      const decided = ({ kind }: AdmissionVerdict): void => {
+        if (kind === "admitted") caller.admit();
+        else if (kind === "refused") caller.refuse();
+      };
+      const answer = this.#admission.begin({ ...request, isObserved: false }, { decided });
+      if (answer.kind !== "refused") ticket = answer.ticket;
+      if (answer.kind !== "asking") decided(answer);
     });
     return {
       ended: (how) => {

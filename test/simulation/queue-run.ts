@@ -8,7 +8,7 @@ import {
   type QueuePlace,
   WaitingRoom,
 } from "../../src/core/admission/waiting-room.js";
-import { SlotTime } from "../../src/core/concurrency/slot-time.js";
+import { ServiceTime } from "../../src/core/concurrency/service-time.js";
 import {
   type EstimatedWaitSettings,
   type GateSettings,
@@ -76,7 +76,7 @@ export class QueueRun {
   readonly #random: FakeRandom;
   readonly #serviceMs: DrawMs;
   readonly #room: WaitingRoom<undefined>;
-  readonly #slotTime = new SlotTime();
+  readonly #slotTime = new ServiceTime();
   #inFlightCount = 0;
 
   constructor(scenario: QueueScenario, seed: number) {

@@ -6,6 +6,7 @@ import type {
   AdmissionCall,
   AdmissionRequest,
   AdmissionTicket,
+  AdmissionVerdict,
   Admitted,
 } from "../../src/decide/admission/admission-call.js";
 import type { ReadGateSettings } from "../../src/decide/admission/fleet-gate.js";
@@ -87,21 +88,16 @@ export class AskingRequest implements AdmissionCall {
   readonly refusals: Refusal[] = [];
   readonly waits: number[] = [];
   ticket: AdmissionTicket | undefined;
+  /** Whether `begin` has returned: nothing is told before. */
+  isBegun = false;
   /** What a test does as soon as the request is told something. */
   onTold: ((visit: AskingRequest) => void) | undefined;
 
-  admitted(terms: Admitted): void {
-    this.terms.push(terms);
-    this.onTold?.(this);
-  }
-
-  refused(refusal: Refusal): void {
-    this.refusals.push(refusal);
-    this.onTold?.(this);
-  }
-
-  waiting(timeoutMs: number): void {
-    this.waits.push(timeoutMs);
+  decided(verdict: AdmissionVerdict): void {
+    if (!this.isBegun) throw new Error("called back before begin() has returned");
+    if (verdict.kind === "admitted") this.terms.push(verdict.terms);
+    else if (verdict.kind === "refused") this.refusals.push(verdict.refusal);
+    else this.waits.push(verdict.timeoutMs);
     this.onTold?.(this);
   }
 
@@ -181,7 +177,10 @@ export class AdmissionRig {
 
   ask(request: TestRequest = {}): AskingRequest {
     const visit = new AskingRequest();
-    visit.ticket = this.admission.begin(requestOf(request), visit);
+    const answer = this.admission.begin(requestOf(request), visit);
+    visit.isBegun = true;
+    if (answer.kind !== "refused") visit.ticket = answer.ticket;
+    if (answer.kind !== "asking") visit.decided(answer);
     return visit;
   }
 

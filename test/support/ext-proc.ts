@@ -1,10 +1,13 @@
 import type { ClientHttp2Session } from "node:http2";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
+import type { Refusal } from "../../src/core/admission/exchange-messages.js";
 import type {
+  AdmissionAnswer,
   AdmissionCall,
   AdmissionRequest,
   AdmissionTicket,
+  AdmissionVerdict,
   Admits,
   Admitted,
   ResponseFacts,
@@ -125,7 +128,7 @@ function httpHeaders(fields: Readonly<Record<string, string>>) {
 /** A request at the door, as who decides sees it. */
 export interface AskedRequest {
   readonly request: AdmissionRequest;
-  readonly call: AdmissionCall;
+  readonly call: Answering;
   readonly responses: readonly ResponseFacts[];
   readonly ends: readonly string[];
 }
@@ -136,19 +139,59 @@ export class DoorKeeper implements Admits {
   readonly responseHeaderNames = new Set([":status", "grpc-status", "endpoint-load-metrics"]);
   readonly attributeNames = new Set(["request.path", "source.address"]);
   readonly asked: AskedRequest[] = [];
-  readonly #decide: (request: AdmissionRequest, call: AdmissionCall) => void;
+  readonly #decide: (request: AdmissionRequest, call: Answering) => void;
 
   /** @param decide told of each request; may answer then, later or never */
-  constructor(decide: (request: AdmissionRequest, call: AdmissionCall) => void) {
+  constructor(decide: (request: AdmissionRequest, call: Answering) => void) {
     this.#decide = decide;
   }
 
-  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket {
+  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer {
     const responses: ResponseFacts[] = [];
     const ends: string[] = [];
-    this.asked.push({ request, call, responses, ends });
-    this.#decide(request, call);
-    return { responded: (facts) => responses.push(facts), end: (end) => ends.push(end) };
+    const ticket: AdmissionTicket = {
+      responded: (facts) => responses.push(facts),
+      end: (end) => ends.push(end),
+    };
+    const answering = new Answering(call, ticket);
+    this.asked.push({ request, call: answering, responses, ends });
+    this.#decide(request, answering);
+    return answering.begun();
+  }
+}
+
+/** Says what becomes of a request: by what `begin` returns, and by a call after that. */
+export class Answering {
+  readonly #call: AdmissionCall;
+  readonly #ticket: AdmissionTicket;
+  #verdict: AdmissionVerdict | undefined;
+  #isBegun = false;
+
+  constructor(call: AdmissionCall, ticket: AdmissionTicket) {
+    this.#call = call;
+    this.#ticket = ticket;
+  }
+
+  admitted(terms: Admitted): void {
+    this.#tell({ kind: "admitted", terms, ticket: this.#ticket });
+  }
+
+  refused(refusal: Refusal): void {
+    this.#tell({ kind: "refused", refusal });
+  }
+
+  waiting(timeoutMs: number): void {
+    this.#tell({ kind: "waiting", timeoutMs, ticket: this.#ticket });
+  }
+
+  begun(): AdmissionAnswer {
+    this.#isBegun = true;
+    return this.#verdict ?? { kind: "asking", ticket: this.#ticket };
+  }
+
+  #tell(verdict: AdmissionVerdict): void {
+    if (this.#isBegun) this.#call.decided(verdict);
+    else this.#verdict = verdict;
   }
 }
 

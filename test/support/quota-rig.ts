@@ -13,7 +13,7 @@ import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
-import { MemoryQuotas } from "../../src/store/coordination/memory-quotas.js";
+import { MemoryQuotas } from "../../src/store/coordination/memory-coordination.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import { FakeRandom } from "./fake-random.js";

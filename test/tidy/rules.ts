@@ -309,6 +309,8 @@ export const retiredWords: readonly { readonly word: RegExp; readonly instead: s
   { word: /\bgrpcStatus: \d+\b/, instead: "grpcStatuses of core/base/grpc-status" },
   { word: /\blookInTurn|LookInTurn\b/, instead: "serialized poll" },
   { word: /\bpolic(?:y|ies) in force\b/i, instead: "active policy" },
+  { word: /\b[dD]ip(?:s|ped|ping|[A-Z]\w*)?\b/, instead: "limit probe" },
+  { word: /\bSlotTime\w*/, instead: "service time" },
 ];
 
 /** Test folders under test/unit that mirror no folder of src. */

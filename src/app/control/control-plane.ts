@@ -1,9 +1,11 @@
+import type { QuotaEvent } from "../../decide/quota/quota-registry.js";
 import { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import { QuotaLeases } from "../../fleet/claims/quota-leases.js";
 import { ControlPlane } from "../../rpc/control/control-plane.js";
 import { pushTimesFor } from "../../rpc/control/layer-pusher.js";
 import { cacheBounds } from "../base/cache-bounds.js";
 import type { ListenAddress } from "../base/listen.js";
+import type { Logger } from "../base/logger.js";
 import { OpenStack } from "../base/open-stack.js";
 import { sha256 } from "../base/sha256.js";
 import type { Decisions } from "../decisions/decisions.js";
@@ -12,8 +14,8 @@ import type { Foundation } from "../foundation/foundation.js";
 import type { Runtime } from "../foundation/runtime.js";
 import { controlMetrics } from "../metrics/control-port-metrics.js";
 import { switchesOf } from "../options/decision-options.js";
+import { remedyOf } from "../store/store-remedies.js";
 import { createRefusalReport, openControlPort } from "./control-port.js";
-import { logQuotas } from "./quota-log.js";
 
 /** What Envoys tell and are told: loads, runtime layers and quota assignments. */
 export interface OpenControlPlane {
@@ -84,4 +86,33 @@ function createQuotas(runtime: Runtime, parts: OpenControlPlaneParts): QuotaRegi
     bucketsBytesMax: cacheBounds().quotaBucketsBytesMax,
     onEvent: (event) => logQuotas(event, logger),
   });
+}
+
+/** Logs what happens to the shares of quotas. */
+function logQuotas(event: QuotaEvent, logger: Logger): void {
+  const { kind, ...facts } = event;
+  const line = { event: kind, ...facts };
+  switch (event.kind) {
+    case "quotaLeasesUnrenewed":
+      logger.warn(
+        { ...line, remedy: remedyOf(event.code) },
+        "Shares of quotas cannot be claimed from the store: the last ones hold for their time.",
+      );
+      return;
+    case "quotaLeasesLost":
+      logger.warn(line, "Shares of quotas are over: limits go by their on_store_failure.");
+      return;
+    case "quotaLeasesFound":
+      logger.info(line, "Shares of quotas are claimed from the store again.");
+      return;
+    case "quotaBucketsIgnored":
+      logger.warn(line, "Envoys report buckets that have no share: their own settings decide.");
+      return;
+    case "quotaNodeTwice":
+      logger.warn(
+        { ...line, header: "x-headgate-node" },
+        "Two live Envoys have one name: each counts for itself. Names must be unique.",
+      );
+      return;
+  }
 }

@@ -1,11 +1,9 @@
 import { type AdminAccess, openAdminAccess } from "../access/admin-access.js";
 import { openAll } from "../base/open-stack.js";
-import { policyMetrics } from "../metrics/policy-metrics.js";
-import { xdsMetrics } from "../metrics/xds-metrics.js";
+import { policyMetrics, xdsMetrics } from "../metrics/policy-metrics.js";
 import { followStore, type OpenPolicies, openPolicies } from "../policy/policies.js";
 import { heldUntil, type OpenStore, openStore } from "../store/store.js";
-import { type OpenTls, openTls } from "../tls/tls.js";
-import { tlsMetrics } from "../tls/tls-metrics.js";
+import { type OpenTls, openTls, tlsMetrics } from "../tls/tls.js";
 import { type OperatorRecords, openOperatorRecords } from "./operator-records.js";
 import type { Runtime } from "./runtime.js";
 

@@ -1,8 +1,7 @@
-import type { NodeReport } from "../../core/feedback/feedback.js";
+import type { NodeReport, ServiceShares } from "../../core/feedback/feedback.js";
 import type { ControlPlane } from "../../rpc/control/control-plane.js";
 import { type Node, problemsOf } from "../../rpc/nodes/node-registry.js";
 import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
-import { renderLoop } from "./debug-fleet-loop.js";
 
 /** What the page is read from. */
 export interface FleetPageParts {
@@ -114,4 +113,52 @@ function renderNode(node: Node, reports: readonly NodeReport[], nowMs: number): 
 /** To a tenth. */
 function secondsSince(atMs: number, nowMs: number): number {
   return Math.round((nowMs - atMs) / 100) / 10;
+}
+
+/** Shares of one service that the page shows; of the others it says how many there are. */
+export const shownSharesMax = 200;
+
+/** The version that an Envoy has acknowledged last; undefined: it is not connected here. */
+export type AcknowledgedVersion = (nodeId: string) => string | undefined;
+
+/** The loop of the fleet, for people: who leads, what was decided, and of what. */
+export function renderLoop(
+  status: FleetLoopStatus | undefined,
+  acknowledged: AcknowledgedVersion,
+): unknown {
+  if (status === undefined) return { isOpen: false };
+  const { isLeading, snapshot, ageMs, counts } = status;
+  const services = [...(snapshot?.services ?? [])];
+  return {
+    isOpen: true,
+    isLeading,
+    term: snapshot?.term,
+    leader: snapshot?.leaderId,
+    version: snapshot?.version,
+    ageSeconds: ageMs === undefined ? undefined : Math.round(ageMs / 100) / 10,
+    counts,
+    services: Object.fromEntries(
+      services.map(([name, service]) => [name, renderService(service, acknowledged)]),
+    ),
+  };
+}
+
+function renderService(
+  { limit, shares, rejectRatio, gate, facts }: ServiceShares,
+  acknowledged: AcknowledgedVersion,
+): unknown {
+  const shown = [...shares].slice(0, shownSharesMax);
+  return {
+    limit,
+    ...facts,
+    rejectRatio,
+    gate,
+    shareCount: shares.size,
+    shares: Object.fromEntries(
+      shown.map(([nodeId, share]) => [
+        nodeId,
+        { ...share, acknowledgedVersion: acknowledged(nodeId) },
+      ]),
+    ),
+  };
 }

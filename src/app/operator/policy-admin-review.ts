@@ -7,7 +7,7 @@ import {
 } from "../../policy/diff/policy-diff.js";
 import type { Policy } from "../../policy/policy.js";
 import { problemRows } from "../../policy/problems/problem.js";
-import { defaultProxies } from "../../policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../policy/proxies/proxies.js";
 import type { PolicyFile, PolicyReview } from "../../rpc/admin/admin-parts.js";
 import { policyVersion } from "../config/policy-files.js";
 import type { OpenPolicies } from "../policy/policies.js";

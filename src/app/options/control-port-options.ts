@@ -28,8 +28,8 @@ export const controlPortOptionRows = {
     valueName: "RULES",
     docs:
       "For which Envoys a client's certificate may speak on the control port: rules " +
-      "`NAME NODE [CLUSTER]` with commas or ends of lines between them, as the README's section " +
-      "on the control port says. Empty: for those for whom no other one speaks.",
+      "`NAME NODE [CLUSTER]` with commas or ends of lines between them, as " +
+      "docs/guides/control-port.md says. Empty: for those for whom no other one speaks.",
     parse: parseNodeRules,
   }),
   identityPercentMax: wholeNumberOption({

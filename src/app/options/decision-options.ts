@@ -1,4 +1,5 @@
 import type { Algorithm, FailureMode, LimitDefaults } from "../../core/limits/limit.js";
+import { toldRefusalsPerSecondMax } from "../../decide/rate-limit/refusal-log.js";
 import type { Switches } from "../../decide/rate-limit/switches.js";
 import type { ResponseExtrasOptions } from "../../rpc/rls/rls-extras.js";
 import {
@@ -7,6 +8,7 @@ import {
   type OptionRow,
   type ParsedOption,
   switchOption,
+  wholeNumberOption,
 } from "./option.js";
 
 /** What a header may be called; 64 are enough. Source: RFC 9110, section 5.6.2, token. */
@@ -198,3 +200,19 @@ export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
     hasDynamicMetadata,
   };
 }
+
+/** How refusals are told in the log. */
+export const refusalOptionRows = {
+  refusalsLoggedPerSecond: wholeNumberOption({
+    section: "Logs",
+    env: "HEADGATE_REFUSALS_LOGGED_PER_SECOND",
+    flag: "refusals-logged-per-second",
+    min: 0,
+    max: toldRefusalsPerSecondMax,
+    defaultValue: 1,
+    docs:
+      "Lines at level `info` of refused requests, for each rule that a policy does not keep out " +
+      "of the log (`tellRule`), and each cause of a service; 0 for none. All together they are " +
+      `${toldRefusalsPerSecondMax} a second at most; each says how many requests it stands for.`,
+  }),
+} as const;

@@ -1,7 +1,36 @@
-import { counterIgnoredRows } from "./counter-options.js";
 import type { IgnoredOptionRow } from "./option.js";
 import { redisIgnoredRows } from "./redis-options.js";
 import { statsIgnoredRows } from "./stats-options.js";
+
+/** What envoyproxy/ratelimit lets one set about its counters, and why it changes nothing here. */
+const counterIgnoredRows: readonly IgnoredOptionRow[] = [
+  {
+    names: ["EXPIRATION_JITTER_MAX_SECONDS"],
+    reason: "a key expires when its limit is unused again, so keys never expire all at once",
+  },
+  {
+    names: ["STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"],
+    reason:
+      "what is refused is never counted; with HEADGATE_CHARGE_DENIED it is, and up to one more " +
+      "burst",
+  },
+  {
+    names: [
+      "MEMCACHE_HOST_PORT",
+      "MEMCACHE_SRV",
+      "MEMCACHE_SRV_REFRESH",
+      "MEMCACHE_MAX_IDLE_CONNS",
+      "MEMCACHE_TLS",
+      "MEMCACHE_TLS_CLIENT_CERT",
+      "MEMCACHE_TLS_CLIENT_KEY",
+      "MEMCACHE_TLS_CACERT",
+      "MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
+    ],
+    reason:
+      "memcached cannot decide a limit in one step, so limits are kept in Redis; BACKEND_TYPE " +
+      "`memcache` ends the start",
+  },
+];
 
 /** All of them; no name is also an option. */
 export const ignoredOptionRows: readonly IgnoredOptionRow[] = [

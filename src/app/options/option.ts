@@ -3,7 +3,7 @@ export type ParsedOption<T> =
   | { readonly kind: "value"; readonly value: T }
   | { readonly kind: "problem"; readonly message: string };
 
-/** Where an option stands in help and in the README. */
+/** Where an option stands in help and in the documentation. */
 export type OptionSection =
   | "Policy"
   | "Control plane"

@@ -2,7 +2,7 @@ import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
 import { optionalAddressOption } from "./address-option.js";
 import { adminOptionRows } from "./admin-options.js";
 import { controlPortOptionRows } from "./control-port-options.js";
-import { decisionOptionRows } from "./decision-options.js";
+import { decisionOptionRows, refusalOptionRows } from "./decision-options.js";
 import {
   choiceOption,
   durationOption,
@@ -13,7 +13,6 @@ import {
   wholeNumberOption,
 } from "./option.js";
 import { redisOptionRows } from "./redis-options.js";
-import { refusalOptionRows } from "./refusal-options.js";
 import { signalOptionRows } from "./signal-options.js";
 import { statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
@@ -368,7 +367,7 @@ function isOptionName(name: string): name is OptionName {
   return Object.hasOwn(optionRows, name);
 }
 
-/** The names of all rows, in the order of help and README. */
+/** The names of all rows, in the order of help and documentation. */
 export const optionNames: readonly OptionName[] = Object.keys(optionRows).filter(isOptionName);
 
 /** A row whose value's type does not matter. */

@@ -3,7 +3,7 @@ import { defaultShareHeartbeatMs, defaultShareLeaseMs } from "../../fleet/claims
 import { defaultLeaderHeartbeatMs, defaultLeaderLeaseMs } from "../../fleet/loop/leader.js";
 import { defaultSilenceMsMax } from "../../store/redis/silence-watch.js";
 
-/** The setting that carries them. It is for tests alone, so it stands in no help and no README. */
+/** The setting that carries them. It is for tests alone, so no help and no page has it. */
 export const testTimingsName = "HEADGATE_TEST_TIMINGS";
 
 /**

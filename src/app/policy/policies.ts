@@ -102,7 +102,7 @@ async function openFiles(config: Config, parts: PoliciesParts): Promise<OpenPoli
     return open;
   }
   const remedy =
-    "Name a file or directory with --policy or HEADGATE_POLICY; `headgate init` writes a first one.";
+    "Name a file or directory with --policy or HEADGATE_POLICY, or write one: `headgate init`.";
   const failure =
     look.cause === "invalid"
       ? new StartFailure(exitCodes.invalidPolicy, look.report)

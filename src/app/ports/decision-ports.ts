@@ -19,11 +19,11 @@ import { openAll } from "../base/open-stack.js";
 import type { Decisions } from "../decisions/decisions.js";
 import type { Foundation } from "../foundation/foundation.js";
 import type { Runtime } from "../foundation/runtime.js";
-import { exchangeMetrics } from "../metrics/exchange-metrics.js";
 import {
+  exchangeMetrics,
   NativeTransportCounts,
   nativeTransportMetrics,
-} from "../metrics/native-transport-metrics.js";
+} from "../metrics/grpc-port-metrics.js";
 import { switchesOf } from "../options/decision-options.js";
 import type { OpenTracing } from "../tracing/tracing.js";
 import { type GrpcAddress, listenForGrpc } from "./grpc-listener.js";

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../../core/base/errors.js";
 
-/** What a person does next about a store that fails so; the README shows the same. */
+/** What a person does next about a store that fails so; the documentation shows the same. */
 const storeRemedies: Readonly<Partial<Record<ErrorCode, string>>> = {
   STORE_TIMEOUT:
     "Look at Redis's slow log and load, and at the network; HEADGATE_STORE_BUDGET_MS may be too " +
@@ -25,7 +25,7 @@ const storeRemedies: Readonly<Partial<Record<ErrorCode, string>>> = {
     "Set REDIS_AUTH (or REDIS_AUTH_FILE) to Redis's password, or to user:password; for sentinels " +
     "REDIS_SENTINEL_AUTH.",
   STORE_ACCESS_DENIED:
-    "Let the user of REDIS_AUTH use the commands and the keys that the README lists (ACL SETUSER).",
+    "Let the user of REDIS_AUTH use the commands and keys of docs/guides/redis.md (ACL SETUSER).",
   STORE_TLS_FAILED:
     "Compare REDIS_TLS, REDIS_TLS_CACERT and REDIS_TLS_CLIENT_CERT with what Redis has; the host " +
     "name in REDIS_URL must be in its certificate.",

@@ -1,4 +1,26 @@
-import type { CompletedCommand, CompletedOption, CompletedWords } from "./completion-tree.js";
+/** What a shell needs to know of a command. */
+export interface CompletedCommand {
+  readonly name: string;
+  readonly description: string;
+  readonly options: readonly CompletedOption[];
+  /** What its arguments may be. */
+  readonly words: CompletedWords;
+  readonly commands: readonly CompletedCommand[];
+}
+
+/** An option. */
+export interface CompletedOption {
+  /** As `-o` and `--output`. */
+  readonly flags: readonly string[];
+  readonly description: string;
+  /** Undefined: nothing stands behind it. */
+  readonly value: CompletedWords | undefined;
+}
+
+/** Words that may stand somewhere; `file`: paths. */
+export type CompletedWords =
+  | { readonly kind: "choices"; readonly choices: readonly string[] }
+  | { readonly kind: "file" | "folder" | "any" };
 
 /** Shells that a script can be made for. */
 export const shells = ["bash", "zsh", "fish"] as const;

@@ -1,7 +1,56 @@
-import { Argument, type Command } from "commander";
+import { Argument, type Command, type Option } from "commander";
 import type { CommandContext } from "../terminal/context.js";
-import { completionScript, type Shell, shells } from "./completion-scripts.js";
-import { completionTree } from "./completion-tree.js";
+import {
+  type CompletedCommand,
+  type CompletedOption,
+  type CompletedWords,
+  completionScript,
+  type Shell,
+  shells,
+} from "./completion-scripts.js";
+
+/** Reads what commander was told. */
+export function completionTree(command: Command): CompletedCommand {
+  const [argument] = command.registeredArguments;
+  const commands = command.commands.map(completionTree);
+  const known = command.name() === "help" ? siblingsOf(command) : argument?.argChoices;
+  return {
+    name: command.name(),
+    description: firstLine(command.description()),
+    options: command.options.filter(({ hidden }) => !hidden).map(completedOption),
+    words: argument === undefined ? { kind: "any" } : wordsOf(argument.name(), known),
+    commands,
+  };
+}
+
+/** What `help` explains. */
+function siblingsOf(command: Command): readonly string[] {
+  return command.parent?.commands.map((one) => one.name()) ?? [];
+}
+
+function completedOption(option: Option): CompletedOption {
+  const { short, long, description, required, optional, argChoices, flags } = option;
+  const [, name = ""] = /[<[]([^\]>]+)[\]>]/.exec(flags) ?? [];
+  return {
+    flags: [short, long].filter((flag) => flag !== undefined),
+    description: firstLine(description),
+    value: required || optional ? wordsOf(name, argChoices) : undefined,
+  };
+}
+
+/** Names of what stands behind options and commands say what it is. */
+function wordsOf(name: string, choices: readonly string[] | undefined): CompletedWords {
+  if (choices !== undefined) return { kind: "choices", choices };
+  if (/^[a-z|]+$/.test(name) && name.includes("|")) {
+    return { kind: "choices", choices: name.split("|") };
+  }
+  if (/FOLDER|DIR/i.test(name)) return { kind: "folder" };
+  return { kind: /FILE|PATH|POLICY|LOG$|CERT|^CA$/i.test(name) ? "file" : "any" };
+}
+
+function firstLine(text: string): string {
+  return text.split("\n")[0] ?? "";
+}
 
 /** Adds `headgate completion`: a script that teaches a shell this command line. */
 export function addCompletion(program: Command, { output }: CommandContext): void {

@@ -73,7 +73,10 @@ export function addGenerateFlags(command: Command): void {
       "--without-client-certificates",
       "lets whoever reaches Headgate's pods ask like a proxy, as where a mesh asks who they are",
     ),
-    new Option("--runbook-url <URL>", "where people find the runbook, for alerts and dashboards"),
+    new Option(
+      "--runbook-url <URL>",
+      "where people find the runbook, for alerts and dashboards; * stands for an alert's name",
+    ),
   ];
   for (const option of options) command.addOption(option);
 }

@@ -11,6 +11,7 @@ import { generatedPolicy } from "../../generate/generated-policy.js";
 import { type Target, targetNames } from "../../generate/targets.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import { envoyTool } from "../../programs/install.js";
 import { lookUp, thisMachine } from "../../programs/provision.js";
 import type { CommandContext } from "../terminal/context.js";
 import { many } from "../terminal/many.js";
@@ -179,7 +180,7 @@ async function isVerified({ run, documents }: Made): Promise<boolean> {
     else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
     return refusal === undefined;
   }
-  const envoy = await lookUp("envoy", thisMachine());
+  const envoy = await lookUp(envoyTool, thisMachine());
   if (envoy.kind === "missing") {
     output.err(
       `Not verified: ${envoy.why}. Put envoy on PATH, name one in ENVOY_BIN, or run ` +

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
-import { domainForms } from "../../policy/limits/limit-forms.js";
+import { domainForms } from "../../policy/limits/domain.js";
 import { policyForm } from "../../policy/policy-form.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { makeJsonSchema } from "../../policy/text/json-schema.js";

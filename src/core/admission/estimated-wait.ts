@@ -12,7 +12,7 @@ export interface QueueState {
   readonly inFlightCount: number;
   /** c: permits there are now, at least 1. */
   readonly limit: number;
-  /** 1 / mu: how long a request holds a permit, as `SlotTime` measures it; undefined: not known. */
+  /** 1 / mu: how long a request holds a permit (`ServiceTime`); undefined: not known. */
   readonly serviceMs: number | undefined;
 }
 

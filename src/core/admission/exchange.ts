@@ -62,7 +62,7 @@ export type PartMessage = Extract<ExchangeMessage, { kind: "part" }>;
 
 /** What to do outside. */
 export type ExchangeEffect =
-  /** Ask for a place. A verdict may be told at once. */
+  /** Ask for a place. */
   | { readonly kind: "begin"; readonly message: PartMessage }
   /** Tell what the upstream answered. */
   | { readonly kind: "responded"; readonly headers: ReadonlyMap<string, string> }

@@ -9,7 +9,7 @@ export interface ErrorRow {
   readonly transient: boolean;
 }
 
-/** Every code there is. The README's table is held equal to these rows by a test. */
+/** Every code there is. The documented table is held equal to these rows by a test. */
 export const errorRows = {
   STORE_TIMEOUT: { meaning: "The store did not answer inside its budget.", transient: true },
   STORE_UNAVAILABLE: { meaning: "There is no usable connection to the store.", transient: true },

@@ -7,7 +7,7 @@ import type { RttStatistic } from "./rtt-statistic.js";
 import { SampleWindow } from "./sample-window.js";
 
 /**
- * Where a dip confirms the baseline, a limit for which the measured capacity bears more than this
+ * Where a probe confirms the baseline, a limit for which the measured capacity bears more than this
  * part stays: steps have found it by that very baseline, and not all of it is in use all the time,
  * least of all where a fleet shares it.
  */
@@ -16,7 +16,7 @@ const farRatio = 0.75;
 /** What a law that goes by a baseline sees of a window, as things stood when it came. */
 export interface BaselineView {
   readonly window: WindowedSample;
-  /** The law's limit before the window, not whole, without a dip. */
+  /** The law's limit before the window, not whole, without a probe. */
   readonly limit: number;
   readonly limits: LimitBounds;
   /** The baseline in milliseconds; undefined before anybody was served. */
@@ -32,7 +32,7 @@ export interface KnownBaseline {
 }
 
 /**
- * What laws have in common that hold latency against a baseline (`MinRtt`): windows, dips, and
+ * What laws have in common that hold latency against a baseline (`MinRtt`): windows, probes, and
  * samples that say nothing because they met another limit. A law adds how it steps.
  */
 export abstract class BaselineLimit implements ConcurrencyLimit {
@@ -55,12 +55,12 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
   }
 
   get limit(): number {
-    return Math.floor(Math.min(this.#limit, this.#minRtt.dipLimit ?? this.#limit));
+    return Math.floor(Math.min(this.#limit, this.#minRtt.probeLimit ?? this.#limit));
   }
 
   get criticalLimit(): number {
     const most = withHeadroom(this.#limit);
-    return Math.floor(Math.min(most, this.#minRtt.criticalDipLimit ?? most));
+    return Math.floor(Math.min(most, this.#minRtt.criticalProbeLimit ?? most));
   }
 
   shedRatio(): number {
@@ -72,10 +72,10 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
   }
 
   record(sample: ConcurrencySample): void {
-    const { dipLimit, settledMs } = this.#minRtt;
+    const { probeLimit, settledMs } = this.#minRtt;
     if (sample.outcome !== "success") this.#minRtt.noteLeft(sample.endMs);
     if (sample.endMs < settledMs) return;
-    if (dipLimit !== undefined && sample.inFlight > dipLimit) {
+    if (probeLimit !== undefined && sample.inFlight > probeLimit) {
       this.#minRtt.noteAbove(sample.endMs);
       return;
     }
@@ -92,10 +92,10 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
   read(): void {}
 
   facts(): Readonly<Record<string, number>> {
-    const { minRttMs, dipCount } = this.#minRtt;
+    const { minRttMs, probeCount } = this.#minRtt;
     return {
       ...this.ownFacts(),
-      dipCount,
+      probeCount,
       ...(minRttMs === undefined ? {} : { minRttMs }),
       ...(this.#rttMs === undefined ? {} : { rttMs: this.#rttMs }),
     };

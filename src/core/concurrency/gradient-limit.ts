@@ -29,7 +29,7 @@ export const gradientMin = 0.5;
 /** What one window multiplies by at most. */
 const gradientMax = 2;
 
-/** A gradient so far below the one at which the limit stands still is worth a dip. */
+/** A gradient so far below the one at which the limit stands still is worth a probe. */
 const suspectRatio = 0.75;
 
 /**
@@ -49,7 +49,7 @@ const suspectRatio = 0.75;
  * - More than a tenth dropped: the gradient is 0.5, whatever the latencies of the rest.
  * - Less than half of the limit in use: it does not grow, and falls to twice what is in use at
  *   most. So it neither rises on idle nights nor lets a queue stand that it is not the limit of.
- * - In a dip the limit is the dip's; after it, no more than the measured capacity bears:
+ * - In a probe the limit is the probe's; after it, no more than the measured capacity bears:
  *   rttTolerance x capacity + sqrt(capacity). But where the baseline is what it was, the limit is,
  *   too, unless that is less than three quarters of it.
  *

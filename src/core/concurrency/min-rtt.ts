@@ -2,8 +2,6 @@ import type { WindowedSample } from "./concurrency-limit.js";
 import {
   type Before,
   costMs,
-  type Dip,
-  type DipResult,
   emptyPool,
   hasQueue,
   isClose,
@@ -13,44 +11,46 @@ import {
   isShorter,
   isUnexpected,
   type KnownService,
+  type LimitProbe,
   nextLevel,
+  type ProbeResult,
   pooled,
-} from "./dip.js";
+} from "./limit-probe.js";
 
 /** How long a baseline holds without being measured anew. */
 export const baselineMsMax = 30_000;
 
-/** The shortest time between two dips; doubles while they find nothing new, to `baselineMsMax`. */
-export const dipGapMsMin = 2_500;
+/** The least time between two probes; doubles while they find nothing new, to `baselineMsMax`. */
+export const probeGapMsMin = 2_500;
 
-/** The longest stay at one level of a dip, where round trips are short; long ones get four. */
-export const dipMsMax = 5_000;
+/** The longest stay at one level of a probe, where round trips are short; long ones get four. */
+export const probeMsMax = 5_000;
 
-/** The most of the throughput that dips may take where the baseline is merely old. */
-export const dipShareMax = 0.05;
+/** The most of the throughput that probes may take where the baseline is merely old. */
+export const probeShareMax = 0.05;
 
-/** The most of the throughput that dips may take at all. */
-export const suspectedDipShareMax = 0.25;
+/** The most of the throughput that probes may take at all. */
+export const suspectedProbeShareMax = 0.25;
 
-/** Served requests that a measurement is made of; a dip that takes long ends with fewer. */
+/** Served requests that a measurement is made of; a probe that takes long ends with fewer. */
 export const measuredCountMin = 50;
 
-/** Served requests after which a dip decides even where it is a close thing. */
+/** Served requests after which a probe decides even where it is a close thing. */
 export const closeCountMin = 150;
 
-/** How long a dip lets critical requests pass that leave it nothing to measure. */
-const criticalDipMs = 3_000;
+/** How long a probe lets critical requests pass that leave it nothing to measure. */
+const criticalProbeMs = 3_000;
 
-/** The least that a dip's measurement is made of. */
-const dipCountMin = 10;
+/** The least that a probe's measurement is made of. */
+const probeCountMin = 10;
 
 /** Share of drops from which a window speaks of overload, whatever its latencies. */
 const droppedRatioMax = 0.1;
 
-/** Windows in a row that look like queueing before a dip finds out. */
+/** Windows in a row that look like queueing before a probe finds out. */
 const suspectCountMin = 2;
 
-/** The first dip waits until this many times what is in use is the limit: it may still grow. */
+/** The first probe waits until this many times what is in use is the limit: it may still grow. */
 const firstReachRatio = 1.25;
 
 /** How long after somebody left who was not answered work for such callers is looked for. */
@@ -61,9 +61,9 @@ const settleRttCount = 3;
 
 /** What is asked of a law together with a window. */
 export interface WindowContext {
-  /** The law's limit, without the dip. */
+  /** The law's limit, without the probe. */
   readonly limit: number;
-  /** Below it no dip goes, whole and from 1. */
+  /** Below it no probe goes, whole and from 1. */
   readonly limitMin: number;
   /** Whether the law sees more queueing than it can steer against step by step. */
   readonly isSuspect: boolean;
@@ -73,12 +73,12 @@ export interface WindowContext {
 export type MinRttFinding =
   /** It tells how the law's own limit does. */
   | { readonly kind: "steady" }
-  /** It belongs to a dip, or to the moment after one: it says nothing of the law's limit. */
-  | { readonly kind: "dipping" }
-  /** A dip is over. */
+  /** It belongs to a probe, or to the moment after one: it says nothing of the law's limit. */
+  | { readonly kind: "probing" }
+  /** A probe is over. */
   | ({ readonly kind: "measured" } & Measurement);
 
-/** What a dip has measured. */
+/** What a probe has measured. */
 export interface Measurement {
   /** Permits that keep all servers busy without a queue, by Little's law: throughput x baseline. */
   readonly capacity: number;
@@ -102,30 +102,30 @@ export function isMostlyLate(counts: {
  * shorter, a slower release stays slow. So where the limit is reached and the baseline is old, or
  * latency looks like queueing for two windows, the limit is lowered to 0.4 of what is in use for a
  * moment, or where it was measured before to 0.8 of what keeps all servers busy by it
- * (`nextLevel`): a **dip**. There the baseline is measured anew, up or down. While
+ * (`nextLevel`): a **probe**. There the baseline is measured anew, up or down. While
  *
  * ```
- * rtt(dip) / rtt(before) < 1.25 * permits(dip) / permits(before)
+ * rtt(probe) / rtt(before) < 1.25 * permits(probe) / permits(before)
  * ```
  *
  * and the level is not one at which a known baseline, more or less what is seen, is verified,
- * latency fell with the permits: there is still a queue, and the dip goes to 0.4 again. So it does
- * while more than a tenth give up, because then latencies are those of the patient alone.
+ * latency fell with the permits: there is still a queue, and the probe goes to 0.4 again. So it
+ * does while more than a tenth give up, because then latencies are those of the patient alone.
  *
  * Example: 20 permits at 100 ms; with 8 they take 50 ms, and 50 / 100 is no less than 1.25 x 0.4:
  * the baseline is 50 ms. Throughput was 20 / 100 ms on the way, so 0.2 x 50 = 10 permits keep all
- * servers busy. With 600 permits at 3 s it dips to 240 (1.2 s), 96 (480 ms), and on down.
+ * servers busy. With 600 permits at 3 s it probes to 240 (1.2 s), 96 (480 ms), and on down.
  *
  * Where the limit is far from reached, nobody is refused for a measurement: there the least of the
  * last half minute is the baseline, and nothing changes where nothing comes. With one permit in
- * use there is nothing to queue behind, and what is measured is the baseline. No dip goes below
+ * use there is nothing to queue behind, and what is measured is the baseline. No probe goes below
  * the law's least limit: where that is more than the service takes, its queue is the baseline. Nor
  * is there one while much of what is in use is at Envoys that nobody hears of: those do not follow.
  *
- * A dip is followed by a wait, so that all of them take no more than a quarter of the throughput.
- * Servers may be lost in it, too, and steps alone would take half a minute to follow. So one dip
+ * A probe is followed by a wait, so that all of them take no more than a quarter of the throughput.
+ * Servers may be lost in it, too, and steps alone would take half a minute to follow. So one probe
  * may begin early, where latency looks like queueing now and the last such suspicion was right; the
- * dip after it waits again.
+ * probe after it waits again.
  *
  * Against Envoy's measuring (a few permits for 50 requests, each minute): it costs nothing without
  * overload, else about a fifth of the throughput for a second or two each half minute; half of it
@@ -144,16 +144,16 @@ export class MinRtt {
   #pool = emptyPool;
   #suspectCount = 0;
   #suspectSampleCount = 0;
-  /** Something looked like queueing, by which a dip is due as soon as one may be. */
+  /** Something looked like queueing, by which a probe is due as soon as one may be. */
   #isDoubted = false;
-  /** Whether the last dip found a shorter baseline. */
+  /** Whether the last probe found a shorter baseline. */
   #wasShorter = false;
-  #dip: Dip | undefined;
-  #dipCount = 0;
-  #noDipUntilMs = Number.NEGATIVE_INFINITY;
-  /** Whether the last dip began before that. */
+  #probe: LimitProbe | undefined;
+  #probeCount = 0;
+  #noProbeUntilMs = Number.NEGATIVE_INFINITY;
+  /** Whether the last probe began before that. */
   #wasEarly = false;
-  #gapMs = dipGapMsMin;
+  #gapMs = probeGapMsMin;
   #settledMs = Number.NEGATIVE_INFINITY;
   #leftMs = Number.NEGATIVE_INFINITY;
 
@@ -162,14 +162,14 @@ export class MinRtt {
     return this.#minRttMs;
   }
 
-  /** Permits while a dip lasts, from 1; undefined outside of one. */
-  get dipLimit(): number | undefined {
-    return this.#dip?.level;
+  /** Permits while a probe lasts, from 1; undefined outside of one. */
+  get probeLimit(): number | undefined {
+    return this.#probe?.level;
   }
 
   /** The same for critical requests; undefined where it is none of their business, too. */
-  get criticalDipLimit(): number | undefined {
-    return this.#dip?.holdsCritical === true ? this.#dip.level : undefined;
+  get criticalProbeLimit(): number | undefined {
+    return this.#probe?.holdsCritical === true ? this.#probe.level : undefined;
   }
 
   /**
@@ -180,9 +180,9 @@ export class MinRtt {
     return this.#settledMs;
   }
 
-  /** Dips begun until now. */
-  get dipCount(): number {
-    return this.#dipCount;
+  /** Probes begun until now. */
+  get probeCount(): number {
+    return this.#probeCount;
   }
 
   /** Begins with what somebody else has measured: it holds as if it had been measured now. */
@@ -198,17 +198,17 @@ export class MinRtt {
     this.#leftMs = nowMs;
   }
 
-  /** Learns from a window; from that of a dip only where it lies within. */
+  /** Learns from a window; from that of a probe only where it lies within. */
   observe(window: WindowedSample, context: WindowContext): MinRttFinding {
     const isSettled = window.endMs >= this.#settledMs;
-    if (this.#dip !== undefined) {
-      const measured = this.#observeDip(this.#dip, window, isSettled);
-      return measured === undefined ? { kind: "dipping" } : { kind: "measured", ...measured };
+    if (this.#probe !== undefined) {
+      const measured = this.#observeProbe(this.#probe, window, isSettled);
+      return measured === undefined ? { kind: "probing" } : { kind: "measured", ...measured };
     }
-    if (!isSettled) return { kind: "dipping" };
+    if (!isSettled) return { kind: "probing" };
     this.#measure(window);
-    this.#considerDip(window, context);
-    return this.#dip === undefined ? { kind: "steady" } : { kind: "dipping" };
+    this.#considerProbe(window, context);
+    return this.#probe === undefined ? { kind: "steady" } : { kind: "probing" };
   }
 
   #measure({ rttMs, sampleCount, inFlightMax, endMs }: WindowedSample): void {
@@ -227,7 +227,7 @@ export class MinRtt {
     this.#minRttMs = Math.min(this.#minRttMs ?? measuredMs, measuredMs);
   }
 
-  #considerDip(window: WindowedSample, { limit, limitMin, isSuspect }: WindowContext): void {
+  #considerProbe(window: WindowedSample, { limit, limitMin, isSuspect }: WindowContext): void {
     const { inFlightMax, endMs, rttMs } = window;
     const isLate = isMostlyLate(window);
     const isSuspectedNow = this.#isSuspected(window, isSuspect || isLate);
@@ -246,16 +246,16 @@ export class MinRtt {
       this.#isDoubted = false;
       return;
     }
-    const isEarly = endMs < this.#noDipUntilMs;
+    const isEarly = endMs < this.#noProbeUntilMs;
     if (!isOld && !isSuspected) return;
     if (isEarly && !(isSuspectedNow && this.#mayHurry)) return;
     // Where many gave up, the served are those who were quick: that is no latency to compare with.
     const before = isLate || rttMs === undefined ? undefined : { rttMs, inFlight };
     const known = this.#known(before, window.servedPerMs);
-    this.#dipCount += 1;
+    this.#probeCount += 1;
     this.#isDoubted = false;
     this.#wasEarly = isEarly;
-    this.#dip = {
+    this.#probe = {
       limit,
       limitMin,
       isSuspected,
@@ -275,9 +275,9 @@ export class MinRtt {
     return Number.isFinite(this.#measuredMs);
   }
 
-  /** Whether a dip may begin before its time: after one that kept it, and no suspicion in vain. */
+  /** Whether one may begin before its time: after one that kept it, and no suspicion in vain. */
   get #mayHurry(): boolean {
-    return this.#isVerified && !this.#wasEarly && this.#gapMs === dipGapMsMin;
+    return this.#isVerified && !this.#wasEarly && this.#gapMs === probeGapMsMin;
   }
 
   /** The most in use need not have been in use all the time, so what was served tells more. */
@@ -299,85 +299,94 @@ export class MinRtt {
   }
 
   /**
-   * Critical requests alone have more in use than a dip allows, although they are let in all the
-   * same. Where a dip has met nothing else for three seconds, it holds for them, too: what they
+   * Critical requests alone have more in use than a probe allows, although they are let in all the
+   * same. Where a probe has met nothing else for three seconds, it holds for them, too: what they
    * find is a queue of their own, and a baseline that has it in it would make it ever longer.
    */
   noteAbove(nowMs: number): void {
-    const dip = this.#dip;
-    if (dip === undefined || dip.pool.count > 0) return;
-    if (nowMs - Math.max(dip.levelMs, this.#settledMs) >= criticalDipMs) dip.holdsCritical = true;
+    const probe = this.#probe;
+    if (probe === undefined || probe.pool.count > 0) return;
+    if (nowMs - Math.max(probe.levelMs, this.#settledMs) >= criticalProbeMs)
+      probe.holdsCritical = true;
   }
 
-  /** @returns what was measured at the dip's end, else undefined */
-  #observeDip(dip: Dip, window: WindowedSample, isSettled: boolean): Measurement | undefined {
+  /** @returns what was measured at the probe's end, else undefined */
+  #observeProbe(
+    probe: LimitProbe,
+    window: WindowedSample,
+    isSettled: boolean,
+  ): Measurement | undefined {
     const { rttMs, sampleCount, droppedCount, inFlightMax, endMs } = window;
-    if (window.isPartial === true) return this.#endDip(dip, endMs, undefined);
-    // Requests from before the dip are still on their way: what they met is not the dip.
-    if (isSettled && inFlightMax <= dip.level) {
-      if (rttMs !== undefined) dip.pool = pooled(dip.pool, rttMs, sampleCount);
-      dip.droppedCount += droppedCount;
+    if (window.isPartial === true) return this.#endProbe(probe, endMs, undefined);
+    // Requests from before the probe are still on their way: what they met is not the probe.
+    if (isSettled && inFlightMax <= probe.level) {
+      if (rttMs !== undefined) probe.pool = pooled(probe.pool, rttMs, sampleCount);
+      probe.droppedCount += droppedCount;
     }
-    const { count, sumMs } = dip.pool;
-    const longMs = Math.max(dipMsMax, 4 * (dip.before?.rttMs ?? 0));
-    const isLong = endMs - Math.max(dip.levelMs, this.#settledMs) >= longMs;
-    const isLate = isMostlyLate({ sampleCount: count, droppedCount: dip.droppedCount });
-    if (isLate && count + dip.droppedCount >= dipCountMin) {
-      return this.#goDeeper(dip, endMs, undefined);
+    const { count, sumMs } = probe.pool;
+    const longMs = Math.max(probeMsMax, 4 * (probe.before?.rttMs ?? 0));
+    const isLong = endMs - Math.max(probe.levelMs, this.#settledMs) >= longMs;
+    const isLate = isMostlyLate({ sampleCount: count, droppedCount: probe.droppedCount });
+    if (isLate && count + probe.droppedCount >= probeCountMin) {
+      return this.#goDeeper(probe, endMs, undefined);
     }
-    const isMeasured = count >= measuredCountMin || (isLong && count >= dipCountMin);
+    const isMeasured = count >= measuredCountMin || (isLong && count >= probeCountMin);
     if (!isMeasured) {
-      if (isLong) this.#endDip(dip, endMs, undefined);
+      if (isLong) this.#endProbe(probe, endMs, undefined);
       return undefined;
     }
-    const dipRttMs = sumMs / count;
-    if (isClose(dip, dipRttMs) && count < closeCountMin && !isLong) return undefined;
-    dip.perMs = Math.max(dip.perMs, dip.level / dipRttMs);
-    this.#minRttMs = Math.min(this.#minRttMs ?? dipRttMs, dipRttMs);
-    if (hasQueue(dip, dipRttMs)) return this.#goDeeper(dip, endMs, dipRttMs);
+    const probeRttMs = sumMs / count;
+    if (isClose(probe, probeRttMs) && count < closeCountMin && !isLong) return undefined;
+    probe.perMs = Math.max(probe.perMs, probe.level / probeRttMs);
+    this.#minRttMs = Math.min(this.#minRttMs ?? probeRttMs, probeRttMs);
+    if (hasQueue(probe, probeRttMs)) return this.#goDeeper(probe, endMs, probeRttMs);
     const mayBeLeft = endMs - this.#leftMs < leftMsMax;
-    if (mayBeLeft && isDoubtful(dip, dipRttMs) && !isLong) {
-      dip.lastRttMs = dipRttMs;
-      dip.pool = emptyPool;
-      dip.droppedCount = 0;
+    if (mayBeLeft && isDoubtful(probe, probeRttMs) && !isLong) {
+      probe.lastRttMs = probeRttMs;
+      probe.pool = emptyPool;
+      probe.droppedCount = 0;
       return undefined;
     }
-    return this.#endDip(dip, endMs, { rttMs: dipRttMs, capacity: dip.perMs * dipRttMs });
+    return this.#endProbe(probe, endMs, { rttMs: probeRttMs, capacity: probe.perMs * probeRttMs });
   }
 
   /** Where it is at its lowest already, nobody is served in time even so. */
-  #goDeeper(dip: Dip, nowMs: number, rttMs: number | undefined): Measurement | undefined {
-    const { level, limitMin } = dip;
-    if (level <= limitMin) return this.#endDip(dip, nowMs, { rttMs, capacity: level });
-    const isKnown = rttMs === undefined || !isUnexpected(dip, rttMs);
-    dip.isDeep = true;
-    dip.before = rttMs === undefined ? undefined : { rttMs, inFlight: level };
-    const known = isKnown ? this.#known(dip.before) : undefined;
-    Object.assign(dip, nextLevel({ inFlight: level, limitMin, known, nowMs }));
+  #goDeeper(probe: LimitProbe, nowMs: number, rttMs: number | undefined): Measurement | undefined {
+    const { level, limitMin } = probe;
+    if (level <= limitMin) return this.#endProbe(probe, nowMs, { rttMs, capacity: level });
+    const isKnown = rttMs === undefined || !isUnexpected(probe, rttMs);
+    probe.isDeep = true;
+    probe.before = rttMs === undefined ? undefined : { rttMs, inFlight: level };
+    const known = isKnown ? this.#known(probe.before) : undefined;
+    Object.assign(probe, nextLevel({ inFlight: level, limitMin, known, nowMs }));
     this.#unsettle(nowMs);
     return undefined;
   }
 
-  #endDip(dip: Dip, nowMs: number, found: DipResult | undefined): Measurement | undefined {
-    const lastedMs = nowMs - dip.startMs;
-    if (isNews(dip, found)) this.#gapMs = dipGapMsMin;
-    else if (dip.isSuspected) this.#gapMs = Math.min(baselineMsMax, this.#gapMs * 2);
-    const lostMs = costMs(dip, lastedMs);
-    this.#noDipUntilMs = nowMs + Math.max(this.#gapMs, lostMs / suspectedDipShareMax);
+  #endProbe(
+    probe: LimitProbe,
+    nowMs: number,
+    found: ProbeResult | undefined,
+  ): Measurement | undefined {
+    const lastedMs = nowMs - probe.startMs;
+    if (isNews(probe, found)) this.#gapMs = probeGapMsMin;
+    else if (probe.isSuspected) this.#gapMs = Math.min(baselineMsMax, this.#gapMs * 2);
+    const lostMs = costMs(probe, lastedMs);
+    this.#noProbeUntilMs = nowMs + Math.max(this.#gapMs, lostMs / suspectedProbeShareMax);
     // What the first one takes, no other one will: those after it verify, for half of the time that
     // they last, with the way back. So it is for the first that found a queue in the baseline.
-    const isFirst = isShorter(dip, found) && !this.#wasShorter;
-    this.#wasShorter = isShorter(dip, found);
+    const isFirst = isShorter(probe, found) && !this.#wasShorter;
+    this.#wasShorter = isShorter(probe, found);
     const isCheap = !this.#isVerified || isFirst || lostMs < lastedMs / 2;
-    const nextMs = isCheap ? (nowMs - dip.levelMs) / 2 : lastedMs;
-    this.#holdMs = Math.max(baselineMsMax, nextMs / dipShareMax);
-    this.#dip = undefined;
+    const nextMs = isCheap ? (nowMs - probe.levelMs) / 2 : lastedMs;
+    this.#holdMs = Math.max(baselineMsMax, nextMs / probeShareMax);
+    this.#probe = undefined;
     this.#suspectCount = 0;
     this.#suspectSampleCount = 0;
     if (found?.rttMs !== undefined) this.#settle(found.rttMs, nowMs);
     this.#unsettle(nowMs);
     if (found === undefined) return undefined;
-    return { capacity: Math.max(1, found.capacity), isConfirmed: isConfirmed(dip, found) };
+    return { capacity: Math.max(1, found.capacity), isConfirmed: isConfirmed(probe, found) };
   }
 
   #settle(rttMs: number, nowMs: number): void {

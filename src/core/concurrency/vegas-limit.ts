@@ -22,7 +22,7 @@ const alphaSteps = 3;
 /** Steps of queue above which it shrinks, and by which it grows while there is none. */
 const betaSteps = 6;
 
-/** Queue of so many times the longest that is right is worth a dip: steps would take too long. */
+/** Queue of so many times the longest that is right is worth a probe: steps would take too long. */
 const suspectFactor = 1.5;
 
 /**
@@ -44,7 +44,7 @@ const suspectFactor = 1.5;
  * 50 ms 0: 20; at 100 ms 7: 13.
  *
  * - Less than half of the limit in use: it does not grow.
- * - In a dip the limit is the dip's; after it, no more than capacity + 6 steps. But where the
+ * - In a probe the limit is the probe's; after it, no more than capacity + 6 steps. But where the
  *   baseline is what it was, the limit is, too, unless that is less than three quarters of it.
  *
  * So the queue is three to six requests, and of large limits 10 to 20 %.

@@ -49,7 +49,7 @@ export function lapsedSnapshot(snapshot: ShareSnapshot): ShareSnapshot {
  *
  * - **Limit.** Reports of all Envoys are added up to windows, and the service's law learns from
  *   them. The limit follows the law within bounds, at a pace, and not for noise (`pacedLimit`).
- *   When the law takes a step, as into a dip that measures the latency without queueing, windows
+ *   When the law takes a step, as into a probe that measures the latency without queueing, windows
  *   pause until all Envoys have taken it: else it would take the old latency for the new one's.
  * - **Shares.** By demand (`shareTargets`), and growing only into room that others have given up
  *   (`ShareLedger`). They add up to no more than the larger of the limit and the number of Envoys,
@@ -58,7 +58,7 @@ export function lapsedSnapshot(snapshot: ShareSnapshot): ShareSnapshot {
  * lease is over. A service without Envoys is left out of the snapshot, so that configured defaults
  *   hold.
  * - **Many Envoys.** Each has one permit at least. Where a limit is less than about 2.5 permits an
- *   Envoy, a dip cannot be told to them, and the latency without queueing is not measured anew.
+ *   Envoy, a probe cannot be told to them, and the latency without queueing is not measured anew.
  * - **A new leader** begins with the last snapshot: the same limits, the same shares, and no room
  * to
  *   grow before Envoys have told what they hold. Of a snapshot that holds no more it has the limits

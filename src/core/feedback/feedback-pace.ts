@@ -7,7 +7,7 @@ export interface PacedStep {
   readonly limit: number;
   /** What the law wants: from 1. */
   readonly wanted: number;
-  /** The largest limit that was active a moment ago, as before a dip; 0: none. */
+  /** The largest limit that was active a moment ago, as before a probe; 0: none. */
   readonly familiar: number;
   /** Milliseconds since `limit` was decided. */
   readonly elapsedMs: number;
@@ -21,7 +21,7 @@ export interface PacedStep {
  * least = limit * (1 - loss) ^ seconds           rounded down
  * ```
  *
- * Back to what was active a moment ago it goes at once, so that a dip is over when it is over.
+ * Back to what was active a moment ago it goes at once, so that a probe is over when it is over.
  * Within `hysteresisRatio` of the limit in force a learning law changes nothing, so that Envoys are
  * not told a new share each second for noise.
  *

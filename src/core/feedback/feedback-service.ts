@@ -213,8 +213,8 @@ export class ServiceLoop {
   }
 
   /**
-   * What HIGH takes without a queue, by Little's law, and one for DEFAULT at each Envoy: a dip that
-   * left less would refuse critical requests. More, as with the queue in it, would be no dip.
+   * What HIGH takes without a queue, by Little's law, and one for DEFAULT at each Envoy: a probe
+   * that left less would refuse critical requests. More, as with the queue in it, would be none.
    */
   #highCount(nowMs: number): number {
     let highCount = 0;
@@ -384,7 +384,7 @@ export class ServiceLoop {
 
   /**
    * The same bound for those who are out of reach, each for itself: others keep what they have, and
-   * may have it back when a dip or a signal took it, though a default of 1,024 is more than all.
+   * may have it back when a probe or a signal took it, though a default of 1,024 is more than all.
    */
   #byDefaultMost(nowMs: number): number {
     const ids = [...this.#nodes.ids];

@@ -41,7 +41,7 @@ export interface LoopTimes {
 export interface LimitPace {
   /** By how much of itself a limit may grow in a second, beside one permit. Default 1. */
   readonly growthRatioPerSecond: number;
-  /** How much of itself a limit may lose in a second, below 1. Default 0.7: more than a dip. */
+  /** How much of itself a limit may lose in a second, below 1. Default 0.7: more than a probe. */
   readonly lossRatioPerSecond: number;
   /** A learning law's change by less than this part is no change. Default 0.05. */
   readonly hysteresisRatio: number;

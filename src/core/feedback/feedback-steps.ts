@@ -17,7 +17,7 @@ export interface StepView {
   readonly rttMs: number | undefined;
 }
 
-/** A law's limit that falls by more than this part of itself is a step, as into a dip. */
+/** A law's limit that falls by more than this part of itself is a step, as into a probe. */
 const stepRatio = 0.25;
 
 /**

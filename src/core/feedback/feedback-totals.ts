@@ -28,7 +28,7 @@ export interface FleetTotals {
   readonly isPartial: boolean;
 }
 
-/** The part of a limit that may be out of reach in a dip, which leaves 0.4 of it or more. */
+/** The part of a limit that may be out of reach in a probe, which leaves 0.4 of it or more. */
 const unheardRatioMax = 0.1;
 
 /**

@@ -33,15 +33,30 @@ export interface Admitted {
   readonly isFollowed: boolean;
 }
 
-/**
- * Told how a request fares, maybe before `Admission.begin` returns: `admitted` or `refused` exactly
- * once, unless the ticket was dropped before; `waiting` at most once and before them.
- */
+/** What `Admits.begin` returns: what became of a request, as far as that is known at once. */
+export type AdmissionAnswer =
+  /** @property ticket undefined where nobody needs to know how it ends: see `isFollowed` */
+  | {
+      readonly kind: "admitted";
+      readonly terms: Admitted;
+      readonly ticket: AdmissionTicket | undefined;
+    }
+  | { readonly kind: "refused"; readonly refusal: Refusal }
+  /** @property timeoutMs how long Envoy has to wait at most; our own answer comes first */
+  | { readonly kind: "waiting"; readonly timeoutMs: number; readonly ticket: AdmissionTicket }
+  /** The rate limit is asked. */
+  | { readonly kind: "asking"; readonly ticket: AdmissionTicket };
+
+/** What became of a request. */
+export type AdmissionVerdict = Exclude<AdmissionAnswer, { readonly kind: "asking" }>;
+
+/** Who asks, for what is known only after `Admits.begin` has returned. */
 export interface AdmissionCall {
-  admitted(admitted: Admitted): void;
-  refused(refusal: Refusal): void;
-  /** @param timeoutMs how long Envoy has to wait at most; our own answer comes first */
-  waiting(timeoutMs: number): void;
+  /**
+   * Nothing after `admitted` or `refused`, and nothing once the ticket's exchange has ended; after
+   * `waiting` one of the two.
+   */
+  decided(verdict: AdmissionVerdict): void;
 }
 
 /** What the upstream answered. */
@@ -56,13 +71,13 @@ export interface ResponseFacts {
   readonly loadMetrics: string | undefined;
 }
 
-/** A request's hold on its place, from `Admission.begin` on. */
+/** A request's hold on its place, from `Admits.begin` on. */
 export interface AdmissionTicket {
   /** The upstream's headers came, or trailers with more to say. At most a few times. */
   responded(facts: ResponseFacts): void;
   /**
    * The exchange is over: gives the permit back, or leaves the queue. Exactly once, whatever came
-   * before; after a refusal it does nothing.
+   * before; after a refusal it does nothing, and need not be told.
    *
    * @param end what the stream's end says; the ticket judges it with what it knows (deadline,
    * status): "completed" the response went through, "left" the caller gave up before a response,
@@ -79,5 +94,6 @@ export interface Admits {
   readonly responseHeaderNames: ReadonlySet<string>;
   /** Attribute names that it wants to see. */
   readonly attributeNames: ReadonlySet<string>;
-  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket;
+  /** @param call told what is not decided yet; never before this returns */
+  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer;
 }

@@ -3,7 +3,7 @@ import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import { isGrpcRequest } from "../../core/admission/refusal.js";
 import type { Priority } from "../../core/settings/admission-settings.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { Admitted } from "./admission-call.js";
+import type { AdmissionVerdict, Admitted } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 
 /** What goes on with admitted requests of a service; nearly always the same few objects. */
@@ -13,9 +13,10 @@ export class AdmissionTerms {
   readonly #full: Readonly<Record<Priority, Admitted>>;
   readonly #sampled: Readonly<Record<Priority, Admitted>>;
   readonly #unsampled: Readonly<Record<Priority, Admitted>>;
-  readonly #unfollowed: Readonly<Record<Priority, Admitted>>;
+  /** For requests whose end nobody needs to know. */
+  readonly unfollowed: Readonly<Record<Priority, AdmissionVerdict>>;
   /** For a path that is not counted: its class is nobody's business, and not to be believed. */
-  readonly bypassed: Admitted;
+  readonly bypassed: AdmissionVerdict;
 
   /** @param draw uniform in [0, 1) */
   constructor(policy: ServicePolicy, draw: () => number) {
@@ -24,13 +25,19 @@ export class AdmissionTerms {
     this.#full = byPriority(policy, { responseHeaders: undefined, isFollowed: true });
     this.#sampled = byPriority(policy, { responseHeaders: "send", isFollowed: true });
     this.#unsampled = byPriority(policy, { responseHeaders: "skip", isFollowed: true });
-    this.#unfollowed = byPriority(policy, { responseHeaders: undefined, isFollowed: false });
-    this.bypassed = {
-      ...this.#unfollowed[policy.priority.usual],
+    const unfollowed = byPriority(policy, { responseHeaders: undefined, isFollowed: false });
+    this.unfollowed = {
+      critical: passed(unfollowed.critical),
+      high: passed(unfollowed.high),
+      normal: passed(unfollowed.normal),
+      low: passed(unfollowed.low),
+    };
+    this.bypassed = passed({
+      ...unfollowed[policy.priority.usual],
       setHeaders: [],
       removeHeaders: [policy.priority.header],
       metadata: undefined,
-    };
+    });
   }
 
   /** For a request that holds a permit; `waitedMs` is how long it was here. */
@@ -43,16 +50,15 @@ export class AdmissionTerms {
     return { ...terms, setHeaders: [...terms.setHeaders, ...budget] };
   }
 
-  /** For a request whose end nobody needs to know. */
-  unfollowed(priority: Priority): Admitted {
-    return this.#unfollowed[priority];
-  }
-
   #sample(): Readonly<Record<Priority, Admitted>> {
     const sampleRatio = this.#policy.admission?.sampleRatio ?? 1;
     if (sampleRatio >= 1) return this.#full;
     return this.#draw() < sampleRatio ? this.#sampled : this.#unsampled;
   }
+}
+
+function passed(terms: Admitted): AdmissionVerdict {
+  return { kind: "admitted", terms, ticket: undefined };
 }
 
 function byPriority(

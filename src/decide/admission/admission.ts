@@ -5,15 +5,8 @@ import { orcaHeader } from "../../core/settings/orca.js";
 import type { Policy } from "../../policy/policy.js";
 import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
-import type {
-  AdmissionCall,
-  AdmissionRequest,
-  AdmissionTicket,
-  Admits,
-  Admitted,
-} from "./admission-call.js";
+import type { AdmissionAnswer, AdmissionCall, AdmissionRequest, Admits } from "./admission-call.js";
 import {
-  passedTicket,
   ServiceAdmission,
   type ServiceAdmissionParts,
   type ServiceEvent,
@@ -86,13 +79,12 @@ export class Admission implements Admits {
     return this.#services.values();
   }
 
-  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket {
+  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer {
     this.#follow();
     const service = this.#find(request);
     if (service === undefined) {
       this.unknownCount += 1;
-      call.admitted(passing);
-      return passedTicket;
+      return passing;
     }
     return service.begin(request, call);
   }
@@ -157,11 +149,15 @@ export class Admission implements Admits {
 }
 
 /** For a service that the policy does not have: nothing is known of it, and nothing to follow. */
-const passing: Admitted = {
-  priority: "normal",
-  setHeaders: [],
-  removeHeaders: [],
-  metadata: undefined,
-  responseHeaders: undefined,
-  isFollowed: false,
+const passing: AdmissionAnswer = {
+  kind: "admitted",
+  terms: {
+    priority: "normal",
+    setHeaders: [],
+    removeHeaders: [],
+    metadata: undefined,
+    responseHeaders: undefined,
+    isFollowed: false,
+  },
+  ticket: undefined,
 };

@@ -4,9 +4,11 @@ import type { QueuePlace } from "../../core/admission/waiting-room.js";
 import type { Expiring } from "../../core/collections/expiry-heap.js";
 import type { Priority } from "../../core/settings/admission-settings.js";
 import type {
+  AdmissionAnswer,
   AdmissionCall,
   AdmissionRequest,
   AdmissionTicket,
+  AdmissionVerdict,
   ResponseFacts,
 } from "./admission-call.js";
 import { callerHashRatio } from "./callers.js";
@@ -41,7 +43,6 @@ export interface AdmittedRequestHost {
 export interface AdmittedRequestParts {
   readonly host: AdmittedRequestHost;
   readonly request: AdmissionRequest;
-  readonly call: AdmissionCall;
   readonly priority: Priority;
   readonly caller: string;
   readonly deadline: Deadline | undefined;
@@ -52,7 +53,6 @@ export interface AdmittedRequestParts {
 /** One request on its way through admission, and the ticket that its exchange holds. */
 export class AdmittedRequest implements AdmissionTicket, Expiring {
   readonly request: AdmissionRequest;
-  readonly call: AdmissionCall;
   readonly priority: Priority;
   readonly caller: string;
   readonly deadline: Deadline | undefined;
@@ -77,18 +77,32 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   keyCount: KeyCount | undefined;
   /** The last that is known of the response. */
   response: ResponseFacts | undefined;
+  /** Who is told; undefined while `begin` runs, which returns what it is told. */
+  #call: AdmissionCall | undefined;
+  #verdict: AdmissionVerdict | undefined;
   #callerHashRatio: number | undefined;
   #queueState: QueueState | undefined;
 
   constructor(parts: AdmittedRequestParts) {
     this.#host = parts.host;
     this.request = parts.request;
-    this.call = parts.call;
     this.priority = parts.priority;
     this.caller = parts.caller;
     this.deadline = parts.deadline;
     this.arrivedMs = parts.arrivedMs;
     this.pool = parts.pool;
+  }
+
+  /** What became of it, for `begin` to return while that runs; after it, for who asks. */
+  tell(verdict: AdmissionVerdict): void {
+    if (this.#call === undefined) this.#verdict = verdict;
+    else this.#call.decided(verdict);
+  }
+
+  /** What `begin` returns at its end; from then on `call` is told. */
+  begun(call: AdmissionCall): AdmissionAnswer {
+    this.#call = call;
+    return this.#verdict ?? { kind: "asking", ticket: this };
   }
 
   /** See `callerHashRatio`; only made where a threshold is near. */

@@ -27,7 +27,7 @@ import type {
   ConcurrencySample,
   Demand,
 } from "../../core/concurrency/concurrency-limit.js";
-import { SlotTime } from "../../core/concurrency/slot-time.js";
+import { ServiceTime } from "../../core/concurrency/service-time.js";
 import { windowMargin } from "../../core/concurrency/window-limit.js";
 import type { Priority, QueueSettings } from "../../core/settings/admission-settings.js";
 import { Permits } from "./permits.js";
@@ -66,9 +66,9 @@ export class PermitPool<T> implements PermitHolder {
   readonly label: string;
   readonly #parts: PoolParts;
   readonly #permits = new Permits();
-  readonly #slotTime = new SlotTime();
+  readonly #slotTime = new ServiceTime();
   /** The time from one end of a request to the next, while any is in use: one slot for all. */
-  readonly #gapTime = new SlotTime({ memoryCount: 30 });
+  readonly #gapTime = new ServiceTime({ memoryCount: 30 });
   /** Permits in use, by peer; nothing where one may have all. */
   readonly #inUseByPeer = new Tally<string>();
   /** Exchanges that are open although the leases of their permits have ended, by peer. */

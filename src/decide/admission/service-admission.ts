@@ -15,7 +15,12 @@ import type { AdmissionBlock, RefusalCause } from "../../core/settings/admission
 import type { GateState } from "../../core/settings/gate.js";
 import type { IndexedService } from "../../policy/services/service-index.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { AdmissionCall, AdmissionRequest, AdmissionTicket } from "./admission-call.js";
+import type {
+  AdmissionAnswer,
+  AdmissionCall,
+  AdmissionRequest,
+  AdmissionTicket,
+} from "./admission-call.js";
 import { AdmissionCounts } from "./admission-counts.js";
 import { AdmissionQueue } from "./admission-queue.js";
 import type { RateLimitAnswer } from "./admission-rate-limit.js";
@@ -60,14 +65,12 @@ export type ServiceEvent =
  */
 export const waitTimeoutMarginMs = 200;
 
-/** For a request that is not followed: there is nothing to give back. */
-export const passedTicket: AdmissionTicket = { responded: () => {}, end: () => {} };
-
 /**
  * Admission to one service: asks the checks in their order, then the rate limit, then for a permit,
  * and lets wait who may. Outlives policies as long as one of this name is in them.
  *
- * Whoever is called back may end its request at once: so all counts are settled before each call.
+ * Who asks is told by what `begin` returns, and called only after that. Whoever is called may end
+ * its request at once: so all counts are settled before each call.
  */
 export class ServiceAdmission implements AdmittedRequestHost {
   readonly name: string;
@@ -189,25 +192,22 @@ export class ServiceAdmission implements AdmittedRequestHost {
     this.#queue.serve(nowMs);
   }
 
-  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket {
+  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer {
     const { terms, admission, rateLimit } = this.#blocks;
     const priority = this.#indexed.classifier.classify(request);
     if (priority === "bypass") {
       this.counts.bypassedCount += 1;
-      call.admitted(terms.bypassed);
-      return passedTicket;
+      return terms.bypassed;
     }
     const isPassed = admission?.passesUndecided() === true;
     if (isPassed) this.counts.failureModeAllowedCount += 1;
     if (isPassed || (admission === undefined && rateLimit === undefined)) {
       this.counts.admitted[priority] += 1;
-      call.admitted(terms.unfollowed(priority));
-      return passedTicket;
+      return terms.unfollowed[priority];
     }
     const visit = new AdmittedRequest({
       host: this,
       request,
-      call,
       priority,
       caller: admission === undefined ? "" : requestKey(admission.policy.caller, request),
       deadline: deadlineOf(request.headers, admission?.policy.deadline?.header),
@@ -215,7 +215,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
       pool: this.#pools.of(request),
     });
     this.#decide(visit);
-    return visit;
+    return visit.begun(call);
   }
 
   /** The exchange of a visit is over. */
@@ -332,7 +332,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     if (admission === undefined) {
       visit.stage = "over";
       this.counts.admitted[visit.priority] += 1;
-      visit.call.admitted(terms.unfollowed(visit.priority));
+      visit.tell(terms.unfollowed[visit.priority]);
       return;
     }
     const { maxInFlightPer } = admission.policy;
@@ -359,7 +359,8 @@ export class ServiceAdmission implements AdmittedRequestHost {
       visit.stage = "waiting";
       visit.place = place;
       visit.position = place.position;
-      visit.call.waiting(Math.ceil(place.expiresMs - nowMs) + waitTimeoutMarginMs);
+      const timeoutMs = Math.ceil(place.expiresMs - nowMs) + waitTimeoutMarginMs;
+      visit.tell({ kind: "waiting", timeoutMs, ticket: visit });
     }
     this.#dismiss(dismissed, nowMs);
     // A permit may have come free that nobody was told of: a lease has ended, or a limit rose.
@@ -387,7 +388,8 @@ export class ServiceAdmission implements AdmittedRequestHost {
     }
     if (visit.position === 0) visit.position = pool.hasQueue ? 1 : visit.inFlight;
     this.counts.admitted[visit.priority] += 1;
-    visit.call.admitted(this.#blocks.terms.followed(visit, waitedMs));
+    const terms = this.#blocks.terms.followed(visit, waitedMs);
+    visit.tell({ kind: "admitted", terms, ticket: visit });
   }
 
   #leaseMs(visit: AdmittedRequest, nowMs: number): number {
@@ -417,7 +419,8 @@ export class ServiceAdmission implements AdmittedRequestHost {
     else if (cause === "deadline") visit.pool.noteAsked(visit.priority);
     this.#blocks.tellRefused(cause, nowMs);
     if (cause === "throttle") this.#blocks.admission?.throttles?.refused(visit.caller, nowMs);
-    visit.call.refused(this.#blocks.refusals.refusal(cause, visit.request, grounds));
+    const refusal = this.#blocks.refusals.refusal(cause, visit.request, grounds);
+    visit.tell({ kind: "refused", refusal });
   }
 
   #dismiss(dismissed: readonly Dismissal<AdmittedRequest>[], nowMs: number): void {

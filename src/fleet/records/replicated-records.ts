@@ -1,7 +1,8 @@
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
-import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
+import { assert, type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
 import type { JsonObject } from "../../core/base/json.js";
 import {
+  auditBytesMax,
   type ChangeOutcome,
   isWhole,
   type RecordChange,
@@ -9,6 +10,8 @@ import {
   type RecordRecovery,
   type RecordStore,
   type Restoration,
+  recordBytesMax,
+  recordIdPattern,
   recordKinds,
   type SharedRecord,
 } from "../../store/coordination/record-store.js";
@@ -21,7 +24,6 @@ import {
   learnPage,
   nothingKnown,
 } from "./known-records.js";
-import { checkAudit, checkChange } from "./record-checks.js";
 import type { AuditRecord, SharedRecords } from "./shared-records.js";
 
 /** What `ReplicatedRecords` are made of. */
@@ -317,4 +319,22 @@ export class ReplicatedRecords implements SharedRecords {
 /** What is known of a kind with what the store has of it. */
 interface CombinedKind extends CombinedRecords {
   readonly kind: RecordKind;
+}
+
+/**
+ * Asserts that a change is within its bounds: whoever asks for one has checked what callers said.
+ */
+function checkChange({ kind, id, value, audit }: RecordChange): void {
+  assert(recordIdPattern.test(id), "a record's id is one");
+  assert(value === undefined || jsonBytes(value) <= recordBytesMax[kind], "a record fits");
+  if (audit !== undefined) checkAudit(audit);
+}
+
+/** Asserts the same of an audit entry. */
+function checkAudit(audit: JsonObject): void {
+  assert(jsonBytes(audit) <= auditBytesMax, "an audit entry fits");
+}
+
+function jsonBytes(value: JsonObject): number {
+  return Buffer.byteLength(JSON.stringify(value));
 }

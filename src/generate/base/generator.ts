@@ -46,7 +46,7 @@ export interface GenerateOptions {
   readonly withoutClientCertificates: boolean;
   /** Headgate's image; undefined: `headgate` of this version. */
   readonly image?: ImageName;
-  /** Where people find the runbook of the alerts, without a fragment; undefined: beside them. */
+  /** Where the runbook is, without a fragment; `*` is an alert's name; undefined: beside them. */
   readonly runbookUrl?: string;
   /** Objects of the user's, into which `istio` and `gateway` merge theirs. Default none. */
   readonly existing: readonly ExistingObject[];

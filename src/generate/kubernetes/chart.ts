@@ -1,9 +1,9 @@
 import type { Document } from "../base/document.js";
 import type { GeneratedPolicy } from "../base/generator.js";
 import { renderDocument } from "../base/render.js";
-import { chartReadme } from "./chart-readme.js";
 import { type ObjectFile, objectFiles } from "./objects.js";
 import { TemplateSource, templateText, wrapTemplate } from "./template-source.js";
+import { valueNames, valueRow } from "./value-rows.js";
 import type { KubernetesValues } from "./value-source.js";
 import { valuesSchema, valuesTree } from "./values-schema.js";
 
@@ -112,3 +112,35 @@ a mesh or a gateway the Service {{ .Values.name }}.
 
   kubectl -n {{ .Release.Namespace }} rollout status deployment/{{ .Values.name }}
 `;
+
+/** What `helm show readme` prints: how to install the chart, and all of its values. */
+function chartReadme(): string {
+  const rows = valueNames.map((name) => {
+    const { docs, defaultValue } = valueRow(name);
+    // The policy has its own comments, and is no line of a table.
+    const shown = name === "policy" ? "a first policy" : `\`${JSON.stringify(defaultValue)}\``;
+    return `| \`${name}\` | ${shown} | ${docs.replaceAll("|", "\\|")} |`;
+  });
+  return `${head}\n${rows.join("\n")}\n`;
+}
+
+const head = `# Headgate
+
+Rate limiting and admission control for Envoy fleets.
+
+    helm install headgate . --namespace headgate --create-namespace --values my-values.yaml
+
+To serve the chart from a registry:
+
+    helm package .
+    helm push headgate-*.tgz oci://registry.example/charts
+
+The Secrets that it expects, and what proxies need, are in the notes that an installation prints.
+
+## Values
+
+values.schema.json checks them: Helm refuses a name that it does not know, and a value of another
+type. Defaults below are those of the program; values.yaml has what the policy needs.
+
+| value | default | what it is |
+|---|---|---|`;

@@ -7,7 +7,6 @@ import type {
   GenerateProblem,
 } from "../base/generator.js";
 import { type AlertRule, type AlertWords, severities, type TrialSeries } from "./alert.js";
-import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial, trialMinutes } from "./alert-trials.js";
 import { type AlertName, alertWords } from "./alert-words.js";
 import { envoyAlerts } from "./envoy-alerts.js";
@@ -15,7 +14,8 @@ import { type InhibitRule, inhibitRules } from "./inhibit-rules.js";
 import { limitAlerts } from "./limit-alerts.js";
 import { loopAlerts } from "./loop-alerts.js";
 import { processAlerts } from "./process-alerts.js";
-import { renderRunbook, sectionOf } from "./runbook.js";
+import { by, grows } from "./promql.js";
+import { alertUrl, renderRunbook } from "./runbook.js";
 import { serviceAlerts } from "./service-alerts.js";
 
 /** What a runbook is called that lies beside the rules. */
@@ -132,7 +132,7 @@ function annotationsOf(
   return {
     summary,
     description: `${means} ${act}`,
-    runbook_url: `${runbookUrl}#${sectionOf(alert)}`,
+    runbook_url: alertUrl(runbookUrl, alert),
   };
 }
 

@@ -6,6 +6,7 @@ import { watchedClusters } from "./envoy-alerts.js";
 import { clusterChoice, envoySections } from "./envoy-dashboard.js";
 import { fleetSections } from "./fleet-dashboard.js";
 import { envoyChoices, headgateChoices } from "./panels.js";
+import { runbookIndexUrl } from "./runbook.js";
 import { serviceSections } from "./service-dashboard.js";
 
 /** What is drawn on one page. */
@@ -80,7 +81,7 @@ function document(
         about: `${about} ${made}`,
         choices,
         sections,
-        runbookUrl,
+        runbookUrl: runbookUrl && runbookIndexUrl(runbookUrl),
       }),
     ],
   };

@@ -4,10 +4,9 @@ import { objectName } from "../base/custom-object.js";
 import type { GeneratedPolicy, GenerateOptions } from "../base/generator.js";
 import { ruleCluster } from "../gateway/gateway-names.js";
 import type { AlertRule } from "./alert.js";
-import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial, steady } from "./alert-trials.js";
 import type { AlertName } from "./alert-words.js";
-import { clustersNamed, series, withEnvoyLabel } from "./promql.js";
+import { by, clustersNamed, grows, series, withEnvoyLabel } from "./promql.js";
 
 const ofCluster: readonly string[] = ["envoy_cluster_name"];
 

@@ -1,9 +1,9 @@
 import { denialOf } from "../../core/limits/limit.js";
 import type { GeneratedPolicy } from "../base/generator.js";
 import type { AlertRule } from "./alert.js";
-import { grows } from "./alert-queries.js";
 import { counterTrial, growing } from "./alert-trials.js";
 import type { AlertName } from "./alert-words.js";
+import { grows } from "./promql.js";
 
 const hits = "headgate_hits_total";
 const near = "headgate_near_limit_hits_total";

@@ -1,9 +1,9 @@
 import type { GeneratedPolicy } from "../base/generator.js";
 import { isWatched } from "../envoy/http/telemetry.js";
 import type { AlertRule } from "./alert.js";
-import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial, steady } from "./alert-trials.js";
 import type { AlertName } from "./alert-words.js";
+import { by, grows } from "./promql.js";
 
 /** What can be wrong between replicas and Envoys where they share a limit. */
 export function loopAlerts({ services }: GeneratedPolicy): readonly AlertRule<AlertName>[] {

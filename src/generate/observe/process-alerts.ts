@@ -1,9 +1,9 @@
 import type { FailureMode } from "../../core/limits/limit.js";
 import type { GeneratedPolicy } from "../base/generator.js";
 import type { AlertRule } from "./alert.js";
-import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial, growing, steady } from "./alert-trials.js";
 import type { AlertName } from "./alert-words.js";
+import { by, grows } from "./promql.js";
 
 /** What can be wrong with any Headgate, whatever it decides. */
 export function processAlerts(

@@ -13,6 +13,22 @@ export function sectionOf(name: AlertName): string {
   return name.toLowerCase();
 }
 
+/** Stands in a runbook's URL for the name of the alert, where each has a page of its own. */
+const alertPlaceholder = "*";
+
+/** Where people find an alert: its page, or its section of the one runbook. */
+export function alertUrl(runbookUrl: string, name: AlertName): string {
+  return runbookUrl.includes(alertPlaceholder)
+    ? runbookUrl.replaceAll(alertPlaceholder, name)
+    : `${runbookUrl}#${sectionOf(name)}`;
+}
+
+/** Where people find all of them: the one runbook, or the folder of the pages. */
+export function runbookIndexUrl(runbookUrl: string): string {
+  const [begin = "", page] = runbookUrl.split(alertPlaceholder);
+  return page === undefined ? runbookUrl : begin.replace(/[^/]*$/, "");
+}
+
 /** The runbook of these alerts, in Markdown: a section each, those that cannot wait first. */
 export function renderRunbook(names: readonly AlertName[]): string {
   const parts = ["# Runbook", ""];

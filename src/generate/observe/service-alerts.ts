@@ -2,10 +2,9 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { GeneratedPolicy } from "../base/generator.js";
 import { isWatched } from "../envoy/http/telemetry.js";
 import type { AlertRule } from "./alert.js";
-import { by, grows } from "./alert-queries.js";
 import { counterTrial, gaugeTrial, growing } from "./alert-trials.js";
 import type { AlertName } from "./alert-words.js";
-import { literalPattern, quoted, series } from "./promql.js";
+import { by, grows, literalPattern, quoted, series } from "./promql.js";
 
 const decisions = "headgate_admission_decisions_total";
 const ofService: readonly string[] = ["service"];

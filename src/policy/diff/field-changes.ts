@@ -16,16 +16,14 @@ export interface FieldChange {
 }
 
 /**
- * The fields in which two values differ, each in words; what is usual is called so.
+ * The fields in which two values differ, each in words; a default is called so.
  *
- * @param usual what holds where nothing is said, as far as it is known
+ * @param form what names the fields and knows their defaults
  */
 export function fieldChanges(wanted: {
   readonly before: object;
   readonly after: object;
-  readonly usual: object;
-  /** What names the fields; undefined: their own names do. */
-  readonly form?: MapForm | undefined;
+  readonly form: MapForm;
 }): readonly FieldChange[] {
   return compareMaps({ ...wanted, path: [] });
 }
@@ -33,35 +31,25 @@ export function fieldChanges(wanted: {
 interface MapPair {
   readonly before: object;
   readonly after: object;
-  readonly usual: object;
-  readonly form?: MapForm | undefined;
+  readonly form: MapForm | undefined;
   readonly path: readonly string[];
 }
 
-function compareMaps({ before, after, usual, form, path }: MapPair): readonly FieldChange[] {
+function compareMaps({ before, after, form, path }: MapPair): readonly FieldChange[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].flatMap((field) => {
     const [was, is] = [memberOf(before, field), memberOf(after, field)];
     if (textOf(was) === textOf(is)) return [];
-    const ownUsual = memberOf(usual, field);
-    const declared = findRow(form, field);
-    const here = [...path, ...(declared?.names ?? writtenNames(field))];
+    const declared = declaredAs(form, field);
+    const here = [...path, ...declared.names];
     if (isMap(was) && isMap(is)) {
-      return compareMaps({
-        before: was,
-        after: is,
-        usual: isMap(ownUsual) ? ownUsual : {},
-        form: declared && mapOf(declared.row.form),
-        path: here,
-      });
+      return compareMaps({ before: was, after: is, form: declared.form, path: here });
     }
     const name = here.join(".");
-    // What a block holds that is asked for in one word is no default: without the word it is off.
-    const hasUsual = ownUsual !== undefined && !isMap(ownUsual);
+    const usual = declared.row?.default;
     const say = (value: unknown): string => {
-      const isUsual = hasUsual && textOf(value) === textOf(ownUsual);
-      const words = valueWords(value, field, declared && mapOf(declared.row.form));
-      return `${words}${isUsual ? " (the default)" : ""}`;
+      const isDefault = usual !== undefined && textOf(value) === textOf(usual);
+      return `${valueWords(value, field, declared)}${isDefault ? " (the default)" : ""}`;
     };
     return [{ name, was, is, words: changeWords({ name, was, is, say }) }];
   });
@@ -96,29 +84,32 @@ function textOf(value: unknown): string {
   return text ?? "";
 }
 
-/** Fields whose names here and in a policy differ by more than their order. */
-const renamed: Readonly<Record<string, string>> = {
-  sizeMax: "size",
-  keysMax: "keysMax",
-  expectedCount: "expected",
-  everyMs: "every",
-  ejectionPercentMax: "maxEjectionPercent",
-  usual: "default",
-  isMutual: "mutual",
-};
+/** What a field of a value is called in a policy, and what is known of it. */
+interface Declared {
+  /** From the map on. */
+  readonly names: readonly string[];
+  readonly row?: NameRow;
+  /** What names the fields of its own value. */
+  readonly form: MapForm | undefined;
+}
 
-/** The declaration of a field, and its names from the map on; it may lie in an inner map. */
-function findRow(
-  form: MapForm | undefined,
-  field: string,
-): { readonly names: readonly string[]; readonly row: NameRow } | undefined {
+/** Fields that a policy has no name for: what they hold stands in the map above. */
+const nameless: readonly string[] = ["settings", "place"];
+
+/** The declaration of a field; it may lie in one of the inner maps, if in no other. */
+function declaredAs(form: MapForm | undefined, field: string): Declared {
+  if (nameless.includes(field)) return { names: [], form };
   const rows = Object.entries(form?.rows ?? {});
-  for (const [name, row] of rows) if ((row.as ?? name) === field) return { names: [name], row };
-  for (const [name, { form: own }] of rows) {
-    const inner = Object.entries(mapOf(own)?.rows ?? {}).find(([, row]) => row.as === field);
-    if (inner !== undefined) return { names: [name, inner[0]], row: inner[1] };
-  }
-  return undefined;
+  const own = rows.filter(([name, row]) => (row.as ?? name) === field);
+  const inner = rows.flatMap(([outer, { form: value }]) =>
+    Object.entries(mapOf(value)?.rows ?? {})
+      .filter(([name, row]) => (row.as ?? name) === field)
+      .map(([name, row]) => ({ names: [outer, name], row })),
+  );
+  const [found] = own.map(([name, row]) => ({ names: [name], row }));
+  const best = found ?? (inner.length === 1 ? inner[0] : undefined);
+  if (best === undefined) return { names: [plainName(field)], form: undefined };
+  return { ...best, form: mapOf(best.row.form) };
 }
 
 function mapOf(form: Form): MapForm | undefined {
@@ -127,10 +118,6 @@ function mapOf(form: Form): MapForm | undefined {
 }
 
 /** Names as a policy has them where no declaration says: `waitMsMax` is `maxWait`. */
-function writtenNames(field: string): readonly string[] {
-  return field === "settings" || field === "place" ? [] : [renamed[field] ?? plainName(field)];
-}
-
 function plainName(field: string): string {
   const [, stem = field, bound] = /^(.+?)(Max|Min)$/.exec(field) ?? [];
   const short = stem.replace(/(?:Ms|Bytes|Ratio|Percent|Seconds)$/, "") || stem;
@@ -141,10 +128,10 @@ function plainName(field: string): string {
 /** Most parts of a value that are told. */
 export const toldPartsMax = 8;
 
-function valueWords(value: unknown, field: string, form?: MapForm): string {
+function valueWords(value: unknown, field: string, declared?: Declared): string {
   if (value === undefined) return "off";
   if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "number") return numberWords(value, field);
+  if (typeof value === "number") return numberWords(value, field, declared?.row?.form);
   if (typeof value === "string") return quoteText(value);
   if (value instanceof Set) return valueWords([...value], field);
   if (Array.isArray(value)) {
@@ -155,9 +142,8 @@ function valueWords(value: unknown, field: string, form?: MapForm): string {
   const parts = Object.entries(value)
     .filter(([, one]) => one !== undefined)
     .map(([name, one]) => {
-      const declared = findRow(form, name);
-      const names = declared?.names ?? writtenNames(name);
-      return `${names.join(".")} ${valueWords(one, name, declared && mapOf(declared.row.form))}`;
+      const own = declaredAs(declared?.form, name);
+      return `${own.names.join(".")} ${valueWords(one, name, own)}`;
     });
   return parts.length === 0 ? "on" : shortened(parts);
 }
@@ -177,10 +163,11 @@ function shortened(parts: readonly string[]): string {
   return `${parts.slice(0, toldPartsMax).join(", ")} and ${more} more`;
 }
 
-/** By the unit that its name ends in. */
-function numberWords(value: number, field: string): string {
+/** By its form, or else by the unit that its name ends in. */
+function numberWords(value: number, field: string, form?: Form): string {
+  if (form?.kind === "duration") return formatDuration(value * (form.unitMs ?? 1));
   if (/Ms(?:Max|Min)?$/.test(field) && Number.isInteger(value)) return formatDuration(value);
-  if (/Bytes(?:Max|Min)?$|^bytesMax$/.test(field)) return formatBytes(value);
+  if (form?.kind === "bytes") return formatBytes(value);
   if (/Percent(?:Max|Min)?$/.test(field)) return `${value} %`;
   return Number.isInteger(value) ? grouped(value) : String(value);
 }

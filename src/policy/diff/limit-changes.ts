@@ -9,7 +9,8 @@ import {
 } from "../../core/limits/limit.js";
 import { defaultOverrideMax } from "../../core/limits/override.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
-import { descriptorForms, rateLimitForms } from "../limits/limit-forms.js";
+import { descriptorForms } from "../limits/descriptors.js";
+import { rateLimitForms } from "../limits/rate-limit.js";
 import { fieldChanges } from "./field-changes.js";
 import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
@@ -192,7 +193,6 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
   const others = {
     before: plainSettings(old),
     after: plainSettings(now),
-    usual: plainDefaults,
     form: rateLimitForms.headgate,
   };
   const told = fieldChanges(others).map(
@@ -201,13 +201,11 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
   return [...changes, ...told];
 }
 
-const plainDefaults = { overrideMax: defaultOverrideMax };
-
 /** What of a limit has no words of its own here: told by its name in the policy. */
 function plainSettings(limit: Limit): object {
   const { name, hits, unit, unitMultiplier, periodUs, burst, algorithm, ...rest } = limit;
   const { role, peek, onStoreFailure, ...plain } = rest;
-  return { ...plainDefaults, ...plain };
+  return { overrideMax: defaultOverrideMax, ...plain };
 }
 
 /** Why buckets begin empty. */
@@ -324,7 +322,6 @@ function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
   const others = {
     before: otherSettings(before),
     after: otherSettings(after),
-    usual: {},
     form: descriptorForms.headgate,
   };
   const told = fieldChanges(others).map((change) => change.words);

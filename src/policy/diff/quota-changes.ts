@@ -1,17 +1,8 @@
-import { quotaForm } from "../quotas/quota-forms.js";
 import type { ExpiredQuota, QuotaPart, QuotaPolicy } from "../quotas/quota-policy.js";
-import { defaultQuota } from "../quotas/quota-settings.js";
+import { quota as form } from "../quotas/quotas.js";
 import { formatDuration } from "../text/duration.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
-
-/** What holds where a quota says nothing: what is written differently may mean the same. */
-const usual = {
-  callsShareRatio: defaultQuota.callsShareRatio,
-  ttlMs: 1_000 * defaultQuota.ttlSeconds,
-  beforeAssignment: defaultQuota.beforeAssignment,
-  deny: { status: defaultQuota.status, grpcStatus: defaultQuota.grpcStatus },
-};
 
 /**
  * What changes of quotas, field by field; they are the same where their names are. A rate of a
@@ -54,20 +45,19 @@ function newQuota(quota: QuotaPolicy): PolicyChange {
 function changedQuota(before: QuotaPolicy, after: QuotaPolicy): readonly PolicyChange[] {
   const place = placeOf(after);
   const pair = { before: toldOf(before), after: toldOf(after) };
-  return fieldChanges({ ...pair, usual, form: quotaForm }).map((change) => ({
+  return fieldChanges({ ...pair, form }).map((change) => ({
     effect: effectOf(change),
     place,
     words: `${change.words}${isHeadgates(change) ? "" : anew}`,
   }));
 }
 
-/** A quota as it is told: its lists as texts, and its times in milliseconds. */
-function toldOf({ bucket, ttlSeconds, afterExpiry, deny, match, ...rest }: QuotaPolicy): object {
+/** A quota as it is told: its lists as texts. */
+function toldOf({ bucket, afterExpiry, deny, match, ...rest }: QuotaPolicy): object {
   return {
     ...rest,
     match: match.length === 0 ? undefined : match.map((one) => JSON.stringify(one)),
     bucket: bucket.map(partWords),
-    ttlMs: 1_000 * ttlSeconds,
     afterExpiry: expiryText(afterExpiry),
     deny: { ...deny, headers: deny.headers.map(({ name, value }) => `${name}: ${value}`) },
   };

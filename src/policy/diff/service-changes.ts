@@ -1,8 +1,7 @@
-import { proxiesForm } from "../proxies/proxy-forms.js";
-import { defaultProxies, type ProxyPolicy } from "../proxies/proxy-policy.js";
-import { serviceForm } from "../services/service-forms.js";
+import { proxies } from "../proxies/proxies.js";
+import type { ProxyPolicy } from "../proxies/proxy-policy.js";
 import type { ServicePolicy } from "../services/service-policy.js";
-import { defaultBlocks } from "../upstream/default-upstream.js";
+import { service as form } from "../services/services.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
 
@@ -48,7 +47,7 @@ function newService(service: ServicePolicy): PolicyChange {
 
 function changedService(before: ServicePolicy, after: ServicePolicy): readonly PolicyChange[] {
   const place = placeOf(after);
-  const changes = fieldChanges({ before, after, usual: defaultBlocks, form: serviceForm });
+  const changes = fieldChanges({ before, after, form });
   return changes.map((change) => ({
     effect: effectOf(change),
     place,
@@ -58,13 +57,11 @@ function changedService(before: ServicePolicy, after: ServicePolicy): readonly P
 
 /** What holds for all proxies. */
 export function compareProxies(before: ProxyPolicy, after: ProxyPolicy): readonly PolicyChange[] {
-  return fieldChanges({ before, after, usual: defaultProxies, form: proxiesForm }).map(
-    (change) => ({
-      effect: effectOf(change),
-      place: "proxies",
-      words: `${change.words}; generate the proxies' configuration anew`,
-    }),
-  );
+  return fieldChanges({ before, after, form: proxies }).map((change) => ({
+    effect: effectOf(change),
+    place: "proxies",
+    words: `${change.words}; generate the proxies' configuration anew`,
+  }));
 }
 
 /** Fields whose smaller number refuses more. */

@@ -16,7 +16,7 @@ import {
   YAMLSeq,
 } from "yaml";
 import { assert } from "../../core/base/errors.js";
-import { domainForms } from "../limits/limit-forms.js";
+import { domainForms } from "../limits/domain.js";
 import type { PolicyText } from "../parse.js";
 import { policyForm } from "../policy-form.js";
 import type { Problem } from "../problems/problem.js";
@@ -24,7 +24,6 @@ import { ProblemLog } from "../problems/problem-log.js";
 import { SourceText } from "../problems/source-text.js";
 import { findAliasTargets } from "../text/aliases.js";
 import type { Form, MapForm } from "../text/form.js";
-import { policyShape } from "../text/shapes.js";
 import { readYaml } from "../text/yaml-text.js";
 import { returnComments, takeComments } from "./format-comments.js";
 
@@ -64,8 +63,11 @@ export function formatPolicy(given: PolicyText): FormattedPolicy {
   return { kind: "formatted", text };
 }
 
-/** What a text says, whatever the order of its names. How much its aliases say was bounded. */
-function saidBy(text: string): string {
+/**
+ * What a policy's text says, whatever its comments and the order of its names. What it says through
+ * aliases must be bounded, as it is in a text that was read.
+ */
+export function saidBy(text: string): string {
   const value: unknown = parseTypeless(text).toJS({ maxAliasCount: -1 });
   return JSON.stringify(value, (_, part: unknown) => {
     const isMap = typeof part === "object" && part !== null && !Array.isArray(part);
@@ -108,7 +110,7 @@ function parseTypeless(text: string): Document.Parsed {
 
 /** A policy file by its names, or else one of envoyproxy/ratelimit. */
 function formOf(root: Node): MapForm {
-  const isPolicy = isMap(root) && policyShape.names.some((name) => root.has(name));
+  const isPolicy = isMap(root) && policyForm.shape.names.some((name) => root.has(name));
   return isPolicy ? policyForm : domainForms.ratelimit;
 }
 

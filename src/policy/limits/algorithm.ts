@@ -1,7 +1,9 @@
 import type { Algorithm, LimitUnit } from "../../core/limits/limit.js";
 import { quoteText } from "../problems/problem.js";
+import type { Block } from "../text/block.js";
+import { choice, readBy, text } from "../text/form.js";
 import { findNearestName } from "../text/nearest-name.js";
-import type { Field, Fields, NodeReader } from "../text/node-reader.js";
+import { field, readField } from "../text/object.js";
 import type { TextRule } from "../text/text-rules.js";
 
 const timeZoneRule: TextRule = {
@@ -10,6 +12,31 @@ const timeZoneRule: TextRule = {
   expected: "a name of the IANA time zone database, such as Europe/Stockholm or UTC",
 };
 
+const timeZone = readBy(text(timeZoneRule, /^[A-Za-z][A-Za-z0-9_+/-]*$/), (reader, place) => {
+  const written = reader.readText(place, timeZoneRule);
+  if (written === undefined || isTimeZone(written)) return written;
+  const { expected } = timeZoneRule;
+  const suggestion = findNearestName(written, Intl.supportedValuesOf("timeZone"));
+  const message = `${quoteText(written)} is no time zone that is known here`;
+  const node = place.value ?? place.key;
+  return reader.reportContent(node, { id: "HG145", message, expected, suggestion });
+});
+
+/** How a limit counts, as a limit says it. */
+export const algorithmFields = {
+  algorithm: field(
+    choice({ what: "an algorithm" }, "gcra", "fixed_window"),
+    "`gcra` lets hits pass evenly; `fixed_window` counts from the period's beginning.",
+    { dependentDefault: "gcra" },
+  ),
+  time_zone: field(
+    timeZone,
+    "Where a calendar's day begins, such as Europe/Stockholm; implies `fixed_window`.",
+  ),
+};
+
+const limit = { rows: algorithmFields };
+
 /** Units that a calendar divides time into; those that are shorter are the same everywhere. */
 const calendarUnits: readonly LimitUnit[] = ["hour", "day", "week", "month", "year"];
 
@@ -17,63 +44,33 @@ const calendarUnits: readonly LimitUnit[] = ["hour", "day", "week", "month", "ye
  * Reads `algorithm` and `time_zone`, which implies windows; undefined when they are wrong. A limit
  * with a `burst` drains, whatever the default is: windows have none.
  */
-export function readAlgorithm(
-  reader: NodeReader,
-  fields: Fields,
-  usual: Algorithm["kind"],
-): Algorithm | undefined {
-  const field = fields.byName.get("algorithm");
-  const zoneField = fields.byName.get("time_zone");
-  const chosen = field
-    ? reader.readChoice(field, algorithmKinds, { id: "HG133", what: "an algorithm" })
-    : zoneField
-      ? "fixed_window"
-      : defaultOf(fields, usual);
-  const timeZone = zoneField && readTimeZone(reader, zoneField);
-  if (field !== undefined && chosen === undefined) return undefined;
-  if (zoneField !== undefined && timeZone === undefined) return undefined;
-  if (chosen !== "fixed_window") {
-    return zoneField ? refuse(reader, zoneField, "algorithm: gcra") : { kind: "gcra" };
+export function readAlgorithm(block: Block, usual: Algorithm["kind"]): Algorithm | undefined {
+  const isNamed = block.field("algorithm") !== undefined;
+  const isZoned = block.field("time_zone") !== undefined;
+  const written = readField(limit, block, "algorithm");
+  const zone = readField(limit, block, "time_zone");
+  if (isNamed && written === undefined) return undefined;
+  if (isZoned && zone === undefined) return undefined;
+  const kind = written ?? (isZoned ? "fixed_window" : defaultOf(block, usual));
+  if (kind !== "fixed_window") {
+    return isZoned ? block.refusePair("time_zone", "algorithm: gcra") : { kind: "gcra" };
   }
-  const burst = fields.byName.get("burst");
-  if (burst !== undefined) return refuse(reader, burst, "algorithm: fixed_window");
-  return timeZone === undefined ? { kind: chosen } : { kind: chosen, timeZone };
+  if (block.field("burst") !== undefined)
+    return block.refusePair("burst", "algorithm: fixed_window");
+  return zone === undefined ? { kind } : { kind, timeZone: zone };
 }
 
-function defaultOf(fields: Fields, usual: Algorithm["kind"]): Algorithm["kind"] {
-  return fields.byName.has("burst") ? "gcra" : usual;
+function defaultOf(block: Block, usual: Algorithm["kind"]): Algorithm["kind"] {
+  return block.field("burst") === undefined ? usual : "gcra";
 }
-
-/** How a limit counts. */
-export const algorithmKinds: readonly Algorithm["kind"][] = ["gcra", "fixed_window"];
 
 /** A calendar has units; a period of 10 days begins nowhere in it. */
-export function refuseOffCalendar(
-  reader: NodeReader,
-  fields: Fields,
-  unit: LimitUnit | undefined,
-): void {
-  const zone = fields.byName.get("time_zone");
-  if (zone === undefined) return;
-  if (fields.byName.has("period")) refuse(reader, zone, "period");
+export function refuseOffCalendar(block: Block, unit: LimitUnit | undefined): void {
+  if (block.field("time_zone") === undefined) return;
+  if (block.field("period") !== undefined) block.refusePair("time_zone", "period");
   else if (unit !== undefined && !calendarUnits.includes(unit)) {
-    refuse(reader, zone, `unit: ${unit}`);
+    block.refusePair("time_zone", `unit: ${unit}`);
   }
-}
-
-function refuse(reader: NodeReader, field: Field, other: string): undefined {
-  const message = `"${field.name}" and "${other}" exclude each other`;
-  return reader.report(field.key, { id: "HG126", message, expected: "one of the two" });
-}
-
-function readTimeZone(reader: NodeReader, field: Field): string | undefined {
-  const text = reader.readText(field, timeZoneRule);
-  if (text === undefined || isTimeZone(text)) return text;
-  const { expected } = timeZoneRule;
-  const suggestion = findNearestName(text, Intl.supportedValuesOf("timeZone"));
-  const message = `${quoteText(text)} is no time zone that is known here`;
-  const place = field.value ?? field.key;
-  return reader.reportContent(place, { id: "HG145", message, expected, suggestion });
 }
 
 /** Offsets like `+02:00`, which some versions of Node take, are refused before. */

@@ -7,19 +7,34 @@ import type {
   RuleDisclosure,
 } from "../../core/limits/limit.js";
 import { quoteText } from "../problems/problem.js";
-import type { Field, Fields, NodeReader } from "../text/node-reader.js";
-import { type Dialect, descriptorShapes } from "../text/shapes.js";
+import { Block } from "../text/block.js";
+import {
+  any,
+  asWritten,
+  type Form,
+  list,
+  type MapForm,
+  map,
+  readBy,
+  ruledText,
+  words,
+} from "../text/form.js";
+import type { Field, NodeReader } from "../text/node-reader.js";
+import { field, object, readField } from "../text/object.js";
+import type { Dialect } from "../text/shapes.js";
 import { keyRule, valueRule } from "../text/text-rules.js";
 import type { LimitNames } from "./limit-names.js";
-import { readDisclosure } from "./rule-disclosure.js";
-import { type ReadEffect, readEffect } from "./rule-effect.js";
+import { rateLimitForms } from "./rate-limit.js";
+import { limitsPerDescriptorMax, type ReadEffect, readEffect } from "./rule-effect.js";
 import { type RuleDraft, type RuleList, rulesMax, stepLabel } from "./rule-list.js";
 import {
   detailedMetric,
   metricStep,
   type RuleSettings,
+  readDisclosure,
   readSettings,
   refuseSharing,
+  settings,
   sharePattern,
 } from "./rule-settings.js";
 import { Siblings } from "./siblings.js";
@@ -29,6 +44,53 @@ export const pathStepsMax = 32;
 
 /** Characters of all keys and values on the way to a descriptor, with their separators. */
 export const pathCharsMax = 2_048;
+
+const value = ruledText(valueRule);
+
+/** A descriptor. Source: envoyproxy/ratelimit, `YamlDescriptor` in src/config/config_impl.go. */
+function formOf(dialect: Dialect) {
+  const limit: Form = map(rateLimitForms[dialect]);
+  const { rows } = settings[dialect];
+  return object(
+    {
+      title: "a descriptor",
+      docs: "One entry of what Envoy asks about, and what lies below it.",
+      ...(dialect === "headgate"
+        ? { blank: ["value", "descriptors"], clashing: [["rate_limit", "rate_limits"]] }
+        : {
+            blank: ["value", "rate_limit", "descriptors", ...Object.keys(rows)],
+            own: ["rate_limits", "on_store_failure", "headers", "body", "tellRule"],
+          }),
+    },
+    {
+      key: field(ruledText(keyRule), "The key of an entry; a `*` in it stands for any text.", {
+        needs: "the key of a descriptor entry",
+      }),
+      value: field(
+        readBy(any(value, words("")), value.read),
+        "The entry's value, in which a `*` stands for any text. Left out: any value, each by " +
+          "itself.",
+      ),
+      rate_limit: field(asWritten(limit), "The limit of what ends here."),
+      rate_limits: field(
+        asWritten(list(limit, limitsPerDescriptorMax, 1)),
+        "Several limits of what ends here: all of them hold.",
+      ),
+      ...rows,
+      descriptors: field(
+        asWritten(list({ kind: "map", map: () => formBelow(dialect) })),
+        "What the next entry may be.",
+      ),
+    },
+  );
+}
+
+/** A descriptor, by dialect. */
+export const descriptorForms = { ratelimit: formOf("ratelimit"), headgate: formOf("headgate") };
+
+function formBelow(dialect: Dialect): MapForm {
+  return descriptorForms[dialect];
+}
 
 /** Where a list of descriptors stands. */
 export interface Level {
@@ -70,26 +132,26 @@ export function readDescriptors(field: Field, level: Level): void {
 
 function readDescriptor(node: ParsedNode, level: Level): undefined {
   const { reader, dialect, rules, domain, names } = level;
-  const fields = reader.readMap(node, descriptorShapes[dialect]);
-  if (fields === undefined) return undefined;
-  const step = readStep(reader, fields);
-  const settings = readSettings(reader, fields, dialect);
-  const { onStoreFailure = level.defaults.onStoreFailure } = settings;
+  const block = Block.at(reader, node, descriptorForms[dialect].shape);
+  if (block === undefined) return undefined;
+  const step = readStep(block, dialect);
+  const own = readSettings(block, dialect);
+  const { onStoreFailure = level.defaults.onStoreFailure } = own;
   const defaults = { ...level.defaults, onStoreFailure };
-  const read = readEffect(fields, { reader, dialect, domain, names, settings, defaults });
-  const disclosure = readDisclosure(reader, fields, defaults.disclosure);
-  const above = step === undefined ? level.above : below(level.above, step, settings);
+  const read = readEffect(block, { dialect, domain, names, settings: own, defaults });
+  const disclosure = readDisclosure(block, defaults.disclosure);
+  const above = step === undefined ? level.above : below(level.above, step, own);
   if (step !== undefined) {
     level.siblings.add(step, node, reader);
-    refuseSharing(reader, fields, { step, isShared: settings.isShared });
+    refuseSharing(block, { step, isShared: own.isShared });
     if (!isPathInBounds(reader, node, above)) return undefined;
     // Problems end in no policy, so what a wrong descriptor leaves in the list is never seen.
-    if (!rules.add(draftRule(domain, above, { read, settings, disclosure, dialect }))) {
+    if (!rules.add(draftRule(domain, above, { read, settings: own, disclosure, dialect }))) {
       const message = `a policy cannot hold more than ${rulesMax} descriptors`;
       return reader.report(node, { id: "HG160", message });
     }
   }
-  const children = fields.byName.get("descriptors");
+  const children = block.field("descriptors");
   if (children === undefined) return undefined;
   readDescriptors(children, { ...level, siblings: new Siblings(), above });
   return undefined;
@@ -137,17 +199,19 @@ interface DraftSettings {
   readonly dialect: Dialect;
 }
 
-function readStep(reader: NodeReader, fields: Fields): PathStep | undefined {
-  const keyField = reader.requiredField(fields, "key", "the key of a descriptor entry");
-  const key = keyField && reader.readText(keyField, keyRule);
-  const valueField = findValue(reader, fields);
-  const value = valueField && reader.readText(valueField, valueRule);
+function readStep(block: Block, dialect: Dialect): PathStep | undefined {
+  const form = descriptorForms[dialect];
+  const { reader } = block;
+  const keyField = block.field("key");
+  const key = readField(form, block, "key");
+  const valueField = findValue(block);
+  const value = valueField && readField(form, block, "value");
   if (keyField !== undefined && key !== undefined) warnOfNumber(reader, keyField, key);
   if (valueField !== undefined && value !== undefined) warnOfNumber(reader, valueField, value);
   if (key === undefined) return undefined;
   // With its value unknown, the descriptor must not be taken for the key alone.
   const isValueUnknown = valueField !== undefined && value === undefined;
-  if (isValueUnknown || fields.misspelt.has("value")) return undefined;
+  if (isValueUnknown || block.fields.misspelt.has("value")) return undefined;
   return value === undefined ? { key } : { key, value };
 }
 
@@ -160,11 +224,10 @@ function warnOfNumber(reader: NodeReader, field: Field, text: string): void {
 }
 
 /** The field `value`; an empty text is none, as in envoyproxy/ratelimit: the key alone. */
-function findValue(reader: NodeReader, fields: Fields): Field | undefined {
-  const field = fields.byName.get("value");
-  if (field === undefined) return undefined;
-  const node = reader.contentOf(field);
-  return isScalar(node) && node.value === "" ? undefined : field;
+function findValue(block: Block): Field | undefined {
+  const written = block.field("value");
+  const node = written && block.reader.contentOf(written);
+  return isScalar(node) && node.value === "" ? undefined : written;
 }
 
 function isPathInBounds(reader: NodeReader, node: ParsedNode, { path, label }: Above): boolean {

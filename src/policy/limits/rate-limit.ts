@@ -9,14 +9,27 @@ import {
   settledRole,
   unitSeconds,
 } from "../../core/limits/limit.js";
-import { multiplierMax } from "../../core/limits/override.js";
+import { defaultOverrideMax, multiplierMax } from "../../core/limits/override.js";
 import { quoteText } from "../problems/problem.js";
-import type { Field, Fields, NodeReader } from "../text/node-reader.js";
+import { Block } from "../text/block.js";
+import {
+  any,
+  choice,
+  type Form,
+  flag,
+  readBy,
+  ruledText,
+  text,
+  whole,
+  words,
+} from "../text/form.js";
+import type { NodeReader } from "../text/node-reader.js";
+import { field, object, readField } from "../text/object.js";
 import { parsePeriod, periodSecondsMax, unitOfPeriod } from "../text/period.js";
-import { type Dialect, rateLimitShapes } from "../text/shapes.js";
+import type { Dialect } from "../text/shapes.js";
 import { nameRule } from "../text/text-rules.js";
-import { readAlgorithm, refuseOffCalendar } from "./algorithm.js";
-import { type ReplacedName, readReplaces } from "./replaces.js";
+import { algorithmFields, readAlgorithm, refuseOffCalendar } from "./algorithm.js";
+import { type ReplacedName, replaces } from "./replaces.js";
 
 /** What a `rate_limit` says; `node` is where (an alias of it), for problems found later. */
 export type RateLimit = {
@@ -38,32 +51,135 @@ export interface LimitSetting {
 }
 
 /** Periods that have a name. */
-export const units: readonly LimitUnit[] = [
-  "second",
-  "minute",
-  "hour",
-  "day",
-  "week",
-  "month",
-  "year",
-];
+const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
+
+/** A period, as a limit has it. */
+export type Pace = Pick<Limit, "unit" | "unitMultiplier" | "periodUs">;
+
+const periodRule = {
+  charsMax: 64,
+  forbidden: /\p{Cc}/u,
+  expected: "a period like 10s, 5m, 1h30m, 1d or 2w",
+};
+
+/** A period of whole seconds. */
+export const period = readBy<Pace>(
+  text(periodRule, /^(?:[0-9]+w)?(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m)?(?:[0-9]+s)?$/),
+  (reader, place) => {
+    const { expected } = periodRule;
+    const node = reader.required(place, expected);
+    const written = node && reader.readText(place, periodRule);
+    if (node === undefined || written === undefined) return undefined;
+    const read = parsePeriod(written);
+    if (read.kind === "unreadable") {
+      const isNumber = /^[1-9][0-9]*$/.test(written);
+      const suggestion = isNumber ? `${quoteText(written).slice(1, -1)}s` : undefined;
+      const message = `${quoteText(written)} is not a period`;
+      return reader.reportContent(node, { id: "HG143", message, expected, suggestion });
+    }
+    if (read.seconds > periodSecondsMax) {
+      const message = `${quoteText(written)} is longer than ten years`;
+      return reader.reportContent(node, { id: "HG144", message });
+    }
+    return { ...unitOfPeriod(read.seconds), periodUs: read.seconds * 1_000_000 };
+  },
+);
+
+/** `overrideMax` of a limit or a domain: how many times as much an override may give. */
+export const overrideMaxField = field(
+  whole({ min: 1, max: multiplierMax }),
+  "How many times as much an operator's override may give, in hits and burst.",
+  { dependentDefault: defaultOverrideMax },
+);
+
+/** A flag as a dialect reads it. */
+export function dialectFlag(dialect: Dialect) {
+  const form: Form = dialect === "headgate" ? flag : { kind: "ratelimitBoolean" };
+  return readBy(form, (reader, place) => reader.readFlag(place, dialect));
+}
 
 /** Names that say something about a limit, which `unlimited: true` has not. */
-const limitOnlyNames: Readonly<Record<Dialect, readonly string[]>> = {
-  // A number beside `unlimited` means nothing there, and is taken.
-  ratelimit: ["unit"],
-  headgate: [
-    "unit",
-    "period",
-    "requests_per_unit",
-    "burst",
-    "charge",
-    "peek",
-    "algorithm",
-    "time_zone",
-    "overrideMax",
+const limitOnlyFields = {
+  period: field(period, "Any period instead of `unit`: 10s, 5m, 1h30m, 1d, 2w."),
+  requests_per_unit: field(
+    whole({ min: 0, max: hitsMax }),
+    "How many hits a period lets pass; 0 blocks everything.",
+  ),
+  burst: field(
+    whole({ min: 1, max: hitsMax }),
+    "How many hits may come at once. Usually as many as `requests_per_unit`.",
+  ),
+  ...algorithmFields,
+  charge: field(
+    choice({ what: "a way to charge" }, "settle"),
+    "`settle`: the cost is known only after the response, and is always taken.",
+  ),
+  peek: field(
+    choice({ what: "a way to peek" }, "debt", "exhausted"),
+    "When a question of no hits is refused: in debt, or as soon as nothing remains.",
+    { dependentDefault: "debt" },
+  ),
+  overrideMax: overrideMaxField,
+};
+
+/** A limit. Source: envoyproxy/ratelimit, `YamlRateLimit` in src/config/config_impl.go. */
+function formOf(dialect: Dialect) {
+  const isOurs = dialect === "headgate";
+  const name = ruledText(nameRule);
+  const unit: Form = { kind: "words", words: units, ignoreCase: true };
+  const { period: anyPeriod, requests_per_unit, burst, ...rest } = limitOnlyFields;
+  const old = ["name", "requests_per_unit", "unlimited", "replaces"];
+  const own = ["period", "burst", ...Object.keys(rest)];
+  return object(
+    {
+      title: "a rate_limit",
+      docs: "How many hits pass in which time.",
+      ...(isOurs ? ourRules : { blank: old, own }),
+    },
+    {
+      name: field(
+        // As in envoyproxy/ratelimit, where a limit without a name has an empty one.
+        isOurs ? name : readBy(any(name, words("")), name.read),
+        "Names the limit in headers and metrics; keeps its state through changes of the period.",
+      ),
+      unit: field(
+        // An empty one beside `unlimited` is nothing there.
+        readBy(isOurs ? unit : any(unit, words("")), (reader, place) =>
+          reader.readChoice(place, units, { id: "HG142", what: "a unit", ignoreCase: true }),
+        ),
+        "The period that `requests_per_unit` is for: second, minute, hour, day, week, month or " +
+          "year.",
+      ),
+      period: anyPeriod,
+      requests_per_unit,
+      burst,
+      unlimited: field(dialectFlag(dialect), "No limit: what meets it passes, and is counted.", {
+        default: false,
+      }),
+      ...rest,
+      replaces: field(replaces, "Limits that are not asked where this one is met.", {
+        default: [],
+      }),
+    },
+  );
+}
+
+const ourRules = {
+  needed: [
+    ["unit", "period", "unlimited"],
+    ["requests_per_unit", "unlimited"],
+  ],
+  clashing: [
+    ["unit", "period"],
+    ["period", "time_zone"],
+    ["burst", "time_zone"],
   ],
 };
+
+/** A limit, by dialect. */
+export const rateLimitForms = { ratelimit: formOf("ratelimit"), headgate: formOf("headgate") };
+
+type LimitForm = (typeof rateLimitForms)[Dialect];
 
 /** Reads one limit; undefined when it is wrong, with all its problems reported. */
 export function readRateLimit(
@@ -72,69 +188,55 @@ export function readRateLimit(
   setting: LimitSetting,
 ): RateLimit | undefined {
   const { dialect } = setting;
-  const fields = reader.readMap(node, rateLimitShapes[dialect]);
-  if (fields === undefined) return undefined;
-  const name = readName(reader, fields, dialect);
+  const form = rateLimitForms[dialect];
+  const block = Block.at(reader, node, form.shape);
+  if (block === undefined) return undefined;
+  const isNameless = dialect === "ratelimit" && isEmptyText(block, "name");
+  const name = isNameless ? undefined : readField(form, block, "name");
   if (name !== undefined) setting.defineName(name);
   const named = name === undefined ? {} : { name };
-  const replacesField = fields.byName.get("replaces");
-  const replaces = replacesField ? readReplaces(reader, replacesField) : [];
-  const unlimitedField = fields.byName.get("unlimited");
-  if (unlimitedField !== undefined && reader.readFlag(unlimitedField, dialect) === true) {
-    const isWhole = refuseTogether(reader, { fields, unlimited: unlimitedField, dialect });
-    return isWhole ? { kind: "unlimited", ...named, replaces, node } : undefined;
+  const replaced = readField(form, block, "replaces");
+  if (readField(form, block, "unlimited")) {
+    const isWhole = refuseTogether(block, dialect);
+    return isWhole ? { kind: "unlimited", ...named, replaces: replaced, node } : undefined;
   }
-  const limit = readLimit(reader, fields, setting);
-  return limit && { kind: "limit", limit: { ...named, ...limit }, replaces, node };
+  const limit = readLimit(block, setting);
+  return limit && { kind: "limit", limit: { ...named, ...limit }, replaces: replaced, node };
 }
 
-function readName(reader: NodeReader, fields: Fields, dialect: Dialect): string | undefined {
-  const field = fields.byName.get("name");
-  if (field === undefined) return undefined;
-  // As in envoyproxy/ratelimit, where a limit without a name has an empty one.
-  if (dialect === "ratelimit" && isEmptyText(reader, field)) return undefined;
-  return reader.readText(field, nameRule);
-}
-
-function isEmptyText(reader: NodeReader, field: Field): boolean {
-  const node = reader.contentOf(field);
+function isEmptyText({ reader, fields }: Block, name: string): boolean {
+  const written = fields.byName.get(name);
+  const node = written && reader.contentOf(written);
   return isScalar(node) && node.value === "";
 }
 
-function refuseTogether(
-  reader: NodeReader,
-  { fields, unlimited, dialect }: { fields: Fields; unlimited: Field; dialect: Dialect },
-): boolean {
-  const others = limitOnlyNames[dialect].flatMap((name) => fields.byName.get(name) ?? []);
-  const meant = others.filter((other) => dialect === "headgate" || !isEmptyText(reader, other));
-  for (const other of meant) reportPair(reader, other, unlimited.name);
+/** In the reference's dialect a number beside `unlimited` means nothing there, and is taken. */
+function refuseTogether(block: Block, dialect: Dialect): boolean {
+  const names = dialect === "headgate" ? ["unit", ...Object.keys(limitOnlyFields)] : ["unit"];
+  const meant = names.filter((name) => {
+    if (block.field(name) === undefined) return false;
+    return dialect === "headgate" || !isEmptyText(block, name);
+  });
+  for (const name of meant) block.refusePair(name, "unlimited");
   return meant.length === 0;
 }
 
-function reportPair(reader: NodeReader, field: Field, other: string): undefined {
-  const message = `"${field.name}" and "${other}" exclude each other`;
-  return reader.report(field.key, { id: "HG126", message, expected: "one of the two" });
-}
-
 function readLimit(
-  reader: NodeReader,
-  fields: Fields,
+  block: Block,
   { dialect, mode, defaults }: LimitSetting,
 ): Omit<Limit, "name"> | undefined {
-  const pace = readPace(reader, fields);
-  const algorithm = readAlgorithm(reader, fields, defaults.algorithm);
-  refuseOffCalendar(reader, fields, pace?.unit);
-  const hits = readHits(reader, fields, dialect);
-  const burst = readBurst(reader, fields, hits);
-  const charge = readCharge(reader, fields, mode);
-  const peekField = fields.byName.get("peek");
-  const peek = peekField
-    ? reader.readChoice(peekField, ["debt", "exhausted"], { id: "HG133", what: "a way to peek" })
-    : "debt";
-  const overrideMax = readOverrideMax(reader, fields) ?? defaults.overrideMax;
+  const form = rateLimitForms[dialect];
+  const pace = readPace(block, form);
+  const algorithm = readAlgorithm(block, defaults.algorithm);
+  refuseOffCalendar(block, pace?.unit);
+  const hits = readHits(block, form, dialect);
+  const burst = readBurst(block, form, hits);
+  const charge = readCharge(block, form, mode);
+  const peek = readField(form, block, "peek") ?? "debt";
+  const overrideMax = readField(form, block, "overrideMax") ?? defaults.overrideMax;
   if (pace === undefined || hits === undefined || burst === undefined) return undefined;
-  if (!isWithinDrainTime(reader, fields, { ...pace, hits, burst })) return undefined;
-  if (charge === undefined || peek === undefined || algorithm === undefined) return undefined;
+  if (!isWithinDrainTime(block, { ...pace, hits, burst })) return undefined;
+  if (charge === undefined || algorithm === undefined) return undefined;
   const role = charge === "settle" ? settledRole(mode) : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
   const { onStoreFailure } = defaults;
@@ -142,99 +244,54 @@ function readLimit(
   return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...most };
 }
 
-/** `overrideMax` of a limit or a domain: how many times as much an override may give. */
-export function readOverrideMax(reader: NodeReader, fields: Fields): number | undefined {
-  const field = fields.byName.get("overrideMax");
-  return field && reader.readWhole(field, { min: 1, max: multiplierMax });
-}
-
-/** A period, as a limit has it. */
-export type Pace = Pick<Limit, "unit" | "unitMultiplier" | "periodUs">;
-
-function readPace(reader: NodeReader, fields: Fields): Pace | undefined {
-  const periodField = fields.byName.get("period");
-  const unitField = fields.byName.get("unit");
-  if (periodField !== undefined) {
-    if (unitField !== undefined) return reportPair(reader, periodField, "unit");
-    return readPeriod(reader, periodField);
+function readPace(block: Block, form: LimitForm): Pace | undefined {
+  if (block.field("period") !== undefined) {
+    const isTwice = block.field("unit") !== undefined;
+    return isTwice ? block.refusePair("period", "unit") : readField(form, block, "period");
   }
-  const field = reader.requiredField(fields, "unit", "second, minute, hour, day, ...");
-  if (field === undefined) return undefined;
-  const unit = reader.readChoice(field, units, { id: "HG142", what: "a unit", ignoreCase: true });
-  if (unit === undefined) return undefined;
-  return { unit, unitMultiplier: 1, periodUs: unitSeconds[unit] * 1_000_000 };
-}
-
-/** Reads a period of whole seconds; undefined, and reported, where it is none. */
-export function readPeriod(reader: NodeReader, field: Field): Pace | undefined {
-  const expected = "a period like 10s, 5m, 1h30m, 1d or 2w";
-  const node = reader.required(field, expected);
-  const text = node && reader.readText(field, { charsMax: 64, forbidden: /\p{Cc}/u, expected });
-  if (node === undefined || text === undefined) return undefined;
-  const period = parsePeriod(text);
-  if (period.kind === "unreadable") {
-    const suggestion = /^[1-9][0-9]*$/.test(text) ? `${quoteText(text).slice(1, -1)}s` : undefined;
-    const message = `${quoteText(text)} is not a period`;
-    return reader.reportContent(node, { id: "HG143", message, expected, suggestion });
-  }
-  if (period.seconds > periodSecondsMax) {
-    const message = `${quoteText(text)} is longer than ten years`;
-    return reader.reportContent(node, { id: "HG144", message });
-  }
-  return { ...unitOfPeriod(period.seconds), periodUs: period.seconds * 1_000_000 };
+  block.declared("unit", "second, minute, hour, day, ...");
+  const unit = readField(form, block, "unit");
+  return unit && { unit, unitMultiplier: 1, periodUs: unitSeconds[unit] * 1_000_000 };
 }
 
 /** Left out it is 0 in the reference's dialect: nobody passes. */
-function readHits(reader: NodeReader, fields: Fields, dialect: Dialect): number | undefined {
+function readHits(block: Block, form: LimitForm, dialect: Dialect): number | undefined {
   const name = "requests_per_unit";
-  const field = fields.byName.get(name);
-  const isLeftOut = field === undefined && fields.isComplete && !fields.misspelt.has(name);
-  if (isLeftOut && dialect === "ratelimit") {
+  if (dialect === "ratelimit" && block.isLeftOut(name)) {
     const message = `"${name}" is missing, so it is 0 and every request is refused`;
-    reader.warn(fields.node, { id: "HG170", message });
+    block.reader.warn(block.fields.node, { id: "HG170", message });
     return 0;
   }
-  const expected = "a whole number; 0 blocks everything";
-  const wanted = reader.requiredField(fields, name, expected);
-  return wanted && reader.readWhole(wanted, { min: 0, max: hitsMax });
+  block.declared(name, "a whole number; 0 blocks everything");
+  return readField(form, block, name);
 }
 
 /** As many as drain in one period, unless said otherwise. */
-function readBurst(
-  reader: NodeReader,
-  fields: Fields,
-  hits: number | undefined,
-): number | undefined {
-  const field = fields.byName.get("burst");
-  if (field === undefined) return hits;
-  const burst = reader.readWhole(field, { min: 1, max: hitsMax });
+function readBurst(block: Block, form: LimitForm, hits: number | undefined): number | undefined {
+  const written = block.field("burst");
+  if (written === undefined) return hits;
+  const burst = readField(form, block, "burst");
   if (hits !== 0) return burst;
   const message = '"burst" has no meaning where "requests_per_unit" is 0: nothing ever passes';
-  return reader.report(field.key, { id: "HG126", message });
+  return block.reader.report(written.key, { id: "HG126", message });
 }
 
-function readCharge(
-  reader: NodeReader,
-  fields: Fields,
-  mode: Denial,
-): "settle" | "ask" | undefined {
-  const field = fields.byName.get("charge");
-  if (field === undefined) return "ask";
+function readCharge(block: Block, form: LimitForm, mode: Denial): "settle" | "ask" | undefined {
+  if (block.field("charge") === undefined) return "ask";
   // Nobody is refused for the debt that it would keep.
-  if (mode === "shadow") return reportPair(reader, field, "shadow_mode");
-  return reader.readChoice(field, ["settle"], { id: "HG133", what: "a way to charge" });
+  if (mode === "shadow") return block.refusePair("charge", "shadow_mode");
+  return readField(form, block, "charge");
 }
 
 /** A full bucket must be empty again within `drainTimeUsMax`: burst / (hits / period). */
 function isWithinDrainTime(
-  reader: NodeReader,
-  fields: Fields,
+  block: Block,
   { hits, burst, periodUs }: { hits: number; burst: number; periodUs: number },
 ): boolean {
   if (BigInt(burst) * BigInt(periodUs) <= BigInt(drainTimeUsMax) * BigInt(hits)) return true;
   if (hits === 0) return true;
-  const place = fields.byName.get("burst")?.value ?? fields.node;
+  const place = block.field("burst")?.value ?? block.fields.node;
   const message = "a full bucket of this limit takes longer than ten years to drain";
-  reader.report(place, { id: "HG144", message });
+  block.reader.report(place, { id: "HG144", message });
   return false;
 }

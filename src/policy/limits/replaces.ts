@@ -1,30 +1,39 @@
-import type { ParsedNode } from "yaml";
-import type { Field, NodeReader } from "../text/node-reader.js";
-import { replacesShape } from "../text/shapes.js";
+import { list, readBy, ruledText } from "../text/form.js";
+import { field, innerBy, object, type PlacedValue, readField } from "../text/object.js";
 import { nameRule } from "../text/text-rules.js";
 
 /** Names in one limit's `replaces`. */
 export const replacesMax = 64;
 
-/** A name in `replaces`, and where it stands. */
-export interface ReplacedName {
-  readonly name: string;
-  readonly node: ParsedNode;
-}
+const item = object(
+  {
+    title: "an item of replaces",
+    docs: "A limit that is not asked where this one is met.",
+  },
+  {
+    name: field(ruledText(nameRule), "The `name` of the limit that is replaced.", {
+      needs: "the name of a limit",
+    }),
+  },
+);
 
-/** Reads `replaces`; wrong items are reported and left out. */
-export function readReplaces(reader: NodeReader, field: Field): readonly ReplacedName[] {
-  const expected = "a list like [{name: other-limit}]";
-  const items = reader.readList(field, expected) ?? [];
-  if (items.length > replacesMax) {
-    const message = `a limit cannot replace more than ${replacesMax} others`;
-    reader.report(field.key, { id: "HG160", message });
-    return [];
-  }
-  return items.flatMap((node) => {
-    const fields = reader.readMap(node, replacesShape);
-    const nameField = fields && reader.requiredField(fields, "name", "the name of a limit");
-    const name = nameField && reader.readText(nameField, nameRule);
-    return name === undefined ? [] : [{ name, node }];
-  });
-}
+const itemType = innerBy(item, (block) => readField(item, block, "name"));
+
+/** A name in `replaces`, and the item that it stands in. */
+export type ReplacedName = PlacedValue<string>;
+
+/** `replaces`; wrong items are reported and left out. */
+export const replaces = readBy<readonly ReplacedName[]>(
+  list(itemType, replacesMax),
+  (reader, place) => {
+    const items = reader.readList(place, "a list like [{name: other-limit}]") ?? [];
+    if (items.length > replacesMax) {
+      const message = `a limit cannot replace more than ${replacesMax} others`;
+      return reader.report(place.key, { id: "HG160", message });
+    }
+    return items.flatMap((node) => {
+      const value = itemType.read(reader, { name: place.name, key: node, value: node });
+      return value === undefined ? [] : [{ value, node }];
+    });
+  },
+);

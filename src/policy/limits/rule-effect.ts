@@ -1,8 +1,9 @@
 import type { ParsedNode } from "yaml";
 import type { Limit, LimitDefaults, RuleEffect } from "../../core/limits/limit.js";
 import { quoteText } from "../problems/problem.js";
+import type { Block } from "../text/block.js";
 import { findNearestName } from "../text/nearest-name.js";
-import type { Field, Fields, NodeReader } from "../text/node-reader.js";
+import type { Field, NodeReader } from "../text/node-reader.js";
 import type { Dialect } from "../text/shapes.js";
 import type { LimitNames } from "./limit-names.js";
 import { type RateLimit, readRateLimit } from "./rate-limit.js";
@@ -14,7 +15,6 @@ export const limitsPerDescriptorMax = 16;
 
 /** What a descriptor's limits are read with. */
 export interface EffectSetting {
-  readonly reader: NodeReader;
   readonly dialect: Dialect;
   readonly domain: string;
   readonly names: LimitNames;
@@ -30,11 +30,12 @@ export interface ReadEffect {
 }
 
 /** Reads the limits of a descriptor; those that are wrong are reported and left out. */
-export function readEffect(fields: Fields, setting: EffectSetting): ReadEffect {
-  const { reader, dialect, settings, defaults } = setting;
+export function readEffect(block: Block, setting: EffectSetting): ReadEffect {
+  const { reader, fields } = block;
+  const { dialect, settings, defaults } = setting;
   const own = new Set<string>();
-  const oneField = fields.byName.get("rate_limit");
-  const severalField = fields.byName.get("rate_limits");
+  const oneField = block.field("rate_limit");
+  const severalField = block.field("rate_limits");
   const defineName = (name: string): void => {
     own.add(name);
     setting.names.define(setting.domain, name);
@@ -45,12 +46,11 @@ export function readEffect(fields: Fields, setting: EffectSetting): ReadEffect {
   const one = oneField && readSingle(reader, oneField, readOne);
   const several = severalField ? readSeveral(reader, severalField, readOne) : [];
   if (severalField !== undefined && oneField !== undefined) {
-    const message = '"rate_limits" and "rate_limit" exclude each other';
-    reader.report(severalField.key, { id: "HG126", message, expected: "one of the two" });
+    block.refusePair("rate_limits", "rate_limit");
   }
-  if (dialect === "headgate") refuseIdleSettings(reader, fields, one);
+  if (dialect === "headgate") refuseIdleSettings(block, one);
   const read = one === undefined ? several : [one];
-  const replaces = checkReplaces(read, own, setting);
+  const replaces = checkReplaces(reader, read, { own, setting });
   if (one?.kind === "unlimited") {
     const name = one.name === undefined ? {} : { name: one.name };
     return { effect: { kind: "unlimited", ...name }, replaces };
@@ -68,18 +68,16 @@ export function readEffect(fields: Fields, setting: EffectSetting): ReadEffect {
 }
 
 /** Settings of a limit need one beside them: nothing is inherited. */
-function refuseIdleSettings(reader: NodeReader, fields: Fields, one: RateLimit | undefined): void {
-  const failureField = fields.byName.get("on_store_failure");
-  if (one?.kind === "unlimited" && failureField !== undefined) {
-    const message = `"${failureField.name}" and "unlimited" exclude each other`;
-    reader.report(failureField.key, { id: "HG126", message, expected: "one of the two" });
+function refuseIdleSettings(block: Block, one: RateLimit | undefined): void {
+  if (one?.kind === "unlimited" && block.field("on_store_failure") !== undefined) {
+    block.refusePair("on_store_failure", "unlimited");
   }
+  const { byName, misspelt } = block.fields;
   const limitNames = ["rate_limit", "rate_limits"];
-  if (limitNames.some((name) => fields.byName.has(name) || fields.misspelt.has(name))) return;
+  if (limitNames.some((name) => byName.has(name) || misspelt.has(name))) return;
   for (const name of limitSettingNames) {
-    const field = fields.byName.get(name);
-    if (field === undefined) continue;
-    reader.report(field.key, { id: "HG127", message: `"${name}" stands where no limit is` });
+    if (block.field(name) === undefined) continue;
+    block.report(name, { id: "HG127", message: `"${name}" stands where no limit is` });
   }
 }
 
@@ -140,30 +138,29 @@ function refuseSameIdentity(
 
 /** The names that the limits replace, none of them their own. */
 function checkReplaces(
+  reader: NodeReader,
   read: readonly RateLimit[],
-  own: ReadonlySet<string>,
-  setting: EffectSetting,
+  { own, setting }: { readonly own: ReadonlySet<string>; readonly setting: EffectSetting },
 ): readonly string[] {
-  const { reader, dialect, domain } = setting;
   const replaced = new Set<string>();
   for (const one of read.flatMap(({ replaces }) => replaces)) {
-    if (own.has(one.name)) {
-      const message = `${quoteText(one.name)} is a limit of this descriptor itself`;
+    if (own.has(one.value)) {
+      const message = `${quoteText(one.value)} is a limit of this descriptor itself`;
       reader.report(one.node, { id: "HG153", message, expected: "the name of another limit" });
     } else {
-      replaced.add(one.name);
+      replaced.add(one.value);
       // The reference takes a name that is nobody's: its files may be written for one another.
-      if (dialect === "headgate") refer(one, domain, setting);
+      if (setting.dialect === "headgate") refer(reader, one, setting);
     }
   }
   return [...replaced];
 }
 
-function refer(one: ReplacedName, domain: string, { reader, names }: EffectSetting): void {
+function refer(reader: NodeReader, one: ReplacedName, { domain, names }: EffectSetting): void {
   const reportMissing = (known: readonly string[]): void => {
-    const message = `no limit of the domain has the name ${quoteText(one.name)}`;
-    const suggestion = findNearestName(one.name, known);
+    const message = `no limit of the domain has the name ${quoteText(one.value)}`;
+    const suggestion = findNearestName(one.value, known);
     reader.report(one.node, { id: "HG154", message, suggestion });
   };
-  names.refer({ domain, name: one.name, reportMissing });
+  names.refer({ domain, name: one.value, reportMissing });
 }

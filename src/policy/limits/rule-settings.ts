@@ -7,10 +7,15 @@ import {
   isPattern,
   type MetricStep,
   type PathStep,
+  type RuleDisclosure,
 } from "../../core/limits/limit.js";
-import type { Field, Fields, NodeReader } from "../text/node-reader.js";
+import type { Block } from "../text/block.js";
+import { choice, readBy } from "../text/form.js";
+import { field, innerBy, readField } from "../text/object.js";
 import type { Dialect } from "../text/shapes.js";
 import { readRuleMetadata } from "./metadata.js";
+import { dialectFlag } from "./rate-limit.js";
+import { disclosure } from "./rule-disclosure.js";
 import { stepLabel } from "./rule-list.js";
 
 /** What a descriptor says beside its limits. */
@@ -26,6 +31,51 @@ export interface RuleSettings {
   readonly body: BodyStyle | undefined;
 }
 
+/** What answers while the store is away. */
+export const failureMode = choice(
+  { what: "an answer for when the store is away" },
+  "local",
+  "allow",
+  "deny",
+  "error",
+);
+
+/** `on_store_failure` of a descriptor or a domain. */
+export const storeFailureField = field(
+  failureMode,
+  "What answers while the store is away: a local share, allow, deny, or a gRPC error.",
+  { dependentDefault: "local" },
+);
+
+/** `tellRule` of a descriptor or a domain. */
+export const disclosureField = field(
+  innerBy(disclosure, (block) => block),
+  "Where refusals name their rule. What is left out is as the domain says, or as usual.",
+);
+
+function rowsOf(dialect: Dialect) {
+  const old = dialectFlag(dialect);
+  const none = { default: false } as const;
+  return {
+    on_store_failure: storeFailureField,
+    shadow_mode: field(old, "Decides and counts, and denies nobody.", none),
+    quota_mode: field(old, "Denies only together with all other limits of quota mode.", none),
+    share_threshold: field(old, "Values that a pattern matches share one limit.", none),
+    headers: field(
+      choice({ what: "a kind of headers" }, "x-ratelimit", "ietf", "none"),
+      "Which headers tell the caller of its limit.",
+    ),
+    body: field(choice({ what: "a kind of body" }, "problem+json"), "What a refusal holds."),
+    tellRule: disclosureField,
+    detailed_metric: field(old, "Counts each value by itself.", none),
+    value_to_metric: field(old, "Puts the value of this entry into the metric's name.", none),
+    metadata: field(
+      readBy({ kind: "json" }, (reader, place) => readRuleMetadata(reader, place, dialect)),
+      "Given back with the decision, as dynamic metadata.",
+    ),
+  };
+}
+
 /** Settings that act on the limit of their own descriptor, and are not inherited. */
 export const limitSettingNames: readonly string[] = [
   "on_store_failure",
@@ -37,80 +87,53 @@ export const limitSettingNames: readonly string[] = [
   "tellRule",
 ];
 
+/** What a descriptor says beside its limits, by dialect. */
+export const settings = {
+  ratelimit: { rows: rowsOf("ratelimit") },
+  headgate: { rows: rowsOf("headgate") },
+};
+
 /** Reads the settings of a descriptor; what is wrong is reported, and reads as left out. */
-export function readSettings(reader: NodeReader, fields: Fields, dialect: Dialect): RuleSettings {
-  const field = (name: string): Field | undefined => fields.byName.get(name);
-  const isSet = (name: string): boolean => {
-    const flag = field(name);
-    return flag !== undefined && reader.readFlag(flag, dialect) === true;
-  };
-  const failure = field("on_store_failure");
-  const metadata = field("metadata");
-  const headers = field("headers");
-  const body = field("body");
+export function readSettings(block: Block, dialect: Dialect): RuleSettings {
+  const form = settings[dialect];
   return {
-    mode: readMode(reader, {
-      fields,
-      dialect,
-      isShadow: isSet("shadow_mode"),
-      isQuota: isSet("quota_mode"),
-    }),
-    onStoreFailure: failure && readFailureMode(reader, failure),
-    isShared: isSet("share_threshold"),
-    isDetailedMetric: isSet("detailed_metric"),
-    isValueInMetric: isSet("value_to_metric"),
-    metadata: metadata && readRuleMetadata(reader, metadata, dialect),
-    headers:
-      headers &&
-      reader.readChoice(headers, headerStyles, { id: "HG133", what: "a kind of headers" }),
-    body: body && reader.readChoice(body, bodyStyles, { id: "HG133", what: "a kind of body" }),
+    mode: readMode(block, dialect),
+    onStoreFailure: readField(form, block, "on_store_failure"),
+    isShared: readField(form, block, "share_threshold"),
+    isDetailedMetric: readField(form, block, "detailed_metric"),
+    isValueInMetric: readField(form, block, "value_to_metric"),
+    metadata: readField(form, block, "metadata"),
+    headers: readField(form, block, "headers"),
+    body: readField(form, block, "body"),
   };
 }
 
-/** Which headers tell callers of a limit. */
-export const headerStyles: readonly HeaderStyle[] = ["x-ratelimit", "ietf", "none"];
-/** What a refusal may hold. */
-export const bodyStyles: readonly BodyStyle[] = ["problem+json"];
+/** What `tellRule` changes of what is usual there; undefined where nobody says it. */
+export function readDisclosure(
+  block: Block,
+  usual: RuleDisclosure | undefined,
+): RuleDisclosure | undefined {
+  const own = readField({ rows: { tellRule: disclosureField } }, block, "tellRule");
+  return own === undefined ? usual : disclosure.read(own, usual);
+}
 
 /** A limit that denies nobody has no part in a quota either: shadow wins, as in the reference. */
-function readMode(reader: NodeReader, { fields, dialect, isShadow, isQuota }: ModeFlags): Denial {
-  const quotaField = fields.byName.get("quota_mode");
-  if (isShadow && isQuota && dialect === "headgate" && quotaField !== undefined) {
-    const message = '"quota_mode" and "shadow_mode" exclude each other';
-    reader.report(quotaField.key, { id: "HG126", message, expected: "one of the two" });
-  }
+function readMode(block: Block, dialect: Dialect): Denial {
+  const isShadow = readField(settings[dialect], block, "shadow_mode");
+  const isQuota = readField(settings[dialect], block, "quota_mode");
+  if (isShadow && isQuota && dialect === "headgate") block.refusePair("quota_mode", "shadow_mode");
   if (isShadow) return "shadow";
   return isQuota ? "quota" : "enforce";
 }
 
-interface ModeFlags {
-  readonly fields: Fields;
-  readonly dialect: Dialect;
-  readonly isShadow: boolean;
-  readonly isQuota: boolean;
-}
-
-/** What answers while the store is away. */
-export const failureModes: readonly FailureMode[] = ["local", "allow", "deny", "error"];
-
-/** `on_store_failure`: what answers for a limit while the store cannot. */
-export function readFailureMode(reader: NodeReader, field: Field): FailureMode | undefined {
-  return reader.readChoice(field, failureModes, {
-    id: "HG133",
-    what: "an answer for when the store is away",
-  });
-}
-
 /** Refuses `share_threshold` where there is no pattern whose values could share. */
 export function refuseSharing(
-  reader: NodeReader,
-  fields: Fields,
+  block: Block,
   { step, isShared }: { readonly step: PathStep; readonly isShared: boolean },
 ): void {
-  const field = fields.byName.get("share_threshold");
-  if (field === undefined || !isShared || isPattern(step)) return;
+  if (!isShared || isPattern(step)) return;
   const message = '"share_threshold" stands where neither key nor value holds "*"';
-  reader.report(field.key, { id: "HG128", message });
+  block.report("share_threshold", { id: "HG128", message });
 }
 
 /** What stands in keys in place of an entry's value; undefined where the value itself does. */

@@ -164,7 +164,7 @@ const fileDifferenceRows = {
 } as const satisfies Record<string, DifferenceRow>;
 
 /**
- * Every known difference, those that matter most first: the README's table. An id keeps its
+ * Every known difference, those that matter most first: a page of docs/reference. An id keeps its
  * meaning, and for each there is a test that begins with it.
  */
 export const differenceRows = { ...fileDifferenceRows, ...serviceDifferenceRows } as const;

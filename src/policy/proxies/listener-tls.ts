@@ -1,44 +1,74 @@
-import type { Block } from "../text/block.js";
-import { readFilePath } from "../text/service-texts.js";
-import { readCertificateFiles, readSecret, readSubjectAltNames } from "../upstream/client-tls.js";
+import { choice, flag } from "../text/form.js";
+import { field, object } from "../text/object.js";
+import { file, secretName } from "../text/service-texts.js";
+import {
+  certificateOf,
+  checkCertificate,
+  checkSecret,
+  subjectAltNames,
+} from "../upstream/client-tls.js";
 import type { CertificateSource, ListenerTls } from "./proxy-policy.js";
-import { listenerTlsShape } from "./proxy-shapes.js";
 
-/** The oldest version of TLS that callers may be held to. Source: TlsParameters.TlsProtocol. */
-export const tlsVersions = ["TLSv1_2", "TLSv1_3"] as const;
-
-/** Reads `tls` of the listener: from files of the proxy, or from a secret. */
-export function readListenerTls(listener: Block): ListenerTls | undefined {
-  const block = listener.block("tls", listenerTlsShape);
-  if (block === undefined) return undefined;
-  const source = readSource(block);
-  const names = readSubjectAltNames(block);
-  const expected = "TLSv1_2 or TLSv1_3";
-  const versionMin = block.choice("minVersion", { usual: "TLSv1_2", words: tlsVersions, expected });
-  if (source === undefined) return undefined;
-  if (names.length > 0 && !asksForCertificate(source)) {
-    const message = '"subjectAltNames" are of callers, and none is asked for a certificate';
-    block.report("subjectAltNames", { id: "HG207", message, expected: "clientCaFile beside it" });
-  }
-  return { ...source, subjectAltNames: names, versionMin };
-}
+/** `proxies.listener.tls`: from files of the proxy, or from a secret. */
+export const listenerTls = object(
+  {
+    title: "tls of a listener",
+    docs: "TLS at what callers reach; with authorities, callers have to show a certificate.",
+    needed: [["certFile", "secret"]],
+    clashing: [
+      ["secret", "certFile"],
+      ["secret", "keyFile"],
+      ["secret", "clientCaFile"],
+      ["mutual", "certFile"],
+    ],
+  },
+  {
+    certFile: field(file, "The proxy's certificate, as a file of the proxy."),
+    keyFile: field(file, "The key of `certFile`."),
+    clientCaFile: field(file, "The authorities of callers, who then need a certificate."),
+    secret: field(secretName, "A secret with the certificate and its key, instead of files."),
+    mutual: field(flag, "Whether callers need a certificate of the secret's authorities.", {
+      as: "isMutual",
+      default: false,
+    }),
+    subjectAltNames: field(
+      subjectAltNames,
+      "Names of which a caller's certificate has one: hosts, addresses, URIs. Left out: any.",
+      { default: [] },
+    ),
+    minVersion: field(
+      // The oldest that callers may be held to. Source: TlsParameters.TlsProtocol.
+      choice({ expected: "TLSv1_2 or TLSv1_3" }, "TLSv1_2", "TLSv1_3"),
+      "The oldest version that is spoken.",
+      { as: "versionMin", default: "TLSv1_2" },
+    ),
+  },
+  {
+    data({ secret, isMutual, certFile, keyFile, clientCaFile, ...rest }): ListenerTls | undefined {
+      if (secret !== undefined) return { kind: "secret", secret, isMutual, ...rest };
+      const files = certificateOf({ certFile, keyFile });
+      return files && { kind: "files", ...files, clientCaFile, ...rest };
+    },
+    check(block, data) {
+      checkSecret(block);
+      if (block.field("secret") === undefined) checkCertificate(block);
+      const isNamed = ["secret", "certFile", "keyFile"].some((name) => block.field(name));
+      if (!isNamed) {
+        const message = "nothing says which certificate callers are shown";
+        const expected = "certFile and keyFile, or a secret";
+        block.reader.report(block.fields.node, { id: "HG125", message, expected });
+      }
+      if (data === undefined || data.subjectAltNames.length === 0 || asksForCertificate(data)) {
+        return;
+      }
+      const message = '"subjectAltNames" are of callers, and none is asked for a certificate';
+      const expected = "clientCaFile beside it";
+      block.report("subjectAltNames", { id: "HG207", message, expected });
+    },
+  },
+);
 
 /** Whether callers have to show a certificate. */
 export function asksForCertificate(source: CertificateSource): boolean {
   return source.kind === "secret" ? source.isMutual : source.clientCaFile !== undefined;
-}
-
-function readSource(block: Block): CertificateSource | undefined {
-  const { reader } = block;
-  const secret = readSecret(block);
-  if (block.field("secret") !== undefined) return secret;
-  const caField = block.field("clientCaFile");
-  const clientCaFile = caField && readFilePath(reader, caField);
-  const files = readCertificateFiles(block);
-  if (block.field("certFile") === undefined && block.field("keyFile") === undefined) {
-    const message = "nothing says which certificate callers are shown";
-    const expected = "certFile and keyFile, or a secret";
-    return reader.report(block.fields.node, { id: "HG125", message, expected });
-  }
-  return files && { kind: "files", ...files, clientCaFile };
 }

@@ -1,99 +1,268 @@
-import type { ParsedNode } from "yaml";
 import { visibleText } from "../problems/problem.js";
-import { Block } from "../text/block.js";
+import type { Block } from "../text/block.js";
+import { choice, duration, flag, readBy, text, whole } from "../text/form.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
-import type { DurationBounds } from "../text/quantities.js";
+import { field, inner, innerOrOff, items, object } from "../text/object.js";
 import { portBounds } from "../text/quantities.js";
-import {
-  readAddress,
-  readFilePath,
-  readHostPattern,
-  readLabel,
-  readPodLabels,
-  readUrl,
-} from "../text/service-texts.js";
+import { address, file, hostPattern, label, podLabels, url } from "../text/service-texts.js";
 import { adaptiveConcurrency } from "../upstream/adaptive-concurrency.js";
 import { admissionControl } from "../upstream/admission-control.js";
 import { thresholdBounds } from "../upstream/circuit-breakers.js";
-import { readClientTls } from "../upstream/client-tls.js";
+import { headgateTls } from "../upstream/client-tls.js";
 import { tryTimeBounds } from "../upstream/retries.js";
-import { readListenerTls } from "./listener-tls.js";
-import { readOverload } from "./proxy-overload.js";
-import {
-  defaultProxies,
-  type EscapedSlashesAction,
-  type GatewayListener,
-  type GatewayPolicy,
-  type HeadgatePlace,
-  type Http3Policy,
-  type ListenerPolicy,
-  type ProxyPolicy,
+import { listenerTls } from "./listener-tls.js";
+import { proxyOverload } from "./proxy-overload.js";
+import type {
+  GatewayListener,
+  GatewayPolicy,
+  HeadgatePlace,
+  ListenerPolicy,
+  ProxyPolicy,
 } from "./proxy-policy.js";
-import {
-  clientTlsShape,
-  gatewayListenerShape,
-  gatewayShape,
-  headgatePlaceShape,
-  http3Shape,
-  listenerShape,
-  proxiesShape,
-} from "./proxy-shapes.js";
-
-/** Proxies that share a fleet's limit. */
-const expectedProxiesMax = 1_000_000;
-
-/** The bounds of `expected`. */
-export const expectedBounds = { min: 1, max: expectedProxiesMax } as const;
-
-/** Proxies of ours before one of ours. */
-const trustedHopsMax = 100;
 
 /** Listeners of a Gateway. Source: Gateway API, GatewaySpec. */
-export const gatewayListenersMax = 64;
-
-/** The bounds of `trustedHops`. */
-export const hopBounds = { min: 0, max: trustedHopsMax } as const;
+const gatewayListenersMax = 64;
 
 /** The longest that a request may wait for a rate limit's answer, in milliseconds. */
 export const rateLimitTimeoutMsMax = 60_000;
 
-/** The bounds of `rateLimitTimeout`. */
-export const rateLimitTimeoutBounds: DurationBounds = { minMs: 1, maxMs: rateLimitTimeoutMsMax };
+const headgate = object(
+  { title: "headgate", docs: "Where proxies find Headgate." },
+  {
+    address: field(address, "A host name or an IP address.", {
+      default: "headgate.headgate.svc.cluster.local",
+    }),
+    port: field(whole(portBounds), "The port of decisions.", { default: 8_081 }),
+    controlPort: field(whole(portBounds), "The port of xDS and statistics.", { default: 18_000 }),
+    tls: field(inner(headgateTls), "TLS to it. Left out: plaintext."),
+    rateLimitTimeout: field(
+      duration({ minMs: 1, maxMs: rateLimitTimeoutMsMax }),
+      "How long a request waits for a rate limit's answer.",
+      // Envoy's own.
+      { as: "rateLimitTimeoutMs", default: 20 },
+    ),
+    failureModeDeny: field(flag, "Whether no answer means refused.", {
+      as: "deniesWithoutAnswer",
+      default: false,
+    }),
+  },
+  {
+    data({ tls, ...rest }): HeadgatePlace {
+      return { ...rest, tls: tls && { ...tls, serverName: tls.serverName ?? rest.address } };
+    },
+    check(block, { port, controlPort }) {
+      if (port !== controlPort) return;
+      const message = `decisions and control cannot both be on port ${port}`;
+      block.refuseOrder(["controlPort", "port"], message, "different ports");
+    },
+  },
+);
 
-/** The most streams of a connection. Source: envoy.config.core.v3.Http2ProtocolOptions. */
-const streamsMax = 2_147_483_647;
+const http3 = object(
+  {
+    title: "http3",
+    docs: "HTTP/3 at an edge proxy, on the UDP port of the listener's number.",
+  },
+  {
+    advertisedPort: field(
+      whole(portBounds),
+      "The port that callers are told (alt-svc), where others reach it. Left out: the listener's.",
+    ),
+  },
+);
 
-/** The bounds of `maxRequestHeadersKb`. Source: HttpConnectionManager. */
-export const headersKibBounds = { min: 1, max: 8_192 } as const;
+/** What must be different ports of one listener. */
+const listenerPorts = ["port", "outboundPort", "adminPort", "statisticsPort"] as const;
 
-/** The bounds of `maxConcurrentStreams`. */
-export const streamBounds = { min: 1, max: streamsMax } as const;
+const listener = object(
+  { title: "a listener", docs: "The listener of generated proxies." },
+  {
+    address: field(address, "The IP address on which callers are listened for.", {
+      default: "0.0.0.0",
+    }),
+    port: field(whole(portBounds), "Where requests come in.", { default: 10_000 }),
+    outboundPort: field(
+      whole(portBounds),
+      "Where a sidecar takes what its own service asks of others.",
+      { default: 10_001 },
+    ),
+    adminPort: field(whole(portBounds), "Envoy's admin port, on loopback only.", {
+      default: 9_901,
+    }),
+    statisticsPort: field(
+      whole(portBounds),
+      "Where Prometheus finds /stats/prometheus, and nothing else of the admin port.",
+      { default: 9_902 },
+    ),
+    maxConnections: field(whole(thresholdBounds), "Open connections of one listener.", {
+      as: "connectionsMax",
+      default: 10_000,
+    }),
+    maxConcurrentStreams: field(
+      // Source: envoy.config.core.v3.Http2ProtocolOptions.
+      whole({ min: 1, max: 2_147_483_647 }),
+      "Streams of one HTTP/2 connection.",
+      { as: "concurrentStreamsMax", default: 100 },
+    ),
+    trustedHops: field(
+      whole({ min: 0, max: 100 }),
+      "Proxies of yours before this one, whose x-forwarded-for is believed.",
+      { default: 0 },
+    ),
+    maxRequestHeadersKb: field(
+      // Source: HttpConnectionManager.
+      whole({ min: 1, max: 8_192 }),
+      "KiB of a request's headers; more are answered with 431. Left out: 60.",
+      { as: "requestHeadersKibMax" },
+    ),
+    maxHeadersCount: field(
+      whole(thresholdBounds),
+      "Headers of a request; more are answered with 431. Left out: 100.",
+      { as: "headersCountMax" },
+    ),
+    maxConnectionDuration: field(
+      duration(tryTimeBounds),
+      "A caller's connection, which is drained then. Left out: no bound.",
+      { as: "maxConnectionMs" },
+    ),
+    pathWithEscapedSlashesAction: field(
+      choice(
+        { what: "something to do with escaped slashes" },
+        "keepUnchanged",
+        "rejectRequest",
+        "unescapeAndRedirect",
+        "unescapeAndForward",
+      ),
+      "What an edge proxy does with %2F and %5C in paths. Left out: unescapeAndRedirect, or as " +
+        "Istio or Envoy Gateway has it by itself.",
+      { as: "escapedSlashes" },
+    ),
+    tls: field(inner(listenerTls), "TLS to it. Left out: plaintext."),
+    http3: field(inner(http3), "HTTP/3 beside HTTP/2 and HTTP/1.1; needs tls. Left out: none."),
+  },
+  {
+    data: (read): ListenerPolicy => read,
+    check(block, read) {
+      if (block.field("http3") !== undefined && block.isLeftOut("tls")) {
+        const message = '"http3" is always over TLS, and the listener speaks plaintext';
+        block.report("http3", { id: "HG207", message, expected: "tls beside it" });
+      }
+      refuseSharedPorts(block, read);
+    },
+  },
+);
 
-/** What is left out is as usual. */
-function readProxies(block: Block): ProxyPolicy {
-  const usual = defaultProxies;
-  const folderField = block.field("secretsFolder");
-  return {
-    expectedCount: block.whole("expected", usual.expectedCount, expectedBounds),
-    headgate: readHeadgate(block),
-    listener: readListener(block),
-    gateway: readGateway(block),
-    overload: readOverload(block),
-    adaptiveConcurrency: block.readOrOff("adaptiveConcurrency", adaptiveConcurrency, undefined),
-    admissionControl: block.readOrOff("admissionControl", admissionControl, undefined),
-    runbookUrl: readRunbookUrl(block),
-    secretsFolder: folderField && readFilePath(block.reader, folderField),
-  };
+function refuseSharedPorts(block: Block, read: ListenerPolicy): void {
+  listenerPorts.forEach((name, i) => {
+    const other = listenerPorts.slice(0, i).find((each) => read[each] === read[name]);
+    if (other === undefined) return;
+    const message = `${name} and ${other} are both ${read[name]}`;
+    block.refuseOrder([name, other], message, "different ports");
+  });
 }
+
+const gatewayListener = object(
+  {
+    title: "a listener of a Gateway",
+    docs: "A listener of the Gateway for HTTP or HTTPS.",
+  },
+  {
+    name: field(label, "Its name in the Gateway.", {
+      needs: "the listener's name in the Gateway",
+    }),
+    port: field(whole(portBounds), "Its port in the Gateway.", {
+      needs: "the listener's port in the Gateway",
+    }),
+    hostname: field(hostPattern, "Its hostname in the Gateway. Left out: all hosts."),
+    protocol: field(
+      // Those that serve HTTP. Source: Gateway API, ProtocolType.
+      choice({ what: "a protocol of a Gateway's listener" }, "HTTP", "HTTPS"),
+      "Its protocol in the Gateway; http3 needs it.",
+    ),
+  },
+  {
+    data: ({ name, port, ...rest }): GatewayListener | undefined =>
+      name === undefined || port === undefined ? undefined : { name, port, ...rest },
+  },
+);
+
+const gateway = object(
+  { title: "a gateway", docs: "The gateway that objects are made for." },
+  {
+    name: field(label, "Its name. Left out: the policy's."),
+    namespace: field(label, "Its namespace. Left out: that of the generated objects."),
+    labels: field(
+      podLabels("labels of a gateway's pods"),
+      "Labels of the pods of Istio's gateway, for `generate istio`. Left out: " +
+        "`istio: ingressgateway`.",
+    ),
+    listeners: field(
+      items(inner(gatewayListener), { expected: "a list of listeners", max: gatewayListenersMax }),
+      "All of its listeners for HTTP and HTTPS, in their order. Left out: `http` on port 80 alone.",
+    ),
+  },
+  {
+    data: ({ listeners = [], ...rest }): GatewayPolicy => ({
+      ...rest,
+      listeners: listeners.length === 0 ? undefined : listeners,
+    }),
+  },
+);
 
 /** Alerts add the name of a section, and Prometheus fills in what stands in braces. */
-function readRunbookUrl(block: Block): string | undefined {
-  const field = block.field("runbookUrl");
-  const url = field && readUrl(block.reader, field);
-  if (field === undefined || url === undefined || !/[#{}]/.test(url)) return url;
+const runbookUrl = readBy(text({ charsMax: 2_048 }, /^https?:\/\/[^#{}]+$/), (reader, place) => {
+  const written = url.read(reader, place);
+  if (written === undefined || !/[#{}]/.test(written)) return written;
   const message = "the URL of a runbook has neither a fragment nor braces";
-  return block.reader.report(field.key, { id: "HG227", message });
-}
+  return reader.report(place.key, { id: "HG227", message });
+});
+
+const everyServiceDocs = "What every service has that says nothing of it. Left out: none.";
+
+/** `proxies`. */
+export const proxies = object(
+  { title: "proxies", docs: "What holds for every proxy of the fleet." },
+  {
+    expected: field(
+      whole({ min: 1, max: 1_000_000 }),
+      "Proxies that share a limit while nobody drives them.",
+      { as: "expectedCount", default: 1 },
+    ),
+    headgate: field(inner(headgate), "Where proxies find Headgate."),
+    listener: field(inner(listener), "The listener of generated proxies."),
+    gateway: field(inner(gateway), "The gateway that objects are made for."),
+    overload: field(inner(proxyOverload), "Envoy's overload manager. Left out: none is written."),
+    adaptiveConcurrency: field(innerOrOff(adaptiveConcurrency), everyServiceDocs),
+    admissionControl: field(innerOrOff(admissionControl), everyServiceDocs),
+    runbookUrl: field(
+      runbookUrl,
+      "Where people find the runbook: alerts link to its sections, or with a `*` in the URL to a " +
+        "page of that name each, unless `--runbook-url` says where. Left out: the file beside " +
+        "the rules.",
+    ),
+    secretsFolder: field(
+      file,
+      "Where Envoys find the files of secrets, of which `NAME.yaml` has a certificate and " +
+        "`NAME-cacert.yaml` authorities. Left out: /etc/envoy/secrets.",
+    ),
+  },
+  {
+    data(read): ProxyPolicy {
+      const { adaptiveConcurrency: adaptive, admissionControl: control } = read;
+      return {
+        ...read,
+        headgate: read.headgate ?? headgate.defaults,
+        listener: read.listener ?? listener.defaults,
+        gateway: read.gateway ?? gateway.defaults,
+        adaptiveConcurrency: adaptive === "off" ? undefined : adaptive,
+        admissionControl: control === "off" ? undefined : control,
+      };
+    },
+  },
+);
+
+/** What holds where a policy says nothing of proxies. */
+export const defaultProxies = proxies.defaults;
 
 /** `proxies` as one file of a policy says it: a second one is refused. */
 export class ProxiesOnce {
@@ -106,150 +275,15 @@ export class ProxiesOnce {
   }
 
   /** Reads the field of a file. */
-  read(reader: NodeReader, field: Field): void {
-    const expected = `${proxiesShape.title}; {} for what is usual`;
-    const node = reader.required(field, expected);
-    const block = node && Block.at(reader, node, proxiesShape);
-    const policy = block && readProxies(block);
+  read(reader: NodeReader, written: Field): void {
+    const policy = inner(proxies).read(reader, written);
     if (this.#place !== undefined) {
       const message = `"proxies" stands already in ${this.#place}`;
-      reader.report(field.key, { id: "HG249", message });
+      reader.report(written.key, { id: "HG249", message });
       return;
     }
-    const { line } = reader.source.position(field.key.range[0]);
+    const { line } = reader.source.position(written.key.range[0]);
     this.#place = `${visibleText(reader.source.file)}:${line}`;
     if (policy !== undefined) this.#policy = policy;
   }
-}
-
-function readHeadgate(proxies: Block): HeadgatePlace {
-  const block = proxies.block("headgate", headgatePlaceShape);
-  const usual = defaultProxies.headgate;
-  if (block === undefined) return usual;
-  const addressField = block.field("address");
-  const address = (addressField && readAddress(block.reader, addressField)) ?? usual.address;
-  const port = block.whole("port", usual.port, portBounds);
-  const controlPort = block.whole("controlPort", usual.controlPort, portBounds);
-  if (port === controlPort) {
-    const message = `decisions and control cannot both be on port ${port}`;
-    block.refuseOrder(["controlPort", "port"], message, "different ports");
-  }
-  const tls = block.block("tls", clientTlsShape);
-  const authorities = "the file of the authorities that Headgate is trusted by";
-  if (tls !== undefined) tls.reader.requiredField(tls.fields, "caFile", authorities);
-  return {
-    address,
-    port,
-    controlPort,
-    tls: tls && readClientTls(tls, { address, caFile: "" }),
-    rateLimitTimeoutMs: block.durationMs(
-      "rateLimitTimeout",
-      usual.rateLimitTimeoutMs,
-      rateLimitTimeoutBounds,
-    ),
-    deniesWithoutAnswer: block.flag("failureModeDeny"),
-  };
-}
-
-function readListener(proxies: Block): ListenerPolicy {
-  const block = proxies.block("listener", listenerShape);
-  const usual = defaultProxies.listener;
-  if (block === undefined) return usual;
-  const addressField = block.field("address");
-  const listener = {
-    address: (addressField && readAddress(block.reader, addressField)) ?? usual.address,
-    port: block.whole("port", usual.port, portBounds),
-    outboundPort: block.whole("outboundPort", usual.outboundPort, portBounds),
-    adminPort: block.whole("adminPort", usual.adminPort, portBounds),
-    statisticsPort: block.whole("statisticsPort", usual.statisticsPort, portBounds),
-    connectionsMax: block.whole("maxConnections", usual.connectionsMax, thresholdBounds),
-    concurrentStreamsMax: block.whole(
-      "maxConcurrentStreams",
-      usual.concurrentStreamsMax,
-      streamBounds,
-    ),
-    trustedHops: block.whole("trustedHops", usual.trustedHops, hopBounds),
-    requestHeadersKibMax: block.whole("maxRequestHeadersKb", undefined, headersKibBounds),
-    headersCountMax: block.whole("maxHeadersCount", undefined, thresholdBounds),
-    maxConnectionMs: block.durationMs("maxConnectionDuration", undefined, tryTimeBounds),
-    escapedSlashes: readEscapedSlashes(block),
-    tls: readListenerTls(block),
-    http3: readHttp3(block),
-  };
-  refuseSharedPorts(block, listener);
-  return listener;
-}
-
-/** There is no HTTP/3 without TLS. */
-function readHttp3(listener: Block): Http3Policy | undefined {
-  const block = listener.block("http3", http3Shape);
-  if (block === undefined) return undefined;
-  if (listener.isLeftOut("tls")) {
-    const message = '"http3" is always over TLS, and the listener speaks plaintext';
-    listener.report("http3", { id: "HG207", message, expected: "tls beside it" });
-  }
-  return { advertisedPort: block.whole("advertisedPort", undefined, portBounds) };
-}
-
-/** What an edge proxy may do with an escaped slash in a path. */
-export const escapedSlashesActions: readonly EscapedSlashesAction[] = [
-  "keepUnchanged",
-  "rejectRequest",
-  "unescapeAndRedirect",
-  "unescapeAndForward",
-];
-
-function readEscapedSlashes(block: Block): EscapedSlashesAction | undefined {
-  const field = block.field("pathWithEscapedSlashesAction");
-  const finding = { id: "HG133", what: "something to do with escaped slashes" } as const;
-  return field && block.reader.readChoice(field, escapedSlashesActions, finding);
-}
-
-function readGateway(proxies: Block): GatewayPolicy {
-  const block = proxies.block("gateway", gatewayShape);
-  if (block === undefined) return defaultProxies.gateway;
-  const label = (name: string): string | undefined => {
-    const field = block.field(name);
-    return field && readLabel(block.reader, field);
-  };
-  const labelsField = block.field("labels");
-  const items = block.items("listeners", "a list of listeners", gatewayListenersMax);
-  const listeners = items.flatMap((item) => {
-    return readGatewayListener(block.reader, item.value ?? item.key) ?? [];
-  });
-  return {
-    name: label("name"),
-    namespace: label("namespace"),
-    labels: labelsField && readPodLabels(block.reader, labelsField, "labels of a gateway's pods"),
-    listeners: listeners.length === 0 ? undefined : listeners,
-  };
-}
-
-/** Protocols of a Gateway's listener that serve HTTP. Source: Gateway API, ProtocolType. */
-export const gatewayProtocols = ["HTTP", "HTTPS"] as const;
-
-function readGatewayListener(reader: NodeReader, node: ParsedNode): GatewayListener | undefined {
-  const block = Block.at(reader, node, gatewayListenerShape);
-  if (block === undefined) return undefined;
-  const { fields } = block;
-  const nameField = reader.requiredField(fields, "name", "the listener's name in the Gateway");
-  reader.requiredField(fields, "port", "the listener's port in the Gateway");
-  const name = nameField && readLabel(reader, nameField);
-  const port = block.whole("port", undefined, portBounds);
-  const hostField = block.field("hostname");
-  const hostname = hostField && readHostPattern(reader, hostField);
-  const protocolField = block.field("protocol");
-  const finding = { id: "HG133", what: "a protocol of a Gateway's listener" } as const;
-  const protocol = protocolField && reader.readChoice(protocolField, gatewayProtocols, finding);
-  return name === undefined || port === undefined ? undefined : { name, port, hostname, protocol };
-}
-
-function refuseSharedPorts(block: Block, listener: ListenerPolicy): void {
-  const names = ["port", "outboundPort", "adminPort", "statisticsPort"] as const;
-  names.forEach((name, i) => {
-    const other = names.slice(0, i).find((each) => listener[each] === listener[name]);
-    if (other === undefined) return;
-    const message = `${name} and ${other} are both ${listener[name]}`;
-    block.refuseOrder([name, other], message, "different ports");
-  });
 }

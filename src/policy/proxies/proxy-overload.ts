@@ -1,8 +1,8 @@
-import type { Block } from "../text/block.js";
-import { type DurationBounds, type NumberBounds, positiveRatioBounds } from "../text/quantities.js";
+import { bytes, duration, number, whole, words } from "../text/form.js";
+import { field, inner, object } from "../text/object.js";
+import { type NumberBounds, positiveRatioBounds } from "../text/quantities.js";
 import { thresholdBounds } from "../upstream/circuit-breakers.js";
-import type { CgroupOverload, CpuOverload, HeapOverload, OverloadPolicy } from "./proxy-policy.js";
-import { cgroupOverloadShape, cpuOverloadShape, overloadShape } from "./proxy-shapes.js";
+import type { OverloadPolicy } from "./proxy-policy.js";
 
 /** The least memory that an Envoy could run in. */
 export const memoryBytesMin = 16 * 2 ** 20;
@@ -10,85 +10,102 @@ export const memoryBytesMin = 16 * 2 ** 20;
 /** The most: more than any machine has. */
 export const memoryBytesMax = 2 ** 44;
 
-/** The bounds of `maxHeap` and of a control group's memory. */
 const memoryBounds: NumberBounds = { min: memoryBytesMin, max: memoryBytesMax };
 
-/** Envoy looks no more often, and less than once a minute would be no protection. */
-export const refreshBounds: DurationBounds = { minMs: 10, maxMs: 60_000 };
-
-/** The usual values of what is switched on by its name. */
-export const defaultOverload = {
-  refreshMs: 250,
-  heap: { shrinkAtRatio: 0.85, shedFromRatio: 0.9, stopAcceptingAtRatio: 0.95 },
-  cpu: { of: "container", shedFromRatio: 0.85, shedAllAtRatio: 0.98 },
-  cgroupMemory: { stopAcceptingAtRatio: 0.95 },
-} as const;
-
-/** Whose CPU is meant. */
-export const cpuWords = ["host", "container"] as const;
-
-/** Reads `proxies.overload`; undefined where it is left out: then no manager is written. */
-export function readOverload(proxies: Block): OverloadPolicy | undefined {
-  const block = proxies.block("overload", overloadShape);
-  if (block === undefined) return undefined;
-  return {
-    refreshMs: block.durationMs("refreshInterval", defaultOverload.refreshMs, refreshBounds),
-    heap: readHeap(block),
-    cpu: readCpu(block),
-    cgroupMemory: readCgroup(block),
-    connectionsMax: block.whole("maxConnections", undefined, thresholdBounds),
-  };
-}
-
-function readHeap(block: Block): HeapOverload | undefined {
-  const { heap: usual } = defaultOverload;
-  const bytesMax = block.bytes("maxHeap", undefined, memoryBounds);
-  const heap = {
-    shrinkAtRatio: block.number("shrinkHeapAt", usual.shrinkAtRatio, positiveRatioBounds),
-    shedFromRatio: block.number("shedFrom", usual.shedFromRatio, positiveRatioBounds),
-    stopAcceptingAtRatio: block.number(
-      "stopAcceptingAt",
-      usual.stopAcceptingAtRatio,
-      positiveRatioBounds,
+const cpu = object(
+  { title: "a cpu", docs: "Refuses by the CPU that is in use." },
+  {
+    of: field(words("host", "container"), "Whose CPU is meant.", { default: "container" }),
+    shedFrom: field(
+      number(positiveRatioBounds),
+      "From where new requests are refused one by one.",
+      { as: "shedFromRatio", default: 0.85 },
     ),
-  };
-  const names = ["shrinkHeapAt", "shedFrom", "stopAcceptingAt"] as const;
-  const { shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio } = heap;
-  if (shrinkAtRatio > shedFromRatio || shedFromRatio >= stopAcceptingAtRatio) {
-    const message = `${shrinkAtRatio}, ${shedFromRatio} and ${stopAcceptingAtRatio} do not rise`;
-    const expected = "shrinkHeapAt at most shedFrom, and shedFrom below stopAcceptingAt";
-    block.refuseOrder(names, message, expected);
-  }
-  if (!block.isLeftOut("maxHeap"))
-    return bytesMax === undefined ? undefined : { bytesMax, ...heap };
-  for (const name of names.filter((each) => block.field(each) !== undefined)) {
-    const message = `"${name}" is a part of a heap whose size is not given`;
-    block.report(name, { id: "HG207", message, expected: "maxHeap, such as 512Mi" });
-  }
-  return undefined;
-}
+    shedAllAt: field(number(positiveRatioBounds), "From where all are.", {
+      as: "shedAllAtRatio",
+      default: 0.98,
+    }),
+  },
+  {
+    data: (read) => read,
+    check(block, { shedFromRatio, shedAllAtRatio }) {
+      if (shedFromRatio < shedAllAtRatio) return;
+      const message = `from ${shedFromRatio} on some are refused, and all at ${shedAllAtRatio}`;
+      block.refuseOrder(["shedFrom", "shedAllAt"], message, "shedFrom below shedAllAt");
+    },
+  },
+);
 
-function readCpu(overload: Block): CpuOverload | undefined {
-  const block = overload.block("cpu", cpuOverloadShape);
-  if (block === undefined) return undefined;
-  const { cpu: usual } = defaultOverload;
-  const shedFromRatio = block.number("shedFrom", usual.shedFromRatio, positiveRatioBounds);
-  const shedAllAtRatio = block.number("shedAllAt", usual.shedAllAtRatio, positiveRatioBounds);
-  if (shedFromRatio >= shedAllAtRatio) {
-    const message = `from ${shedFromRatio} on some are refused, and all at ${shedAllAtRatio}`;
-    block.refuseOrder(["shedFrom", "shedAllAt"], message, "shedFrom below shedAllAt");
-  }
-  const of = block.choice("of", { usual: usual.of, words: cpuWords });
-  return { of, shedFromRatio, shedAllAtRatio };
-}
+const cgroupMemory = object(
+  {
+    title: "a cgroupMemory",
+    docs: "Refuses by the memory of the proxy's control group.",
+  },
+  {
+    max: field(bytes(memoryBounds), "The memory that is full. Usually the group's own limit.", {
+      as: "bytesMax",
+    }),
+    stopAcceptingAt: field(number(positiveRatioBounds), "From where no requests are taken.", {
+      as: "stopAcceptingAtRatio",
+      default: 0.95,
+    }),
+  },
+);
 
-function readCgroup(overload: Block): CgroupOverload | undefined {
-  const block = overload.block("cgroupMemory", cgroupOverloadShape);
-  const { stopAcceptingAtRatio: usual } = defaultOverload.cgroupMemory;
-  return (
-    block && {
-      bytesMax: block.bytes("max", undefined, memoryBounds),
-      stopAcceptingAtRatio: block.number("stopAcceptingAt", usual, positiveRatioBounds),
-    }
-  );
-}
+const heapNames = ["shrinkHeapAt", "shedFrom", "stopAcceptingAt"] as const;
+
+/** `proxies.overload`. */
+export const proxyOverload = object(
+  { title: "an overload", docs: "Envoy's overload manager. Left out: none is written." },
+  {
+    // Envoy looks no more often, and less than once a minute would be no protection.
+    refreshInterval: field(duration({ minMs: 10, maxMs: 60_000 }), "Time between two looks.", {
+      as: "refreshMs",
+      default: 250,
+    }),
+    maxHeap: field(
+      bytes(memoryBounds),
+      "The heap that is full, such as 512Mi. Left out: it is not watched.",
+      { as: "bytesMax" },
+    ),
+    shrinkHeapAt: field(
+      number(positiveRatioBounds),
+      "Ratio of the heap from which memory is given back.",
+      { as: "shrinkAtRatio", default: 0.85 },
+    ),
+    shedFrom: field(
+      number(positiveRatioBounds),
+      "Ratio of the heap from which requests are refused one by one.",
+      { as: "shedFromRatio", default: 0.9 },
+    ),
+    stopAcceptingAt: field(
+      number(positiveRatioBounds),
+      "Ratio of the heap from which none are taken.",
+      { as: "stopAcceptingAtRatio", default: 0.95 },
+    ),
+    maxConnections: field(whole(thresholdBounds), "Downstream connections of the process.", {
+      as: "connectionsMax",
+    }),
+    cpu: field(inner(cpu), "Watches the CPU. Left out: not."),
+    cgroupMemory: field(inner(cgroupMemory), "Watches the control group's memory. Left out: not."),
+  },
+  {
+    data: ({ bytesMax, shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio, ...rest }) => {
+      const heap = bytesMax && { bytesMax, shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio };
+      const policy: OverloadPolicy = { ...rest, heap: heap || undefined };
+      return policy;
+    },
+    check(block, _, { shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio }) {
+      if (shrinkAtRatio > shedFromRatio || shedFromRatio >= stopAcceptingAtRatio) {
+        const ratios = `${shrinkAtRatio}, ${shedFromRatio} and ${stopAcceptingAtRatio}`;
+        const expected = "shrinkHeapAt at most shedFrom, and shedFrom below stopAcceptingAt";
+        block.refuseOrder(heapNames, `${ratios} do not rise`, expected);
+      }
+      if (!block.isLeftOut("maxHeap")) return;
+      for (const name of heapNames.filter((each) => block.field(each) !== undefined)) {
+        const message = `"${name}" is a part of a heap whose size is not given`;
+        block.report(name, { id: "HG207", message, expected: "maxHeap, such as 512Mi" });
+      }
+    },
+  },
+);

@@ -20,7 +20,7 @@ export interface ProxyPolicy {
   readonly adaptiveConcurrency: AdaptiveConcurrencyPolicy | undefined;
   /** As above. */
   readonly admissionControl: AdmissionControlPolicy | undefined;
-  /** Where people find the runbook of the alerts, without a fragment; undefined: beside them. */
+  /** Where the runbook is, without a fragment; `*` is an alert's name; undefined: beside them. */
   readonly runbookUrl: string | undefined;
   /** Where Envoys of ours find the files of secrets. Undefined: `/etc/envoy/secrets`. */
   readonly secretsFolder: string | undefined;
@@ -180,38 +180,3 @@ export interface CgroupOverload {
   /** Default 0.95. */
   readonly stopAcceptingAtRatio: number;
 }
-
-/** What holds where a policy says nothing of proxies. */
-export const defaultProxies: ProxyPolicy = {
-  expectedCount: 1,
-  headgate: {
-    address: "headgate.headgate.svc.cluster.local",
-    port: 8_081,
-    controlPort: 18_000,
-    tls: undefined,
-    rateLimitTimeoutMs: 20,
-    deniesWithoutAnswer: false,
-  },
-  listener: {
-    address: "0.0.0.0",
-    port: 10_000,
-    outboundPort: 10_001,
-    adminPort: 9_901,
-    statisticsPort: 9_902,
-    connectionsMax: 10_000,
-    concurrentStreamsMax: 100,
-    trustedHops: 0,
-    requestHeadersKibMax: undefined,
-    headersCountMax: undefined,
-    maxConnectionMs: undefined,
-    escapedSlashes: undefined,
-    tls: undefined,
-    http3: undefined,
-  },
-  gateway: { name: undefined, namespace: undefined, labels: undefined, listeners: undefined },
-  overload: undefined,
-  adaptiveConcurrency: undefined,
-  admissionControl: undefined,
-  runbookUrl: undefined,
-  secretsFolder: undefined,
-};

@@ -1,12 +1,11 @@
 import { isMap, type ParsedNode } from "yaml";
 import { quotaBucketKey } from "../../core/quota/quota.js";
 import { quoteText } from "../problems/problem.js";
-import { readTextMatch, textMatchesMax } from "../services/descriptor-parts.js";
-import type { TextMatch } from "../services/service-policy.js";
-import { textMatchShape } from "../services/service-shapes.js";
-import { Block } from "../text/block.js";
-import type { Field, NodeReader } from "../text/node-reader.js";
-import { readDescribedHeader } from "../text/service-texts.js";
+import type { Block } from "../text/block.js";
+import { any, choice, list, readBy, ruledText, whole } from "../text/form.js";
+import type { NodeReader } from "../text/node-reader.js";
+import { field, innerBy, object, readField } from "../text/object.js";
+import { describedHeader } from "../text/service-texts.js";
 import { keyRule, type TextRule, valueRule } from "../text/text-rules.js";
 import {
   type QuotaClasses,
@@ -14,7 +13,6 @@ import {
   type QuotaPartSource,
   quotaClassKey,
 } from "./quota-policy.js";
-import { quotaClassesShape, quotaPartShape } from "./quota-shapes.js";
 
 /** Parts of one bucket. */
 export const quotaPartsMax = 8;
@@ -25,50 +23,73 @@ export const quotaDefaultsMax = 3;
 /** Classes of one quota. */
 export const quotaClassesMax = 16;
 
-/** The bounds of a class's weight. */
-export const quotaWeightBounds = { min: 1, max: 1_000 } as const;
-
 /** What a part of a bucket is made from: one of these names, beside `as`. */
-export const quotaPartSources = ["header", "query", "value"] as const;
+const sources = ["header", "query", "value"] as const;
 
-/** Parts that stand alone. */
-export const quotaPartWords = ["remote_address"] as const;
+const part = object(
+  {
+    title: "a part of a bucket",
+    docs: "One entry of a bucket, and what it is made from.",
+    needed: [sources],
+    clashing: [sources, ["value", "default"]],
+  },
+  {
+    header: field(
+      describedHeader,
+      "The value of a request header, `:path` and the like among them.",
+    ),
+    query: field(ruledText(keyRule), "The value of a query parameter."),
+    value: field(ruledText(valueRule), "A fixed value."),
+    as: field(
+      ruledText(keyRule),
+      "The key that the entry has in `rateLimits`; not `quota` or `class`.",
+      { needs: "the key that it has in rateLimits" },
+    ),
+    default: field(
+      ruledText(valueRule),
+      "The value where a request does not say it. Left out: the quota leaves such requests alone.",
+      { as: "fallback" },
+    ),
+  },
+);
 
-/** Reads `match`: headers that a request must have. */
-export function readQuotaMatch(quota: Block): readonly TextMatch[] {
-  const expected = "a list such as [{name: x-plan, exact: free}]";
-  return quota.items("match", expected, textMatchesMax).flatMap((item) => {
-    const place = quota.reader.required(item, "{name: x-plan, exact: free}");
-    const match = place && Block.at(quota.reader, place, textMatchShape);
-    return (match && readTextMatch(match, true)) ?? [];
-  });
-}
+const partWord = choice({ what: "a part of a bucket that stands alone" }, "remote_address");
+const partMap = innerBy(part, readPart);
 
-/** Reads `bucket`; undefined where something of it is wrong. */
-export function readQuotaBucketParts(quota: Block): readonly QuotaPart[] | undefined {
-  const { reader, fields } = quota;
-  const expected = "a list of parts, such as [remote_address, {header: x-tenant, as: tenant}]";
-  const field = reader.requiredField(fields, "bucket", expected);
-  const nodes = field && reader.readList(field, expected);
-  if (field === undefined || nodes === undefined) return undefined;
-  if (nodes.length === 0 || nodes.length > quotaPartsMax) {
-    const message = `a bucket of ${nodes.length} parts`;
-    const bound = `1 to ${quotaPartsMax} parts`;
-    return reader.report(field.key, { id: "HG160", message, expected: bound });
-  }
-  const parts = nodes.map((node) => readPart(reader, node));
-  const known = parts.filter((part) => part !== undefined);
-  const keys = new Set<string>();
-  parts.forEach((part, index) => {
-    const node = nodes[index];
-    if (part !== undefined && node !== undefined) takeKey(reader, { node, key: part.key, keys });
-  });
-  if (known.filter(({ fallback }) => fallback !== undefined).length > quotaDefaultsMax) {
-    const message = `"bucket" cannot have more than ${quotaDefaultsMax} parts with a default`;
-    return reader.report(field.key, { id: "HG160", message });
-  }
-  return known.length === parts.length ? known : undefined;
-}
+const bucketPart = readBy<QuotaPart>(any(partWord, partMap), (reader, place) => {
+  if (isMap(reader.contentOf(place))) return partMap.read(reader, place);
+  const word = partWord.read(reader, place);
+  return word && { kind: "remoteAddress", key: word, fallback: undefined };
+});
+
+/** What belongs into `bucket`. */
+export const bucketExpected =
+  "a list of parts, such as [remote_address, {header: x-tenant, as: tenant}]";
+
+/** `bucket`; undefined where something of it is wrong. */
+export const bucketParts = readBy<readonly QuotaPart[]>(
+  list(bucketPart, quotaPartsMax, 1),
+  (reader, place) => {
+    const nodes = reader.readList(place, bucketExpected);
+    if (nodes === undefined) return undefined;
+    if (nodes.length === 0 || nodes.length > quotaPartsMax) {
+      const message = `a bucket of ${nodes.length} parts`;
+      const bound = `1 to ${quotaPartsMax} parts`;
+      return reader.report(place.key, { id: "HG160", message, expected: bound });
+    }
+    const keys = new Set<string>();
+    const known = nodes.flatMap((node) => {
+      const read = bucketPart.read(reader, { name: "bucket", key: node, value: node });
+      if (read !== undefined) takeKey(reader, { node, key: read.key, keys });
+      return read ?? [];
+    });
+    if (known.filter(({ fallback }) => fallback !== undefined).length > quotaDefaultsMax) {
+      const message = `"bucket" cannot have more than ${quotaDefaultsMax} parts with a default`;
+      return reader.report(place.key, { id: "HG160", message });
+    }
+    return known.length === nodes.length ? known : undefined;
+  },
+);
 
 /** A bucket's id is a map: each key stands once, and two of them are taken. */
 function takeKey(
@@ -88,54 +109,39 @@ function takeKey(
   keys.add(key);
 }
 
-function readPart(reader: NodeReader, node: ParsedNode): QuotaPart | undefined {
-  if (!isMap(reader.contentAt(node))) {
-    const field = { name: "bucket", key: node, value: node };
-    const what = "a part of a bucket that stands alone";
-    const word = reader.readChoice(field, quotaPartWords, { id: "HG133", what });
-    return word && { kind: "remoteAddress", key: word, fallback: undefined };
-  }
-  const block = Block.at(reader, node, quotaPartShape);
-  if (block === undefined) return undefined;
-  const [source, ...others] = quotaPartSources.filter((name) => block.field(name) !== undefined);
+function readPart(block: Block): QuotaPart | undefined {
+  const [source, ...others] = sources.filter((name) => block.field(name) !== undefined);
   for (const other of others) block.refusePair(other, source ?? other);
-  const keyField = reader.requiredField(block.fields, "as", "the key that it has in rateLimits");
-  const key = keyField && reader.readText(keyField, keyRule);
-  const part = readSource(block, source, key ?? "");
-  const fallback = block.text("default", valueRule);
+  const key = readField(part, block, "as");
+  const made = readSource(block, source, key ?? "");
+  const fallback = readField(part, block, "default");
   if (source === "value" && block.field("default") !== undefined) {
     return block.refusePair("default", source);
   }
-  if (key === undefined || part === undefined || others.length > 0) return undefined;
-  return { ...part, fallback };
+  if (key === undefined || made === undefined || others.length > 0) return undefined;
+  return { ...made, fallback };
 }
 
 function readSource(
   block: Block,
-  source: (typeof quotaPartSources)[number] | undefined,
+  source: (typeof sources)[number] | undefined,
   key: string,
 ): QuotaPartSource | undefined {
+  if (source === undefined) {
+    if (!sources.every((name) => block.isLeftOut(name))) return undefined;
+    const message = "a part does not say what it is made from";
+    const expected = "header: a header's name, query: a parameter, or value: a text";
+    return block.reader.report(block.fields.node, { id: "HG125", message, expected });
+  }
+  const said = readField(part, block, source);
+  if (said === undefined) return undefined;
   switch (source) {
-    case undefined: {
-      const isMissing = quotaPartSources.every((name) => block.isLeftOut(name));
-      if (!isMissing) return undefined;
-      const message = "a part does not say what it is made from";
-      const expected = "header: a header's name, query: a parameter, or value: a text";
-      return block.reader.report(block.fields.node, { id: "HG125", message, expected });
-    }
-    case "header": {
-      const field = block.field(source);
-      const header = field && readDescribedHeader(block.reader, field);
-      return header === undefined ? undefined : { kind: "header", header, key };
-    }
-    case "query": {
-      const parameter = block.text(source, keyRule);
-      return parameter === undefined ? undefined : { kind: "query", parameter, key };
-    }
-    case "value": {
-      const value = block.text(source, valueRule);
-      return value === undefined ? undefined : { kind: "fixed", key, value };
-    }
+    case "header":
+      return { kind: "header", header: said, key };
+    case "query":
+      return { kind: "query", parameter: said, key };
+    case "value":
+      return { kind: "fixed", key, value: said };
   }
 }
 
@@ -146,28 +152,50 @@ const classRule: TextRule = {
   expected: "a header's value of 1 to 128 printable ASCII characters",
 };
 
-/** Reads `classes` of a quota; undefined where it is left out, or wrong. */
-export function readQuotaClasses(quota: Block): QuotaClasses | undefined {
-  const block = quota.block("classes", quotaClassesShape);
-  if (block === undefined) return undefined;
-  const { reader, fields } = block;
-  const headerField = reader.requiredField(fields, "header", "the header that tells the class");
-  const header = headerField && readDescribedHeader(reader, headerField);
-  const expected = "weights by the header's value, such as {gold: 3, free: 1}";
-  const field = reader.requiredField(fields, "weights", expected);
-  const rows = field && reader.readTextMap(field, { title: "weights", expected });
-  if (field === undefined || rows === undefined) return undefined;
-  if (rows.length === 0 || rows.length > quotaClassesMax) {
-    const message = `"weights" of ${rows.length} classes`;
-    const bound = `1 to ${quotaClassesMax} classes`;
-    return reader.report(field.key, { id: "HG160", message, expected: bound });
-  }
-  const weights = rows.flatMap((row) => readWeight(reader, row));
-  return header === undefined ? undefined : { header, weights: Object.fromEntries(weights) };
-}
+/** The bounds of a class's weight. */
+export const quotaWeightBounds = { min: 1, max: 1_000 } as const;
 
-function readWeight(reader: NodeReader, row: Field): readonly (readonly [string, number])[] {
-  const name = reader.readText({ ...row, value: row.key }, classRule);
-  const weight = reader.readWhole(row, quotaWeightBounds);
-  return name === undefined || weight === undefined ? [] : [[name, weight]];
-}
+const weight = whole(quotaWeightBounds);
+
+const weightsExpected = "weights by the header's value, such as {gold: 3, free: 1}";
+
+const weights = readBy<QuotaClasses["weights"]>(
+  { kind: "texts", key: /^[ -~]{1,128}$/, value: weight, max: quotaClassesMax },
+  (reader, place) => {
+    const rows = reader.readTextMap(place, { title: "weights", expected: weightsExpected });
+    if (rows === undefined) return undefined;
+    if (rows.length === 0 || rows.length > quotaClassesMax) {
+      const message = `"weights" of ${rows.length} classes`;
+      const bound = `1 to ${quotaClassesMax} classes`;
+      return reader.report(place.key, { id: "HG160", message, expected: bound });
+    }
+    const pairs = rows.flatMap((row) => {
+      const name = reader.readText({ ...row, value: row.key }, classRule);
+      const own = weight.read(reader, row);
+      return name === undefined || own === undefined ? [] : [[name, own] as const];
+    });
+    return Object.fromEntries(pairs);
+  },
+);
+
+/** `classes` of a quota. */
+export const quotaClasses = object(
+  {
+    title: "a quota's classes",
+    docs: "Who gets more of a limit than others when not all can have what they want.",
+  },
+  {
+    header: field(describedHeader, "The header that tells a request's class.", {
+      needs: "the header that tells the class",
+    }),
+    weights: field(
+      weights,
+      "Weights by the header's value; a request with none of them weighs 1.",
+      { needs: weightsExpected },
+    ),
+  },
+  {
+    data: ({ header, weights: by }): QuotaClasses | undefined =>
+      header === undefined || by === undefined ? undefined : { header, weights: by },
+  },
+);

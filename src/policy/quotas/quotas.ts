@@ -1,32 +1,86 @@
-import { type ConditionCompiler, conditionCharsMax } from "../cel/cel.js";
+import { isSeq } from "yaml";
+import { matcherCondition } from "../cel/condition-text.js";
+import { headerMatches } from "../services/descriptor-parts.js";
 import { servicesMax } from "../services/service-list.js";
 import { Block } from "../text/block.js";
+import { number, ruledText } from "../text/form.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
-import { readLabel, readQuotaName } from "../text/service-texts.js";
-import { domainRule, type TextRule } from "../text/text-rules.js";
+import { field, inner, items, object, placed } from "../text/object.js";
+import type { NumberBounds } from "../text/quantities.js";
+import { label, quotaName } from "../text/service-texts.js";
+import { domainRule } from "../text/text-rules.js";
 import { type QuotaDraft, type QuotaList, quotasMax } from "./quota-list.js";
-import { readQuotaBucketParts, readQuotaClasses, readQuotaMatch } from "./quota-parts.js";
+import { bucketExpected, bucketParts, quotaClasses } from "./quota-parts.js";
 import {
-  callsShareBounds,
-  defaultQuota,
-  readAfterExpiry,
-  readBeforeAssignment,
-  readQuotaDenial,
-  readQuotaRate,
-  readQuotaTtl,
+  beforeAssignmentField,
+  quotaDenial,
+  quotaExpiry,
+  quotaRate,
+  ttlField,
 } from "./quota-settings.js";
-import { quotaShape } from "./quota-shapes.js";
+
+const servicesExpected = "a list of services' names; left out: all";
+
+/** The bounds of `callsShare`. */
+export const callsShareBounds: NumberBounds = { min: 0, max: 0.9 };
+
+/** The part that is kept where a quota has no rate of its own. */
+const callsShareDefault = 0.1;
+
+/** An item of `quotas`. */
+export const quota = object(
+  {
+    title: "a quota",
+    docs: "Requests that Envoys let pass by themselves, by what Headgate assigns to them.",
+  },
+  {
+    name: field(placed(quotaName), "Names it in buckets, metrics and generated configuration.", {
+      needs: "the quota's name",
+    }),
+    domain: field(placed(ruledText(domainRule)), "A domain of `rateLimits`.", {
+      needs: "a domain of rateLimits",
+    }),
+    services: field(
+      items(placed(label), { expected: servicesExpected, max: servicesMax, min: 1 }),
+      "Services whose requests it is for. Left out: all requests of all proxies.",
+    ),
+    match: field(headerMatches, "Headers that a request must have, all of them.", { default: [] }),
+    when: field(
+      matcherCondition,
+      "A CEL condition over the request, evaluated by Envoy. Left out: all.",
+    ),
+    bucket: field(
+      bucketParts,
+      "What is counted together: in this order a descriptor of the domain.",
+      { needs: bucketExpected },
+    ),
+    rate: field(
+      inner(quotaRate),
+      "Its limit. Left out: the limits of the domain that its buckets meet.",
+    ),
+    classes: field(inner(quotaClasses), "Who gets more than others. Left out: all the same."),
+    callsShare: field(
+      number(callsShareBounds),
+      "The part of the rate that is kept for RLS calls while the limit is half used; " +
+        "usually none where `rate` is given.",
+      { as: "callsShareRatio", dependentDefault: callsShareDefault },
+    ),
+    ttl: ttlField,
+    beforeAssignment: beforeAssignmentField,
+    afterExpiry: field(
+      inner(quotaExpiry),
+      "What it does when an assignment is over and no other came.",
+    ),
+    deny: field(inner(quotaDenial), "What a caller gets whose request is over the quota."),
+  },
+);
 
 /** Reads `quotas` into the list; what is wrong is reported. */
-export function readQuotas(
-  reader: NodeReader,
-  field: Field,
-  { list, compiler }: { readonly list: QuotaList; readonly compiler: ConditionCompiler },
-): void {
-  const items = reader.readList(field, "a list of quotas: {name: ...}");
-  for (const item of items ?? []) {
-    const block = Block.at(reader, item, quotaShape);
-    const draft = block && readQuota(block, list, compiler);
+export function readQuotas(reader: NodeReader, written: Field, list: QuotaList): void {
+  const nodes = reader.readList(written, "a list of quotas: {name: ...}");
+  for (const item of nodes ?? []) {
+    const block = Block.at(reader, item, quota.shape);
+    const draft = block && readQuota(block, list);
     if (draft === undefined || list.add(draft)) continue;
     const message = `a policy cannot hold more than ${quotasMax} quotas`;
     reader.report(item, { id: "HG160", message });
@@ -35,46 +89,36 @@ export function readQuotas(
 }
 
 /** Undefined where what it is about is not known: its name, its domain or its buckets. */
-function readQuota(
-  block: Block,
-  list: QuotaList,
-  compiler: ConditionCompiler,
-): QuotaDraft | undefined {
+function readQuota(block: Block, list: QuotaList): QuotaDraft | undefined {
   const { reader, fields } = block;
-  const nameField = reader.requiredField(fields, "name", "the quota's name");
-  const name = nameField && readQuotaName(reader, nameField);
-  const domainField = reader.requiredField(fields, "domain", "a domain of rateLimits");
-  const domain = domainField && reader.readText(domainField, domainRule);
-  const services = readServiceNames(block);
-  const read = {
-    match: readQuotaMatch(block),
-    when: readWhen(block, compiler),
-    classes: readQuotaClasses(block),
-    // Calls that reach a quota's own rate are rare, and would cost Envoys a part of it.
-    callsShareRatio: block.number(
-      "callsShare",
-      block.isLeftOut("rate") ? defaultQuota.callsShareRatio : 0,
-      callsShareBounds,
-    ),
-    ttlSeconds: readQuotaTtl(block),
-    beforeAssignment: readBeforeAssignment(block),
-    deny: readQuotaDenial(block),
-  };
-  const bucket = readQuotaBucketParts(block);
-  const rate = readQuotaRate(block);
-  const expiry = readAfterExpiry(block);
-  if (nameField === undefined || name === undefined) return undefined;
-  list.takeName(name, nameField.value ?? nameField.key, reader);
-  if (domainField === undefined || domain === undefined || bucket === undefined) return undefined;
-  if (rate !== undefined) list.names.define(domain, name);
+  const { name, domain, bucket, rate, services, ...read } = quota.read(block);
+  refuseEmptyServices(block);
+  const isRated = !block.isLeftOut("rate");
+  if (name === undefined) return undefined;
+  list.takeName(name.value, name.node, reader);
+  if (domain === undefined || bucket === undefined) return undefined;
+  if (rate !== undefined) list.names.define(domain.value, name.value);
   return {
-    quota: { name, domain, services: services?.map((one) => one.name), ...read, bucket },
+    quota: {
+      name: name.value,
+      domain: domain.value,
+      services: services?.map(({ value }) => value),
+      match: read.match.flatMap(({ match }) => match ?? []),
+      when: read.when,
+      classes: read.classes,
+      // Calls that reach a quota's own rate are rare, and would cost Envoys a part of it.
+      callsShareRatio: read.callsShareRatio ?? (isRated ? 0 : callsShareDefault),
+      ttlSeconds: read.ttlSeconds,
+      beforeAssignment: read.beforeAssignment,
+      deny: read.deny ?? quotaDenial.defaults,
+      bucket,
+    },
     reader,
     rate,
-    isRated: !block.isLeftOut("rate"),
-    expiry,
+    isRated,
+    expiry: read.afterExpiry ?? quotaExpiry.defaults,
     nodes: {
-      domain: domainField.value ?? domainField.key,
+      domain: domain.node,
       services: services?.map(({ node }) => node) ?? [],
       bucket: block.field("bucket")?.key ?? fields.node,
       rate: block.field("rate")?.key ?? fields.node,
@@ -82,36 +126,10 @@ function readQuota(
   };
 }
 
-/** Undefined where the quota is of every service. */
-function readServiceNames(
-  block: Block,
-): readonly { readonly name: string; readonly node: Field["key"] }[] | undefined {
-  const field = block.field("services");
-  if (field === undefined) return undefined;
-  const expected = "a list of services' names; left out: all";
-  const items = block.items("services", expected, servicesMax);
-  const isEmpty = items.length === 0 && block.reader.readList(field, expected)?.length === 0;
-  if (isEmpty)
-    block.report("services", { id: "HG125", message: '"services" names none', expected });
-  return items.flatMap((item) => {
-    const name = readLabel(block.reader, item);
-    return name === undefined ? [] : [{ name, node: item.key }];
-  });
-}
-
-/** A condition may be written over several lines; how long it is, its reader says. */
-const conditionRule: TextRule = {
-  charsMax: 16 * conditionCharsMax,
-  forbidden: /(?![\n\t])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u,
-  expected: `a condition in CEL of at most ${conditionCharsMax} characters`,
-};
-
-function readWhen(block: Block, compiler: ConditionCompiler): string | undefined {
-  const field = block.field("when");
-  const when = field && block.reader.readText(field, conditionRule);
-  if (field === undefined || when === undefined) return undefined;
-  const compiled = compiler.expression(when);
-  if (compiled.kind === "expression") return when;
-  const { start, end, ...finding } = compiled.mistake;
-  return block.reader.reportPart(field.value ?? field.key, { start, end }, finding);
+function refuseEmptyServices(block: Block): void {
+  const written = block.field("services");
+  const content = written && block.reader.contentOf(written);
+  if (!isSeq(content) || content.items.length > 0) return;
+  const message = '"services" names none';
+  block.report("services", { id: "HG125", message, expected: servicesExpected });
 }

@@ -1,29 +1,30 @@
 import {
-  type AdmissionBlock,
-  type CodelSettings,
-  type DeadlineSettings,
-  type EstimatedWaitSettings,
-  type GateSettings,
-  type LoadSettings,
-  type QueueSettings,
   type RejectSettings,
   refusalCauses,
   type SigmoidSettings,
-  type ThrottleSettings,
+  type WaitBound,
 } from "../../core/settings/admission-settings.js";
 import { defaultGateSettings } from "../../core/settings/gate.js";
-import { readDisclosure } from "../limits/rule-disclosure.js";
-import type { Block } from "../text/block.js";
+import { disclosure } from "../limits/rule-disclosure.js";
+import {
+  duration,
+  flag,
+  multiple,
+  number,
+  readBy,
+  seconds,
+  waitBound,
+  whole,
+  words,
+} from "../text/form.js";
+import { field, inner, object } from "../text/object.js";
 import {
   type DurationBounds,
   type NumberBounds,
   positiveRatioBounds,
   ratioBounds,
-  readMultiple,
-  readWaitBound,
 } from "../text/quantities.js";
-import { readHeaderName } from "../text/service-texts.js";
-import { admissionBlockShapes as shapes, statusShape } from "./service-shapes.js";
+import { headerName } from "../text/service-texts.js";
 import { readingMax } from "./signal-source.js";
 
 /** The longest wait or deadline that a policy may name, in milliseconds: an hour. */
@@ -38,209 +39,263 @@ export const waitBounds: DurationBounds = { minMs: 1, maxMs: waitMsMax };
 /** A duration that may also be none. */
 export const marginBounds: DurationBounds = { minMs: 0, maxMs: waitMsMax };
 
-/** Where a policy says nothing of deadlines. */
-export const defaultDeadline: DeadlineSettings = {
-  minRemainingMs: 5,
-  marginMs: 10,
-  header: undefined,
-};
+/** In each block that decides. */
+export const dryRun = field(flag, "Decides and counts, and refuses nobody.", { default: false });
 
-/** Reads `deadline`. */
-export function readDeadline(block: Block): DeadlineSettings {
-  const header = block.field("header");
-  return {
-    minRemainingMs: block.durationMs("minRemaining", defaultDeadline.minRemainingMs, marginBounds),
-    marginMs: block.durationMs("margin", defaultDeadline.marginMs, marginBounds),
-    header: header && readHeaderName(block.reader, header),
-  };
-}
+/** `deadline`. */
+export const deadline = object(
+  { title: "a deadline", docs: "Refuses requests without time left for an answer." },
+  {
+    minRemaining: field(duration(marginBounds), "The least time that must be left.", {
+      as: "minRemainingMs",
+      default: 5,
+    }),
+    margin: field(duration(marginBounds), "Kept back for the way and for what comes after.", {
+      as: "marginMs",
+      default: 10,
+    }),
+    header: field(headerName, "A header that says the time left in milliseconds."),
+    dryRun,
+  },
+);
 
-/** In which order those that wait go. */
-export const queueOrders = ["priority", "fifo", "newestFirstUnderOverload"] as const;
+const codel = object(
+  { title: "codel", docs: "Refuses from a queue that stays long." },
+  {
+    target: field(duration(waitBounds), "The wait that is good enough.", {
+      as: "targetMs",
+      default: 100,
+    }),
+    interval: field(duration(waitBounds), "How long it may be exceeded.", {
+      as: "intervalMs",
+      default: 1_000,
+    }),
+  },
+);
 
-/** The bounds of `queue.size`. */
-export const queueSizeBounds = { min: 1, max: queueSizeMax } as const;
-
-/** Reads `queue`. */
-export function readQueue(block: Block): QueueSettings {
-  return {
-    sizeMax: block.whole("size", 100, queueSizeBounds),
-    waitMsMax: block.durationMs("maxWait", 2_000, waitBounds),
-    order: block.choice("order", { usual: "priority", words: queueOrders }),
-    codel: readCodel(block),
-  };
-}
-
-function readCodel(queue: Block): CodelSettings | undefined {
-  const block = queue.block("codel", shapes.codel);
-  return (
-    block && {
-      targetMs: block.durationMs("target", 100, waitBounds),
-      intervalMs: block.durationMs("interval", 1_000, waitBounds),
-    }
-  );
-}
-
-/** Reads `estimatedWait`; one of its two parts has to be there. */
-export function readEstimatedWait(block: Block): EstimatedWaitSettings {
-  if (block.isLeftOut("max") && block.isLeftOut("sigmoid")) {
-    const expected = "max: 100x, sigmoid: {midpoint: 28s, slope: 0.23}, or both";
-    const message = '"estimatedWait" bounds nothing';
-    block.reader.report(block.fields.node, { id: "HG125", message, expected });
-  }
-  return { max: block.waitBound("max", waitBounds), sigmoid: readSigmoid(block) };
-}
+/** `queue`. */
+export const queue = object(
+  { title: "a queue", docs: "Where requests wait for a permit." },
+  {
+    size: field(whole({ min: 1, max: queueSizeMax }), "How many may wait.", {
+      as: "sizeMax",
+      default: 100,
+    }),
+    maxWait: field(duration(waitBounds), "How long one may wait.", {
+      as: "waitMsMax",
+      default: 2_000,
+    }),
+    order: field(words("priority", "fifo", "newestFirstUnderOverload"), "Who goes first.", {
+      default: "priority",
+    }),
+    codel: field(inner(codel), "CoDel's test on waits. Left out: not made."),
+    dryRun,
+  },
+);
 
 /** The steepest curve, per second: within a millisecond from nearly all to nearly none. */
 export const slopePerSecondMax = 10_000;
 
-/** The bounds of `slope`. */
-export const slopeBounds: NumberBounds = { min: 0, max: slopePerSecondMax, isMinExcluded: true };
+/** Stands where a wrong one was told. */
+const someWait: WaitBound = { kind: "duration", ms: 1_000 };
 
-function readSigmoid(estimatedWait: Block): SigmoidSettings | undefined {
-  const block = estimatedWait.block("sigmoid", shapes.sigmoid);
-  if (block === undefined) return undefined;
-  const { reader, fields } = block;
-  const midpointField = reader.requiredField(fields, "midpoint", "the wait that half of all meet");
-  const midpoint = midpointField && readWaitBound(reader, midpointField, waitBounds);
-  reader.requiredField(fields, "slope", "how steep it is, per second, such as 0.23");
-  return {
-    midpoint: midpoint ?? { kind: "duration", ms: 1_000 },
-    slopePerSecond: block.number("slope", 1, slopeBounds),
-  };
-}
+const sigmoid = object(
+  { title: "a sigmoid", docs: "Refuses the more, the longer the wait." },
+  {
+    midpoint: field(waitBound(waitBounds), "The wait at which half are refused.", {
+      needs: "the wait that half of all meet",
+    }),
+    slope: field(
+      number({ min: 0, max: slopePerSecondMax, isMinExcluded: true }),
+      "How steep it is, per second.",
+      { as: "slopePerSecond", needs: "how steep it is, per second, such as 0.23" },
+    ),
+  },
+  {
+    data: ({ midpoint = someWait, slopePerSecond = 1 }): SigmoidSettings => ({
+      midpoint,
+      slopePerSecond,
+    }),
+  },
+);
 
-/** Reads `gate`; it has to open below where it closes. */
-export function readGate(block: Block): GateSettings {
-  const usual = defaultGateSettings;
-  const gate = {
-    openBelowRatio: block.number("openBelow", usual.openBelowRatio, ratioBounds),
-    closeAboveRatio: block.number("closeAbove", usual.closeAboveRatio, ratioBounds),
-    passAtCloseRatio: block.number("passAtClose", usual.passAtCloseRatio, ratioBounds),
-  };
-  if (gate.openBelowRatio >= gate.closeAboveRatio) {
-    const isOpenWritten = block.field("openBelow") !== undefined;
-    const { openBelowRatio, closeAboveRatio } = gate;
-    block.report(isOpenWritten ? "openBelow" : "closeAbove", {
-      id: "HG206",
-      message: `the gate opens below ${openBelowRatio} and closes above ${closeAboveRatio}`,
-      expected: "an openBelow that is less than closeAbove",
-    });
-  }
-  return gate;
-}
+/** `estimatedWait`. */
+export const estimatedWait = object(
+  {
+    title: "an estimatedWait",
+    docs: "Refuses what would wait too long.",
+    needed: [["max", "sigmoid"]],
+  },
+  {
+    max: field(
+      waitBound(waitBounds),
+      "The longest wait: a duration, or a multiple of the service time.",
+    ),
+    sigmoid: field(inner(sigmoid), "Refuses the more, the longer the wait."),
+    dryRun,
+  },
+  {
+    data: (read) => read,
+    check(block) {
+      if (!block.isLeftOut("max") || !block.isLeftOut("sigmoid")) return;
+      const expected = "max: 100x, sigmoid: {midpoint: 28s, slope: 0.23}, or both";
+      const message = '"estimatedWait" bounds nothing';
+      block.reader.report(block.fields.node, { id: "HG125", message, expected });
+    },
+  },
+);
 
-/** The bounds of `k`. */
-export const throttleBounds: NumberBounds = { min: 1, max: 1_000 };
+/** `gate`; it has to open below where it closes. */
+export const gate = object(
+  { title: "a gate", docs: "Refuses new requests by the sigmoid's reject probability." },
+  {
+    openBelow: field(number(ratioBounds), "Opens below this probability.", {
+      as: "openBelowRatio",
+      default: defaultGateSettings.openBelowRatio,
+    }),
+    closeAbove: field(number(ratioBounds), "Closes above this probability.", {
+      as: "closeAboveRatio",
+      default: defaultGateSettings.closeAboveRatio,
+    }),
+    passAtClose: field(number(ratioBounds), "The part that passes while it is closed.", {
+      as: "passAtCloseRatio",
+      default: defaultGateSettings.passAtCloseRatio,
+    }),
+    dryRun,
+  },
+  {
+    data: (read) => read,
+    check(block, { openBelowRatio, closeAboveRatio }) {
+      if (openBelowRatio < closeAboveRatio) return;
+      const isOpenWritten = block.field("openBelow") !== undefined;
+      block.report(isOpenWritten ? "openBelow" : "closeAbove", {
+        id: "HG206",
+        message: `the gate opens below ${openBelowRatio} and closes above ${closeAboveRatio}`,
+        expected: "an openBelow that is less than closeAbove",
+      });
+    },
+  },
+);
 
-/** The bounds of `memory`. */
-export const memoryTimeBounds: DurationBounds = { minMs: 100, maxMs: waitMsMax };
-
-/** Reads `throttle`. */
-export function readThrottle(block: Block): ThrottleSettings {
-  return {
-    k: block.number("k", 2, throttleBounds),
-    per: block.choice("per", { usual: "service", words: ["service", "caller"] }),
-    memoryMs: block.durationMs("memory", 30_000, memoryTimeBounds),
-  };
-}
-
-/** The bounds of `orcaCpu`: above 1 where a service may use more than it asks for. */
-export const orcaCpuBounds: NumberBounds = { min: 0, max: 10, isMinExcluded: true };
-
-/** The bounds of a reading that is full. */
-export const fullReadingBounds: NumberBounds = { min: 0, max: readingMax, isMinExcluded: true };
-
-/** Reads `load`. */
-export function readLoad(block: Block): LoadSettings {
-  return {
-    orcaCpuRatio: block.number("orcaCpu", 0.85, orcaCpuBounds),
-    orcaMemoryRatio: block.number("orcaMemory", 0.9, positiveRatioBounds),
-    latencyMultiple: readLatency(block),
-    errorRatio: block.number("errorRatio", undefined, positiveRatioBounds),
-    queueWaitMs: block.durationMs("queueWait", undefined, waitBounds),
-    signalReading: block.number("signal", undefined, fullReadingBounds),
-    combine: block.choice("combine", { usual: "max", words: ["max", "mean"] }),
-  };
-}
+/** `throttle`. */
+export const throttle = object(
+  { title: "a throttle", docs: "Refuses as clients should: by how much is refused anyway." },
+  {
+    k: field(number({ min: 1, max: 1_000 }), "Requests for each that is accepted.", { default: 2 }),
+    per: field(words("service", "caller"), "Whose requests are compared.", { default: "service" }),
+    memory: field(duration({ minMs: 100, maxMs: waitMsMax }), "How long is looked back.", {
+      as: "memoryMs",
+      default: 30_000,
+    }),
+    dryRun,
+  },
+);
 
 /** At its baseline latency is no load at all, so what is full lies above it. */
-function readLatency(block: Block): number | undefined {
-  const field = block.field("latency");
-  const multiple = field && readMultiple(block.reader, field);
-  if (field === undefined || multiple === undefined || multiple > 1) return multiple;
-  return block.reader.reportContent(field.value ?? field.key, {
+const fullLatency = readBy(multiple, (reader, place) => {
+  const read = multiple.read(reader, place);
+  if (read === undefined || read > 1) return read;
+  return reader.reportContent(place.value ?? place.key, {
     id: "HG141",
     message: "a latency that is a load of 1 lies above its baseline",
     expected: "a multiple above 1x, such as 3x",
   });
-}
+});
+
+/** Above 1 where a service may use more than it asks for. */
+const orcaCpuBounds: NumberBounds = { min: 0, max: 10, isMinExcluded: true };
+
+const fullReadingBounds: NumberBounds = { min: 0, max: readingMax, isMinExcluded: true };
+
+/** `load`. */
+export const load = object(
+  { title: "a load", docs: "What else fills a service, beside the requests in flight." },
+  {
+    orcaCpu: field(number(orcaCpuBounds), "The reported CPU that is full.", {
+      as: "orcaCpuRatio",
+      default: 0.85,
+    }),
+    orcaMemory: field(number(positiveRatioBounds), "The reported memory that is full.", {
+      as: "orcaMemoryRatio",
+      default: 0.9,
+    }),
+    latency: field(fullLatency, "The latency that is full, as a multiple of its baseline: 3x.", {
+      as: "latencyMultiple",
+    }),
+    errorRatio: field(number(positiveRatioBounds), "The share of errors that is full."),
+    queueWait: field(duration(waitBounds), "The wait for a permit that is full.", {
+      as: "queueWaitMs",
+    }),
+    signal: field(number(fullReadingBounds), "The reading of the law's signal that is full.", {
+      as: "signalReading",
+    }),
+    combine: field(words("max", "mean"), "How several are taken together.", { default: "max" }),
+    dryRun,
+  },
+);
 
 /** The largest least `retry-after`, in seconds: a day. */
 export const retryAfterMinSecondsMax = 86_400;
 
-/** The bounds of `retryAfter.min`. */
-export const retryAfterBounds: DurationBounds = {
-  minMs: 1_000,
-  maxMs: retryAfterMinSecondsMax * 1_000,
-};
-
-/** The bounds of `retryAfter.jitter`. */
-export const jitterBounds: NumberBounds = { min: 0, max: 10 };
-
-/** Where a policy says nothing of refusals. */
-export const defaultReject: RejectSettings = {
-  retryAfterSecondsMin: 1,
-  retryAfterJitterRatio: 0.5,
-  statusByCause: {},
-};
-
-/** Reads `reject`. */
-export function readReject(admission: Block): RejectSettings {
-  const block = admission.block("reject", shapes.reject);
-  if (block === undefined) return defaultReject;
-  const retry = block.block("retryAfter", shapes.retryAfter);
-  const minMs = retry?.durationMs("min", undefined, retryAfterBounds);
-  if (minMs !== undefined && minMs % 1_000 !== 0) {
+const retryAfterMin = seconds(
+  { minMs: 1_000, maxMs: retryAfterMinSecondsMax * 1_000 },
+  (reader, place) => {
     const message = "`retry-after` is in whole seconds";
-    retry?.report("min", { id: "HG141", message, expected: "whole seconds, such as 1s" });
-  }
-  return {
-    retryAfterSecondsMin: minMs === undefined ? 1 : minMs / 1_000,
-    retryAfterJitterRatio:
-      retry?.number("jitter", undefined, jitterBounds) ?? defaultReject.retryAfterJitterRatio,
-    statusByCause: readStatuses(block),
-    ...readTold(block),
-  };
-}
+    return reader.report(place.key, {
+      id: "HG141",
+      message,
+      expected: "whole seconds, such as 1s",
+    });
+  },
+);
 
-function readTold({ reader, fields }: Block): Pick<RejectSettings, "disclosure"> {
-  const disclosure = readDisclosure(reader, fields, undefined);
-  return disclosure === undefined ? {} : { disclosure };
-}
+const retryAfter = object(
+  { title: "a retryAfter", docs: "What refused callers are told." },
+  {
+    min: field(retryAfterMin, "The least wait, in whole seconds.", {
+      as: "retryAfterSecondsMin",
+      default: 1,
+    }),
+    jitter: field(number({ min: 0, max: 10 }), "How much longer it may be, as a part of it.", {
+      as: "retryAfterJitterRatio",
+      default: 0.5,
+    }),
+  },
+);
 
-/** The bounds of a refusal's status. */
-export const statusBounds = { min: 400, max: 599 } as const;
+const statusRow = field(whole({ min: 400, max: 599 }), "The status of this refusal.");
 
-function readStatuses(reject: Block): RejectSettings["statusByCause"] {
-  const block = reject.block("status", statusShape);
-  if (block === undefined) return {};
-  const statuses = refusalCauses.flatMap((cause) => {
-    const status = block.whole(cause, undefined, statusBounds);
-    return status === undefined ? [] : [[cause, status] as const];
-  });
-  return Object.fromEntries(statuses);
-}
+const status = object(
+  { title: "status", docs: "Statuses by cause." },
+  Object.fromEntries(refusalCauses.map((cause) => [cause, statusRow])),
+  {
+    data: (read): RejectSettings["statusByCause"] =>
+      Object.fromEntries(
+        Object.entries(read).flatMap(([cause, code]) =>
+          code === undefined ? [] : [[cause, code]],
+        ),
+      ),
+  },
+);
 
-/** Blocks by the names that `dryRun` has for them, in the order of the checks. */
-export const admissionBlocks: readonly AdmissionBlock[] = [
-  "deadline",
-  "gate",
-  "throttle",
-  "estimatedWait",
-  "priority",
-  "load",
-  "permits",
-  "queue",
-  "rateLimit",
-];
+/** `reject`. */
+export const reject = object(
+  { title: "a reject", docs: "How requests are refused." },
+  {
+    retryAfter: field(inner(retryAfter), "When refused callers may come again."),
+    status: field(inner(status), "Statuses by cause, where others than usual are wanted.", {
+      as: "statusByCause",
+    }),
+    tellRule: field(
+      inner(disclosure),
+      "Where refusals name the service and the cause. What a rate limit refuses goes by its own.",
+      { as: "disclosure" },
+    ),
+  },
+  {
+    data: ({ retryAfter: told = retryAfter.defaults, statusByCause = {}, disclosure: where }) => {
+      const settings: RejectSettings = { ...told, statusByCause };
+      return where === undefined ? settings : { ...settings, disclosure: where };
+    },
+  },
+);

@@ -1,108 +1,117 @@
-import { isMap, type ParsedNode } from "yaml";
-import { Block } from "../text/block.js";
-import type { NodeReader } from "../text/node-reader.js";
-import { readDescribedHeader, readRegex } from "../text/service-texts.js";
+import { isMap } from "yaml";
+import type { Block } from "../text/block.js";
+import { any, choice, flag, readBy, ruledText, whole, words } from "../text/form.js";
+import { field, inner, innerBy, items, object, readField } from "../text/object.js";
+import { describedHeader, regex } from "../text/service-texts.js";
 import { keyRule, type TextRule, valueRule } from "../text/text-rules.js";
 import type { DescriptorPart, TextMatch } from "./service-policy.js";
-import {
-  descriptorPartShape,
-  maskShape,
-  metadataPartShape,
-  partSources,
-  textMatchShape,
-} from "./service-shapes.js";
 
 /** Headers or parameters that one part looks at. */
-export const textMatchesMax = 16;
+const textMatchesMax = 16;
 
 /** Steps of a path into metadata. */
-export const metadataPathMax = 16;
+const metadataPathMax = 16;
 
 /** Longest expression of a part, in characters. */
-export const expressionCharsMax = 1_024;
+const expressionCharsMax = 1_024;
 
-/** Parts that stand alone: Envoy gives each its key, and no other. */
-export const partWords = [
-  "remote_address",
-  "masked_remote_address",
-  "source_cluster",
-  "destination_cluster",
-] as const;
+const key = ruledText(keyRule);
+const value = ruledText(valueRule);
 
-const wholeMask = { v4PrefixBits: 32, v6PrefixBits: 128 } as const;
+/** How a text may be compared. */
+const textTests = ["exact", "prefix", "suffix", "contains", "regex", "present"] as const;
 
-const partWordKinds: Readonly<Record<(typeof partWords)[number], DescriptorPart>> = {
-  remote_address: { kind: "remoteAddress", key: "remote_address" },
-  masked_remote_address: { kind: "maskedAddress", key: "masked_remote_address", ...wholeMask },
-  source_cluster: { kind: "sourceCluster", key: "source_cluster" },
-  destination_cluster: { kind: "destinationCluster", key: "destination_cluster" },
-};
+/** A test of a header or query parameter. */
+const textMatch = object(
+  {
+    title: "a match",
+    docs: "A header or query parameter, and what it has to be.",
+    needed: [textTests],
+    clashing: [textTests],
+  },
+  {
+    name: field(key, "Its name.", { needs: "the name of what is looked at" }),
+    exact: field(value, "The whole text."),
+    prefix: field(value, "How it begins."),
+    suffix: field(value, "How it ends."),
+    contains: field(value, "What is in it."),
+    regex: field(regex, "A regular expression of RE2 for the whole text."),
+    present: field(flag, "Whatever it is, if it is there."),
+  },
+);
 
-/** Reads one part of a descriptor; undefined where it is wrong. */
-export function readDescriptorPart(
-  reader: NodeReader,
-  node: ParsedNode,
-): DescriptorPart | undefined {
-  if (!isMap(reader.contentAt(node))) {
-    const field = { name: "descriptors", key: node, value: node };
-    const what = "a part of a descriptor that stands alone";
-    const word = reader.readChoice(field, partWords, { id: "HG133", what });
-    return word && partWordKinds[word];
-  }
-  const block = Block.at(reader, node, descriptorPartShape);
-  if (block === undefined) return undefined;
-  const [source, ...others] = partSources.filter((name) => block.field(name) !== undefined);
-  for (const other of others) block.refusePair(other, source ?? other);
-  if (source === "maskedRemoteAddress") return readMask(block);
-  const keyField = reader.requiredField(block.fields, "as", "the key that it has in rateLimits");
-  const key = keyField && reader.readText(keyField, keyRule);
-  // Left out, a match is expected.
-  const expectsMatch = block.field("expectMatch") === undefined || block.flag("expectMatch");
-  const part = readSource(block, { source, key: key ?? "", expectsMatch });
-  const isMatch = source === "headerMatch" || source === "queryMatch";
-  if (block.field("expectMatch") !== undefined && !isMatch) {
-    const message = '"expectMatch" belongs to headerMatch and queryMatch';
-    block.report("expectMatch", { id: "HG207", message, expected: "one of them beside it" });
-  }
-  if (!isMatch && source !== undefined && block.field("value") !== undefined) {
-    return block.refusePair("value", source);
-  }
-  return key === undefined || others.length > 0 ? undefined : part;
+const matchExpected = "a list such as [{name: x-plan, exact: free}]";
+
+/** Tests of headers, or of query parameters. */
+function textMatches(isHeader: boolean, min: number) {
+  const match = innerBy(
+    textMatch,
+    (block) => ({ match: readTextMatch(block, isHeader) }),
+    "{name: x-plan, exact: free}",
+  );
+  return items(match, { expected: matchExpected, max: textMatchesMax, min });
 }
 
-/** What a part is read with: the name that it is made from, and its key, which may be wrong. */
-interface PartSource {
-  readonly source: Exclude<(typeof partSources)[number], "maskedRemoteAddress"> | undefined;
-  readonly key: string;
-  readonly expectsMatch: boolean;
+/** Tests of headers; wrong ones are reported and have no `match`. */
+export const headerMatches = textMatches(true, 0);
+
+function readTextMatch(block: Block, isHeader: boolean): TextMatch | undefined {
+  const { reader, fields } = block;
+  const nameField = block.declared("name", "the name of what is looked at");
+  const name = nameField && (isHeader ? describedHeader : key).read(reader, nameField);
+  const [test, ...others] = textTests.filter((each) => block.field(each) !== undefined);
+  for (const other of others) block.refusePair(other, test ?? other);
+  if (test === undefined) {
+    const isMissing = textTests.every((each) => block.isLeftOut(each));
+    const message = "a match says nothing of what the text has to be";
+    const expected = "exact, prefix, suffix, contains or regex: a text, or present: true";
+    return isMissing ? reader.report(fields.node, { id: "HG125", message, expected }) : undefined;
+  }
+  const read = readField(textMatch, block, test);
+  if (test === "present" && read !== true) {
+    const message = '"present" asks whether it is there';
+    return block.report(test, { id: "HG133", message, expected: "present: true" });
+  }
+  if (name === undefined || read === undefined || others.length > 0) return undefined;
+  return { name, test, text: read === true ? "" : String(read) };
 }
 
-function readSource(block: Block, part: PartSource): DescriptorPart | undefined {
-  const { reader } = block;
-  const { source, key } = part;
-  switch (source) {
-    case undefined:
-      return readFixed(block, key);
-    case "header": {
-      const field = block.field(source);
-      const header = field && readDescribedHeader(reader, field);
-      return header === undefined ? undefined : { kind: "header", header, key };
-    }
-    case "query": {
-      const parameter = block.text(source, keyRule);
-      return parameter === undefined ? undefined : { kind: "query", parameter, key };
-    }
-    case "headerMatch":
-    case "queryMatch":
-      return readMatch(block, source, part);
-    case "metadata":
-      return readMetadata(block, key);
-    case "cel": {
-      const cel = block.text(source, expressionRule);
-      return cel === undefined ? undefined : { kind: "expression", key, cel };
-    }
-  }
-}
+const metadataPath = "a list of names that leads to a text, such as [payload, sub]";
+
+const metadata = object(
+  { title: "metadata of a part", docs: "A text from metadata." },
+  {
+    source: field(words("dynamic", "route"), "Whose metadata.", { as: "from", default: "dynamic" }),
+    namespace: field(key, "A filter's namespace, such as envoy.filters.http.jwt_authn.", {
+      needs: "a filter's namespace, such as envoy.filters.http.jwt_authn",
+    }),
+    path: field(
+      items(key, { expected: metadataPath, max: metadataPathMax, min: 1 }),
+      "The names that lead to the text.",
+      { needs: metadataPath },
+    ),
+    default: field(value, "The value where there is none.", { as: "fallback" }),
+  },
+  {
+    data: (read) => read,
+    check(block, { path = [] }) {
+      if (block.field("path") === undefined || path.length > 0) return;
+      const message = '"path" leads nowhere';
+      block.report("path", { id: "HG125", message, expected: metadataPath });
+    },
+  },
+);
+
+const v4Bounds = { min: 0, max: 32 } as const;
+const v6Bounds = { min: 0, max: 128 } as const;
+
+const mask = object(
+  { title: "a maskedRemoteAddress", docs: "How much of the caller's address counts." },
+  {
+    v4: field(whole(v4Bounds), "Bits of IPv4.", { as: "v4PrefixBits", default: v4Bounds.max }),
+    v6: field(whole(v6Bounds), "Bits of IPv6.", { as: "v6PrefixBits", default: v6Bounds.max }),
+  },
+);
 
 /** CEL that Envoy reads, over attributes of its own: what is in it, Envoy says. */
 const expressionRule: TextRule = {
@@ -111,10 +120,135 @@ const expressionRule: TextRule = {
   expected: `an expression in CEL of at most ${expressionCharsMax} characters`,
 };
 
-function readFixed(block: Block, key: string): DescriptorPart | undefined {
-  const value = block.text("value", valueRule);
-  if (value !== undefined) return { kind: "fixed", key, value };
-  const isMissing = [...partSources, "value" as const].every((name) => block.isLeftOut(name));
+/** What a part is made from: one of these, beside `as` and what belongs to it. */
+const sources = {
+  header: field(describedHeader, "The value of a request header, `:path` and the like among them."),
+  query: field(key, "The value of a query parameter."),
+  headerMatch: field(textMatches(true, 1), "`value`, where the headers are as this says."),
+  queryMatch: field(textMatches(false, 1), "`value`, where the query parameters are as this says."),
+  metadata: field(inner(metadata), "A text from dynamic metadata or from the route's."),
+  cel: field(ruledText(expressionRule), "A CEL expression over Envoy's attributes."),
+  maskedRemoteAddress: field(inner(mask), "The caller's network; Envoy gives it its key."),
+};
+
+const partSources = [
+  "header",
+  "query",
+  "headerMatch",
+  "queryMatch",
+  "metadata",
+  "cel",
+  "maskedRemoteAddress",
+] as const satisfies readonly (keyof typeof sources)[];
+
+const part = object(
+  {
+    title: "a part of a descriptor",
+    docs: "One entry of a descriptor, and what it is made from.",
+    clashing: [partSources, ["maskedRemoteAddress", "as"], ["header", "value"]],
+    needed: [
+      [...partSources, "value"],
+      ["as", "maskedRemoteAddress"],
+    ],
+  },
+  {
+    ...sources,
+    value: field(value, "A fixed value; with a match, the value where it matches."),
+    expectMatch: field(flag, "Whether the match must hold, or must not.", { default: true }),
+    as: field(key, "The key that the entry has in `rateLimits`."),
+  },
+);
+
+/** Parts that stand alone: Envoy gives each its key, and no other. */
+const partWordKinds = {
+  remote_address: { kind: "remoteAddress", key: "remote_address" },
+  masked_remote_address: {
+    kind: "maskedAddress",
+    key: "masked_remote_address",
+    ...mask.defaults,
+  },
+  source_cluster: { kind: "sourceCluster", key: "source_cluster" },
+  destination_cluster: { kind: "destinationCluster", key: "destination_cluster" },
+} as const satisfies Readonly<Record<string, DescriptorPart>>;
+
+const partWord = choice(
+  { what: "a part of a descriptor that stands alone" },
+  "remote_address",
+  "masked_remote_address",
+  "source_cluster",
+  "destination_cluster",
+);
+
+const partMap = innerBy(part, readPart);
+
+/** One part of a descriptor. */
+export const descriptorPart = readBy<DescriptorPart>(any(partWord, partMap), (reader, place) => {
+  if (isMap(reader.contentOf(place))) return partMap.read(reader, place);
+  const word = partWord.read(reader, place);
+  return word && partWordKinds[word];
+});
+
+function readPart(block: Block): DescriptorPart | undefined {
+  const [source, ...others] = partSources.filter((name) => block.field(name) !== undefined);
+  for (const other of others) block.refusePair(other, source ?? other);
+  if (source === "maskedRemoteAddress") return readMask(block);
+  block.declared("as", "the key that it has in rateLimits");
+  const own = readField(part, block, "as");
+  const made = readSource(block, {
+    source,
+    key: own ?? "",
+    isMatch: readField(part, block, "expectMatch"),
+  });
+  const isMatch = source === "headerMatch" || source === "queryMatch";
+  if (block.field("expectMatch") !== undefined && !isMatch) {
+    const message = '"expectMatch" belongs to headerMatch and queryMatch';
+    block.report("expectMatch", { id: "HG207", message, expected: "one of them beside it" });
+  }
+  if (!isMatch && source !== undefined && block.field("value") !== undefined) {
+    return block.refusePair("value", source);
+  }
+  return own === undefined || others.length > 0 ? undefined : made;
+}
+
+/** What a part is read with: the name that it is made from, and its key, which may be wrong. */
+interface PartSource {
+  readonly source: Exclude<(typeof partSources)[number], "maskedRemoteAddress"> | undefined;
+  readonly key: string;
+  readonly isMatch: boolean;
+}
+
+function readSource(block: Block, read: PartSource): DescriptorPart | undefined {
+  const { source, key: own } = read;
+  switch (source) {
+    case undefined:
+      return readFixed(block, own);
+    case "header": {
+      const header = readField(part, block, source);
+      return header === undefined ? undefined : { kind: "header", header, key: own };
+    }
+    case "query": {
+      const parameter = readField(part, block, source);
+      return parameter === undefined ? undefined : { kind: "query", parameter, key: own };
+    }
+    case "headerMatch":
+    case "queryMatch":
+      return readMatch(block, source, read);
+    case "metadata": {
+      const { namespace, path = [], ...rest } = readField(part, block, source) ?? metadata.defaults;
+      if (namespace === undefined || path.length === 0) return undefined;
+      return { kind: "metadata", key: own, namespace, path, ...rest };
+    }
+    case "cel": {
+      const cel = readField(part, block, source);
+      return cel === undefined ? undefined : { kind: "expression", key: own, cel };
+    }
+  }
+}
+
+function readFixed(block: Block, own: string): DescriptorPart | undefined {
+  const fixed = readField(part, block, "value");
+  if (fixed !== undefined) return { kind: "fixed", key: own, value: fixed };
+  const isMissing = [...partSources, "value"].every((name) => block.isLeftOut(name));
   if (!isMissing) return undefined;
   const message = "a part does not say what it is made from";
   const expected = "header: a header's name, value: a text, or another source";
@@ -124,102 +258,25 @@ function readFixed(block: Block, key: string): DescriptorPart | undefined {
 function readMatch(
   block: Block,
   kind: "headerMatch" | "queryMatch",
-  { key, expectsMatch: isMatch }: PartSource,
+  { key: own, isMatch }: PartSource,
 ): DescriptorPart | undefined {
-  const { reader } = block;
-  const valueField = reader.requiredField(block.fields, "value", "the value where it matches");
-  const value = valueField && reader.readText(valueField, valueRule);
-  const expected = "a list such as [{name: x-plan, exact: free}]";
-  const items = block.items(kind, expected, textMatchesMax);
-  if (items.length === 0) {
-    return block.report(kind, { id: "HG125", message: `"${kind}" matches nothing`, expected });
+  block.declared("value", "the value where it matches");
+  const matched = readField(part, block, "value");
+  const read = readField(part, block, kind) ?? [];
+  if (read.length === 0) {
+    const message = `"${kind}" matches nothing`;
+    return block.report(kind, { id: "HG125", message, expected: matchExpected });
   }
-  const matches = items.map((item) => {
-    const place = reader.required(item, "{name: x-plan, exact: free}");
-    const match = place && Block.at(reader, place, textMatchShape);
-    return match && readTextMatch(match, kind === "headerMatch");
-  });
-  if (value === undefined || !matches.every((match) => match !== undefined)) return undefined;
-  return { kind, key, value, isMatch, matches };
-}
-
-/** How a text may be compared. */
-const textTests = ["exact", "prefix", "suffix", "contains", "regex", "present"] as const;
-
-/** Reads one test of a header, or of a query parameter. */
-export function readTextMatch(block: Block, isHeader: boolean): TextMatch | undefined {
-  const { reader, fields } = block;
-  const field = reader.requiredField(fields, "name", "the name of what is looked at");
-  const name =
-    field && (isHeader ? readDescribedHeader(reader, field) : reader.readText(field, keyRule));
-  const [test, ...others] = textTests.filter((each) => block.field(each) !== undefined);
-  for (const other of others) block.refusePair(other, test ?? other);
-  if (test === undefined) {
-    const isMissing = textTests.every((each) => block.isLeftOut(each));
-    const message = "a match says nothing of what the text has to be";
-    const expected = "exact, prefix, suffix, contains or regex: a text, or present: true";
-    return isMissing ? reader.report(fields.node, { id: "HG125", message, expected }) : undefined;
-  }
-  if (test === "present") {
-    if (!block.flag(test)) {
-      const message = '"present" asks whether it is there';
-      return block.report(test, { id: "HG133", message, expected: "present: true" });
-    }
-    return name === undefined || others.length > 0 ? undefined : { name, test, text: "" };
-  }
-  const textField = block.field(test);
-  const text =
-    textField &&
-    (test === "regex" ? readRegex(reader, textField) : reader.readText(textField, valueRule));
-  if (name === undefined || text === undefined || others.length > 0) return undefined;
-  return { name, test, text };
-}
-
-/** Where metadata comes from. */
-export const metadataSources = ["dynamic", "route"] as const;
-
-function readMetadata(part: Block, key: string): DescriptorPart | undefined {
-  const block = part.block("metadata", metadataPartShape);
-  if (block === undefined) return undefined;
-  const { reader, fields } = block;
-  const expected = "a filter's namespace, such as envoy.filters.http.jwt_authn";
-  const namespaceField = reader.requiredField(fields, "namespace", expected);
-  const namespace = namespaceField && reader.readText(namespaceField, keyRule);
-  const pathExpected = "a list of names that leads to a text, such as [payload, sub]";
-  const pathField = reader.requiredField(fields, "path", pathExpected);
-  const items = block.items("path", pathExpected, metadataPathMax);
-  if (pathField !== undefined && items.length === 0) {
-    reader.report(pathField.key, {
-      id: "HG125",
-      message: '"path" leads nowhere',
-      expected: pathExpected,
-    });
-  }
-  const path = items.flatMap((item) => reader.readText(item, keyRule) ?? []);
-  const from = block.choice("source", { usual: "dynamic", words: metadataSources });
-  const fallback = block.text("default", valueRule);
-  if (namespace === undefined || path.length === 0) return undefined;
-  return { kind: "metadata", key, from, namespace, path, fallback };
+  const matches = read.flatMap(({ match }) => match ?? []);
+  if (matched === undefined || matches.length < read.length) return undefined;
+  return { kind, key: own, value: matched, isMatch, matches };
 }
 
 /** `{v4: 24, v6: 64}`: Envoy gives it the key `masked_remote_address`, and no other. */
-function readMask(part: Block): DescriptorPart | undefined {
-  const block = part.block("maskedRemoteAddress", maskShape);
+function readMask(block: Block): DescriptorPart | undefined {
+  const bits = readField(part, block, "maskedRemoteAddress");
   for (const name of ["as", "value", "expectMatch"]) {
-    if (part.field(name) !== undefined) part.refusePair(name, "maskedRemoteAddress");
+    if (block.field(name) !== undefined) block.refusePair(name, "maskedRemoteAddress");
   }
-  return (
-    block && {
-      kind: "maskedAddress",
-      key: "masked_remote_address",
-      v4PrefixBits: block.whole("v4", wholeMask.v4PrefixBits, v4Bounds),
-      v6PrefixBits: block.whole("v6", wholeMask.v6PrefixBits, v6Bounds),
-    }
-  );
+  return bits && { kind: "maskedAddress", key: "masked_remote_address", ...bits };
 }
-
-/** Bits of a network's prefix. */
-export const v4Bounds = { min: 0, max: 32 } as const;
-
-/** As `v4Bounds`, of IPv6. */
-export const v6Bounds = { min: 0, max: 128 } as const;

@@ -1,22 +1,29 @@
-import { isMap, isSeq } from "yaml";
+import { isSeq } from "yaml";
 import type { AdmissionBlock } from "../../core/settings/admission-settings.js";
 import type { ProxyPolicy } from "../proxies/proxy-policy.js";
-import { Block } from "../text/block.js";
-import type { Field } from "../text/node-reader.js";
-import { permitBounds, positiveRatioBounds } from "../text/quantities.js";
-import { readHeaderName } from "../text/service-texts.js";
-import type { Shape } from "../text/shapes.js";
+import { readWords } from "../text/block.js";
 import {
-  admissionBlocks,
-  defaultDeadline,
-  defaultReject,
-  readDeadline,
-  readEstimatedWait,
-  readGate,
-  readLoad,
-  readQueue,
-  readReject,
-  readThrottle,
+  any,
+  duration,
+  type FieldType,
+  flag,
+  list,
+  number,
+  readBy,
+  whole,
+  words,
+} from "../text/form.js";
+import { field, inner, innerOrOff, object, type ReadBlock, wordOr } from "../text/object.js";
+import { permitBounds, positiveRatioBounds } from "../text/quantities.js";
+import { headerName } from "../text/service-texts.js";
+import {
+  deadline,
+  estimatedWait,
+  gate,
+  load,
+  queue,
+  reject,
+  throttle,
   waitBounds,
 } from "./admission-blocks.js";
 import {
@@ -26,18 +33,10 @@ import {
   type OwnOverloadMode,
   ownOverloadModes,
 } from "./service-policy.js";
-import {
-  admissionShape,
-  headerChoiceShape,
-  admissionBlockShapes as shapes,
-} from "./service-shapes.js";
-import { readShedThresholds } from "./shed-thresholds.js";
+import { shedAt, shedThresholds } from "./shed-thresholds.js";
 
 /** The most keys that are counted at once. */
 export const permitKeysMax = 1_000_000;
-
-/** The bounds of `keysMax` where permits are counted. */
-export const permitKeyBounds = { min: 1, max: permitKeysMax } as const;
 
 /** What a concurrency law has where it stands alone: permits, and nothing else that refuses. */
 export const permitsAlone: AdmissionPolicy = {
@@ -50,7 +49,7 @@ export const permitsAlone: AdmissionPolicy = {
   gate: undefined,
   throttle: undefined,
   load: undefined,
-  reject: defaultReject,
+  reject: reject.defaults,
   caller: { kind: "remoteAddress" },
   lateAfterMs: undefined,
   sampleRatio: 1,
@@ -71,152 +70,178 @@ export function finishAdmission(
   return { ...draft, ownOverload: draft.ownOverload ?? (deniesWithoutAnswer ? "refuse" : "allow") };
 }
 
+/** Blocks by the names that `dryRun` has for them, in the order of the checks. */
+const admissionBlocks: readonly AdmissionBlock[] = [
+  "deadline",
+  "gate",
+  "throttle",
+  "estimatedWait",
+  "priority",
+  "load",
+  "permits",
+  "queue",
+  "rateLimit",
+];
+
+const headerKey = object(
+  { title: "a caller", docs: "What a header says." },
+  {
+    header: field(headerName, "The header's name, in lower case.", { needs: "a header's name" }),
+  },
+  {
+    data: ({ header }): CallerKey | undefined =>
+      header === undefined ? undefined : { kind: "header", header },
+  },
+);
+
+const permitsPer = object(
+  { title: "maxInFlightPer", docs: "Permits of each caller or route." },
+  {
+    per: field(
+      wordOr(["caller", "route"], inner(headerKey), "caller, route or {header: x-tenant}"),
+      "By what they are told apart.",
+      { default: "caller" },
+    ),
+    max: field(whole(permitBounds), "The most in flight of one.", {
+      needs: "the most in flight of one",
+    }),
+    keysMax: field(
+      whole({ min: 1, max: permitKeysMax }),
+      "How many are counted by themselves at once.",
+      { default: 10_000 },
+    ),
+  },
+);
+
+/** `true`: every block decides and counts, and refuses nobody; or a list of such blocks. */
+const dryRuns: FieldType<readonly AdmissionBlock[] | boolean> = readBy(
+  any(flag, list(words(...admissionBlocks))),
+  (reader, place) =>
+    isSeq(reader.contentOf(place))
+      ? readWords(reader, place, admissionBlocks)
+      : flag.read(reader, place),
+);
+
+/** `admission` of a service. */
+export const admission = object(
+  { title: "an admission", docs: "What a request has to pass before the service; {} is sound." },
+  {
+    maxInFlight: field(
+      whole(permitBounds),
+      "Requests in flight, in the fleet. Left out: a law learns how many.",
+    ),
+    maxInFlightPer: field(inner(permitsPer), "Permits of each caller or route. Left out: none."),
+    shedAt: field(shedAt, "The load from which each class is refused.", { default: "usual" }),
+    deadline: field(innerOrOff(deadline), "Refuses requests without time left."),
+    queue: field(inner(queue), "Where requests wait for a permit. Left out: none waits."),
+    estimatedWait: field(inner(estimatedWait), "Refuses what would wait too long. Left out: off."),
+    gate: field(inner(gate), "Refuses new requests while much is refused. Left out: off."),
+    throttle: field(inner(throttle), "Refuses by how much is refused anyway. Left out: off."),
+    load: field(inner(load), "What else fills a service. Left out: nothing."),
+    reject: field(inner(reject), "How requests are refused."),
+    caller: field(
+      wordOr(["remoteAddress"], inner(headerKey), "remoteAddress, or {header: x-user}"),
+      "What tells callers apart.",
+      { default: "remoteAddress" },
+    ),
+    lateAfter: field(
+      duration(waitBounds),
+      "A client that gives up after this long was served too late. Usually its deadline.",
+      { as: "lateAfterMs" },
+    ),
+    sampleRatio: field(number(positiveRatioBounds), "Share of responses that are looked at.", {
+      default: 1,
+    }),
+    ownOverload: field(
+      words(...ownOverloadModes),
+      "While Headgate itself is overloaded: all pass undecided, or all but critical ones are " +
+        "refused. Usually as `proxies.headgate.failureModeDeny` says for no answer.",
+    ),
+    dryRun: field(
+      dryRuns,
+      "Decides and counts, and refuses nobody: all blocks, or those of a list.",
+      { default: false },
+    ),
+  },
+  {
+    data(read): AdmissionDraft {
+      const { dryRun } = read;
+      const dry = new Set(typeof dryRun === "boolean" ? (dryRun ? admissionBlocks : []) : dryRun);
+      const part = <T extends { readonly dryRun: boolean }>(
+        name: AdmissionBlock,
+        said: T | undefined,
+      ): Omit<T, "dryRun"> | undefined => {
+        if (said === undefined) return undefined;
+        const { dryRun: isDry, ...settings } = said;
+        if (isDry) dry.add(name);
+        return settings;
+      };
+      const shed = shedThresholds(read.shedAt);
+      if (shed.isDryRun) dry.add("priority");
+      const caller = read.caller === "remoteAddress" ? { kind: read.caller } : read.caller;
+      const { deadline: left = deadline.defaults } = read;
+      return {
+        ...read,
+        maxInFlightPer: keyedPermits(read.maxInFlightPer, caller),
+        shedAt: shed.thresholds,
+        deadline: part("deadline", left === "off" ? undefined : left),
+        queue: part("queue", read.queue),
+        estimatedWait: part("estimatedWait", read.estimatedWait),
+        gate: part("gate", read.gate),
+        throttle: part("throttle", read.throttle),
+        load: part("load", read.load),
+        reject: read.reject ?? reject.defaults,
+        caller,
+        dryRun: dry,
+      };
+    },
+  },
+);
+
+/** `{per: caller, max: 20}`. */
+function keyedPermits(
+  read: typeof permitsPer.defaults | undefined,
+  caller: CallerKey,
+): KeyedPermits | undefined {
+  if (read?.max === undefined) return undefined;
+  const { per, max, keysMax } = read;
+  if (typeof per !== "string") return { per, max, keysMax };
+  return { per: per === "route" ? { kind: "route" } : caller, max, keysMax };
+}
+
 /** What stands beside `admission` and matters to it. */
 export interface AdmissionSetting {
   /** Whether the service's law sets a limit that requests could wait for. */
   readonly isLimited: boolean;
   /** Whether the service's law follows a signal. */
   readonly hasSignal: boolean;
-  /** Whether the service's rate limit only counts. */
-  readonly isRateLimitDry: boolean;
 }
 
-/** Reads `admission` of a service; undefined where it is left out: then every request passes. */
-export function readAdmission(
-  service: Block,
-  { isLimited, hasSignal, isRateLimitDry }: AdmissionSetting,
-): AdmissionDraft | undefined {
-  const block = service.block("admission", admissionShape);
-  if (block === undefined) return undefined;
-  const dryRun = readDryRun(block);
-  if (isRateLimitDry) dryRun.add("rateLimit");
-  const part = <T>(name: PartName, read: (part: Block) => T): T | undefined =>
-    readPart(block, { name, dryRun, read });
-  const shed = readShedThresholds(block);
-  if (shed.isDryRun) dryRun.add("priority");
-  const caller = readCaller(block);
-  const admission: AdmissionDraft = {
-    maxInFlight: block.whole("maxInFlight", undefined, permitBounds),
-    maxInFlightPer: readKeyedPermits(block, caller),
-    shedAt: shed.thresholds,
-    deadline: block.isOff("deadline")
-      ? undefined
-      : (part("deadline", readDeadline) ?? defaultDeadline),
-    queue: part("queue", readQueue),
-    estimatedWait: part("estimatedWait", readEstimatedWait),
-    gate: part("gate", readGate),
-    throttle: part("throttle", readThrottle),
-    load: part("load", readLoad),
-    reject: readReject(block),
-    caller,
-    lateAfterMs: block.durationMs("lateAfter", undefined, waitBounds),
-    sampleRatio: block.number("sampleRatio", 1, positiveRatioBounds),
-    ownOverload: readOwnOverload(block),
-    dryRun,
-  };
-  refuseIdleBlocks(block, admission, isLimited);
-  if (admission.load?.signalReading !== undefined && !hasSignal) {
-    const message = '"load" names a reading, and no law follows a signal';
-    block.report("load", {
-      id: "HG207",
-      message,
-      expected: "concurrency: {law: signal} beside it",
-    });
-  }
-  return admission;
-}
-
-function readOwnOverload(block: Block): OwnOverloadMode | undefined {
-  if (block.isLeftOut("ownOverload")) return undefined;
-  return block.choice<OwnOverloadMode>("ownOverload", { usual: "allow", words: ownOverloadModes });
-}
-
-type PartName = Extract<AdmissionBlock, keyof typeof shapes>;
-
-function readPart<T>(
-  admission: Block,
-  part: {
-    readonly name: PartName;
-    readonly dryRun: Set<AdmissionBlock>;
-    readonly read: (part: Block) => T;
-  },
-): T | undefined {
-  const { name, dryRun, read } = part;
-  const shape: Shape = shapes[name];
-  const block = admission.block(name, shape);
-  if (block === undefined) return undefined;
-  if (block.flag("dryRun")) dryRun.add(name);
-  return read(block);
-}
-
-/** `true`: every block decides and counts, and refuses nobody; or a list of such blocks. */
-function readDryRun(block: Block): Set<AdmissionBlock> {
-  const field = block.field("dryRun");
-  const isList = field !== undefined && isSeq(block.reader.contentOf(field));
-  if (isList) return new Set(block.words("dryRun", [], admissionBlocks));
-  return new Set(block.flag("dryRun") ? admissionBlocks : []);
-}
-
-/** `remoteAddress`, or `{header: x-user}`. */
-function readCaller(block: Block): CallerKey {
-  const field = block.field("caller");
-  const usual = { kind: "remoteAddress" } as const;
-  if (field === undefined) return usual;
-  if (isMap(block.reader.contentOf(field))) return readHeaderKey(block, field) ?? usual;
-  const expected = "remoteAddress, or {header: x-user}";
-  block.choice("caller", { usual: usual.kind, words: [usual.kind], expected });
-  return usual;
-}
-
-function readHeaderKey(block: Block, field: Field): CallerKey | undefined {
-  const { reader } = block;
-  const map = field.value && Block.at(reader, field.value, headerChoiceShape);
-  const headerField = map && reader.requiredField(map.fields, "header", "a header's name");
-  const header = headerField && readHeaderName(reader, headerField);
-  return header === undefined ? undefined : { kind: "header", header };
-}
-
-/** `{per: caller, max: 20}`. */
-function readKeyedPermits(admission: Block, caller: CallerKey): KeyedPermits | undefined {
-  const block = admission.block("maxInFlightPer", shapes.maxInFlightPer);
-  if (block === undefined) return undefined;
-  const { reader, fields } = block;
-  const maxField = reader.requiredField(fields, "max", "the most in flight of one");
-  const max = maxField && reader.readWhole(maxField, permitBounds);
-  const keysMax = block.whole("keysMax", 10_000, permitKeyBounds);
-  const per = readPermitKey(block, caller);
-  return max === undefined ? undefined : { per, max, keysMax };
-}
-
-function readPermitKey(block: Block, caller: CallerKey): KeyedPermits["per"] {
-  const field = block.field("per");
-  if (field !== undefined && isMap(block.reader.contentOf(field))) {
-    return readHeaderKey(block, field) ?? caller;
-  }
-  const expected = "caller, route or {header: x-tenant}";
-  const choice = { usual: "caller", words: ["caller", "route"], expected } as const;
-  return block.choice("per", choice) === "route" ? { kind: "route" } : caller;
-}
-
-/** Blocks that would do nothing without another one. */
-function refuseIdleBlocks(block: Block, admission: AdmissionDraft, isLimited: boolean): void {
+/** Refuses blocks that would do nothing without another one. */
+export function refuseIdleBlocks(
+  { block, data }: ReadBlock<AdmissionDraft>,
+  { isLimited, hasSignal }: AdmissionSetting,
+): void {
   const hasLimit = isLimited || !block.isLeftOut("maxInFlight");
-  const { queue, estimatedWait, gate, load, shedAt } = admission;
   const refuse = (name: string, why: string, expected: string): undefined =>
     block.report(name, { id: "HG207", message: `"${name}" ${why}`, expected });
   const limit = "maxInFlight beside it, or a concurrency law that sets a limit";
-  if (queue !== undefined && !hasLimit) {
+  if (data.queue !== undefined && !hasLimit) {
     refuse("queue", "has no limit that requests could wait for", limit);
   }
-  if (estimatedWait !== undefined && !hasLimit) {
+  if (data.estimatedWait !== undefined && !hasLimit) {
     refuse("estimatedWait", "has no limit to estimate a wait by", limit);
   }
-  const isWaitRight = estimatedWait !== undefined || block.isLeftOut("estimatedWait");
-  if (gate !== undefined && isWaitRight && estimatedWait?.sigmoid === undefined) {
+  const isWaitRight = data.estimatedWait !== undefined || block.isLeftOut("estimatedWait");
+  if (data.gate !== undefined && isWaitRight && data.estimatedWait?.sigmoid === undefined) {
     const sigmoid = "estimatedWait: {sigmoid: {midpoint: 28s, slope: 0.23}}";
     refuse("gate", "has no reject probability to go by", sigmoid);
   }
-  if (load !== undefined && shedAt === undefined) {
+  if (data.load !== undefined && data.shedAt === undefined) {
     refuse("load", "has no thresholds to be held against", "shedAt that is not off");
+  }
+  if (data.load?.signalReading !== undefined && !hasSignal) {
+    const law = "concurrency: {law: signal} beside it";
+    refuse("load", "names a reading, and no law follows a signal", law);
   }
 }

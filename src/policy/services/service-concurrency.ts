@@ -8,13 +8,14 @@ import {
 import type { LimitBounds } from "../../core/settings/admission-settings.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
+import { ruledText, whole, words } from "../text/form.js";
+import { field, inner, innerBy, items, object, readField, wordList } from "../text/object.js";
 import { permitBounds } from "../text/quantities.js";
-import { readHeaderName } from "../text/service-texts.js";
+import { headerName } from "../text/service-texts.js";
 import { valueRule } from "../text/text-rules.js";
-import { readLawSettings } from "./concurrency-settings.js";
+import { aimd, gradient, latencyShed, vegas } from "./concurrency-settings.js";
 import type { ConcurrencyKey, ServiceConcurrency } from "./service-policy.js";
-import { concurrencyKeyShape, concurrencyShape, lawShapes, limitsShape } from "./service-shapes.js";
-import { type ReadSignal, readSignal } from "./signal-settings.js";
+import { type ReadSignal, readSignal, signal } from "./signal-settings.js";
 
 /** Keys of one service that metrics may name. */
 export const concurrencyNamesMax = 100;
@@ -22,18 +23,90 @@ export const concurrencyNamesMax = 100;
 /** Keys of one service that are held at once. */
 export const concurrencyKeysMax = 100_000;
 
-/** The bounds of `per.keysMax`. */
-export const concurrencyKeyBounds = { min: 1, max: concurrencyKeysMax } as const;
+const limits = object(
+  { title: "limits", docs: "Bounds of the limit on requests in flight." },
+  {
+    initial: field(whole(permitBounds), "Where a law that learns begins. Usually 50."),
+    min: field(whole(permitBounds), "The lowest limit.", { dependentDefault: 1 }),
+    max: field(whole(permitBounds), "The highest limit.", { dependentDefault: 1_000 }),
+  },
+);
 
-/** What a law may listen to. */
-export const concurrencySources = ["extProc", "envoyMetrics", "loadReports"] as const;
+const key = object(
+  { title: "per", docs: "Splits the limit by a header, such as the name of a database." },
+  {
+    header: field(headerName, "The header that splits it.", {
+      needs: "the header that splits the limit",
+    }),
+    names: field(
+      items(ruledText(valueRule), {
+        expected: "a list of keys that metrics may name",
+        max: concurrencyNamesMax,
+      }),
+      "Keys that metrics may name.",
+      { default: [] },
+    ),
+    keysMax: field(whole({ min: 1, max: concurrencyKeysMax }), "Keys held at once.", {
+      default: 1_000,
+    }),
+  },
+  {
+    data: ({ header, names, keysMax }): ConcurrencyKey | undefined =>
+      header === undefined ? undefined : { header, names: [...new Set(names)], keysMax },
+    check(block, _, { names, keysMax }) {
+      const count = new Set(names).size;
+      if (count <= keysMax) return;
+      const message = `${count} names are more than the ${keysMax} keys that are held`;
+      const expected = `at most ${quoteText("keysMax")} names`;
+      block.report("names", { id: "HG203", message, expected });
+    },
+  },
+);
 
-/** Where a limit may go. */
-export const feedbackWords = ["circuitBreakers", "adaptiveConcurrency"] as const;
+const lawDocs = "Settings of this law.";
+
+/** What laws may be told beside their bounds. */
+const lawFields = {
+  aimd: field(inner(aimd), lawDocs),
+  vegas: field(inner(vegas), lawDocs),
+  gradient: field(inner(gradient), lawDocs),
+  latencyShed: field(inner(latencyShed), lawDocs),
+  signal: field(
+    innerBy(signal, (block) => block),
+    lawDocs,
+  ),
+};
+
+/** `concurrency` of a service. */
+export const concurrency = object(
+  { title: "a concurrency", docs: "The law that sets the limit, for the fleet." },
+  {
+    law: field(
+      words(...lawNames),
+      "How the limit is found. Usually knee, or gradient where Envoys tell or are told of it.",
+    ),
+    limits: field(
+      innerBy(limits, (block) => block),
+      "Bounds of the limit.",
+    ),
+    per: field(inner(key), "Splits the limit by a header. Left out: one limit."),
+    sources: field(
+      wordList(["extProc", "envoyMetrics", "loadReports"]),
+      "What the law listens to. Usually extProc.",
+      { default: ["extProc"] },
+    ),
+    feedback: field(
+      wordList(["circuitBreakers", "adaptiveConcurrency"]),
+      "Where in every Envoy the limit goes. Usually nowhere.",
+      { default: [] },
+    ),
+    ...lawFields,
+  },
+);
 
 /** What `concurrency` says. */
 export interface ReadConcurrency {
-  /** Undefined: left out, or switched off. */
+  /** Undefined: switched off. */
   readonly concurrency: ServiceConcurrency | undefined;
   /** Whether it sets a limit on what is in flight. */
   readonly isLimited: boolean;
@@ -42,36 +115,26 @@ export interface ReadConcurrency {
 }
 
 /** Reads `concurrency` of a service. */
-export function readConcurrency(service: Block): ReadConcurrency {
-  const none = { concurrency: undefined, isLimited: false, hasSignal: false };
-  const block = service.block("concurrency", concurrencyShape);
-  if (block === undefined) {
-    // One that is wrong is told already; it may set a limit.
-    const isWritten = !service.isLeftOut("concurrency");
-    return { ...none, isLimited: isWritten, hasSignal: isWritten };
-  }
-  const sources = block.words("sources", ["extProc"], concurrencySources);
-  const feedback = block.words("feedback", [], feedbackWords);
+export function readConcurrency(block: Block): ReadConcurrency {
+  const sources = readField(concurrency, block, "sources");
+  const feedback = readField(concurrency, block, "feedback");
   const isOfFleet = feedback.length > 0 || sources.some((source) => source !== "extProc");
   const isGradient = isOfFleet || block.field("gradient") !== undefined;
-  const law = block.choice("law", { usual: isGradient ? "gradient" : "knee", words: lawNames });
+  const law = readField(concurrency, block, "law") ?? (isGradient ? "gradient" : "knee");
   refuseOtherLaws(block, law);
   if (isOfFleet && concurrencyLaws[law].learnsFrom === "requests") refuseSingle(block, law);
-  const per = readKey(block);
-  const signal = law === "signal" ? readSignal(block, per) : undefined;
-  const limits = readLimits(block, law, signal);
-  const settings = readSettings(block, { law, limits, signal });
-  if (signal?.isOff) return none;
-  const concurrency: ServiceConcurrency = {
-    settings,
-    per,
-    signal: signal?.source,
-    sources,
-    feedback,
-  };
+  const per = readField(concurrency, block, "per");
+  const read = law === "signal" ? readLawSignal(block, per) : undefined;
+  const bounds = readLimits(block, law, read);
+  const settings = readSettings(block, { law, bounds, read });
+  if (read?.isOff) return { concurrency: undefined, isLimited: false, hasSignal: false };
   const isLimited =
     concurrencyLaws[law].bounds !== "nothing" || block.field("limits") !== undefined;
-  return { concurrency, isLimited, hasSignal: concurrencyLaws[law].learnsFrom === "readings" };
+  return {
+    concurrency: { settings, per, signal: read?.source, sources, feedback },
+    isLimited,
+    hasSignal: concurrencyLaws[law].learnsFrom === "readings",
+  };
 }
 
 /** The law of a service that is protected, and says nothing of how. */
@@ -86,24 +149,51 @@ export const defaultConcurrency: ServiceConcurrency = {
   feedback: [],
 };
 
+function readLawSignal(block: Block, per: ConcurrencyKey | undefined): ReadSignal | undefined {
+  block.declared("signal", "signal: {prometheus: ..., target: ..., critical: ...}");
+  const own = readField(concurrency, block, "signal");
+  return own && readSignal(own, { per, isSplit: per !== undefined || !block.isLeftOut("per") });
+}
+
 function readSettings(
   block: Block,
-  read: {
+  {
+    law,
+    bounds,
+    read,
+  }: {
     readonly law: LawName;
-    readonly limits: LimitBounds;
-    readonly signal: ReadSignal | undefined;
+    readonly bounds: LimitBounds;
+    readonly read: ReadSignal | undefined;
   },
 ): ConcurrencySettings {
-  const { law, limits, signal } = read;
-  if (law !== "signal") return readLawSettings(block, law, limits);
-  // Without a signal there was a problem with it, and nothing comes of this.
-  return signal === undefined ? { limits, law: "fixed" } : { limits, ...signal.settings };
+  switch (law) {
+    case "aimd":
+      return { limits: bounds, law, ...(readField(concurrency, block, law) ?? aimd.defaults) };
+    case "vegas":
+      return { limits: bounds, law, ...(readField(concurrency, block, law) ?? vegas.defaults) };
+    case "gradient":
+      return { limits: bounds, law, ...(readField(concurrency, block, law) ?? gradient.defaults) };
+    case "latencyShed": {
+      // What is too slow, its service knows.
+      block.declared(law, "latencyShed: {threshold: 250ms}");
+      return {
+        limits: bounds,
+        law,
+        ...(readField(concurrency, block, law) ?? latencyShed.defaults),
+      };
+    }
+    case "signal":
+      // Without a signal there was a problem with it, and nothing comes of this.
+      return { limits: bounds, ...(read === undefined ? { law: "fixed" } : read.settings) };
+    default:
+      return { limits: bounds, law };
+  }
 }
 
 function refuseOtherLaws(block: Block, law: LawName): void {
-  for (const other of Object.keys(lawShapes)) {
-    const field = block.field(other);
-    if (field === undefined || other === law) continue;
+  for (const other of Object.keys(lawFields)) {
+    if (block.field(other) === undefined || other === law) continue;
     const message = `"${other}" and "law: ${law}" exclude each other`;
     block.report(other, { id: "HG126", message, expected: `law: ${other}` });
   }
@@ -116,21 +206,21 @@ function refuseSingle(block: Block, law: LawName): void {
 }
 
 /** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */
-function readLimits(block: Block, law: LawName, signal: ReadSignal | undefined): LimitBounds {
-  const limits = block.block("limits", limitsShape);
-  const usual = signal?.defaultLimits ?? { min: 1, max: 1_000 };
-  if (limits === undefined) return { initial: initialOf(law, usual), ...usual };
-  const writtenMax = limits.whole("max", undefined, permitBounds);
-  const min = limits.whole("min", Math.min(usual.min, writtenMax ?? usual.min), permitBounds);
+function readLimits(block: Block, law: LawName, read: ReadSignal | undefined): LimitBounds {
+  const own = readField(concurrency, block, "limits");
+  const usual = read?.defaultLimits ?? { min: 1, max: 1_000 };
+  if (own === undefined) return { initial: initialOf(law, usual), ...usual };
+  const writtenMax = readField(limits, own, "max");
+  const min = readField(limits, own, "min") ?? Math.min(usual.min, writtenMax ?? usual.min);
   const max = writtenMax ?? Math.max(usual.max, min);
-  const initial = limits.whole("initial", initialOf(law, { min, max }), permitBounds);
+  const initial = readField(limits, own, "initial") ?? initialOf(law, { min, max });
   const expected = "min at most initial, and initial at most max";
   if (min > max) {
     const message = `a min of ${min} is above a max of ${max}`;
-    limits.report("min", { id: "HG203", message, expected });
+    own.report("min", { id: "HG203", message, expected });
   } else if (initial < min || initial > max) {
     const message = `an initial of ${initial} is not from ${min} to ${max}`;
-    limits.report("initial", { id: "HG203", message, expected });
+    own.report("initial", { id: "HG203", message, expected });
   }
   return { initial, min, max };
 }
@@ -142,28 +232,4 @@ function initialOf(
 ): number {
   const isLearned = isLearning(law) && concurrencyLaws[law].bounds !== "nothing";
   return isLearned ? Math.min(Math.max(50, min), max) : max;
-}
-
-function readKey(block: Block): ConcurrencyKey | undefined {
-  const key = block.block("per", concurrencyKeyShape);
-  if (key === undefined) return undefined;
-  const { reader } = key;
-  const headerField = reader.requiredField(
-    key.fields,
-    "header",
-    "the header that splits the limit",
-  );
-  const header = headerField && readHeaderName(reader, headerField);
-  const items = key.items("names", "a list of keys that metrics may name", concurrencyNamesMax);
-  const names = new Set(items.flatMap((item) => reader.readText(item, valueRule) ?? []));
-  const keysMax = key.whole("keysMax", 1_000, concurrencyKeyBounds);
-  if (names.size > keysMax) {
-    const message = `${names.size} names are more than the ${keysMax} keys that are held`;
-    key.report("names", {
-      id: "HG203",
-      message,
-      expected: `at most ${quoteText("keysMax")} names`,
-    });
-  }
-  return header === undefined ? undefined : { header, names: [...names], keysMax };
 }

@@ -1,6 +1,5 @@
 import type { ParsedNode } from "yaml";
 import type { Rule } from "../../core/limits/limit.js";
-import { ConditionCompiler } from "../cel/cel.js";
 import { quoteText, visibleText } from "../problems/problem.js";
 import type { ProxyPolicy } from "../proxies/proxy-policy.js";
 import { findNearestName } from "../text/nearest-name.js";
@@ -33,8 +32,6 @@ export class ServiceList {
   readonly #hostPlaces = new Map<string, string>();
   readonly #doubted = new Set<string>();
   #isEachDoubted = false;
-  /** Reads conditions of all services. */
-  readonly compiler = new ConditionCompiler();
 
   /** Names of services, right or wrong for the rest. */
   get names(): readonly string[] {

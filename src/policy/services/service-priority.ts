@@ -1,16 +1,9 @@
-import { type Priority, priorities } from "../../core/settings/admission-settings.js";
-import { type ConditionCompiler, conditionCharsMax } from "../cel/cel.js";
-import { Block } from "../text/block.js";
-import type { Field, NodeReader } from "../text/node-reader.js";
-import { readHeaderName, readNetwork, readPath } from "../text/service-texts.js";
-import type { TextRule } from "../text/text-rules.js";
-import type { PriorityPolicy, PriorityRule, TrustPolicy } from "./service-policy.js";
-import {
-  priorityFromShape,
-  priorityRuleShape,
-  priorityShape,
-  trustShape,
-} from "./service-shapes.js";
+import { priorities } from "../../core/settings/admission-settings.js";
+import { condition } from "../cel/condition-text.js";
+import { choice, flag, ruledText, words } from "../text/form.js";
+import { field, inner, items, object } from "../text/object.js";
+import { headerName, network, path } from "../text/service-texts.js";
+import type { PriorityPolicy, PriorityRule } from "./service-policy.js";
 
 /** Rules of one service: each may run for every request. */
 export const priorityRulesMax = 64;
@@ -18,21 +11,108 @@ export const priorityRulesMax = 64;
 /** Paths of one kind, networks, and principals of one service. */
 export const priorityItemsMax = 64;
 
-/** Where a policy says nothing of priority. */
-const defaultPriority: PriorityPolicy = {
-  header: "x-request-priority",
-  usual: "normal",
-  rules: [],
-  bypassPaths: [
-    "/healthz",
-    "/livez",
-    "/readyz",
-    "/grpc.health.v1.Health/Check",
-    "/grpc.health.v1.Health/Watch",
-  ],
-  authPaths: ["/login/*", "/auth/*", "/oauth/*", "/oauth2/*"],
-  trust: { anyone: false, sources: [], principals: [] },
-};
+const principal = ruledText({
+  charsMax: 1_024,
+  // A star stands for any rest, and for nothing in the middle.
+  forbidden: /[^!-~]|\*(?!$)/,
+  expected: "a URI in the caller's certificate, such as spiffe://shop/web or spiffe://shop/*",
+});
+
+const others = ["sources", "principals"] as const;
+
+const trust = object(
+  {
+    title: "trust",
+    docs: "Whose word on a request's class is taken.",
+    clashing: others.map((name) => ["anyone", name]),
+  },
+  {
+    anyone: field(flag, "Everybody's.", { default: false }),
+    sources: field(
+      items(network, { expected: "a list of networks", max: priorityItemsMax }),
+      "Networks of callers.",
+      { default: [] },
+    ),
+    principals: field(
+      items(principal, { expected: "a list of principals", max: priorityItemsMax }),
+      "URIs in client certificates; a `*` at the end stands for any rest.",
+      { default: [] },
+    ),
+  },
+  {
+    data: (read) => read,
+    check(block, { anyone }) {
+      for (const name of anyone ? others : []) {
+        if (block.field(name) !== undefined) block.refusePair(name, "anyone");
+      }
+    },
+  },
+);
+
+const from = object(
+  { title: "priority.from", docs: "The header that states a request's class." },
+  {
+    header: field(headerName, "Its name.", { default: "x-request-priority" }),
+    default: field(words(...priorities), "The class of a request that nothing is said of.", {
+      as: "usual",
+      default: "normal",
+    }),
+    trust: field(inner(trust), "Whose word is taken. Left out: nobody's."),
+  },
+  { data: ({ trust: whose = trust.defaults, ...read }) => ({ ...read, trust: whose }) },
+);
+
+const rule = object(
+  { title: "a rule of priority", docs: "A condition and its class." },
+  {
+    when: field(condition, "A CEL condition over the request.", { needs: "a condition in CEL" }),
+    is: field(choice({ what: "a class" }, ...priorities), "The class it gives.", {
+      needs: "the class it gives",
+    }),
+  },
+  {
+    data: ({ when, is }): PriorityRule | undefined =>
+      when === undefined || is === undefined ? undefined : { when, is },
+  },
+);
+
+/** A list that is written is the whole list: `[]` has none of the usual ones either. */
+const paths = items(path, { expected: "a list of paths", max: priorityItemsMax });
+
+/** `priority` of a service. */
+export const priority = object(
+  { title: "a priority", docs: "Who goes first when not all can." },
+  {
+    from: field(inner(from), "The header that states a class, and who is believed."),
+    rules: field(
+      items(inner(rule, "a rule: {when: ..., is: ...}"), {
+        expected: "a list of rules: {when: ..., is: ...}",
+        max: priorityRulesMax,
+      }),
+      "The first that holds gives the class.",
+      { default: [] },
+    ),
+    bypassPaths: field(
+      paths,
+      "Paths that are neither counted nor refused, such as /healthz; /static/* with all below it.",
+      {
+        default: [
+          "/healthz",
+          "/livez",
+          "/readyz",
+          "/grpc.health.v1.Health/Check",
+          "/grpc.health.v1.Health/Watch",
+        ],
+      },
+    ),
+    authPaths: field(paths, "Paths, also with /*, that are critical where nothing else says so.", {
+      default: ["/login/*", "/auth/*", "/oauth/*", "/oauth2/*"],
+    }),
+  },
+  {
+    data: ({ from: stated = from.defaults, ...rest }): PriorityPolicy => ({ ...stated, ...rest }),
+  },
+);
 
 /**
  * Whether a policy leaves the paths that are neither counted nor refused as they are. Nobody is
@@ -40,94 +120,5 @@ const defaultPriority: PriorityPolicy = {
  * them from outside had better be counted.
  */
 export function isUsualBypass({ bypassPaths }: PriorityPolicy): boolean {
-  return bypassPaths === defaultPriority.bypassPaths;
-}
-
-/** Reads `priority` of a service; what is left out is as usual. */
-export function readPriority(service: Block, compiler: ConditionCompiler): PriorityPolicy {
-  const block = service.block("priority", priorityShape);
-  if (block === undefined) return defaultPriority;
-  const from = block.block("from", priorityFromShape);
-  const headerField = from?.field("header");
-  const header = headerField && readHeaderName(block.reader, headerField);
-  return {
-    header: header ?? defaultPriority.header,
-    usual:
-      from?.choice("default", { usual: defaultPriority.usual, words: priorities }) ??
-      defaultPriority.usual,
-    rules: readRules(block, compiler),
-    bypassPaths: readPaths(block, "bypassPaths", defaultPriority.bypassPaths),
-    authPaths: readPaths(block, "authPaths", defaultPriority.authPaths),
-    trust: from === undefined ? defaultPriority.trust : readTrust(from),
-  };
-}
-
-const principalRule: TextRule = {
-  charsMax: 1_024,
-  // A star stands for any rest, and for nothing in the middle.
-  forbidden: /[^!-~]|\*(?!$)/,
-  expected: "a URI in the caller's certificate, such as spiffe://shop/web or spiffe://shop/*",
-};
-
-/** A list that is written is the whole list: `[]` has none of the usual ones either. */
-function readPaths(block: Block, name: string, usual: readonly string[]): readonly string[] {
-  if (block.field(name) === undefined) return usual;
-  const items = block.items(name, "a list of paths", priorityItemsMax);
-  return items.flatMap((item) => readPath(block.reader, item) ?? []);
-}
-
-function readTrust(from: Block): TrustPolicy {
-  const block = from.block("trust", trustShape);
-  if (block === undefined) return defaultPriority.trust;
-  const { reader } = block;
-  const sources = block.items("sources", "a list of networks", priorityItemsMax);
-  const principals = block.items("principals", "a list of principals", priorityItemsMax);
-  const trust = {
-    anyone: block.flag("anyone"),
-    sources: sources.flatMap((item) => readNetwork(reader, item) ?? []),
-    principals: principals.flatMap((item) => reader.readText(item, principalRule) ?? []),
-  };
-  if (trust.anyone && block.field("sources") !== undefined) block.refusePair("sources", "anyone");
-  if (trust.anyone && block.field("principals") !== undefined) {
-    block.refusePair("principals", "anyone");
-  }
-  return trust;
-}
-
-function readRules(block: Block, compiler: ConditionCompiler): readonly PriorityRule[] {
-  const items = block.items("rules", "a list of rules: {when: ..., is: ...}", priorityRulesMax);
-  return items.flatMap((item) => readRule(block.reader, item, compiler) ?? []);
-}
-
-/** A condition may be written over several lines; how long it is, its reader says. */
-const conditionRule: TextRule = {
-  charsMax: 16 * conditionCharsMax,
-  forbidden: /(?![\n\t])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u,
-  expected: `a condition in CEL of at most ${conditionCharsMax} characters`,
-};
-
-function readRule(
-  reader: NodeReader,
-  item: Field,
-  compiler: ConditionCompiler,
-): PriorityRule | undefined {
-  const place = reader.required(item, "a rule: {when: ..., is: ...}");
-  const block = place && Block.at(reader, place, priorityRuleShape);
-  if (block === undefined) return undefined;
-  const whenField = reader.requiredField(block.fields, "when", "a condition in CEL");
-  const when = whenField && reader.readText(whenField, conditionRule);
-  const isField = reader.requiredField(block.fields, "is", "the class it gives");
-  const is = isField && readClass(reader, isField);
-  if (whenField !== undefined && when !== undefined) {
-    const compiled = compiler.compile(when);
-    if (compiled.kind === "wrong") {
-      const { start, end, ...finding } = compiled.mistake;
-      return reader.reportPart(whenField.value ?? whenField.key, { start, end }, finding);
-    }
-  }
-  return when === undefined || is === undefined ? undefined : { when, is };
-}
-
-function readClass(reader: NodeReader, field: Field): Priority | undefined {
-  return reader.readChoice(field, priorities, { id: "HG133", what: "a class" });
+  return bypassPaths === priority.defaults.bypassPaths;
 }

@@ -1,16 +1,29 @@
 import { isMap, isScalar, type ParsedNode } from "yaml";
 import { quoteText } from "../problems/problem.js";
-import { Block } from "../text/block.js";
-import type { Field, NodeReader } from "../text/node-reader.js";
+import type { Block } from "../text/block.js";
+import {
+  any,
+  type FieldType,
+  flag,
+  list,
+  readBy,
+  ruledText,
+  text,
+  whole,
+  words,
+} from "../text/form.js";
+import {
+  field,
+  inner,
+  innerBlock,
+  items,
+  object,
+  type PlacedValue,
+  placed,
+} from "../text/object.js";
 import { domainRule, type TextRule } from "../text/text-rules.js";
-import { readDescriptorPart } from "./descriptor-parts.js";
-import type {
-  DescriptorHits,
-  DescriptorPart,
-  ServiceDescriptor,
-  ServiceRateLimit,
-} from "./service-policy.js";
-import { hitsShape, serviceDescriptorShape, serviceRateLimitShape } from "./service-shapes.js";
+import { descriptorPart } from "./descriptor-parts.js";
+import type { DescriptorHits, DescriptorPart, ServiceDescriptor } from "./service-policy.js";
 
 /** Descriptors of one service: each is a question to the store for every request. */
 export const serviceDescriptorsMax = 16;
@@ -19,24 +32,11 @@ export const serviceDescriptorsMax = 16;
 export const descriptorPartsMax = 16;
 
 /** Hits of one descriptor. Source: envoy.config.route.v3.RateLimit.HitsAddend. */
-const descriptorHitsMax = 1_000_000_000;
-
-/** The bounds of `hits`. */
-export const hitsBounds = { min: 0, max: descriptorHitsMax } as const;
-
-/** When a descriptor may be asked for. */
-export const askTimes = ["request", "streamDone"] as const;
-
-/** What `rateLimit` says; its domain and descriptors are held against the limits at the end. */
-export interface ReadRateLimit {
-  readonly rateLimit: ServiceRateLimit;
-  readonly isDryRun: boolean;
-  readonly claim: RateLimitClaim;
-}
+const hitsBounds = { min: 0, max: 1_000_000_000 } as const;
 
 /** That a domain and descriptors of it are there, and where it is said. */
 export interface RateLimitClaim {
-  readonly reader: NodeReader;
+  readonly reader: Block["reader"];
   readonly domain: string;
   readonly domainNode: ParsedNode;
   readonly descriptors: readonly {
@@ -45,99 +45,32 @@ export interface RateLimitClaim {
   }[];
 }
 
-/** Reads `rateLimit` of a service; undefined where it is left out, or wrong. */
-export function readServiceRateLimit(service: Block): ReadRateLimit | undefined {
-  const block = service.block("rateLimit", serviceRateLimitShape);
-  if (block === undefined) return undefined;
-  const { reader, fields } = block;
-  const domainField = reader.requiredField(fields, "domain", "a domain of rateLimits");
-  const domain = domainField && reader.readText(domainField, domainRule);
-  const expected = "a list of descriptors, such as [[remote_address]]";
-  reader.requiredField(fields, "descriptors", expected);
-  const inExtProc = block.flag("inExtProc");
-  const items = block.items("descriptors", expected, serviceDescriptorsMax);
-  const read = items.flatMap((item) => {
-    const descriptor = readDescriptor(reader, item, inExtProc);
-    return descriptor === undefined ? [] : [{ descriptor, node: item.value ?? item.key }];
-  });
-  const isDryRun = block.flag("dryRun");
-  if (domain === undefined || domainField === undefined) return undefined;
-  const descriptors = read.map(({ descriptor }) => descriptor);
-  const claim = {
-    reader,
-    domain,
-    domainNode: domainField.value ?? domainField.key,
-    descriptors: read.map(({ descriptor: { parts }, node }) => ({ parts, node })),
-  };
-  return { rateLimit: { domain, descriptors, inExtProc }, isDryRun, claim };
-}
-
 /** One hit, asked for with the request. */
 export function askedOnce(parts: readonly DescriptorPart[]): ServiceDescriptor {
   return { parts, hits: { kind: "fixed", count: 1 }, isRefund: false, when: "request" };
 }
 
-/** A list of parts, or a map with such a list; undefined where something of it is wrong. */
-function readDescriptor(
-  reader: NodeReader,
-  item: Field,
-  inExtProc: boolean,
-): ServiceDescriptor | undefined {
-  if (!isMap(reader.contentOf(item))) {
-    const parts = readParts(reader, item, inExtProc);
-    return parts && askedOnce(parts);
-  }
-  const block = item.value && Block.at(reader, item.value, serviceDescriptorShape);
-  if (block === undefined) return undefined;
-  const entries = reader.requiredField(block.fields, "entries", "a list of parts");
-  const parts = entries && readParts(reader, entries, inExtProc);
-  const hits = readHits(block);
-  const when = block.choice("when", { usual: "request", words: askTimes });
-  const isRefund = block.flag("refund");
-  if (inExtProc && when === "streamDone") refuseInExtProc(block, "when", "after the response");
-  if (inExtProc && hits.kind === "format") refuseInExtProc(block, "hits", "by Envoy's formats");
-  return parts && { parts, hits, isRefund, when };
-}
+/** A part of a descriptor and its place; undefined where it is wrong. */
+type ReadPart = PlacedValue<DescriptorPart> | undefined;
 
-function refuseInExtProc(block: Block, name: string, how: string): undefined {
-  return block.report(name, {
-    id: "HG243",
-    message: `"${name}": ext_proc cannot ask ${how}`,
-    expected: "what a request's headers tell, or no inExtProc",
-  });
-}
+const partsExpected = "a descriptor: a list such as [remote_address, {header: x-user, as: user}]";
 
-/** A list of parts; undefined where one of them is wrong. */
-function readParts(
-  reader: NodeReader,
-  field: Field,
-  inExtProc: boolean,
-): readonly DescriptorPart[] | undefined {
-  const expected = "a descriptor: a list such as [remote_address, {header: x-user, as: user}]";
-  const nodes = reader.readList(field, expected);
+const partsForm = list(descriptorPart, descriptorPartsMax, 1);
+
+/** A list of parts. */
+const parts: FieldType<readonly ReadPart[]> = readBy(partsForm, (reader, place) => {
+  const nodes = reader.readList(place, partsExpected);
   if (nodes === undefined) return undefined;
   if (nodes.length === 0 || nodes.length > descriptorPartsMax) {
     const message = `a descriptor of ${nodes.length} parts`;
     const bound = `1 to ${descriptorPartsMax} parts`;
-    return reader.report(field.key, { id: "HG160", message, expected: bound });
+    return reader.report(place.key, { id: "HG160", message, expected: bound });
   }
-  const parts = nodes.map((node) => {
-    const part = readDescriptorPart(reader, node);
-    if (inExtProc && part !== undefined && !isAskable(part)) {
-      reader.report(node, {
-        id: "HG243",
-        message: `only Envoy can make the part ${quoteText(part.key)}`,
-        expected: "remote_address, header or value, or no inExtProc",
-      });
-    }
-    return part;
+  return nodes.map((node) => {
+    const value = descriptorPart.read(reader, { name: "descriptors", key: node, value: node });
+    return value && { value, node };
   });
-  return parts.every((part) => part !== undefined) ? parts : undefined;
-}
-
-function isAskable({ kind }: DescriptorPart): boolean {
-  return kind === "remoteAddress" || kind === "header" || kind === "fixed";
-}
+});
 
 /** What Envoy finds between two `%`. Source: Envoy, "Access logging", command operators. */
 const formatRule: TextRule = {
@@ -147,26 +80,142 @@ const formatRule: TextRule = {
 };
 
 /** One operator and nothing beside it: Envoy refuses two. */
-export const formatPattern = /^%[A-Z_]+(?:\([^%()]*\))?(?::[0-9]+)?%$/;
+const formatPattern = /^%[A-Z_]+(?:\([^%()]*\))?(?::[0-9]+)?%$/;
+
+const format = readBy(text(formatRule, formatPattern), (reader, place) => {
+  const written = reader.readText(place, formatRule);
+  if (written === undefined || formatPattern.test(written)) return written;
+  return reader.reportContent(place.value ?? place.key, {
+    id: "HG244",
+    message: `${quoteText(written)} is not one command operator`,
+    expected: formatRule.expected,
+    suggestion: formatPattern.test(`%${written}%`) ? `%${written}%` : undefined,
+  });
+});
+
+const foundHits = object(
+  { title: "hits", docs: "Hits that Envoy finds." },
+  {
+    format: field(format, "A command operator: %BYTES_RECEIVED%.", { needs: formatRule.expected }),
+  },
+  {
+    data: ({ format: found }): DescriptorHits =>
+      found === undefined ? { kind: "fixed", count: 1 } : { kind: "format", format: found },
+  },
+);
+
+const fixedHits = whole(hitsBounds);
+const formattedHits = inner(foundHits);
 
 /** A number, or `{format: "%BYTES_RECEIVED%"}`. */
-function readHits(descriptor: Block): DescriptorHits {
-  const field = descriptor.field("hits");
-  const content = field && descriptor.reader.contentOf(field);
-  if (content === undefined || isScalar(content)) {
-    return { kind: "fixed", count: descriptor.whole("hits", 1, hitsBounds) };
+const hits = readBy<DescriptorHits>(any(fixedHits, formattedHits), (reader, place) => {
+  const content = reader.contentOf(place);
+  if (content !== undefined && !isScalar(content)) return formattedHits.read(reader, place);
+  const count = fixedHits.read(reader, place);
+  return count === undefined ? undefined : { kind: "fixed", count };
+});
+
+const descriptor = object(
+  { title: "a service's descriptor", docs: "A descriptor, and what it costs." },
+  {
+    entries: field(parts, "Its parts, in order.", { needs: "a list of parts" }),
+    hits: field(hits, "How many hits it costs.", {
+      default: { kind: "fixed", count: 1 },
+      usual: 1,
+    }),
+    refund: field(flag, "Gives the hits back.", { as: "isRefund", default: false }),
+    when: field(
+      words("request", "streamDone"),
+      "With the request, or when its response has ended.",
+      { default: "request" },
+    ),
+  },
+);
+
+/** A descriptor as it is written: where its map says more than parts, that map too. */
+interface ReadDescriptor extends Omit<ServiceDescriptor, "parts"> {
+  readonly entries: readonly ReadPart[] | undefined;
+  readonly block?: Block;
+}
+
+const descriptorMap = innerBlock(descriptor);
+
+/** A list of parts, or a map with such a list. */
+const descriptorItem = readBy<ReadDescriptor>(any(parts, descriptorMap), (reader, place) => {
+  if (!isMap(reader.contentOf(place))) {
+    return { ...askedOnce([]), entries: parts.read(reader, place) };
   }
-  const block = descriptor.block("hits", hitsShape);
-  const formatField = block?.reader.requiredField(block.fields, "format", formatRule.expected);
-  const format = formatField && block?.reader.readText(formatField, formatRule);
-  if (formatField === undefined || format === undefined) return { kind: "fixed", count: 1 };
-  if (!formatPattern.test(format)) {
-    block?.reader.reportContent(formatField.value ?? formatField.key, {
-      id: "HG244",
-      message: `${quoteText(format)} is not one command operator`,
-      expected: formatRule.expected,
-      suggestion: formatPattern.test(`%${format}%`) ? `%${format}%` : undefined,
+  const read = descriptorMap.read(reader, place);
+  return read && { ...read.data, block: read.block };
+});
+
+const expected = "a list of descriptors, such as [[remote_address]]";
+
+/** `rateLimit` of a service; undefined where its domain is wrong. */
+export const serviceRateLimit = object(
+  {
+    title: "a service's rateLimit",
+    docs: "The limits of `rateLimits` that this service's requests are charged by.",
+  },
+  {
+    domain: field(placed(ruledText(domainRule)), "A domain of `rateLimits`.", {
+      needs: "a domain of rateLimits",
+    }),
+    descriptors: field(
+      items(placed(descriptorItem), { expected, max: serviceDescriptorsMax }),
+      "What is asked for each request; one whose part is missing is left out.",
+      { needs: expected },
+    ),
+    inExtProc: field(flag, "ext_proc asks for them, so that Envoy needs no call of its own.", {
+      default: false,
+    }),
+    dryRun: field(flag, "Counts, and refuses nobody.", { default: false }),
+  },
+  {
+    data({ domain, descriptors = [], inExtProc, dryRun: isDryRun }) {
+      if (domain === undefined) return undefined;
+      const whole = descriptors.flatMap(({ value: { entries, block: _, ...rest }, node }) => {
+        const known = entries?.flatMap((part) => part?.value ?? []) ?? [];
+        const isWhole = entries !== undefined && known.length === entries.length;
+        return isWhole ? [{ descriptor: { ...rest, parts: known }, node }] : [];
+      });
+      return {
+        rateLimit: {
+          domain: domain.value,
+          descriptors: whole.map(({ descriptor: one }) => one),
+          inExtProc,
+        },
+        isDryRun,
+        domainNode: domain.node,
+        descriptors: whole.map(({ descriptor: one, node }) => ({ parts: one.parts, node })),
+      };
+    },
+    check(block, _, { descriptors = [], inExtProc }) {
+      for (const { value } of inExtProc ? descriptors : []) refuseInExtProc(block, value);
+    },
+  },
+);
+
+/** Refuses what only Envoy can ask for. */
+function refuseInExtProc({ reader }: Block, { entries, block, hits: cost, when }: ReadDescriptor) {
+  for (const part of entries ?? []) {
+    if (part === undefined || isAskable(part.value)) continue;
+    reader.report(part.node, {
+      id: "HG243",
+      message: `only Envoy can make the part ${quoteText(part.value.key)}`,
+      expected: "remote_address, header or value, or no inExtProc",
     });
   }
-  return { kind: "format", format };
+  const refuse = (name: string, how: string): undefined =>
+    block?.report(name, {
+      id: "HG243",
+      message: `"${name}": ext_proc cannot ask ${how}`,
+      expected: "what a request's headers tell, or no inExtProc",
+    });
+  if (when === "streamDone") refuse("when", "after the response");
+  if (cost.kind === "format") refuse("hits", "by Envoy's formats");
+}
+
+function isAskable({ kind }: DescriptorPart): boolean {
+  return kind === "remoteAddress" || kind === "header" || kind === "fixed";
 }

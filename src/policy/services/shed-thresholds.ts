@@ -10,17 +10,11 @@ import {
   earlyShedThresholds,
   shedThreshold,
 } from "../../core/settings/priority.js";
-import { Block } from "../text/block.js";
-import type { Field } from "../text/node-reader.js";
-import { positiveRatioBounds, ratioBounds, readNumber } from "../text/quantities.js";
-import { admissionBlockShapes, thresholdShape } from "./service-shapes.js";
-
-/** What `shedAt` says, and whether only to count. */
-export interface ReadThresholds {
-  /** Undefined: no class is refused before another one. */
-  readonly thresholds: ShedThresholds | undefined;
-  readonly isDryRun: boolean;
-}
+import type { Block } from "../text/block.js";
+import { any, type FieldType, number, readBy } from "../text/form.js";
+import { field, inner, innerBlock, object, wordOr } from "../text/object.js";
+import { positiveRatioBounds, ratioBounds } from "../text/quantities.js";
+import { dryRun } from "./admission-blocks.js";
 
 const presets: Readonly<Record<"usual" | "eager" | "off", ShedThresholds | undefined>> = {
   usual: defaultShedThresholds,
@@ -28,52 +22,74 @@ const presets: Readonly<Record<"usual" | "eager" | "off", ShedThresholds | undef
   off: undefined,
 };
 
-/** Reads `shedAt`: a preset, or thresholds by class; a class that is left out has its usual one. */
-export function readShedThresholds(admission: Block): ReadThresholds {
-  const usual = { thresholds: defaultShedThresholds, isDryRun: false };
-  const field = admission.field("shedAt");
-  if (field === undefined) return usual;
-  const { reader } = admission;
-  if (field.value !== undefined && !isMap(reader.contentOf(field))) {
-    const words = ["usual", "eager", "off"] as const;
-    const expected = "thresholds by class, such as {low: 0.75}, or usual, eager or off";
-    const word = admission.choice("shedAt", { usual: "usual", words, expected });
-    return { thresholds: presets[word], isDryRun: false };
-  }
-  const block = admission.block("shedAt", admissionBlockShapes.shedAt);
-  if (block === undefined) return usual;
-  const thresholds = {
-    critical: readThreshold(block, "critical"),
-    high: readThreshold(block, "high"),
-    normal: readThreshold(block, "normal"),
-    low: readThreshold(block, "low"),
-  };
-  refuseDisorder(block, thresholds);
-  return { thresholds, isDryRun: block.flag("dryRun") };
-}
+const edges = object(
+  { title: "a threshold", docs: "A threshold with two edges." },
+  {
+    soft: field(number(ratioBounds), "The load from which some are refused."),
+    hard: field(number(positiveRatioBounds), "The load from which all are.", {
+      needs: "the load from which all are refused",
+    }),
+  },
+);
+
+const hardEdge = number(positiveRatioBounds);
+const bothEdges = innerBlock(edges);
 
 /** `0.75`: hard there, and soft a little below; or `{soft, hard}`. */
-function readThreshold(block: Block, priority: Priority): ShedThreshold {
-  const usual = defaultShedThresholds[priority];
-  const field = block.field(priority);
-  if (field === undefined) return usual;
-  if (isMap(block.reader.contentOf(field))) return readEdges(block, field, usual);
-  const hardRatio = readNumber(block.reader, field, positiveRatioBounds);
-  if (hardRatio === undefined) return usual;
-  return priority === "critical" ? { softRatio: hardRatio, hardRatio } : shedThreshold(hardRatio);
+function threshold(priority: Priority): FieldType<ShedThreshold> {
+  return readBy(any(hardEdge, bothEdges), (reader, place) => {
+    if (!isMap(reader.contentOf(place))) {
+      const hardRatio = hardEdge.read(reader, place);
+      if (hardRatio === undefined) return undefined;
+      const isSoftless = priority === "critical";
+      return isSoftless ? { softRatio: hardRatio, hardRatio } : shedThreshold(hardRatio);
+    }
+    const read = bothEdges.read(reader, place);
+    if (read === undefined) return undefined;
+    const { hard: hardRatio = defaultShedThresholds[priority].hardRatio } = read.data;
+    const { soft: softRatio = hardRatio } = read.data;
+    if (softRatio > hardRatio) {
+      const message = `a soft threshold of ${softRatio} is above the hard one, ${hardRatio}`;
+      const expected = "a soft one that is at most the hard";
+      read.block.report("soft", { id: "HG204", message, expected });
+    }
+    return { softRatio, hardRatio };
+  });
 }
 
-function readEdges(block: Block, field: Field, usual: ShedThreshold): ShedThreshold {
-  const edges = field.value && Block.at(block.reader, field.value, thresholdShape);
-  if (edges === undefined) return usual;
-  edges.reader.requiredField(edges.fields, "hard", "the load from which all are refused");
-  const hardRatio = edges.number("hard", usual.hardRatio, positiveRatioBounds);
-  const softRatio = edges.number("soft", hardRatio, ratioBounds);
-  if (softRatio > hardRatio) {
-    const message = `a soft threshold of ${softRatio} is above the hard one, ${hardRatio}`;
-    edges.report("soft", { id: "HG204", message, expected: "a soft one that is at most the hard" });
-  }
-  return { softRatio, hardRatio };
+const thresholdField = <Class extends Priority>(priority: Class) =>
+  field(threshold(priority), `The load from which requests of class ${priority} are refused.`, {
+    default: defaultShedThresholds[priority],
+  });
+
+const byClass = object(
+  { title: "shedAt", docs: "The load from which each class is refused." },
+  {
+    low: thresholdField("low"),
+    normal: thresholdField("normal"),
+    high: thresholdField("high"),
+    critical: thresholdField("critical"),
+    dryRun,
+  },
+  {
+    data: ({ dryRun: isDryRun, ...thresholds }) => ({ thresholds, isDryRun }),
+    check: (block, { thresholds }) => refuseDisorder(block, thresholds),
+  },
+);
+
+/** `shedAt`: a preset, or thresholds by class; a class that is left out has its usual one. */
+export const shedAt = wordOr(
+  ["usual", "eager", "off"],
+  inner(byClass),
+  "thresholds by class, such as {low: 0.75}, or usual, eager or off",
+);
+
+/** What `shedAt` says: undefined thresholds where no class is refused before another one. */
+export function shedThresholds(read: "usual" | "eager" | "off" | typeof byClass.defaults): {
+  readonly thresholds: ShedThresholds | undefined;
+  readonly isDryRun: boolean;
+} {
+  return typeof read === "string" ? { thresholds: presets[read], isDryRun: false } : read;
 }
 
 /** A class is refused no later than the one above it, at its soft and at its hard edge. */

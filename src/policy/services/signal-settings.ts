@@ -1,13 +1,19 @@
-import type { PidSettings } from "../../core/concurrency/pid.js";
 import type { SignalSettings } from "../../core/concurrency/signal-limit.js";
 import type { LimitBounds } from "../../core/settings/admission-settings.js";
 import { quoteText } from "../problems/problem.js";
-import { Block } from "../text/block.js";
+import type { Block } from "../text/block.js";
+import { number, readBy, ruledText, words } from "../text/form.js";
+import { field, inner, innerBlock, items, object, readField } from "../text/object.js";
 import { positiveRatioBounds } from "../text/quantities.js";
 import { valueRule } from "../text/text-rules.js";
 import type { ConcurrencyKey, SignalSource, SignalThreshold } from "./service-policy.js";
-import { lawShapes, pidShape, thresholdOfKeyShape } from "./service-shapes.js";
-import { readingBounds, readingMax, readSignalSource } from "./signal-source.js";
+import {
+  placeKinds,
+  readingBounds,
+  readingMax,
+  readSignalSource,
+  signalSourceFields,
+} from "./signal-source.js";
 
 /** Keys of one service that have thresholds of their own. */
 export const signalThresholdsMax = 100;
@@ -15,8 +21,7 @@ export const signalThresholdsMax = 100;
 /** The largest gain of a controller. */
 export const gainMax = 1_000;
 
-/** The bounds of a gain. */
-export const gainBounds = { min: 0, max: gainMax } as const;
+const gainBounds = { min: 0, max: gainMax } as const;
 
 /** What `signal` says. */
 export interface ReadSignal {
@@ -53,69 +58,129 @@ const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPr
   off: defaultPreset,
 };
 
-/** Presets of a signal. */
-export const presetNames = ["usual", "throughput", "cost", "off"] as const;
+const targetDocs = "The reading from which capacity falls.";
+const criticalDocs = "The reading at which only the least is left.";
 
-/** Reads `signal`: a preset, and what differs from it; `per` is what splits the limit. */
-export function readSignal(
-  concurrency: Block,
-  per: ConcurrencyKey | undefined,
-): ReadSignal | undefined {
-  const { reader, fields } = concurrency;
-  reader.requiredField(fields, "signal", "signal: {prometheus: ..., target: ..., critical: ...}");
-  const block = concurrency.block("signal", lawShapes.signal);
-  if (block === undefined) return undefined;
-  const name = block.choice("preset", { usual: "usual", words: presetNames });
+/** Gains as they are proved for a consumer that keeps up with half of what all permits bring. */
+const pid = object(
+  { title: "a pid", docs: "A controller instead of a line from target to critical." },
+  {
+    kp: field(number(gainBounds), "Gain of what is.", { default: 1 }),
+    ki: field(number(gainBounds), "Gain of what was, per second.", {
+      as: "kiPerSecond",
+      default: 0.005,
+    }),
+    kd: field(number(gainBounds), "Gain of what comes, in seconds.", {
+      as: "kdSeconds",
+      default: 0,
+    }),
+  },
+);
+
+const keyName = "one of concurrency.per.names";
+
+const keyThreshold = object(
+  { title: "a key's thresholds", docs: "What a reading means for one key." },
+  {
+    name: field(ruledText(valueRule), "The key, one of `per.names`.", { needs: keyName }),
+    target: field(number(readingBounds), targetDocs, { needs: "a reading" }),
+    critical: field(number(readingBounds), criticalDocs, { needs: "a reading" }),
+  },
+);
+
+const thresholdsOfKey = innerBlock(keyThreshold, "{name: ..., target: ..., critical: ...}");
+
+/** Read once it is known that the limit is split by keys. */
+const laterThresholds = readBy(
+  thresholdsOfKey,
+  (reader, place) => () => thresholdsOfKey.read(reader, place),
+);
+
+/** `concurrency.signal`. */
+export const signal = object(
+  {
+    title: "signal",
+    docs: "Capacity by a reading from elsewhere, such as a consumer's lag.",
+    needed: [[...placeKinds, "preset"]],
+    clashing: [placeKinds],
+  },
+  {
+    preset: field(
+      words("usual", "throughput", "cost", "off"),
+      "What is usual where the rest says nothing.",
+      { default: "usual" },
+    ),
+    ...signalSourceFields.place,
+    target: field(number(readingBounds), targetDocs, { dependentDefault: defaultPreset.target }),
+    critical: field(number(readingBounds), criticalDocs, {
+      dependentDefault: defaultPreset.critical,
+    }),
+    smoothing: field(number(positiveRatioBounds), "The weight of what is new.", {
+      as: "smoothingRatio",
+      default: 1,
+    }),
+    pid: field(inner(pid), "A controller instead of a line. Left out: the line."),
+    thresholds: field(
+      items(laterThresholds, {
+        expected: "a list of thresholds by key",
+        max: signalThresholdsMax,
+      }),
+      "Thresholds of single keys.",
+      { default: [] },
+    ),
+    ...signalSourceFields.times,
+  },
+);
+
+/** By what keys the limit is split. */
+interface Split {
+  /** Undefined where it is wrong. */
+  readonly per: ConcurrencyKey | undefined;
+  readonly isSplit: boolean;
+}
+
+/** Reads `signal`: a preset, and what differs from it. */
+export function readSignal(block: Block, split: Split): ReadSignal {
+  const name = readField(signal, block, "preset");
   const preset = presets[name];
-  const { target, critical } = readThreshold(block, preset);
-  const smoothingRatio = block.number("smoothing", 1, positiveRatioBounds);
+  const { target = preset.target, critical = preset.critical } = {
+    target: readField(signal, block, "target"),
+    critical: readField(signal, block, "critical"),
+  };
+  refuseDisorder(block, { target, critical });
   const isOff = name === "off";
-  const isSplit = per !== undefined || !concurrency.isLeftOut("per");
+  const { isSplit } = split;
   const source = readSignalSource(block, { everyMs: preset.everyMs, isOff, isSplit });
-  const thresholds = readThresholds(block, per, isSplit);
+  const thresholds = readThresholds(block, split);
   return {
-    settings: { law: "signal", target, critical, smoothingRatio, pid: readPid(block) },
+    settings: {
+      law: "signal",
+      target,
+      critical,
+      smoothingRatio: readField(signal, block, "smoothing"),
+      pid: readField(signal, block, "pid"),
+    },
     source: source && { ...source, thresholds },
     defaultLimits: { min: preset.min, max: preset.max },
     isOff,
   };
 }
 
-function readThreshold(
+function refuseDisorder(
   block: Block,
-  usual: Pick<SignalPreset, "target" | "critical">,
-): Pick<SignalPreset, "target" | "critical"> {
-  const target = block.number("target", usual.target, readingBounds);
-  const critical = block.number("critical", usual.critical, readingBounds);
-  if (critical <= target) {
-    block.report(block.field("critical") === undefined ? "target" : "critical", {
-      id: "HG205",
-      message: `a critical reading of ${critical} is not above the target of ${target}`,
-      expected: "a critical reading above the target",
-    });
-  }
-  return { target, critical };
-}
-
-/** Gains as they are proved for a consumer that keeps up with half of what all permits bring. */
-function readPid(block: Block): PidSettings | undefined {
-  const pid = block.block("pid", pidShape);
-  if (pid === undefined) return undefined;
-  return {
-    kp: pid.number("kp", 1, gainBounds),
-    kiPerSecond: pid.number("ki", 0.005, gainBounds),
-    kdSeconds: pid.number("kd", 0, gainBounds),
-  };
+  { target, critical }: Pick<SignalPreset, "target" | "critical">,
+): void {
+  if (critical > target) return;
+  block.report(block.field("critical") === undefined ? "target" : "critical", {
+    id: "HG205",
+    message: `a critical reading of ${critical} is not above the target of ${target}`,
+    expected: "a critical reading above the target",
+  });
 }
 
 /** Thresholds of keys that the policy names. */
-function readThresholds(
-  block: Block,
-  per: ConcurrencyKey | undefined,
-  isSplit: boolean,
-): readonly SignalThreshold[] {
-  const { reader } = block;
-  const items = block.items("thresholds", "a list of thresholds by key", signalThresholdsMax);
+function readThresholds(block: Block, { per, isSplit }: Split): readonly SignalThreshold[] {
+  const items = readField(signal, block, "thresholds");
   if (items.length > 0 && !isSplit) {
     const message = '"thresholds" are of keys, and the limit is not split by any';
     const expected = "concurrency.per: the header that splits the limit";
@@ -123,25 +188,19 @@ function readThresholds(
     return [];
   }
   const thresholds = new Map<string, SignalThreshold>();
-  for (const item of items) {
-    const place = reader.required(item, "{name: ..., target: ..., critical: ...}");
-    const own = place && Block.at(reader, place, thresholdOfKeyShape);
-    if (own === undefined) continue;
-    const expected = "one of concurrency.per.names";
-    const nameField = reader.requiredField(own.fields, "name", expected);
-    for (const field of ["target", "critical"]) {
-      reader.requiredField(own.fields, field, "a reading");
-    }
-    const name = nameField && reader.readText(nameField, valueRule);
-    const threshold = readThreshold(own, { target: 0, critical: readingMax });
+  for (const read of items) {
+    const { block: own, data } = read() ?? {};
+    if (own === undefined || data === undefined) continue;
+    const { name, target = 0, critical = readingMax } = data;
+    refuseDisorder(own, { target, critical });
     if (name === undefined) continue;
     if (thresholds.has(name)) {
       own.report("name", { id: "HG126", message: `${quoteText(name)} has thresholds above` });
     } else if (per !== undefined && !per.names.includes(name)) {
       const message = `${quoteText(name)} is not a key that the policy names`;
-      own.report("name", { id: "HG207", message, expected });
+      own.report("name", { id: "HG207", message, expected: keyName });
     }
-    thresholds.set(name, { name, ...threshold });
+    thresholds.set(name, { name, target, critical });
   }
   return [...thresholds.values()];
 }

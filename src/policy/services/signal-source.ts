@@ -1,10 +1,10 @@
 import { parseJsonPointer } from "../../core/base/json-pointer.js";
-import { parseSeriesSelector, type SeriesSelector } from "../../core/base/series-selector.js";
+import { parseSeriesSelector } from "../../core/base/series-selector.js";
 import type { Block } from "../text/block.js";
 import { formatDuration } from "../text/duration.js";
-import type { Field } from "../text/node-reader.js";
-import { type DurationBounds, readNumber } from "../text/quantities.js";
-import { readUrl } from "../text/service-texts.js";
+import { duration, number, readBy, ruledText, text, words } from "../text/form.js";
+import { field, readField } from "../text/object.js";
+import { url } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 import type { SignalPlace, SignalSource } from "./service-policy.js";
 
@@ -24,17 +24,103 @@ const defaultTimeoutMs = 2_000;
 /** The bounds of a reading. */
 export const readingBounds = { min: 0, max: readingMax } as const;
 
-/** The bounds of `every`. */
-export const everyBounds: DurationBounds = { minMs: everyMsMin, maxMs: everyMsMax };
-
-/** The bounds of `staleAfter`. */
-export const staleBounds: DurationBounds = { minMs: everyMsMin, maxMs: staleAfterMsMax };
-
 /** The shortest question, in milliseconds. */
-export const timeoutMsMin = 10;
+const timeoutMsMin = 10;
 
 /** Where readings may come from: one of them. */
 export const placeKinds = ["prometheus", "metrics", "redis", "http", "fixed"] as const;
+
+const selectorRule: TextRule = {
+  charsMax: 1_024,
+  forbidden: /\p{Cc}/u,
+  expected: 'series by name and labels, with = and != only: lag{group="a"}',
+};
+
+const selector = readBy(text(selectorRule), (reader, place) => {
+  const written = reader.readText(place, selectorRule);
+  if (written === undefined) return undefined;
+  const { expected } = selectorRule;
+  const finding = { id: "HG228", message: "this selects no series", expected } as const;
+  return parseSeriesSelector(written) ?? reader.reportContent(place.value ?? place.key, finding);
+});
+
+const pointerRule: TextRule = {
+  charsMax: 1_024,
+  forbidden: /\p{Cc}/u,
+  expected: "a JSON pointer, such as /consumers/0/lag",
+};
+
+const pointer = readBy(text(pointerRule), (reader, place) => {
+  const written = reader.readText(place, pointerRule);
+  if (written === undefined) return undefined;
+  const steps = parseJsonPointer(written);
+  if (steps !== undefined) return steps;
+  const isNamed = parseJsonPointer(`/${written}`) !== undefined && !written.startsWith("/");
+  return reader.reportContent(place.value ?? place.key, {
+    id: "HG229",
+    message: "this is no JSON pointer",
+    expected: pointerRule.expected,
+    suggestion: isNamed ? `/${written}` : undefined,
+  });
+});
+
+const query = ruledText({
+  charsMax: 4_096,
+  forbidden: /(?![\n\t])\p{Cc}/u,
+  expected: "a query of PromQL, at most 4096 characters",
+});
+
+const storeKey = ruledText({
+  charsMax: 512,
+  forbidden: /\p{Cc}/u,
+  expected: "a key that holds a number, a list, or a hash of numbers",
+});
+
+const labelRule: TextRule = {
+  charsMax: 128,
+  forbidden: /[^a-zA-Z0-9_]/,
+  expected: "a label's name, of letters, digits and `_`",
+};
+
+/** What `signal` says of where its reading comes from, and when. */
+export const signalSourceFields = {
+  place: {
+    prometheus: field(query, "An instant query whose series are added up."),
+    server: field(url, "The Prometheus that is asked. Usually the process's own setting."),
+    metrics: field(url, "A page in the text format of Prometheus."),
+    select: field(selector, 'Series of that page: lag{group="a"}.'),
+    redis: field(storeKey, "A key of the store: a number, a list, or a hash."),
+    http: field(url, "A JSON document."),
+    pointer: field(pointer, "A JSON pointer to the reading in it."),
+    fixed: field(number(readingBounds), "A reading that never changes, for tests."),
+    by: field(ruledText(labelRule, /^[a-zA-Z0-9_]+$/), "The label that holds the key."),
+  },
+  times: {
+    every: field(
+      duration({ minMs: everyMsMin, maxMs: everyMsMax }),
+      "Time between two questions.",
+      {
+        as: "everyMs",
+        dependentDefault: 5_000,
+      },
+    ),
+    timeout: field(
+      duration({ minMs: timeoutMsMin, maxMs: everyMsMax }),
+      "The longest that a question takes.",
+      { as: "timeoutMs", dependentDefault: defaultTimeoutMs },
+    ),
+    staleAfter: field(
+      duration({ minMs: everyMsMin, maxMs: staleAfterMsMax }),
+      "How long a reading holds. Usually six times `every`.",
+      { as: "staleAfterMs" },
+    ),
+    whenMissing: field(words("min", "max"), "Which bound holds without a reading.", {
+      default: "max",
+    }),
+  },
+};
+
+const source = { rows: { ...signalSourceFields.place, ...signalSourceFields.times } };
 
 /** What only one kind of place may be told. */
 const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
@@ -59,12 +145,9 @@ export function readSignalSource(
   block: Block,
   read: SourceRead,
 ): Omit<SignalSource, "thresholds"> | undefined {
-  const everyMs = block.durationMs("every", read.everyMs, everyBounds);
-  const timeoutMs = block.durationMs("timeout", Math.min(defaultTimeoutMs, everyMs), {
-    minMs: timeoutMsMin,
-    maxMs: everyMs,
-  });
-  const staleAfterMs = block.durationMs("staleAfter", 6 * everyMs, staleBounds);
+  const everyMs = readField(source, block, "every") ?? read.everyMs;
+  const timeoutMs = readTimeout(block, everyMs) ?? Math.min(defaultTimeoutMs, everyMs);
+  const staleAfterMs = readField(source, block, "staleAfter") ?? 6 * everyMs;
   if (staleAfterMs < everyMs + timeoutMs) {
     block.report("staleAfter", {
       id: "HG232",
@@ -72,9 +155,15 @@ export function readSignalSource(
       expected: `at least every and timeout together: ${formatDuration(everyMs + timeoutMs)}`,
     });
   }
-  const whenMissing = block.choice("whenMissing", { usual: "max", words: ["min", "max"] });
+  const whenMissing = readField(source, block, "whenMissing");
   const place = readPlace(block, read);
   return place && { place, everyMs, timeoutMs, staleAfterMs, whenMissing };
+}
+
+/** No question takes longer than the time to the next one. */
+function readTimeout(block: Block, everyMs: number): number | undefined {
+  const written = block.field("timeout");
+  return written && duration({ minMs: timeoutMsMin, maxMs: everyMs }).read(block.reader, written);
 }
 
 /** Exactly one of the kinds. */
@@ -102,99 +191,34 @@ function readPlace(block: Block, { isOff, isSplit }: SourceRead): SignalPlace | 
       expected: "concurrency.per: the header that splits the limit",
     });
   }
-  const field = block.field(kind);
-  return field && readOf(block, kind, field);
+  return readOf(block, kind);
 }
 
-function readOf(block: Block, kind: SignalPlace["kind"], field: Field): SignalPlace | undefined {
-  const { reader } = block;
+function readOf(block: Block, kind: SignalPlace["kind"]): SignalPlace | undefined {
+  const read = <Name extends keyof typeof source.rows>(name: Name) =>
+    readField(source, block, name);
   switch (kind) {
     case "prometheus": {
-      const query = reader.readText(field, queryRule);
-      const serverField = block.field("server");
-      const server = serverField && readUrl(reader, serverField);
-      return query === undefined ? undefined : { kind, query, server, by: readLabel(block) };
+      const found = { query: read(kind), server: read("server"), by: read("by") };
+      return found.query === undefined ? undefined : { kind, ...found, query: found.query };
     }
     case "metrics": {
-      const url = readUrl(reader, field);
-      const select = readSelector(block);
-      const by = readLabel(block);
-      return url === undefined || select === undefined ? undefined : { kind, url, select, by };
+      block.declared("select", selectorRule.expected);
+      const [page, select, by] = [read(kind), read("select"), read("by")];
+      if (page === undefined || select === undefined) return undefined;
+      return { kind, url: page, select, by };
     }
     case "redis": {
-      const key = reader.readText(field, keyRule);
+      const key = read(kind);
       return key === undefined ? undefined : { kind, key };
     }
     case "http": {
-      const url = readUrl(reader, field);
-      return url === undefined ? undefined : { kind, url, pointer: readPointer(block) };
+      const [document, steps = []] = [read(kind), read("pointer")];
+      return document === undefined ? undefined : { kind, url: document, pointer: steps };
     }
     case "fixed": {
-      const reading = readNumber(reader, field, readingBounds);
+      const reading = read(kind);
       return reading === undefined ? undefined : { kind, reading };
     }
   }
 }
-
-function readSelector(block: Block): SeriesSelector | undefined {
-  const { reader, fields } = block;
-  const field = reader.requiredField(fields, "select", selectorRule.expected);
-  const text = field && reader.readText(field, selectorRule);
-  if (field === undefined || text === undefined) return undefined;
-  const { expected } = selectorRule;
-  const message = "this selects no series";
-  return (
-    parseSeriesSelector(text) ??
-    reader.reportContent(field.value ?? field.key, { id: "HG228", message, expected })
-  );
-}
-
-function readPointer(block: Block): readonly string[] {
-  const field = block.field("pointer");
-  const text = field && block.reader.readText(field, pointerRule);
-  if (field === undefined || text === undefined) return [];
-  const steps = parseJsonPointer(text);
-  if (steps !== undefined) return steps;
-  const isNamed = parseJsonPointer(`/${text}`) !== undefined && !text.startsWith("/");
-  block.reader.reportContent(field.value ?? field.key, {
-    id: "HG229",
-    message: "this is no JSON pointer",
-    expected: pointerRule.expected,
-    suggestion: isNamed ? `/${text}` : undefined,
-  });
-  return [];
-}
-
-function readLabel(block: Block): string | undefined {
-  return block.text("by", labelRule);
-}
-
-const queryRule: TextRule = {
-  charsMax: 4_096,
-  forbidden: /(?![\n\t])\p{Cc}/u,
-  expected: "a query of PromQL, at most 4096 characters",
-};
-
-const keyRule: TextRule = {
-  charsMax: 512,
-  forbidden: /\p{Cc}/u,
-  expected: "a key that holds a number, a list, or a hash of numbers",
-};
-
-const selectorRule: TextRule = {
-  charsMax: 1_024,
-  forbidden: /\p{Cc}/u,
-  expected: 'series by name and labels, with = and != only: lag{group="a"}',
-};
-
-const pointerRule: TextRule = {
-  charsMax: 1_024,
-  forbidden: /\p{Cc}/u,
-  expected: "a JSON pointer, such as /consumers/0/lag",
-};
-
-const labelRule: TextRule = {
-  charsMax: 128,
-  forbidden: /[^a-zA-Z0-9_]/,
-  expected: "a label's name, of letters, digits and `_`",
-};

@@ -1,33 +1,11 @@
-import { isMap, type ParsedNode } from "yaml";
-import type { WaitBound } from "../../core/settings/admission-settings.js";
+import type { ParsedNode } from "yaml";
 import { quoteText } from "../problems/problem.js";
 import type { Finding } from "../problems/problem-log.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
-import {
-  type DurationBounds,
-  type NumberBounds,
-  readBytes,
-  readDuration,
-  readNumber,
-  readWaitBound,
-} from "./quantities.js";
+import { type DurationBounds, readDuration } from "./quantities.js";
 import { kindOf, listWords } from "./scalars.js";
 import type { Shape } from "./shapes.js";
 import type { TextRule } from "./text-rules.js";
-
-/** Words of which a name takes one. */
-interface Choice<Word extends string> {
-  readonly usual: Word;
-  readonly words: readonly Word[];
-  /** What is right, where it is more than the words. */
-  readonly expected?: string;
-}
-
-/** A map that is read by its declaration. */
-interface DeclaredMap<Data> {
-  readonly shape: Shape;
-  read(block: Block, base?: Data): Data;
-}
 
 /**
  * A map of settings, most of which may be left out. What is wrong is reported, and reads as what
@@ -72,40 +50,6 @@ export class Block {
     return place && Block.at(this.reader, place, shape);
   }
 
-  /** Whether a name says `off` instead of a map; another word is reported. */
-  isOff(name: string): boolean {
-    const field = this.field(name);
-    if (field?.value === undefined || isMap(this.reader.contentOf(field))) return false;
-    const expected = "a map of names, or off";
-    return this.choice(name, { usual: "off", words: ["off"], expected }) === "off";
-  }
-
-  /** The map under a name, or that it is switched off; undefined as in `block`. */
-  blockOrOff(name: string, shape: Shape): Block | "off" | undefined {
-    const field = this.field(name);
-    if (field?.value === undefined || isMap(this.reader.contentOf(field))) {
-      return this.block(name, shape);
-    }
-    return this.isOff(name) ? "off" : undefined;
-  }
-
-  /** What a declared map under a name says; undefined as in `block`. */
-  read<Data>(name: string, form: DeclaredMap<Data>): Data | undefined {
-    const block = this.block(name, form.shape);
-    return block && form.read(block);
-  }
-
-  /** As `read`, of a map that may be `off`: undefined then. Left out, it is as `usual`. */
-  readOrOff<Data>(
-    name: string,
-    form: DeclaredMap<Data>,
-    usual: NoInfer<Data> | undefined,
-  ): Data | undefined {
-    const block = this.blockOrOff(name, form.shape);
-    if (block === "off") return undefined;
-    return block === undefined ? usual : form.read(block, usual);
-  }
-
   /** A whole number. */
   whole<Usual extends number | undefined>(
     name: string,
@@ -114,16 +58,6 @@ export class Block {
   ): number | Usual {
     const field = this.field(name);
     return (field && this.reader.readWhole(field, bounds)) ?? usual;
-  }
-
-  /** A number that may have a fraction. */
-  number<Usual extends number | undefined>(
-    name: string,
-    usual: Usual,
-    bounds: NumberBounds,
-  ): number | Usual {
-    const field = this.field(name);
-    return (field && readNumber(this.reader, field, bounds)) ?? usual;
   }
 
   /** A duration, in milliseconds. */
@@ -136,43 +70,10 @@ export class Block {
     return (field && readDuration(this.reader, field, bounds)) ?? usual;
   }
 
-  /** A quantity of bytes, such as `512Mi`. */
-  bytes<Usual extends number | undefined>(
-    name: string,
-    usual: Usual,
-    bounds: NumberBounds,
-  ): number | Usual {
-    const field = this.field(name);
-    return (field && readBytes(this.reader, field, bounds)) ?? usual;
-  }
-
-  /** A duration, or a multiple of the service time. */
-  waitBound(name: string, bounds: DurationBounds): WaitBound | undefined {
-    const field = this.field(name);
-    return field && readWaitBound(this.reader, field, bounds);
-  }
-
   /** True or false; usually false. */
   flag(name: string): boolean {
     const field = this.field(name);
     return field !== undefined && this.reader.readFlag(field, "headgate") === true;
-  }
-
-  /** One of a few words. */
-  choice<Word extends string>(name: string, { usual, words, expected }: Choice<Word>): Word {
-    const field = this.field(name);
-    const finding = { id: "HG133", what: "a choice here", expected } as const;
-    return (field && this.reader.readChoice(field, words, finding)) ?? usual;
-  }
-
-  /** A list of different words out of a few. */
-  words<Word extends string>(
-    name: string,
-    usual: readonly Word[],
-    choices: readonly Word[],
-  ): readonly Word[] {
-    const field = this.field(name);
-    return (field && readWords(this.reader, field, choices)) ?? usual;
   }
 
   /** A text; undefined where it is left out. */

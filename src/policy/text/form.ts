@@ -1,6 +1,14 @@
-import { formatDuration } from "./duration.js";
+import type { WaitBound } from "../../core/settings/admission-settings.js";
 import type { Field, NodeReader } from "./node-reader.js";
-import { type DurationBounds, type NumberBounds, readDuration, readNumber } from "./quantities.js";
+import {
+  type DurationBounds,
+  type NumberBounds,
+  readBytes,
+  readDuration,
+  readMultiple,
+  readNumber,
+  readWaitBound,
+} from "./quantities.js";
 import type { Shape } from "./shapes.js";
 import type { TextRule } from "./text-rules.js";
 
@@ -9,8 +17,9 @@ export type Form =
   | { readonly kind: "text"; readonly charsMax: number; readonly pattern: RegExp | undefined }
   | { readonly kind: "whole"; readonly min: number; readonly max: number }
   | { readonly kind: "number"; readonly bounds: NumberBounds }
-  | { readonly kind: "duration"; readonly bounds: DurationBounds }
-  | { readonly kind: "bytes" }
+  /** `unitMs`: of what it reads as, where that is not milliseconds. */
+  | { readonly kind: "duration"; readonly bounds: DurationBounds; readonly unitMs?: number }
+  | { readonly kind: "bytes"; readonly bounds: NumberBounds }
   | { readonly kind: "flag" }
   /** As envoyproxy/ratelimit reads it: `yes` is true. */
   | { readonly kind: "ratelimitBoolean" }
@@ -39,6 +48,8 @@ export interface NameRow {
   readonly form: Form;
   /** As it would be written; absent where there is none, or where it follows from others. */
   readonly usual?: string | number | boolean;
+  /** As `usual`, as it is read. */
+  readonly default?: unknown;
   /** What it is called in the policy as it is read, where that is another name. */
   readonly as?: string | undefined;
 }
@@ -55,31 +66,6 @@ export interface MapForm {
   readonly needed: readonly (readonly string[])[];
 }
 
-/** What a map says beside its names. */
-interface MapExtras<Name extends string> {
-  readonly required?: readonly Name[];
-  readonly exclusive?: readonly (readonly Name[])[];
-  readonly needed?: readonly (readonly Name[])[];
-}
-
-/** Describes a shape: the compiler holds the rows equal to its names. */
-export function mapForm<Name extends string>(
-  {
-    shape,
-    docs,
-    ...extras
-  }: { readonly shape: Shape<Name>; readonly docs: string } & MapExtras<Name>,
-  rows: Readonly<Record<NoInfer<Name>, NameRow>>,
-): MapForm {
-  const { required = [], exclusive = [], needed = [] } = extras;
-  return { shape, docs, rows, required, exclusive, needed };
-}
-
-/** A row. */
-export function row(form: Form, docs: string, usual?: NameRow["usual"]): NameRow {
-  return usual === undefined ? { docs, form } : { docs, form, usual };
-}
-
 /** A text. */
 export function text({ charsMax }: Pick<TextRule, "charsMax">, pattern?: RegExp): Form {
   return { kind: "text", charsMax, pattern };
@@ -93,6 +79,11 @@ export function ruledText(rule: TextRule, pattern?: RegExp): FieldType<string> {
 /** A form that is read in its own way. */
 export function readBy<Value>(form: Form, read: FieldType<Value>["read"]): FieldType<Value> {
   return { ...form, read };
+}
+
+/** What is read later: its place. */
+export function asWritten(form: Form): FieldType<Field> {
+  return readBy(form, (_, field) => field);
 }
 
 /** A whole number. */
@@ -113,11 +104,33 @@ export function duration(bounds: DurationBounds): FieldType<number> {
   );
 }
 
+/** A duration of whole seconds, in seconds; `refuse` reports one with a part of a second. */
+export function seconds(
+  bounds: DurationBounds,
+  refuse: (reader: NodeReader, field: Field, ms: number) => undefined,
+): FieldType<number> {
+  return readBy({ kind: "duration", bounds, unitMs: 1_000 }, (reader, field) => {
+    const ms = readDuration(reader, field, bounds);
+    if (ms === undefined || ms % 1_000 === 0) return ms && ms / 1_000;
+    return refuse(reader, field, ms);
+  });
+}
+
 /** One of a few words. */
 export function words<const Word extends string>(...each: readonly Word[]): FieldType<Word> {
   const finding = { id: "HG133", what: "a choice here" } as const;
   return readBy({ kind: "words", words: each, ignoreCase: false }, (reader, field) =>
     reader.readChoice(field, each, finding),
+  );
+}
+
+/** As `words`, of which a message tells what they are. */
+export function choice<const Word extends string>(
+  { what = "a choice here", expected }: { readonly what?: string; readonly expected?: string },
+  ...each: readonly Word[]
+): FieldType<Word> {
+  return readBy(words(...each), (reader, field) =>
+    reader.readChoice(field, each, { id: "HG133", what, expected }),
   );
 }
 
@@ -136,11 +149,6 @@ export function any(...of: readonly Form[]): Form {
   return { kind: "any", of };
 }
 
-/** What may be switched off. */
-export function orOff(form: MapForm): Form {
-  return any(map(form), words("off"));
-}
-
 /** True or false. */
 export const flag: FieldType<boolean> = {
   kind: "flag",
@@ -148,9 +156,16 @@ export const flag: FieldType<boolean> = {
 };
 
 /** A quantity of bytes. */
-export const bytes: Form = { kind: "bytes" };
+export function bytes(bounds: NumberBounds): FieldType<number> {
+  return readBy({ kind: "bytes", bounds }, (reader, field) => readBytes(reader, field, bounds));
+}
 
-/** A duration as it is written. */
-export function written(durationMs: number): string {
-  return formatDuration(durationMs);
+/** A multiple, such as `3x`. */
+export const multiple = readBy(text({ charsMax: 64 }, /^[0-9]+(?:\.[0-9]+)?x$/), readMultiple);
+
+/** A duration, or a multiple of the service time. */
+export function waitBound(bounds: DurationBounds): FieldType<WaitBound> {
+  return readBy(any(duration(bounds), multiple), (reader, field) =>
+    readWaitBound(reader, field, bounds),
+  );
 }

@@ -1,4 +1,4 @@
-import { isMap } from "yaml";
+import { isMap, type ParsedNode } from "yaml";
 import { Block, readItems, readWords } from "./block.js";
 import { formatDuration } from "./duration.js";
 import {
@@ -10,8 +10,6 @@ import {
   readBy,
   words,
 } from "./form.js";
-import type { Field, NodeReader } from "./node-reader.js";
-import { plainShape } from "./shapes.js";
 
 /**
  * A field of a map, declared once: it is read, described in the JSON Schema, formatted and
@@ -42,7 +40,8 @@ export type Values<Rows> = {
 };
 
 /** A map as it is declared. */
-export interface ObjectForm<Data> extends MapForm {
+export interface ObjectForm<Data, Rows extends DeclaredFields = DeclaredFields> extends MapForm {
+  readonly rows: Rows;
   /** What an empty map says. */
   readonly defaults: Data;
   /** Reads it; a field with a default that is left out is as in `base`. */
@@ -51,6 +50,8 @@ export interface ObjectForm<Data> extends MapForm {
 
 /** What of a field is said beside its type and its documentation. */
 interface Options<As> {
+  /** How the default is written, where that is another value. */
+  readonly usual?: NonNullable<NameRow["usual"]>;
   /** What it is called in the policy as it is read; left out: as it is written. */
   readonly as?: As;
   /** What it must be; it must be there. */
@@ -80,14 +81,16 @@ export function field(
   options: Options<string> & { default?: unknown; dependentDefault?: unknown } = {},
 ): AnyField {
   const { as, needs, default: fallback, dependentDefault = fallback } = options;
-  const usual = written(form, dependentDefault);
-  const row = { docs, form, as, needs, fallback };
+  const usual = options.usual ?? written(form, dependentDefault);
+  const row = { docs, form, as, needs, fallback, default: dependentDefault };
   return usual === undefined ? row : { ...row, usual };
 }
 
 /** A default as it would be written; undefined where it is no single value. */
-function written({ kind }: Form, value: unknown): NameRow["usual"] {
-  if (typeof value === "number" && kind === "duration") return formatDuration(value);
+function written(form: Form, value: unknown): NameRow["usual"] {
+  if (typeof value === "number" && form.kind === "duration") {
+    return formatDuration(value * (form.unitMs ?? 1));
+  }
   const isSingle = typeof value === "number" || typeof value === "string";
   return isSingle || typeof value === "boolean" ? value : undefined;
 }
@@ -101,8 +104,16 @@ interface Head {
   readonly alternatives?: readonly string[];
   /** Of each group at most one may be there. */
   readonly exclusive?: MapForm["exclusive"];
-  /** Of each group at least one must be there. */
+  /** As `exclusive`, where `check` refuses the others in its own way. */
+  readonly clashing?: MapForm["exclusive"];
+  /** Of each group at least one must be there; `check` says so in its own words. */
   readonly needed?: MapForm["needed"];
+  /** Names that, with nothing after the `:`, count as left out. */
+  readonly blank?: readonly string[];
+  /** Names that are known, and not served yet. */
+  readonly later?: readonly string[];
+  /** Names that only the other dialect has. */
+  readonly own?: readonly string[];
 }
 
 /** What holds between the fields of a map. */
@@ -117,34 +128,35 @@ interface Rules<Read, Data> {
 export function object<Rows extends DeclaredFields>(
   head: Head,
   rows: Rows,
-): ObjectForm<Values<Rows>>;
+): ObjectForm<Values<Rows>, Rows>;
 export function object<Rows extends DeclaredFields, Data>(
   head: Head,
   rows: Rows,
   rules: Rules<Values<Rows>, Data>,
-): ObjectForm<Data>;
+): ObjectForm<Data, Rows>;
 export function object<Rows extends DeclaredFields>(
-  { title, docs, alternatives = [], exclusive = [], needed = [] }: Head,
+  { title, docs, alternatives = [], exclusive = [], clashing = [], needed = [], ...head }: Head,
   rows: Rows,
   { data, check }: Rules<Values<Rows>, unknown> = { data: (read) => read },
-): ObjectForm<unknown> {
+): ObjectForm<unknown, Rows> {
   const each = Object.entries(rows);
-  const names = each.map(([name]) => name);
+  const { blank = [], later = [], own = [] } = head;
+  const names = Object.keys(rows).filter((name) => !own.includes(name));
   return {
-    shape: plainShape(title, names),
+    shape: { title, names, blankNames: blank, laterNames: later, ownNames: own },
     docs,
     rows,
     required: each.flatMap(([name, { needs }]) => (needs === undefined ? [] : [name])),
-    exclusive: alternatives.length > 0 ? [alternatives, ...exclusive] : exclusive,
+    exclusive: [...(alternatives.length > 0 ? [alternatives] : []), ...exclusive, ...clashing],
     needed,
     defaults: data(valuesBy(rows, (_, { fallback }) => fallback)),
     read(block, base) {
       const outer = new Map(Object.entries(base ?? {}));
       const skipped = refuseSecond(block, alternatives);
       for (const group of exclusive) refuseSecond(block, group);
-      const read = valuesBy(rows, (name, { form, as = name, needs, fallback }) => {
-        const found = name === skipped ? undefined : block.declared(name, needs);
-        const value = found && form.read(block.reader, found);
+      const read = valuesBy(rows, (name, row) => {
+        const { as = name, fallback } = row;
+        const value = name === skipped ? undefined : readRow(block, name, row);
         return value ?? (fallback === undefined ? undefined : (outer.get(as) ?? fallback));
       });
       const made = data(read, base);
@@ -152,6 +164,26 @@ export function object<Rows extends DeclaredFields>(
       return made;
     },
   };
+}
+
+function readRow(block: Block, name: string, { form, needs }: AnyField): unknown {
+  const found = block.declared(name, needs);
+  return found && form.read(block.reader, found);
+}
+
+/** What a single name of a map says, where it is read by itself; its default where it is wrong. */
+export function readField<Rows extends DeclaredFields, Name extends keyof Rows & string>(
+  form: { readonly rows: Rows },
+  block: Block,
+  name: Name,
+): Read<Rows[Name]>;
+export function readField(
+  form: { readonly rows: DeclaredFields },
+  block: Block,
+  name: string,
+): unknown {
+  const row = form.rows[name];
+  return row && (readRow(block, name, row) ?? row.fallback);
 }
 
 /** Refuses the second of a group where two are there, and answers the first then. */
@@ -173,62 +205,92 @@ function valuesBy<Rows extends DeclaredFields>(
   ) as Values<Rows>;
 }
 
-/** A declared map as the value of a field. */
-export function inner<Data>(form: ObjectForm<Data>): FieldType<Data> {
-  return readBy({ kind: "map", map: () => form }, (reader, place) =>
-    readInner(reader, place, form),
-  );
+/** A declared map as the value of a field. @param expected what belongs there, for messages */
+export function inner<Data>(
+  form: ObjectForm<Data | undefined>,
+  expected?: string,
+): FieldType<Data> {
+  return innerBy(form, (block) => form.read(block), expected);
+}
+
+/** A declared map that is read in its own way. */
+export function innerBy<Data>(
+  form: MapForm,
+  read: (block: Block) => Data | undefined,
+  expected = `${form.shape.title}; {} for what is usual`,
+): FieldType<Data> {
+  return readBy({ kind: "map", map: () => form }, (reader, place) => {
+    const value = reader.required(place, expected);
+    const block = value && Block.at(reader, value, form.shape);
+    return block && read(block);
+  });
+}
+
+/** What a declared map says, and the map itself, for what it has to do with others. */
+export interface ReadBlock<Data> {
+  readonly block: Block;
+  readonly data: Data;
+}
+
+/** A declared map, with the map itself. */
+export function innerBlock<Data>(
+  form: ObjectForm<Data>,
+  expected?: string,
+): FieldType<ReadBlock<Data>> {
+  return innerBy(form, (block) => ({ block, data: form.read(block) }), expected);
+}
+
+/** A value, and where it stands. */
+export interface PlacedValue<Value> {
+  readonly value: Value;
+  readonly node: ParsedNode;
+}
+
+/** A value with its place. */
+export function placed<Value>(form: FieldType<Value>): FieldType<PlacedValue<Value>> {
+  return readBy(form, (reader, place) => {
+    const value = form.read(reader, place);
+    return value === undefined ? undefined : { value, node: place.value ?? place.key };
+  });
+}
+
+/** One of a few words, or a map. */
+export function wordOr<const Word extends string, Data>(
+  choices: readonly Word[],
+  form: FieldType<Data>,
+  expected: string,
+): FieldType<Word | Data> {
+  return readBy(any(form, words(...choices)), (reader, place) => {
+    if (place.value === undefined || isMap(reader.contentOf(place)))
+      return form.read(reader, place);
+    return reader.readChoice(place, choices, { id: "HG133", what: "a choice here", expected });
+  });
 }
 
 /** A declared map, or `off`. */
 export function innerOrOff<Data>(form: ObjectForm<Data>): FieldType<Data | "off"> {
-  const either = any(inner(form), words("off"));
-  return readBy(either, (reader, place) => {
-    if (place.value === undefined || isMap(reader.contentOf(place))) {
-      return readInner(reader, place, form);
-    }
-    const expected = "a map of names, or off";
-    return reader.readChoice(place, ["off"] as const, {
-      id: "HG133",
-      what: "a choice here",
-      expected,
-    });
-  });
+  return wordOr(["off"], inner(form), "a map of names, or off");
 }
 
-function readInner<Data>(
-  reader: NodeReader,
-  place: Field,
-  form: ObjectForm<Data>,
-): Data | undefined {
-  const block = blockOf(reader, place, form);
-  return block && form.read(block);
-}
-
-/** The map that is a field's value; undefined, and reported, where there is none. */
-export function blockOf(reader: NodeReader, place: Field, { shape }: MapForm): Block | undefined {
-  const value = reader.required(place, `${shape.title}; {} for what is usual`);
-  return value && Block.at(reader, value, shape);
-}
-
-/** A list of single values, such as statuses. */
+/** A list, such as of statuses; what is less than `min` its map refuses in its own words. */
 export function items<Value>(
   item: FieldType<Value>,
-  { expected, max }: { readonly expected: string; readonly max: number },
+  { expected, max, min = 0 }: { readonly expected: string; readonly max: number; min?: number },
 ): FieldType<readonly Value[]> {
-  return readBy({ kind: "list", item, min: 0, max }, (reader, place) =>
+  return readBy({ kind: "list", item, min, max }, (reader, place) =>
     readItems(reader, place, { expected, countMax: max })?.flatMap(
       (one) => item.read(reader, one) ?? [],
     ),
   );
 }
 
-/** A list of different words out of a few; one at least. */
+/** A list of different words out of a few; what is less than `min` its map refuses. */
 export function wordList<const Word extends string>(
   choices: readonly Word[],
+  min = 0,
 ): FieldType<readonly Word[]> {
   const item: Form = { kind: "words", words: choices, ignoreCase: false };
-  return readBy({ kind: "list", item, min: 1, max: undefined }, (reader, place) =>
+  return readBy({ kind: "list", item, min, max: undefined }, (reader, place) =>
     readWords(reader, place, choices),
   );
 }

@@ -1,4 +1,5 @@
 import { type ProblemId, quoteText } from "../problems/problem.js";
+import { type FieldType, type Form, readBy, text } from "./form.js";
 import { parseNetwork } from "./network.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import { isPlainPath } from "./path-pattern.js";
@@ -24,7 +25,7 @@ function ruleOf(charsMax: number, expected: string): TextRule {
 }
 
 /** Source: RFC 1123 section 2.1, as names of Kubernetes services and namespaces. */
-export const labelPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const labelPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 const labelForm: TextForm = {
   id: "HG226",
@@ -35,7 +36,7 @@ const labelForm: TextForm = {
 };
 
 /** Source: Kubernetes, "Object names and IDs", of a DNS subdomain. */
-export const secretPattern = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+const secretPattern = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 const secretForm: TextForm = {
   ...labelForm,
@@ -62,9 +63,7 @@ const headerForm: TextForm = {
 const pseudoHeaderPattern = /^:(?:path|method|authority|scheme)$/;
 
 /** What a descriptor may be made of: a header, or a part of the request line. */
-export const describedHeaderPattern = new RegExp(
-  `${headerPattern.source}|${pseudoHeaderPattern.source}`,
-);
+const describedHeaderPattern = new RegExp(`${headerPattern.source}|${pseudoHeaderPattern.source}`);
 
 const describedHeaderForm: TextForm = {
   ...headerForm,
@@ -179,101 +178,79 @@ const fileForm: TextForm = {
   meant: (text) => `/${text}`,
 };
 
-/** Reads a regular expression that Envoy's engine takes, as far as it can be told here. */
-export function readRegex(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, regexForm);
+function fieldOf(form: TextForm, pattern?: RegExp): FieldType<string> {
+  return readBy(text(form.rule, pattern), (reader, field) => readForm(reader, field, form));
 }
+
+function lowerCase(type: FieldType<string>): FieldType<string> {
+  return readBy(type, (reader, field) => type.read(reader, field)?.toLowerCase());
+}
+
+/** A regular expression that Envoy's engine takes, as far as it can be told here. */
+export const regex = fieldOf(regexForm);
+
+/** A file as the proxy sees it. */
+export const file = fieldOf(fileForm, /^\/.*[^/]$/);
+
+/** The name of a service or namespace: a DNS label. */
+export const label = fieldOf(labelForm, labelPattern);
+
+/** The name of a secret: a DNS subdomain. */
+export const secretName = fieldOf(secretForm, secretPattern);
+
+/** The name of a quota: a label, too. */
+export const quotaName = fieldOf(quotaNameForm, labelPattern);
+
+/** A header's name, in lower case. */
+export const headerName = fieldOf(headerForm, headerPattern);
+
+/** The name of a header that a descriptor is made of; `:path` and the like are some, too. */
+export const describedHeader = fieldOf(describedHeaderForm, describedHeaderPattern);
+
+/** A host as requests name it, in lower case. */
+export const host = lowerCase(fieldOf(hostForm));
+
+/** A host, or all below one (`*.example.com`), in lower case. */
+export const hostPattern = lowerCase(fieldOf(hostPatternForm));
+
+/** A host name or IP address to connect to. */
+export const address = fieldOf(addressForm);
+
+/** An address or network. */
+export const network = fieldOf(networkForm);
+
+/** A path, or one with all below it. */
+export const path = fieldOf(pathForm, /^\//);
+
+/** A URL without credentials. */
+export const url = fieldOf(urlForm, /^https?:\/\//i);
 
 /** Labels by which pods are found, at most. */
 export const podLabelsMax = 16;
 
+const podLabelsForm: Form = {
+  kind: "texts",
+  key: /^[A-Za-z0-9.][A-Za-z0-9_./-]*$/,
+  value: text({ charsMax: 63 }, /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/),
+  max: podLabelsMax,
+};
+
 /** Labels of pods, 1 to `podLabelsMax`. @param expected what belongs there, for messages */
-export function readPodLabels(
-  reader: NodeReader,
-  field: Field,
-  expected: string,
-): Readonly<Record<string, string>> | undefined {
-  const labels = reader.readTextMap(field, { title: "labels", expected });
-  if (labels === undefined) return undefined;
-  if (labels.length === 0 || labels.length > podLabelsMax) {
-    const message = `"labels" of ${labels.length} labels`;
-    const bound = `1 to ${podLabelsMax} labels`;
-    return reader.report(field.key, { id: "HG160", message, expected: bound });
-  }
-  const pairs = labels.map((label) => {
-    return [readLabelKey(reader, label), readLabelValue(reader, label)] as const;
+export function podLabels(expected: string): FieldType<Readonly<Record<string, string>>> {
+  return readBy(podLabelsForm, (reader, field) => {
+    const labels = reader.readTextMap(field, { title: "labels", expected });
+    if (labels === undefined) return undefined;
+    if (labels.length === 0 || labels.length > podLabelsMax) {
+      const message = `"labels" of ${labels.length} labels`;
+      const bound = `1 to ${podLabelsMax} labels`;
+      return reader.report(field.key, { id: "HG160", message, expected: bound });
+    }
+    const pairs = labels.map((label) => {
+      const key = readForm(reader, { ...label, value: label.key }, labelKeyForm);
+      return [key, readForm(reader, label, labelValueForm)] as const;
+    });
+    return Object.fromEntries(pairs.map(([key = "", value = ""]) => [key, value]));
   });
-  return Object.fromEntries(pairs.map(([key = "", value = ""]) => [key, value]));
-}
-
-/** Reads the key of a label of Kubernetes: `field.name` is quoted where it is wrong. */
-function readLabelKey(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, { ...field, value: field.key }, labelKeyForm);
-}
-
-/** Reads the value of a label of Kubernetes. */
-function readLabelValue(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, labelValueForm);
-}
-
-/** Reads the path of a file. */
-export function readFilePath(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, fileForm);
-}
-
-/** Reads the name of a service or namespace: a DNS label. */
-export function readLabel(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, labelForm);
-}
-
-/** Reads the name of a secret: a DNS subdomain. */
-export function readSecretName(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, secretForm);
-}
-
-/** Reads the name of a quota: a label, too. */
-export function readQuotaName(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, quotaNameForm);
-}
-
-/** Reads a header's name, in lower case. */
-export function readHeaderName(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, headerForm);
-}
-
-/** Reads the name of a header that a descriptor is made of; `:path` and the like are some, too. */
-export function readDescribedHeader(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, describedHeaderForm);
-}
-
-/** Reads a host as requests name it; answers it in lower case. */
-export function readHost(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, hostForm)?.toLowerCase();
-}
-
-/** Reads a host, or all below one (`*.example.com`); answers it in lower case. */
-export function readHostPattern(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, hostPatternForm)?.toLowerCase();
-}
-
-/** Reads a host name or IP address to connect to. */
-export function readAddress(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, addressForm);
-}
-
-/** Reads an address or network. */
-export function readNetwork(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, networkForm);
-}
-
-/** Reads a path, or one with all below it. */
-export function readPath(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, pathForm);
-}
-
-/** Reads a URL without credentials. */
-export function readUrl(reader: NodeReader, field: Field): string | undefined {
-  return readForm(reader, field, urlForm);
 }
 
 function readForm(reader: NodeReader, field: Field, form: TextForm): string | undefined {

@@ -1,7 +1,6 @@
 import { isScalar } from "yaml";
-import type { Block } from "../text/block.js";
 import { any, number, readBy, whole, words } from "../text/form.js";
-import { field, inner, innerOrOff, object } from "../text/object.js";
+import { field, inner, innerOrOff, object, type ReadBlock } from "../text/object.js";
 import { positivePercentBounds } from "../text/quantities.js";
 import type { CircuitBreakerPolicy } from "./upstream-policy.js";
 
@@ -109,18 +108,11 @@ export const circuitBreakers = object(
   },
 );
 
-/**
- * Reads `circuitBreakers` of a service; what is left out is as usual. `isLimited` tells whether
- * the service has a limit that `auto` could be a part of.
- */
-export function readCircuitBreakers(service: Block, isLimited: boolean): CircuitBreakerPolicy {
-  const block = service.block("circuitBreakers", circuitBreakers.shape);
-  if (block === undefined) return circuitBreakers.defaults;
+/** Refuses `auto` that is written where the service has no limit that it could be a part of. */
+export function refuseIdleAuto({ block }: ReadBlock<CircuitBreakerPolicy>): void {
   const written = block.field("maxRequests");
-  if (written !== undefined && !isLimited && !isNumber(block.reader.contentOf(written))) {
-    const message = '"auto" is a part of the service\'s limit, and it has none';
-    const expected = "admission or concurrency beside it";
-    block.report("maxRequests", { id: "HG207", message, expected });
-  }
-  return circuitBreakers.read(block);
+  if (written === undefined || isNumber(block.reader.contentOf(written))) return;
+  const message = '"auto" is a part of the service\'s limit, and it has none';
+  const expected = "admission or concurrency beside it";
+  block.report("maxRequests", { id: "HG207", message, expected });
 }

@@ -1,8 +1,8 @@
 import type { Block } from "../text/block.js";
-import { readAddress, readFilePath, readSecretName } from "../text/service-texts.js";
-import type { TextRule } from "../text/text-rules.js";
+import { flag, ruledText } from "../text/form.js";
+import { field, items, object } from "../text/object.js";
+import { address, file, secretName } from "../text/service-texts.js";
 import type { ClientTls, UpstreamPlace, UpstreamTls } from "./upstream-policy.js";
-import { upstreamTlsShape } from "./upstream-shapes.js";
 
 /** The port on which TLS is spoken unless the policy says `tls: off`. */
 const tlsPort = 443;
@@ -16,39 +16,89 @@ export const systemCaFile = "/etc/ssl/certs/ca-certificates.crt";
 /** The most names of which a certificate has to have one. */
 export const subjectAltNamesMax = 16;
 
-/** A name in a certificate: a host, an address, or a URI such as `spiffe://mesh/ns/shop/sa/a`. */
-export const subjectAltNameRule: TextRule = {
-  charsMax: 1_024,
-  forbidden: /[^!-~]/,
-  expected: "a name in the certificate: a host, an IP address or a URI",
-};
+/** Names in a certificate: hosts, addresses, or URIs such as `spiffe://mesh/ns/shop/sa/a`. */
+export const subjectAltNames = items(
+  ruledText({
+    charsMax: 1_024,
+    forbidden: /[^!-~]/,
+    expected: "a name in the certificate: a host, an IP address or a URI",
+  }),
+  { expected: "a list of names of which the certificate has one", max: subjectAltNamesMax },
+);
 
-/**
- * Reads what proxies know a TLS server by; a certificate and its key come together.
- *
- * @param usual what holds where `serverName` or `caFile` is left out
- */
-export function readClientTls(
-  block: Block,
-  usual: { readonly address: string; readonly caFile: string },
-): ClientTls {
-  const { reader } = block;
-  const caFile = readFile(block, "caFile") ?? usual.caFile;
-  const certificate = readCertificateFiles(block);
-  const nameField = block.field("serverName");
-  const serverName = (nameField && readAddress(reader, nameField)) ?? usual.address;
-  return { caFile, certificate, serverName };
+const keyFile = field(file, "The key of `certFile`.");
+
+/** `proxies.headgate.tls`. */
+export const headgateTls = object(
+  { title: "tls", docs: "TLS from proxies to Headgate." },
+  {
+    caFile: field(file, "The authorities that Headgate is trusted by, as a file of the proxy.", {
+      needs: "the file of the authorities that Headgate is trusted by",
+    }),
+    certFile: field(file, "The proxy's certificate, where Headgate asks for one."),
+    keyFile,
+    serverName: field(address, "The name in Headgate's certificate. Usually its address."),
+  },
+  {
+    data: ({ caFile = "", serverName, ...files }) => ({
+      caFile,
+      certificate: certificateOf(files),
+      serverName,
+    }),
+    check: checkCertificate,
+  },
+);
+
+/** `upstream.tls`. */
+export const upstreamTls = object(
+  {
+    title: "tls of an upstream",
+    docs: "TLS from proxies to a service, validated. {}: by the system's authorities.",
+    clashing: ["caFile", "certFile", "keyFile"].map((name) => ["secret", name]),
+  },
+  {
+    caFile: field(file, "The authorities that it is trusted by, as a file of the proxy.", {
+      default: systemCaFile,
+    }),
+    certFile: field(file, "The proxy's certificate, where the service asks for one."),
+    keyFile,
+    secret: field(
+      secretName,
+      "A secret with the authorities that it is trusted by, instead of files.",
+    ),
+    mutual: field(flag, "Whether the proxy shows the secret's certificate.", {
+      as: "isMutual",
+      default: false,
+    }),
+    serverName: field(address, "The name that is asked for (SNI). Usually its address."),
+    subjectAltNames: field(
+      subjectAltNames,
+      "Names of which the certificate has one: hosts, addresses, URIs. Usually `serverName`.",
+      { default: [] },
+    ),
+  },
+  {
+    data: (read) => read,
+    check(block) {
+      checkCertificate(block);
+      checkSecret(block);
+    },
+  },
+);
+
+/** A certificate and its key; undefined where one is missing. */
+export function certificateOf({
+  certFile,
+  keyFile,
+}: {
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
+}): ClientTls["certificate"] {
+  return certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile };
 }
 
-function readFile(block: Block, name: string): string | undefined {
-  const field = block.field(name);
-  return field && readFilePath(block.reader, field);
-}
-
-/** Reads a certificate and its key, which come together. */
-export function readCertificateFiles(block: Block): ClientTls["certificate"] {
-  const certFile = readFile(block, "certFile");
-  const keyFile = readFile(block, "keyFile");
+/** A certificate and its key come together. */
+export function checkCertificate(block: Block): void {
   for (const [name, other] of [
     ["certFile", "keyFile"],
     ["keyFile", "certFile"],
@@ -57,52 +107,30 @@ export function readCertificateFiles(block: Block): ClientTls["certificate"] {
     const message = `"${name}" is of no use without "${other}"`;
     block.report(name, { id: "HG207", message, expected: `${other} beside it` });
   }
-  return certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile };
 }
 
-/** Reads names of which a certificate has to have one; none where they are left out. */
-export function readSubjectAltNames(block: Block): readonly string[] {
-  const expected = "a list of names of which the certificate has one";
-  const items = block.items("subjectAltNames", expected, subjectAltNamesMax);
-  return items.flatMap((item) => block.reader.readText(item, subjectAltNameRule) ?? []);
-}
-
-/** Reads `tls` of an upstream: on where it stands, and by itself on port 443. */
-export function readUpstreamTls(
-  upstream: Block,
-  { address, port }: Pick<UpstreamPlace, "address" | "port">,
-): UpstreamTls | undefined {
-  const block = upstream.blockOrOff("tls", upstreamTlsShape);
-  if (block === "off") return undefined;
-  if (block === undefined) {
-    if (port !== tlsPort) return undefined;
-    const usual = { caFile: systemCaFile, certificate: undefined, serverName: address };
-    return { kind: "files", ...usual, subjectAltNames: [address] };
-  }
-  const files = readClientTls(block, { address, caFile: systemCaFile });
-  const secret = readSecret(block);
-  const tls =
-    secret === undefined
-      ? ({ kind: "files", ...files } as const)
-      : { ...secret, serverName: files.serverName };
-  const names = readSubjectAltNames(block);
-  return { ...tls, subjectAltNames: names.length === 0 ? [tls.serverName] : names };
-}
-
-/** A secret that is named, which stands instead of files; undefined where none is. */
-export function readSecret(
-  block: Block,
-): Pick<Extract<UpstreamTls, { kind: "secret" }>, "kind" | "secret" | "isMutual"> | undefined {
-  const isMutual = block.flag("mutual");
-  const field = block.field("secret");
-  if (field === undefined) {
-    if (block.field("mutual") === undefined) return undefined;
+/** A secret stands instead of files, and what is its own needs one. */
+export function checkSecret(block: Block): void {
+  if (block.field("secret") === undefined) {
+    if (block.field("mutual") === undefined) return;
     const message = '"mutual" is of a secret, and none is named';
-    return block.report("mutual", { id: "HG207", message, expected: "a secret beside it" });
+    block.report("mutual", { id: "HG207", message, expected: "a secret beside it" });
+    return;
   }
   const files = ["caFile", "clientCaFile", "certFile", "keyFile"];
   const other = files.find((name) => block.field(name) !== undefined);
-  if (other !== undefined) return block.refusePair(other, "secret");
-  const secret = readSecretName(block.reader, field);
-  return secret === undefined ? undefined : { kind: "secret", secret, isMutual };
+  if (other !== undefined) block.refusePair(other, "secret");
+}
+
+/** `tls` of an upstream: on where it stands, and by itself on port 443. */
+export function upstreamTlsOf(
+  written: typeof upstreamTls.defaults | "off" | undefined,
+  { address: host, port }: Pick<UpstreamPlace, "address" | "port">,
+): UpstreamTls | undefined {
+  if (written === "off" || (written === undefined && port !== tlsPort)) return undefined;
+  const { caFile, secret, isMutual, serverName = host, ...rest } = written ?? upstreamTls.defaults;
+  const names = rest.subjectAltNames.length === 0 ? [serverName] : rest.subjectAltNames;
+  const common = { serverName, subjectAltNames: names };
+  if (secret !== undefined) return { kind: "secret", secret, isMutual, ...common };
+  return { kind: "files", caFile, certificate: certificateOf(rest), ...common };
 }

@@ -1,6 +1,6 @@
 import { duration, readBy, ruledText, text, whole } from "../text/form.js";
 import { field, inner, items, object } from "../text/object.js";
-import { readHost } from "../text/service-texts.js";
+import { host } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 import { tryTimeBounds } from "./retries.js";
@@ -44,10 +44,7 @@ const http = object(
   { title: "a check by HTTP", docs: "A GET, and the statuses of a host that is well." },
   {
     path: field(path, "What is asked for.", { needs: "the path that is asked, such as /healthz" }),
-    host: field(
-      readBy(text({ charsMax: 253 }), readHost),
-      "Its host. Usually the service's first, else its address.",
-    ),
+    host: field(host, "Its host. Usually the service's first, else its address."),
     expectedStatuses: field(statuses, "Statuses of a host that is well. Usually 200.", {
       as: "statuses",
     }),

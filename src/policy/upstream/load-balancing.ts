@@ -1,7 +1,7 @@
-import { duration, flag, readBy, ruledText, text, whole } from "../text/form.js";
-import { blockOf, field, inner, object } from "../text/object.js";
+import { duration, flag, readBy, ruledText, whole } from "../text/form.js";
+import { field, inner, innerBy, object } from "../text/object.js";
 import { percentBounds } from "../text/quantities.js";
-import { headerPattern, readHeaderName } from "../text/service-texts.js";
+import { headerName } from "../text/service-texts.js";
 import { keyRule, type TextRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 import { requestTimeBounds, tryTimeBounds } from "./retries.js";
@@ -80,10 +80,7 @@ const consistentHash = object(
     alternatives: hashNames,
   },
   {
-    header: field(
-      readBy(text({ charsMax: 128 }, headerPattern), readHeaderName),
-      "A header's name.",
-    ),
+    header: field(headerName, "A header's name."),
     cookie: field(inner(cookie), "A cookie."),
     queryParameter: field(ruledText(keyRule), "A query parameter's name."),
     sourceIp: field(sourceIp, "The caller's address."),
@@ -99,8 +96,9 @@ const consistentHash = object(
 );
 
 /** Exactly one of them: what Envoy makes of several is hard to foresee. */
-const hash = readBy(inner(consistentHash), (reader, place) => {
-  const block = blockOf(reader, place, consistentHash);
+const hashBlock = innerBy(consistentHash, (block) => block);
+const hash = readBy(hashBlock, (reader, place) => {
+  const block = hashBlock.read(reader, place);
   if (block === undefined) return undefined;
   if (hashNames.some((name) => block.field(name) !== undefined)) return consistentHash.read(block);
   const message = "nothing says by what requests are told apart";

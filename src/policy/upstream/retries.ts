@@ -1,7 +1,7 @@
 import { isSeq } from "yaml";
 import type { Block } from "../text/block.js";
 import { duration, readBy, whole, words } from "../text/form.js";
-import { field, inner, items, object, wordList } from "../text/object.js";
+import { field, inner, items, object, type ReadBlock, wordList } from "../text/object.js";
 import type { DurationBounds } from "../text/quantities.js";
 import type { RetryCondition, RetryPolicy, TimeoutPolicy } from "./upstream-policy.js";
 
@@ -128,7 +128,7 @@ export const retries = object(
       default: 2,
     }),
     retryOn: field(
-      wordList(retryConditions),
+      wordList(retryConditions, 1),
       "What is tried again. Usually connectFailure, refusedStream, reset: surely not begun.",
       { as: "on", default: ["connectFailure", "refusedStream", "reset"] },
     ),
@@ -220,13 +220,12 @@ function checkTries(block: Block, { perTryMs, perTryIdleMs }: RetryPolicy): void
   }
 }
 
-/** Reads `retries` of a service; undefined where it is left out: nothing is tried again. */
-export function readRetries(service: Block, { requestMs }: TimeoutPolicy): RetryPolicy | undefined {
-  const block = service.block("retries", retries.shape);
-  const policy = block && retries.read(block);
-  if (requestMs > 0 && policy?.perTryMs !== undefined && policy.perTryMs > requestMs) {
-    const message = "a single try may take longer than the request with all its tries";
-    block?.refuseOrder(["perTryTimeout"], message, "at most timeouts.request");
-  }
-  return policy;
+/** Refuses a single try that may take longer than its request. */
+export function refuseLongTries(
+  { block, data: { perTryMs } }: ReadBlock<RetryPolicy>,
+  { requestMs }: TimeoutPolicy,
+): void {
+  if (requestMs === 0 || perTryMs === undefined || perTryMs <= requestMs) return;
+  const message = "a single try may take longer than the request with all its tries";
+  block.refuseOrder(["perTryTimeout"], message, "at most timeouts.request");
 }

@@ -17,8 +17,8 @@ import { grpcStatuses } from "../../core/base/grpc-status.js";
 import type {
   AdmissionCall,
   AdmissionTicket,
+  AdmissionVerdict,
   Admits,
-  Admitted,
   ResponseFacts,
 } from "../../decide/admission/admission-call.js";
 import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
@@ -70,8 +70,6 @@ class Exchange implements BidiReader, AdmissionCall {
   readonly #answers: BidiAnswers;
   #state: ExchangeState = newExchange;
   #ticket: AdmissionTicket | undefined;
-  /** How it ended while admission was still about to hand out the ticket. */
-  #earlyEnd: Parameters<AdmissionTicket["end"]>[0] | undefined;
   /** The caller reads more slowly than it asks: its next message waits. */
   #isStalled = false;
 
@@ -111,16 +109,8 @@ class Exchange implements BidiReader, AdmissionCall {
     this.#answers.next();
   }
 
-  admitted(terms: Admitted): void {
-    this.#step({ kind: "admitted", terms });
-  }
-
-  refused(refusal: Refusal): void {
-    this.#step({ kind: "refused", refusal });
-  }
-
-  waiting(timeoutMs: number): void {
-    this.#step({ kind: "waiting", timeoutMs });
+  decided(verdict: AdmissionVerdict): void {
+    this.#step(verdict);
   }
 
   #step(event: ExchangeEvent): void {
@@ -135,7 +125,7 @@ class Exchange implements BidiReader, AdmissionCall {
   #do(effect: ExchangeEffect): void {
     if (effect.kind === "begin") this.#begin(effect.message);
     else if (effect.kind === "responded") this.#ticket?.responded(responseOf(effect.headers));
-    else if (effect.kind === "end") this.#end(effect.end);
+    else if (effect.kind === "end") this.#ticket?.end(effect.end);
     else if (effect.kind === "answeredBefore") this.#parts.counts.countAnsweredBefore();
     else if (effect.kind === "endStream") this.#close();
     else this.#fail(effect.fault);
@@ -146,19 +136,14 @@ class Exchange implements BidiReader, AdmissionCall {
     const peer = this.#peer;
     const request = { serviceName, peer, headers, attributes, isObserved };
     try {
-      this.#ticket = this.#parts.admission.begin(request, this);
+      const answer = this.#parts.admission.begin(request, this);
+      if (answer.kind !== "refused") this.#ticket = answer.ticket;
+      if (answer.kind !== "asking") this.#step(answer);
     } catch (thrown) {
       this.#state = { kind: "over" };
       this.#parts.counts.closed();
       this.#answers.fail(thrown);
-      return;
     }
-    if (this.#earlyEnd !== undefined) this.#ticket.end(this.#earlyEnd);
-  }
-
-  #end(end: Parameters<AdmissionTicket["end"]>[0]): void {
-    if (this.#ticket === undefined) this.#earlyEnd = end;
-    else this.#ticket.end(end);
   }
 
   #close(): void {

@@ -6,17 +6,20 @@ import { operatorMetrics } from "../../../src/app/foundation/operator-records.js
 import { AdminCounts, adminMetrics } from "../../../src/app/metrics/admin-metrics.js";
 import { admissionMetrics } from "../../../src/app/metrics/admission-metrics.js";
 import { controlMetrics } from "../../../src/app/metrics/control-port-metrics.js";
+import { refusalLogMetric } from "../../../src/app/metrics/decision-log.js";
 import { decisionMetrics, storeMetrics } from "../../../src/app/metrics/decision-metrics.js";
-import { refusalLogMetric } from "../../../src/app/metrics/denial-log-metrics.js";
-import { exchangeMetrics } from "../../../src/app/metrics/exchange-metrics.js";
 import {
+  exchangeMetrics,
   NativeTransportCounts,
   nativeTransportMetrics,
-} from "../../../src/app/metrics/native-transport-metrics.js";
-import { policyMetrics, policyOperationsMetrics } from "../../../src/app/metrics/policy-metrics.js";
+} from "../../../src/app/metrics/grpc-port-metrics.js";
+import {
+  policyMetrics,
+  policyOperationsMetrics,
+  xdsMetrics,
+} from "../../../src/app/metrics/policy-metrics.js";
 import { newProcessCounts, processMetrics } from "../../../src/app/metrics/process-metrics.js";
-import { xdsMetrics } from "../../../src/app/metrics/xds-metrics.js";
-import { tlsMetrics } from "../../../src/app/tls/tls-metrics.js";
+import { tlsMetrics } from "../../../src/app/tls/tls.js";
 import { noOverrides } from "../../../src/core/limits/override-table.js";
 import { ExchangeCounts } from "../../../src/decide/admission/exchange-counts.js";
 import { DecisionCounters } from "../../../src/decide/rate-limit/counters.js";

@@ -42,7 +42,7 @@ function grouped(digits: string): string {
 function nameCell({ env, flag, isSecret }: OptionRow<unknown>): string {
   const names = isSecret ? [env, `${env}_FILE`] : [env];
   const flags = flag === undefined ? [] : [`--${flag}`];
-  return `<a id="${env.toLowerCase()}"></a>${[...names, ...flags].map(code).join(", ")}`;
+  return `<a id="${env}"></a>${[...names, ...flags].map(code).join(", ")}`;
 }
 
 /** The settings of the process, by section. */

@@ -25,7 +25,7 @@ function problem(severity: "error" | "warning"): GenerateProblem {
 }
 
 describe("the hash of a policy", () => {
-  it("is of what it means: comments, quotes and the order of fields are left out", () => {
+  it("is of what it says: comments, quotes and the order of names are left out", () => {
     const limits = (rate: string) => {
       return `  rateLimits: [{domain: shop, descriptors: [${rate}]}]\n`;
     };
@@ -38,6 +38,8 @@ describe("the hash of a policy", () => {
       expect(hashOf(text + limits(other)), other).not.toBe(usual);
     }
     expect(hashOf((text + limits(minute)).replace("port: 80", "port: 81"))).not.toBe(usual);
+    // Not of what becomes of it in here: another version of Headgate makes no file stale.
+    expect(usual).toBe("5b74f80c1212");
   });
 });
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { isAtLeast, type ProgramName, parseVersion } from "../../../src/programs/programs.js";
+import { isAtLeast, parseVersion } from "../../../src/programs/programs.js";
+import { type ToolName, tools } from "../../support/tools.js";
 
 interface VersionCase {
-  readonly program: ProgramName;
+  readonly program: ToolName;
   readonly text: string;
   readonly version: string | undefined;
 }
@@ -47,7 +48,7 @@ const versionCases: readonly VersionCase[] = [
 
 describe("parseVersion()", () => {
   it.each(versionCases)("reads $version as $program's from '$text'", (row) => {
-    expect(parseVersion(row.program, row.text)).toBe(row.version);
+    expect(parseVersion(tools[row.program], row.text)).toBe(row.version);
   });
 });
 

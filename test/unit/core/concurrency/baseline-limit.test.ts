@@ -32,7 +32,7 @@ function servedBy(law: BaselineLimit): (rttMs: number, inFlight: number) => void
 }
 
 describe.each(rows)("BaselineLimit, as $name", ({ create }) => {
-  it("leaves aside what ends first in a dip, and what was let in before it", () => {
+  it("leaves aside what ends first in a probe, and what was let in before it", () => {
     const law = create();
     const serve = servedBy(law);
     while (law.limit === 10) serve(50, 10);
@@ -48,7 +48,7 @@ describe.each(rows)("BaselineLimit, as $name", ({ create }) => {
     expect(servedCount).toBe(101);
   });
 
-  it("learns from samples as from their windows, in a dip only from those let in during it", () => {
+  it("learns from samples as from windows, in a probe only from those let in during it", () => {
     const law = create();
     const serve = servedBy(law);
     while (law.limit === 10) serve(50, 10);

@@ -12,7 +12,7 @@ const settings: GradientSettings = {
 };
 
 /**
- * A law at 18.2 whose baseline is 50 ms, and the windows that go on. It dipped from 20 permits at
+ * A law at 18.2 whose baseline is 50 ms, and the windows that go on. It probed from 20 permits at
  * 100 ms to 8 at 50 ms: 0.2 requests a ms are 10 servers, which bear 1.5 x 10 + the root of 10.
  */
 function learned(): { readonly law: GradientLimit; readonly row: WindowRow } {
@@ -43,7 +43,7 @@ describe("GradientLimit", () => {
     { initial: 25, limit: 18 },
     { initial: 24, limit: 24 },
     { initial: 20, limit: 20 },
-  ])("goes from $initial to $limit after a dip that confirmed what bears 18", (row) => {
+  ])("goes from $initial to $limit after a probe that confirmed what bears 18", (row) => {
     const limits = { initial: row.initial, min: 1, max: 40 };
     const law = new GradientLimit(settings, limits).begin({ minRttMs: 50, nowMs: -40_000 });
     const windows = new WindowRow();
@@ -88,6 +88,10 @@ describe("GradientLimit", () => {
 
   it("says its gradient beside the baseline", () => {
     const { law } = learned();
-    expect(Object.keys(law.facts()).toSorted()).toEqual(["dipCount", "gradientRatio", "minRttMs"]);
+    expect(Object.keys(law.facts()).toSorted()).toEqual([
+      "gradientRatio",
+      "minRttMs",
+      "probeCount",
+    ]);
   });
 });

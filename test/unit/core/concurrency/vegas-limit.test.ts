@@ -9,16 +9,16 @@ const settings: VegasSettings = {
   statistic: { kind: "mean" },
 };
 
-/** A law at its first limit whose baseline of 50 ms a dip measured, and windows that go on. */
+/** A law at its first limit whose baseline of 50 ms a probe measured, and windows that go on. */
 function learned(given: Partial<LimitBounds> = {}, more: Partial<VegasSettings> = {}) {
   const limits = { initial: 14, min: 1, max: 1_000, ...given };
   const law = new VegasLimit({ ...settings, ...more }, limits);
   const row = new WindowRow();
   const inFlightMax = limits.initial;
   law.update(row.next({ rttMs: 50, inFlightMax }));
-  const dipLimit = law.limit;
-  expect(dipLimit).toBeLessThan(limits.initial);
-  while (law.limit === dipLimit) law.update(row.next({ rttMs: 50, inFlightMax: dipLimit }));
+  const probeLimit = law.limit;
+  expect(probeLimit).toBeLessThan(limits.initial);
+  while (law.limit === probeLimit) law.update(row.next({ rttMs: 50, inFlightMax: probeLimit }));
   expect([law.limit, law.facts()["minRttMs"]]).toEqual([limits.initial, 50]);
   return { law, row };
 }
@@ -74,17 +74,17 @@ describe("VegasLimit", () => {
   });
 
   it.each([
-    { rttMs: 70, dipCount: 1 },
-    { rttMs: 72, dipCount: 2 },
-  ])("has dipped $dipCount times after two windows at $rttMs ms and a limit of 60", (row) => {
+    { rttMs: 70, probeCount: 1 },
+    { rttMs: 72, probeCount: 2 },
+  ])("has probed $probeCount times after two windows at $rttMs ms and a limit of 60", (row) => {
     const { law, row: windows } = learned({ initial: 60 });
     for (let i = 0; i < 9; i += 1) law.update(windows.next({ rttMs: 59, inFlightMax: 60 }));
     expect(law.limit).toBe(60);
     for (let i = 0; i < 2; i += 1) law.update(windows.next({ rttMs: row.rttMs, inFlightMax: 60 }));
-    expect(law.facts()["dipCount"]).toBe(row.dipCount);
+    expect(law.facts()["probeCount"]).toBe(row.probeCount);
   });
 
-  it("dips when the queue is half as long again as it may be, and jumps to what there is", () => {
+  it("probes when the queue is half as long again as it may be, and jumps to what there is", () => {
     const { law, row } = learned({ initial: 60 });
     for (let i = 0; i < 9; i += 1) law.update(row.next({ rttMs: 57, inFlightMax: 60 }));
     // Ten servers are left: what is in use above that waits.
@@ -96,7 +96,7 @@ describe("VegasLimit", () => {
     see();
     expect(law.limit).toBeGreaterThan(50);
     see();
-    expect(law.facts()["dipCount"]).toBe(2);
+    expect(law.facts()["probeCount"]).toBe(2);
     for (let i = 0; i < 5; i += 1) see();
     expect(law.limit).toBe(16);
   });

@@ -188,12 +188,12 @@ describe("FleetLoop", () => {
     const rig = new Rig({ law: lawOf("gradient", { initial: 40, max: 40 }), configuredShare: 10 });
     queueing(rig, 30);
     const limits = queueing(rig, 40, { atMs: rig.nowMs });
-    // With 0.8 of 20 servers in a dip, and more than 1.5 x 20 after it; without the fourth: 26.
+    // With 0.8 of 20 servers in a probe, and more than 1.5 x 20 after it; without the fourth: 26.
     expect(Math.min(...limits)).toBe(16);
     expect(limits.filter((limit) => limit > 16 && limit < 33)).toEqual([]);
   });
 
-  it("does not dip while too much of its limit is where nobody hears it", () => {
+  it("does not probe while too much of its limit is where nobody hears it", () => {
     const rig = new Rig({ law: lawOf("gradient", { initial: 40, max: 40 }), configuredShare: 10 });
     queueing(rig, 30);
     const gone = { atMs: rig.nowMs, heldAtMs: rig.nowMs };
@@ -278,18 +278,18 @@ describe("FleetLoop", () => {
   });
 
   it.each([
-    { highInFlight: undefined, dipped: 16 },
-    { highInFlight: 2, dipped: 16 },
-    { highInFlight: 12, dipped: 26 },
-  ])("leaves HIGH its $highInFlight at each of two Envoys in a dip to $dipped", (row) => {
+    { highInFlight: undefined, probed: 16 },
+    { highInFlight: 2, probed: 16 },
+    { highInFlight: 12, probed: 26 },
+  ])("leaves HIGH its $highInFlight at each of two Envoys in a probe to $probed", (row) => {
     const law = lawOf("gradient", { initial: 40, min: 1, max: 40 });
     const rig = new Rig({ law, configuredShare: 20 });
-    const { highInFlight, dipped } = row;
+    const { highInFlight, probed } = row;
     const high = highInFlight === undefined ? {} : { highInFlight };
     const full = edges.map((edge) => ({ ...edge, inFlight: 20, overflowCount: 9, ...high }));
     let least = 40;
     for (let i = 0; i < 12; i += 1) least = Math.min(least, rig.second(...full)?.limit ?? 40);
-    expect(least).toBe(dipped);
+    expect(least).toBe(probed);
   });
 
   it("follows a signal from one second to the next, at its pace", () => {
@@ -399,8 +399,8 @@ describe("FleetLoop, as a new leader", () => {
     const first = new Rig({ law });
     const queued = { inFlight: 40, overflowCount: 900, latency: { count: 100, sumMs: 8_900 } };
     while (first.snapshot?.services.get("orders")?.facts.minRttMs !== 50) {
-      const isDip = (first.snapshot?.services.get("orders")?.limit ?? 40) < 30;
-      first.second(isDip ? { inFlight: 16, overflowCount: 900 } : queued);
+      const isProbe = (first.snapshot?.services.get("orders")?.limit ?? 40) < 30;
+      first.second(isProbe ? { inFlight: 16, overflowCount: 900 } : queued);
     }
     const limit = first.seconds(3, queued)?.limit;
     const next = successor(first, { law });

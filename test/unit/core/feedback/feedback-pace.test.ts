@@ -4,7 +4,7 @@ import { defaultLimitPace } from "../../../../src/core/feedback/feedback-setting
 
 describe("pacedLimit()", () => {
   it.each([
-    { limit: 100, wanted: 40, elapsedMs: 1_000, next: 40, why: "a dip at once" },
+    { limit: 100, wanted: 40, elapsedMs: 1_000, next: 40, why: "a probe at once" },
     { limit: 100, wanted: 10, elapsedMs: 1_000, next: 30, why: "no more than seven tenths off" },
     { limit: 30, wanted: 10, elapsedMs: 1_000, next: 10, why: "and then the rest" },
     { limit: 40, wanted: 160, elapsedMs: 1_000, next: 81, why: "twice of it, and one" },

@@ -209,6 +209,19 @@ describe("ServiceAdmission", () => {
       expect(newcomer.verdict).toBe("admitted");
     });
 
+    it("says only that it is let in of who begins to wait and gets its turn at once", () => {
+      let shareCount = 1;
+      const shares = {
+        open: () => ({ permits: () => shareCount, isLeased: () => true, close: () => {} }),
+      };
+      const rig = new AdmissionRig([testService({ maxInFlight: 9, queue: fifo })], { shares });
+      const [, waiting] = rig.askMany(2);
+      shareCount = 3;
+      const newcomer = rig.ask();
+      expect([waiting?.verdict, newcomer.verdict]).toEqual(["admitted", "admitted"]);
+      expect(newcomer.waits).toEqual([]);
+    });
+
     it("holds in the queue who is critical rather than refuse, and displaces who is not", () => {
       const queue: QueueSettings = { ...fifo, order: "priority" };
       const rig = new AdmissionRig([testService({ maxInFlight: 1, queue })]);

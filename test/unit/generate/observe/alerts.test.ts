@@ -181,6 +181,15 @@ describe("generateAlerts()", () => {
       expect(runbook).toContain(`\n## ${alert}\n`);
     }
   });
+
+  it("leads from each alert to its own page where the URL has a place for its name", () => {
+    const runbookUrl = "https://docs.example/runbooks/*.md";
+    const { documents } = generateAlerts(policy, { ...defaultGenerateOptions, runbookUrl });
+    const rendered = JSON.stringify(documents[0]?.parts);
+    for (const { alert } of rules) {
+      expect(rendered).toContain(`"https://docs.example/runbooks/${alert}.md"`);
+    }
+  });
 });
 
 describe("--runbook-url", () => {

@@ -102,6 +102,11 @@ describe("generateDashboards()", () => {
       title: "Runbook",
       url: "https://runbooks.example/headgate",
     });
+    const [apart] = dashboardsOf(policy, "https://docs.example/runbooks/*.md").values();
+    expect(apart?.links).toContainEqual({
+      title: "Runbook",
+      url: "https://docs.example/runbooks/",
+    });
     const [without] = dashboardsOf(policy).values();
     expect(without?.links.map(({ title }) => title)).toEqual(["Headgate"]);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { defaultProxies } from "../../../../src/policy/proxies/proxy-policy.js";
+import { defaultProxies } from "../../../../src/policy/proxies/proxies.js";
 import {
   configuredRequestsMax,
   configuredShare,

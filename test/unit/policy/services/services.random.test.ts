@@ -2,44 +2,27 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parsePolicy } from "../../../../src/policy/parse.js";
 import { createPolicyBuilder } from "../../../../src/policy/policy.js";
-import {
-  admissionBlockShapes,
-  admissionShape,
-  concurrencyKeyShape,
-  concurrencyShape,
-  descriptorPartShape,
-  lawShapes,
-  limitsShape,
-  priorityFromShape,
-  priorityRuleShape,
-  priorityShape,
-  serviceRateLimitShape,
-  serviceShape,
-  thresholdShape,
-  trustShape,
-  upstreamShape,
-} from "../../../../src/policy/services/service-shapes.js";
+import { admission } from "../../../../src/policy/services/service-admission.js";
+import { concurrency } from "../../../../src/policy/services/service-concurrency.js";
+import { priority } from "../../../../src/policy/services/service-priority.js";
+import { serviceRateLimit } from "../../../../src/policy/services/service-rate-limit.js";
+import { service } from "../../../../src/policy/services/services.js";
+import type { Form, MapForm } from "../../../../src/policy/text/form.js";
 import { propertyRuns, seedCount } from "../../../support/seeds.js";
 import { policyOf } from "../../../support/service-texts.js";
 
-/** Every name that a service may hold somewhere. */
-const names = [
-  serviceShape,
-  upstreamShape,
-  serviceRateLimitShape,
-  descriptorPartShape,
-  priorityShape,
-  priorityFromShape,
-  trustShape,
-  priorityRuleShape,
-  admissionShape,
-  ...Object.values(admissionBlockShapes),
-  thresholdShape,
-  concurrencyShape,
-  limitsShape,
-  concurrencyKeyShape,
-  ...Object.values(lawShapes),
-].flatMap((shape) => shape.names);
+/** Every name that a map may hold somewhere. */
+function namesOf({ rows }: MapForm): readonly string[] {
+  return Object.entries(rows).flatMap(([name, { form }]) => [name, ...namesBelow(form)]);
+}
+
+function namesBelow(form: Form): readonly string[] {
+  if (form.kind === "map") return namesOf(form.map());
+  if (form.kind === "list") return namesBelow(form.item);
+  return form.kind === "any" ? form.of.flatMap(namesBelow) : [];
+}
+
+const names = [...new Set(namesOf(service))];
 
 const words = [
   ...["a", "x-user", "10.0.0.0/8", "/a", "user", "shop", "remote_address", "mean", "p99"],
@@ -60,21 +43,21 @@ const { value: anyValue } = fc.letrec<{ value: unknown }>((tie) => ({
 const services = fc.record(
   {
     name: fc.constantFrom("a", "b", "c", "d"),
-    admission: partOf(admissionShape.names, [
+    admission: partOf(admission.shape.names, [
       {},
       { maxInFlight: 5, shedAt: "eager", dryRun: true },
       { queue: {}, estimatedWait: { max: "2x" }, throttle: { per: "caller" } },
     ]),
-    concurrency: partOf(concurrencyShape.names, [
+    concurrency: partOf(concurrency.shape.names, [
       {},
       { law: "window", limits: { max: 20 } },
       { law: "signal", signal: { fixed: 1 }, per: { header: "x-user" } },
     ]),
-    priority: partOf(priorityShape.names, [
+    priority: partOf(priority.shape.names, [
       { rules: [{ when: 'request.path == "/a"', is: "low" }] },
       { from: { trust: { sources: ["10.0.0.0/8"], principals: ["a*"] } }, authPaths: ["/a"] },
     ]),
-    rateLimit: partOf(serviceRateLimitShape.names, [
+    rateLimit: partOf(serviceRateLimit.shape.names, [
       { domain: "shop", descriptors: [[{ header: "x-user", as: "user" }]] },
     ]),
   },

@@ -1,7 +1,7 @@
 import type { ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, it } from "vitest";
-import { domainForms } from "../../../../src/policy/limits/limit-forms.js";
+import { domainForms } from "../../../../src/policy/limits/domain.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
 import { policyForm } from "../../../../src/policy/policy-form.js";
 import { formatDuration } from "../../../../src/policy/text/duration.js";

@@ -1,9 +1,9 @@
 /**
  * Runs the demo for some seconds, and draws what it printed as docs/images/demo.svg.
  *
- * Usage: node tools/demo-image.mjs [SECONDS]
+ * Usage: npm run demo-image [-- SECONDS]
  */
-import { spawn } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
@@ -26,12 +26,8 @@ const colorOf = new Map([
   ["36", "#79c0ff"],
 ]);
 
-/**
- * Draws text with SGR codes as a terminal.
- * @param {string} output
- * @returns {string} an SVG document
- */
-export function drawTerminal(output, title = "npm start") {
+/** Draws text with SGR codes as a terminal, as an SVG document. */
+export function drawTerminal(output: string): string {
   const lines = output
     .replaceAll("\r", "")
     .replace(/^\n+|\s+$/g, "")
@@ -46,19 +42,21 @@ export function drawTerminal(output, title = "npm start") {
   const lights = ["#ff5f57", "#febc2e", "#28c840"].map(
     (color, i) => `<circle cx="${22 + i * 20}" cy="17" r="6" fill="${color}"/>`,
   );
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${widthPx} ${heightPx}" role="img">
+  const box = `0 0 ${widthPx} ${heightPx}`;
+  const font = "13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${box}" role="img">
 <title>What the demo prints: requests allowed and denied, for three callers</title>
-<style>text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #f0f6fc }</style>
+<style>text { font: ${font}; fill: #f0f6fc }</style>
 <rect width="${widthPx}" height="${heightPx}" rx="10" fill="#0d1117"/>
 ${lights.join("\n")}
-<text x="${widthPx / 2}" y="22" text-anchor="middle" fill="#9198a1">${escapeXml(title)}</text>
+<text x="${widthPx / 2}" y="22" text-anchor="middle" fill="#9198a1">npm start</text>
 ${rows.join("\n")}
 </svg>
 `;
 }
 
 /** A line's parts, each in the style that holds there. */
-function spans(line) {
+function spans(line: string): string {
   let style = "";
   let columns = 0;
   return line
@@ -75,32 +73,28 @@ function spans(line) {
     .join("");
 }
 
-function colored(code) {
+function colored(code: string): string {
   const color = colorOf.get(code);
   return color === undefined ? "" : ` fill="${color}"`;
 }
 
-function escapeXml(text) {
+function escapeXml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** What the demo prints in some seconds, with colors, in a folder's words that are no machine's. */
-async function runDemo(seconds) {
-  const args = ["dist/cli/main.js", "demo", "--no-install"];
-  const demo = spawn(process.execPath, args, { env: { ...process.env, FORCE_COLOR: "1" } });
-  let output = "";
-  demo.stdout.on("data", (chunk) => {
-    output += chunk;
+/** What the demo prints in some seconds, with colors, without the path of a machine. */
+function runDemo(seconds: number): string {
+  const { stdout } = spawnSync(process.execPath, ["dist/cli/main.js", "demo", "--no-install"], {
+    env: { ...process.env, FORCE_COLOR: "1" },
+    encoding: "utf8",
+    timeout: seconds * 1000,
+    killSignal: "SIGINT",
   });
-  demo.stderr.pipe(process.stderr);
-  const timer = setTimeout(() => demo.kill("SIGINT"), seconds * 1000);
-  await new Promise((resolve) => demo.once("close", resolve));
-  clearTimeout(timer);
-  return output.replace(/\n.*Envoy log.*\n/, "\n");
+  return stdout.replace(/\n.*Envoy log.*\n/, "\n");
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
-  const output = await runDemo(Number(process.argv[2] ?? 9));
+  const output = runDemo(Number(process.argv[2] ?? 9));
   if (!output.includes("429")) throw new Error(`the demo showed no 429:\n${output}`);
   writeFileSync("docs/images/demo.svg", drawTerminal(output));
 }

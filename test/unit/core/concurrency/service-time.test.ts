@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import {
-  SlotTime,
-  slotTimeIdleMsMax,
-  slotTimeMsMax,
-} from "../../../../src/core/concurrency/slot-time.js";
+  ServiceTime,
+  serviceTimeIdleMsMax,
+  serviceTimeMsMax,
+} from "../../../../src/core/concurrency/service-time.js";
 import { FakeRandom } from "../../../support/fake-random.js";
 import { exponentialMs } from "../../../support/station.js";
 
 /** Keeps slots busy, one of them ending each `everyMs` and taken up again at once. */
-function work(slots: SlotTime, { busyCount, everyMs, fromMs, untilMs }: WorkSpan): void {
+function work(slots: ServiceTime, { busyCount, everyMs, fromMs, untilMs }: WorkSpan): void {
   slots.occupy(busyCount, fromMs);
   for (let nowMs = fromMs + everyMs; nowMs <= untilMs; nowMs += everyMs) {
     slots.complete(nowMs);
@@ -23,23 +23,23 @@ interface WorkSpan {
   readonly untilMs: number;
 }
 
-describe("SlotTime", () => {
+describe("ServiceTime", () => {
   it("knows nothing before a request has ended", () => {
-    const slots = new SlotTime();
+    const slots = new ServiceTime();
     expect(slots.serviceMs(0)).toBeUndefined();
     slots.occupy(3, 0);
     expect(slots.serviceMs(60_000)).toBeUndefined();
   });
 
   it("is busy time over completions", () => {
-    const slots = new SlotTime();
+    const slots = new ServiceTime();
     work(slots, { busyCount: 10, everyMs: 5, fromMs: 0, untilMs: 1_000 });
     expect(slots.serviceMs(1_000)).toBeCloseTo(50, 0);
   });
 
   it("remembers so many requests where those take long", () => {
-    const short = new SlotTime({ memoryMs: 1_000 });
-    const long = new SlotTime({ memoryMs: 1_000, memoryCount: 30 });
+    const short = new ServiceTime({ memoryMs: 1_000 });
+    const long = new ServiceTime({ memoryMs: 1_000, memoryCount: 30 });
     for (const slots of [short, long]) {
       work(slots, { busyCount: 1, everyMs: 2_000, fromMs: 0, untilMs: 200_000 });
       work(slots, { busyCount: 1, everyMs: 500, fromMs: 200_000, untilMs: 205_000 });
@@ -49,7 +49,7 @@ describe("SlotTime", () => {
   });
 
   it("is the time of one request where there was one", () => {
-    const slots = new SlotTime();
+    const slots = new ServiceTime();
     slots.occupy(1, 500);
     slots.complete(580);
     slots.occupy(0, 580);
@@ -58,7 +58,7 @@ describe("SlotTime", () => {
   });
 
   it("finds the mean of random times, from busy slots alone", () => {
-    const slots = new SlotTime();
+    const slots = new ServiceTime();
     const gapMs = exponentialMs(new FakeRandom(4), 5);
     let nowMs = 0;
     slots.occupy(10, nowMs);
@@ -71,7 +71,7 @@ describe("SlotTime", () => {
   });
 
   it("follows a service that becomes slower within its memory", () => {
-    const slots = new SlotTime({ memoryMs: 1_000 });
+    const slots = new ServiceTime({ memoryMs: 1_000 });
     work(slots, { busyCount: 10, everyMs: 5, fromMs: 0, untilMs: 5_000 });
     work(slots, { busyCount: 10, everyMs: 20, fromMs: 5_000, untilMs: 10_000 });
     expect(slots.serviceMs(10_000)).toBeGreaterThan(190);
@@ -79,27 +79,27 @@ describe("SlotTime", () => {
   });
 
   it("sees a service that hangs while it hangs", () => {
-    const slots = new SlotTime();
+    const slots = new ServiceTime();
     work(slots, { busyCount: 10, everyMs: 5, fromMs: 0, untilMs: 20_000 });
     const before = slots.serviceMs(20_000) ?? 0;
     const after = slots.serviceMs(22_000) ?? 0;
     expect(before).toBeCloseTo(50, 0);
     expect(after).toBeGreaterThan(60);
     expect(slots.serviceMs(80_000)).toBeGreaterThan(20_000);
-    expect(slots.serviceMs(1e9)).toBe(slotTimeMsMax);
+    expect(slots.serviceMs(1e9)).toBe(serviceTimeMsMax);
   });
 
   it("does not forget over a pause, but gives up what a longer one leaves unproved", () => {
-    const slots = new SlotTime();
+    const slots = new ServiceTime();
     work(slots, { busyCount: 10, everyMs: 5, fromMs: 0, untilMs: 1_000 });
     slots.occupy(0, 1_000);
     const known = slots.serviceMs(1_000);
-    expect(slots.serviceMs(1_000 + slotTimeIdleMsMax)).toBe(known);
-    expect(slots.serviceMs(1_001 + slotTimeIdleMsMax)).toBeUndefined();
+    expect(slots.serviceMs(1_000 + serviceTimeIdleMsMax)).toBe(known);
+    expect(slots.serviceMs(1_001 + serviceTimeIdleMsMax)).toBeUndefined();
   });
 
   it("begins anew after a pause, so that a hang does not stand in the way of a service", () => {
-    const slots = new SlotTime();
+    const slots = new ServiceTime();
     slots.occupy(10, 0);
     for (let left = 9; left >= 0; left -= 1) {
       slots.complete(60_000);
@@ -112,14 +112,14 @@ describe("SlotTime", () => {
   });
 
   it("sums up busy time as it is remembered, also over gaps as long as the memory", () => {
-    const slots = new SlotTime();
+    const slots = new ServiceTime();
     work(slots, { busyCount: 10, everyMs: 5_000, fromMs: 0, untilMs: 200_000 });
     // 10 slots x 10 s over 1 / (1 - exp(-0.5)) completions, right after one of them.
     expect(slots.serviceMs(200_000)).toBeCloseTo(100_000 * (1 - Math.exp(-0.5)), 0);
   });
 
   it("holds still when time goes back", () => {
-    const slots = new SlotTime();
+    const slots = new ServiceTime();
     work(slots, { busyCount: 10, everyMs: 5, fromMs: 0, untilMs: 1_000 });
     const known = slots.serviceMs(1_000);
     expect(slots.serviceMs(400)).toBe(known);

@@ -1,12 +1,12 @@
 /**
- * The short lowering of a limit by which `MinRtt` tells a queue from a slow service: what one is,
- * and how its figures are judged.
+ * Limit probes: the short lowering of a limit by which `MinRtt` tells a queue from a slow service.
+ * What one is, and how its figures are judged.
  */
 
-/** What a dip leaves of the permits in use. */
-export const dipRatio = 0.4;
+/** What a probe leaves of the permits in use. */
+export const limitProbeRatio = 0.4;
 
-/** What a dip leaves of the permits that keep all servers busy, where those are known. */
+/** What a probe leaves of the permits that keep all servers busy, where those are known. */
 const verifyRatio = 0.8;
 
 /** Below so few permits a deeper level would take too long to measure anything. */
@@ -19,7 +19,7 @@ const verifiedRatio = 0.9;
 const queueingRatio = 1.5;
 
 /**
- * How much more than in proportion to the permits a round trip must take in a dip to say that no
+ * How much more than in proportion to the permits a round trip must take in a probe to say that no
  * queue is left: in proportion it falls while there is one, and not at all without.
  */
 const flatMargin = 1.25;
@@ -31,28 +31,28 @@ const closeRatio = 1.15;
 const newsRatio = 1.25;
 
 /** Latencies added up. */
-export interface Pool {
+export interface LatencySum {
   readonly sumMs: number;
   readonly count: number;
 }
 
 /** None yet. */
-export const emptyPool: Pool = { sumMs: 0, count: 0 };
+export const emptyPool: LatencySum = { sumMs: 0, count: 0 };
 
-/** How deep a dip is, and what was seen there. */
-export interface DipLevel {
+/** How deep a probe is, and what was seen there. */
+export interface ProbeLevel {
   level: number;
   /** The baseline that shows at this level if it holds; undefined: it is too high for that. */
   expectedMs: number | undefined;
   levelMs: number;
-  pool: Pool;
+  pool: LatencySum;
   droppedCount: number;
   /** An earlier measurement at this level, where one is not enough. */
   lastRttMs: number | undefined;
 }
 
-/** A dip while it lasts; whose it is changes it. */
-export interface Dip extends DipLevel {
+/** A probe while it lasts; whose it is changes it. */
+export interface LimitProbe extends ProbeLevel {
   /** The law's limit when it began. */
   readonly limit: number;
   readonly limitMin: number;
@@ -71,14 +71,14 @@ export interface Dip extends DipLevel {
   perMs: number;
 }
 
-/** What a dip's latency is compared with. */
+/** What a probe's latency is compared with. */
 export interface Before {
   readonly rttMs: number;
   readonly inFlight: number;
 }
 
-/** What a dip found. */
-export interface DipResult {
+/** What a probe found. */
+export interface ProbeResult {
   /** Undefined where nobody was served in time at any level. */
   readonly rttMs: number | undefined;
   readonly capacity: number;
@@ -115,11 +115,11 @@ export interface KnownService {
  * queue in it, gets a fifth shorter. With more than 1.5 of it a queue is sure to be left; but
  * where it is next to nothing, too few requests would come to tell a slow release from a queue.
  */
-export function nextLevel({ inFlight, limitMin, known, nowMs }: NextLevel): DipLevel {
-  const least = dipRatio * inFlight;
+export function nextLevel({ inFlight, limitMin, known, nowMs }: NextLevel): ProbeLevel {
+  const least = limitProbeRatio * inFlight;
   const busyCount = known === undefined ? 0 : known.baselineMs * known.perMs;
   const verifying = verifyRatio * Math.min(busyCount, inFlight);
-  const most = Math.max(queueingRatio * busyCount, dipRatio * least);
+  const most = Math.max(queueingRatio * busyCount, limitProbeRatio * least);
   const searching = known === undefined ? least : Math.min(least, most);
   return {
     level: Math.max(limitMin, Math.floor(Math.max(verifying, searching))),
@@ -133,13 +133,13 @@ export function nextLevel({ inFlight, limitMin, known, nowMs }: NextLevel): DipL
 
 /**
  * Whether latency fell about as the permits did, or too many gave up above to tell. At its lowest a
- * dip takes what it finds: less is not to be had.
+ * probe takes what it finds: less is not to be had.
  */
-export function hasQueue(dip: Dip, dipRttMs: number): boolean {
-  const { before, level, limitMin } = dip;
-  if (level <= limitMin || verifies(dip, dipRttMs)) return false;
-  if (isUnexpected(dip, dipRttMs)) return true;
-  return before === undefined || flatnessOf(before, level, dipRttMs) < flatMargin;
+export function hasQueue(probe: LimitProbe, probeRttMs: number): boolean {
+  const { before, level, limitMin } = probe;
+  if (level <= limitMin || verifies(probe, probeRttMs)) return false;
+  if (isUnexpected(probe, probeRttMs)) return true;
+  return before === undefined || flatnessOf(before, level, probeRttMs) < flatMargin;
 }
 
 /**
@@ -147,74 +147,81 @@ export function hasQueue(dip: Dip, dipRttMs: number): boolean {
  * is looked at for longer where it costs a fifth of the throughput, before a deeper level costs
  * most of it.
  */
-export function isClose(dip: Dip, dipRttMs: number): boolean {
-  const { before, level, limitMin } = dip;
-  if (level <= limitMin || verifies(dip, dipRttMs)) return false;
-  if (verifies(dip, dipRttMs * closeRatio)) return true;
+export function isClose(probe: LimitProbe, probeRttMs: number): boolean {
+  const { before, level, limitMin } = probe;
+  if (level <= limitMin || verifies(probe, probeRttMs)) return false;
+  if (verifies(probe, probeRttMs * closeRatio)) return true;
   if (before === undefined) return false;
-  const flatness = flatnessOf(before, level, dipRttMs) / flatMargin;
+  const flatness = flatnessOf(before, level, probeRttMs) / flatMargin;
   return flatness < closeRatio && flatness > 1 / closeRatio;
 }
 
-/** What a dip that has lasted so long has taken of the throughput, as time without any. */
-export function costMs({ isDeep, expectedMs }: Dip, lastedMs: number): number {
+/** What a probe that has lasted so long has taken of the throughput, as time without any. */
+export function costMs({ isDeep, expectedMs }: LimitProbe, lastedMs: number): number {
   if (isDeep) return lastedMs;
-  return lastedMs * (1 - (expectedMs === undefined ? dipRatio : verifyRatio));
+  return lastedMs * (1 - (expectedMs === undefined ? limitProbeRatio : verifyRatio));
 }
 
 /**
  * Whether what was measured is the baseline that was expected. A queue in that would have made it
- * shorter by a fifth now; then the dip looks further.
+ * shorter by a fifth now; then the probe looks further.
  */
-function verifies({ expectedMs }: Dip, dipRttMs: number): boolean {
+function verifies({ expectedMs }: LimitProbe, probeRttMs: number): boolean {
   if (expectedMs === undefined) return false;
-  return dipRttMs < newsRatio * expectedMs && dipRttMs >= verifiedRatio * expectedMs;
+  return probeRttMs < newsRatio * expectedMs && probeRttMs >= verifiedRatio * expectedMs;
 }
 
 /**
  * Whether it takes much longer than where it was to be verified: the service is slower, or has lost
- * servers in this moment, and what was before the dip is nothing to compare with. So this level is
- * compared with a deeper one.
+ * servers in this moment, and what was before the probe is nothing to compare with. So this level
+ * is compared with a deeper one.
  */
-export function isUnexpected({ isDeep, level, expectedMs }: Dip, dipRttMs: number): boolean {
+export function isUnexpected(
+  { isDeep, level, expectedMs }: LimitProbe,
+  probeRttMs: number,
+): boolean {
   if (isDeep || level < comparedLevelMin || expectedMs === undefined) return false;
-  return dipRttMs >= newsRatio * expectedMs;
+  return probeRttMs >= newsRatio * expectedMs;
 }
 
 /** How latency fell next to the permits: 1 in proportion, more where it fell less. */
-function flatnessOf(before: Before, level: number, dipRttMs: number): number {
-  return dipRttMs / before.rttMs / (level / before.inFlight);
+function flatnessOf(before: Before, level: number, probeRttMs: number): number {
+  return probeRttMs / before.rttMs / (level / before.inFlight);
 }
 
 /**
  * A much higher baseline is measured twice: work that goes on for callers who have left is a queue
  * that no permit shows, and gets shorter from one measurement to the next.
  */
-export function isDoubtful({ knownMs, lastRttMs }: Dip, dipRttMs: number): boolean {
-  if (knownMs !== undefined && dipRttMs < newsRatio * knownMs) return false;
-  return lastRttMs === undefined || dipRttMs * newsRatio < lastRttMs;
+export function isDoubtful({ knownMs, lastRttMs }: LimitProbe, probeRttMs: number): boolean {
+  if (knownMs !== undefined && probeRttMs < newsRatio * knownMs) return false;
+  return lastRttMs === undefined || probeRttMs * newsRatio < lastRttMs;
 }
 
 /** Whether it was worth while: another baseline, or a limit that is far too high. */
-export function isNews({ knownMs, limit }: Dip, found: DipResult | undefined): boolean {
+export function isNews({ knownMs, limit }: LimitProbe, found: ProbeResult | undefined): boolean {
   if (found?.rttMs === undefined || knownMs === undefined) return true;
   if (found.capacity * 2 < limit) return true;
   return found.rttMs > knownMs * newsRatio || found.rttMs * newsRatio < knownMs;
 }
 
-/** Whether the baseline is about what it was when the dip began. */
-export function isConfirmed({ knownMs }: Dip, found: DipResult | undefined): boolean {
+/** Whether the baseline is about what it was when the probe began. */
+export function isConfirmed({ knownMs }: LimitProbe, found: ProbeResult | undefined): boolean {
   if (found?.rttMs === undefined || knownMs === undefined) return false;
   return found.rttMs < newsRatio * knownMs && found.rttMs >= verifiedRatio * knownMs;
 }
 
 /** Whether it is shorter by more than chance, so that a part of a queue may be in it still. */
-export function isShorter({ knownMs }: Dip, found: DipResult | undefined): boolean {
+export function isShorter({ knownMs }: LimitProbe, found: ProbeResult | undefined): boolean {
   if (found?.rttMs === undefined || knownMs === undefined) return false;
   return found.rttMs < verifiedRatio * knownMs;
 }
 
 /** Adds a window's latencies. */
-export function pooled({ sumMs, count }: Pool, rttMs: number, sampleCount: number): Pool {
+export function pooled(
+  { sumMs, count }: LatencySum,
+  rttMs: number,
+  sampleCount: number,
+): LatencySum {
   return { sumMs: sumMs + rttMs * sampleCount, count: count + sampleCount };
 }

@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
 import {
   costMs,
-  type Dip,
   hasQueue,
   isClose,
   isDoubtful,
   isNews,
+  type LimitProbe,
   nextLevel,
   pooled,
-} from "../../../../src/core/concurrency/dip.js";
+} from "../../../../src/core/concurrency/limit-probe.js";
 
-/** A dip from 20 permits at 100 ms to 8, with a baseline of 50 ms before it. */
-function dipOf(given: Partial<Dip> = {}): Dip {
+/** A probe from 20 permits at 100 ms to 8, with a baseline of 50 ms before it. */
+function probeOf(given: Partial<LimitProbe> = {}): LimitProbe {
   return {
     limit: 20,
     limitMin: 1,
@@ -65,7 +65,7 @@ describe("hasQueue(), isClose()", () => {
     { rttMs: 58, isQueue: false, close: false },
     { rttMs: 100, isQueue: false, close: false },
   ])("are $isQueue and $close at $rttMs ms", ({ rttMs, isQueue, close }) => {
-    expect([hasQueue(dipOf(), rttMs), isClose(dipOf(), rttMs)]).toEqual([isQueue, close]);
+    expect([hasQueue(probeOf(), rttMs), isClose(probeOf(), rttMs)]).toEqual([isQueue, close]);
   });
 
   // A baseline of 50 ms is the same from 45 to 62.5, whatever the permits say: 60 is in proportion.
@@ -83,24 +83,27 @@ describe("hasQueue(), isClose()", () => {
     { rttMs: 90, isQueue: true, close: false },
   ])("are $isQueue and $close at $rttMs ms where 50 are to be verified", (row) => {
     const before = { rttMs: 150, inFlight: 20 };
-    const dip = dipOf({ before, expectedMs: 50 });
-    expect([hasQueue(dip, row.rttMs), isClose(dip, row.rttMs)]).toEqual([row.isQueue, row.close]);
-    expect(hasQueue(dipOf({ before }), 50)).toBe(true);
+    const probe = probeOf({ before, expectedMs: 50 });
+    expect([hasQueue(probe, row.rttMs), isClose(probe, row.rttMs)]).toEqual([
+      row.isQueue,
+      row.close,
+    ]);
+    expect(hasQueue(probeOf({ before }), 50)).toBe(true);
   });
 
   it("compare with a deeper level what takes much longer than expected, once", () => {
     const before = { rttMs: 150, inFlight: 20 };
-    expect(hasQueue(dipOf({ before, expectedMs: 50, isDeep: false }), 90)).toBe(true);
-    expect(hasQueue(dipOf({ before, expectedMs: 50, isDeep: true }), 90)).toBe(false);
-    expect(hasQueue(dipOf({ before, expectedMs: 50, level: 5 }), 90)).toBe(true);
-    expect(hasQueue(dipOf({ before, expectedMs: 50, level: 4 }), 90)).toBe(false);
+    expect(hasQueue(probeOf({ before, expectedMs: 50, isDeep: false }), 90)).toBe(true);
+    expect(hasQueue(probeOf({ before, expectedMs: 50, isDeep: true }), 90)).toBe(false);
+    expect(hasQueue(probeOf({ before, expectedMs: 50, level: 5 }), 90)).toBe(true);
+    expect(hasQueue(probeOf({ before, expectedMs: 50, level: 4 }), 90)).toBe(false);
   });
 
   it("suppose a queue where too many gave up to compare, and none at the lowest", () => {
-    expect(hasQueue(dipOf({ before: undefined }), 60)).toBe(true);
-    expect(isClose(dipOf({ before: undefined }), 50)).toBe(false);
-    expect(hasQueue(dipOf({ limitMin: 8 }), 40)).toBe(false);
-    expect(isClose(dipOf({ limitMin: 8 }), 49)).toBe(false);
+    expect(hasQueue(probeOf({ before: undefined }), 60)).toBe(true);
+    expect(isClose(probeOf({ before: undefined }), 50)).toBe(false);
+    expect(hasQueue(probeOf({ limitMin: 8 }), 40)).toBe(false);
+    expect(isClose(probeOf({ limitMin: 8 }), 49)).toBe(false);
   });
 });
 
@@ -110,7 +113,7 @@ describe("costMs()", () => {
     { title: "all of it where it went deeper", expectedMs: 50, isDeep: true, cost: 5_000 },
     { title: "three where it searched", expectedMs: undefined, isDeep: false, cost: 3_000 },
   ])("is $title", ({ cost, expectedMs, isDeep }) => {
-    expect(costMs(dipOf({ expectedMs, isDeep }), 5_000)).toBeCloseTo(cost);
+    expect(costMs(probeOf({ expectedMs, isDeep }), 5_000)).toBeCloseTo(cost);
   });
 });
 
@@ -122,7 +125,7 @@ describe("isDoubtful()", () => {
     { rttMs: 100, knownMs: 50, lastRttMs: 126, isDoubt: true },
     { rttMs: 100, knownMs: 50, lastRttMs: 124, isDoubt: false },
   ])("is $isDoubt of $rttMs ms after $knownMs and $lastRttMs", ({ rttMs, isDoubt, ...given }) => {
-    expect(isDoubtful(dipOf(given), rttMs)).toBe(isDoubt);
+    expect(isDoubtful(probeOf(given), rttMs)).toBe(isDoubt);
   });
 });
 
@@ -134,12 +137,12 @@ describe("isNews()", () => {
     { rttMs: 50, capacity: 9, is: true },
     { rttMs: undefined, capacity: 10, is: true },
   ])("is $is of $rttMs ms and a capacity of $capacity", ({ is, ...found }) => {
-    expect(isNews(dipOf(), found)).toBe(is);
+    expect(isNews(probeOf(), found)).toBe(is);
   });
 
   it("is so of nothing found, and of the first baseline", () => {
-    expect(isNews(dipOf(), undefined)).toBe(true);
-    expect(isNews(dipOf({ knownMs: undefined }), { rttMs: 50, capacity: 10 })).toBe(true);
+    expect(isNews(probeOf(), undefined)).toBe(true);
+    expect(isNews(probeOf({ knownMs: undefined }), { rttMs: 50, capacity: 10 })).toBe(true);
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   NativeTransportCounts,
   nativeTransportMetrics,
-} from "../../../../src/app/metrics/native-transport-metrics.js";
+} from "../../../../src/app/metrics/grpc-port-metrics.js";
 
 describe("nativeTransportMetrics()", () => {
   it("tells ends by their causes, and resets by their codes", () => {

@@ -1,18 +1,18 @@
-/** For how much busy time `SlotTime` remembers, in milliseconds. */
-const slotTimeMemoryMs = 10_000;
+/** For how much busy time `ServiceTime` remembers, in milliseconds. */
+const serviceTimeMemoryMs = 10_000;
 
 /** Slower ones are remembered as those are: a service that hangs must not be for long. */
 const slowMsMax = 5_000;
 
 /** How long nothing may be in a slot until what was measured before is given up. */
-export const slotTimeIdleMsMax = 2_000;
+export const serviceTimeIdleMsMax = 2_000;
 
 /** What a measurement says at most, in milliseconds: a service that answers nothing ends here. */
-export const slotTimeMsMax = 3_600_000;
+export const serviceTimeMsMax = 3_600_000;
 
-/** How long a `SlotTime` remembers. */
-export interface SlotTimeMemory {
-  /** Time constant of forgetting, above 0. Default `slotTimeMemoryMs` */
+/** How long a `ServiceTime` remembers. */
+export interface ServiceTimeMemory {
+  /** Time constant of forgetting, above 0. Default `serviceTimeMemoryMs` */
   readonly memoryMs?: number;
   /** Longer where so many requests in a row take longer. Default 0 */
   readonly memoryCount?: number;
@@ -28,12 +28,12 @@ export interface SlotTimeMemory {
  * and the estimate with it, so a service that hangs is seen at once.
  *
  * It forgets while something is in a slot, since only then something is to be seen. But what was
- * measured does not outlive `slotTimeIdleMsMax` without any use: after a service has hung, nobody
- * with a deadline would be let in any more to find out that it is back.
+ * measured does not outlive `serviceTimeIdleMsMax` without any use: after a service has hung,
+ * nobody with a deadline would be let in any more to find out that it is back.
  *
  * Example: 10 slots busy for 1 s, in which 200 requests end: 10 s / 200 = 50 ms, mu 20 a second.
  */
-export class SlotTime {
+export class ServiceTime {
   readonly #memoryMs: number;
   readonly #memoryCount: number;
   #busyCount = 0;
@@ -45,7 +45,7 @@ export class SlotTime {
   #completions = 0;
   #hasCompletions = false;
 
-  constructor({ memoryMs = slotTimeMemoryMs, memoryCount = 0 }: SlotTimeMemory = {}) {
+  constructor({ memoryMs = serviceTimeMemoryMs, memoryCount = 0 }: ServiceTimeMemory = {}) {
     this.#memoryMs = memoryMs;
     this.#memoryCount = memoryCount;
   }
@@ -71,7 +71,7 @@ export class SlotTime {
   serviceMs(nowMs: number): number | undefined {
     this.#advance(nowMs);
     if (!this.#hasCompletions) return undefined;
-    return Math.min(slotTimeMsMax, this.#busyMs / this.#completions);
+    return Math.min(serviceTimeMsMax, this.#busyMs / this.#completions);
   }
 
   /** Brings both sums to a time: busy slots add the integral of what will be remembered. */
@@ -80,7 +80,7 @@ export class SlotTime {
     if (elapsedMs <= 0) return;
     this.#atMs = nowMs;
     if (this.#busyCount === 0) {
-      if (nowMs - this.#idleSinceMs > slotTimeIdleMsMax) this.#forget();
+      if (nowMs - this.#idleSinceMs > serviceTimeIdleMsMax) this.#forget();
       return;
     }
     const knownMs = this.#hasCompletions ? this.#busyMs / this.#completions : 0;

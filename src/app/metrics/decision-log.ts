@@ -2,8 +2,11 @@ import type { Clock } from "../../core/base/clock.js";
 import { LogInterval } from "../../core/base/log-interval.js";
 import type { DeciderEvent } from "../../decide/rate-limit/decider.js";
 import type { OverloadCause } from "../../decide/rate-limit/pressure.js";
+import { RefusalLog, type ToldRefusal } from "../../decide/rate-limit/refusal-log.js";
 import { type CpuWatch, lateReasonOf, lateRemedies } from "../base/cpu-watch.js";
 import type { Logger } from "../base/logger.js";
+import type { ReadMetric } from "../base/metrics.js";
+import type { Config } from "../config/config.js";
 import { remedyOf } from "../store/store-remedies.js";
 
 /** What a decider's events are logged with. */
@@ -67,4 +70,35 @@ function lateness(cpu: Pick<CpuWatch, "use">, lateMs: number) {
   const { use } = cpu;
   const reason = lateReasonOf(use, lateMs);
   return { reason, remedy: lateRemedies[reason], cpu: use };
+}
+
+/** Levels at which lines of refusals are written. */
+const writtenLevels: ReadonlySet<Config["logLevel"]> = new Set(["trace", "debug", "info"]);
+
+/** Tells the log of refusals; undefined where the configuration wants none of it. */
+export function createRefusalLog(
+  { logLevel, refusalsLoggedPerSecond }: Pick<Config, "logLevel" | "refusalsLoggedPerSecond">,
+  logger: Logger,
+): RefusalLog | undefined {
+  if (refusalsLoggedPerSecond === 0 || !writtenLevels.has(logLevel)) return undefined;
+  const onRefused = (told: ToldRefusal): void => logRefusal(told, logger);
+  return new RefusalLog({ perSecondMax: refusalsLoggedPerSecond, onRefused });
+}
+
+function logRefusal({ kind, ...told }: ToldRefusal, logger: Logger): void {
+  const sentence =
+    kind === "rule"
+      ? "A rule refuses requests: refusedCount of them since its line before."
+      : "A service refuses requests: refusedCount of them for this cause since its line before.";
+  logger.info({ event: "refused", ...told }, sentence);
+}
+
+/** What the log does not say of refusals. */
+export function refusalLogMetric(log: RefusalLog): ReadMetric {
+  return {
+    name: "headgate_refusals_unlogged_total",
+    help: "Refused requests without a log line of their own; later lines say how many they were.",
+    labelNames: [],
+    read: (add) => add(log.untoldCount, {}),
+  };
 }
