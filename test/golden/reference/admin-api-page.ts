@@ -219,7 +219,7 @@ export function adminApiPages(): readonly ReferencePage[] {
     purpose: "Look up a method of the admin API: who may call it, what it takes and answers.",
     body: paragraphs(
       intro,
-      "[Access to the admin API](../guides/admin-access.md) has a first call, and says who may call.",
+      "[Access to the admin API](../guides/admin-access.md) has a first call and the roles.",
       table(["method", "role", "what it does"], methods),
       "## Failures",
       table(["code", "meaning"], failures),
