@@ -8,8 +8,8 @@ import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import type { SnapshotQueue } from "../../fleet/loop/fleet-gates.js";
 import type { Allocator, TermStart } from "../../fleet/loop/leader-term.js";
 import type { Policy } from "../../policy/policy.js";
+import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import { defaultProxies } from "../../policy/proxies/proxies.js";
-import type { ProxyPolicy } from "../../policy/proxies/proxy-policy.js";
 import { configuredShare, hasCriticalRoutes } from "../../policy/services/configured-share.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 

@@ -1,7 +1,7 @@
 import type { Rule } from "../../core/limits/limit.js";
 import type { ParsedPolicy, ParseOptions, PolicyText } from "../../policy/parse.js";
 import type { FoundProblems } from "../../policy/problems/problem-log.js";
-import type { ProxyPolicy } from "../../policy/proxies/proxy-policy.js";
+import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { DiscoveredResource } from "../../rpc/policy-xds/rate-limit-config.js";

@@ -1,5 +1,5 @@
 import type { Rule } from "../../core/limits/limit.js";
-import type { ProxyPolicy } from "../../policy/proxies/proxy-policy.js";
+import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { Document } from "./document.js";

@@ -1,13 +1,9 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { defaultBlocks } from "../../policy/upstream/default-upstream.js";
-import type {
-  HashSource,
-  HealthCheckPolicy,
-  HealthProbe,
-  LoadBalancingPolicy,
-  OutlierDetectionPolicy,
-  RetryCondition,
-} from "../../policy/upstream/upstream-policy.js";
+import type { HealthCheckPolicy, HealthProbe } from "../../policy/upstream/health-checks.js";
+import type { HashSource, LoadBalancingPolicy } from "../../policy/upstream/load-balancing.js";
+import type { OutlierDetectionPolicy } from "../../policy/upstream/outlier-detection.js";
+import type { RetryCondition } from "../../policy/upstream/retries.js";
 import { specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { EnvoyContext } from "../envoy/base/context.js";

@@ -1,4 +1,4 @@
-import type { GatewayListener } from "../../policy/proxies/proxy-policy.js";
+import type { GatewayListener } from "../../policy/proxies/proxies.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { type ObjectPlace, objectName } from "../base/custom-object.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
@@ -11,7 +11,7 @@ export const envoyGatewayVersion = "gateway.envoyproxy.io/v1alpha1";
 
 /** Where a policy names none. */
 const defaultListeners: readonly GatewayListener[] = [
-  { name: "http", port: 80, hostname: undefined },
+  { name: "http", port: 80, hostname: undefined, protocol: undefined },
 ];
 
 /** The Gateway whose proxies are patched: called as the policy where it does not say otherwise. */

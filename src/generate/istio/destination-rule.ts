@@ -1,10 +1,7 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type {
-  HashSource,
-  OutlierDetectionPolicy,
-  SlowStartPolicy,
-  UpstreamTls,
-} from "../../policy/upstream/upstream-policy.js";
+import type { UpstreamTls } from "../../policy/upstream/client-tls.js";
+import type { HashSource, SlowStartPolicy } from "../../policy/upstream/load-balancing.js";
+import type { OutlierDetectionPolicy } from "../../policy/upstream/outlier-detection.js";
 import { type ObjectPlace, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { formatMinorVersion, isAtLeastVersion } from "../base/generate-options.js";

@@ -1,4 +1,4 @@
-import type { ClientTls } from "../../policy/upstream/upstream-policy.js";
+import type { ClientTls } from "../../policy/upstream/client-tls.js";
 import { specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { EnvoyContext } from "../envoy/base/context.js";

@@ -1,6 +1,6 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { defaultBlocks } from "../../policy/upstream/default-upstream.js";
-import type { RetryPolicy } from "../../policy/upstream/upstream-policy.js";
+import type { RetryPolicy } from "../../policy/upstream/retries.js";
 import { type ObjectPlace, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { MinorVersion } from "../base/generator.js";

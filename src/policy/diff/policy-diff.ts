@@ -1,5 +1,5 @@
 import type { Rule } from "../../core/limits/limit.js";
-import type { ProxyPolicy } from "../proxies/proxy-policy.js";
+import type { ProxyPolicy } from "../proxies/proxies.js";
 import type { QuotaPolicy } from "../quotas/quota-policy.js";
 import type { ServicePolicy } from "../services/service-policy.js";
 import { compareDomains, compareRules } from "./limit-changes.js";

@@ -7,7 +7,32 @@ import {
   checkSecret,
   subjectAltNames,
 } from "../upstream/client-tls.js";
-import type { CertificateSource, ListenerTls } from "./proxy-policy.js";
+
+/** Where the certificate of a listener comes from, and what vouches for callers' certificates. */
+export type CertificateSource =
+  /** Files as the proxy sees them, read as it starts. */
+  | {
+      readonly kind: "files";
+      readonly certFile: string;
+      readonly keyFile: string;
+      /** Undefined: callers need no certificate. */
+      readonly clientCaFile: string | undefined;
+    }
+  /** A secret by its name, which a proxy follows as it changes. */
+  | {
+      readonly kind: "secret";
+      readonly secret: string;
+      /** Whether callers have to show a certificate that the secret's authorities vouch for. */
+      readonly isMutual: boolean;
+    };
+
+/** Source: envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext. */
+export type ListenerTls = CertificateSource & {
+  /** Names of which a caller's certificate has one: hosts, addresses or URIs. Empty: any. */
+  readonly subjectAltNames: readonly string[];
+  /** Default "TLSv1_2". */
+  readonly versionMin: "TLSv1_2" | "TLSv1_3";
+};
 
 /** `proxies.listener.tls`: from files of the proxy, or from a secret. */
 export const listenerTls = object(

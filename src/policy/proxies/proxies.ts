@@ -12,13 +12,6 @@ import { headgateTls } from "../upstream/client-tls.js";
 import { tryTimeBounds } from "../upstream/retries.js";
 import { listenerTls } from "./listener-tls.js";
 import { proxyOverload } from "./proxy-overload.js";
-import type {
-  GatewayListener,
-  GatewayPolicy,
-  HeadgatePlace,
-  ListenerPolicy,
-  ProxyPolicy,
-} from "./proxy-policy.js";
 
 /** Listeners of a Gateway. Source: Gateway API, GatewaySpec. */
 const gatewayListenersMax = 64;
@@ -47,7 +40,7 @@ const headgate = object(
     }),
   },
   {
-    data({ tls, ...rest }): HeadgatePlace {
+    data({ tls, ...rest }) {
       return { ...rest, tls: tls && { ...tls, serverName: tls.serverName ?? rest.address } };
     },
     check(block, { port, controlPort }) {
@@ -141,7 +134,7 @@ const listener = object(
     http3: field(inner(http3), "HTTP/3 beside HTTP/2 and HTTP/1.1; needs tls. Left out: none."),
   },
   {
-    data: (read): ListenerPolicy => read,
+    data: (read) => read,
     check(block, read) {
       if (block.field("http3") !== undefined && block.isLeftOut("tls")) {
         const message = '"http3" is always over TLS, and the listener speaks plaintext';
@@ -151,6 +144,9 @@ const listener = object(
     },
   },
 );
+
+/** The listener of generated proxies. */
+export type ListenerPolicy = typeof listener.defaults;
 
 function refuseSharedPorts(block: Block, read: ListenerPolicy): void {
   listenerPorts.forEach((name, i) => {
@@ -181,7 +177,7 @@ const gatewayListener = object(
     ),
   },
   {
-    data: ({ name, port, ...rest }): GatewayListener | undefined =>
+    data: ({ name, port, ...rest }) =>
       name === undefined || port === undefined ? undefined : { name, port, ...rest },
   },
 );
@@ -202,7 +198,7 @@ const gateway = object(
     ),
   },
   {
-    data: ({ listeners = [], ...rest }): GatewayPolicy => ({
+    data: ({ listeners = [], ...rest }) => ({
       ...rest,
       listeners: listeners.length === 0 ? undefined : listeners,
     }),
@@ -247,7 +243,7 @@ export const proxies = object(
     ),
   },
   {
-    data(read): ProxyPolicy {
+    data(read) {
       const { adaptiveConcurrency: adaptive, admissionControl: control } = read;
       return {
         ...read,
@@ -260,6 +256,18 @@ export const proxies = object(
     },
   },
 );
+
+/** What holds for every proxy of the fleet: `proxies` of a policy. Plain data. */
+export type ProxyPolicy = typeof proxies.defaults;
+
+/** The gateway whose proxies `generate gateway` and `generate istio` patch. */
+export type GatewayPolicy = ProxyPolicy["gateway"];
+
+/** A listener of a Gateway. Source: Gateway API, Listener. */
+export type GatewayListener = NonNullable<GatewayPolicy["listeners"]>[number];
+
+/** What an edge proxy does with %2F and %5C in paths. */
+export type EscapedSlashesAction = NonNullable<ListenerPolicy["escapedSlashes"]>;
 
 /** What holds where a policy says nothing of proxies. */
 export const defaultProxies = proxies.defaults;

@@ -2,7 +2,6 @@ import { bytes, duration, number, whole, words } from "../text/form.js";
 import { field, inner, object } from "../text/object.js";
 import { type NumberBounds, positiveRatioBounds } from "../text/quantities.js";
 import { thresholdBounds } from "../upstream/circuit-breakers.js";
-import type { OverloadPolicy } from "./proxy-policy.js";
 
 /** The least memory that an Envoy could run in. */
 export const memoryBytesMin = 16 * 2 ** 20;
@@ -92,8 +91,7 @@ export const proxyOverload = object(
   {
     data: ({ bytesMax, shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio, ...rest }) => {
       const heap = bytesMax && { bytesMax, shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio };
-      const policy: OverloadPolicy = { ...rest, heap: heap || undefined };
-      return policy;
+      return { ...rest, heap: heap || undefined };
     },
     check(block, _, { shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio }) {
       if (shrinkAtRatio > shedFromRatio || shedFromRatio >= stopAcceptingAtRatio) {
@@ -109,3 +107,15 @@ export const proxyOverload = object(
     },
   },
 );
+
+/** Envoy's overload manager. Source: envoy.config.overload.v3.OverloadManager. */
+export type OverloadPolicy = typeof proxyOverload.defaults;
+
+/** Ratios of the heap's largest size. */
+export type HeapOverload = NonNullable<OverloadPolicy["heap"]>;
+
+/** Ratios of the CPUs that the process may use. */
+export type CpuOverload = typeof cpu.defaults;
+
+/** Ratios of the control group's memory. */
+export type CgroupOverload = typeof cgroupMemory.defaults;

@@ -3,7 +3,7 @@ import { defaultDefaults, type LimitDefaults, type Rule } from "../../core/limit
 import type { LimitNames } from "../limits/limit-names.js";
 import { type RuleList, rulesMax, stepLabel } from "../limits/rule-list.js";
 import { quoteText, visibleText } from "../problems/problem.js";
-import type { ProxyPolicy } from "../proxies/proxy-policy.js";
+import type { ProxyPolicy } from "../proxies/proxies.js";
 import { LimitPaths, mayMeet } from "../services/limit-paths.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";

@@ -1,5 +1,5 @@
 import { envoyShareDefault } from "../../core/feedback/feedback-settings.js";
-import type { ProxyPolicy } from "../proxies/proxy-policy.js";
+import type { ProxyPolicy } from "../proxies/proxies.js";
 import { asksForAdmission } from "./admission-asking.js";
 import type { ServicePolicy } from "./service-policy.js";
 

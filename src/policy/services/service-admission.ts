@@ -1,6 +1,6 @@
 import { isSeq } from "yaml";
 import type { AdmissionBlock } from "../../core/settings/admission-settings.js";
-import type { ProxyPolicy } from "../proxies/proxy-policy.js";
+import type { ProxyPolicy } from "../proxies/proxies.js";
 import { readWords } from "../text/block.js";
 import {
   any,

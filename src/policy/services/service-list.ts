@@ -1,7 +1,7 @@
 import type { ParsedNode } from "yaml";
 import type { Rule } from "../../core/limits/limit.js";
 import { quoteText, visibleText } from "../problems/problem.js";
-import type { ProxyPolicy } from "../proxies/proxy-policy.js";
+import type { ProxyPolicy } from "../proxies/proxies.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
 import { LimitPaths } from "./limit-paths.js";

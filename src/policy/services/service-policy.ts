@@ -12,7 +12,8 @@ import type {
   ShedThresholds,
   ThrottleSettings,
 } from "../../core/settings/admission-settings.js";
-import type { UpstreamPlace, UpstreamProtections } from "../upstream/upstream-policy.js";
+import type { UpstreamPlace } from "../upstream/client-tls.js";
+import type { UpstreamProtections } from "../upstream/upstream-policy.js";
 
 /** One upstream service as the policy has it: plain data, so it may cross threads. */
 export interface ServicePolicy extends UpstreamProtections {

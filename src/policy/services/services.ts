@@ -17,6 +17,7 @@ import {
 import { portBounds } from "../text/quantities.js";
 import { address, host, label, podLabels } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
+import type { AdaptiveConcurrencyPolicy } from "../upstream/adaptive-concurrency.js";
 import { adaptiveConcurrency } from "../upstream/adaptive-concurrency.js";
 import { admissionControl } from "../upstream/admission-control.js";
 import { circuitBreakers, refuseIdleAuto } from "../upstream/circuit-breakers.js";
@@ -27,7 +28,6 @@ import { loadBalancing } from "../upstream/load-balancing.js";
 import { localRateLimit } from "../upstream/local-rate-limit.js";
 import { outlierDetection } from "../upstream/outlier-detection.js";
 import { refuseLongTries, retries, timeouts } from "../upstream/retries.js";
-import type { AdaptiveConcurrencyPolicy } from "../upstream/upstream-policy.js";
 import {
   type AdmissionDraft,
   admission,

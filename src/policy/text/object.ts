@@ -133,7 +133,7 @@ export function object<Rows extends DeclaredFields, Data>(
   head: Head,
   rows: Rows,
   rules: Rules<Values<Rows>, Data>,
-): ObjectForm<Data, Rows>;
+): ObjectForm<Readonly<Data>, Rows>;
 export function object<Rows extends DeclaredFields>(
   { title, docs, alternatives = [], exclusive = [], clashing = [], needed = [], ...head }: Head,
   rows: Rows,

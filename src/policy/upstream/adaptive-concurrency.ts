@@ -7,13 +7,45 @@ import {
   positivePercentBounds,
 } from "../text/quantities.js";
 import { thresholdBounds } from "./circuit-breakers.js";
-import type { AdaptiveConcurrencyPolicy } from "./upstream-policy.js";
 
 /** The longest time between two limits or two measurements: an hour. */
 export const measureMsMax = 3_600_000;
 
 /** The bounds of intervals and of a fixed round trip. */
 const measureBounds: DurationBounds = { minMs: 1, maxMs: measureMsMax };
+
+/**
+ * Envoy's gradient controller. Source:
+ * envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency.
+ */
+export interface AdaptiveConcurrencyPolicy {
+  /** Default 1,000. */
+  readonly limitMax: number;
+  /** Default 3. */
+  readonly limitMin: number;
+  /** Which latency is looked at, above 0 to 100. Default 90. */
+  readonly percentile: number;
+  /** Time between two limits. Default 100. */
+  readonly updateMs: number;
+  readonly minRtt:
+    | {
+        readonly kind: "sampled";
+        /** Default 60,000. */
+        readonly everyMs: number;
+        /** Default 50. */
+        readonly requestCount: number;
+        /** Part of the interval that it may come later, 0 to 100. Default 15. */
+        readonly jitterPercent: number;
+        /** Added to what was measured, 0 to 100. Default 25. */
+        readonly bufferPercent: number;
+      }
+    | {
+        /** Never measured by Envoy; what Headgate pins needs it. */
+        readonly kind: "fixed";
+        readonly ms: number;
+        readonly bufferPercent: number;
+      };
+}
 
 /** How a round trip is sampled where the policy does not say. */
 const defaultMinRtt = {

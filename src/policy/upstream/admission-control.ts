@@ -3,7 +3,6 @@ import { field, object } from "../text/object.js";
 import { type DurationBounds, type NumberBounds, percentBounds } from "../text/quantities.js";
 import { retryBounds } from "./circuit-breakers.js";
 import { whenField } from "./local-rate-limit.js";
-import type { AdmissionControlPolicy } from "./upstream-policy.js";
 
 /** The steepest answer to failures. */
 const aggressionMax = 1_000;
@@ -50,7 +49,7 @@ export const admissionControl = object(
     when: whenField("always"),
   },
   {
-    data: (read): AdmissionControlPolicy => read,
+    data: (read) => read,
     check(block, { samplingWindowMs }) {
       if (samplingWindowMs % 1_000 === 0) return;
       const message = "a sampling window is of whole seconds";
@@ -58,3 +57,9 @@ export const admissionControl = object(
     },
   },
 );
+
+/**
+ * Refusing on the caller's side while too much fails. Source:
+ * envoy.extensions.filters.http.admission_control.v3.AdmissionControl.
+ */
+export type AdmissionControlPolicy = typeof admissionControl.defaults;

@@ -2,7 +2,6 @@ import { isScalar } from "yaml";
 import { any, number, readBy, whole, words } from "../text/form.js";
 import { field, inner, innerOrOff, object, type ReadBlock } from "../text/object.js";
 import { positivePercentBounds } from "../text/quantities.js";
-import type { CircuitBreakerPolicy } from "./upstream-policy.js";
 
 /** The largest threshold: what Envoy's 32 bits hold. */
 export const thresholdMax = 4_294_967_295;
@@ -87,12 +86,7 @@ export const circuitBreakers = object(
   },
   {
     // Envoy does not look at `max_retries` where there is a budget: who names it wants no budget.
-    data: ({
-      retriesMax,
-      retryBudget: budget,
-      perEndpoint: host,
-      ...rest
-    }): CircuitBreakerPolicy => ({
+    data: ({ retriesMax, retryBudget: budget, perEndpoint: host, ...rest }) => ({
       ...rest,
       retriesMax: retriesMax ?? retriesMaxDefault,
       retryBudget:
@@ -107,6 +101,12 @@ export const circuitBreakers = object(
     },
   },
 );
+
+/** Thresholds of Envoy's circuit breakers. Source: envoy.config.cluster.v3.CircuitBreakers. */
+export type CircuitBreakerPolicy = typeof circuitBreakers.defaults;
+
+/** How many of the requests in work may be retries. */
+export type RetryBudget = typeof retryBudget.defaults;
 
 /** Refuses `auto` that is written where the service has no limit that it could be a part of. */
 export function refuseIdleAuto({ block }: ReadBlock<CircuitBreakerPolicy>): void {

@@ -2,7 +2,48 @@ import type { Block } from "../text/block.js";
 import { flag, ruledText } from "../text/form.js";
 import { field, items, object } from "../text/object.js";
 import { address, file, secretName } from "../text/service-texts.js";
-import type { ClientTls, UpstreamPlace, UpstreamTls } from "./upstream-policy.js";
+
+/** Where a service listens. */
+export interface UpstreamPlace {
+  readonly address: string;
+  readonly port: number;
+  /** How proxies speak TLS to it; undefined: plaintext. Default TLS on port 443 alone. */
+  readonly tls?: UpstreamTls | undefined;
+  /**
+   * What it speaks. Undefined: as its callers do behind a plaintext listener; behind one of TLS,
+   * where most callers speak HTTP/2, what both sides of its TLS agree on, else HTTP/1.1.
+   */
+  readonly protocol?: UpstreamProtocol | undefined;
+}
+
+/** Which HTTP a service speaks. */
+export type UpstreamProtocol = "http1" | "http2";
+
+/** What proxies know a TLS server by; paths as the proxy sees them. */
+export interface ClientTls {
+  readonly caFile: string;
+  /** Of the proxy, where Headgate asks for one. */
+  readonly certificate: { readonly certFile: string; readonly keyFile: string } | undefined;
+  /** The name that is asked for, and that the certificate has. Default the server's address. */
+  readonly serverName: string;
+}
+
+/** Source: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext. */
+export type UpstreamTls = (
+  | (ClientTls & { readonly kind: "files" })
+  | {
+      readonly kind: "secret";
+      /** A secret of authorities, by its name; a proxy follows it as it changes. */
+      readonly secret: string;
+      /** Whether the proxy shows the secret's certificate. */
+      readonly isMutual: boolean;
+      /** As of `ClientTls`. */
+      readonly serverName: string;
+    }
+) & {
+  /** Names of which the certificate has one: hosts, addresses or URIs. Default `serverName`. */
+  readonly subjectAltNames: readonly string[];
+};
 
 /** The port on which TLS is spoken unless the policy says `tls: off`. */
 const tlsPort = 443;

@@ -4,7 +4,6 @@ import { host } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 import { tryTimeBounds } from "./retries.js";
-import type { HealthCheckPolicy, HealthProbe } from "./upstream-policy.js";
 
 /** Statuses that one service may answer its checks with. */
 const expectedStatusesMax = 16;
@@ -62,6 +61,21 @@ const grpc = object(
   },
 );
 
+/** What is asked of a host. */
+export type HealthProbe =
+  /** A connection. */
+  | { readonly kind: "tcp" }
+  | {
+      readonly kind: "http";
+      readonly path: string;
+      /** Undefined: the service's first host, else its address. */
+      readonly host: string | undefined;
+      /** Default 200 alone. */
+      readonly statuses: readonly number[];
+    }
+  /** Of grpc.health.v1; undefined: the server as a whole. */
+  | { readonly kind: "grpc"; readonly service: string | undefined };
+
 /** `healthChecks`. */
 export const healthChecks = object(
   {
@@ -88,7 +102,7 @@ export const healthChecks = object(
     }),
   },
   {
-    data: ({ http, grpc, ...rest }): HealthCheckPolicy => ({ probe: probeOf(http, grpc), ...rest }),
+    data: ({ http, grpc, ...rest }) => ({ probe: probeOf(http, grpc), ...rest }),
     check(block, { timeoutMs, intervalMs }) {
       if (timeoutMs <= intervalMs) return;
       const message = "a check may take longer than the time to the next one";
@@ -96,6 +110,9 @@ export const healthChecks = object(
     },
   },
 );
+
+/** How hosts are asked whether they are well. Source: envoy.config.core.v3.HealthCheck. */
+export type HealthCheckPolicy = typeof healthChecks.defaults;
 
 /** Where neither is named a connection is enough. */
 function probeOf(

@@ -5,7 +5,6 @@ import { headerName } from "../text/service-texts.js";
 import { keyRule, type TextRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 import { requestTimeBounds, tryTimeBounds } from "./retries.js";
-import type { HashSource, LoadBalancingPolicy } from "./upstream-policy.js";
 
 /** The bounds of `minWeightPercent`: at 0 a new host would never get a request. */
 const weightBounds = { min: 1, max: 100 } as const;
@@ -70,6 +69,14 @@ const sourceIp = readBy(flag, (reader, place) => {
   return reader.report(place.key, { id: "HG133", message, expected: "true" });
 });
 
+/** By what requests are told apart. Source: envoy.config.route.v3.RouteAction.HashPolicy. */
+export type HashSource =
+  | { readonly kind: "header"; readonly name: string }
+  | { readonly kind: "query"; readonly name: string }
+  /** Made where it is not there; 0: for the session. Whole seconds. */
+  | { readonly kind: "cookie"; readonly name: string; readonly ttlMs: number }
+  | { readonly kind: "sourceIp" };
+
 const hashNames = ["header", "cookie", "queryParameter", "sourceIp"] as const;
 
 const consistentHash = object(
@@ -133,7 +140,10 @@ export const loadBalancing = object(
     slowStart: field(inner(slowStart), "New hosts get less at first. Left out: not."),
     zoneAware: field(inner(zoneAware), "Hosts of the same zone come first. Left out: not."),
   },
-  {
-    data: (read): LoadBalancingPolicy => read,
-  },
 );
+
+/** How hosts of a service are chosen. */
+export type LoadBalancingPolicy = typeof loadBalancing.defaults;
+
+/** Source: envoy.config.cluster.v3.Cluster.SlowStartConfig. */
+export type SlowStartPolicy = typeof slowStart.defaults;

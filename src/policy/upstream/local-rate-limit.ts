@@ -2,7 +2,6 @@ import { duration, whole, words } from "../text/form.js";
 import { field, object } from "../text/object.js";
 import type { DurationBounds } from "../text/quantities.js";
 import { thresholdBounds, thresholdMax } from "./circuit-breakers.js";
-import type { LocalRateLimitPolicy, ProtectionTime } from "./upstream-policy.js";
 
 /** The shortest interval at which Envoy fills a bucket, in milliseconds. */
 export const fillMsMin = 50;
@@ -14,7 +13,10 @@ export const fillMsMax = 86_400_000;
 const fillBounds: DurationBounds = { minMs: fillMsMin, maxMs: fillMsMax };
 
 /** When a protection may act. */
-const protectionTimes = ["always", "withoutHeadgate"] as const satisfies readonly ProtectionTime[];
+const protectionTimes = ["always", "withoutHeadgate"] as const;
+
+/** When a local protection of Envoy acts. */
+export type ProtectionTime = (typeof protectionTimes)[number];
 
 /** `when` of a protection. */
 export const whenField = (usual: ProtectionTime) =>
@@ -42,7 +44,7 @@ export const localRateLimit = object(
     when: whenField("withoutHeadgate"),
   },
   {
-    data: ({ requests = 1, perMs, burst = requests, when }): LocalRateLimitPolicy => {
+    data: ({ requests = 1, perMs, burst = requests, when }) => {
       return { requests, perMs, burst, when };
     },
     check(block, { requests, burst }) {
@@ -52,3 +54,6 @@ export const localRateLimit = object(
     },
   },
 );
+
+/** A token bucket in each proxy. Source: envoy.extensions.filters.http.local_ratelimit.v3. */
+export type LocalRateLimitPolicy = typeof localRateLimit.defaults;

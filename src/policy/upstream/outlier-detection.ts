@@ -2,7 +2,6 @@ import { duration, number, whole } from "../text/form.js";
 import { field, inner, object } from "../text/object.js";
 import { type DurationBounds, type NumberBounds, percentBounds } from "../text/quantities.js";
 import { thresholdBounds } from "./circuit-breakers.js";
-import type { OutlierDetectionPolicy } from "./upstream-policy.js";
 
 /** The longest time that a host may be out, or that hosts are looked at: a day. */
 export const ejectionTimeMsMax = 86_400_000;
@@ -101,7 +100,7 @@ export const outlierDetection = object(
     ),
   },
   {
-    data: (read): OutlierDetectionPolicy => ({
+    data: (read) => ({
       ...read,
       ejectionMsMax: read.ejectionMsMax ?? Math.max(ejectionMsMaxDefault, read.baseEjectionMs),
     }),
@@ -112,6 +111,9 @@ export const outlierDetection = object(
     },
   },
 );
+
+/** When a host is left out for a while. Source: envoy.config.cluster.v3.OutlierDetection. */
+export type OutlierDetectionPolicy = typeof outlierDetection.defaults;
 
 /** When too large a part of a host's requests fails, where the policy only asks for it. */
 export const defaultFailurePercentage = failurePercentage.defaults;

@@ -3,7 +3,6 @@ import type { Block } from "../text/block.js";
 import { duration, readBy, whole, words } from "../text/form.js";
 import { field, inner, items, object, type ReadBlock, wordList } from "../text/object.js";
 import type { DurationBounds } from "../text/quantities.js";
-import type { RetryCondition, RetryPolicy, TimeoutPolicy } from "./upstream-policy.js";
 
 /** The most tries after the first. */
 const retriesMax = 10;
@@ -41,7 +40,7 @@ const retryConditions = [
   "5xx",
   "retriableStatus",
   "rateLimited",
-] as const satisfies readonly RetryCondition[];
+] as const;
 
 /** `timeouts`. */
 export const timeouts = object(
@@ -71,10 +70,7 @@ export const timeouts = object(
     ),
   },
   {
-    // In this order: the hash of a policy depends on it.
-    data: ({ requestMs, maxStreamMs, maxConnectionMs, ...rest }): TimeoutPolicy => {
-      return { requestMs, maxStreamMs, maxConnectionMs, ...rest };
-    },
+    data: (read) => read,
     check(block, { requestMs, maxStreamMs = requestMs }) {
       if (maxStreamMs >= requestMs) return;
       const message = "a stream may not last as long as its request";
@@ -160,15 +156,10 @@ export const retries = object(
     ),
   },
   {
-    // In this order: the hash of a policy depends on it.
-    data: ({ backOff: waits = backOff.defaults, ...read }): RetryPolicy => ({
-      perTryIdleMs: read.perTryIdleMs,
-      hedging: read.hedging,
+    data: ({ backOff: waits = backOff.defaults, ...read }) => ({
+      ...read,
       // Statuses are tried again where both the word and the numbers say so.
-      retriableStatusCodes: [...new Set(read.retriableStatusCodes)],
-      retriesMax: read.retriesMax,
-      on: read.on,
-      perTryMs: read.perTryMs,
+      retriableStatusCodes: distinct(read.retriableStatusCodes),
       ...waits,
       retryAfterMsMax:
         read.retryAfterMsMax ?? (read.on.includes("rateLimited") ? retryAfterMs : undefined),
@@ -179,6 +170,19 @@ export const retries = object(
     },
   },
 );
+
+function distinct(codes: readonly number[]): readonly number[] {
+  return [...new Set(codes)];
+}
+
+/** What may be tried again. */
+export type RetryCondition = (typeof retryConditions)[number];
+
+/** Source: envoy.config.route.v3.RetryPolicy. */
+export type RetryPolicy = typeof retries.defaults;
+
+/** How long what may take. Undefined: Envoy's own default holds. */
+export type TimeoutPolicy = typeof timeouts.defaults;
 
 /** What is named has to be tried again, and the other way round. */
 function checkConditions(

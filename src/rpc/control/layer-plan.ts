@@ -9,7 +9,7 @@ import {
 import { type Priority, priorities } from "../../core/settings/admission-settings.js";
 import type { ProxyGroup, ServiceClusters } from "../../policy/services/service-clusters.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { RetryBudget } from "../../policy/upstream/upstream-policy.js";
+import type { RetryBudget } from "../../policy/upstream/circuit-breakers.js";
 import type { LayerValue } from "../nodes/layer-ledger.js";
 
 /** What a closed gate spares, as admission itself does. */

@@ -1,4 +1,4 @@
-import type { ListenerPolicy } from "../../../policy/proxies/proxy-policy.js";
+import type { ListenerPolicy } from "../../../policy/proxies/proxies.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { defaultBlocks } from "../../../policy/upstream/default-upstream.js";
 import { defaultSlowStart, defaultZoneAware } from "../../../policy/upstream/load-balancing.js";

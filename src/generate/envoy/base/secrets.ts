@@ -1,4 +1,4 @@
-import type { ProxyPolicy } from "../../../policy/proxies/proxy-policy.js";
+import type { ProxyPolicy } from "../../../policy/proxies/proxies.js";
 import { type Document, noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { ProxyPlan } from "./proxies.js";
 import { typed } from "./values.js";

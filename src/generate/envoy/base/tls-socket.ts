@@ -1,6 +1,7 @@
+import type { ListenerTls } from "../../../policy/proxies/listener-tls.js";
 import { asksForCertificate } from "../../../policy/proxies/listener-tls.js";
-import type { ListenerTls, ProxyPolicy } from "../../../policy/proxies/proxy-policy.js";
-import type { ClientTls, UpstreamTls } from "../../../policy/upstream/upstream-policy.js";
+import type { ProxyPolicy } from "../../../policy/proxies/proxies.js";
+import type { ClientTls, UpstreamTls } from "../../../policy/upstream/client-tls.js";
 import type { Tree, TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "./context.js";
 import { isAddress } from "./domains.js";

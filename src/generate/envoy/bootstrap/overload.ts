@@ -3,7 +3,7 @@ import type {
   CpuOverload,
   HeapOverload,
   OverloadPolicy,
-} from "../../../policy/proxies/proxy-policy.js";
+} from "../../../policy/proxies/proxy-overload.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 import { type EnvoyFeature, hasFeature, reportOld } from "../base/envoy-features.js";

@@ -1,6 +1,6 @@
 import { configuredRequestsMax, isBackstop } from "../../../policy/services/configured-share.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
-import type { CircuitBreakerPolicy } from "../../../policy/upstream/upstream-policy.js";
+import type { CircuitBreakerPolicy } from "../../../policy/upstream/circuit-breakers.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 

@@ -1,5 +1,5 @@
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
-import type { HealthProbe } from "../../../policy/upstream/upstream-policy.js";
+import type { HealthProbe } from "../../../policy/upstream/health-checks.js";
 import type { Tree, TreeMap } from "../../base/document.js";
 import { durationText } from "../base/values.js";
 

@@ -1,4 +1,4 @@
-import type { LoadBalancingPolicy } from "../../../policy/upstream/upstream-policy.js";
+import type { LoadBalancingPolicy } from "../../../policy/upstream/load-balancing.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import { durationText } from "../base/values.js";
 

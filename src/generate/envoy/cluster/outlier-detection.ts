@@ -1,4 +1,4 @@
-import type { OutlierDetectionPolicy } from "../../../policy/upstream/upstream-policy.js";
+import type { OutlierDetectionPolicy } from "../../../policy/upstream/outlier-detection.js";
 import type { TreeMap } from "../../base/document.js";
 import { durationText } from "../base/values.js";
 

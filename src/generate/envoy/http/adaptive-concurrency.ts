@@ -1,5 +1,5 @@
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
-import type { AdaptiveConcurrencyPolicy } from "../../../policy/upstream/upstream-policy.js";
+import type { AdaptiveConcurrencyPolicy } from "../../../policy/upstream/adaptive-concurrency.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 import { hasFeature, reportOld } from "../base/envoy-features.js";

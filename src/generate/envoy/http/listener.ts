@@ -1,4 +1,4 @@
-import type { EscapedSlashesAction, ListenerPolicy } from "../../../policy/proxies/proxy-policy.js";
+import type { EscapedSlashesAction, ListenerPolicy } from "../../../policy/proxies/proxies.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 import { listenerTlsSocket, quicSocket } from "../base/tls-socket.js";

@@ -1,4 +1,4 @@
-import type { RetryCondition, RetryPolicy } from "../../../policy/upstream/upstream-policy.js";
+import type { RetryCondition, RetryPolicy } from "../../../policy/upstream/retries.js";
 import { noted, type TreeMap } from "../../base/document.js";
 import { isAtLeastVersion } from "../../base/generate-options.js";
 import type { MinorVersion } from "../../base/generator.js";

@@ -2,11 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { NodeShare, ShareSnapshot } from "../../../../src/core/feedback/feedback.js";
 import { indexClusters } from "../../../../src/policy/services/service-clusters.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
+import type { AdaptiveConcurrencyPolicy } from "../../../../src/policy/upstream/adaptive-concurrency.js";
 import { defaultBlocks } from "../../../../src/policy/upstream/default-upstream.js";
-import type {
-  AdaptiveConcurrencyPolicy,
-  LocalRateLimitPolicy,
-} from "../../../../src/policy/upstream/upstream-policy.js";
+import type { LocalRateLimitPolicy } from "../../../../src/policy/upstream/local-rate-limit.js";
 import {
   contestedPins,
   type LayerPlan,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { overload } from "../../../../../src/generate/envoy/bootstrap/overload.js";
-import type { OverloadPolicy } from "../../../../../src/policy/proxies/proxy-policy.js";
+import type { OverloadPolicy } from "../../../../../src/policy/proxies/proxy-overload.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";
 
 const nothing: OverloadPolicy = {

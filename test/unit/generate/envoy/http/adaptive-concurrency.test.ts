@@ -8,7 +8,7 @@ import type {
   ServiceConcurrency,
   ServicePolicy,
 } from "../../../../../src/policy/services/service-policy.js";
-import type { AdaptiveConcurrencyPolicy } from "../../../../../src/policy/upstream/upstream-policy.js";
+import type { AdaptiveConcurrencyPolicy } from "../../../../../src/policy/upstream/adaptive-concurrency.js";
 import { testService } from "../../../../support/admission.js";
 import {
   apiProblems,

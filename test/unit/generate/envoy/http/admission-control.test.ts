@@ -5,7 +5,7 @@ import {
   admissionControlPerRoute,
 } from "../../../../../src/generate/envoy/http/admission-control.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
-import type { AdmissionControlPolicy } from "../../../../../src/policy/upstream/upstream-policy.js";
+import type { AdmissionControlPolicy } from "../../../../../src/policy/upstream/admission-control.js";
 import { testService } from "../../../../support/admission.js";
 import { apiProblems, filterFields, testContext } from "../../../../support/envoy-parts.js";
 

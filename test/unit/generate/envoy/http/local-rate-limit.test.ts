@@ -6,7 +6,7 @@ import {
 } from "../../../../../src/generate/envoy/http/local-rate-limit.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
 import { askedOnce } from "../../../../../src/policy/services/service-rate-limit.js";
-import type { LocalRateLimitPolicy } from "../../../../../src/policy/upstream/upstream-policy.js";
+import type { LocalRateLimitPolicy } from "../../../../../src/policy/upstream/local-rate-limit.js";
 import { testService } from "../../../../support/admission.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";
 
