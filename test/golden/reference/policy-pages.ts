@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { policyForm } from "../../../src/policy/policy-form.js";
+import { formatDuration } from "../../../src/policy/text/duration.js";
+import type { Form, MapForm } from "../../../src/policy/text/form.js";
 import { makeJsonSchema } from "../../../src/policy/text/json-schema.js";
 import { code, paragraphs, plain, type ReferencePage, slug, table } from "./markdown.js";
 
@@ -147,6 +149,7 @@ interface PlacedMap {
 }
 
 const placed = placeMaps();
+const formsByPath = formsOf(policyForm);
 
 /** The pages of the policy language, made from its JSON Schema. */
 export const policyPages: readonly ReferencePage[] = sections.map((section) => {
@@ -256,7 +259,7 @@ function renderMap(map: PlacedMap): string {
   const { description, properties, required, allOf } = mapOf(map.definition);
   const rows = Object.entries(properties).map(([name, schema]) => [
     required.includes(name) ? `${code(name)}, required` : code(name),
-    describe(schema, map.page),
+    withTimes(describe(schema, map.page), formsByPath.get(map.path)?.rows[name]?.form),
     schema.default === undefined ? "-" : code(String(schema.default)),
     schema.description ?? "",
   ]);
@@ -296,6 +299,35 @@ function groupsOf(pairs: readonly (readonly string[])[]): readonly (readonly str
 
 function listed(all: readonly string[]): string {
   return all.map(code).join(", ");
+}
+
+/** The forms of all maps by their paths: they know bounds of durations, as no schema does. */
+function formsOf(map: MapForm, path = "", found = new Map<string, MapForm>()) {
+  if (found.has(path) || [...found.values()].includes(map)) return found;
+  found.set(path, map);
+  for (const [name, { form }] of Object.entries(map.rows)) {
+    const below = (path === "" ? name : `${path}.${name}`).replace(/^spec\./, "");
+    for (const { inner, suffix } of mapFormsIn(form)) formsOf(inner, `${below}${suffix}`, found);
+  }
+  return found;
+}
+
+function mapFormsIn(form: Form): readonly { inner: MapForm; suffix: string }[] {
+  if (form.kind === "map") return [{ inner: form.map(), suffix: "" }];
+  if (form.kind === "any") return form.of.flatMap(mapFormsIn);
+  if (form.kind !== "list") return [];
+  return mapFormsIn(form.item).map(({ inner, suffix }) => ({ inner, suffix: `[]${suffix}` }));
+}
+
+function withTimes(words: string, form: Form | undefined): string {
+  const forms = form?.kind === "any" ? form.of : [form];
+  const times = forms.find((one) => one?.kind === "duration");
+  if (times?.kind !== "duration") return words;
+  const { minMs, maxMs } = times.bounds;
+  return words.replace(
+    "duration",
+    `duration, ${formatDuration(minMs)} to ${formatDuration(maxMs)}`,
+  );
 }
 
 /** What may stand there, in words; maps are links. */
@@ -356,7 +388,8 @@ function describePattern(pattern: string): string {
 function withBounds(kind: string, { minimum, exclusiveMinimum, maximum }: ValueSchema): string {
   const least =
     exclusiveMinimum === undefined ? `${grouped(minimum ?? 0)} to` : `above ${exclusiveMinimum} to`;
-  return `${kind}, ${least} ${grouped(maximum ?? Number.POSITIVE_INFINITY)}`;
+  if (maximum === undefined) return `${kind}, at least ${minimum ?? exclusiveMinimum}`;
+  return `${kind}, ${least} ${grouped(maximum)}`;
 }
 
 function grouped(value: number): string {
