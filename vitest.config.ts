@@ -62,6 +62,7 @@ const slowFiles = [
   "test/contract/decoders.test.ts",
   "test/simulation/fleet-loop.test.ts",
   "test/simulation/simulation.test.ts",
+  "test/e2e/site.test.ts",
   "test/e2e/quota.test.ts",
   "test/fault/expensive-messages.test.ts",
   "test/fault/hostile-envoys.test.ts",

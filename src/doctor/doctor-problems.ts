@@ -18,6 +18,7 @@ export const doctorProblemRows = {
   HG501: {
     title: "A filter that asks Headgate is out of requests' way.",
     remedy: "Put it before the router, and take `disabled: true` away.",
+    severity: "either",
   },
   HG502: {
     title: "The cluster that leads to Headgate is not there.",
@@ -30,10 +31,12 @@ export const doctorProblemRows = {
   HG504: {
     title: "No host of Headgate's cluster is healthy.",
     remedy: "Look whether Headgate runs, at its address and port, and at the health check.",
+    severity: "either",
   },
   HG505: {
     title: "Headgate says that it is not well.",
     remedy: "Look at its /readyz and its log: a store that is away, or a policy that is refused.",
+    severity: "either",
   },
   HG506: {
     title: "A domain is asked for that the policy does not have.",
@@ -50,26 +53,32 @@ export const doctorProblemRows = {
   HG509: {
     title: "No descriptor of this Envoy reaches a limit.",
     remedy: "Add the descriptor to a route, or remove the limit; another Envoy may ask for it.",
+    severity: "warning",
   },
   HG510: {
     title: "A rate limit holds for a share of requests only.",
     remedy: "Set `filter_enabled` and `filter_enforced`, or their runtime keys, to 100.",
+    severity: "warning",
   },
   HG511: {
     title: "Headgate runs another policy than this file.",
     remedy: "Reload it (a refused file stays out), or name the file that is active.",
+    severity: "warning",
   },
   HG513: {
     title: "Costs told after responses are charged otherwise than envoyproxy/ratelimit does.",
     remedy: "Write `charge: settle` on the limit, or ask with `hits_addend: {number: 0}` first.",
+    severity: "warning",
   },
   HG520: {
     title: "Requests went without a rate limit's answer.",
     remedy: "Look at the timeout, at Headgate's load and at the network between the two.",
+    severity: "either",
   },
   HG521: {
     title: "Requests went without an answer of admission.",
     remedy: "Look at the message timeout, at Headgate's load and at the network.",
+    severity: "either",
   },
   HG522: {
     title: "Calls to Headgate met the breaker of its cluster.",
@@ -78,6 +87,7 @@ export const doctorProblemRows = {
   HG523: {
     title: "A rate limit's answer is waited for too shortly, or too long.",
     remedy: "Write a `timeout` above what Headgate needs, at most 1s.",
+    severity: "either",
   },
   HG524: {
     title: "Envoy gives up on requests that wait in a queue.",
@@ -86,19 +96,23 @@ export const doctorProblemRows = {
   HG525: {
     title: "The stream of every request to ext_proc is reset.",
     remedy: "Set `envoy.reloadable_features.ext_proc_graceful_grpc_close` to true at run time.",
+    severity: "warning",
   },
   HG526: {
     title: "Places are given back before, or without, the end of responses.",
     remedy: "Set `response_header_mode` and `response_trailer_mode` to SEND.",
+    severity: "either",
   },
   HG527: {
     title: "The circuit breaker of ext_proc's cluster has Envoy's default.",
     remedy: "Raise `max_requests`: each request in flight holds a stream there.",
+    severity: "warning",
   },
   HG528: {
     title: "Callers may state their own priority where the policy trusts nobody.",
     remedy:
       "Put the filter first that removes the priority header, as `headgate generate envoy` does.",
+    severity: "warning",
   },
   HG540: {
     title: "Envoy does not ask for the layer that Headgate sends.",
@@ -112,6 +126,7 @@ export const doctorProblemRows = {
   HG542: {
     title: "The last layer is old.",
     remedy: "Look whether Headgate's control port answers, and whether updates are rejected.",
+    severity: "either",
   },
   HG543: {
     title: "Envoy does not tell Headgate what it sees.",
@@ -124,36 +139,44 @@ export const doctorProblemRows = {
   HG550: {
     title: "A breaker is below what is in flight.",
     remedy: "Raise `max_requests`, or let Headgate drive it (`feedback: [circuitBreakers]`).",
+    severity: "warning",
   },
   HG551: {
     title: "A service's limit is below what is in flight.",
     remedy: "Raise `admission.maxInFlight` or `concurrency.limits.max`, or add capacity.",
+    severity: "warning",
   },
   HG552: {
     title: "Hosts are put out, and nothing caps how many.",
     remedy: "Write `max_ejection_percent`, such as 50.",
+    severity: "warning",
   },
   HG553: {
     title: "Refusals are tried again at once.",
     remedy: "Retry `connect-failure,refused-stream,reset-before-request`, with a retry budget.",
+    severity: "warning",
   },
   HG554: {
     title: "Envoy's breakers refuse requests of a service.",
     remedy:
       "Add capacity, raise its limit, or write `admission`: breakers know no classes but HIGH, " +
       "and refuse whoever comes when they are full.",
+    severity: "warning",
   },
   HG560: {
     title: "Versions do not fit.",
     remedy: "Use an Envoy of the range that is tested, and one version of Headgate.",
+    severity: "warning",
   },
   HG561: {
     title: "Clocks differ.",
     remedy: "Synchronise them (NTP): windows, deadlines and tokens go by the time of day.",
+    severity: "warning",
   },
   HG562: {
     title: "A field that Envoy runs with is deprecated in its API.",
     remedy: "Write what takes its place in Envoy's docs; a later Envoy refuses the field.",
+    severity: "warning",
   },
 } as const satisfies Record<string, ProblemRow>;
 

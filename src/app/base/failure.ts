@@ -8,6 +8,18 @@ export const exitCodes = {
   unreachable: 5,
 } as const;
 
+/** What each says, for people and scripts. */
+export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
+  ok: "Done.",
+  failure: "It failed: a test, a check, an answer of Headgate's, or the service itself.",
+  usage: "The command line, the environment or a file of settings is wrong.",
+  invalidPolicy: "The policy is wrong.",
+  stale:
+    "Something differs: files of `generate --check` or `fmt --check` are stale, or `diff` found " +
+    "a change.",
+  unreachable: "Nobody answers: the admin port of a Headgate, or an Envoy's.",
+};
+
 /** Why the service could not start: a text for people that says what to do, and the exit code. */
 export class StartFailure extends Error {
   override readonly name = "StartFailure";

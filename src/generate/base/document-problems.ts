@@ -90,26 +90,32 @@ export const documentProblemRows = {
   HG421: {
     title: "Hosts are put out for errors, and nothing caps how many.",
     remedy: "Write `max_ejection_percent`: a fault that all share must not put all out.",
+    severity: "warning",
   },
   HG422: {
     title: "A service has a rate limit and no concurrency limit.",
     remedy: "Add `concurrency` or `admission.maxInFlight`: rates say nothing of slow requests.",
+    severity: "warning",
   },
   HG423: {
     title: "A cluster has circuit breakers and no outlier detection.",
     remedy: "Add it: a host that fails fast draws requests, and breakers then refuse for all.",
+    severity: "warning",
   },
   HG424: {
     title: "Refusals are tried again at once.",
     remedy: "Retry what has surely not begun, with a budget; let `rateLimited` wait.",
+    severity: "warning",
   },
   HG425: {
     title: "Services that differ share one stated least latency.",
     remedy: "Measure it (`sampled`), or state it for each service, and use sidecars.",
+    severity: "warning",
   },
   HG426: {
     title: "A memory cap below the heap closes the door.",
     remedy: "Raise `max_memory_bytes` above what the group uses, or leave it to the group's limit.",
+    severity: "warning",
   },
   HG427: {
     title: "An external processor asks for `xds.node`.",
@@ -119,6 +125,7 @@ export const documentProblemRows = {
     title: "A processor that sees whole requests has Envoy's default circuit breaker.",
     remedy:
       "Raise its cluster's `max_requests`: each request holds a stream, above it clients get 500.",
+    severity: "warning",
   },
   HG429: {
     title: "A quota of requests per time unit is not enforced.",
@@ -127,19 +134,23 @@ export const documentProblemRows = {
   HG430: {
     title: "A quota's time is not of whole seconds, two at least.",
     remedy: "Write whole seconds, 2s or more: Envoy cuts fractions off.",
+    severity: "warning",
   },
   HG431: {
     title: "A rate limit's answer is waited for without bound.",
     remedy: "Write a `timeout` above 0s, at most 1s: requests wait so long when the service hangs.",
+    severity: "warning",
   },
   HG433: {
     title: "Streams of an external processor are reset.",
     remedy:
       "Set `envoy.reloadable_features.ext_proc_graceful_grpc_close` to true in a runtime layer.",
+    severity: "warning",
   },
   HG434: {
     title: "Filters that refuse stand behind admission control.",
     remedy: "Put admission control last before the router: it takes refusals for failures.",
+    severity: "warning",
   },
   HG435: {
     title: "A quota's token bucket is not filled each so many whole seconds.",
@@ -161,28 +172,34 @@ export const documentProblemRows = {
     title: "A service's requests are charged to one limit by a call and by a quota.",
     remedy:
       "Take the descriptor out of the service's `rateLimit`, or the service out of the quota.",
+    severity: "warning",
   },
   HG440: {
     title: "A prefix is bypassed: all below it pass uncounted.",
     remedy: "Name single paths in `bypassPaths`, unless nothing below it ever needs a limit.",
+    severity: "warning",
   },
   HG441: {
     title: "A path ends in a slash, and stands for itself alone.",
     remedy: "Write `/status/*` for all below it, or leave the slash out.",
+    severity: "warning",
   },
   HG442: {
     title: "A priority header is read that proxies have removed.",
     remedy: "Name who may set it in `priority.from.trust`, or read another header.",
+    severity: "warning",
   },
   HG443: {
     title: "A curve over the estimated wait refuses requests while nobody waits.",
     remedy: "Choose a steeper `slope`, or a later `midpoint`: their product is 4.6 for 1 %.",
+    severity: "warning",
   },
   HG444: {
     title: "Envoy lets in larger headers than Headgate reads.",
     remedy:
       "Raise HEADGATE_REQUEST_BYTES_MAX to four times as much, or lower " +
       "`proxies.listener.maxRequestHeadersKb` to 64.",
+    severity: "warning",
   },
   HG450: {
     title: "A name or a type is not of Envoy's API.",
@@ -211,6 +228,7 @@ export const documentProblemRows = {
   HG457: {
     title: "A field is deprecated in Envoy's API.",
     remedy: "Write what takes its place in Envoy's docs; a later Envoy refuses the field.",
+    severity: "warning",
   },
   HG456: {
     title: "An object of Kubernetes is not as its API has it.",

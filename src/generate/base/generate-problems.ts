@@ -13,6 +13,7 @@ const targetProblemRows = {
   HG302: {
     title: "A service without an address has no cluster among the fragments.",
     remedy: "Add `upstream`, or put breakers and outlier detection into your cluster by hand.",
+    severity: "warning",
   },
   HG303: {
     title: "One host leads to two services.",
@@ -31,6 +32,7 @@ const targetProblemRows = {
     remedy:
       "Put them beside the filter that sets it (jwt_authn, json_to_metadata): by `--form " +
       "fragments`, or in Istio by a filter of yours before; or build the limit of headers.",
+    severity: "either",
   },
   HG307: {
     title: "A whole proxy finds no zones of hosts.",
@@ -69,11 +71,13 @@ const targetProblemRows = {
   HG343: {
     title: "A gateway cannot tell a service's requests from others.",
     remedy: "Name the service's `hosts`.",
+    severity: "either",
   },
   HG344: {
     title: "A sidecar cannot tell a service's requests apart.",
     remedy:
       'Add the sidecar\'s own cluster to `clusters`, such as `"inbound|8080||"` with its port.',
+    severity: "either",
   },
   HG345: {
     title: "Headgate does not know a breaker that it is to drive.",
@@ -88,16 +92,19 @@ const targetProblemRows = {
     remedy:
       "Say in their VirtualServices what the message names, or name their files in `--with`: a " +
       "patch would replace what their other routes say.",
+    severity: "warning",
   },
   HG348: {
     title: "TLS is to be spoken to what is no Service of the cluster.",
     remedy: "Give your Backend its `tls`, or say `upstream: {tls: off}` where plaintext is meant.",
+    severity: "warning",
   },
   HG349: {
     title: "An object of yours says something else than the policy.",
     remedy:
       "Yours stays. Leave the setting out of it, and the policy's is put there; or say the same " +
       "in the policy.",
+    severity: "warning",
   },
   HG350: {
     title: "The Envoy Gateway that is generated for does not have it yet.",
@@ -129,6 +136,7 @@ const targetProblemRows = {
     title: "A memory limit on a gateway's pods would add a second monitor of the heap.",
     remedy:
       "Set no memory limit in the EnvoyProxy, or leave `overload.heap` out: Envoy refuses both.",
+    severity: "warning",
   },
   HG359: {
     title: "Istio, Envoy Gateway or the version of it has no words for an option of Envoy.",
@@ -145,10 +153,12 @@ const targetProblemRows = {
   HG362: {
     title: "Proxies ask at an address that no generated Service has.",
     remedy: "Correct `proxies.headgate.address`, or choose the namespace that it names.",
+    severity: "warning",
   },
   HG363: {
     title: "One replica keeps what it counts in itself.",
     remedy: "Choose two replicas or more; they share a Redis.",
+    severity: "warning",
   },
   HG364: {
     title: "Proxies show no certificate.",
@@ -159,12 +169,14 @@ const targetProblemRows = {
   HG365: {
     title: "Classes have too many conditions for routes.",
     remedy: "Write fewer rules of several conditions; until then Headgate alone sheds the class.",
+    severity: "warning",
   },
   HG366: {
     title: "Beside routes of yours paths and classes have none of their own.",
     remedy:
       "Say `rateLimit: {inExtProc: true}` beside `admission`, and Headgate leaves bypassed paths " +
       "out of the limits; let `admission` refuse by class, where breakers cannot.",
+    severity: "warning",
   },
   HG367: {
     title: "A Gateway's listeners are not named.",
@@ -178,6 +190,7 @@ const targetProblemRows = {
     remedy:
       'Name the container\'s port by its cluster: `clusters: ["inbound|8080||"]`. Otherwise ' +
       "limits and admission of one port hold for the others as well.",
+    severity: "warning",
   },
   HG369: {
     title: "What is generated cannot be merged into objects of yours.",
@@ -194,6 +207,7 @@ const targetProblemRows = {
   HG380: {
     title: "Alerts link to a runbook that nobody can open from there.",
     remedy: "Put `runbook.md` where people find it, and say where in `proxies.runbookUrl`.",
+    severity: "warning",
   },
 } as const satisfies Record<string, ProblemRow>;
 

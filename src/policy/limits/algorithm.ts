@@ -26,12 +26,15 @@ const timeZone = readBy(text(timeZoneRule, /^[A-Za-z][A-Za-z0-9_+/-]*$/), (reade
 export const algorithmFields = {
   algorithm: field(
     choice({ what: "an algorithm" }, "gcra", "fixed_window"),
-    "`gcra` lets hits pass evenly; `fixed_window` counts from the period's beginning.",
+    "`gcra` lets hits pass evenly; `fixed_window` lets at most `requests_per_unit` pass " +
+      "from one edge of the unit to the next, counted from 1970 as envoyproxy/ratelimit " +
+      "does.",
     { dependentDefault: "gcra" },
   ),
   time_zone: field(
     timeZone,
-    "Where a calendar's day begins, such as Europe/Stockholm; implies `fixed_window`.",
+    "Where a calendar's day begins, such as Europe/Stockholm, for units from `hour` up; " +
+      "weeks begin on Monday. Implies `fixed_window`.",
   ),
 };
 

@@ -74,7 +74,7 @@ function formOf(dialect: Dialect) {
       rate_limit: field(asWritten(limit), "The limit of what ends here."),
       rate_limits: field(
         asWritten(list(limit, limitsPerDescriptorMax, 1)),
-        "Several limits of what ends here: all of them hold.",
+        "Several limits of what ends here: a request needs room in all of them.",
       ),
       ...rows,
       descriptors: field(

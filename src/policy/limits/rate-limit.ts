@@ -107,12 +107,16 @@ const limitOnlyFields = {
   ),
   burst: field(
     whole({ min: 1, max: hitsMax }),
-    "How many hits may come at once. Default: as many as `requests_per_unit`.",
+    "How many hits may come at once into an unused bucket. Default: as many as " +
+      "`requests_per_unit`.",
   ),
   ...algorithmFields,
   charge: field(
     choice({ what: "a way to charge" }, "settle"),
-    "`settle`: the cost is known only after the response, and is always taken.",
+    "`settle`: the cost is known only after the response (`apply_on_stream_done`). It is " +
+      "always taken, into debt of at most one more burst; in debt requests are refused, " +
+      "with `quota_mode` together with all other quotas. Limits of envoyproxy/ratelimit " +
+      "files do so from the first call of zero hits to them on.",
   ),
   peek: field(
     choice({ what: "a way to peek" }, "debt", "exhausted"),
@@ -140,22 +144,27 @@ function formOf(dialect: Dialect) {
       name: field(
         // As in envoyproxy/ratelimit, where a limit without a name has an empty one.
         isOurs ? name : readBy(any(name, words("")), name.read),
-        "Names the limit in headers and metrics; keeps its state through changes of the period.",
+        "Names the limit in headers and metrics; keeps its state through changes of the " +
+          "period. Several limits on one key need a name each, or different periods. Left out: " +
+          "its period.",
       ),
       unit: field(
         // An empty one beside `unlimited` is nothing there.
         readBy(isOurs ? unit : any(unit, words("")), (reader, place) =>
           reader.readChoice(place, units, { id: "HG142", what: "a unit", ignoreCase: true }),
         ),
-        "The period that `requests_per_unit` is for: second, minute, hour, day, week, month or " +
-          "year.",
+        "The period that `requests_per_unit` is for; a month is 30 days, a year 365.",
       ),
       period: anyPeriod,
       requests_per_unit,
       burst,
-      unlimited: field(dialectFlag(dialect), "No limit: what meets it passes, and is counted.", {
-        default: false,
-      }),
+      unlimited: field(
+        dialectFlag(dialect),
+        "No limit and no state: what meets it passes, and is counted.",
+        {
+          default: false,
+        },
+      ),
       ...rest,
       replaces: field(replaces, "Limits that are not asked where this one is met.", {
         default: [],

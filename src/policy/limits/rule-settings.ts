@@ -43,7 +43,8 @@ export const failureMode = choice(
 /** `on_store_failure` of a descriptor or a domain. */
 export const storeFailureField = field(
   failureMode,
-  "What answers while the store is away: a local share, allow, deny, or a gRPC error.",
+  "What answers while the store is away: `local`, this replica's share, kept in " +
+    "memory; `allow`; `deny`; `error`, with which Envoy's own failure mode decides.",
   { dependentDefault: "local" },
 );
 
@@ -63,15 +64,26 @@ function rowsOf(dialect: Dialect) {
     share_threshold: field(old, "Values that a pattern matches share one limit.", none),
     headers: field(
       choice({ what: "a kind of headers" }, "x-ratelimit", "ietf", "none"),
-      "Which headers tell the caller of its limit.",
+      "Which headers tell the caller of its limit; `ietf` is `RateLimit` and " +
+        "`RateLimit-Policy`. Refusals with any carry `retry-after`. Left out: as the process " +
+        "is told.",
     ),
-    body: field(choice({ what: "a kind of body" }, "problem+json"), "What a refusal holds."),
+    body: field(
+      choice({ what: "a kind of body" }, "problem+json"),
+      "What a refusal holds: `problem+json` says the limit and the wait (RFC 9457). Left " +
+        "out: Envoy's own body.",
+    ),
     tellRule: disclosureField,
-    detailed_metric: field(old, "Counts each value by itself.", none),
+    detailed_metric: field(
+      old,
+      "Shows callers' values in the metrics: each combination of the limit's entries " +
+        "counts by itself.",
+      none,
+    ),
     value_to_metric: field(old, "Puts the value of this entry into the metric's name.", none),
     metadata: field(
       readBy({ kind: "json" }, (reader, place) => readRuleMetadata(reader, place, dialect)),
-      "Given back with the decision, as dynamic metadata.",
+      "Free-form; given back as dynamic metadata when the rule lets a request pass.",
     ),
   };
 }

@@ -2,4 +2,6 @@
 export interface ProblemRow {
   readonly title: string;
   readonly remedy: string;
+  /** Absent: an error. `either`: by the case. */
+  readonly severity?: "warning" | "either";
 }

@@ -148,7 +148,8 @@ function keptSeconds(bounds: DurationBounds): FieldType<number> {
 /** `ttl`. Source: Envoy 1.40 cuts it to whole seconds, and 0 is over at once. */
 export const ttlField = field(
   keptSeconds({ minMs: quotaTtlMsMin, maxMs: 300_000 }),
-  "How long an assignment holds, in whole seconds.",
+  "How long an assignment holds, in whole seconds from 2s to 5m: so long a dead Envoy " +
+    "keeps its part.",
   { as: "ttlSeconds", default: defaultQuotaTtlMs / 1_000 },
 );
 
@@ -195,7 +196,8 @@ export const quotaExpiry = object(
         whys: { reuse: notKept, last: notKept },
         expected: "limit, allow or deny",
       }),
-      "`limit`: its part of the limit, divided by `proxies.expected`; or everything, or nothing.",
+      "`limit`: its part of the smallest limit, divided by `proxies.expected` and by " +
+        "classes; or everything, or nothing.",
       { default: "limit" },
     ),
     for: field(

@@ -47,7 +47,8 @@ export const quota = object(
     match: field(headerMatches, "Headers that a request must have, all of them.", { default: [] }),
     when: field(
       matcherCondition,
-      "A CEL condition over the request, evaluated by Envoy. Left out: all.",
+      "A CEL condition over the request, evaluated by Envoy: all that conditions offer but " +
+        "`lowerAscii`. Left out: all requests.",
     ),
     bucket: field(
       bucketParts,
@@ -56,13 +57,14 @@ export const quota = object(
     ),
     rate: field(
       inner(quotaRate),
-      "Its limit. Left out: the limits of the domain that its buckets meet.",
+      "Its limit, of a hit an hour or more and always `gcra`. Left out: the limits of the " +
+        "domain that its buckets meet.",
     ),
     classes: field(inner(quotaClasses), "Who gets more than others. Left out: all the same."),
     callsShare: field(
       number(callsShareBounds),
-      "The part of the rate that is kept for RLS calls while the limit is half used; " +
-        "default: none where `rate` is given.",
+      "The part of the rate that is kept for RLS calls while the limit is more than half " +
+        "used; default: none where `rate` is given.",
       { as: "callsShareRatio", dependentDefault: callsShareDefault },
     ),
     ttl: ttlField,

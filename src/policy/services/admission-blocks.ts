@@ -129,7 +129,7 @@ export const estimatedWait = object(
   {
     max: field(
       waitBound(waitBounds),
-      "The longest wait: a duration, or a multiple of the service time.",
+      "The longest wait: a duration, or a multiple of the service time such as 100x.",
     ),
     sigmoid: field(inner(sigmoid), "Refuses the more, the longer the wait."),
     dryRun,

@@ -105,7 +105,12 @@ export const admission = object(
       "Requests in flight, in the fleet. Left out: a law learns how many.",
     ),
     maxInFlightPer: field(inner(permitsPer), "Permits of each caller or route. Left out: none."),
-    shedAt: field(shedAt, "The load from which each class is refused.", { default: "usual" }),
+    shedAt: field(
+      shedAt,
+      "The load from which each class is refused. Default: low 0.75, normal 0.9, high 0.95; " +
+        "`eager` refuses low from 0.5.",
+      { default: "usual" },
+    ),
     deadline: field(innerOrOff(deadline), "Refuses requests without time left."),
     queue: field(inner(queue), "Where requests wait for a permit. Left out: none waits."),
     estimatedWait: field(inner(estimatedWait), "Refuses what would wait too long. Left out: off."),

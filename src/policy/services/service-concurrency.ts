@@ -83,7 +83,8 @@ export const concurrency = object(
   {
     law: field(
       words(...lawNames),
-      "How the limit is found. Default: knee, or gradient where Envoys tell or are told of it.",
+      "How the limit is found. Default: knee, or gradient where Envoys tell or are told of " +
+        "it, or where gradient has a block.",
     ),
     limits: field(
       innerBy(limits, (block) => block),

@@ -92,7 +92,9 @@ export const priority = object(
     ),
     bypassPaths: field(
       paths,
-      "Paths that are neither counted nor refused, such as /healthz; /static/* with all below it.",
+      "Paths that are neither counted nor refused, each as a whole and without its query; " +
+        "`/static/*` is `/static` and all below it. Left out: `/healthz`, `/livez`, " +
+        "`/readyz`, and `Check` and `Watch` of gRPC's health service.",
       {
         default: [
           "/healthz",
@@ -103,9 +105,14 @@ export const priority = object(
         ],
       },
     ),
-    authPaths: field(paths, "Paths, also with /*, that are critical where nothing else says so.", {
-      default: ["/login/*", "/auth/*", "/oauth/*", "/oauth2/*"],
-    }),
+    authPaths: field(
+      paths,
+      "Paths, written alike, that are critical where nothing else says so. Left out: " +
+        "`/login/*`, `/auth/*`, `/oauth/*`, `/oauth2/*`.",
+      {
+        default: ["/login/*", "/auth/*", "/oauth/*", "/oauth2/*"],
+      },
+    ),
   },
   {
     data: ({ from: stated = from.defaults, ...rest }) => ({ ...stated, ...rest }),

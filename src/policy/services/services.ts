@@ -136,7 +136,8 @@ export const service = object(
     namespace: field(label, "Its namespace in Kubernetes."),
     hosts: field(
       items(placed(host), { expected: "a list of hosts", max: hostsMax }),
-      "Values of `:authority` that mean it.",
+      "Values of `:authority` that mean it, in any case and with any port. Left out: the " +
+        "route names the service.",
       { default: [] },
     ),
     upstream: field(inner(upstream), "Where it listens. Left out: only Envoy knows."),
@@ -163,7 +164,11 @@ export const service = object(
     ),
     priority: field(inner(priority), "Who goes first when not all can."),
     admission: field(innerBlock(admission), "What a request has to pass. Left out: nothing."),
-    concurrency: field(innerBy(concurrency, readConcurrency), "The law that sets its limit."),
+    concurrency: field(
+      innerBy(concurrency, readConcurrency),
+      "The law that sets its limit; without `admission` the limit holds with permits and " +
+        "nothing else.",
+    ),
     circuitBreakers: field(innerBlock(circuitBreakers), "What one proxy may have open to it."),
     outlierDetection: field(innerOrOff(outlierDetection), "When a host of it is left out."),
     healthChecks: field(
@@ -175,7 +180,9 @@ export const service = object(
     timeouts: field(inner(timeouts), "How long what may take."),
     upgrades: field(
       items(upgrade, { expected: "a list of protocols, [] for none", max: upgradesMax }),
-      "Protocols that a request may change to. Left out: websocket; []: none.",
+      "Protocols that a request may change to; one that has changed lasts beyond " +
+        "`timeouts.request`, its permit for a lease of that and a minute at least. Left out: " +
+        "websocket; []: none.",
       { default: defaultBlocks.upgrades },
     ),
     localRateLimit: field(inner(localRateLimit), "A backstop in each proxy. Left out: none."),

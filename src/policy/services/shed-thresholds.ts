@@ -63,7 +63,12 @@ const thresholdField = <Class extends Priority>(priority: Class) =>
   });
 
 const byClass = object(
-  { title: "shedAt", docs: "The load from which each class is refused." },
+  {
+    title: "shedAt",
+    docs:
+      "The load from which each class is refused. Default: low 0.75, normal 0.9, high 0.95; " +
+      "`eager` refuses low from 0.5.",
+  },
   {
     low: thresholdField("low"),
     normal: thresholdField("normal"),

@@ -108,7 +108,9 @@ export const signal = object(
   {
     preset: field(
       words("usual", "throughput", "cost", "off"),
-      "The defaults where the rest says nothing.",
+      "The defaults where the rest says nothing, as limits, readings and `every`: `usual` " +
+        "is 10 to 1,000, 10,000 to 100,000, 5 s; `throughput` 50 to 2,000, 5,000 to 50,000, " +
+        "3 s; `cost` 5 to 500, 20,000 to 200,000, 10 s.",
       { default: "usual" },
     ),
     ...signalSourceFields.place,
@@ -120,7 +122,11 @@ export const signal = object(
       as: "smoothingRatio",
       default: 1,
     }),
-    pid: field(inner(pid), "A controller instead of a line. Left out: the line."),
+    pid: field(
+      inner(pid),
+      "A controller instead of a line: it moves the limit until the reading is at " +
+        "`target`. Left out: the line.",
+    ),
     thresholds: field(
       items(laterThresholds, {
         expected: "a list of thresholds by key",

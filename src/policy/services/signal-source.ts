@@ -130,14 +130,27 @@ const labelRule: TextRule = {
 export const signalSourceFields = {
   place: {
     prometheus: field(query, "An instant query whose series are added up."),
-    server: field(url, "The Prometheus that is asked. Default: the process's own setting."),
-    metrics: field(url, "A page in the text format of Prometheus."),
+    server: field(url, "The Prometheus that is asked. Default: that of HEADGATE_PROMETHEUS_URL."),
+    metrics: field(
+      url,
+      "The URL of a page in the text format of Prometheus, as exporters publish it.",
+    ),
     select: field(selector, 'Series of that page: lag{group="a"}.'),
-    redis: field(storeKey, "A key of the store: a number, a list, or a hash."),
-    http: field(url, "A JSON document."),
-    pointer: field(pointer, "A JSON pointer to the reading in it."),
+    redis: field(
+      storeKey,
+      "A key of the server of REDIS_URL: a number, a list, whose length counts, or a hash.",
+    ),
+    http: field(url, "The URL of a JSON document."),
+    pointer: field(
+      pointer,
+      "A JSON pointer (RFC 6901) to the reading in it. Left out: the document itself.",
+    ),
     fixed: field(number(readingBounds), "A reading that never changes, for tests."),
-    by: field(ruledText(labelRule, /^[a-zA-Z0-9_]+$/), "The label that holds the key."),
+    by: field(
+      ruledText(labelRule, /^[a-zA-Z0-9_]+$/),
+      "The label whose values are keys of `per`; a JSON object and a Redis hash of numbers " +
+        "tell keys apart by themselves. Left out: one reading for all.",
+    ),
   },
   times: {
     every: field(
@@ -150,17 +163,22 @@ export const signalSourceFields = {
     ),
     timeout: field(
       duration({ minMs: timeoutMsMin, maxMs: everyMsMax }),
-      "The longest that a question takes.",
+      "The longest that a question takes, at most `every`.",
       { as: "timeoutMs", dependentDefault: defaultTimeoutMs },
     ),
     staleAfter: field(
       duration({ minMs: everyMsMin, maxMs: staleAfterMsMax }),
-      "How long a reading holds. Default: six times `every`.",
+      "How long a reading holds when no newer one comes, at least `every` and `timeout` " +
+        "together. Default: six times `every`.",
       { as: "staleAfterMs" },
     ),
-    whenMissing: field(words("min", "max"), "Which bound holds without a reading.", {
-      default: "max",
-    }),
+    whenMissing: field(
+      words("min", "max"),
+      "Which bound holds without a reading: `max`, as if all were well, or `min`.",
+      {
+        default: "max",
+      },
+    ),
   },
 };
 

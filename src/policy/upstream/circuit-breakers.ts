@@ -74,7 +74,8 @@ export const circuitBreakers = object(
     }),
     maxRequests: field(
       maxRequests,
-      "Requests in work; `auto`: this proxy's part of the service's limit, as Headgate drives it.",
+      "Requests in work; `auto`: this proxy's part of the service's limit, as Headgate " +
+        "drives it, or all of it where each request has a permit.",
       { as: "requestsMax", default: autoWord },
     ),
     maxRetries: field(whole(retryBounds), "Retries in work, instead of a retry budget.", {

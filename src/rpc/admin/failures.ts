@@ -1,31 +1,48 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { assertNever, type ErrorCode, toServiceError } from "../../core/base/errors.js";
+import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
 
 declare global {
   /** What the library's types name and only a browser's declare. */
   type HeadersInit = NonNullable<ConstructorParameters<typeof Headers>[0]>;
 }
 
+/** What a failure is for its caller. */
+interface AdminFailureRow {
+  /** Of Connect and gRPC. */
+  readonly code: Code;
+  readonly meaning: string;
+}
+
+/** Every failure of the admin API, and the one place where it becomes a code. */
+export const adminFailureRows = {
+  invalid: {
+    code: Code.InvalidArgument,
+    meaning: "A field of the request breaks its rule; the message says which.",
+  },
+  notFound: {
+    code: Code.NotFound,
+    meaning: "There is nothing of that name; the message may name the nearest.",
+  },
+  conflict: {
+    code: Code.Aborted,
+    meaning: "Somebody else changed it first; the message says the version that there is.",
+  },
+  forbidden: { code: Code.PermissionDenied, meaning: "The caller is known, and may not do this." },
+  unknownCaller: { code: Code.Unauthenticated, meaning: "The caller is not known." },
+  refused: {
+    code: Code.FailedPrecondition,
+    meaning: "Not here, or not now: the process is set up otherwise.",
+  },
+  exhausted: { code: Code.ResourceExhausted, meaning: "There are as many as there may be." },
+  absent: { code: Code.Unimplemented, meaning: "This build has no such part." },
+  unavailable: {
+    code: Code.Unavailable,
+    meaning: "What is needed to answer cannot be reached, or this process stops.",
+  },
+} as const satisfies Record<string, AdminFailureRow>;
+
 /** Why a call of the admin API cannot be answered as asked. */
-export type AdminFailureKind =
-  /** A field of the request breaks its rule; the message says which. */
-  | "invalid"
-  /** There is nothing of that name; the message may name the nearest. */
-  | "notFound"
-  /** Somebody else was faster; the message says the version that there is. */
-  | "conflict"
-  /** The caller is known, and may not do this. */
-  | "forbidden"
-  /** Nobody known. */
-  | "unknownCaller"
-  /** Not here, or not now: the process is set up otherwise. */
-  | "refused"
-  /** There are as many as there may be. */
-  | "exhausted"
-  /** This build has no such part. */
-  | "absent"
-  /** What is needed to answer cannot be reached, or this process stops. */
-  | "unavailable";
+export type AdminFailureKind = keyof typeof adminFailureRows;
 
 /** A failure with words for its caller; they hold nothing of others. */
 export class AdminFailure extends Error {
@@ -35,32 +52,6 @@ export class AdminFailure extends Error {
   constructor(kind: AdminFailureKind, message: string) {
     super(message);
     this.kind = kind;
-  }
-}
-
-/** The one place where a failure of the admin API becomes a code of Connect and gRPC. */
-function codeOfKind(kind: AdminFailureKind): Code {
-  switch (kind) {
-    case "invalid":
-      return Code.InvalidArgument;
-    case "notFound":
-      return Code.NotFound;
-    case "conflict":
-      return Code.Aborted;
-    case "forbidden":
-      return Code.PermissionDenied;
-    case "unknownCaller":
-      return Code.Unauthenticated;
-    case "refused":
-      return Code.FailedPrecondition;
-    case "exhausted":
-      return Code.ResourceExhausted;
-    case "absent":
-      return Code.Unimplemented;
-    case "unavailable":
-      return Code.Unavailable;
-    default:
-      return assertNever(kind);
   }
 }
 
@@ -96,7 +87,10 @@ export function toConnectError(thrown: unknown): {
 } {
   if (thrown instanceof ConnectError) return { error: thrown, isBug: false };
   if (thrown instanceof AdminFailure) {
-    return { error: new ConnectError(thrown.message, codeOfKind(thrown.kind)), isBug: false };
+    return {
+      error: new ConnectError(thrown.message, adminFailureRows[thrown.kind].code),
+      isBug: false,
+    };
   }
   const { code, message } = toServiceError(thrown);
   return { error: new ConnectError(message, codeOfError(code)), isBug: code === "INTERNAL" };

@@ -38,6 +38,12 @@ const versionCases: readonly VersionCase[] = [
     text: "promtool, version 2.42.0+ds (branch: debian/sid, revision: 2.42.0+ds-5)\n",
     version: "2.42.0",
   },
+  {
+    program: "chromium",
+    text: "Chromium 156.0.8078.108 built on Debian GNU/Linux 12 (bookworm)",
+    version: "156.0.8078",
+  },
+  { program: "chromium", text: "Google Chrome for Testing 140.0.7339.16", version: "140.0.7339" },
 ];
 
 describe("parseVersion()", () => {

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { runProgram } from "../../../src/programs/install.js";
 import type { ToolEnvironment } from "../../../src/programs/programs.js";
 import { findProgram, lookUp } from "../../../src/programs/provision.js";
 import { FakeClock } from "../../support/fake-clock.js";
@@ -237,6 +238,34 @@ describe("Debian's promtool", () => {
     const programs = await provisionAll(["promtool"], environment());
     const installed = join(root, "tools/promtool-debian/bin/promtool");
     expect(programs.get("promtool")).toEqual({ kind: "found", path: installed, version: "2.42.0" });
+  });
+});
+
+describe("Debian's Chromium", () => {
+  it("starts with fonts, and libraries that packages keep in folders of their own", async () => {
+    const { PATH: path } = process.env;
+    const archives = "$(printf '%s\n' \"$@\" | sed -n 's/^Dir::Cache::archives=//p')";
+    writeProgram(
+      "bin/apt-get",
+      `PATH=${path}\ncase " $* " in *" chromium-common "*) touch "${archives}/c.deb"; esac`,
+    );
+    writeProgram("shell", 'echo "Chromium 156.0.1.2 $LD_LIBRARY_PATH $FONTCONFIG_FILE"');
+    const made = [
+      `mkdir -p "$3/usr/lib/x86_64-linux-gnu/pulseaudio" "$3/usr/lib/chromium"`,
+      `cp ${join(root, "shell")} "$3/usr/lib/chromium/chromium-headless-shell"`,
+    ].join("; ");
+    writeProgram("bin/dpkg-deb", `PATH=${path}\n${made}`);
+    writeProgram("bin/dirname", 'exec /usr/bin/dirname "$@"');
+    const found = (await provisionAll(["chromium"], environment())).get("chromium");
+    const folder = join(root, "tools/chromium-debian");
+    const installed = join(folder, "bin/chromium-headless-shell");
+    expect(found).toEqual({ kind: "found", path: installed, version: "156.0.1" });
+    const libraries = `${folder}/usr/lib/x86_64-linux-gnu`;
+    const { output } = await runProgram(installed, [], { PATH: path });
+    expect(output).toBe(
+      `Chromium 156.0.1.2 ${libraries}:${libraries}/pulseaudio ${folder}/fonts.conf\n`,
+    );
+    expect(readFileSync(join(folder, "fonts.conf"), "utf8")).toContain("usr/share/fonts");
   });
 });
 

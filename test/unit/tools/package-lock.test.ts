@@ -7,11 +7,17 @@ interface LockedPackage {
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
-const lock = JSON.parse(
-  readFileSync(new URL("../../../package-lock.json", import.meta.url), "utf8"),
-) as { readonly packages: Readonly<Record<string, LockedPackage>> };
+interface Lock {
+  readonly packages: Readonly<Record<string, LockedPackage>>;
+}
 
-describe("package-lock.json", () => {
+function readLock(path: string): Lock {
+  return JSON.parse(readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8")) as Lock;
+}
+
+describe.each(["package-lock.json", "docs/.vitepress/package-lock.json"])("%s", (path) => {
+  const lock = readLock(path);
+
   // A registry that served few platforms once left their packages out of the lock file, and then
   // `npm ci` refused it everywhere. `npm run complete-lock` adds them.
   it("holds every optional package, also those of other platforms", () => {

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../../../src/app/config/config.js";
 import { ignoredNotices, ignoredOptionRows } from "../../../../src/app/options/ignored-options.js";
 import { optionNames, optionRow } from "../../../../src/app/options/options.js";
-import { renderIgnoredTable } from "../../../support/option-tables.js";
 
 const names = ignoredOptionRows.flatMap((row) => row.names);
 
@@ -35,13 +34,5 @@ describe("ignoredNotices()", () => {
     const loaded = loadConfig({ flags: {}, env });
     expect(loaded.kind === "config" && loaded.config.notices).toEqual(ignoredNotices(env));
     expect(ignoredNotices(env)).toHaveLength(ignoredOptionRows.length);
-  });
-});
-
-describe("renderIgnoredTable()", () => {
-  it("has a row for each reason", () => {
-    const lines = renderIgnoredTable().split("\n");
-    expect(lines).toHaveLength(2 + ignoredOptionRows.length);
-    expect(lines[2]).toMatch(/^\| `REDIS_POOL_SIZE`, `REDIS_PERSECOND_POOL_SIZE` \| one conn/);
   });
 });

@@ -1,0 +1,196 @@
+import { exitCodeMeanings, exitCodes } from "../../../src/app/base/failure.js";
+import { remedyOf } from "../../../src/app/store/store-remedies.js";
+import { refusalOf, refusalRows } from "../../../src/core/admission/refusal.js";
+import { type ErrorCode, errorRows } from "../../../src/core/base/errors.js";
+import { grpcStatuses } from "../../../src/core/base/grpc-status.js";
+import { snakeCase } from "../../../src/core/base/snake-case.js";
+import { limitResponse } from "../../../src/core/limits/limit-headers.js";
+import { refusalCauses } from "../../../src/core/settings/admission-settings.js";
+import { statusRows } from "../../../src/rpc/grpc/status.js";
+import { block, code, paragraphs, type ReferencePage, table } from "./markdown.js";
+
+/** A status as the field writes it: `8 RESOURCE_EXHAUSTED`. */
+function grpcStatus(status: number): string {
+  const name = Object.entries(grpcStatuses).find(([, one]) => one === status)?.[0] ?? "";
+  return `${status} ${snakeCase(name).toUpperCase()}`;
+}
+
+function exitCodeTable(): string {
+  const names: readonly (keyof typeof exitCodes)[] = [
+    "ok",
+    "failure",
+    "usage",
+    "invalidPolicy",
+    "stale",
+    "unreachable",
+  ];
+  const rows = names.map((name) => [String(exitCodes[name]), exitCodeMeanings[name]]);
+  return table(["code", "meaning"], rows);
+}
+
+interface Answer {
+  readonly headers: readonly { readonly name: string; readonly value: string }[];
+  readonly body?: string | undefined;
+}
+
+/** An answer as it is on the wire, with what Envoy makes of a status. */
+function httpAnswer(status: string, { headers, body = "" }: Answer): string {
+  const lines = headers.map(({ name, value }) => `${name}: ${value}`);
+  return block([status, ...lines, "", body].join("\n"));
+}
+
+function rateLimitExample(): string {
+  const limit = { hits: 50, burst: 50, unit: "second", unitMultiplier: 10 } as const;
+  return httpAnswer(
+    "HTTP/1.1 429 Too Many Requests",
+    limitResponse(
+      [
+        {
+          label: "plan_free.user",
+          headers: "x-ratelimit",
+          body: "problem+json",
+          status: {
+            isOver: true,
+            currentLimit: { ...limit, name: "free-pace" },
+            limitRemaining: 0,
+            durationUntilResetUs: 3_000_000,
+          },
+        },
+      ],
+      { isDenied: true },
+    ),
+  );
+}
+
+function admissionExample(contentType: string | undefined): Answer {
+  return refusalOf(
+    { statusByCause: {} },
+    {
+      service: "orders",
+      cause: "queueFull",
+      request: { method: "GET", contentType },
+      retrySeconds: 2,
+    },
+  );
+}
+
+function causeTable(): string {
+  const rows = refusalCauses.map((cause) => {
+    const { status, grpcStatus: grpc, reason } = refusalRows[cause];
+    return [code(cause), String(status), grpcStatus(grpc), reason];
+  });
+  return table(["cause", "HTTP", "gRPC", "`x-headgate-reason`"], rows);
+}
+
+function isErrorCode(word: string): word is ErrorCode {
+  return Object.hasOwn(errorRows, word);
+}
+
+function errorTable(): string {
+  const rows = Object.entries(errorRows).map(([word, { meaning, transient }]) => {
+    const known = isErrorCode(word) ? word : undefined;
+    const statuses = known && statusRows[known];
+    return [
+      `<a id="${word.toLowerCase()}"></a>${code(word)}`,
+      meaning,
+      statuses === undefined ? "" : grpcStatus(statuses.grpc),
+      statuses === undefined ? "" : String(statuses.http),
+      transient ? "yes" : "no",
+      (known && remedyOf(known)) ?? "",
+    ];
+  });
+  const header = ["code", "meaning", "gRPC", "HTTP", "may pass by itself", "what to do"];
+  return table(header, rows);
+}
+
+const rateLimitText = `\
+RateLimitService answers gRPC status OK in any case: \`overall_code\` is \`OK\` or
+\`OVER_LIMIT\`, and Envoy makes 429 of the latter. \`POST /json\` answers 200 or 429 with a
+RateLimitResponse in JSON. A request that asks more than is counted in one
+(\`REQUEST_TOO_LARGE\`) is \`OVER_LIMIT\` over gRPC, since an error could let it pass.
+
+What a refusal carries is up to the limit's \`headers\` and \`body\` and to
+[settings](settings.md#decisions):
+
+- \`x-ratelimit\`: \`x-ratelimit-limit\`, \`x-ratelimit-remaining\` and \`x-ratelimit-reset\` of
+  the tightest limit.
+- \`ietf\`: \`RateLimit\` and \`RateLimit-Policy\`, of every limit that wants them.
+- \`retry-after\`, whole seconds and at least 1, with either of them, or where
+  \`HEADGATE_RETRY_AFTER_HEADER\` is set.
+- \`x-headgate-rule\` names the rule, where \`tellRule.header\` allows it. Dynamic metadata
+  names it for Envoy's access log.
+- \`body: problem+json\` adds a body as RFC 9457 has it. An example with \`x-ratelimit\`
+  headers:`;
+
+const admissionText = `\
+Every refusal has \`retry-after\`: whole seconds, at least 1, the wait where it is known, up to
+half more so that callers do not come back together, and never less. \`x-headgate-reason\` says
+in words why. HTTP has a body as RFC 9457 (\`application/problem+json\`); HEAD has none. gRPC
+has the same words as message, and \`RetryInfo\` in its details. Nothing of the request is
+repeated. \`admission.reject.status\` changes the HTTP status of a cause. 429 says that this
+caller or its class has had its part, 503 that the service has no room for anybody, 504 that the
+time left is too short.`;
+
+const errorText = `\
+A call that cannot be decided fails with one of these codes; logs and metrics
+(\`headgate_failed_requests_total\`, \`headgate_store_failures_total\`) use the same. What the
+store fails with is answered by a limit's \`on_store_failure\`: only with \`error\` does the
+call itself fail. Envoy's \`failure_mode_deny\` then decides. No answer has gRPC status UNKNOWN:
+Envoy lets such a request pass whatever its failure mode says. Over HTTP the body is \`{"code":
+..., "message": ...}\`. \`SIGNAL_\` codes are of polls in the background; no call is answered
+with them. \`headgate help CODE\` says the same as this table.`;
+
+const httpRows = [
+  [
+    "`POST /json`",
+    "200 or 429; 400, 413, 502, 503 or 504 with a code as above; 403 where it is off; 408 where " +
+      "the body is not whole in time",
+  ],
+  ["`GET /healthcheck`", "200 `OK`, or 500 `NOT_SERVING` while stopping"],
+  ["`GET /livez`", "200"],
+  [
+    "`GET /readyz`",
+    "200 `ready` or `degraded`, with the reason; 503 while it waits for a policy or stops",
+  ],
+  ["`GET /metrics`", "200, Prometheus text"],
+  ["others", "404; 405 with `allow` for another method"],
+];
+
+/** Statuses, headers and bodies of refusals and errors; exit codes. */
+export function errorsPage(): ReferencePage {
+  const overHttp = httpAnswer("HTTP/1.1 429 Too Many Requests", admissionExample(undefined));
+  const overGrpc = admissionExample("application/grpc");
+  return {
+    path: "errors.md",
+    title: "Refusals, errors and exit codes",
+    purpose:
+      "Look up what a refused caller gets, what a failed call says, and what an exit code means.",
+    body: paragraphs(
+      "## Refused by a rate limit",
+      rateLimitText,
+      rateLimitExample(),
+      "## Refused by admission",
+      admissionText,
+      causeTable(),
+      "A request that found the queue full, over HTTP and over gRPC:",
+      overHttp,
+      block(
+        [
+          "grpc-status: 8",
+          `grpc-message: ${overGrpc.body ?? ""}`,
+          ...overGrpc.headers.map(({ name, value }) => `${name}: ${value}`),
+        ].join("\n"),
+      ),
+      "## Refused by a quota",
+      "Envoy answers as the quota's [deny](policy/quotas.md#quotasdeny) says: 429 by default, " +
+        "with `retry-after`.",
+      "## Errors",
+      errorText,
+      errorTable(),
+      "## The HTTP port",
+      table(["path", "answer"], httpRows),
+      "## Exit codes",
+      exitCodeTable(),
+    ),
+  };
+}

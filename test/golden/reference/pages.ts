@@ -1,0 +1,38 @@
+import { adminApiPages } from "./admin-api-page.js";
+import { cliPages } from "./cli-page.js";
+import { differencesPage } from "./differences-page.js";
+import { errorsPage } from "./errors-page.js";
+import type { ReferencePage } from "./markdown.js";
+import { metricsPage } from "./metrics-page.js";
+import { policyPages } from "./policy-pages.js";
+import { problemsPage } from "./problems-page.js";
+import { settingsPage } from "./settings-page.js";
+import { targetsPage } from "./targets-page.js";
+
+/** Every page of docs/reference. */
+export async function referencePages(): Promise<readonly ReferencePage[]> {
+  const pages = [
+    ...policyPages,
+    targetsPage(),
+    settingsPage(),
+    ...(await cliPages()),
+    metricsPage(),
+    problemsPage(),
+    errorsPage(),
+    ...adminApiPages(),
+    differencesPage(),
+  ];
+  return [indexPage(pages), ...pages];
+}
+
+function indexPage(pages: readonly ReferencePage[]): ReferencePage {
+  const shown = pages.filter(({ path }) => !path.includes("/"));
+  const lines = shown.map(({ path, title, purpose }) => `- [${title}](${path}): ${purpose}`);
+  return {
+    path: "README.md",
+    title: "Reference",
+    purpose:
+      "Look up every name, option, metric, id and method. These pages are made from the code.",
+    body: lines.join("\n"),
+  };
+}

@@ -1,0 +1,77 @@
+import { ignoredOptionRows } from "../../../src/app/options/ignored-options.js";
+import type { OptionRow, OptionSection } from "../../../src/app/options/option.js";
+import { optionNames, optionRow } from "../../../src/app/options/options.js";
+import { formatDuration } from "../../../src/policy/text/duration.js";
+import { code, paragraphs, type ReferencePage, table } from "./markdown.js";
+
+const intro = `\
+Every setting is an environment variable; most have a flag of \`headgate serve\` as well. Flags
+win over the environment, which wins over the defaults. Names without \`HEADGATE_\` are those of
+envoyproxy/ratelimit, and mean what they mean there. An unknown \`HEADGATE_\` name is an error.
+
+- A secret has no flag. It may also come from a file, which the name with \`_FILE\` names:
+  \`REDIS_AUTH_FILE\`.
+- A switch takes \`true\`, \`t\`, \`1\`, \`false\`, \`f\` and \`0\`, in any case. Its flag may
+  stand alone.
+- A time is written like \`250ms\`, \`10s\` or \`1h30m\`.
+- Where no default is named, nothing is set.`;
+
+/** What a setting takes, in the words that a wrong value is refused with. */
+function takes({ parse, valueName }: OptionRow<unknown>): string {
+  // No setting takes a text with this character, unless it takes any.
+  const parsed = parse("\0");
+  if (parsed.kind === "value") return valueName.toLowerCase();
+  return parsed.message
+    .replace(/^must be (?:an? )?/, "")
+    .replace(/^time like .*?, (at .*)/, (_, bounds: string) => `time, ${bounds}`)
+    .replaceAll(/\b(\d+)ms\b(?!,)/g, (_, digits: string) => code(formatDuration(Number(digits))))
+    .replaceAll(/\b\d{5,}\b/g, grouped)
+    .replace(/^true or false$/, "`true`, `false`")
+    .replace(/^one of (.*)$/, (_, words: string) => words.split(", ").map(code).join(", "));
+}
+
+function takesCell(row: OptionRow<unknown>): string {
+  const { defaultText = "" } = row;
+  return defaultText === "" ? takes(row) : `${takes(row)}; default ${code(defaultText)}`;
+}
+
+function grouped(digits: string): string {
+  return Number(digits).toLocaleString("en-US");
+}
+
+function nameCell({ env, flag, isSecret }: OptionRow<unknown>): string {
+  const names = isSecret ? [env, `${env}_FILE`] : [env];
+  const flags = flag === undefined ? [] : [`--${flag}`];
+  return `<a id="${env}"></a>${[...names, ...flags].map(code).join(", ")}`;
+}
+
+/** The settings of the process, by section. */
+export function settingsPage(): ReferencePage {
+  const sections = new Map<OptionSection, string[][]>();
+  for (const name of optionNames) {
+    const row = optionRow(name);
+    const rows = sections.get(row.section) ?? [];
+    sections.set(row.section, rows);
+    rows.push([nameCell(row), takesCell(row), row.docs]);
+  }
+  const ignored = ignoredOptionRows.map(({ names, reason }) => [
+    names.map(code).join(", "),
+    reason,
+  ]);
+  return {
+    path: "settings.md",
+    title: "Settings",
+    purpose: "Look up an environment variable or a flag of the service: what it takes and means.",
+    body: paragraphs(
+      intro,
+      ...[...sections].map(
+        ([section, rows]) =>
+          `## ${section}\n\n${table(["environment, flag", "takes", "meaning"], rows)}`,
+      ),
+      "## Accepted and without effect here",
+      "Names of envoyproxy/ratelimit that may stay where they are. Those that are set are told " +
+        "once at the start.",
+      table(["environment", "why it changes nothing"], ignored),
+    ),
+  };
+}

@@ -1,0 +1,224 @@
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { z } from "zod";
+import { listenOnLoopback } from "./loopback-server.js";
+import { requireProgram } from "./programs.js";
+import type { Stage } from "./stage.js";
+import { within } from "./wait.js";
+
+declare global {
+  // What the library's types name and only a browser's declare.
+  interface Node {
+    readonly nodeName: string;
+  }
+  interface HTMLElement extends Node {
+    readonly lang: string;
+  }
+  interface SVGElement extends Node {
+    readonly tabIndex: number;
+  }
+  type HTMLElementTagNameMap = Readonly<Record<string, HTMLElement>>;
+}
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const dist = join(root, "docs/.vitepress/dist");
+const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+/** The generator is installed first where it is not there. */
+const buildMsMax = 280_000;
+
+const types: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml",
+  ".json": "application/json",
+};
+
+/** A site that is served on this machine: the documentation, as it was built just now. */
+export class Site {
+  readonly origin: string;
+  /** Paths of all pages, such as `/reference/metrics.html`. */
+  readonly paths: readonly string[];
+
+  private constructor(port: number) {
+    this.origin = `http://127.0.0.1:${port}`;
+    this.paths = readdirSync(dist, { recursive: true, encoding: "utf8" })
+      .filter((path) => path.endsWith(".html") && path !== "404.html")
+      .map((path) => `/${path}`)
+      .sort();
+  }
+
+  /** Builds and serves it until the stage ends. */
+  static async build(stage: Stage): Promise<Site> {
+    // With all that npm may be told: proxies, authorities, a registry.
+    const env = z.record(z.string(), z.string()).parse({ ...process.env });
+    const args = ["tools/docs.mjs"];
+    const program = stage.spawn({ name: "docs", file: process.execPath, args, cwd: root, env });
+    const exit = await within("the site is built", buildMsMax, program.exited);
+    if (exit.code !== 0) throw new Error(`the site was not built:\n${program.output}`);
+    const server = createServer((request, response) => {
+      const path = new URL(request.url ?? "/", "http://site").pathname;
+      const file = fileOf(path);
+      response.writeHead(file === undefined ? 404 : 200, {
+        "content-type": types[extname(file ?? "")] ?? "text/plain; charset=utf-8",
+      });
+      response.end(file === undefined ? "" : readFileSync(file));
+    });
+    return new Site(await listenOnLoopback(stage, server));
+  }
+
+  /** Whether there is something to be had at a path. */
+  holds(path: string): boolean {
+    return fileOf(path) !== undefined;
+  }
+}
+
+function fileOf(path: string): string | undefined {
+  const file = join(dist, path.endsWith("/") ? `${path}index.html` : path);
+  return file.startsWith(dist) && existsSync(file) && statSync(file).isFile() ? file : undefined;
+}
+
+/** A real browser; it ends with the stage. */
+export async function startBrowser(stage: Stage): Promise<Browser> {
+  const executablePath = await requireProgram("chromium");
+  const browser = await chromium.launch({ executablePath, args: ["--disable-gpu"] });
+  stage.atEnd(() => browser.close());
+  return browser;
+}
+
+/** The colors of a page. */
+export type Theme = "light" | "dark";
+
+/** What went wrong while pages were shown. */
+export interface Trouble {
+  readonly page: string;
+  readonly what: string;
+}
+
+/** Shows pages of a site, one after the other, and notes what the browser complains of. */
+export class SiteReader {
+  readonly troubles: Trouble[] = [];
+  readonly page: Page;
+  readonly #site: Site;
+  #path = "";
+
+  private constructor(page: Page, site: Site) {
+    this.page = page;
+    this.#site = site;
+    const note = (what: string): void => {
+      this.troubles.push({ page: this.#path, what });
+    };
+    page.on("console", (message) => {
+      if (["error", "warning"].includes(message.type())) note(`console: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => note(`exception: ${error.message}`));
+    page.on("request", (request) => {
+      const url = request.url();
+      if (!url.startsWith(site.origin) && !url.startsWith("data:")) note(`asks ${url}`);
+    });
+    page.on("response", (response) => {
+      if (response.status() >= 400) note(`${response.status()} for ${response.url()}`);
+    });
+  }
+
+  /** A reader with a fresh profile, that asks nobody but the site. */
+  static async open(browser: Browser, site: Site, theme: Theme): Promise<SiteReader> {
+    const context: BrowserContext = await browser.newContext({
+      colorScheme: theme,
+      reducedMotion: "reduce",
+      viewport: wide,
+    });
+    await context.route(
+      (url) => url.origin !== site.origin,
+      (route) => route.abort(),
+    );
+    return new SiteReader(await context.newPage(), site);
+  }
+
+  /** Opens a page, and waits until its scripts have taken it over. */
+  async show(path: string): Promise<void> {
+    this.#path = path;
+    await this.page.goto(`${this.#site.origin}${path}`);
+    await this.page.waitForFunction("document.querySelector('#app')?.__vue_app__ !== undefined");
+  }
+
+  /** Sets the size of the window. */
+  async resize(size: { readonly width: number; readonly height: number }): Promise<void> {
+    await this.page.setViewportSize(size);
+  }
+
+  /** What the page holds. */
+  async look(): Promise<PageFacts> {
+    return pageFacts.parse(await this.page.evaluate(factsScript));
+  }
+
+  /**
+   * What breaks rules of accessibility in a part of the page, serious or worse; as text. Colors are
+   * the same on all pages, and half of the work to judge: in the text alone they are left out.
+   */
+  async judge(part: "whole" | "text"): Promise<readonly string[]> {
+    await this.page.addScriptTag({ path: axePath });
+    const found = axeResult.parse(await this.page.evaluate(axeScripts[part]));
+    return found.map(({ id, impact, nodes }) => {
+      const places = nodes.slice(0, 3).map(({ target }) => target.join(" "));
+      return `${this.#path}: ${id} (${impact}), ${nodes.length} times: ${places.join("; ")}`;
+    });
+  }
+}
+
+/** The size of a desktop's window, and the narrowest phone's. */
+export const wide = { width: 1280, height: 900 };
+/** The narrowest phone. */
+export const narrow = { width: 360, height: 740 };
+
+const pageFacts = z.object({
+  title: z.string(),
+  headings: z.array(z.string()),
+  ids: z.array(z.string()),
+  links: z.array(z.string()),
+  /** How far the page can be scrolled to the side, in pixels. */
+  overflow: z.number(),
+  textLength: z.number(),
+});
+
+/** What a page holds. */
+export type PageFacts = z.infer<typeof pageFacts>;
+
+const factsScript = `({
+  title: document.title,
+  headings: [...document.querySelectorAll("main h1")].map((one) => one.textContent ?? ""),
+  ids: [...document.querySelectorAll("[id]")].map((one) => one.id),
+  links: [...document.querySelectorAll("a[href]")].map((one) => one.href),
+  overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  textLength: (document.querySelector("main")?.textContent ?? "").length,
+})`;
+
+const axeResult = z.array(
+  z.object({
+    id: z.string(),
+    impact: z.string(),
+    nodes: z.array(z.object({ target: z.array(z.unknown()) })),
+  }),
+);
+
+const axeScripts = {
+  whole: axeScript("body", "{}"),
+  text: axeScript("main", `{ "color-contrast": { enabled: false } }`),
+};
+
+function axeScript(part: string, rules: string): string {
+  return `axe
+    .run("${part}", { resultTypes: ["violations"], rules: ${rules} })
+    .then(({ violations }) =>
+      violations
+        .filter(({ impact }) => impact === "serious" || impact === "critical")
+        .map(({ id, impact, nodes }) => {
+          return { id, impact, nodes: nodes.map(({ target }) => ({ target })) };
+        }),
+    )`;
+}
