@@ -22,7 +22,7 @@ const computing: readonly Kind[] = [
 const simulating: Kind = {
   name: "simulation",
   include: "test/simulation/**/*.test.ts",
-  testTimeout: 120_000,
+  testTimeout: 600_000,
 };
 
 /**

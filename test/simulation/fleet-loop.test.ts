@@ -21,7 +21,7 @@ describe("FleetLoop, in small fleets where everything goes wrong", () => {
     expect(runFleet(smallFleet(seed), { seed, seconds: 90 })).toBe("");
   });
 
-  it("gives no more than there is, seed by seed", { timeout: seedsTimeoutMs(60_000) }, () =>
+  it("gives no more than there is, seed by seed", { timeout: seedsTimeoutMs(600_000) }, () =>
     runSeeds(seedsFrom(1, 500), (seed) => {
       expect(runFleet(smallFleet(seed), { seed, seconds: 90 })).toBe("");
     }),
@@ -29,7 +29,7 @@ describe("FleetLoop, in small fleets where everything goes wrong", () => {
 });
 
 describe("FleetLoop, in small fleets of several identities", () => {
-  it("gives no more than there is, seed by seed", { timeout: seedsTimeoutMs(60_000) }, () =>
+  it("gives no more than there is, seed by seed", { timeout: seedsTimeoutMs(600_000) }, () =>
     runSeeds(seedsFrom(1, 100), (seed) => {
       const fleet = { ...smallFleet(seed), ownerCount: 2 + (seed % 2) };
       expect(runFleet(fleet, { seed, seconds: 90 })).toBe("");
