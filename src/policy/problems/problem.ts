@@ -167,17 +167,17 @@ const fileProblemRows = {
     remedy: "Use fewer levels, or shorter keys and values.",
   },
   HG170: {
-    title: "A warning: a limit does not say how many requests it lets pass, so none does.",
+    title: "A limit does not say how many requests it lets pass, so none does.",
     remedy: "Write the number, or `requests_per_unit: 0` to refuse everything.",
     severity: "warning",
   },
   HG171: {
-    title: "A warning: a `rate_limit` has no value, so nothing is limited.",
+    title: "A `rate_limit` has no value, so nothing is limited.",
     remedy: "See whether the file was cut off; write the limit, or leave `rate_limit` out.",
     severity: "warning",
   },
   HG172: {
-    title: "A warning: a number stands for a text, and is taken as it is written.",
+    title: "A number stands for a text, and is taken as it is written.",
     remedy: "Put it in quotes: what Envoy sends is compared with it as text.",
     severity: "warning",
   },
