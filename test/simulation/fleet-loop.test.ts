@@ -42,7 +42,7 @@ describe("FleetLoop, before 50 services with 200 Envoys in foul weather", () => 
     "gives no more than there is, and stays within a fifth of the capacity (seed %i)",
     (seed) => {
       const run = new FleetRun(bigFleet(), seed);
-      run.span(110);
+      run.span(150);
       expect(run.violations).toEqual([]);
       bigFleet().services.forEach((_, place) => {
         expectSteady(steadySpan(run.seconds(place), 60));
