@@ -30,7 +30,7 @@ async function verify(envoy: string, ...flags: readonly string[]) {
   const output = {
     out: () => {},
     err: (text: string) => {
-      err += text;
+      err += `${text}\n`;
     },
   };
   const words = ["generate", "envoy", policy, "--out", out, "--verify", ...flags];
