@@ -165,10 +165,10 @@ describe("hosts of a generated cluster", () => {
     const http = new HttpClient();
     stage.atEnd(() => http.close());
     const sent = [http.send({ port: envoy.port }), http.send({ port: envoy.port })];
-    await waitFor("one waits", async () => {
-      return (await envoy.stat("cluster.orders.upstream_cx_overflow")) > 0;
+    await waitFor("one is in work, and one waits", async () => {
+      const overflowCount = await envoy.stat("cluster.orders.upstream_cx_overflow");
+      return upstream.heldCount === 1 && overflowCount > 0;
     });
-    expect(upstream.heldCount).toBe(1);
     upstream.release();
     await waitFor("the other is in work", () => upstream.heldCount === 1);
     upstream.release();
