@@ -17,7 +17,7 @@ const samples = [
 ];
 
 /** Pages of one folder are made alike, and to judge all of them would take minutes. */
-const judgedPerFolder = 2;
+const judgedPerFolder = 1;
 
 function someOfEachFolder(paths: readonly string[]): ReadonlySet<string> {
   const counts = new Map<string, number>();
