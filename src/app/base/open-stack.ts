@@ -19,8 +19,17 @@ export class OpenStack {
     return opened.close();
   }
 
+  /** Closes all that is left, also where one of them fails to. @throws what the first threw */
   async close(): Promise<void> {
-    for (const opened of this.#open.splice(0).reverse()) await opened.close();
+    const failures: unknown[] = [];
+    for (const opened of this.#open.splice(0).reverse()) {
+      try {
+        await opened.close();
+      } catch (thrown) {
+        failures.push(thrown);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
   }
 }
 
@@ -33,7 +42,8 @@ export async function openAll<T>(open: (stack: OpenStack) => Promise<T>): Promis
   try {
     return await open(stack);
   } catch (thrown) {
-    await stack.close();
+    // Why it was not opened says more than why something did not close after it.
+    await stack.close().catch(() => {});
     throw thrown;
   }
 }

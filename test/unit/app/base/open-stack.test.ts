@@ -39,4 +39,23 @@ describe("openAll()", () => {
     await stack.close();
     expect(closed).toEqual(["ports", "fleet", "store"]);
   });
+
+  it("closes the others where one does not close, and tells why it was not opened", async () => {
+    closed.length = 0;
+    const broken = { close: () => Promise.reject(new Error("the socket is gone")) };
+    const opening = openAll(async (stack) => {
+      stack.keep(opened("store"));
+      stack.keep(broken);
+      throw new Error("the port is in use");
+    });
+    await expect(opening).rejects.toThrow("the port is in use");
+    expect(closed).toEqual(["store"]);
+    const stack = await openAll(async (open: OpenStack) => {
+      open.keep(opened("fleet"));
+      open.keep(broken);
+      return open;
+    });
+    await expect(stack.close()).rejects.toThrow("the socket is gone");
+    expect(closed).toEqual(["store", "fleet"]);
+  });
 });
