@@ -9,8 +9,13 @@ const unknownLimit = 1_000_000_000;
 /** A law that learns a limit. */
 export interface LearningLaw {
   readonly limit: number;
-  /** Goes on from what others have learned. Default: it begins by itself */
-  startFrom?(limit: number): void;
+  /** Goes on from what others have learned. */
+  startFrom(limit: number): void;
+}
+
+/** Whether a law can go on from what others have learned, and so learn with them. */
+export function startsFromOthers<T extends Partial<LearningLaw>>(law: T): law is T & LearningLaw {
+  return law.startFrom !== undefined;
 }
 
 /** What a `LearnedShare` is made of. */
@@ -50,7 +55,7 @@ export class LearnedShare implements PermitHolder {
   }
 
   agreed(limit: number): void {
-    if (!this.#isHeard && limit < unknownLimit) this.#parts.law.startFrom?.(limit);
+    if (!this.#isHeard && limit < unknownLimit) this.#parts.law.startFrom(limit);
     this.#isHeard = true;
   }
 

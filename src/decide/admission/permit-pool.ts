@@ -1,6 +1,6 @@
 import { withHeadroom } from "../../core/admission/class-counts.js";
 import { estimatedWaitMs, type QueueState } from "../../core/admission/estimated-wait.js";
-import { LearnedShare } from "../../core/admission/learned-share.js";
+import { LearnedShare, startsFromOthers } from "../../core/admission/learned-share.js";
 import type {
   PermitHolder,
   PermitShare,
@@ -59,16 +59,16 @@ export interface PoolParts {
  * Permits under one limit, the law that sets it, and the queue in front of it. `T` is what waits.
  *
  * A limit of the fleet (`maxInFlight`, and what a law says that does not learn) is shared among
- * replicas; a law that learns runs in each replica, within its share, and `knee` from what all have
- * in use. One that bounds the queue does so where there is one, and bounds permits where there is
- * none.
+ * replicas; a law that learns runs in each replica, within its share. One that can start from what
+ * others have learned learns with them, from what all have in use. One that bounds the queue does
+ * so where there is one, and bounds permits where there is none.
  */
 export class PermitPool<T> implements PermitHolder {
   readonly name: string;
   readonly label: string;
   readonly #parts: PoolParts;
   readonly #permits = new Permits();
-  readonly #slotTime = new ServiceTime({ memoryCount: 30 });
+  readonly #serviceTime = new ServiceTime({ memoryCount: 30 });
   /** The time from one end of a request to the next, while any is in use: one slot for all. */
   readonly #gapTime = new ServiceTime({ memoryCount: 30 });
   /** Permits in use, by peer; nothing where one may have all. */
@@ -94,7 +94,7 @@ export class PermitPool<T> implements PermitHolder {
     const { concurrency, queue } = settings;
     if (!isSame(concurrency, this.#settings.concurrency)) {
       this.#law = concurrency && createConcurrencyLimit(concurrency);
-      this.#openLearned(concurrency);
+      this.#openLearned();
     }
     this.#settings = settings;
     if (this.#room !== undefined) this.#room.configure(queue ?? closedQueue);
@@ -115,13 +115,14 @@ export class PermitPool<T> implements PermitHolder {
     this.#share = undefined;
   }
 
-  #openLearned(concurrency: ConcurrencySettings | undefined): void {
+  #openLearned(): void {
     this.#learned?.close();
     this.#learned = undefined;
     const { shares, name, onGrown } = this.#parts;
-    if (this.#law === undefined || shares === undefined || concurrency?.law !== "knee") return;
+    const law = this.#law;
+    if (shares === undefined || law === undefined || !startsFromOthers(law)) return;
     const inUseCount = (): number => this.inUseCount();
-    this.#learned = new LearnedShare({ name, law: this.#law, inUseCount, onGrown, shares });
+    this.#learned = new LearnedShare({ name, law, inUseCount, onGrown, shares });
   }
 
   /** The law that sets the limit; undefined: none. */
@@ -176,10 +177,9 @@ export class PermitPool<T> implements PermitHolder {
     return Math.min(1, (this.#learned?.permits(nowMs) ?? limit) / limit);
   }
 
-  /** Permits of those that critical requests alone may have in use. */
-  #criticalLimit(law: ConcurrencyLimit, nowMs: number): number {
+  /** Permits that critical requests alone may have in use, where `own` is the learned limit here. */
+  #criticalLimit(law: ConcurrencyLimit, own: number, nowMs: number): number {
     const { limit, criticalLimit = Math.floor(withHeadroom(limit)) } = law;
-    const own = this.#learnedLimit(nowMs);
     // What chance brings at once to a part of the fleet is less by the root of that part.
     return own + Math.floor((criticalLimit - limit) * Math.sqrt(this.#partOfFleet(nowMs)));
   }
@@ -222,7 +222,7 @@ export class PermitPool<T> implements PermitHolder {
       waitingCount: this.waitingCount,
       inFlightCount: this.#permits.inUseCount,
       limit: Math.max(1, this.#slotCount(nowMs)),
-      serviceMs: this.#slotTime.serviceMs(nowMs),
+      serviceMs: this.#serviceTime.serviceMs(nowMs),
     };
   }
 
@@ -237,7 +237,7 @@ export class PermitPool<T> implements PermitHolder {
    */
   expectedMs(priority: Priority, nowMs: number): number | undefined {
     const gapMs = this.#gapTime.serviceMs(nowMs);
-    const serviceMs = this.#slotTime.serviceMs(nowMs);
+    const serviceMs = this.#serviceTime.serviceMs(nowMs);
     if (gapMs === undefined || serviceMs === undefined) return undefined;
     const isOrdered = this.#settings.queue?.order === "priority";
     const waitingCount = isOrdered ? (this.#room?.countFrom(priority) ?? 0) : this.waitingCount;
@@ -305,7 +305,7 @@ export class PermitPool<T> implements PermitHolder {
     const limit = this.#learnedLimit(nowMs);
     if (!this.#isByClass) return this.#permits.inUseCount < limit;
     const isCritical = priority === "critical";
-    const most = isCritical ? this.#criticalLimit(this.#law, nowMs) : limit;
+    const most = isCritical ? this.#criticalLimit(this.#law, limit, nowMs) : limit;
     return this.#permits.inUseFrom(priority) < most;
   }
 
@@ -338,7 +338,7 @@ export class PermitPool<T> implements PermitHolder {
   giveBack(peer: string, priority: Priority, nowMs: number): void {
     this.#permits.giveBack(priority);
     if (this.#boundsPeers) this.#inUseByPeer.add(peer, -1);
-    this.#slotTime.complete(nowMs);
+    this.#serviceTime.complete(nowMs);
     this.#gapTime.complete(nowMs);
     this.#occupy(nowMs);
   }
@@ -440,7 +440,7 @@ export class PermitPool<T> implements PermitHolder {
 
   /** What is in use above the limit waits for a slot somewhere, it has none. */
   #occupy(nowMs: number): void {
-    this.#slotTime.occupy(Math.min(this.#permits.inUseCount, this.#slotCount(nowMs)), nowMs);
+    this.#serviceTime.occupy(Math.min(this.#permits.inUseCount, this.#slotCount(nowMs)), nowMs);
     this.#gapTime.occupy(Math.min(this.#permits.inUseCount, 1), nowMs);
   }
 
