@@ -177,7 +177,7 @@ export class PermitPool<T> implements PermitHolder {
     return Math.min(1, (this.#learned?.permits(nowMs) ?? limit) / limit);
   }
 
-  /** Permits that critical requests alone may have in use, where `own` is the learned limit here. */
+  /** Permits that critical requests alone may have in use; `own` is the learned limit here. */
   #criticalLimit(law: ConcurrencyLimit, own: number, nowMs: number): number {
     const { limit, criticalLimit = Math.floor(withHeadroom(limit)) } = law;
     // What chance brings at once to a part of the fleet is less by the root of that part.
