@@ -18,9 +18,14 @@ const program = `
       for (let i = 0; i < 1_000_000; i += 1) kept[i % kept.length] = make(i);
     };
     for (let i = 0; i < 6; i += 1) round();
-    const before = youngBytes();
-    for (let i = 0; i < 2_000; i += 1) kept[i] = make(i);
-    console.log(youngBytes() - before);
+    // The most of five, since a collection may fall into one of them.
+    let most = 0;
+    for (let turn = 0; turn < 5; turn += 1) {
+      const before = youngBytes();
+      for (let i = 0; i < 2_000; i += 1) kept[i] = make(i);
+      most = Math.max(most, youngBytes() - before);
+    }
+    console.log(most);
   `;
 
 async function youngBytes(): Promise<number> {
