@@ -26,7 +26,7 @@ const metadata = object(
     check(block, _, { endMarker }) {
       // Half a file may be right in all that it says, and lack limits: so it says that it ends.
       if (!endMarker || /\n\.\.\.\s*$/.test(block.reader.source.text)) return;
-      const message = "the file has no end marker, so a part of it may be missing";
+      const message = "the end marker is missing, so the file may be truncated";
       block.report("endMarker", { id: "HG114", message, expected: "... as its last line" });
     },
   },

@@ -140,7 +140,7 @@ function readFile(source: SourceText, log: ProblemLog): PolicyTests | undefined 
   const yaml = readYaml(source, log);
   if (yaml.kind === "unreadable") return undefined;
   if (yaml.kind === "empty") {
-    const message = "the file holds no tests";
+    const message = "the file contains no tests";
     const expected = "policy: and tests:";
     log.report(source, { start: 0, end: 1 }, { id: "HG110", message, expected });
     return undefined;
@@ -205,7 +205,7 @@ function readStep(reader: NodeReader, node: ParsedNode): TestStep | undefined {
   const kinds = (["ask", "http", "wait"] as const).filter((name) => block.field(name));
   const [kind, other] = kinds;
   if (kind === undefined) {
-    const message = "a step without ask, http or wait";
+    const message = "the step has none of ask, http and wait";
     return reader.report(node, { id: "HG125", message, expected: "one of the three" });
   }
   if (other !== undefined) return block.refusePair(kind, other);
@@ -274,8 +274,8 @@ function readHttp(step: Block): TestedRequest | undefined {
   if (host !== undefined) headers.set(":authority", host);
   const service = block.text("service", textRule);
   if (host === undefined && service === undefined) {
-    const message = "a request without a host";
-    return block.report("", { id: "HG125", message, expected: "host, or the name of a service" });
+    const message = "the request has no host";
+    return block.report("", { id: "HG125", message, expected: "a host, or the name of a service" });
   }
   const remoteAddress = block.text("remoteAddress", textRule);
   return { kind: "http", service, headers, remoteAddress };
@@ -284,7 +284,7 @@ function readHttp(step: Block): TestedRequest | undefined {
 /** `expect: allowed` is short for `expect: {verdict: allowed}`: all of them are. */
 function readExpectation(step: Block, times: number): Expectation | undefined {
   const { reader, fields } = step;
-  const expected = "allowed, denied, or a map of what is expected";
+  const expected = "allowed, denied, or a map of expectations";
   const field = reader.requiredField(fields, "expect", expected);
   if (field === undefined) return undefined;
   const words = ["allowed", "denied"] as const;

@@ -17,7 +17,7 @@ const timeZone = readBy(text(timeZoneRule, /^[A-Za-z][A-Za-z0-9_+/-]*$/), (reade
   if (written === undefined || isTimeZone(written)) return written;
   const { expected } = timeZoneRule;
   const suggestion = findNearestName(written, Intl.supportedValuesOf("timeZone"));
-  const message = `${quoteText(written)} is no time zone that is known here`;
+  const message = `${quoteText(written)} is not a known time zone`;
   const node = place.value ?? place.key;
   return reader.reportContent(node, { id: "HG145", message, expected, suggestion });
 });

@@ -219,7 +219,7 @@ function readStep(block: Block, dialect: Dialect): PathStep | undefined {
 function warnOfNumber(reader: NodeReader, field: Field, text: string): void {
   const node = reader.contentOf(field);
   if (field.value === undefined || !isScalar(node) || typeof node.value !== "number") return;
-  const message = `"${field.name}" is a number, and taken as the text ${quoteText(text)}`;
+  const message = `"${field.name}" is a number and is read as the text ${quoteText(text)}`;
   reader.warn(field.value, { id: "HG172", message });
 }
 
@@ -233,7 +233,7 @@ function findValue(block: Block): Field | undefined {
 function isPathInBounds(reader: NodeReader, node: ParsedNode, { path, label }: Above): boolean {
   if (path.length <= pathStepsMax && label.length <= pathCharsMax) return true;
   const size = `${path.length} levels, ${label.length} characters`;
-  const message = `the path to this descriptor has ${size}`;
+  const message = `the path of this descriptor has ${size}`;
   const expected = `at most ${pathStepsMax} levels and ${pathCharsMax} characters`;
   reader.report(node, { id: "HG161", message, expected });
   return false;

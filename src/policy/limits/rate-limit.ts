@@ -267,7 +267,7 @@ function readPace(block: Block, form: LimitForm): Pace | undefined {
 function readHits(block: Block, form: LimitForm, dialect: Dialect): number | undefined {
   const name = "requests_per_unit";
   if (dialect === "ratelimit" && block.isLeftOut(name)) {
-    const message = `"${name}" is missing, so it is 0 and every request is refused`;
+    const message = `"${name}" is missing, so it is 0 and every request is denied`;
     block.reader.warn(block.fields.node, { id: "HG170", message });
     return 0;
   }
@@ -281,7 +281,7 @@ function readBurst(block: Block, form: LimitForm, hits: number | undefined): num
   if (written === undefined) return hits;
   const burst = readField(form, block, "burst");
   if (hits !== 0) return burst;
-  const message = '"burst" has no meaning where "requests_per_unit" is 0: nothing ever passes';
+  const message = '"burst" has no effect with "requests_per_unit: 0", which denies everything';
   return block.reader.report(written.key, { id: "HG126", message });
 }
 

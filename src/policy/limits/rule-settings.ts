@@ -144,7 +144,7 @@ export function refuseSharing(
   { step, isShared }: { readonly step: PathStep; readonly isShared: boolean },
 ): void {
   if (!isShared || isPattern(step)) return;
-  const message = '"share_threshold" stands where neither key nor value holds "*"';
+  const message = '"share_threshold" is set, but neither key nor value contains "*"';
   block.report("share_threshold", { id: "HG128", message });
 }
 

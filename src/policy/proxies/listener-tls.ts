@@ -79,15 +79,15 @@ export const listenerTls = object(
       if (block.field("secret") === undefined) checkCertificate(block);
       const isNamed = ["secret", "certFile", "keyFile"].some((name) => block.field(name));
       if (!isNamed) {
-        const message = "nothing says which certificate callers are shown";
+        const message = "the listener has no certificate";
         const expected = "certFile and keyFile, or a secret";
         block.reader.report(block.fields.node, { id: "HG125", message, expected });
       }
       if (data === undefined || data.subjectAltNames.length === 0 || asksForCertificate(data)) {
         return;
       }
-      const message = '"subjectAltNames" are of callers, and none is asked for a certificate';
-      const expected = "clientCaFile beside it";
+      const message = '"subjectAltNames" needs client certificates, and none are requested';
+      const expected = "clientCaFile next to it";
       block.report("subjectAltNames", { id: "HG207", message, expected });
     },
   },

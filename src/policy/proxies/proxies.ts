@@ -45,7 +45,7 @@ const headgate = object(
     },
     check(block, { port, controlPort }) {
       if (port !== controlPort) return;
-      const message = `decisions and control cannot both be on port ${port}`;
+      const message = `decisions and control cannot both use port ${port}`;
       block.refuseOrder(["controlPort", "port"], message, "different ports");
     },
   },
@@ -137,8 +137,8 @@ const listener = object(
     data: (read) => read,
     check(block, read) {
       if (block.field("http3") !== undefined && block.isLeftOut("tls")) {
-        const message = '"http3" is always over TLS, and the listener speaks plaintext';
-        block.report("http3", { id: "HG207", message, expected: "tls beside it" });
+        const message = '"http3" needs TLS, and the listener is plaintext';
+        block.report("http3", { id: "HG207", message, expected: "tls next to it" });
       }
       refuseSharedPorts(block, read);
     },
@@ -209,7 +209,7 @@ const gateway = object(
 const runbookUrl = readBy(text({ charsMax: 2_048 }, /^https?:\/\/[^#{}]+$/), (reader, place) => {
   const written = url.read(reader, place);
   if (written === undefined || !/[#{}]/.test(written)) return written;
-  const message = "the URL of a runbook has neither a fragment nor braces";
+  const message = "the runbook URL must not contain a fragment or braces";
   return reader.report(place.key, { id: "HG227", message });
 });
 
@@ -286,7 +286,7 @@ export class ProxiesOnce {
   read(reader: NodeReader, written: Field): void {
     const policy = inner(proxies).read(reader, written);
     if (this.#place !== undefined) {
-      const message = `"proxies" stands already in ${this.#place}`;
+      const message = `"proxies" is already defined in ${this.#place}`;
       reader.report(written.key, { id: "HG249", message });
       return;
     }

@@ -29,7 +29,7 @@ const cpu = object(
     data: (read) => read,
     check(block, { shedFromRatio, shedAllAtRatio }) {
       if (shedFromRatio < shedAllAtRatio) return;
-      const message = `from ${shedFromRatio} on some are refused, and all at ${shedAllAtRatio}`;
+      const message = `some are refused from ${shedFromRatio}, and all from ${shedAllAtRatio}`;
       block.refuseOrder(["shedFrom", "shedAllAt"], message, "shedFrom below shedAllAt");
     },
   },
@@ -101,7 +101,7 @@ export const proxyOverload = object(
       }
       if (!block.isLeftOut("maxHeap")) return;
       for (const name of heapNames.filter((each) => block.field(each) !== undefined)) {
-        const message = `"${name}" is a part of a heap whose size is not given`;
+        const message = `"${name}" is a ratio of the heap, and the heap size is not set`;
         block.report(name, { id: "HG207", message, expected: "maxHeap, such as 512Mi" });
       }
     },

@@ -102,8 +102,8 @@ function takeKey(
 ): void {
   const isReserved = key === quotaBucketKey || key === quotaClassKey;
   if (isReserved || keys.has(key)) {
-    const why = isReserved ? "is a key of every bucket" : "is the key of another part";
-    const expected = "another key, by which rateLimits knows it";
+    const why = isReserved ? "is reserved in every bucket" : "is the key of another part";
+    const expected = "another key, which rateLimits uses";
     reader.report(node, { id: "HG266", message: `${quoteText(key)} ${why}`, expected });
   }
   keys.add(key);
@@ -129,8 +129,8 @@ function readSource(
 ): QuotaPartSource | undefined {
   if (source === undefined) {
     if (!sources.every((name) => block.isLeftOut(name))) return undefined;
-    const message = "a part does not say what it is made from";
-    const expected = "header: a header's name, query: a parameter, or value: a text";
+    const message = "the part has no source";
+    const expected = "header: a header name, query: a parameter, or value: a text";
     return block.reader.report(block.fields.node, { id: "HG125", message, expected });
   }
   const said = readField(part, block, source);

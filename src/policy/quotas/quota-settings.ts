@@ -83,7 +83,7 @@ export const quotaRate = object(
       if (rate === undefined) return;
       const { hits, periodUs } = rate;
       if (!isDivisible(rate)) {
-        const message = `${hits} in ${formatDuration(periodUs / 1_000)} is too slow a quota`;
+        const message = `${hits} in ${formatDuration(periodUs / 1_000)} is too slow for a quota`;
         const expected = `at least ${quotaHitsPerHourMin} an hour`;
         const finding = { message, expected: `${expected}; a slower limit needs a call each` };
         block.report("hits", { id: "HG267", ...finding });
@@ -138,7 +138,7 @@ function keptSeconds(bounds: DurationBounds): FieldType<number> {
     const kept = Math.max(bounds.minMs, Math.ceil(ms / 1_000) * 1_000);
     return reader.report(place.key, {
       id: "HG260",
-      message: `"${place.name}" is ${formatDuration(ms)}, of which Envoy keeps whole seconds only`,
+      message: `"${place.name}" is ${formatDuration(ms)}, and Envoy accepts whole seconds only`,
       expected: "whole seconds",
       suggestion: formatDuration(kept),
     });
@@ -175,14 +175,14 @@ function doneWords<const Word extends string>(
 /** `beforeAssignment`. */
 export const beforeAssignmentField = field(
   doneWords(["allow", "deny"], {
-    whys: { limit: "Envoy crashes where it has to count before it was told anything" },
+    whys: { limit: "Envoy crashes if it has to count before its first assignment" },
     expected: "allow or deny",
   }),
   "What an Envoy does with a new bucket's requests until it is told.",
   { default: "allow" },
 );
 
-const notKept = "Envoy does not keep a refusal that way";
+const notKept = "Envoy does not keep such a denial after expiry";
 
 /** `afterExpiry`; the limit's share is known when all files are read. */
 export const quotaExpiry = object(
@@ -230,8 +230,8 @@ const statusType = whole({ min: 400, max: 599 });
 const status = readBy(statusType, (reader, place) => {
   const read = statusType.read(reader, place);
   if (read === undefined || isEnvoyStatus(read)) return read;
-  const message = `Envoy does not answer with ${read} here`;
-  const expected = "a status that is registered: 429, 503";
+  const message = `Envoy cannot answer with ${read} here`;
+  const expected = "a registered status: 429, 503";
   return reader.report(place.key, { id: "HG269", message, expected });
 });
 
@@ -259,7 +259,7 @@ const headers = readBy<QuotaDenial["headers"]>(
       const name = headerName.read(reader, { ...row, value: row.key });
       const value = reader.readText(row, headerValueRule);
       if (name === "retry-after") {
-        const message = '"retry-after" has a name of its own here';
+        const message = 'use "retryAfter" instead of the header "retry-after"';
         const finding = { id: "HG126", message, expected: "retryAfter: a duration" } as const;
         reader.report(row.key, finding);
       }

@@ -139,7 +139,7 @@ export const estimatedWait = object(
     check(block) {
       if (!block.isLeftOut("max") || !block.isLeftOut("sigmoid")) return;
       const expected = "max: 100x, sigmoid: {midpoint: 28s, slope: 0.23}, or both";
-      const message = '"estimatedWait" bounds nothing';
+      const message = '"estimatedWait" sets no bound';
       block.reader.report(block.fields.node, { id: "HG125", message, expected });
     },
   },
@@ -171,7 +171,7 @@ export const gate = object(
       block.report(isOpenWritten ? "openBelow" : "closeAbove", {
         id: "HG206",
         message: `the gate opens below ${openBelowRatio} and closes above ${closeAboveRatio}`,
-        expected: "an openBelow that is less than closeAbove",
+        expected: "an openBelow less than closeAbove",
       });
     },
   },
@@ -197,7 +197,7 @@ const fullLatency = readBy(multiple, (reader, place) => {
   if (read === undefined || read > 1) return read;
   return reader.reportContent(place.value ?? place.key, {
     id: "HG141",
-    message: "a latency that is a load of 1 lies above its baseline",
+    message: "the latency that means a load of 1 must be above the baseline",
     expected: "a multiple above 1x, such as 3x",
   });
 });

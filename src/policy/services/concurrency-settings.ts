@@ -23,7 +23,7 @@ const statistic = field(
     if (written === undefined || written === "mean") return mean;
     const percentile = Number(/^p([0-9]{1,3}(?:\.[0-9]{1,3})?)$/.exec(written)?.[1] ?? 0);
     if (percentile > 0 && percentile <= 100) return { kind: "percentile", percentile };
-    const message = "this is neither a mean nor a percentile";
+    const message = "this is neither mean nor a percentile";
     const { expected } = statisticRule;
     return reader.report(place.key, { id: "HG133", message, expected });
   }),

@@ -63,13 +63,13 @@ function readTextMatch(block: Block, isHeader: boolean): TextMatch | undefined {
   for (const other of others) block.refusePair(other, test ?? other);
   if (test === undefined) {
     const isMissing = textTests.every((each) => block.isLeftOut(each));
-    const message = "a match says nothing of what the text has to be";
+    const message = "the match has no condition for the text";
     const expected = "exact, prefix, suffix, contains or regex: a text, or present: true";
     return isMissing ? reader.report(fields.node, { id: "HG125", message, expected }) : undefined;
   }
   const read = readField(textMatch, block, test);
   if (test === "present" && read !== true) {
-    const message = '"present" asks whether it is there';
+    const message = '"present" can only be true';
     return block.report(test, { id: "HG133", message, expected: "present: true" });
   }
   if (name === undefined || read === undefined || others.length > 0) return undefined;
@@ -96,7 +96,7 @@ const metadata = object(
     data: (read) => read,
     check(block, { path = [] }) {
       if (block.field("path") === undefined || path.length > 0) return;
-      const message = '"path" leads nowhere';
+      const message = '"path" is empty';
       block.report("path", { id: "HG125", message, expected: metadataPath });
     },
   },
@@ -153,7 +153,7 @@ const part = object(
   },
   {
     ...sources,
-    value: field(value, "A fixed value; with a match, the value where it matches."),
+    value: field(value, "A fixed value; with a match, the value to use on a match."),
     expectMatch: field(flag, "Whether the match must hold, or must not.", { default: true }),
     as: field(key, "The key that the entry has in `rateLimits`."),
   },
@@ -201,8 +201,8 @@ function readPart(block: Block): DescriptorPart | undefined {
   });
   const isMatch = source === "headerMatch" || source === "queryMatch";
   if (block.field("expectMatch") !== undefined && !isMatch) {
-    const message = '"expectMatch" belongs to headerMatch and queryMatch';
-    block.report("expectMatch", { id: "HG207", message, expected: "one of them beside it" });
+    const message = '"expectMatch" needs headerMatch or queryMatch';
+    block.report("expectMatch", { id: "HG207", message, expected: "one of them next to it" });
   }
   if (!isMatch && source !== undefined && block.field("value") !== undefined) {
     return block.refusePair("value", source);
@@ -250,8 +250,8 @@ function readFixed(block: Block, own: string): DescriptorPart | undefined {
   if (fixed !== undefined) return { kind: "fixed", key: own, value: fixed };
   const isMissing = [...partSources, "value"].every((name) => block.isLeftOut(name));
   if (!isMissing) return undefined;
-  const message = "a part does not say what it is made from";
-  const expected = "header: a header's name, value: a text, or another source";
+  const message = "the part has no source";
+  const expected = "header: a header name, value: a text, or another source";
   return block.reader.report(block.fields.node, { id: "HG125", message, expected });
 }
 
@@ -260,7 +260,7 @@ function readMatch(
   kind: "headerMatch" | "queryMatch",
   { key: own, isMatch }: PartSource,
 ): DescriptorPart | undefined {
-  block.declared("value", "the value where it matches");
+  block.declared("value", "the value to use on a match");
   const matched = readField(part, block, "value");
   const read = readField(part, block, kind) ?? [];
   if (read.length === 0) {

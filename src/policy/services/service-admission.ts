@@ -248,23 +248,23 @@ export function refuseIdleBlocks(
   const hasLimit = isLimited || !block.isLeftOut("maxInFlight");
   const refuse = (name: string, why: string, expected: string): undefined =>
     block.report(name, { id: "HG207", message: `"${name}" ${why}`, expected });
-  const limit = "maxInFlight beside it, or a concurrency law that sets a limit";
+  const limit = "maxInFlight next to it, or a concurrency law that sets a limit";
   if (data.queue !== undefined && !hasLimit) {
     refuse("queue", "has no limit that requests could wait for", limit);
   }
   if (data.estimatedWait !== undefined && !hasLimit) {
-    refuse("estimatedWait", "has no limit to estimate a wait by", limit);
+    refuse("estimatedWait", "has no limit to estimate a wait from", limit);
   }
   const isWaitRight = data.estimatedWait !== undefined || block.isLeftOut("estimatedWait");
   if (data.gate !== undefined && isWaitRight && data.estimatedWait?.sigmoid === undefined) {
     const sigmoid = "estimatedWait: {sigmoid: {midpoint: 28s, slope: 0.23}}";
-    refuse("gate", "has no reject probability to go by", sigmoid);
+    refuse("gate", "has no reject probability to act on", sigmoid);
   }
   if (data.load !== undefined && data.shedAt === undefined) {
-    refuse("load", "has no thresholds to be held against", "shedAt that is not off");
+    refuse("load", "has no thresholds to compare with", "shedAt that is not off");
   }
   if (data.load?.signalReading !== undefined && !hasSignal) {
-    const law = "concurrency: {law: signal} beside it";
-    refuse("load", "names a reading, and no law follows a signal", law);
+    const law = "concurrency: {law: signal} next to it";
+    refuse("load", "refers to a reading, and no law follows a signal", law);
   }
 }

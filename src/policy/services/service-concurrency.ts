@@ -56,7 +56,7 @@ const key = object(
     check(block, _, { names, keysMax }) {
       const count = new Set(names).size;
       if (count <= keysMax) return;
-      const message = `${count} names are more than the ${keysMax} keys that are held`;
+      const message = `${count} names exceed the maximum of ${keysMax} keys`;
       const expected = `at most ${quoteText("keysMax")} names`;
       block.report("names", { id: "HG203", message, expected });
     },
@@ -202,7 +202,7 @@ function refuseOtherLaws(block: Block, law: LawName): void {
 
 /** What Envoys tell are means of many requests. */
 function refuseSingle(block: Block, law: LawName): void {
-  const message = `"law: ${law}" learns from single requests, of which only extProc tells`;
+  const message = `"law: ${law}" learns from single requests, and only extProc reports them`;
   block.report("law", { id: "HG126", message, expected: "law: gradient" });
 }
 
@@ -217,10 +217,10 @@ function readLimits(block: Block, law: LawName, read: ReadSignal | undefined): L
   const initial = readField(limits, own, "initial") ?? initialOf(law, { min, max });
   const expected = "min at most initial, and initial at most max";
   if (min > max) {
-    const message = `a min of ${min} is above a max of ${max}`;
+    const message = `min is ${min}, which is above max, ${max}`;
     own.report("min", { id: "HG203", message, expected });
   } else if (initial < min || initial > max) {
-    const message = `an initial of ${initial} is not from ${min} to ${max}`;
+    const message = `initial is ${initial}, which is outside ${min} to ${max}`;
     own.report("initial", { id: "HG203", message, expected });
   }
   return { initial, min, max };

@@ -87,7 +87,7 @@ const format = readBy(text(formatRule, formatPattern), (reader, place) => {
   if (written === undefined || formatPattern.test(written)) return written;
   return reader.reportContent(place.value ?? place.key, {
     id: "HG244",
-    message: `${quoteText(written)} is not one command operator`,
+    message: `${quoteText(written)} is not a single command operator`,
     expected: formatRule.expected,
     suggestion: formatPattern.test(`%${written}%`) ? `%${written}%` : undefined,
   });
@@ -202,15 +202,15 @@ function refuseInExtProc({ reader }: Block, { entries, block, hits: cost, when }
     if (part === undefined || isAskable(part.value)) continue;
     reader.report(part.node, {
       id: "HG243",
-      message: `only Envoy can make the part ${quoteText(part.value.key)}`,
+      message: `only Envoy can build the part ${quoteText(part.value.key)}`,
       expected: "remote_address, header or value, or no inExtProc",
     });
   }
   const refuse = (name: string, how: string): undefined =>
     block?.report(name, {
       id: "HG243",
-      message: `"${name}": ext_proc cannot ask ${how}`,
-      expected: "what a request's headers tell, or no inExtProc",
+      message: `"${name}": ext_proc cannot send it ${how}`,
+      expected: "values from request headers, or no inExtProc",
     });
   if (when === "streamDone") refuse("when", "after the response");
   if (cost.kind === "format") refuse("hits", "by Envoy's formats");

@@ -49,8 +49,8 @@ function threshold(priority: Priority): FieldType<ShedThreshold> {
     const { hard: hardRatio = defaultShedThresholds[priority].hardRatio } = read.data;
     const { soft: softRatio = hardRatio } = read.data;
     if (softRatio > hardRatio) {
-      const message = `a soft threshold of ${softRatio} is above the hard one, ${hardRatio}`;
-      const expected = "a soft one that is at most the hard";
+      const message = `the soft threshold ${softRatio} is above the hard threshold ${hardRatio}`;
+      const expected = "a soft threshold at most the hard one";
       read.block.report("soft", { id: "HG204", message, expected });
     }
     return { softRatio, hardRatio };

@@ -180,7 +180,7 @@ function refuseDisorder(
   if (critical > target) return;
   block.report(block.field("critical") === undefined ? "target" : "critical", {
     id: "HG205",
-    message: `a critical reading of ${critical} is not above the target of ${target}`,
+    message: `critical is ${critical}, which is not above the target ${target}`,
     expected: "a critical reading above the target",
   });
 }
@@ -189,7 +189,7 @@ function refuseDisorder(
 function readThresholds(block: Block, { per, isSplit }: Split): readonly SignalThreshold[] {
   const items = readField(signal, block, "thresholds");
   if (items.length > 0 && !isSplit) {
-    const message = '"thresholds" are of keys, and the limit is not split by any';
+    const message = '"thresholds" applies to keys, and the limit is not split by a header';
     const expected = "concurrency.per: the header that splits the limit";
     block.report("thresholds", { id: "HG207", message, expected });
     return [];
@@ -202,9 +202,12 @@ function readThresholds(block: Block, { per, isSplit }: Split): readonly SignalT
     refuseDisorder(own, { target, critical });
     if (name === undefined) continue;
     if (thresholds.has(name)) {
-      own.report("name", { id: "HG126", message: `${quoteText(name)} has thresholds above` });
+      own.report("name", {
+        id: "HG126",
+        message: `${quoteText(name)} already has thresholds above`,
+      });
     } else if (per !== undefined && !per.names.includes(name)) {
-      const message = `${quoteText(name)} is not a key that the policy names`;
+      const message = `${quoteText(name)} is not one of the keys in \`per.names\``;
       own.report("name", { id: "HG207", message, expected: keyName });
     }
     thresholds.set(name, { name, target, critical });

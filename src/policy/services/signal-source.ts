@@ -84,7 +84,7 @@ const selector = readBy(text(selectorRule), (reader, place) => {
   const written = reader.readText(place, selectorRule);
   if (written === undefined) return undefined;
   const { expected } = selectorRule;
-  const finding = { id: "HG228", message: "this selects no series", expected } as const;
+  const finding = { id: "HG228", message: "this is not a series selector", expected } as const;
   return parseSeriesSelector(written) ?? reader.reportContent(place.value ?? place.key, finding);
 });
 
@@ -102,7 +102,7 @@ const pointer = readBy(text(pointerRule), (reader, place) => {
   const isNamed = parseJsonPointer(`/${written}`) !== undefined && !written.startsWith("/");
   return reader.reportContent(place.value ?? place.key, {
     id: "HG229",
-    message: "this is no JSON pointer",
+    message: "this is not a JSON pointer",
     expected: pointerRule.expected,
     suggestion: isNamed ? `/${written}` : undefined,
   });
@@ -213,8 +213,8 @@ export function readSignalSource(
   if (staleAfterMs < everyMs + timeoutMs) {
     block.report("staleAfter", {
       id: "HG232",
-      message: `a reading is stale after ${formatDuration(staleAfterMs)}`,
-      expected: `at least every and timeout together: ${formatDuration(everyMs + timeoutMs)}`,
+      message: `a reading becomes stale after ${formatDuration(staleAfterMs)}`,
+      expected: `at least every plus timeout: ${formatDuration(everyMs + timeoutMs)}`,
     });
   }
   const whenMissing = readField(source, block, "whenMissing");
@@ -235,21 +235,21 @@ function readPlace(block: Block, { isOff, isSplit }: SourceRead): SignalPlace | 
     const isMissing = !isOff && placeKinds.every((name) => block.isLeftOut(name));
     const expected =
       "prometheus: a query, metrics: a page's URL, redis: a key, http: a URL, or fixed: a number";
-    const message = '"signal" says nothing of where its reading comes from';
+    const message = '"signal" has no source';
     if (isMissing) block.reader.report(block.fields.node, { id: "HG125", message, expected });
     return undefined;
   }
   for (const other of others) block.refusePair(other, kind);
   for (const [name, kinds] of Object.entries(fieldKinds)) {
     if (block.field(name) === undefined || kinds.includes(kind)) continue;
-    const message = `"${name}" means nothing with "${kind}"`;
+    const message = `"${name}" has no effect with "${kind}"`;
     block.report(name, { id: "HG126", message, expected: kinds.join(" or ") });
   }
   const isBy = fieldKinds["by"]?.includes(kind) === true && block.field("by") !== undefined;
   if (isBy && !isSplit) {
     block.report("by", {
       id: "HG207",
-      message: '"by" tells keys apart, and the limit is not split by any',
+      message: '"by" splits readings by key, and the limit is not split by a header',
       expected: "concurrency.per: the header that splits the limit",
     });
   }

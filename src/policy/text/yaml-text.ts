@@ -34,7 +34,7 @@ const indentCharsMax = 256;
 export const deepRefusal = {
   id: "HG108",
   message: "nested too deeply",
-  expected: `at most ${nestingMax} maps and lists inside each other`,
+  expected: `at most ${nestingMax} nested maps and lists`,
 } as const;
 
 /** What a file's text is as YAML. */
@@ -232,12 +232,12 @@ function codePointName(character: string): string {
 }
 
 const refusals = {
-  HG105: { message: "tags and directives are not accepted", expected: "plain YAML" },
-  HG106: { message: "a second document begins here", expected: "one document in a file" },
+  HG105: { message: "tags and directives are not supported", expected: "plain YAML" },
+  HG106: { message: "a second document starts here", expected: "one document in a file" },
   HG108: { message: deepRefusal.message, expected: deepRefusal.expected },
   HG109: {
     message: "the file has too many parts",
-    expected: `at most ${lexemesMax} words, marks and spaces in a file`,
+    expected: `at most ${lexemesMax} tokens in a file`,
   },
   HG113: { message: "the file has too many aliases", expected: `at most ${aliasesMax} in a file` },
 } as const;

@@ -143,7 +143,7 @@ export const adaptiveConcurrency = object(
     },
     check(block, { limitMin, limitMax }) {
       if (limitMin <= limitMax) return;
-      const message = `a minLimit of ${limitMin} is above a maxLimit of ${limitMax}`;
+      const message = `minLimit is ${limitMin}, which is above maxLimit, ${limitMax}`;
       block.refuseOrder(["minLimit"], message, "at most maxLimit");
     },
   },

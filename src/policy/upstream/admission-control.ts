@@ -52,7 +52,7 @@ export const admissionControl = object(
     data: (read) => read,
     check(block, { samplingWindowMs }) {
       if (samplingWindowMs % 1_000 === 0) return;
-      const message = "a sampling window is of whole seconds";
+      const message = "a sampling window must be in whole seconds";
       block.report("samplingWindow", { id: "HG141", message, expected: "whole seconds, as 30s" });
     },
   },

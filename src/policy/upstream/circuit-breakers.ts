@@ -113,7 +113,7 @@ export type RetryBudget = typeof retryBudget.defaults;
 export function refuseIdleAuto({ block }: ReadBlock<CircuitBreakerPolicy>): void {
   const written = block.field("maxRequests");
   if (written === undefined || isNumber(block.reader.contentOf(written))) return;
-  const message = '"auto" is a part of the service\'s limit, and it has none';
-  const expected = "admission or concurrency beside it";
+  const message = '"auto" needs a limit of the service, which has none';
+  const expected = "admission or concurrency next to it";
   block.report("maxRequests", { id: "HG207", message, expected });
 }

@@ -145,8 +145,8 @@ export function checkCertificate(block: Block): void {
     ["keyFile", "certFile"],
   ] as const) {
     if (block.field(name) === undefined || !block.isLeftOut(other)) continue;
-    const message = `"${name}" is of no use without "${other}"`;
-    block.report(name, { id: "HG207", message, expected: `${other} beside it` });
+    const message = `"${name}" has no effect without "${other}"`;
+    block.report(name, { id: "HG207", message, expected: `${other} next to it` });
   }
 }
 
@@ -154,8 +154,8 @@ export function checkCertificate(block: Block): void {
 export function checkSecret(block: Block): void {
   if (block.field("secret") === undefined) {
     if (block.field("mutual") === undefined) return;
-    const message = '"mutual" is of a secret, and none is named';
-    block.report("mutual", { id: "HG207", message, expected: "a secret beside it" });
+    const message = '"mutual" applies to a secret, and none is set';
+    block.report("mutual", { id: "HG207", message, expected: "a secret next to it" });
     return;
   }
   const files = ["caFile", "clientCaFile", "certFile", "keyFile"];

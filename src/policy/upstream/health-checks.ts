@@ -106,8 +106,8 @@ export const healthChecks = object(
     data: ({ http, grpc, ...rest }) => ({ probe: probeOf(http, grpc), ...rest }),
     check(block, { timeoutMs, intervalMs }) {
       if (timeoutMs <= intervalMs) return;
-      const message = "a check may take longer than the time to the next one";
-      block.refuseOrder(["timeout", "interval"], message, "timeout at most as long as interval");
+      const message = "a check may take longer than the interval";
+      block.refuseOrder(["timeout", "interval"], message, "a timeout of at most the interval");
     },
   },
 );

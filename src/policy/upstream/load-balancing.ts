@@ -57,7 +57,7 @@ const cookie = object(
     data: ({ name = "", ttlMs }) => ({ name, ttlMs }),
     check(block, { ttlMs }) {
       if (ttlMs % 1_000 === 0) return;
-      const message = "a cookie lasts for whole seconds";
+      const message = "the lifetime of a cookie must be in whole seconds";
       block.report("ttl", { id: "HG141", message, expected: "whole seconds, as 30s" });
     },
   },
@@ -65,7 +65,7 @@ const cookie = object(
 
 const sourceIp = readBy(flag, (reader, place) => {
   if (flag.read(reader, place)) return true;
-  const message = "without it nothing says by what requests are told apart";
+  const message = "the hash has no source";
   return reader.report(place.key, { id: "HG133", message, expected: "true" });
 });
 
@@ -108,7 +108,7 @@ const hash = readBy(hashBlock, (reader, place) => {
   const block = hashBlock.read(reader, place);
   if (block === undefined) return undefined;
   if (hashNames.some((name) => block.field(name) !== undefined)) return consistentHash.read(block);
-  const message = "nothing says by what requests are told apart";
+  const message = "the hash has no source";
   const expected = "one of header, cookie, queryParameter and sourceIp";
   return reader.report(place.key, { id: "HG125", message, expected });
 });

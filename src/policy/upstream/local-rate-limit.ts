@@ -49,7 +49,7 @@ export const localRateLimit = object(
     },
     check(block, { requests, burst }) {
       if (burst >= requests) return;
-      const message = `a burst of ${burst} is less than what an interval adds, ${requests}`;
+      const message = `burst is ${burst}, and each interval adds ${requests} requests`;
       block.refuseOrder(["burst"], message, "at least requests");
     },
   },

@@ -193,34 +193,34 @@ function checkConditions(
   const written = block.field("retryOn");
   const content = written && block.reader.contentOf(written);
   if (isSeq(content) && content.items.length === 0) {
-    const message = '"retryOn" names nothing that is tried again';
-    block.report("retryOn", { id: "HG125", message, expected: "one of its words at least" });
+    const message = '"retryOn" is empty';
+    block.report("retryOn", { id: "HG125", message, expected: "at least one condition" });
   }
   const name = "retriableStatusCodes";
   const isStatusAsked = on.includes("retriableStatus");
   if (isStatusAsked && block.isLeftOut(name)) {
-    const message = '"retryOn" says retriableStatus, and no status is named';
-    block.report("retryOn", { id: "HG207", message, expected: `${name}: [502] beside it` });
+    const message = '"retryOn" contains retriableStatus, and no status is listed';
+    block.report("retryOn", { id: "HG207", message, expected: `${name}: [502] next to it` });
   }
   if (!isStatusAsked && retriableStatusCodes.length > 0) {
-    const message = `"${name}" are named, and no status is tried again`;
+    const message = `"${name}" are listed, and no status is retried`;
     block.report(name, { id: "HG207", message, expected: "retriableStatus in retryOn" });
   }
   // A refusal that names its wait is only waited for where refusals are tried again.
   if (retryAfterMsMax !== undefined && !on.includes("rateLimited")) {
-    const message = '"maxRetryAfter" is of refusals, and they are not tried again';
+    const message = '"maxRetryAfter" applies to refusals, which are not retried';
     block.report("maxRetryAfter", { id: "HG207", message, expected: "rateLimited in retryOn" });
   }
 }
 
 function checkTries(block: Block, { perTryMs, perTryIdleMs }: RetryPolicy): void {
   if (perTryIdleMs !== undefined && perTryMs !== undefined && perTryIdleMs >= perTryMs) {
-    const message = "a try may be idle for as long as it may take";
+    const message = "the idle timeout of a try must be shorter than the try";
     block.refuseOrder(["perTryIdleTimeout"], message, "less than perTryTimeout");
   }
   if (block.field("hedging") !== undefined && block.isLeftOut("perTryTimeout")) {
-    const message = '"hedging" begins once a try takes too long, and nothing says how long';
-    block.report("hedging", { id: "HG207", message, expected: "perTryTimeout beside it" });
+    const message = '"hedging" starts when a try takes too long, and perTryTimeout is not set';
+    block.report("hedging", { id: "HG207", message, expected: "perTryTimeout next to it" });
   }
 }
 

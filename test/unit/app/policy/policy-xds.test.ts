@@ -214,7 +214,7 @@ describe("XdsPolicies", () => {
     server.hold("1", [config("shop"), other]);
     const nack = await server.requestWith("the NACK", ({ refusal }) => refusal !== undefined);
     expect(nack.refusal).toContain("HG150");
-    expect(nack.refusal).toContain("is defined already in b:1");
+    expect(nack.refusal).toContain("is already defined in b:1");
     policies.close();
 
     const merging = open(server.address, {}, { parse: { mergesDomains: true } });

@@ -85,7 +85,7 @@ const policies: readonly (readonly [target: string, spec: string, told: string])
   [
     "kubernetes",
     proxies(`headgate: {port: 7, controlPort: 7, ${tls}}`),
-    "HG240 decisions and control cannot both be on port 7",
+    "HG240 decisions and control cannot both use port 7",
   ],
   ["alerts", proxies("runbookUrl: wiki"), "HG227 this is not a URL"],
   ["alerts", proxies("runbookURL: wiki"), "did you mean: runbookUrl"],
@@ -138,7 +138,7 @@ const objects: readonly (readonly [what: string, text: string, told: string])[] 
   ["1 MiB and more", `#${"x".repeat(1_048_576)}`, "HG370 there is too much of it"],
   ["a policy", "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nspec: {}", "HG370 no object"],
   ["nesting", "[".repeat(10_000), "HG108 nested too deeply"],
-  ["a bomb", bomb(), "HG113 the file's aliases stand for too much"],
+  ["a bomb", bomb(), "HG113 the file's aliases expand to too much"],
   [
     "no namespace",
     "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}",

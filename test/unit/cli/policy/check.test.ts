@@ -108,10 +108,10 @@ describe("headgate check", () => {
     const { code, out } = await check(path);
     expect(code).toBe(0);
     expect(out).toContain(
-      `${path}:3:10: warning HG172 "key" is a number, and taken as the text "123"`,
+      `${path}:3:10: warning HG172 "key" is a number and is read as the text "123"`,
     );
     expect(out).toContain(`${path}:4:12: warning HG172 "value" is a number`);
-    expect(out).toContain('taken as the text "0x1F"');
+    expect(out).toContain('read as the text "0x1F"');
     const { warnings } = JSON.parse((await check("-o", "json", path)).out);
     expect(warnings).toMatchObject([
       { id: "HG172", line: 3 },

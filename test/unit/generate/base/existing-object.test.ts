@@ -95,7 +95,7 @@ describe("readExisting()", () => {
       const before = `*a${at - 1}`;
       return `a${at}: &a${at} [${at === 0 ? "x" : Array(9).fill(before).join(",")}]`;
     });
-    expect(told(rows.join("\n"))[0]).toContain("HG113 the file's aliases stand for too much");
+    expect(told(rows.join("\n"))[0]).toContain("HG113 the file's aliases expand to too much");
   });
 
   it("says that it is nested too deeply", () => {
