@@ -114,8 +114,8 @@ const sameFeatures: readonly {
 }[] = [
   {
     what: joined(
-      "how requests are matched: level by level the exact value, then patterns in file order,",
-      "then the key alone",
+      "how requests are matched: level by level, first the exact value, then patterns in",
+      "file order, then the key alone",
     ),
     concerns: () => true,
   },
@@ -137,7 +137,7 @@ const sameFeatures: readonly {
     concerns: hasRole("quota"),
   },
   {
-    what: "`replaces`: the named limits do not count beside it",
+    what: "`replaces`: the named limits are skipped",
     concerns: ({ replaces }) => replaces !== undefined,
   },
   {

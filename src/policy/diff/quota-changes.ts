@@ -23,14 +23,14 @@ export function compareQuotas(
   ];
 }
 
-const anew = "; generate the proxies' configuration anew";
+const anew = "; regenerate the proxies' configuration";
 
 function placeOf({ name }: QuotaPolicy): string {
   return `quota ${name}`;
 }
 
 function goneQuota(quota: QuotaPolicy): PolicyChange {
-  const words = `the quota goes: Envoys that still have it are no longer told anything${anew}`;
+  const words = `the quota is removed: Envoys that still have it get no more assignments${anew}`;
   return { effect: "different", place: placeOf(quota), words };
 }
 

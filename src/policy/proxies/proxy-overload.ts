@@ -12,18 +12,22 @@ export const memoryBytesMax = 2 ** 44;
 const memoryBounds: NumberBounds = { min: memoryBytesMin, max: memoryBytesMax };
 
 const cpu = object(
-  { title: "a cpu", docs: "Refuses by the CPU that is in use." },
+  { title: "a cpu", docs: "Refuses requests by CPU usage." },
   {
-    of: field(words("host", "container"), "Whose CPU is meant.", { default: "container" }),
+    of: field(words("host", "container"), "Which CPU usage counts.", { default: "container" }),
     shedFrom: field(
       number(positiveRatioBounds),
-      "From where new requests are refused one by one.",
+      "Usage from which some new requests are refused.",
       { as: "shedFromRatio", default: 0.85 },
     ),
-    shedAllAt: field(number(positiveRatioBounds), "From where all are.", {
-      as: "shedAllAtRatio",
-      default: 0.98,
-    }),
+    shedAllAt: field(
+      number(positiveRatioBounds),
+      "Usage from which all new requests are refused.",
+      {
+        as: "shedAllAtRatio",
+        default: 0.98,
+      },
+    ),
   },
   {
     data: (read) => read,
@@ -38,16 +42,24 @@ const cpu = object(
 const cgroupMemory = object(
   {
     title: "a cgroupMemory",
-    docs: "Refuses by the memory of the proxy's control group.",
+    docs: "Refuses requests by the memory usage of the proxy's control group.",
   },
   {
-    max: field(bytes(memoryBounds), "The memory that is full. Default: the group's own limit.", {
-      as: "bytesMax",
-    }),
-    stopAcceptingAt: field(number(positiveRatioBounds), "From where no requests are taken.", {
-      as: "stopAcceptingAtRatio",
-      default: 0.95,
-    }),
+    max: field(
+      bytes(memoryBounds),
+      "The memory that counts as full. Default: the control group's limit.",
+      {
+        as: "bytesMax",
+      },
+    ),
+    stopAcceptingAt: field(
+      number(positiveRatioBounds),
+      "Usage from which no requests are accepted.",
+      {
+        as: "stopAcceptingAtRatio",
+        default: 0.95,
+      },
+    ),
   },
 );
 
@@ -55,38 +67,45 @@ const heapNames = ["shrinkHeapAt", "shedFrom", "stopAcceptingAt"] as const;
 
 /** `proxies.overload`. */
 export const proxyOverload = object(
-  { title: "an overload", docs: "Envoy's overload manager. Left out: none is written." },
+  { title: "an overload", docs: "Envoy's overload manager. Default: not configured." },
   {
     // Envoy looks no more often, and less than once a minute would be no protection.
-    refreshInterval: field(duration({ minMs: 10, maxMs: 60_000 }), "Time between two looks.", {
+    refreshInterval: field(duration({ minMs: 10, maxMs: 60_000 }), "The interval between checks.", {
       as: "refreshMs",
       default: 250,
     }),
     maxHeap: field(
       bytes(memoryBounds),
-      "The heap that is full, such as 512Mi. Left out: it is not watched.",
+      "The heap size that counts as full, such as 512Mi. Default: the heap is not watched.",
       { as: "bytesMax" },
     ),
     shrinkHeapAt: field(
       number(positiveRatioBounds),
-      "Ratio of the heap from which memory is given back.",
+      "Ratio of the heap from which Envoy releases free memory.",
       { as: "shrinkAtRatio", default: 0.85 },
     ),
     shedFrom: field(
       number(positiveRatioBounds),
-      "Ratio of the heap from which requests are refused one by one.",
+      "Ratio of the heap from which some requests are refused.",
       { as: "shedFromRatio", default: 0.9 },
     ),
     stopAcceptingAt: field(
       number(positiveRatioBounds),
-      "Ratio of the heap from which none are taken.",
+      "Ratio of the heap from which no requests are accepted.",
       { as: "stopAcceptingAtRatio", default: 0.95 },
     ),
-    maxConnections: field(whole(thresholdBounds), "Downstream connections of the process.", {
-      as: "connectionsMax",
-    }),
-    cpu: field(inner(cpu), "Watches the CPU. Left out: not."),
-    cgroupMemory: field(inner(cgroupMemory), "Watches the control group's memory. Left out: not."),
+    maxConnections: field(
+      whole(thresholdBounds),
+      "Maximum downstream connections of the process.",
+      {
+        as: "connectionsMax",
+      },
+    ),
+    cpu: field(inner(cpu), "Refuses by CPU usage. Default: off."),
+    cgroupMemory: field(
+      inner(cgroupMemory),
+      "Refuses by the control group's memory. Default: off.",
+    ),
   },
   {
     data: ({ bytesMax, shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio, ...rest }) => {

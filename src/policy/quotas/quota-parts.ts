@@ -29,25 +29,25 @@ const sources = ["header", "query", "value"] as const;
 const part = object(
   {
     title: "a part of a bucket",
-    docs: "One entry of a bucket, and what it is made from.",
+    docs: "One entry of a bucket, and its source.",
     needed: [sources],
     clashing: [sources, ["value", "default"]],
   },
   {
     header: field(
       describedHeader,
-      "The value of a request header, `:path` and the like among them.",
+      "The value of a request header, or of a pseudo header such as `:path`.",
     ),
     query: field(ruledText(keyRule), "The value of a query parameter."),
     value: field(ruledText(valueRule), "A fixed value."),
     as: field(
       ruledText(keyRule),
-      "The key that the entry has in `rateLimits`; not `quota` or `class`.",
+      "The key of the entry in `rateLimits`. `quota` and `class` are reserved.",
       { needs: "the key that it has in rateLimits" },
     ),
     default: field(
       ruledText(valueRule),
-      "The value where a request does not say it. Left out: the quota leaves such requests alone.",
+      "The value if the request has none. Default: the quota ignores such requests.",
       { as: "fallback" },
     ),
   },
@@ -182,15 +182,15 @@ const weights = readBy<QuotaClasses["weights"]>(
 export const quotaClasses = object(
   {
     title: "a quota's classes",
-    docs: "Who gets more of a limit than others when not all can have what they want.",
+    docs: "Classes that get more of a limit than others when demand exceeds it.",
   },
   {
-    header: field(describedHeader, "The header that tells a request's class.", {
+    header: field(describedHeader, "The request header that contains the class.", {
       needs: "the header that tells the class",
     }),
     weights: field(
       weights,
-      "Weights by the header's value; a request with none of them weighs 1.",
+      "Weights by header value. A request with no listed value has weight 1.",
       { needs: weightsExpected },
     ),
   },

@@ -27,20 +27,25 @@ const statistic = field(
     const { expected } = statisticRule;
     return reader.report(place.key, { id: "HG133", message, expected });
   }),
-  "Which latency counts: mean, or a percentile such as p50.",
+  "The latency statistic that is used: mean, or a percentile such as p50.",
   { default: mean, writtenDefault: "mean" },
 );
 
-const smoothingDocs = "The weight of what is new.";
+const smoothingDocs = "The weight of a new sample.";
 
 /** `concurrency.aimd`. */
 export const aimd = object(
-  { title: "aimd", docs: "Adds while all is well, and multiplies when it is not." },
   {
-    increase: field(number(increaseBounds), "What is added.", { default: 1 }),
+    title: "aimd",
+    docs:
+      "Increases additively while the service is healthy, and decreases multiplicatively " +
+      "otherwise.",
+  },
+  {
+    increase: field(number(increaseBounds), "The increase.", { default: 1 }),
     decrease: field(
       number({ min: 0, max: 0.999, isMinExcluded: true }),
-      "What it is multiplied with.",
+      "The factor of a decrease.",
       { as: "decreaseRatio", default: 0.5 },
     ),
   },
@@ -48,7 +53,7 @@ export const aimd = object(
 
 /** `concurrency.vegas`. */
 export const vegas = object(
-  { title: "vegas", docs: "Keeps the queue in the service short." },
+  { title: "vegas", docs: "Keeps the queue inside the service short." },
   {
     smoothing: field(number(positiveRatioBounds), smoothingDocs, {
       as: "smoothingRatio",
@@ -60,39 +65,45 @@ export const vegas = object(
 
 /** `concurrency.gradient`. */
 export const gradient = object(
-  { title: "gradient", docs: "Follows the latency against its baseline." },
+  { title: "gradient", docs: "Follows the latency relative to its baseline." },
   {
-    rttTolerance: field(number({ min: 1, max: 100 }), "How much slower is still well.", {
-      default: 1.5,
-    }),
+    rttTolerance: field(
+      number({ min: 1, max: 100 }),
+      "The acceptable ratio of latency to baseline.",
+      {
+        default: 1.5,
+      },
+    ),
     smoothing: field(number(positiveRatioBounds), smoothingDocs, {
       as: "smoothingRatio",
       default: 0.2,
     }),
-    baseline: field(words("minRtt", "drifting"), "What is the baseline.", { default: "minRtt" }),
+    baseline: field(words("minRtt", "drifting"), "The latency that is the baseline.", {
+      default: "minRtt",
+    }),
     statistic,
   },
 );
 
 /** `concurrency.latencyShed`: the one law that cannot be guessed. */
 export const latencyShed = object(
-  { title: "latencyShed", docs: "Refuses while answers are slower than a threshold." },
+  { title: "latencyShed", docs: "Refuses requests while the latency is above a threshold." },
   {
-    threshold: field(duration(waitBounds), "The latency that is too slow.", {
+    threshold: field(duration(waitBounds), "The threshold of the latency.", {
       as: "thresholdMs",
       needs: "a latency, such as 250ms",
     }),
     statistic,
     window: field(
       whole({ min: 1, max: latencyShedWindowCountMax }),
-      "Requests that are looked at.",
+      "The number of requests in the sample.",
       {
         as: "windowCount",
         default: 100,
       },
     ),
-    factor: field(number(increaseBounds), "How strongly is refused.", { default: 1 }),
-    sustained: field(duration(marginBounds), "How long it must be too slow.", {
+    factor: field(number(increaseBounds), "How strongly requests are refused.", { default: 1 }),
+    sustained: field(duration(marginBounds), "How long the latency must be above the threshold.", {
       as: "sustainedMs",
       default: 1_000,
     }),

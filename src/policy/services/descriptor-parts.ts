@@ -25,18 +25,20 @@ const textTests = ["exact", "prefix", "suffix", "contains", "regex", "present"] 
 const textMatch = object(
   {
     title: "a match",
-    docs: "A header or query parameter, and what it has to be.",
+    docs: "A condition on a header or query parameter.",
     needed: [textTests],
     clashing: [textTests],
   },
   {
-    name: field(key, "Its name.", { needs: "the name of what is looked at" }),
-    exact: field(value, "The whole text."),
-    prefix: field(value, "How it begins."),
-    suffix: field(value, "How it ends."),
-    contains: field(value, "What is in it."),
-    regex: field(regex, "A regular expression of RE2 for the whole text."),
-    present: field(flag, "Whatever it is, if it is there."),
+    name: field(key, "The name of the header or parameter.", {
+      needs: "the name of the header or parameter",
+    }),
+    exact: field(value, "The exact value."),
+    prefix: field(value, "The prefix of the value."),
+    suffix: field(value, "The suffix of the value."),
+    contains: field(value, "A substring of the value."),
+    regex: field(regex, "An RE2 regular expression that matches the whole value."),
+    present: field(flag, "Matches if present, with any value."),
   },
 );
 
@@ -57,7 +59,7 @@ export const headerMatches = textMatches(true, 0);
 
 function readTextMatch(block: Block, isHeader: boolean): TextMatch | undefined {
   const { reader, fields } = block;
-  const nameField = block.declared("name", "the name of what is looked at");
+  const nameField = block.declared("name", "the name of the header or parameter");
   const name = nameField && (isHeader ? describedHeader : key).read(reader, nameField);
   const [test, ...others] = textTests.filter((each) => block.field(each) !== undefined);
   for (const other of others) block.refusePair(other, test ?? other);
@@ -79,18 +81,21 @@ function readTextMatch(block: Block, isHeader: boolean): TextMatch | undefined {
 const metadataPath = "a list of names that leads to a text, such as [payload, sub]";
 
 const metadata = object(
-  { title: "metadata of a part", docs: "A text from metadata." },
+  { title: "metadata of a part", docs: "A value from metadata." },
   {
-    source: field(words("dynamic", "route"), "Whose metadata.", { as: "from", default: "dynamic" }),
-    namespace: field(key, "A filter's namespace, such as envoy.filters.http.jwt_authn.", {
+    source: field(words("dynamic", "route"), "The source of the metadata.", {
+      as: "from",
+      default: "dynamic",
+    }),
+    namespace: field(key, "The filter namespace, such as envoy.filters.http.jwt_authn.", {
       needs: "a filter's namespace, such as envoy.filters.http.jwt_authn",
     }),
     path: field(
       items(key, { expected: metadataPath, max: metadataPathMax, min: 1 }),
-      "The names that lead to the text.",
+      "The keys that lead to the value.",
       { needs: metadataPath },
     ),
-    default: field(value, "The value where there is none.", { as: "fallback" }),
+    default: field(value, "The value if the metadata has none.", { as: "fallback" }),
   },
   {
     data: (read) => read,
@@ -106,10 +111,19 @@ const v4Bounds = { min: 0, max: 32 } as const;
 const v6Bounds = { min: 0, max: 128 } as const;
 
 const mask = object(
-  { title: "a maskedRemoteAddress", docs: "How much of the caller's address counts." },
   {
-    v4: field(whole(v4Bounds), "Bits of IPv4.", { as: "v4PrefixBits", default: v4Bounds.max }),
-    v6: field(whole(v6Bounds), "Bits of IPv6.", { as: "v6PrefixBits", default: v6Bounds.max }),
+    title: "a maskedRemoteAddress",
+    docs: "The network prefix of the caller's address that counts.",
+  },
+  {
+    v4: field(whole(v4Bounds), "Prefix length for IPv4.", {
+      as: "v4PrefixBits",
+      default: v4Bounds.max,
+    }),
+    v6: field(whole(v6Bounds), "Prefix length for IPv6.", {
+      as: "v6PrefixBits",
+      default: v6Bounds.max,
+    }),
   },
 );
 
@@ -122,13 +136,16 @@ const expressionRule: TextRule = {
 
 /** What a part is made from: one of these, beside `as` and what belongs to it. */
 const sources = {
-  header: field(describedHeader, "The value of a request header, `:path` and the like among them."),
+  header: field(
+    describedHeader,
+    "The value of a request header, or of a pseudo header such as `:path`.",
+  ),
   query: field(key, "The value of a query parameter."),
-  headerMatch: field(textMatches(true, 1), "`value`, where the headers are as this says."),
-  queryMatch: field(textMatches(false, 1), "`value`, where the query parameters are as this says."),
-  metadata: field(inner(metadata), "A text from dynamic metadata or from the route's."),
+  headerMatch: field(textMatches(true, 1), "`value`, if the headers match."),
+  queryMatch: field(textMatches(false, 1), "`value`, if the query parameters match."),
+  metadata: field(inner(metadata), "A value from the dynamic metadata or the route metadata."),
   cel: field(ruledText(expressionRule), "A CEL expression over Envoy's attributes."),
-  maskedRemoteAddress: field(inner(mask), "The caller's network; Envoy gives it its key."),
+  maskedRemoteAddress: field(inner(mask), "The caller's network. Envoy sets the key."),
 };
 
 const partSources = [
@@ -144,7 +161,7 @@ const partSources = [
 const part = object(
   {
     title: "a part of a descriptor",
-    docs: "One entry of a descriptor, and what it is made from.",
+    docs: "One entry of a descriptor, and its source.",
     clashing: [partSources, ["maskedRemoteAddress", "as"], ["header", "value"]],
     needed: [
       [...partSources, "value"],
@@ -153,9 +170,9 @@ const part = object(
   },
   {
     ...sources,
-    value: field(value, "A fixed value; with a match, the value to use on a match."),
-    expectMatch: field(flag, "Whether the match must hold, or must not.", { default: true }),
-    as: field(key, "The key that the entry has in `rateLimits`."),
+    value: field(value, "A fixed value. With a match, the value to use on a match."),
+    expectMatch: field(flag, "Whether the match must succeed or fail.", { default: true }),
+    as: field(key, "The key of the entry in `rateLimits`."),
   },
 );
 

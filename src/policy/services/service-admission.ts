@@ -58,7 +58,7 @@ export interface KeyedPermits {
 }
 
 const headerKey = object(
-  { title: "a caller", docs: "What a header says." },
+  { title: "a caller", docs: "The value of a header." },
   {
     header: field(headerName, "The header's name, in lower case.", { needs: "a header's name" }),
   },
@@ -69,19 +69,19 @@ const headerKey = object(
 );
 
 const permitsPer = object(
-  { title: "maxInFlightPer", docs: "Permits of each caller or route." },
+  { title: "maxInFlightPer", docs: "Permits for each caller or route." },
   {
     per: field(
       wordOr(["caller", "route"], inner(headerKey), "caller, route or {header: x-tenant}"),
-      "By what they are told apart.",
+      "What identifies a caller.",
       { default: "caller" },
     ),
-    max: field(whole(permitBounds), "The most in flight of one.", {
-      needs: "the most in flight of one",
+    max: field(whole(permitBounds), "Maximum requests in flight of one caller.", {
+      needs: "the maximum requests in flight of one caller",
     }),
     keysMax: field(
       whole({ min: 1, max: permitKeysMax }),
-      "How many are counted by themselves at once.",
+      "Maximum number of callers counted separately.",
       { default: 10_000 },
     ),
   },
@@ -98,47 +98,66 @@ const dryRuns: FieldType<readonly AdmissionBlock[] | boolean> = readBy(
 
 /** `admission` of a service. */
 export const admission = object(
-  { title: "an admission", docs: "What a request has to pass before the service; {} is sound." },
+  {
+    title: "an admission",
+    docs: "Checks that a request must pass before the service. {} applies sound defaults.",
+  },
   {
     maxInFlight: field(
       whole(permitBounds),
-      "Requests in flight, in the fleet. Left out: a law learns how many.",
+      "Maximum requests in flight, in the fleet. Default: a law learns the limit.",
     ),
-    maxInFlightPer: field(inner(permitsPer), "Permits of each caller or route. Left out: none."),
+    maxInFlightPer: field(
+      inner(permitsPer),
+      "Permits for each caller or route. Default: no limit.",
+    ),
     shedAt: field(
       shedAt,
-      "The load from which each class is refused. Default: low 0.75, normal 0.9, high 0.95; " +
-        "`eager` refuses low from 0.5.",
+      "The load from which each class is refused. Default: low 0.75, normal 0.9, " +
+        "high 0.95. `eager` refuses low from 0.5.",
       { default: "usual" },
     ),
-    deadline: field(innerOrOff(deadline), "Refuses requests without time left."),
-    queue: field(inner(queue), "Where requests wait for a permit. Left out: none waits."),
-    estimatedWait: field(inner(estimatedWait), "Refuses what would wait too long. Left out: off."),
-    gate: field(inner(gate), "Refuses new requests while much is refused. Left out: off."),
-    throttle: field(inner(throttle), "Refuses by how much is refused anyway. Left out: off."),
-    load: field(inner(load), "What else fills a service. Left out: nothing."),
+    deadline: field(
+      innerOrOff(deadline),
+      "Refuses requests whose deadline leaves no time for a response.",
+    ),
+    queue: field(
+      inner(queue),
+      "A queue for requests without a permit. Default: requests do not wait.",
+    ),
+    estimatedWait: field(
+      inner(estimatedWait),
+      "Refuses requests whose expected wait is too long. Default: off.",
+    ),
+    gate: field(inner(gate), "Refuses new requests while many requests are refused. Default: off."),
+    throttle: field(
+      inner(throttle),
+      "Refuses requests in proportion to those that are refused anyway. Default: off.",
+    ),
+    load: field(inner(load), "Additional sources of load. Default: none."),
     reject: field(inner(reject), "How requests are refused."),
     caller: field(
       wordOr(["remoteAddress"], inner(headerKey), "remoteAddress, or {header: x-user}"),
-      "What tells callers apart.",
+      "What identifies a caller.",
       { default: "remoteAddress" },
     ),
     lateAfter: field(
       duration(waitBounds),
-      "A client that gives up after this long was served too late. Default: its deadline.",
+      "A client that gives up after this time counts as served too late. Default: its deadline.",
       { as: "lateAfterMs" },
     ),
-    sampleRatio: field(number(positiveRatioBounds), "Share of responses that are looked at.", {
+    sampleRatio: field(number(positiveRatioBounds), "The ratio of responses that are sampled.", {
       default: 1,
     }),
     ownOverload: field(
       words("allow", "refuse"),
-      "While Headgate itself is overloaded: all pass undecided, or all but critical ones are " +
-        "refused. Default: as `proxies.headgate.failureModeDeny` says for no answer.",
+      "While Headgate itself is overloaded: requests pass without a decision, or " +
+        "all but critical ones are refused. Default: as " +
+        "`proxies.headgate.failureModeDeny` sets it.",
     ),
     dryRun: field(
       dryRuns,
-      "Decides and counts, and refuses nobody: all blocks, or those of a list.",
+      "Decides and counts, but never refuses: for all blocks, or for those in a list.",
       { default: false },
     ),
   },

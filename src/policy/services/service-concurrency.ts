@@ -26,14 +26,14 @@ export const concurrencyKeysMax = 100_000;
 const limits = object(
   { title: "limits", docs: "Bounds of the limit on requests in flight." },
   {
-    initial: field(whole(permitBounds), "Where a law that learns begins. Default: 50."),
+    initial: field(whole(permitBounds), "The initial limit of a law that learns. Default: 50."),
     min: field(whole(permitBounds), "The lowest limit.", { dependentDefault: 1 }),
     max: field(whole(permitBounds), "The highest limit.", { dependentDefault: 1_000 }),
   },
 );
 
 const key = object(
-  { title: "per", docs: "Splits the limit by a header, such as the name of a database." },
+  { title: "per", docs: "Splits the limit by the value of a header, such as a database name." },
   {
     header: field(headerName, "The header that splits it.", {
       needs: "the header that splits the limit",
@@ -43,10 +43,10 @@ const key = object(
         expected: "a list of keys that metrics may name",
         max: concurrencyNamesMax,
       }),
-      "Keys that metrics may name.",
+      "Keys that may appear in metrics.",
       { default: [] },
     ),
-    keysMax: field(whole({ min: 1, max: concurrencyKeysMax }), "Keys held at once.", {
+    keysMax: field(whole({ min: 1, max: concurrencyKeysMax }), "Maximum number of keys.", {
       default: 1_000,
     }),
   },
@@ -79,26 +79,26 @@ const lawFields = {
 
 /** `concurrency` of a service. */
 export const concurrency = object(
-  { title: "a concurrency", docs: "The law that sets the limit, for the fleet." },
+  { title: "a concurrency", docs: "The law that sets the limit for the fleet." },
   {
     law: field(
       words(...lawNames),
-      "How the limit is found. Default: knee, or gradient where Envoys tell or are told of " +
-        "it, or where gradient has a block.",
+      "The algorithm that finds the limit. Default: knee. With reports from " +
+        "Envoys, feedback, or a `gradient` block: gradient.",
     ),
     limits: field(
       innerBy(limits, (block) => block),
       "Bounds of the limit.",
     ),
-    per: field(inner(key), "Splits the limit by a header. Left out: one limit."),
+    per: field(inner(key), "Splits the limit by a header. Default: one limit."),
     sources: field(
       wordList(["extProc", "envoyMetrics", "loadReports"]),
-      "What the law listens to. Default: extProc.",
+      "What the law observes. Default: extProc.",
       { default: ["extProc"] },
     ),
     feedback: field(
       wordList(["circuitBreakers", "adaptiveConcurrency"]),
-      "Where in every Envoy the limit goes. Default: nowhere.",
+      "The Envoy settings that receive the limit. Default: none.",
       { default: [] },
     ),
     ...lawFields,

@@ -25,9 +25,9 @@ const presets: Readonly<Record<"usual" | "eager" | "off", ShedThresholds | undef
 const edges = object(
   { title: "a threshold", docs: "A threshold with two edges." },
   {
-    soft: field(number(ratioBounds), "The load from which some are refused."),
-    hard: field(number(positiveRatioBounds), "The load from which all are.", {
-      needs: "the load from which all are refused",
+    soft: field(number(ratioBounds), "The load from which some requests are refused."),
+    hard: field(number(positiveRatioBounds), "The load from which all requests are refused.", {
+      needs: "the load from which all requests are refused",
     }),
   },
 );
@@ -66,8 +66,8 @@ const byClass = object(
   {
     title: "shedAt",
     docs:
-      "The load from which each class is refused. Default: low 0.75, normal 0.9, high 0.95; " +
-      "`eager` refuses low from 0.5.",
+      "The load from which each class is refused. Default: low 0.75, normal 0.9, " +
+      "high 0.95. `eager` refuses low from 0.5.",
   },
   {
     low: thresholdField("low"),

@@ -59,19 +59,19 @@ const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPr
   off: defaultPreset,
 };
 
-const targetDocs = "The reading from which capacity falls.";
-const criticalDocs = "The reading at which only the least is left.";
+const targetDocs = "The reading from which the limit falls.";
+const criticalDocs = "The reading at which only the minimum limit remains.";
 
 /** Gains as they are proved for a consumer that keeps up with half of what all permits bring. */
 const pid = object(
-  { title: "a pid", docs: "A controller instead of a line from target to critical." },
+  { title: "a pid", docs: "A PID controller instead of a line from target to critical." },
   {
-    kp: field(number(gainBounds), "Gain of what is.", { default: 1 }),
-    ki: field(number(gainBounds), "Gain of what was, per second.", {
+    kp: field(number(gainBounds), "The proportional gain.", { default: 1 }),
+    ki: field(number(gainBounds), "The integral gain, per second.", {
       as: "kiPerSecond",
       default: 0.005,
     }),
-    kd: field(number(gainBounds), "Gain of what comes, in seconds.", {
+    kd: field(number(gainBounds), "The derivative gain, in seconds.", {
       as: "kdSeconds",
       default: 0,
     }),
@@ -81,7 +81,7 @@ const pid = object(
 const keyName = "one of concurrency.per.names";
 
 const keyThreshold = object(
-  { title: "a key's thresholds", docs: "What a reading means for one key." },
+  { title: "a key's thresholds", docs: "The thresholds of one key." },
   {
     name: field(ruledText(valueRule), "The key, one of `per.names`.", { needs: keyName }),
     target: field(number(readingBounds), targetDocs, { needs: "a reading" }),
@@ -101,16 +101,16 @@ const laterThresholds = readBy(
 export const signal = object(
   {
     title: "signal",
-    docs: "Capacity by a reading from elsewhere, such as a consumer's lag.",
+    docs: "Sets the limit from an external reading, such as a consumer's lag.",
     needed: [[...placeKinds, "preset"]],
     clashing: [placeKinds],
   },
   {
     preset: field(
       words("usual", "throughput", "cost", "off"),
-      "The defaults where the rest says nothing, as limits, readings and `every`: `usual` " +
-        "is 10 to 1,000, 10,000 to 100,000, 5 s; `throughput` 50 to 2,000, 5,000 to 50,000, " +
-        "3 s; `cost` 5 to 500, 20,000 to 200,000, 10 s.",
+      "A set of defaults for limits, readings and `every`. `usual`: 10 to 1,000, " +
+        "10,000 to 100,000, 5 s. `throughput`: 50 to 2,000, 5,000 to 50,000, 3 s. " +
+        "`cost`: 5 to 500, 20,000 to 200,000, 10 s.",
       { default: "usual" },
     ),
     ...signalSourceFields.place,
@@ -118,21 +118,21 @@ export const signal = object(
     critical: field(number(readingBounds), criticalDocs, {
       dependentDefault: defaultPreset.critical,
     }),
-    smoothing: field(number(positiveRatioBounds), "The weight of what is new.", {
+    smoothing: field(number(positiveRatioBounds), "The weight of a new reading.", {
       as: "smoothingRatio",
       default: 1,
     }),
     pid: field(
       inner(pid),
-      "A controller instead of a line: it moves the limit until the reading is at " +
-        "`target`. Left out: the line.",
+      "A PID controller instead of a line. It moves the limit until the reading is " +
+        "at `target`. Default: the line.",
     ),
     thresholds: field(
       items(laterThresholds, {
         expected: "a list of thresholds by key",
         max: signalThresholdsMax,
       }),
-      "Thresholds of single keys.",
+      "Thresholds for single keys.",
       { default: [] },
     ),
     ...signalSourceFields.times,

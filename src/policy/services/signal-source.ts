@@ -129,33 +129,31 @@ const labelRule: TextRule = {
 /** What `signal` says of where its reading comes from, and when. */
 export const signalSourceFields = {
   place: {
-    prometheus: field(query, "An instant query whose series are added up."),
-    server: field(url, "The Prometheus that is asked. Default: that of HEADGATE_PROMETHEUS_URL."),
-    metrics: field(
-      url,
-      "The URL of a page in the text format of Prometheus, as exporters publish it.",
-    ),
-    select: field(selector, 'Series of that page: lag{group="a"}.'),
+    prometheus: field(query, "An instant query. The values of its series are summed."),
+    server: field(url, "The URL of Prometheus. Default: HEADGATE_PROMETHEUS_URL."),
+    metrics: field(url, "The URL of a metrics page in Prometheus text format."),
+    select: field(selector, 'Series on that page: lag{group="a"}.'),
     redis: field(
       storeKey,
-      "A key of the server of REDIS_URL: a number, a list, whose length counts, or a hash.",
+      "A key in the Redis of REDIS_URL: a number, a list (its length is the " +
+        "reading), or a hash.",
     ),
     http: field(url, "The URL of a JSON document."),
     pointer: field(
       pointer,
-      "A JSON pointer (RFC 6901) to the reading in it. Left out: the document itself.",
+      "A JSON pointer (RFC 6901) to the reading. Default: the whole document.",
     ),
-    fixed: field(number(readingBounds), "A reading that never changes, for tests."),
+    fixed: field(number(readingBounds), "A constant reading, for tests."),
     by: field(
       ruledText(labelRule, /^[a-zA-Z0-9_]+$/),
-      "The label whose values are keys of `per`; a JSON object and a Redis hash of numbers " +
-        "tell keys apart by themselves. Left out: one reading for all.",
+      "The label whose values are the keys of `per`. JSON objects and Redis hashes " +
+        "of numbers contain the keys themselves. Default: one reading for all.",
     ),
   },
   times: {
     every: field(
       duration({ minMs: everyMsMin, maxMs: everyMsMax }),
-      "Time between two questions.",
+      "The interval between readings.",
       {
         as: "everyMs",
         dependentDefault: 5_000,
@@ -163,18 +161,18 @@ export const signalSourceFields = {
     ),
     timeout: field(
       duration({ minMs: timeoutMsMin, maxMs: everyMsMax }),
-      "The longest that a question takes, at most `every`.",
+      "The timeout of a reading, at most `every`.",
       { as: "timeoutMs", dependentDefault: defaultTimeoutMs },
     ),
     staleAfter: field(
       duration({ minMs: everyMsMin, maxMs: staleAfterMsMax }),
-      "How long a reading holds when no newer one comes, at least `every` and `timeout` " +
-        "together. Default: six times `every`.",
+      "How long a reading is valid without a newer one, at least `every` plus " +
+        "`timeout`. Default: six times `every`.",
       { as: "staleAfterMs" },
     ),
     whenMissing: field(
       words("min", "max"),
-      "Which bound holds without a reading: `max`, as if all were well, or `min`.",
+      "The limit without a valid reading: `max`, as if all were well, or `min`.",
       {
         default: "max",
       },

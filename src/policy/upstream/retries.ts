@@ -44,28 +44,30 @@ const retryConditions = [
 
 /** `timeouts`. */
 export const timeouts = object(
-  { title: "timeouts", docs: "How long what may take." },
+  { title: "timeouts", docs: "Timeouts of requests, connections and streams." },
   {
     request: field(
       duration(requestTimeBounds),
-      "A request with its retries; 0s: for ever, as streams need it.",
+      "The timeout of a request with its retries. 0s: no timeout, as streams need it.",
       { as: "requestMs", default: 15_000 },
     ),
-    connect: field(duration(connectTimeBounds), "A connection that is made.", {
+    connect: field(duration(connectTimeBounds), "The timeout to establish a connection.", {
       as: "connectMs",
       default: 250,
     }),
-    idle: field(duration(requestTimeBounds), "A stream on which nothing moves; 0s: for ever.", {
+    idle: field(duration(requestTimeBounds), "The idle timeout of a stream. 0s: no timeout.", {
       as: "idleMs",
     }),
     maxStreamDuration: field(
       duration(tryTimeBounds),
-      "A stream, whatever moves on it: upgraded connections, too. Left out: no bound.",
+      "The maximum duration of a stream, active or idle, including upgraded " +
+        "connections. Default: no limit.",
       { as: "maxStreamMs" },
     ),
     maxConnectionDuration: field(
       duration(tryTimeBounds),
-      "A connection to the service, which then takes no more requests. Left out: no bound.",
+      "The maximum duration of a connection to the service. It then takes no more " +
+        "requests. Default: no limit.",
       { as: "maxConnectionMs" },
     ),
   },
@@ -82,7 +84,7 @@ export const timeouts = object(
 const [backOffBaseMs, backOffMsMax] = [25, 250];
 
 const backOff = object(
-  { title: "a backOff", docs: "Waits between tries: jittered, doubling." },
+  { title: "a backOff", docs: "Exponential backoff between tries, with jitter." },
   {
     base: field(duration(tryTimeBounds), "The first wait.", {
       as: "backOffBaseMs",
@@ -117,15 +119,16 @@ const retryAfterMs = 1_000;
 
 /** `retries`. */
 export const retries = object(
-  { title: "retries", docs: "What is tried again, and how. Left out: nothing is." },
+  { title: "retries", docs: "Which requests are retried, and how. Default: none." },
   {
-    numRetries: field(whole(numRetriesBounds), "Tries after the first.", {
+    numRetries: field(whole(numRetriesBounds), "Maximum number of retries.", {
       as: "retriesMax",
       default: 2,
     }),
     retryOn: field(
       wordList(retryConditions, 1),
-      "What is tried again. Default: connectFailure, refusedStream, reset: surely not begun.",
+      "Conditions for a retry. Default: connectFailure, refusedStream and reset, " +
+        "where the service has certainly not started.",
       { as: "on", default: ["connectFailure", "refusedStream", "reset"] },
     ),
     retriableStatusCodes: field(
@@ -133,25 +136,24 @@ export const retries = object(
         expected: "a list of HTTP statuses",
         max: retriableCodesMax,
       }),
-      "What retriableStatus in `retryOn` means, such as 429 or 502.",
+      "The statuses that retriableStatus in `retryOn` refers to, such as 429 or 502.",
       { default: [] },
     ),
-    perTryTimeout: field(duration(tryTimeBounds), "The longest that one try may take.", {
+    perTryTimeout: field(duration(tryTimeBounds), "The timeout of one try.", {
       as: "perTryMs",
     }),
-    perTryIdleTimeout: field(
-      duration(tryTimeBounds),
-      "The longest that nothing moves in one try.",
-      { as: "perTryIdleMs" },
-    ),
+    perTryIdleTimeout: field(duration(tryTimeBounds), "The idle timeout of one try.", {
+      as: "perTryIdleMs",
+    }),
     hedging: field(
       hedging,
-      "A try that takes longer than perTryTimeout goes on beside the next: the service does both.",
+      "After perTryTimeout, the first try continues while a second one starts. The " +
+        "service then handles both.",
     ),
-    backOff: field(inner(backOff), "Waits between tries."),
+    backOff: field(inner(backOff), "Backoff between tries."),
     maxRetryAfter: field(
       duration(tryTimeBounds),
-      "The longest Retry-After of a refusal that is waited for; needs rateLimited in `retryOn`.",
+      "The longest Retry-After of a refusal that is honoured. Needs rateLimited in `retryOn`.",
       { as: "retryAfterMsMax", dependentDefault: retryAfterMs },
     ),
   },

@@ -55,7 +55,7 @@ describe("headgate diff", () => {
         {
           effect: "stricter",
           place: "shop/user",
-          words: "2 per second becomes 1 per second (half as much); what was used stays used",
+          words: "2 per second becomes 1 per second (half as much); its state is kept",
         },
       ],
     });
