@@ -39,7 +39,7 @@ const protections = [
 
 function offAtFirst(filter: Tree | undefined): readonly Tree[] {
   if (filter === undefined) return [];
-  return [withMember(filter, "disabled", noted("On where a virtual host says so.", true))];
+  return [withMember(filter, "disabled", noted("Enabled by virtual hosts.", true))];
 }
 
 /** What is on for the hosts of a service, and the block of the policy that asks for it. */

@@ -26,8 +26,9 @@ export function bootstrapConfigMap(context: EnvoyContext, namespace: string): Tr
   });
   const bootstrap = mergedBootstrap(context, {
     clusterNote:
-      "Istio's certificates do not hold here: Headgate's control port takes plaintext from " +
-      "inside the cluster, or proxies.headgate.tls names certificates.",
+      "Istio's certificates do not apply here. Headgate's control port must accept " +
+      "plaintext from inside the cluster, or set certificates in " +
+      "proxies.headgate.tls.",
     runtimeKeys: Object.fromEntries(limits),
     hasAdminLayer: true,
   });

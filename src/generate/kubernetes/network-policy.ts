@@ -22,8 +22,8 @@ export function networkPolicy(source: ValueSource): TreeMap {
 function ingress(source: ValueSource): readonly Tree[] {
   return [
     noted(
-      "Proxies. Label their namespaces, and no others: where `tls` is off, whoever is let in " +
-        "asks, reports and gives hits back like a proxy.",
+      "Proxies. Label only their namespaces. If `tls` is off, anyone with access " +
+        "can act as a proxy: request decisions, report usage and refund hits.",
       {
         from: [{ namespaceSelector: selector(source, "networkPolicy.clientLabels") }],
         ports: [
@@ -32,10 +32,13 @@ function ingress(source: ValueSource): readonly Tree[] {
         ],
       },
     ),
-    noted("The monitoring. The kubelet's probes come from the pod's own node and always may.", {
-      from: [{ namespaceSelector: selector(source, "networkPolicy.monitoringLabels") }],
-      ports: [{ port: "monitoring", protocol: "TCP" }],
-    }),
+    noted(
+      "Monitoring. Probes of the kubelet come from the pod's own node and are always allowed.",
+      {
+        from: [{ namespaceSelector: selector(source, "networkPolicy.monitoringLabels") }],
+        ports: [{ port: "monitoring", protocol: "TCP" }],
+      },
+    ),
   ];
 }
 
@@ -51,7 +54,7 @@ function egress(source: ValueSource): readonly Tree[] {
       ports: ["UDP", "TCP"].map((protocol) => ({ port: dnsPort, protocol })),
     },
     ...source.listIf({ name: "redis.enabled" }, [
-      noted("A Redis outside the cluster needs an ipBlock in a rule of its own instead.", {
+      noted("A Redis outside the cluster needs its own rule with an ipBlock instead.", {
         to: [{ namespaceSelector: {}, podSelector: selector(source, "redis.podLabels") }],
         ports: [{ port: source.number("redis.port"), protocol: "TCP" }],
       }),

@@ -34,33 +34,33 @@ const valueRows = {
     kind: "text",
     defaultValue: "headgate",
     pattern: dnsLabel,
-    docs: "What all objects are called, and how proxies find them.",
+    docs: "The name of all objects. Proxies find Headgate by it.",
   },
   "image.repository": {
     kind: "text",
     defaultValue: "headgate",
     pattern: "^[a-z0-9][-a-zA-Z0-9._/:]{0,254}$",
-    docs: "Where your image is, without its tag.",
+    docs: "Your image, without its tag.",
   },
   "image.tag": {
     kind: "text",
     defaultValue: "0.1.0",
     pattern: "^[A-Za-z0-9_][-A-Za-z0-9._]{0,127}$",
-    docs: "A version and not `latest`, so that a rollback is one.",
+    docs: "A version instead of `latest`, so that a rollback works.",
   },
   "image.digest": {
     kind: "text",
     defaultValue: "",
     pattern: "^(sha256:[0-9a-f]{64})?$",
     docs:
-      "Its digest, such as sha256:..., in place of the tag: what runs is then what was pushed, " +
-      "whatever the registry says of the tag.",
+      "The digest, such as sha256:..., instead of the tag: it pins exactly the " +
+      "image that you pushed.",
   },
   "image.pullPolicy": {
     kind: "text",
     defaultValue: "IfNotPresent",
     pattern: "^(Always|IfNotPresent|Never)$",
-    docs: "When the image is fetched.",
+    docs: "When the image is pulled.",
   },
   imagePullSecrets: {
     kind: "list",
@@ -72,31 +72,31 @@ const valueRows = {
     defaultValue: 2,
     min: 1,
     max: 1_000,
-    docs: "Replicas that there are at least. Without Redis each of them answers with its share.",
+    docs: "Minimum number of replicas. Without Redis, each enforces its share.",
   },
   "replicas.max": {
     kind: "number",
     defaultValue: 8,
     min: 1,
     max: 1_000,
-    docs: "Replicas that there are at most.",
+    docs: "Maximum number of replicas.",
   },
   "replicas.cpuPercent": {
     kind: "number",
     defaultValue: 70,
     min: 10,
     max: 100,
-    docs: "CPU in use, of what is requested, from which on there are more of them.",
+    docs: "CPU usage, in percent of the request, at which replicas are added.",
   },
   "autoscaling.enabled": {
     kind: "switch",
     defaultValue: true,
-    docs: "Whether their number follows the load. Off: replicas.min of them.",
+    docs: "Whether the number of replicas follows the load. If false: always replicas.min.",
   },
   "redis.enabled": {
     kind: "switch",
     defaultValue: true,
-    docs: "Whether replicas share what they count in a Redis. Without it each counts for itself.",
+    docs: "Whether replicas share their counts in a Redis. If false, each counts on its own.",
   },
   "redis.secretName": {
     kind: "text",
@@ -109,109 +109,117 @@ const valueRows = {
     defaultValue: 6_379,
     min: 1,
     max: portMax,
-    docs: "The port of its pods, for the network policy.",
+    docs: "The port of the Redis pods, for the network policy.",
   },
   "redis.podLabels": {
     kind: "texts",
     defaultValue: { "app.kubernetes.io/name": "redis" },
-    docs: "The labels of its pods, in any namespace, for the network policy.",
+    docs: "The labels of the Redis pods, in any namespace, for the network policy.",
   },
   "ports.grpc": {
     kind: "number",
     defaultValue: 8_081,
     min: 1,
     max: portMax,
-    docs: "Where proxies ask.",
+    docs: "The decision port.",
   },
   "ports.control": {
     kind: "number",
     defaultValue: 18_000,
     min: 1,
     max: portMax,
-    docs: "Where proxies get their shares, and tell what they do.",
+    docs: "The control port: Envoys get their shares and report their load here.",
   },
   "controlPort.enabled": {
     kind: "switch",
     defaultValue: true,
-    docs: "Whether that port is open; a policy without services needs none.",
+    docs: "Whether the control port is open. A policy without services does not need it.",
   },
   "tls.enabled": {
     kind: "switch",
     defaultValue: true,
     docs:
-      "Whether both ports speak TLS. Off, whoever reaches them asks, reports and gives hits back " +
-      "like a proxy, and what is said can be read on the way: a mesh has to see to both.",
+      "Whether both ports use TLS. If false, traffic is readable and anyone with " +
+      "access can act as a proxy: request decisions, report usage and refund hits. " +
+      "A mesh must prevent both.",
   },
   "tls.secretName": {
     kind: "text",
     defaultValue: "headgate-tls",
     pattern: objectName,
-    docs: "The Secret with `tls.crt`, `tls.key` and `ca.crt`, as cert-manager makes it.",
+    docs:
+      "The Secret with `tls.crt`, `tls.key` and `ca.crt`, in the form that cert-manager " +
+      "writes.",
   },
   "tls.clientCertificates": {
     kind: "switch",
     defaultValue: true,
     docs:
-      "Whether proxies need a certificate that the authorities in `ca.crt` vouch for. Off, " +
-      "whoever reaches the ports asks, reports and gives hits back like a proxy.",
+      "Whether proxies need a certificate signed by a CA in `ca.crt`. If false, " +
+      "anyone who reaches the ports can act as a proxy: request decisions, report " +
+      "usage and refund hits.",
   },
   "tls.serverName": {
     kind: "text",
     defaultValue: "",
     pattern: "^([-A-Za-z0-9.]{1,253})?$",
-    docs: "A name that proxies expect in the certificate, besides those of the Services.",
+    docs:
+      "An additional name in the certificate that proxies expect, besides those of the " +
+      "Services.",
   },
   "certManager.enabled": {
     kind: "switch",
     defaultValue: false,
-    docs: "Whether cert-manager makes the Secret `tls.secretName`; its CRDs must be there.",
+    docs: "Whether cert-manager creates the Secret `tls.secretName`. Install its CRDs first.",
   },
   "certManager.issuer": {
     kind: "map",
     defaultValue: { name: "headgate-ca", kind: "Issuer" },
     docs:
-      "The issuer that signs it, and the proxies' certificates: every client of its authority " +
-      "is let in.",
+      "The issuer that signs the certificates of Headgate and of the proxies. " +
+      "Every client of its CA is accepted.",
   },
   connectionAge: {
     kind: "text",
     defaultValue: "30m",
     pattern: "^([0-9]+(s|m|h))+$",
     docs:
-      "Age at which proxies are asked to connect again. A cluster IP chooses a pod a connection, " +
-      "so this is how new pods get their part.",
+      "Age at which proxies are asked to reconnect. A cluster IP selects a pod for " +
+      "each connection, so this is how new pods get their share.",
   },
   "drain.delayMs": {
     kind: "number",
     defaultValue: 5_000,
     min: 0,
     max: 600_000,
-    docs: "How long calls are still taken after SIGTERM, while endpoints and health checks notice.",
+    docs:
+      "How long calls are still accepted after SIGTERM, while endpoints and health checks " +
+      "notice.",
   },
   "drain.graceMs": {
     kind: "number",
     defaultValue: 10_000,
     min: 0,
     max: 600_000,
-    docs: "How long calls in flight may take after that.",
+    docs: "How long calls in flight may then take.",
   },
   cpu: {
     kind: "text",
     defaultValue: "500m",
     pattern: "^([0-9]+m|[0-9]+(\\.[0-9]+)?)$",
-    docs: "CPU that is requested.",
+    docs: "The CPU request.",
   },
   cpuLimit: {
     kind: "text",
     defaultValue: "",
     pattern: "^([0-9]+m|[0-9]+(\\.[0-9]+)?)?$",
-    docs: "The limit of CPU. By default there is none: a throttled answer comes too late.",
+    docs: "The CPU limit. None by default, because a throttled answer arrives too late.",
   },
   ephemeralStorage: {
     kind: "text",
     defaultValue: "",
     pattern: "^([0-9]+[KMG]i)?$",
-    docs: "The limit of the node's disk, such as 64Mi, for logs alone: nothing else is written.",
+    docs: "The ephemeral storage limit, such as 64Mi. Only logs are written.",
   },
   memoryMi: {
     kind: "number",
@@ -219,8 +227,8 @@ const valueRows = {
     min: 256,
     max: 65_536,
     docs:
-      "The limit of memory, in MiB. Half of it is requested and JavaScript's heap at most; the " +
-      "rest is for tables, buffers and the program.",
+      "The memory limit, in MiB. Half of it is requested, and is the maximum " +
+      "JavaScript heap. The rest is for tables, buffers and the program.",
   },
   requestBytesMax: {
     kind: "number",
@@ -228,45 +236,45 @@ const valueRows = {
     min: requestBytesBounds.min,
     max: requestBytesBounds.max,
     docs:
-      "The largest message of a proxy, in bytes: four times its max_request_headers_kb. What is " +
-      "larger is refused.",
+      "The largest message of a proxy, in bytes: four times its " +
+      "max_request_headers_kb. Larger messages are refused.",
   },
   logLevel: {
     kind: "text",
     defaultValue: "info",
     pattern: "^(trace|debug|info|warn|error|fatal)$",
-    docs: "The least severe lines that are written.",
+    docs: "The minimum severity of log lines.",
   },
   prometheusUrl: {
     kind: "text",
     defaultValue: "",
     pattern: "^(https?://[-A-Za-z0-9._:/]+)?$",
-    docs: "The Prometheus that is asked where a policy's `prometheus` names no `server`.",
+    docs: "The URL of Prometheus for a policy whose `prometheus` names no `server`.",
   },
   extraEnv: {
     kind: "list",
     defaultValue: [],
-    docs: 'More settings, such as [{name: LIMIT_RESPONSE_HEADERS_ENABLED, value: "true"}].',
+    docs: 'Additional settings, such as [{name: LIMIT_RESPONSE_HEADERS_ENABLED, value: "true"}].',
   },
-  podAnnotations: { kind: "map", defaultValue: {}, docs: "More annotations of the pods." },
-  nodeSelector: { kind: "map", defaultValue: {}, docs: "Labels of the nodes that may have pods." },
-  tolerations: { kind: "list", defaultValue: [], docs: "Taints of nodes that do not matter." },
-  affinity: { kind: "map", defaultValue: {}, docs: "Where pods would rather be." },
+  podAnnotations: { kind: "map", defaultValue: {}, docs: "Additional annotations of the pods." },
+  nodeSelector: { kind: "map", defaultValue: {}, docs: "Labels of the nodes that may run pods." },
+  tolerations: { kind: "list", defaultValue: [], docs: "Tolerations of the pods." },
+  affinity: { kind: "map", defaultValue: {}, docs: "Affinity of the pods." },
   priorityClassName: {
     kind: "text",
     defaultValue: "",
     pattern: "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$",
-    docs: "How important the pods are to the scheduler.",
+    docs: "The priority class of the pods.",
   },
   "networkPolicy.enabled": {
     kind: "switch",
     defaultValue: true,
-    docs: "Whether only proxies, the monitoring, Redis and DNS are let in and out.",
+    docs: "Whether traffic is restricted to proxies, monitoring, Redis and DNS.",
   },
   "networkPolicy.clientLabels": {
     kind: "texts",
     defaultValue: { "headgate.dev/client": "true" },
-    docs: "Labels of the namespaces whose proxies may ask.",
+    docs: "Labels of the namespaces whose proxies may call Headgate.",
   },
   "networkPolicy.monitoringLabels": {
     kind: "texts",
@@ -276,33 +284,33 @@ const valueRows = {
   "networkPolicy.dnsNamespaceLabels": {
     kind: "texts",
     defaultValue: { "kubernetes.io/metadata.name": "kube-system" },
-    docs: "Labels of the namespace that DNS is in.",
+    docs: "Labels of the namespace of DNS.",
   },
   "networkPolicy.dnsPodLabels": {
     kind: "texts",
     defaultValue: { "k8s-app": "kube-dns" },
-    docs: "Labels of its pods.",
+    docs: "Labels of the DNS pods.",
   },
   "networkPolicy.extraEgress": {
     kind: "list",
     defaultValue: [],
-    docs: "More rules of egress: a Redis outside the cluster, sources of signals, a collector.",
+    docs: "Additional egress rules: a Redis outside the cluster, sources of signals, a collector.",
   },
   "serviceMonitor.enabled": {
     kind: "switch",
     defaultValue: false,
-    docs: "Whether the Prometheus operator is told to scrape; its CRDs must be there.",
+    docs: "Whether to create a ServiceMonitor for the Prometheus operator. Install its CRDs first.",
   },
   "serviceMonitor.interval": {
     kind: "text",
     defaultValue: "15s",
     pattern: "^[0-9]+(ms|s|m)$",
-    docs: "How often it does.",
+    docs: "The scrape interval.",
   },
   "serviceMonitor.labels": {
     kind: "texts",
     defaultValue: {},
-    docs: "Labels by which it finds the ServiceMonitor.",
+    docs: "Labels by which the operator finds the ServiceMonitor.",
   },
   policy: {
     kind: "texts",

@@ -46,7 +46,8 @@ describe("headgate check --envoy", () => {
     expect(code).toBe(3);
     expect(out).toBe(
       [
-        `${file}:3:33: error HG450 "conect_timeout" is no name of envoy.config.cluster.v3.Cluster`,
+        `${file}:3:33: error HG450 "conect_timeout" is not a field of ` +
+          "envoy.config.cluster.v3.Cluster",
         "  at static_resources.clusters[0].conect_timeout",
         "  hint: did you mean connect_timeout",
         "",

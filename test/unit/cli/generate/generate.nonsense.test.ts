@@ -23,8 +23,8 @@ const listeners = (more: string) => proxies(`gateway: {listeners: [${more}]}`);
 
 /** Nonsense in a policy, and what is said of it. */
 const policies: readonly (readonly [target: string, spec: string, told: string])[] = [
-  ["envoy", "services: []", "HG304 the policy names no service"],
-  ["envoy", "services: [{name: orders}]", "HG301 the service names no upstream"],
+  ["envoy", "services: []", "HG304 the policy has no services"],
+  ["envoy", "services: [{name: orders}]", "HG301 the service has no upstream"],
   [
     "envoy",
     "services: [{name: orders, upstream: {address: 10.0.0.300, port: 80}}]",
@@ -36,12 +36,12 @@ const policies: readonly (readonly [target: string, spec: string, told: string])
     'HG141 "70000" is out of range',
   ],
   ["envoy", service("timeouts: {request: -1s}"), 'HG201 "-1s" is not a duration'],
-  ["envoy", proxies("listener: {address: localhost}"), "HG305 proxies look no names up"],
+  ["envoy", proxies("listener: {address: localhost}"), "HG305 proxies do not resolve the address"],
   ["envoy", proxies("listener: {port: 9901}"), "HG240 adminPort and port are both 9901"],
   [
     "istio",
     "services: [{name: orders, upstream: {address: orders, port: 80}}]",
-    "HG340 Istio knows services by full host names",
+    "HG340 Istio identifies services by full host names",
   ],
   ["istio", service(driven), "HG345 Headgate cannot drive the breaker of the service's sidecar"],
   ["istio", service("workload: {labels: [app]}"), "HG124 this is a list"],
@@ -59,7 +59,7 @@ const policies: readonly (readonly [target: string, spec: string, told: string])
   [
     "gateway",
     service("localRateLimit: {requests: 5}"),
-    "HG343 localRateLimit acts on the virtual hosts",
+    "HG343 localRateLimit applies to the virtual hosts",
   ],
   [
     "gateway",
@@ -69,19 +69,23 @@ const policies: readonly (readonly [target: string, spec: string, told: string])
   [
     "gateway",
     service("outlierDetection: {successRate: {}}"),
-    "HG351 Envoy Gateway has no successRate",
+    "HG351 Envoy Gateway's passive health checks do not support successRate",
   ],
-  ["gateway", service("upgrades: []"), "HG359 Envoy Gateway lets websocket through"],
+  ["gateway", service("upgrades: []"), "HG359 Envoy Gateway allows websocket"],
   ["gateway", listeners("{name: http}"), 'HG125 "port" is missing'],
   ["gateway", listeners("{name: http, port: 0}"), 'HG141 "0" is out of range'],
   ["gateway", proxies("gateway: {nmae: edge}"), "did you mean: name"],
   [
     "gateway",
     proxies("overload: {maxConnections: 5}"),
-    "HG356 Envoy Gateway bounds the connections",
+    "HG356 Envoy Gateway limits the connections",
   ],
-  ["kubernetes", limits, "HG364 proxies show no certificate"],
-  ["kubernetes", proxies(`headgate: {port: 8080, ${tls}}`), "HG361 8080 is taken in the pods"],
+  ["kubernetes", limits, "HG364 proxies present no certificate"],
+  [
+    "kubernetes",
+    proxies(`headgate: {port: 8080, ${tls}}`),
+    "HG361 port 8080 of the pods is already used",
+  ],
   [
     "kubernetes",
     proxies(`headgate: {port: 7, controlPort: 7, ${tls}}`),
@@ -134,9 +138,13 @@ const flags: readonly (readonly [target: string, flags: readonly string[], told:
 /** Nonsense in a file of objects that `--with` names. */
 const objects: readonly (readonly [what: string, text: string, told: string])[] = [
   ["no YAML", "a: [", "HG101 a list in brackets is not closed"],
-  ["a text", "hello", "with.yaml:1:1: error HG370 no object of a cluster stands here"],
-  ["1 MiB and more", `#${"x".repeat(1_048_576)}`, "HG370 there is too much of it"],
-  ["a policy", "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nspec: {}", "HG370 no object"],
+  ["a text", "hello", "with.yaml:1:1: error HG370 this is not a Kubernetes object"],
+  ["1 MiB and more", `#${"x".repeat(1_048_576)}`, "HG370 the file is too large"],
+  [
+    "a policy",
+    "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nspec: {}",
+    "HG370 this is not a Kubernetes object",
+  ],
   ["nesting", "[".repeat(10_000), "HG108 nested too deeply"],
   ["a bomb", bomb(), "HG113 the file's aliases expand to too much"],
   [

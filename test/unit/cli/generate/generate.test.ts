@@ -359,7 +359,7 @@ describe("headgate generate", () => {
       "Left out, since nothing of the policy goes into them: Service orders.\n",
     );
     expect(merged.err).toContain(`policy.yaml:6:7: warning HG349 DestinationRule shop/mine, spec.`);
-    expect(merged.err).toContain(`rules.yaml:4:67) stays "5s", and the policy says "10s"`);
+    expect(merged.err).toContain('rules.yaml:4:67) keeps "5s", and the policy has "10s"');
     const json = await run("istio", policy, "--with", rules, "--with", others, "-o", "json");
     expect(JSON.parse(json.out)).toMatchObject({ ok: true, leftOut: ["Service orders"] });
   });
