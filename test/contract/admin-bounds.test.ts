@@ -79,7 +79,7 @@ describe("calls with long messages", () => {
     );
     expect([refused.code, refused.rawMessage]).toEqual([
       Code.ResourceExhausted,
-      `${longRequestsMax} calls with policies are being answered; try again`,
+      `${longRequestsMax} calls with policies are in progress; try again`,
     ]);
     expect((await limits.listRules({})).rules).toHaveLength(1);
     // One leaves in the middle of its message: beside the others there is room again.

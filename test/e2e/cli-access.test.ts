@@ -117,7 +117,7 @@ describe("a token", () => {
     const unknown = await run("0123456789abcdef-nobody", "rules");
     expect([unknown.code, unknown.err]).toEqual([
       1,
-      "headgate rules: The credentials are not known here. Check the token.",
+      "headgate rules: The credentials are unknown. Check the token.",
     ]);
     const { code, err } = await captureCli(["rules"], { env: { HEADGATE_ADMIN_URL: url } });
     expect([code, err]).toEqual([1, expect.stringContaining("HEADGATE_ADMIN_TOKEN_FILE")]);

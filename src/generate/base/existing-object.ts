@@ -80,8 +80,7 @@ function sizeProblem(file: string): ExistingProblem {
     message: "the file is too large",
     excerpt: "",
     caret: { start: 0, length: 1 },
-    expected:
-      `at most ${existingCharsMax} characters and ${existingDocumentsMax} documents in a ` + "file",
+    expected: `at most ${existingCharsMax} characters, ${existingDocumentsMax} documents`,
   };
 }
 

@@ -6,7 +6,8 @@ export const quotaPanels: readonly Panel[] = [
   numberPanel(
     {
       title: "Without a lease",
-      about: "Limits of which replicas hand out by on_store_failure, as no lease holds any more.",
+      about:
+        "Limits that replicas hand out with on_store_failure, because their lease has expired.",
       unit: "short",
       marks: [{ from: 1, color: "red" }],
     },
@@ -15,7 +16,7 @@ export const quotaPanels: readonly Panel[] = [
   lines(
     {
       title: "Wanted",
-      about: "What callers ask of Envoys, admitted or not, by quota. Hits a second.",
+      about: "Requests of callers at Envoys, admitted or not, by quota, in hits per second.",
       unit: "reqps",
     },
     { "{{quota}}": `sum by (quota) (${own("headgate_quota_demand_rate")})` },
@@ -23,17 +24,17 @@ export const quotaPanels: readonly Panel[] = [
   lines(
     {
       title: "Assigned",
-      about: "The most that Envoys may let pass, by quota. What nobody wants is lent.",
+      about: "Maximum that Envoys may admit, by quota. Unused capacity is lent.",
       unit: "reqps",
     },
     { "{{quota}}": `sum by (quota) (${own("headgate_quota_assigned_rate")})` },
   ),
   lines(
-    { title: "Used", about: "What Envoys said that they let pass.", unit: "reqps" },
+    { title: "Used", about: "Reported admitted requests.", unit: "reqps" },
     { "{{outcome}}": sumRate(own("headgate_quota_hits_total"), ["outcome"]) },
   ),
   stacked(
-    { title: "Leases", about: "Limits of replicas, by what they may hand out.", unit: "short" },
+    { title: "Leases", about: "Limits of replicas, by lease state.", unit: "short" },
     { "{{state}}": `sum by (state) (${own("headgate_quota_leases")})` },
   ),
   lines(
@@ -41,13 +42,13 @@ export const quotaPanels: readonly Panel[] = [
     { "{{instance}}": `max by (instance) (${own("headgate_quota_streams")})` },
   ),
   stacked(
-    { title: "Told", about: "Buckets, by what they were told.", unit: "reqps" },
+    { title: "Told", about: "Buckets, by assignment.", unit: "reqps" },
     { "{{kind}}": sumRate(own("headgate_quota_assignments_total"), ["kind"]) },
   ),
   lines(
     {
-      title: "What is wrong with reports",
-      about: "Buckets without a share, beyond a bound, or with usage that cannot be.",
+      title: "Problems of reports",
+      about: "Buckets without a share or beyond a bound, and impossible usage.",
       unit: "reqps",
     },
     {

@@ -323,7 +323,7 @@ describe("XdsPolicies over TLS", () => {
     await file("KEY", authority.issue().key);
     const policies = open(server.address, choice);
     expect(logged("xdsDisconnected")).toMatchObject([
-      { reason: "credentials", detail: expect.stringContaining("OpenSSL refuses CERT, KEY, CA") },
+      { reason: "credentials", detail: expect.stringContaining("OpenSSL rejects CERT, KEY, CA") },
     ]);
     await file("KEY", own.key);
     await active(policies, "shop");

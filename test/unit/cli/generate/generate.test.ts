@@ -175,7 +175,7 @@ describe("headgate generate", () => {
       for (const flags of [[], ["--check"]]) {
         const ran = await run("envoy", policy, "--out", `${out}${deeper}`, ...flags);
         expect(ran.code).not.toBe(0);
-        const words = deeper === "" ? "is no folder" : "a part of the path is no directory";
+        const words = deeper === "" ? "is no folder" : "a part of the path is not a directory";
         expect(ran.out + ran.err).toContain(words);
       }
       expect(readFileSync(out, "utf8")).toBe("mine");
