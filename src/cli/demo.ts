@@ -6,7 +6,7 @@ import type { CommandContext } from "./terminal/context.js";
 export function addDemo(program: Command, context: CommandContext): void {
   const command = program
     .command("demo")
-    .description("a first look: Headgate with a real Envoy in front, and traffic to watch")
+    .description("try Headgate with a real Envoy in front and example traffic")
     .addHelpText(
       "before",
       `Examples:
@@ -18,9 +18,9 @@ export function addDemo(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
-Everything listens on loopback and ends with Ctrl-C.
+Everything listens on loopback and stops with Ctrl-C.
 
-Exit codes: 0 ended as asked, 1 failure, 2 usage, 3 invalid policy.`,
+Exit codes: 0 stopped as requested, 1 failure, 2 usage, 3 invalid policy.`,
     );
   for (const { flags, docs } of demoFlagRows) command.addOption(new Option(flags, docs));
   command.action(async (flags: DemoFlags) => {

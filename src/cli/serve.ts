@@ -19,14 +19,12 @@ export function addServe(program: Command, context: CommandContext): void {
     )
     .addHelpText(
       "after",
-      `
-Every option may also come from the environment; flags win. Secrets only come from there:
-REDIS_URL, REDIS_AUTH, or the files that REDIS_URL_FILE and REDIS_AUTH_FILE name.
-
-SIGTERM, SIGINT and SIGHUP drain and stop; a second signal stops at once. The policy's files are
-watched: a changed policy becomes active by itself, and a wrong one keeps the old one.
-
-Exit codes: 0 stopped as asked, 1 failure or cut off while stopping, 2 usage, 3 invalid policy.`,
+      "\nEvery option can also be set in the environment; flags take precedence. Secrets " +
+        "can only be set there:\nREDIS_URL, REDIS_AUTH, or the files that REDIS_URL_FILE " +
+        "and REDIS_AUTH_FILE name.\n\nSIGTERM, SIGINT and SIGHUP drain and stop; a second " +
+        "signal stops at once. The policy's files are\nwatched: a changed policy becomes " +
+        "active at once, and an invalid one is ignored.\n\nExit codes: 0 stopped as " +
+        "requested, 1 failure or calls cancelled at the end, 2 usage, 3 invalid policy.",
     );
   const flags = addFlags(command);
   command.action(async () => {
@@ -52,9 +50,11 @@ async function serve(
   if (loaded.kind === "problems") {
     const lines = loaded.problems.map((problem) => `  ${problem}`);
     output.err(
-      ["The configuration is wrong:", ...lines, "See `headgate help serve` for all options."].join(
-        "\n",
-      ),
+      [
+        "The configuration is invalid:",
+        ...lines,
+        "See `headgate help serve` for all options.",
+      ].join("\n"),
     );
     return exitCodes.usage;
   }

@@ -22,7 +22,7 @@ export function parseDescriptorText(text: string): DescriptorText {
     }
     const [key, value] = [word.slice(0, mark), word.slice(mark + 1)];
     if (mark < 1 || value === "" || value === "@") {
-      const message = "write remote_address, key=@header or key=value, with commas between";
+      const message = "write remote_address, key=@header or key=value, separated by commas";
       return { kind: "problem", message };
     }
     if (value.startsWith("@")) {

@@ -121,7 +121,7 @@ describe("access", () => {
     const follow = async (): Promise<void> => {
       for await (const _ of limits.tailDecisions({})) await writeFile(list, line("shop"));
     };
-    const ended = [Code.Unauthenticated, "the credentials hold no more"];
+    const ended = [Code.Unauthenticated, "the credentials are no longer valid"];
     expect(await failure(follow())).toEqual(ended);
   });
 

@@ -74,6 +74,6 @@ describe("headgate generate --verify", () => {
   it("says so where fragments are all there is", async () => {
     const { code, err } = await verify(await requireProgram("envoy"), "--form", "fragments");
     expect(code).toBe(0);
-    expect(err).toMatch(/Not verified: there is no whole configuration\./);
+    expect(err).toMatch(/Not verified: there is no complete configuration\./);
   });
 });

@@ -31,7 +31,7 @@ export function readAdminTlsFiles(flags: TlsFlags, env: CommandContext["env"]): 
   if ((cert === undefined) !== (key === undefined)) {
     throw new CommandFailure(
       exitCodes.usage,
-      "A certificate and its key belong together: --admin-cert (HEADGATE_ADMIN_CERT) and " +
+      "A certificate needs its key: set --admin-cert (HEADGATE_ADMIN_CERT) and " +
         "--admin-key (HEADGATE_ADMIN_KEY).",
     );
   }
@@ -46,8 +46,8 @@ export function readAdminTlsFiles(flags: TlsFlags, env: CommandContext["env"]): 
     // What OpenSSL says of it helps nobody.
     throw new CommandFailure(
       exitCodes.failure,
-      "The files of --admin-cert and --admin-key cannot be used: the key must be that of the " +
-        "certificate, without a passphrase.",
+      "The files of --admin-cert and --admin-key cannot be used: the key must " +
+        "belong to the certificate, without a passphrase.",
     );
   }
   return files;
@@ -58,5 +58,5 @@ function readPem(path: string | undefined, label: string): string | undefined {
   const text = readSmallFile(path);
   if (new RegExp(`^-----BEGIN (?:[A-Z]+ )*${label}-----`, "m").test(text)) return text;
   const what = label === "CERTIFICATE" ? "certificate" : "private key";
-  throw new CommandFailure(exitCodes.failure, `${visibleText(path)} holds no ${what} in PEM.`);
+  throw new CommandFailure(exitCodes.failure, `${visibleText(path)} contains no ${what} in PEM.`);
 }

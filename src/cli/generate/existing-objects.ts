@@ -31,7 +31,7 @@ export async function readObjects(paths: readonly string[]): Promise<ReadObjects
 }
 
 function located({ expected, suggestion: _none, ...problem }: ExistingProblem): LocatedProblem {
-  const hint = expected ?? "write objects of a cluster, in YAML";
+  const hint = expected ?? "pass Kubernetes objects, in YAML";
   return { ...problem, hint, severity: "error", service: undefined, path: [] };
 }
 

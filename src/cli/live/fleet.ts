@@ -19,10 +19,7 @@ export function addFleet(program: Command, context: CommandContext): void {
     )
     .addHelpText(
       "after",
-      `
-An Envoy that was heard of "elsewhere" talks to another replica.
-
-${adminExitCodes}`,
+      `\nAn Envoy with "elsewhere" is connected to another replica.\n\n${adminExitCodes}`,
     )
     .action(() =>
       runAdmin(command, context, async ({ client, printer }) => {

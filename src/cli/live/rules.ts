@@ -25,7 +25,7 @@ import { drawTable } from "../terminal/text-table.js";
 export function addRules(program: Command, context: CommandContext): void {
   const command = program
     .command("rules")
-    .description("list the rules of the active policy, and what they have counted")
+    .description("list the rules of the active policy, and their counts")
     .argument("[DOMAIN]", "only of this domain");
   addAdminCommandFlags(addFleetViewFlags(command))
     .addHelpText(
@@ -36,13 +36,7 @@ export function addRules(program: Command, context: CommandContext): void {
   headgate rules -o json | jq '.rules[] | select(.counts.overLimitHits > 0)'
 `,
     )
-    .addHelpText(
-      "after",
-      `
-Counts are of each replica, since it started.
-
-${adminExitCodes}`,
-    )
+    .addHelpText("after", `\nCounts are for each replica, since it started.\n\n${adminExitCodes}`)
     .action((domain: string | undefined, { thisReplica = false }: FleetViewFlags) =>
       runAdmin(command, context, async (call) => {
         const { client, printer } = call;

@@ -9,7 +9,7 @@ export function addHelp(program: Command, { output }: CommandContext): void {
   const command = program
     .helpCommand(false)
     .command("help")
-    .description("explain a command, the id of a mistake, or the code of an error")
+    .description("explain a command, a problem id, or an error code")
     .argument("[WORD...]", "a command, an id such as HG231, or a code such as STORE_TIMEOUT")
     .addHelpText(
       "before",
@@ -20,11 +20,7 @@ export function addHelp(program: Command, { output }: CommandContext): void {
   headgate help STORE_TIMEOUT
 `,
     )
-    .addHelpText(
-      "after",
-      `
-Exit codes: 0 explained, 2 there is no such command, id or code.`,
-    )
+    .addHelpText("after", "\nExit codes: 0 explained, 2 unknown command, id or code.")
     .action((words: readonly string[]) => {
       const complain = (message: string): never => command.error(`error: ${message}`);
       const [first] = words;
@@ -32,7 +28,7 @@ Exit codes: 0 explained, 2 there is no such command, id or code.`,
       if (findCommand(program, first) === undefined && isIdLike(first)) {
         const found = findHelp(first);
         if (found.kind === "found") return output.out(renderIdHelp(found.help));
-        return complain(`there is no ${quoteText(first)}${suggestion(found.nearest)}`);
+        return complain(`unknown: ${quoteText(first)}${suggestion(found.nearest)}`);
       }
       let at = program;
       for (const word of words) {
@@ -42,7 +38,7 @@ Exit codes: 0 explained, 2 there is no such command, id or code.`,
             word,
             at.commands.map((one) => one.name()),
           );
-          return complain(`there is no command ${quoteText(word)}${suggestion(nearest)}`);
+          return complain(`unknown command: ${quoteText(word)}${suggestion(nearest)}`);
         }
         at = next;
       }

@@ -27,7 +27,7 @@ export function addSchema(program: Command, context: CommandContext): void {
   program
     .command("schema")
     .description("print or write the JSON Schema of a policy file, for editors")
-    .option("--ratelimit", "the schema of a file of envoyproxy/ratelimit instead")
+    .option("--ratelimit", "the schema for envoyproxy/ratelimit files instead")
     .option("--write [PATH]", `write it to a file; default ${schemaFileName}`)
     .addHelpText(
       "before",
@@ -39,11 +39,10 @@ export function addSchema(program: Command, context: CommandContext): void {
     )
     .addHelpText(
       "after",
-      `
-An editor that knows the schema completes names, explains them and marks mistakes in a single file;
-\`headgate check\` finds all mistakes, of all files together. After an update, write it again.
-
-Exit codes: 0 printed or written, 1 cannot be written, 2 usage.`,
+      "\nWith the schema, an editor completes and explains keys, and marks mistakes in a " +
+        "single file.\n`headgate check` finds all mistakes, in all files together. Write " +
+        "the schema again after an update.\n\nExit codes: 0 printed or written, 1 cannot " +
+        "be written, 2 usage.",
     )
     .action(async ({ ratelimit, write }: SchemaOptions) => {
       const text =

@@ -15,8 +15,10 @@ import { nothingBeside } from "./shadow.js";
 
 /** Adds `headgate enforce`: the shadow policy becomes the active one. */
 export function addEnforce(program: Command, context: CommandContext): void {
-  const command = program.command("enforce").description("make the shadow policy the active one");
-  addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
+  const command = program.command("enforce").description("activate the shadow policy");
+  addAdminCommandFlags(
+    addChangeFlags(command, "the version of the policy to replace; default: the current one"),
+  )
     .addHelpText(
       "before",
       `Examples:

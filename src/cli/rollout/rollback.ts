@@ -20,9 +20,11 @@ import { safeText } from "../terminal/quantity.js";
 export function addRollback(program: Command, context: CommandContext): void {
   const command = program
     .command("rollback")
-    .description("make an earlier policy active again, or end the shadow policy")
-    .argument("[VERSION]", "which one (`headgate history`); default: the one before");
-  addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
+    .description("activate an earlier policy again, or end the shadow policy")
+    .argument("[VERSION]", "the version (`headgate history`); default: the previous one");
+  addAdminCommandFlags(
+    addChangeFlags(command, "the version of the policy to replace; default: the current one"),
+  )
     .addHelpText(
       "before",
       `Examples:
@@ -32,10 +34,7 @@ export function addRollback(program: Command, context: CommandContext): void {
     )
     .addHelpText(
       "after",
-      `
-Without VERSION it ends the shadow policy, where there is one.
-
-${adminExitCodes}`,
+      `\nWithout VERSION it ends the shadow policy, if there is one.\n\n${adminExitCodes}`,
     )
     .action((version: string | undefined, flags: ChangeFlags) =>
       runAdmin(command, context, (call) => rollBack(version, flags, call)),
@@ -66,6 +65,6 @@ async function rollBack(
 function questionOf(version: string | undefined, ended: PolicyVersion | undefined): string {
   if (ended !== undefined) return `End ${policyText(ended)}, the shadow policy?`;
   return version === undefined
-    ? "Go back to the policy before?"
+    ? "Go back to the previous policy?"
     : `Go back to policy ${safeText(version)}?`;
 }

@@ -11,7 +11,7 @@ import type { CommandContext } from "../terminal/context.js";
 export function addShadow(program: Command, context: CommandContext): void {
   const command = program
     .command("shadow")
-    .description("report what the shadow policy would have decided otherwise");
+    .description("report what the shadow policy would have decided differently");
   addAdminCommandFlags(command)
     .addHelpText(
       "before",
@@ -23,8 +23,8 @@ export function addShadow(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
-Counts are of all replicas, up to a second ago. \`headgate apply --shadow\` puts a
-policy there.
+Counts are of all replicas, at most a second old. \`headgate apply --shadow\`
+starts a shadow policy.
 
 ${adminExitCodes}`,
     )

@@ -43,7 +43,10 @@ export const introductionMsMax = 30_000;
 const faultRows: Readonly<
   Record<StreamFault, { readonly grpcStatus: number; readonly message: string }>
 > = {
-  unreadable: { grpcStatus: grpcStatuses.invalidArgument, message: "The message is unreadable." },
+  unreadable: {
+    grpcStatus: grpcStatuses.invalidArgument,
+    message: "The message cannot be parsed.",
+  },
   node_without_id: {
     grpcStatus: grpcStatuses.invalidArgument,
     message: "The node has no id; set node.id, or start Envoy with --service-node.",
@@ -54,43 +57,43 @@ const faultRows: Readonly<
   },
   node_id_changed: {
     grpcStatus: grpcStatuses.invalidArgument,
-    message: "The node's id has changed on one stream.",
+    message: "The node's id changed during the stream.",
   },
   too_many_nodes: {
     grpcStatus: grpcStatuses.resourceExhausted,
-    message: "As many nodes are known as may be.",
+    message: "The maximum number of nodes is reached.",
   },
   too_many_streams: {
     grpcStatus: grpcStatuses.resourceExhausted,
-    message: "As many streams are open as may be.",
+    message: "The maximum number of open streams is reached.",
   },
   identity_not_allowed: {
     grpcStatus: grpcStatuses.permissionDenied,
-    message: "The client certificate may not speak for this node.",
+    message: "The client certificate may not use this node id.",
   },
   owned_by_another: {
     grpcStatus: grpcStatuses.permissionDenied,
-    message: "The node's id is in use by a client with another certificate.",
+    message: "A client with another certificate uses this node id.",
   },
   too_many_of_identity: {
     grpcStatus: grpcStatuses.resourceExhausted,
-    message: "The client has as many streams or nodes as one may have.",
+    message: "The client has reached its maximum number of streams or nodes.",
   },
   silent: {
     grpcStatus: grpcStatuses.deadlineExceeded,
-    message: "No first message came in time.",
+    message: "No first message arrived in time.",
   },
   taken_over: {
     grpcStatus: grpcStatuses.unavailable,
-    message: "A newer stream of a node with this id has taken over; ids must be unique.",
+    message: "A newer stream of a node with this id has replaced this one; ids must be unique.",
   },
   unacknowledged: {
     grpcStatus: grpcStatuses.deadlineExceeded,
-    message: "What was sent is not acknowledged.",
+    message: "The client does not acknowledge responses.",
   },
   unread: {
     grpcStatus: grpcStatuses.deadlineExceeded,
-    message: "What was sent is not read.",
+    message: "The client does not read responses.",
   },
 };
 

@@ -114,10 +114,10 @@ describe("the doctor, given what no Envoy says", () => {
 
 describe("readConfigDump()", () => {
   it.each([
-    ["{", "it is no JSON"],
-    ['{"configs": [\n  {"a" 1}]}', "it is no JSON: line 2, column 8"],
-    ["", "it is no JSON"],
-    ["null", "it holds nothing"],
+    ["{", "it is not JSON"],
+    ['{"configs": [\n  {"a" 1}]}', "it is not JSON: line 2, column 8"],
+    ["", "it is not JSON"],
+    ["null", "it is empty"],
     ["{}", "configs is missing"],
     ['{"configs": [{"@type": "x"}]}', "configs is missing"],
     ['{"configs": {"0": 1}}', "configs is missing"],

@@ -266,9 +266,9 @@ describe("headgate check --ratelimit", () => {
     expect(titles).toEqual([
       "OK: 1 file, 1 domain, 1 rule, 1 limit.",
       "The same in both",
-      "Better here, and nobody loses by it",
-      "Different here: see whether you rely on it",
-      "The most that each limit lets pass, in envoyproxy/ratelimit and here",
+      "Better in Headgate, without disadvantages",
+      "Different in Headgate: check whether you rely on it",
+      "The maximum of each limit, in envoyproxy/ratelimit and in Headgate",
     ]);
     expect(out).toMatch(/ {2}edge +user +5 a day +10, here 5 +5, here 9 +algorithm: fixed_window/);
   });
