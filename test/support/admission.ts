@@ -45,7 +45,7 @@ export function testService(
     rateLimit: undefined,
     priority: {
       header: "x-request-priority",
-      usual: "normal",
+      default: "normal",
       rules: [],
       bypassPaths: ["/healthz"],
       authPaths: [],

@@ -33,7 +33,7 @@ export class AdmissionTerms {
       low: passed(unfollowed.low),
     };
     this.bypassed = passed({
-      ...unfollowed[policy.priority.usual],
+      ...unfollowed[policy.priority.default],
       setHeaders: [],
       removeHeaders: [policy.priority.header],
       metadata: undefined,

@@ -477,7 +477,7 @@ const closedQueue: QueueSettings = {
  */
 const splitDeviations = 2;
 
-/** Standard deviations by which a queue that is longer than usual may be slower than its mean. */
+/** Standard deviations by which a long queue may be slower than its mean. */
 const scatterMax = 6;
 
 const unknownWait: RetryWait = { kind: "unknown" };

@@ -234,8 +234,8 @@ function rateChange(old: Limit, now: Limit): readonly [string | undefined, Chang
     ratios.push(ratioOf(was, is));
   }
   // A burst that nobody wrote is the period's hits, which were told already.
-  const isUsual = old.burst === old.hits && now.burst === now.hits;
-  const followsHits = isUsual && old.periodUs === now.periodUs;
+  const isDefault = old.burst === old.hits && now.burst === now.hits;
+  const followsHits = isDefault && old.periodUs === now.periodUs;
   if (old.burst !== now.burst && !followsHits) {
     parts.push(`at most ${old.burst} at once becomes ${now.burst}`);
     ratios.push(ratioOf(old.burst, now.burst));

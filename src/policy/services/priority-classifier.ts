@@ -62,7 +62,7 @@ export function createPriorityClassifier(
       const stated = word === undefined ? undefined : parsePriority(word);
       if (stated !== undefined && trust.believes(facts)) return stated;
       const isAuth = urlPath !== undefined && matchesPath(policy.authPaths, urlPath);
-      return isAuth ? "critical" : policy.usual;
+      return isAuth ? "critical" : policy.default;
     },
   };
 }

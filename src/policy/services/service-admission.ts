@@ -185,7 +185,7 @@ function inOrder(blocks: ReadonlySet<AdmissionBlock>): ReadonlySet<AdmissionBloc
   return new Set(admissionBlocks.filter((block) => blocks.has(block)));
 }
 
-/** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
+/** `admission` as it is written: the default of `ownOverload` stands in `proxies`. */
 export type AdmissionDraft = typeof admission.defaults;
 
 /** What stands before a service; each block undefined where the policy leaves it out. */

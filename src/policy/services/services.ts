@@ -318,11 +318,11 @@ function readGuards(
   // A law that nobody holds requests to would be a surprise.
   const isLawAlone = law !== undefined && block.isLeftOut("admission");
   const guard = isLawAlone ? { ...permitsAlone, ownOverload: undefined } : written;
-  const isUsual = isLawLeftOut && guard !== undefined && guard.maxInFlight === undefined;
+  const isDefault = isLawLeftOut && guard !== undefined && guard.maxInFlight === undefined;
   return {
     rateLimit: asked?.rateLimit,
     admission: guard,
-    concurrency: isUsual ? defaultConcurrency : law,
+    concurrency: isDefault ? defaultConcurrency : law,
   };
 }
 

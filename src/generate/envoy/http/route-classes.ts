@@ -61,7 +61,7 @@ export function routeClasses(policy: PriorityPolicy): RouteClasses {
         words: "All others",
         name: "rest",
         match: { prefix: "/" },
-        priority: policy.usual,
+        priority: policy.default,
       }),
     ],
     leftOut: isLeft ? [...leftOut, headerWords] : leftOut,

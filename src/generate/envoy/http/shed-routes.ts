@@ -4,7 +4,7 @@ import { shedKey } from "../../../core/feedback/runtime-keys.js";
 import { hasCriticalRoutes } from "../../../policy/services/configured-share.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import type { PriorityPolicy } from "../../../policy/services/service-priority.js";
-import { isUsualBypass } from "../../../policy/services/service-priority.js";
+import { isDefaultBypass } from "../../../policy/services/service-priority.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 import { isAskedHere, isHeldHere } from "../base/sides.js";
@@ -64,7 +64,7 @@ function reportUntold(service: ServicePolicy, context: EnvoyContext): void {
   const isCounted =
     filterDescriptors(rateLimit).length > 0 ||
     context.policy.quotas.some((quota) => isInQuota(quota, service));
-  const isBypassed = priority.bypassPaths.length > 0 && !isUsualBypass(priority);
+  const isBypassed = priority.bypassPaths.length > 0 && !isDefaultBypass(priority);
   const untold = [
     ...(isBypassed && isCounted && isAskedHere(context)
       ? [

@@ -49,7 +49,7 @@ describe("hasCriticalRoutes()", () => {
   it.each([
     { what: "a rule", fields: { rules: [{ when: "true", is: "critical" }] }, is: true },
     { what: "another rule", fields: { rules: [{ when: "true", is: "low" }] }, is: false },
-    { what: "the default", fields: { usual: "critical" }, is: true },
+    { what: "the default", fields: { default: "critical" }, is: true },
     {
       what: "a header of everybody's",
       fields: { trust: { anyone: true, sources: [], principals: [] } },
@@ -64,6 +64,6 @@ describe("hasCriticalRoutes()", () => {
 describe("configuredShare()", () => {
   it("counts both priorities where routes run at both", () => {
     expect(configuredShare(toldService("orders"), proxies(4))).toBe(250);
-    expect(configuredShare(critical({ usual: "critical" }), proxies(4))).toBe(500);
+    expect(configuredShare(critical({ default: "critical" }), proxies(4))).toBe(500);
   });
 });

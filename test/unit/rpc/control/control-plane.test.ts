@@ -160,7 +160,7 @@ describe("ControlPlane", () => {
 
   it("counts an Envoy without a layer at what the policy configures, at both priorities", () => {
     const service = toldService("orders");
-    const priority = { ...service.priority, usual: "critical" } as const;
+    const priority = { ...service.priority, default: "critical" } as const;
     const rig = new ControlRig([]);
     rig.plane.usePolicy([{ ...service, priority }], { ...defaultProxies, expectedCount: 8 });
     const metrics = rig.open("StreamMetrics");

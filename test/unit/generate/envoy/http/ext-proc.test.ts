@@ -43,7 +43,7 @@ const curious = testService(
     },
     priority: {
       header: "x-class",
-      usual: "normal",
+      default: "normal",
       rules: [{ when: 'request.headers["x-vip"] == "yes"', is: "high" }],
       bypassPaths: [],
       authPaths: [],

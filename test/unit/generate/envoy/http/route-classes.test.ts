@@ -77,7 +77,7 @@ function randomPolicy(choices: Choices): PriorityPolicy {
   ]);
   return {
     header: "x-class",
-    usual: choices.one(priorities),
+    default: choices.one(priorities),
     rules,
     bypassPaths: choices.one([[], ["/healthz"], ["/health/*", "/healthz"], ["/*"]]),
     authPaths: choices.one([[], ["/login"], ["/login/*"]]),
@@ -88,7 +88,7 @@ function randomPolicy(choices: Choices): PriorityPolicy {
 function policyOf(more: Partial<PriorityPolicy>): PriorityPolicy {
   return {
     header: "x-class",
-    usual: "normal",
+    default: "normal",
     rules: [],
     bypassPaths: [],
     authPaths: [],
