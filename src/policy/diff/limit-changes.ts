@@ -11,9 +11,10 @@ import { defaultOverrideMax } from "../../core/limits/override.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import { descriptorForms } from "../limits/descriptors.js";
 import { rateLimitForms } from "../limits/rate-limit.js";
+import type { ChangeEffect } from "../text/form.js";
 import { fieldChanges } from "./field-changes.js";
 import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
-import type { ChangeEffect, PolicyChange } from "./policy-change.js";
+import { opposite, type PolicyChange } from "./policy-change.js";
 
 /** Domains that come and go. */
 export function compareDomains(
@@ -118,11 +119,6 @@ function bites({ role }: Limit): ChangeEffect {
   return denialOf(role) === "shadow" ? "different" : "stricter";
 }
 
-function opposite(effect: ChangeEffect): ChangeEffect {
-  if (effect === "different") return effect;
-  return effect === "stricter" ? "looser" : "stricter";
-}
-
 function changedRule(before: Rule, after: Rule): readonly PolicyChange[] {
   const changes = [...comparePairs(before, after)];
   const [was, is] = [before.effect.kind, after.effect.kind];
@@ -194,6 +190,7 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     before: plainSettings(old),
     after: plainSettings(now),
     form: rateLimitForms.headgate,
+    isGenerated: false,
   };
   const told = fieldChanges(others).map(
     ({ words }) => ({ effect: "different", place, words }) as const,
@@ -323,6 +320,7 @@ function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
     before: otherSettings(before),
     after: otherSettings(after),
     form: descriptorForms.headgate,
+    isGenerated: false,
   };
   const told = fieldChanges(others).map((change) => change.words);
   return [...words, ...told].map((each) => {

@@ -191,7 +191,7 @@ export const quotaClasses = object(
     weights: field(
       weights,
       "Weights by the header's value; a request with none of them weighs 1.",
-      { needs: weightsExpected },
+      { isGenerated: false, needs: weightsExpected },
     ),
   },
   {

@@ -150,7 +150,7 @@ export const ttlField = field(
   keptSeconds({ minMs: quotaTtlMsMin, maxMs: 300_000 }),
   "How long an assignment holds, in whole seconds from 2s to 5m: so long a dead Envoy " +
     "keeps its part.",
-  { as: "ttlSeconds", default: defaultQuotaTtlMs / 1_000 },
+  { larger: "different", isGenerated: false, as: "ttlSeconds", default: defaultQuotaTtlMs / 1_000 },
 );
 
 /** Words that Envoys do, beside some that mean something and that they do not. */
@@ -204,7 +204,7 @@ export const quotaExpiry = object(
       keptSeconds({ minMs: quotaTtlMsMin, maxMs: 86_400_000 }),
       "For how long, in whole seconds; then as before the first assignment.",
       // As long as a Headgate may be away before its Envoys are back at `beforeAssignment`.
-      { as: "forSeconds", default: 3_600 },
+      { larger: "different", as: "forSeconds", default: 3_600 },
     ),
   },
 );
@@ -272,11 +272,14 @@ const headers = readBy<QuotaDenial["headers"]>(
 export const quotaDenial = object(
   { title: "a deny", docs: "What a caller gets whose request is over the quota." },
   {
-    status: field(status, "The HTTP status.", { default: httpStatuses.tooManyRequests }),
+    status: field(status, "The HTTP status.", {
+      larger: "different",
+      default: httpStatuses.tooManyRequests,
+    }),
     retryAfter: field(
       keptSeconds({ minMs: 1_000, maxMs: 86_400_000 }),
       "When to come again, in whole seconds.",
-      { default: 1 },
+      { larger: "different", default: 1 },
     ),
     body: field(
       ruledText(bodyRule),
@@ -287,7 +290,7 @@ export const quotaDenial = object(
       // 0 would be no refusal.
       whole({ min: 1, max: 16 }),
       "What a gRPC call gets: 8 is RESOURCE_EXHAUSTED.",
-      { default: grpcStatuses.resourceExhausted },
+      { larger: "different", default: grpcStatuses.resourceExhausted },
     ),
   },
   {

@@ -43,12 +43,17 @@ export const quota = object(
     services: field(
       items(placed(label), { expected: servicesExpected, max: servicesMax, min: 1 }),
       "Services whose requests it is for. Left out: all requests of all proxies.",
+      { added: "looser" },
     ),
-    match: field(headerMatches, "Headers that a request must have, all of them.", { default: [] }),
+    match: field(headerMatches, "Headers that a request must have, all of them.", {
+      added: "looser",
+      default: [],
+    }),
     when: field(
       matcherCondition,
       "A CEL condition over the request, evaluated by Envoy: all that conditions offer but " +
         "`lowerAscii`. Left out: all requests.",
+      { added: "looser" },
     ),
     bucket: field(
       bucketParts,
@@ -65,7 +70,12 @@ export const quota = object(
       number(callsShareBounds),
       "The part of the rate that is kept for RLS calls while the limit is more than half " +
         "used; default: none where `rate` is given.",
-      { as: "callsShareRatio", dependentDefault: callsShareDefault },
+      {
+        isGenerated: false,
+        larger: "stricter",
+        as: "callsShareRatio",
+        dependentDefault: callsShareDefault,
+      },
     ),
     ttl: ttlField,
     beforeAssignment: beforeAssignmentField,

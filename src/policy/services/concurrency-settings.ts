@@ -40,11 +40,11 @@ const smoothingDocs = "The weight of what is new.";
 const aimd = object(
   { title: "aimd", docs: "Adds while all is well, and multiplies when it is not." },
   {
-    increase: field(number(increaseBounds), "What is added.", { default: 1 }),
+    increase: field(number(increaseBounds), "What is added.", { larger: "looser", default: 1 }),
     decrease: field(
       number({ min: 0, max: 0.999, isMinExcluded: true }),
       "What it is multiplied with.",
-      { as: "decreaseRatio", default: 0.5 },
+      { larger: "looser", as: "decreaseRatio", default: 0.5 },
     ),
   },
 );
@@ -53,6 +53,7 @@ const vegas = object(
   { title: "vegas", docs: "Keeps the queue in the service short." },
   {
     smoothing: field(number(positiveRatioBounds), smoothingDocs, {
+      larger: "different",
       as: "smoothingRatio",
       default: 1,
     }),
@@ -64,9 +65,11 @@ const gradient = object(
   { title: "gradient", docs: "Follows the latency against its baseline." },
   {
     rttTolerance: field(number({ min: 1, max: 100 }), "How much slower is still well.", {
+      larger: "looser",
       default: 1.5,
     }),
     smoothing: field(number(positiveRatioBounds), smoothingDocs, {
+      larger: "different",
       as: "smoothingRatio",
       default: 0.2,
     }),
@@ -79,6 +82,7 @@ const latencyShed = object(
   { title: "latencyShed", docs: "Refuses while answers are slower than a threshold." },
   {
     threshold: field(duration(waitBounds), "The latency that is too slow.", {
+      larger: "looser",
       as: "thresholdMs",
       needs: "a latency, such as 250ms",
     }),
@@ -86,13 +90,14 @@ const latencyShed = object(
     window: field(
       whole({ min: 1, max: latencyShedWindowCountMax }),
       "Requests that are looked at.",
-      {
-        as: "windowCount",
-        default: 100,
-      },
+      { larger: "different", as: "windowCount", default: 100 },
     ),
-    factor: field(number(increaseBounds), "How strongly is refused.", { default: 1 }),
+    factor: field(number(increaseBounds), "How strongly is refused.", {
+      larger: "stricter",
+      default: 1,
+    }),
     sustained: field(duration(marginBounds), "How long it must be too slow.", {
+      larger: "looser",
       as: "sustainedMs",
       default: 1_000,
     }),

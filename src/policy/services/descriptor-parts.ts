@@ -108,8 +108,16 @@ const v6Bounds = { min: 0, max: 128 } as const;
 const mask = object(
   { title: "a maskedRemoteAddress", docs: "How much of the caller's address counts." },
   {
-    v4: field(whole(v4Bounds), "Bits of IPv4.", { as: "v4PrefixBits", default: v4Bounds.max }),
-    v6: field(whole(v6Bounds), "Bits of IPv6.", { as: "v6PrefixBits", default: v6Bounds.max }),
+    v4: field(whole(v4Bounds), "Bits of IPv4.", {
+      larger: "different",
+      as: "v4PrefixBits",
+      default: v4Bounds.max,
+    }),
+    v6: field(whole(v6Bounds), "Bits of IPv6.", {
+      larger: "different",
+      as: "v6PrefixBits",
+      default: v6Bounds.max,
+    }),
   },
 );
 

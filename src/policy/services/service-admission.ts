@@ -77,12 +77,13 @@ const permitsPer = object(
       { default: "caller" },
     ),
     max: field(whole(permitBounds), "The most in flight of one.", {
+      larger: "looser",
       needs: "the most in flight of one",
     }),
     keysMax: field(
       whole({ min: 1, max: permitKeysMax }),
       "How many are counted by themselves at once.",
-      { default: 10_000 },
+      { larger: "looser", default: 10_000 },
     ),
   },
 );
@@ -103,20 +104,31 @@ export const admission = object(
     maxInFlight: field(
       whole(permitBounds),
       "Requests in flight, in the fleet. Left out: a law learns how many.",
+      { larger: "looser" },
     ),
     maxInFlightPer: field(inner(permitsPer), "Permits of each caller or route. Left out: none."),
     shedAt: field(
       shedAt,
       "The load from which each class is refused. Default: low 0.75, normal 0.9, high 0.95; " +
         "`eager` refuses low from 0.5.",
-      { default: "usual" },
+      { added: "stricter", default: "usual" },
     ),
-    deadline: field(innerOrOff(deadline), "Refuses requests without time left."),
+    deadline: field(innerOrOff(deadline), "Refuses requests without time left.", {
+      added: "stricter",
+    }),
     queue: field(inner(queue), "Where requests wait for a permit. Left out: none waits."),
-    estimatedWait: field(inner(estimatedWait), "Refuses what would wait too long. Left out: off."),
-    gate: field(inner(gate), "Refuses new requests while much is refused. Left out: off."),
-    throttle: field(inner(throttle), "Refuses by how much is refused anyway. Left out: off."),
-    load: field(inner(load), "What else fills a service. Left out: nothing."),
+    estimatedWait: field(inner(estimatedWait), "Refuses what would wait too long. Left out: off.", {
+      added: "stricter",
+    }),
+    gate: field(inner(gate), "Refuses new requests while much is refused. Left out: off.", {
+      added: "stricter",
+    }),
+    throttle: field(inner(throttle), "Refuses by how much is refused anyway. Left out: off.", {
+      added: "stricter",
+    }),
+    load: field(inner(load), "What else fills a service. Left out: nothing.", {
+      added: "stricter",
+    }),
     reject: field(inner(reject), "How requests are refused."),
     caller: field(
       wordOr(["remoteAddress"], inner(headerKey), "remoteAddress, or {header: x-user}"),
@@ -126,9 +138,10 @@ export const admission = object(
     lateAfter: field(
       duration(waitBounds),
       "A client that gives up after this long was served too late. Default: its deadline.",
-      { as: "lateAfterMs" },
+      { larger: "different", as: "lateAfterMs" },
     ),
     sampleRatio: field(number(positiveRatioBounds), "Share of responses that are looked at.", {
+      larger: "different",
       default: 1,
     }),
     ownOverload: field(

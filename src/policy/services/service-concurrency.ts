@@ -26,9 +26,14 @@ export const concurrencyKeysMax = 100_000;
 const limits = object(
   { title: "limits", docs: "Bounds of the limit on requests in flight." },
   {
-    initial: field(whole(permitBounds), "Where a law that learns begins. Default: 50."),
-    min: field(whole(permitBounds), "The lowest limit.", { dependentDefault: 1 }),
-    max: field(whole(permitBounds), "The highest limit.", { dependentDefault: 1_000 }),
+    initial: field(whole(permitBounds), "Where a law that learns begins. Default: 50.", {
+      larger: "looser",
+    }),
+    min: field(whole(permitBounds), "The lowest limit.", { larger: "looser", dependentDefault: 1 }),
+    max: field(whole(permitBounds), "The highest limit.", {
+      larger: "looser",
+      dependentDefault: 1_000,
+    }),
   },
 );
 
@@ -47,6 +52,7 @@ const key = object(
       { default: [] },
     ),
     keysMax: field(whole({ min: 1, max: concurrencyKeysMax }), "Keys held at once.", {
+      larger: "looser",
       default: 1_000,
     }),
   },

@@ -120,6 +120,7 @@ const descriptor = object(
   {
     entries: field(parts, "Its parts, in order.", { needs: "a list of parts" }),
     hits: field(hits, "How many hits it costs.", {
+      larger: "stricter",
       default: { kind: "fixed", count: 1 },
       writtenDefault: 1,
     }),

@@ -53,7 +53,10 @@ const upstream = object(
     address: field(address, "A host name or an IP address.", {
       needs: "a host name or IP address",
     }),
-    port: field(whole(portBounds), "The port.", { needs: "a port, 1 to 65535" }),
+    port: field(whole(portBounds), "The port.", {
+      larger: "different",
+      needs: "a port, 1 to 65535",
+    }),
     tls: field(innerOrOff(upstreamTls), "TLS to it. Left out: on port 443, and on no other."),
     protocol: field(
       choice({ what: "a protocol of a service" }, "http1", "http2"),
@@ -138,9 +141,11 @@ export const service = object(
       items(placed(host), { expected: "a list of hosts", max: hostsMax }),
       "Values of `:authority` that mean it, in any case and with any port. Left out: the " +
         "route names the service.",
-      { default: [] },
+      { isGenerated: true, default: [] },
     ),
-    upstream: field(inner(upstream), "Where it listens. Left out: only Envoy knows."),
+    upstream: field(inner(upstream), "Where it listens. Left out: only Envoy knows.", {
+      isGenerated: true,
+    }),
     clusters: field(
       items(placed(cluster), { expected: "a list of clusters' names", max: clustersMax }),
       "Further clusters of Envoys that lead to it, beside those named by it and its upstream.",
@@ -156,43 +161,60 @@ export const service = object(
     direction: field(
       words("inbound", "outbound"),
       "Which Envoys protect it: those before it, or those of its callers.",
-      { default: "inbound" },
+      { isGenerated: true, default: "inbound" },
     ),
     rateLimit: field(
       innerBlock(serviceRateLimit),
       "The limits that its requests are charged by. Left out: none.",
+      { isGenerated: true, added: "stricter" },
     ),
     priority: field(inner(priority), "Who goes first when not all can."),
-    admission: field(innerBlock(admission), "What a request has to pass. Left out: nothing."),
+    admission: field(innerBlock(admission), "What a request has to pass. Left out: nothing.", {
+      added: "stricter",
+    }),
     concurrency: field(
       innerBy(concurrency, readConcurrency),
       "The law that sets its limit; without `admission` the limit holds with permits and " +
         "nothing else.",
     ),
-    circuitBreakers: field(innerBlock(circuitBreakers), "What one proxy may have open to it."),
-    outlierDetection: field(innerOrOff(outlierDetection), "When a host of it is left out."),
+    circuitBreakers: field(innerBlock(circuitBreakers), "What one proxy may have open to it.", {
+      isGenerated: true,
+      added: "stricter",
+    }),
+    outlierDetection: field(innerOrOff(outlierDetection), "When a host of it is left out.", {
+      isGenerated: true,
+      added: "stricter",
+    }),
     healthChecks: field(
       inner(healthChecks),
       "How each proxy asks hosts whether they are well. Left out: it does not.",
+      { isGenerated: true },
     ),
-    loadBalancing: field(inner(loadBalancing), "How hosts are chosen."),
-    retries: field(innerBlock(retries), "What is tried again. Left out: nothing."),
-    timeouts: field(inner(timeouts), "How long what may take."),
+    loadBalancing: field(inner(loadBalancing), "How hosts are chosen.", { isGenerated: true }),
+    retries: field(innerBlock(retries), "What is tried again. Left out: nothing.", {
+      isGenerated: true,
+    }),
+    timeouts: field(inner(timeouts), "How long what may take.", { isGenerated: true }),
     upgrades: field(
       items(upgrade, { expected: "a list of protocols, [] for none", max: upgradesMax }),
       "Protocols that a request may change to; one that has changed lasts beyond " +
         "`timeouts.request`, its permit for a lease of that and a minute at least. Left out: " +
         "websocket; []: none.",
-      { default: defaultBlocks.upgrades },
+      { isGenerated: true, default: defaultBlocks.upgrades },
     ),
-    localRateLimit: field(inner(localRateLimit), "A backstop in each proxy. Left out: none."),
+    localRateLimit: field(inner(localRateLimit), "A backstop in each proxy. Left out: none.", {
+      isGenerated: true,
+      added: "stricter",
+    }),
     adaptiveConcurrency: field(
       afterProxies(adaptiveConcurrency),
       "Envoy's own gradient controller. Left out: as `proxies` says.",
+      { isGenerated: true, added: "stricter" },
     ),
     admissionControl: field(
       afterProxies(admissionControl),
       "Envoy's admission control. Left out: as `proxies` says.",
+      { isGenerated: true, added: "stricter" },
     ),
   },
 );

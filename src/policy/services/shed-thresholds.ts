@@ -25,8 +25,9 @@ const presets: Readonly<Record<"usual" | "eager" | "off", ShedThresholds | undef
 const edges = object(
   { title: "a threshold", docs: "A threshold with two edges." },
   {
-    soft: field(number(ratioBounds), "The load from which some are refused."),
+    soft: field(number(ratioBounds), "The load from which some are refused.", { larger: "looser" }),
     hard: field(number(positiveRatioBounds), "The load from which all are.", {
+      larger: "looser",
       needs: "the load from which all are refused",
     }),
   },
@@ -59,6 +60,7 @@ function threshold(priority: Priority): FieldType<ShedThreshold> {
 
 const thresholdField = <Class extends Priority>(priority: Class) =>
   field(threshold(priority), `The load from which requests of class ${priority} are refused.`, {
+    larger: "looser",
     default: defaultShedThresholds[priority],
   });
 

@@ -145,7 +145,9 @@ export const signalSourceFields = {
       pointer,
       "A JSON pointer (RFC 6901) to the reading in it. Left out: the document itself.",
     ),
-    fixed: field(number(readingBounds), "A reading that never changes, for tests."),
+    fixed: field(number(readingBounds), "A reading that never changes, for tests.", {
+      larger: "stricter",
+    }),
     by: field(
       ruledText(labelRule, /^[a-zA-Z0-9_]+$/),
       "The label whose values are keys of `per`; a JSON object and a Redis hash of numbers " +
@@ -156,21 +158,18 @@ export const signalSourceFields = {
     every: field(
       duration({ minMs: everyMsMin, maxMs: everyMsMax }),
       "Time between two questions.",
-      {
-        as: "everyMs",
-        dependentDefault: 5_000,
-      },
+      { larger: "different", as: "everyMs", dependentDefault: 5_000 },
     ),
     timeout: field(
       duration({ minMs: timeoutMsMin, maxMs: everyMsMax }),
       "The longest that a question takes, at most `every`.",
-      { as: "timeoutMs", dependentDefault: defaultTimeoutMs },
+      { larger: "different", as: "timeoutMs", dependentDefault: defaultTimeoutMs },
     ),
     staleAfter: field(
       duration({ minMs: everyMsMin, maxMs: staleAfterMsMax }),
       "How long a reading holds when no newer one comes, at least `every` and `timeout` " +
         "together. Default: six times `every`.",
-      { as: "staleAfterMs" },
+      { larger: "different", as: "staleAfterMs" },
     ),
     whenMissing: field(
       words("min", "max"),

@@ -4,6 +4,9 @@ import { parse } from "yaml";
 import { comparePolicies } from "../../../../src/policy/diff/policy-diff.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
 import { policyForm } from "../../../../src/policy/policy-form.js";
+import { proxies } from "../../../../src/policy/proxies/proxies.js";
+import { quota } from "../../../../src/policy/quotas/quotas.js";
+import { service } from "../../../../src/policy/services/services.js";
 import type { Form, MapForm } from "../../../../src/policy/text/form.js";
 
 const root = "test/golden/policy";
@@ -253,5 +256,39 @@ describe("comparePolicies()", () => {
     expect(
       fields.filter((field) => ![...told, ...meaningless, ...neverAlone].includes(field)),
     ).toEqual([]);
+  });
+});
+
+/** Compared as the limit of a domain that it is: of several numbers at once. */
+const comparedAsLimit: readonly string[] = [fieldName(quota, "rate")];
+
+const numberKinds: readonly Form["kind"][] = ["whole", "number", "duration", "bytes"];
+
+function isNumeric(form: Form): boolean {
+  return form.kind === "any" ? form.of.some(isNumeric) : numberKinds.includes(form.kind);
+}
+
+/** Numbers of which nothing says what a larger one does. */
+function silentNumbers(form: Form, seen: Set<MapForm>): readonly string[] {
+  if (form.kind === "any") return form.of.flatMap((each) => silentNumbers(each, seen));
+  if (form.kind === "list") return silentNumbers(form.item, seen);
+  if (form.kind !== "map" || seen.has(form.map())) return [];
+  const map = form.map();
+  seen.add(map);
+  return Object.entries(map.rows).flatMap(([name, row]) => {
+    const field = fieldName(map, name);
+    if (comparedAsLimit.includes(field)) return [];
+    const isSilent = isNumeric(row.form) && row.larger === undefined;
+    return [...(isSilent ? [field] : []), ...silentNumbers(row.form, seen)];
+  });
+}
+
+describe("larger", () => {
+  /** What a change of a number did was guessed from the field's name, and a new name was none. */
+  it("is said of every number that is compared by itself", () => {
+    const silent = [service, quota, proxies].flatMap((map) =>
+      silentNumbers({ kind: "map", map: () => map }, new Set()),
+    );
+    expect(silent).toEqual([]);
   });
 });

@@ -190,6 +190,21 @@ describe("comparePolicies()", () => {
     ).toEqual(['stricter: service orders: admission.dryRun: "queue" becomes none']);
   });
 
+  /** What it does was guessed from the name, so these were merely different. */
+  it("goes by what a field says of a larger number, also where it stands for two", () => {
+    const block = (minRemaining: string, max: string, low: number) =>
+      service(
+        `admission: {maxInFlight: 9, deadline: {minRemaining: ${minRemaining}}, ` +
+          `estimatedWait: {max: ${max}}, shedAt: {low: ${low}}}`,
+      );
+    expect(sentences(block("5ms", "1s", 0.5), block("50ms", "2s", 0.6))).toEqual([
+      expect.stringMatching(/^stricter: .* admission\.deadline\.minRemaining: 5ms/),
+      expect.stringMatching(/^looser: .* admission\.shedAt\.low\.soft: 0\.48 becomes/),
+      expect.stringMatching(/^looser: .* admission\.shedAt\.low\.hard: 0\.5 becomes 0\.6/),
+      expect.stringMatching(/^looser: .* admission\.estimatedWait\.max/),
+    ]);
+  });
+
   it(`tells ${toldPartsMax} parts of a list, and how many more there are`, () => {
     const hosts = Array.from({ length: toldPartsMax + 2 }, (_, index) => `h${index}.example`);
     const [text] = sentences(service("hosts: []"), service(`hosts: [${hosts.join(", ")}]`));
