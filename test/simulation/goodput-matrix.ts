@@ -1,5 +1,5 @@
 import { ClassCounts } from "../../src/core/admission/class-counts.js";
-import { type Priority, priorities } from "../../src/core/settings/admission-settings.js";
+import { type Priority, priorities } from "../../src/core/admission/priority.js";
 import type { EventCalendar } from "../support/station.js";
 import { HeadgateProtection } from "./goodput-admission.js";
 import {

@@ -1,6 +1,6 @@
 import type { Refusal, ScalarValue } from "../../src/core/admission/exchange-messages.js";
 import type { SharesPermits } from "../../src/core/admission/permit-share.js";
-import type { Priority } from "../../src/core/settings/admission-settings.js";
+import type { Priority } from "../../src/core/admission/priority.js";
 import { Admission, type AdmissionEvent } from "../../src/decide/admission/admission.js";
 import type {
   AdmissionCall,
@@ -14,8 +14,7 @@ import type { ServiceAdmission } from "../../src/decide/admission/service-admiss
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../src/decide/rate-limit/decider.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
-import type { AdmissionPolicy } from "../../src/policy/services/service-admission.js";
-import { permitsAlone } from "../../src/policy/services/service-admission.js";
+import { type AdmissionPolicy, permitsAlone } from "../../src/policy/services/service-admission.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { defaultUpstream } from "../../src/policy/upstream/default-upstream.js";
 import { createTestDecider } from "./decider.js";

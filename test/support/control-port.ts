@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
+import type { GateState } from "../../src/core/admission/gate.js";
 import type { NodeReport } from "../../src/core/feedback/feedback.js";
-import type { GateState } from "../../src/core/settings/gate.js";
 import type { PushTimes } from "../../src/rpc/control/layer-pusher.js";
 import type { ControlService } from "../../src/rpc/nodes/control-stream.js";
 import type { ChildProgram } from "./child-program.js";

@@ -1,9 +1,10 @@
+import { priorities } from "../../core/admission/priority.js";
+import { refusalCauses } from "../../core/admission/refusal.js";
 import {
   type NodeReport,
   reservedHighOf,
   type ServiceShares,
 } from "../../core/feedback/feedback.js";
-import { priorities, refusalCauses } from "../../core/settings/admission-settings.js";
 import type { Admission } from "../../decide/admission/admission.js";
 import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";

@@ -4,6 +4,7 @@ import { httpStatuses } from "../base/http-status.js";
 import { problemJson, problemJsonType } from "../base/problem-json.js";
 import { encodeRetryStatus } from "../base/rpc-status.js";
 import { snakeCase } from "../base/snake-case.js";
+import type { RuleDisclosure } from "../limits/limit.js";
 import {
   asciiHeaderText,
   defaultDisclosure,
@@ -12,7 +13,6 @@ import {
   reportedRuleText,
   ruleHeader,
 } from "../limits/reported-rule.js";
-import type { RefusalCause, RejectSettings } from "../settings/admission-settings.js";
 import {
   type HeaderField,
   metadataNamespace,
@@ -20,6 +20,37 @@ import {
   type ReplyMetadata,
   type ScalarValue,
 } from "./exchange-messages.js";
+
+/** How refusals look. */
+export interface RejectSettings {
+  /** The least `retry-after`, in whole seconds from 1. */
+  readonly retryAfterSecondsMin: number;
+  /** Added at most, as a share of it; upwards only. */
+  readonly retryAfterJitterRatio: number;
+  /** HTTP status instead of the cause's own, by cause. */
+  readonly statusByCause: Readonly<Partial<Record<RefusalCause, number>>>;
+  /** Where they name the service and the cause. Absent: `defaultDisclosure`. */
+  readonly disclosure?: RuleDisclosure;
+}
+
+/** Why a request is refused; also a metric's label. */
+export const refusalCauses = [
+  "rateLimit",
+  "priority",
+  "queueFull",
+  "queueTimeout",
+  "waitCap",
+  "sigmoid",
+  "concurrency",
+  "load",
+  "gate",
+  "throttle",
+  "deadline",
+  "ownOverload",
+] as const;
+
+/** One of `refusalCauses`. */
+export type RefusalCause = (typeof refusalCauses)[number];
 
 /** What a cause looks like from outside. */
 export interface RefusalRow {

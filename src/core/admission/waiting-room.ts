@@ -1,7 +1,22 @@
 import { type Expiring, ExpiryHeap } from "../collections/expiry-heap.js";
 import { LinkedList, type ListNode } from "../collections/linked-list.js";
-import { type Priority, priorities, type QueueSettings } from "../settings/admission-settings.js";
-import { Codel } from "./codel.js";
+import { Codel, type CodelSettings } from "./codel.js";
+import { type Priority, priorities } from "./priority.js";
+
+/** In which order waiting requests are let in. */
+export type QueueOrder = "priority" | "fifo" | "newestFirstUnderOverload";
+
+/** A bounded queue in front of the permits. */
+export interface QueueSettings {
+  /** The most that wait. */
+  readonly sizeMax: number;
+  /** The longest that one waits. */
+  readonly waitMsMax: number;
+  /** Who goes first. */
+  readonly order: QueueOrder;
+  /** CoDel's test on how long heads have waited; undefined switches it off. */
+  readonly codel: CodelSettings | undefined;
+}
 
 /** The share of its places from which a room counts as overloaded. */
 const overloadedShare = 0.5;

@@ -1,5 +1,5 @@
 import type { HeaderField, Refusal, ScalarValue } from "../../core/admission/exchange-messages.js";
-import type { Priority } from "../../core/settings/admission-settings.js";
+import type { Priority } from "../../core/admission/priority.js";
 
 /** One request that asks to be let in, as its headers and Envoy's attributes tell. */
 export interface AdmissionRequest {

@@ -1,6 +1,6 @@
+import { type Priority, priorities } from "../../core/admission/priority.js";
 import type { Dismissal, QueuePlace } from "../../core/admission/waiting-room.js";
 import type { Cancel, Clock } from "../../core/base/clock.js";
-import { type Priority, priorities } from "../../core/settings/admission-settings.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import type { PermitPool } from "./permit-pool.js";
 

@@ -1,7 +1,7 @@
 import { budgetHeaders } from "../../core/admission/deadline.js";
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { Priority } from "../../core/admission/priority.js";
 import { isGrpcRequest } from "../../core/admission/refusal.js";
-import type { Priority } from "../../core/settings/admission-settings.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { AdmissionVerdict, Admitted } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";

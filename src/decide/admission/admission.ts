@@ -1,7 +1,7 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../core/admission/deadline.js";
+import { orcaHeader } from "../../core/admission/orca.js";
 import type { Cancel } from "../../core/base/clock.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
-import { orcaHeader } from "../../core/settings/orca.js";
 import type { Policy } from "../../policy/policy.js";
 import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";

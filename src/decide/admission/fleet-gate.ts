@@ -1,5 +1,4 @@
-import type { GateSettings } from "../../core/settings/admission-settings.js";
-import type { Gate, GateState } from "../../core/settings/gate.js";
+import type { Gate, GateSettings, GateState } from "../../core/admission/gate.js";
 
 /** A gate as the fleet has it. */
 export interface FleetGate {

@@ -1,8 +1,12 @@
 import type { Refusal } from "../../core/admission/exchange-messages.js";
-import { isGrpcRequest, refusalOf } from "../../core/admission/refusal.js";
+import {
+  isGrpcRequest,
+  type RefusalCause,
+  type RejectSettings,
+  refusalOf,
+} from "../../core/admission/refusal.js";
 import { type RetryWait, retryAfterSeconds } from "../../core/admission/retry-after.js";
 import type { ReportedRule } from "../../core/limits/reported-rule.js";
-import type { RefusalCause, RejectSettings } from "../../core/settings/admission-settings.js";
 import type { AdmissionRequest } from "./admission-call.js";
 
 /** Refusals that are kept; with more they are begun anew. */

@@ -6,11 +6,13 @@ import type {
   PermitShare,
   SharesPermits,
 } from "../../core/admission/permit-share.js";
+import type { Priority } from "../../core/admission/priority.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
 import {
   type Dismissal,
   type Newcomer,
   type QueuePlace,
+  type QueueSettings,
   type RoomAnswer,
   type Turn,
   WaitingRoom,
@@ -30,7 +32,6 @@ import type {
 } from "../../core/concurrency/concurrency-limit.js";
 import { ServiceTime } from "../../core/concurrency/service-time.js";
 import { windowMargin } from "../../core/concurrency/window-limit.js";
-import type { Priority, QueueSettings } from "../../core/settings/admission-settings.js";
 import { Permits } from "./permits.js";
 
 /** What limits a pool; each part may be missing. */

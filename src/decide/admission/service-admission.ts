@@ -6,12 +6,13 @@ import {
 } from "../../core/admission/deadline.js";
 import { gateInputRatio } from "../../core/admission/estimated-wait.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
+import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
 import type { Dismissal } from "../../core/admission/waiting-room.js";
 import type { Clock } from "../../core/base/clock.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
-import type { AdmissionBlock, RefusalCause } from "../../core/settings/admission-settings.js";
+import type { AdmissionBlock } from "../../policy/services/service-admission.js";
 import type { IndexedService } from "../../policy/services/service-index.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type {

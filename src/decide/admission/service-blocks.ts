@@ -1,11 +1,7 @@
+import { Gate, type GateSettings } from "../../core/admission/gate.js";
+import type { RefusalCause, RejectSettings } from "../../core/admission/refusal.js";
 import type { Random } from "../../core/base/clock.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
-import type {
-  GateSettings,
-  RefusalCause,
-  RejectSettings,
-} from "../../core/settings/admission-settings.js";
-import { Gate } from "../../core/settings/gate.js";
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { RefusalLog, RefusingCause } from "../rate-limit/refusal-log.js";

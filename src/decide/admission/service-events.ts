@@ -1,5 +1,5 @@
+import type { GateState } from "../../core/admission/gate.js";
 import type { CapacityChange } from "../../core/concurrency/signal-update.js";
-import type { GateState } from "../../core/settings/gate.js";
 import { otherKey } from "./service-pools.js";
 
 /** What happens to a service, for logs; all names are the policy's. */

@@ -1,5 +1,4 @@
-import type { GateSettings } from "../../core/settings/admission-settings.js";
-import { fadingInput, Gate, type GateState } from "../../core/settings/gate.js";
+import { fadingInput, Gate, type GateSettings, type GateState } from "../../core/admission/gate.js";
 import type { ServicePressure } from "./report-codec.js";
 
 /** What holds for the gate of a service, over the fleet. */

@@ -1,10 +1,10 @@
+import { type GateState, gateStates } from "../../core/admission/gate.js";
 import type {
   NodeShare,
   ServiceFacts,
   ServiceShares,
   ShareSnapshot,
 } from "../../core/feedback/feedback.js";
-import { type GateState, gateStates } from "../../core/settings/gate.js";
 import type { SnapshotVersion } from "../../store/coordination/snapshot-version.js";
 import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
 import type { GateVerdict } from "./fleet-gates.js";

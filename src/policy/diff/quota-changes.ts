@@ -29,8 +29,8 @@ function placeOf({ name }: QuotaPolicy): string {
 }
 
 function goneQuota(quota: QuotaPolicy): PolicyChange {
-  const words = `the quota goes: Envoys that still have it are no longer told anything${generateAnew}`;
-  return { effect: "different", place: placeOf(quota), words };
+  const words = "the quota goes: Envoys that still have it are no longer told anything";
+  return { effect: "different", place: placeOf(quota), words: `${words}${generateAnew}` };
 }
 
 function newQuota(quota: QuotaPolicy): PolicyChange {

@@ -1,10 +1,6 @@
-import {
-  type RejectSettings,
-  refusalCauses,
-  type SigmoidSettings,
-  type WaitBound,
-} from "../../core/settings/admission-settings.js";
-import { defaultGateSettings } from "../../core/settings/gate.js";
+import type { SigmoidSettings, WaitBound } from "../../core/admission/estimated-wait.js";
+import { defaultGateSettings } from "../../core/admission/gate.js";
+import { type RejectSettings, refusalCauses } from "../../core/admission/refusal.js";
 import { disclosure } from "../limits/rule-disclosure.js";
 import {
   duration,
@@ -209,6 +205,9 @@ export const throttle = object(
     dryRun,
   },
 );
+
+/** How a service's throttle works, and for whom. */
+export type ThrottlePolicy = Omit<typeof throttle.defaults, "dryRun">;
 
 /** At its baseline latency is no load at all, so what is full lies above it. */
 const fullLatency = readBy(multiple, (reader, place) => {

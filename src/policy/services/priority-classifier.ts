@@ -1,6 +1,5 @@
+import { type Priority, parsePriority } from "../../core/admission/priority.js";
 import { assert } from "../../core/base/errors.js";
-import type { Priority } from "../../core/settings/admission-settings.js";
-import { parsePriority } from "../../core/settings/priority.js";
 import { type Condition, ConditionCompiler } from "../cel/cel.js";
 import {
   addressAttribute,

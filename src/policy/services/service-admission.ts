@@ -1,5 +1,5 @@
 import { isSeq } from "yaml";
-import type { AdmissionBlock, LoadSettings } from "../../core/settings/admission-settings.js";
+import type { LoadSettings } from "../../core/admission/load.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
 import { readWords } from "../text/block.js";
 import {
@@ -32,7 +32,7 @@ import { shedAt, shedThresholds } from "./shed-thresholds.js";
 export const permitKeysMax = 1_000_000;
 
 /** Blocks by the names that `dryRun` has for them, in the order of the checks. */
-const admissionBlocks: readonly AdmissionBlock[] = [
+const admissionBlocks = [
   "deadline",
   "gate",
   "throttle",
@@ -42,7 +42,10 @@ const admissionBlocks: readonly AdmissionBlock[] = [
   "permits",
   "queue",
   "rateLimit",
-];
+] as const;
+
+/** One of the blocks that may decide and count without refusing. */
+export type AdmissionBlock = (typeof admissionBlocks)[number];
 
 /** What tells callers apart. */
 export type CallerKey =

@@ -5,7 +5,7 @@ import {
   type LawName,
   lawNames,
 } from "../../core/concurrency/concurrency-laws.js";
-import type { LimitBounds } from "../../core/settings/admission-settings.js";
+import type { LimitBounds } from "../../core/concurrency/limit-bounds.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import { ruledText, whole, words } from "../text/form.js";

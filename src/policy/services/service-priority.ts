@@ -1,4 +1,4 @@
-import { priorities } from "../../core/settings/admission-settings.js";
+import { priorities } from "../../core/admission/priority.js";
 import { condition } from "../cel/condition-text.js";
 import { choice, flag, ruledText, words } from "../text/form.js";
 import { field, inner, items, object } from "../text/object.js";

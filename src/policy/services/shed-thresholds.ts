@@ -1,15 +1,13 @@
 import { isMap } from "yaml";
 import {
+  defaultShedThresholds,
+  earlyShedThresholds,
   type Priority,
   priorities,
   type ShedThreshold,
   type ShedThresholds,
-} from "../../core/settings/admission-settings.js";
-import {
-  defaultShedThresholds,
-  earlyShedThresholds,
   shedThreshold,
-} from "../../core/settings/priority.js";
+} from "../../core/admission/priority.js";
 import type { Block } from "../text/block.js";
 import { any, type FieldType, number, readBy } from "../text/form.js";
 import { field, inner, innerBlock, object, wordOr } from "../text/object.js";

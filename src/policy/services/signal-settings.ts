@@ -1,5 +1,5 @@
+import type { LimitBounds } from "../../core/concurrency/limit-bounds.js";
 import type { SignalSettings } from "../../core/concurrency/signal-limit.js";
-import type { LimitBounds } from "../../core/settings/admission-settings.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import { number, readBy, ruledText, words } from "../text/form.js";
@@ -7,12 +7,13 @@ import { field, inner, innerBlock, items, object, readField } from "../text/obje
 import { positiveRatioBounds } from "../text/quantities.js";
 import { valueRule } from "../text/text-rules.js";
 import type { ConcurrencyKey } from "./service-policy.js";
-import type { SignalSource, SignalThreshold } from "./signal-source.js";
 import {
   placeKinds,
   readingBounds,
   readingMax,
   readSignalSource,
+  type SignalSource,
+  type SignalThreshold,
   signalSourceFields,
 } from "./signal-source.js";
 

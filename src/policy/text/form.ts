@@ -1,4 +1,4 @@
-import type { WaitBound } from "../../core/settings/admission-settings.js";
+import type { WaitBound } from "../../core/admission/estimated-wait.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import {
   type DurationBounds,

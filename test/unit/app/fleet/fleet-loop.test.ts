@@ -6,7 +6,7 @@ import { gateSettings, loopSettings, needsLoop } from "../../../../src/app/fleet
 import { fleetMetrics } from "../../../../src/app/fleet/fleet-metrics.js";
 import { renderLoop, shownSharesMax } from "../../../../src/app/observability/debug-fleet.js";
 import { defaultTimings } from "../../../../src/app/options/test-timings.js";
-import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
+import { defaultGateSettings } from "../../../../src/core/admission/gate.js";
 import type { Policy } from "../../../../src/policy/policy.js";
 import { defaultProxies } from "../../../../src/policy/proxies/proxies.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";

@@ -3,8 +3,10 @@ import { describe, expect, it } from "vitest";
 import type { Refusal } from "../../../../src/core/admission/exchange-messages.js";
 import {
   isGrpcRequest,
+  type RefusalCause,
   type RefusedRequest,
   reasonHeader,
+  refusalCauses,
   refusalOf,
   refusalRows,
 } from "../../../../src/core/admission/refusal.js";
@@ -14,10 +16,6 @@ import {
   type ReportedRule,
   ruleHeader,
 } from "../../../../src/core/limits/reported-rule.js";
-import {
-  type RefusalCause,
-  refusalCauses,
-} from "../../../../src/core/settings/admission-settings.js";
 import { StatusSchema } from "../../../../src/gen/google/rpc/status_pb.js";
 
 const http: RefusedRequest = { method: "GET", contentType: "application/json" };

@@ -1,17 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { CodelSettings } from "../../../../src/core/admission/codel.js";
+import { type Priority, priorities } from "../../../../src/core/admission/priority.js";
 import {
   type Dismissal,
+  type QueueOrder,
   type QueuePlace,
+  type QueueSettings,
   WaitingRoom,
 } from "../../../../src/core/admission/waiting-room.js";
-import {
-  type CodelSettings,
-  type Priority,
-  priorities,
-  type QueueOrder,
-  type QueueSettings,
-} from "../../../../src/core/settings/admission-settings.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 const anyPosition = Number.POSITIVE_INFINITY;

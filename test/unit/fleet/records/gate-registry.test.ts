@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
+import { defaultGateSettings } from "../../../../src/core/admission/gate.js";
 import { GateRegistry, thresholdsToJson } from "../../../../src/fleet/records/gate-registry.js";
 import type { SharedRecords } from "../../../../src/fleet/records/shared-records.js";
 import { FakeClock } from "../../../support/fake-clock.js";

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { GenerateOptions } from "../../../../../src/generate/base/generator.js";
 import { generateEnvoy } from "../../../../../src/generate/envoy/bootstrap/envoy.js";
-import type { ProxyPolicy } from "../../../../../src/policy/proxies/proxies.js";
-import { defaultProxies } from "../../../../../src/policy/proxies/proxies.js";
+import { defaultProxies, type ProxyPolicy } from "../../../../../src/policy/proxies/proxies.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
 import { askedOnce } from "../../../../../src/policy/services/service-rate-limit.js";
 import { testService } from "../../../../support/admission.js";

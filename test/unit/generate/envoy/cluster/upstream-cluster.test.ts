@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Tree } from "../../../../../src/generate/base/document.js";
-import { Noted } from "../../../../../src/generate/base/document.js";
+import { Noted, type Tree } from "../../../../../src/generate/base/document.js";
 import { circuitBreakersTree } from "../../../../../src/generate/envoy/cluster/circuit-breakers.js";
 import { outlierDetectionTree } from "../../../../../src/generate/envoy/cluster/outlier-detection.js";
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Priority, priorities } from "../../../../../src/core/settings/admission-settings.js";
+import { type Priority, priorities } from "../../../../../src/core/admission/priority.js";
 import type { TreeMap } from "../../../../../src/generate/base/document.js";
 import {
   type RouteClass,

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import type { LoadSettings } from "../../../../src/core/settings/admission-settings.js";
 import {
   errorCountMin,
+  type LoadSettings,
   LoadSignals,
   loadRatioMax,
   loadSignals,
   signalHalfLifeMs,
   signalHoldMs,
-} from "../../../../src/core/settings/load.js";
+} from "../../../../src/core/admission/load.js";
 
 const orcaNothing = {
   cpuRatio: undefined,
