@@ -5,11 +5,9 @@ import type { PolicySimulator } from "../decide/shadow/policy-simulator.js";
 import type { TrialPart } from "../decide/shadow/simulated-parts.js";
 import { addressAttribute, pathHeader } from "../policy/cel/request-facts.js";
 import type { Policy } from "../policy/policy.js";
-import type {
-  DescriptorPart,
-  ServiceDescriptor,
-  ServicePolicy,
-} from "../policy/services/service-policy.js";
+import type { DescriptorPart } from "../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../policy/services/service-rate-limit.js";
 import type { LoggedRequest, WantedFacts } from "./logged-request.js";
 
 /** Descriptors that are kept with what they match, of all services together. */

@@ -1,4 +1,5 @@
-import type { AskablePart, ServiceDescriptor } from "../policy/services/service-policy.js";
+import type { AskablePart } from "../policy/services/descriptor-parts.js";
+import type { ServiceDescriptor } from "../policy/services/service-rate-limit.js";
 import { askedOnce } from "../policy/services/service-rate-limit.js";
 
 /** A descriptor that somebody wrote on a command line. */

@@ -16,7 +16,7 @@ import type { Decider } from "../../src/decide/rate-limit/decider.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 import { type AdmissionPolicy, permitsAlone } from "../../src/policy/services/service-admission.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
-import { defaultUpstream } from "../../src/policy/upstream/default-upstream.js";
+import { defaultBlocks } from "../../src/policy/upstream/default-upstream.js";
 import { createTestDecider } from "./decider.js";
 import { FakeClock } from "./fake-clock.js";
 import { testPolicy } from "./policies.js";
@@ -53,7 +53,14 @@ export function testService(
     admission: admission && testAdmission(admission),
     concurrency: undefined,
     workloadLabels: { app: "orders" },
-    ...defaultUpstream,
+    ...defaultBlocks,
+    direction: "inbound",
+    clusters: [],
+    healthChecks: undefined,
+    retries: undefined,
+    localRateLimit: undefined,
+    adaptiveConcurrency: undefined,
+    admissionControl: undefined,
     ...fields,
   };
 }

@@ -2,11 +2,8 @@ import { GenerationalMap } from "../../core/collections/generational-map.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { ReportedRule } from "../../core/limits/reported-rule.js";
 import type { Verdict } from "../../core/limits/verdict.js";
-import type {
-  AskablePart,
-  DescriptorPart,
-  ServiceRateLimit,
-} from "../../policy/services/service-policy.js";
+import type { AskablePart, DescriptorPart } from "../../policy/services/descriptor-parts.js";
+import type { ServiceRateLimit } from "../../policy/services/service-rate-limit.js";
 import type { Decider } from "../rate-limit/decider.js";
 import { type PreparedQuery, preparedBytes } from "../rate-limit/prepared-query.js";
 import type { DescriptorQuery, RateLimitQuery } from "../rate-limit/query.js";

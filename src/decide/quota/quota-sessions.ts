@@ -7,7 +7,8 @@ import {
   unlimitedQuotaTtlMs,
 } from "../../core/quota/quota.js";
 import { readQuotaBucket } from "../../policy/quotas/quota-bucket.js";
-import { type QuotaPolicy, quotaClassKey } from "../../policy/quotas/quota-policy.js";
+import { quotaClassKey } from "../../policy/quotas/quota-parts.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { RuleCounters } from "../rate-limit/counters.js";
 import type { DrivenPool } from "./driven-pool.js";
 import type { QuotaBucketRecord, QuotaBuckets } from "./quota-buckets.js";

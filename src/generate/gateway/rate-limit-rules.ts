@@ -6,11 +6,9 @@ import {
   type PathStep,
   type Rule,
 } from "../../core/limits/limit.js";
-import type {
-  DescriptorPart,
-  ServiceDescriptor,
-  ServicePolicy,
-} from "../../policy/services/service-policy.js";
+import type { DescriptorPart } from "../../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../../policy/services/service-rate-limit.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { hasGatewayFeature, type OldGateway, reportOldGateway } from "./gateway-version.js";

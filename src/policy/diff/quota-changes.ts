@@ -1,5 +1,7 @@
-import type { ExpiredQuota, QuotaPart, QuotaPolicy } from "../quotas/quota-policy.js";
-import { quota as form } from "../quotas/quotas.js";
+import type { ExpiredQuota } from "../quotas/quota-expiry.js";
+import type { QuotaPart } from "../quotas/quota-parts.js";
+import type { QuotaPolicy } from "../quotas/quota-policy.js";
+import { quota as form } from "../quotas/quota-policy.js";
 import { formatDuration } from "../text/duration.js";
 import type { ChangeEffect } from "../text/form.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";

@@ -1,6 +1,6 @@
 import { type ProxyPolicy, proxies } from "../proxies/proxies.js";
+import { service as form } from "../services/service-form.js";
 import type { ServicePolicy } from "../services/service-policy.js";
-import { service as form } from "../services/services.js";
 import type { ChangeEffect } from "../text/form.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import { generateAnew, type PolicyChange } from "./policy-change.js";

@@ -1,6 +1,25 @@
 import type { Limit, Rule } from "../../core/limits/limit.js";
-import type { ExpiredQuota, QuotaRate } from "./quota-policy.js";
 import type { ReadExpiry } from "./quota-settings.js";
+
+/** What Envoy does with a bucket after its assignment; `forSeconds` later as before the first. */
+export interface ExpiredQuota {
+  /** Whole seconds, 2 to 86,400. Default 3,600. */
+  readonly forSeconds: number;
+  readonly fallback:
+    | { readonly kind: "blanket"; readonly rule: "allow" | "deny" }
+    /** So much for each bucket of each Envoy: the limit's, divided by proxies and classes. */
+    | { readonly kind: "tokens"; readonly rate: QuotaRate };
+}
+
+/** How fast, and how much at once. */
+export interface QuotaRate {
+  /** 1 to `hitsMax`. */
+  readonly hits: number;
+  /** Whole seconds from 1: Envoy drops what is beyond them, and 0 s let everything pass. */
+  readonly periodSeconds: number;
+  /** 1 to `hitsMax`. */
+  readonly burst: number;
+}
 
 /** The longest period that a share is written in: an Envoy fills its bucket as it goes along. */
 const sharePeriodSecondsMax = 86_400;

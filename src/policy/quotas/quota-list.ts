@@ -8,7 +8,8 @@ import { LimitPaths, mayMeet } from "../services/limit-paths.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
 import { expiredQuota } from "./quota-expiry.js";
-import type { QuotaPart, QuotaPolicy } from "./quota-policy.js";
+import type { QuotaPart } from "./quota-parts.js";
+import type { QuotaPolicy } from "./quota-policy.js";
 import { isDivisible, quotaLimit, type ReadExpiry, type ReadQuotaRate } from "./quota-settings.js";
 
 /** Quotas of one policy. Each is a filter of every Envoy that it is for. */

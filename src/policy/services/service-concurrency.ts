@@ -14,8 +14,8 @@ import { permitBounds } from "../text/quantities.js";
 import { headerName } from "../text/service-texts.js";
 import { valueRule } from "../text/text-rules.js";
 import { lawDocs, lawFields, neededLawFields } from "./concurrency-settings.js";
-import type { ConcurrencyKey, ServiceConcurrency } from "./service-policy.js";
 import { type ReadSignal, readSignal, signal } from "./signal-settings.js";
+import type { SignalSource } from "./signal-source.js";
 
 /** Keys of one service that metrics may name. */
 export const concurrencyNamesMax = 100;
@@ -57,8 +57,10 @@ const key = object(
     }),
   },
   {
-    data: ({ header, names, keysMax }): ConcurrencyKey | undefined =>
-      header === undefined ? undefined : { header, names: [...new Set(names)], keysMax },
+    data({ header, names, keysMax }) {
+      const distinct: readonly string[] = [...new Set(names)];
+      return header === undefined ? undefined : { header, names: distinct, keysMax };
+    },
     check(block, _, { names, keysMax }) {
       const count = new Set(names).size;
       if (count <= keysMax) return;
@@ -68,6 +70,9 @@ const key = object(
     },
   },
 );
+
+/** By which header a limit is split. */
+export type ConcurrencyKey = NonNullable<typeof key.defaults>;
 
 /** Laws where none is named: of requests that are seen one by one, and of what Envoys tell. */
 const defaultLaws = { ofRequests: "knee", ofEnvoys: "gradient" } as const;
@@ -103,6 +108,16 @@ export const concurrency = object(
     ),
   },
 );
+
+/** The law of a service, what it listens to, and where its limit goes. */
+export type ServiceConcurrency = Pick<
+  typeof concurrency.defaults,
+  "per" | "sources" | "feedback"
+> & {
+  readonly settings: ConcurrencySettings;
+  /** Where readings of `signal` come from, as they are polled. */
+  readonly signal: SignalSource | undefined;
+};
 
 /** What `concurrency` says. */
 export interface ReadConcurrency {

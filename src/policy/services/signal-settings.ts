@@ -6,7 +6,6 @@ import { number, readBy, ruledText, words } from "../text/form.js";
 import { field, inner, innerBlock, items, object, readField } from "../text/object.js";
 import { positiveRatioBounds } from "../text/quantities.js";
 import { valueRule } from "../text/text-rules.js";
-import type { ConcurrencyKey } from "./service-policy.js";
 import {
   placeKinds,
   readingBounds,
@@ -150,7 +149,7 @@ export const signal = object(
 /** By what keys the limit is split. */
 interface Split {
   /** Undefined where it is wrong. */
-  readonly per: ConcurrencyKey | undefined;
+  readonly per: { readonly names: readonly string[] } | undefined;
   readonly isSplit: boolean;
 }
 

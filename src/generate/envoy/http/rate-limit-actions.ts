@@ -1,12 +1,11 @@
 import { assert, assertNever } from "../../../core/base/errors.js";
+import type { DescriptorPart, TextMatch } from "../../../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import type {
   DescriptorHits,
-  DescriptorPart,
   ServiceDescriptor,
-  ServicePolicy,
   ServiceRateLimit,
-  TextMatch,
-} from "../../../policy/services/service-policy.js";
+} from "../../../policy/services/service-rate-limit.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 import { type EnvoyFeature, hasFeature, reportOld } from "../base/envoy-features.js";

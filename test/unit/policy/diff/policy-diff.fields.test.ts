@@ -5,8 +5,8 @@ import { comparePolicies } from "../../../../src/policy/diff/policy-diff.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
 import { policyForm } from "../../../../src/policy/policy-form.js";
 import { proxies } from "../../../../src/policy/proxies/proxies.js";
-import { quota } from "../../../../src/policy/quotas/quotas.js";
-import { service } from "../../../../src/policy/services/services.js";
+import { quota } from "../../../../src/policy/quotas/quota-policy.js";
+import { service } from "../../../../src/policy/services/service-form.js";
 import type { Form, MapForm } from "../../../../src/policy/text/form.js";
 
 const root = "test/golden/policy";

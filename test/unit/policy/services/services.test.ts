@@ -13,6 +13,7 @@ import {
   concurrencyKeysMax,
   concurrencyNamesMax,
 } from "../../../../src/policy/services/service-concurrency.js";
+import { hostsMax } from "../../../../src/policy/services/service-form.js";
 import { servicesMax } from "../../../../src/policy/services/service-list.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import {
@@ -23,7 +24,6 @@ import {
   descriptorPartsMax,
   serviceDescriptorsMax,
 } from "../../../../src/policy/services/service-rate-limit.js";
-import { hostsMax } from "../../../../src/policy/services/services.js";
 import { gainMax, signalThresholdsMax } from "../../../../src/policy/services/signal-settings.js";
 import {
   everyMsMax,
