@@ -1,5 +1,5 @@
-import { latencyShedWindowCountMax } from "../../core/concurrency/latency-shed.js";
 import type { LawName } from "../../core/concurrency/concurrency-laws.js";
+import { latencyShedWindowCountMax } from "../../core/concurrency/latency-shed.js";
 import type { RttStatistic } from "../../core/concurrency/rtt-statistic.js";
 import { duration, number, readBy, text, whole, words } from "../text/form.js";
 import { field, inner, type ObjectForm, object } from "../text/object.js";
