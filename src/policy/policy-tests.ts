@@ -251,9 +251,6 @@ const step = object(
   },
 );
 
-/** A descriptor, and what it costs. */
-export type TestedDescriptor = NonNullable<typeof descriptor.defaults>;
-
 /** What is asked: as Envoy would ask, or as a caller would. */
 export type TestedRequest = NonNullable<typeof ask.defaults> | NonNullable<typeof http.defaults>;
 
