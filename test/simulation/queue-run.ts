@@ -13,8 +13,8 @@ import {
 } from "../../src/core/admission/priority.js";
 import type { RefusalCause } from "../../src/core/admission/refusal.js";
 import {
-  type Dismissal,
   type QueuePlace,
+  type QueueRefusal,
   type QueueSettings,
   WaitingRoom,
 } from "../../src/core/admission/waiting-room.js";
@@ -193,7 +193,7 @@ export class QueueRun {
     return this.#inFlightCount < this.#scenario.serverCount;
   }
 
-  #dismiss(dismissed: readonly Dismissal<undefined>[]): void {
+  #dismiss(dismissed: readonly QueueRefusal<undefined>[]): void {
     for (const { place, cause } of dismissed) this.#refused(place.priority, cause);
   }
 

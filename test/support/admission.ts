@@ -4,10 +4,10 @@ import type { Priority } from "../../src/core/admission/priority.js";
 import { Admission, type AdmissionEvent } from "../../src/decide/admission/admission.js";
 import type {
   AdmissionCall,
+  AdmissionGrant,
   AdmissionRequest,
   AdmissionTicket,
   AdmissionVerdict,
-  Admitted,
 } from "../../src/decide/admission/admission-call.js";
 import type { ReadGateSettings } from "../../src/decide/admission/fleet-gate.js";
 import type { ServiceAdmission } from "../../src/decide/admission/service-admission.js";
@@ -91,21 +91,21 @@ export interface TestRequest {
 
 /** A request that has asked, and what it was told. */
 export class AskingRequest implements AdmissionCall {
-  readonly terms: Admitted[] = [];
+  readonly terms: AdmissionGrant[] = [];
   readonly refusals: Refusal[] = [];
   readonly waits: number[] = [];
   ticket: AdmissionTicket | undefined;
   /** Whether `begin` has returned: nothing is told before. */
   isBegun = false;
   /** What a test does as soon as the request is told something. */
-  onTold: ((visit: AskingRequest) => void) | undefined;
+  onReported: ((visit: AskingRequest) => void) | undefined;
 
   decided(verdict: AdmissionVerdict): void {
     if (!this.isBegun) throw new Error("called back before begin() has returned");
     if (verdict.kind === "admitted") this.terms.push(verdict.terms);
     else if (verdict.kind === "refused") this.refusals.push(verdict.refusal);
     else this.waits.push(verdict.timeoutMs);
-    this.onTold?.(this);
+    this.onReported?.(this);
   }
 
   /** In a word: `admitted`, `waiting`, `asking`, or the cause of the refusal. */

@@ -28,10 +28,10 @@ export interface AdminFleetParts {
 }
 
 /** Services that are told of; a policy may have more. */
-const toldServicesMax = 1_000;
+const reportedServicesMax = 1_000;
 
 /** Shares of one service that are told of. */
-const toldSharesMax = 200;
+const reportedSharesMax = 200;
 
 /** The fleet and its services, for the admin API. */
 export function createFleetView(parts: AdminFleetParts): FleetView {
@@ -53,7 +53,7 @@ export function createFleetView(parts: AdminFleetParts): FleetView {
       const admissions = new Map([...parts.admission.services()].map((one) => [one.name, one]));
       return services
         .filter(isAsked)
-        .slice(0, toldServicesMax)
+        .slice(0, reportedServicesMax)
         .map((service) => stateOf(parts, service, admissions.get(service.name)));
     },
   };
@@ -135,7 +135,7 @@ function sharesOf(
   for (const report of plane.lastReports) {
     if (report.service === service) reports.set(report.nodeId, report);
   }
-  return [...shares].slice(0, toldSharesMax).map(([node, share]) => {
+  return [...shares].slice(0, reportedSharesMax).map(([node, share]) => {
     const known = plane.registry.find(node);
     const version = known?.ledger.acknowledgedLayer?.version;
     return {

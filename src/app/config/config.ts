@@ -244,7 +244,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
         : [],
     notices: [
       ...notices(sources, store),
-      ...(values.policySource === "store" && store.kind === "memory" ? [lonePolicyNotice] : []),
+      ...(values.policySource === "store" && store.kind === "memory" ? [unsharedPolicyNotice] : []),
       ...(tls.kind === "plaintext" ? tls.notices : []),
       ...(xds.kind === "xds" ? xds.notices : []),
       ...admin.notices,
@@ -259,7 +259,7 @@ function runtimeStyle({ runtimeIgnoreDotFiles }: OptionValues): PolicyFileStyle 
   return runtimeIgnoreDotFiles ? "allButDotFiles" : "allFiles";
 }
 
-const lonePolicyNotice =
+const unsharedPolicyNotice =
   "HEADGATE_POLICY_SOURCE is store, and the store is this process: a policy that is applied ends " +
   "with it. Set REDIS_URL to keep it.";
 

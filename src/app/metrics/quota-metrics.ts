@@ -82,7 +82,7 @@ function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
     rows("headgate_quota_assignments_total", {
       help: "What buckets were told: a token bucket, everything, nothing, or to be forgotten.",
       label: "kind",
-      counts: counts.told,
+      counts: counts.reported,
     }),
     rows("headgate_quota_unusual_reports_total", {
       help:

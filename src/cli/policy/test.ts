@@ -134,8 +134,8 @@ function runOne(test: PolicyTest, policy: Policy): TestedFile["outcomes"][number
     const failures = [{ line: test.line, message: thrown.message }];
     outcome = { name: test.name, line: test.line, failures, callCount: 0, rules: new Set() };
   }
-  const { rules, ...told } = outcome;
-  return { ...told, ruleIndexes: [...rules] };
+  const { rules, ...reported } = outcome;
+  return { ...reported, ruleIndexes: [...rules] };
 }
 
 /** Which rules no test has met. */

@@ -118,7 +118,7 @@ export interface RefusalQuestion {
   readonly service: string;
   readonly cause: RefusalCause;
   /** The rule whose limit it is; undefined for other causes, and where nobody knows. */
-  readonly told?: ReportedRule | undefined;
+  readonly reportedRule?: ReportedRule | undefined;
   readonly request: RefusedRequest;
   /** What `retryAfterSeconds` says. */
   readonly retrySeconds: number;
@@ -178,22 +178,24 @@ export function refusalOf(
 /** Example: `x-headgate-rule: orders/queueTimeout`, or the rule of a rate limit. */
 function namingHeaders(
   { disclosure = defaultDisclosure }: Pick<RejectSettings, "disclosure">,
-  { service, cause, told }: RefusalQuestion,
+  { service, cause, reportedRule }: RefusalQuestion,
 ): readonly HeaderField[] {
-  if (!(told?.disclosure ?? disclosure).header) return [];
+  if (!(reportedRule?.disclosure ?? disclosure).header) return [];
   const value =
-    told === undefined ? asciiHeaderText(`${service}/${cause}`) : reportedRuleText(told);
+    reportedRule === undefined
+      ? asciiHeaderText(`${service}/${cause}`)
+      : reportedRuleText(reportedRule);
   return [{ name: ruleHeader, value }];
 }
 
 function namingMetadata(
   { disclosure = defaultDisclosure }: Pick<RejectSettings, "disclosure">,
-  { service, cause, told }: RefusalQuestion,
+  { service, cause, reportedRule }: RefusalQuestion,
 ): ReplyMetadata | undefined {
   const fields = new Map<string, ScalarValue>();
   if (disclosure.metadata) fields.set("service", service).set("cause", cause);
-  if (told?.disclosure.metadata === true) {
-    for (const [name, value] of reportedRuleFields(told)) fields.set(name, value);
+  if (reportedRule?.disclosure.metadata === true) {
+    for (const [name, value] of reportedRuleFields(reportedRule)) fields.set(name, value);
   }
   return fields.size === 0 ? undefined : { namespace: metadataNamespace, fields };
 }

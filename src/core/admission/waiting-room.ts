@@ -22,7 +22,7 @@ export interface QueueSettings {
 const overloadedShare = 0.5;
 
 /** A request that asks for a place. */
-export interface Newcomer<T> {
+export interface QueueCandidate<T> {
   /** What the room hands back with its decision. */
   readonly payload: T;
   readonly priority: Priority;
@@ -47,17 +47,17 @@ export interface QueuePlace<T> {
 }
 
 /** A request that leaves without having been let in, and the cause that it is told. */
-export interface Dismissal<T> {
+export interface QueueRefusal<T> {
   readonly place: QueuePlace<T>;
   readonly cause: "queueFull" | "queueTimeout" | "deadline";
 }
 
 /** What came of a step. */
-export interface RoomAnswer<T> {
+export interface WaitingRoomStep<T> {
   /** The place that was given or whose request is let in; undefined: none. */
   readonly place: QueuePlace<T> | undefined;
   /** Requests that have to be refused now, none of them in the room any more. */
-  readonly dismissed: readonly Dismissal<T>[];
+  readonly dismissed: readonly QueueRefusal<T>[];
 }
 
 /** Whose turn it may be. */
@@ -150,7 +150,7 @@ export class WaitingRoom<T> {
   }
 
   /** Takes a request in. There is no place for it in a full room: then its cause is `queueFull`. */
-  enter(newcomer: Newcomer<T>, nowMs: number): RoomAnswer<T> {
+  enter(newcomer: QueueCandidate<T>, nowMs: number): WaitingRoomStep<T> {
     const dismissed = this.#expired(nowMs);
     if (this.#seats.size >= this.#settings.sizeMax) {
       const displaced = this.#displacedBy(newcomer.priority);
@@ -171,7 +171,7 @@ export class WaitingRoom<T> {
    *   queue still believes in. Infinity for none
    * @param turn whose turn it may be; others keep their places. Default anybody's
    */
-  next(nowMs: number, positionMax: number, turn: Turn<T> = anybodysTurn): RoomAnswer<T> {
+  next(nowMs: number, positionMax: number, turn: Turn<T> = anybodysTurn): WaitingRoomStep<T> {
     const dismissed = this.#expired(nowMs);
     for (;;) {
       const place = this.#first(turn);
@@ -189,7 +189,7 @@ export class WaitingRoom<T> {
   }
 
   /** Takes out everybody whose time is over. To be called at `nextExpiryMs`; it may be later. */
-  expire(nowMs: number): readonly Dismissal<T>[] {
+  expire(nowMs: number): readonly QueueRefusal<T>[] {
     return this.#expired(nowMs);
   }
 
@@ -198,7 +198,7 @@ export class WaitingRoom<T> {
     return this.#remove(place);
   }
 
-  #placeFor({ payload, priority, remainingMs }: Newcomer<T>, nowMs: number): QueuePlace<T> {
+  #placeFor({ payload, priority, remainingMs }: QueueCandidate<T>, nowMs: number): QueuePlace<T> {
     const { waitMsMax } = this.#settings;
     const isCallerFirst = remainingMs !== undefined && remainingMs < waitMsMax;
     return {
@@ -255,8 +255,8 @@ export class WaitingRoom<T> {
     return this.#codel.drops({ sojournMs: nowMs - place.enteredMs, isLast }, nowMs);
   }
 
-  #expired(nowMs: number): Dismissal<T>[] {
-    const dismissed: Dismissal<T>[] = [];
+  #expired(nowMs: number): QueueRefusal<T>[] {
+    const dismissed: QueueRefusal<T>[] = [];
     for (let seat = this.#expiries.first; seat !== undefined; seat = this.#expiries.first) {
       const { place } = seat;
       if (place.expiresMs > nowMs) break;
@@ -272,7 +272,7 @@ export class WaitingRoom<T> {
     return this.#isOverloaded && this.#settings.order === "newestFirstUnderOverload";
   }
 
-  #dismissOlder(arrival: ListNode<QueuePlace<T>>, dismissed: Dismissal<T>[]): void {
+  #dismissOlder(arrival: ListNode<QueuePlace<T>>, dismissed: QueueRefusal<T>[]): void {
     for (let node = arrival.older; node !== undefined; node = arrival.older) {
       this.#remove(node.value);
       dismissed.push({ place: node.value, cause: "queueTimeout" });

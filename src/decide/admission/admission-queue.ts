@@ -1,5 +1,5 @@
 import { type Priority, priorities } from "../../core/admission/priority.js";
-import type { Dismissal, QueuePlace } from "../../core/admission/waiting-room.js";
+import type { QueuePlace, QueueRefusal } from "../../core/admission/waiting-room.js";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import type { PermitPool } from "./permit-pool.js";
@@ -12,7 +12,7 @@ export interface AdmissionQueueParts {
   /** Lets a visit in that has left its queue. */
   readonly admit: (visit: AdmittedRequest, nowMs: number) => void;
   /** Refuses visits that have left their queues. */
-  readonly dismiss: (dismissed: readonly Dismissal<AdmittedRequest>[], nowMs: number) => void;
+  readonly dismiss: (dismissed: readonly QueueRefusal<AdmittedRequest>[], nowMs: number) => void;
 }
 
 /**
@@ -135,5 +135,5 @@ export class AdmissionQueue {
 export interface WaitingAnswer {
   readonly place: QueuePlace<AdmittedRequest> | undefined;
   /** Who had to go for it, or had waited for too long. */
-  readonly dismissed: readonly Dismissal<AdmittedRequest>[];
+  readonly dismissed: readonly QueueRefusal<AdmittedRequest>[];
 }

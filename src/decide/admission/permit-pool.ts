@@ -9,13 +9,13 @@ import type {
 import type { Priority } from "../../core/admission/priority.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
 import {
-  type Dismissal,
-  type Newcomer,
+  type QueueCandidate,
   type QueuePlace,
+  type QueueRefusal,
   type QueueSettings,
-  type RoomAnswer,
   type Turn,
   WaitingRoom,
+  type WaitingRoomStep,
 } from "../../core/admission/waiting-room.js";
 import { assert } from "../../core/base/errors.js";
 import { Tally } from "../../core/collections/tally.js";
@@ -388,21 +388,21 @@ export class PermitPool<T> implements PermitHolder {
   }
 
   /** Lets a request wait; see `WaitingRoom.enter`. */
-  enter(newcomer: Newcomer<T>, nowMs: number): RoomAnswer<T> {
+  enter(newcomer: QueueCandidate<T>, nowMs: number): WaitingRoomStep<T> {
     const isBeyondWindow = this.#boundsQueue && this.waitingCount >= this.waitingMax;
     if (this.#room === undefined || isBeyondWindow) return nobody;
     return this.#room.enter(newcomer, nowMs);
   }
 
   /** Who goes in next, for a permit that is free for these classes, of whose turn it may be. */
-  next(nowMs: number, turn: Turn<T>): RoomAnswer<T> {
+  next(nowMs: number, turn: Turn<T>): WaitingRoomStep<T> {
     const windowLimit = this.#boundsQueue ? this.#law?.limit : undefined;
     const positionMax = (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
     return this.#room?.next(nowMs, positionMax, turn) ?? nobody;
   }
 
   /** Takes out whose wait is over. */
-  expire(nowMs: number): readonly Dismissal<T>[] {
+  expire(nowMs: number): readonly QueueRefusal<T>[] {
     return this.#room?.expire(nowMs) ?? [];
   }
 
@@ -483,7 +483,7 @@ const scatterMax = 6;
 
 const unknownWait: RetryWait = { kind: "unknown" };
 
-const nobody: RoomAnswer<never> = { place: undefined, dismissed: [] };
+const nobody: WaitingRoomStep<never> = { place: undefined, dismissed: [] };
 
 /** Settings are plain data, made in one place in one order of fields. */
 function isSame(

@@ -198,8 +198,9 @@ export class ServicePools {
     law.read(reading, this.#parts.nowMs());
     const to = law.limit;
     const { label: key } = pool;
-    const told = changes.get(key);
-    if (from === to || (told && Math.abs(told.to - told.from) >= Math.abs(to - from))) return;
+    const reported = changes.get(key);
+    if (from === to || (reported && Math.abs(reported.to - reported.from) >= Math.abs(to - from)))
+      return;
     changes.set(key, { key, from, to, reading });
   }
 

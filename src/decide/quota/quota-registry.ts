@@ -13,7 +13,7 @@ import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { LimitStore } from "../../store/limit-store.js";
 import type { DecisionCounters } from "../rate-limit/counters.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
-import type { Switches } from "../rate-limit/switches.js";
+import type { LimitSwitches } from "../rate-limit/switches.js";
 import { WindowSource } from "../rate-limit/window-source.js";
 import { QuotaBuckets } from "./quota-buckets.js";
 import { type IgnoredBucket, QuotaCounts } from "./quota-counts.js";
@@ -46,7 +46,7 @@ export interface QuotaRegistryParts {
   readonly leases: LeasesQuotas;
   readonly clock: Clock;
   readonly counters: DecisionCounters;
-  readonly switches: Switches;
+  readonly switches: LimitSwitches;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   /** How many replicas share the limits now, at least 1. */

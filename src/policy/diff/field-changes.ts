@@ -2,7 +2,7 @@ import { quoteText } from "../problems/problem.js";
 import { formatDuration } from "../text/duration.js";
 import type { ChangeEffect, ChangeTraits, Form, MapForm, NameRow } from "../text/form.js";
 import { formatBytes } from "../text/quantities.js";
-import { grouped } from "./limit-words.js";
+import { groupThousands } from "./limit-words.js";
 import { opposite } from "./policy-change.js";
 
 /** A field that differs. */
@@ -155,7 +155,7 @@ function plainName(field: string): string {
 }
 
 /** Most parts of a value that are told. */
-export const toldPartsMax = 8;
+export const reportedPartsMax = 8;
 
 function valueWords(value: unknown, field: string, declared?: Declared): string {
   if (value === undefined) return "off";
@@ -187,9 +187,9 @@ function itemWords(item: unknown, field: string): string {
 }
 
 function shortened(parts: readonly string[]): string {
-  const more = parts.length - toldPartsMax;
+  const more = parts.length - reportedPartsMax;
   if (more <= 0) return parts.join(", ");
-  return `${parts.slice(0, toldPartsMax).join(", ")} and ${more} more`;
+  return `${parts.slice(0, reportedPartsMax).join(", ")} and ${more} more`;
 }
 
 /** By its form, or else by the unit that its name ends in. */
@@ -198,5 +198,5 @@ function numberWords(value: number, field: string, form?: Form): string {
   if (/Ms(?:Max|Min)?$/.test(field) && Number.isInteger(value)) return formatDuration(value);
   if (form?.kind === "bytes") return formatBytes(value);
   if (/Percent(?:Max|Min)?$/.test(field)) return `${value} %`;
-  return Number.isInteger(value) ? grouped(value) : String(value);
+  return Number.isInteger(value) ? groupThousands(value) : String(value);
 }

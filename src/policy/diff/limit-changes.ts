@@ -192,10 +192,10 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     form: rateLimitForms.headgate,
     isGenerated: false,
   };
-  const told = fieldChanges(others).map(
+  const reported = fieldChanges(others).map(
     ({ words }) => ({ effect: "different", place, words }) as const,
   );
-  return [...changes, ...told];
+  return [...changes, ...reported];
 }
 
 /** What of a limit has no words of its own here: told by its name in the policy. */
@@ -322,8 +322,8 @@ function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
     form: descriptorForms.headgate,
     isGenerated: false,
   };
-  const told = fieldChanges(others).map((change) => change.words);
-  return [...words, ...told].map((each) => {
+  const reported = fieldChanges(others).map((change) => change.words);
+  return [...words, ...reported].map((each) => {
     return { effect: "different", place: placeOf(after), words: each };
   });
 }

@@ -45,7 +45,7 @@ function newQuota(quota: QuotaPolicy): PolicyChange {
 
 function changedQuota(before: QuotaPolicy, after: QuotaPolicy): readonly PolicyChange[] {
   const place = placeOf(after);
-  const pair = { before: toldOf(before), after: toldOf(after) };
+  const pair = { before: reportedOf(before), after: reportedOf(after) };
   return fieldChanges({ ...pair, form, isGenerated: true }).map((change) => ({
     effect: effectOf(change),
     place,
@@ -54,7 +54,7 @@ function changedQuota(before: QuotaPolicy, after: QuotaPolicy): readonly PolicyC
 }
 
 /** A quota as it is told: its lists as texts. */
-function toldOf({ bucket, afterExpiry, deny, match, ...rest }: QuotaPolicy): object {
+function reportedOf({ bucket, afterExpiry, deny, match, ...rest }: QuotaPolicy): object {
   return {
     ...rest,
     match: match.length === 0 ? undefined : match.map((one) => JSON.stringify(one)),

@@ -288,7 +288,7 @@ export type EscapedSlashesAction = NonNullable<ListenerPolicy["escapedSlashes"]>
 export const defaultProxies = proxies.defaults;
 
 /** `proxies` as one file of a policy says it: a second one is refused. */
-export class ProxiesOnce {
+export class ProxiesReader {
   #policy: ProxyPolicy = defaultProxies;
   #place: string | undefined;
 

@@ -34,7 +34,7 @@ export interface QuotaDraft {
 }
 
 /** What a quota is held against when all files are read. */
-export interface QuotaSurroundings {
+export interface QuotaContext {
   readonly domains: readonly string[];
   /** Those of quotas' own rates among them. */
   readonly rules: readonly Rule[];
@@ -115,14 +115,14 @@ export class QuotaList {
     const { disclosure } = this.#defaults.get(domain) ?? defaultDefaults;
     const label = path.map(stepLabel).join(".");
     const effect = { kind: "limited", limits: [limit] } as const;
-    const told = disclosure === undefined ? {} : { disclosure };
-    if (rules.add({ domain, path, effect, label, ...told })) return;
+    const reported = disclosure === undefined ? {} : { disclosure };
+    if (rules.add({ domain, path, effect, label, ...reported })) return;
     const message = `a policy cannot hold more than ${rulesMax} descriptors`;
     reader.report(nodes.rate, { id: "HG160", message });
   }
 
   /** The quotas in the order of the files; reports those that fit nothing. */
-  finish(around: QuotaSurroundings): readonly QuotaPolicy[] {
+  finish(around: QuotaContext): readonly QuotaPolicy[] {
     const paths = new Map(around.domains.map((domain) => [domain, new LimitPaths()]));
     for (const rule of this.#drafts.length === 0 ? [] : around.rules) {
       paths.get(rule.domain)?.add(rule);

@@ -326,8 +326,12 @@ export const reject = object(
     ),
   },
   {
-    data: ({ retryAfter: told = retryAfter.defaults, statusByCause = {}, disclosure: where }) => {
-      const settings: RejectSettings = { ...told, statusByCause };
+    data: ({
+      retryAfter: reported = retryAfter.defaults,
+      statusByCause = {},
+      disclosure: where,
+    }) => {
+      const settings: RejectSettings = { ...reported, statusByCause };
       return where === undefined ? settings : { ...settings, disclosure: where };
     },
   },

@@ -249,7 +249,7 @@ function keyedPermits(
 }
 
 /** What stands beside `admission` and matters to it. */
-export interface AdmissionSetting {
+export interface AdmissionContext {
   /** Whether the service's law sets a limit that requests could wait for. */
   readonly isLimited: boolean;
   /** Whether the service's law follows a signal. */
@@ -259,7 +259,7 @@ export interface AdmissionSetting {
 /** Refuses blocks that would do nothing without another one. */
 export function refuseIdleBlocks(
   { block, data }: ReadBlock<AdmissionDraft>,
-  { isLimited, hasSignal }: AdmissionSetting,
+  { isLimited, hasSignal }: AdmissionContext,
 ): void {
   const hasLimit = isLimited || !block.isLeftOut("maxInFlight");
   const refuse = (name: string, why: string, expected: string): undefined =>

@@ -192,7 +192,7 @@ const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
 };
 
 /** What a source is read with. */
-export interface SourceRead {
+export interface SignalSourceContext {
   /** Where the policy does not say. */
   readonly everyMs: number;
   /** Nothing is asked, so nothing has to be named. */
@@ -204,7 +204,7 @@ export interface SourceRead {
 /** Reads where readings come from and how they hold; undefined, and reported, where nowhere. */
 export function readSignalSource(
   block: Block,
-  read: SourceRead,
+  read: SignalSourceContext,
 ): Omit<SignalSource, "thresholds"> | undefined {
   const everyMs = readField(source, block, "every") ?? read.everyMs;
   const timeoutMs = readTimeout(block, everyMs) ?? Math.min(defaultTimeoutMs, everyMs);
@@ -228,7 +228,7 @@ function readTimeout(block: Block, everyMs: number): number | undefined {
 }
 
 /** Exactly one of the kinds. */
-function readPlace(block: Block, { isOff, isSplit }: SourceRead): SignalPlace | undefined {
+function readPlace(block: Block, { isOff, isSplit }: SignalSourceContext): SignalPlace | undefined {
   const [kind, ...others] = placeKinds.filter((name) => block.field(name) !== undefined);
   if (kind === undefined) {
     const isMissing = !isOff && placeKinds.every((name) => block.isLeftOut(name));

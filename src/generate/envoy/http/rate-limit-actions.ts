@@ -67,7 +67,7 @@ function commentOf({ parts, when, isRefund }: ServiceDescriptor): string {
 
 /** One hit needs no saying. In `rate_limits` of a virtual host costs would be ignored. */
 function hitsOf({ hits, isRefund }: ServiceDescriptor, at: DescriptorPlace): Tree | undefined {
-  if (isUsual(hits) && !isRefund) return undefined;
+  if (isDefault(hits) && !isRefund) return undefined;
   needs(at, "hitsPerDescriptor", "a descriptor with a cost of its own");
   if (isRefund) needs(at, "refunds", "a descriptor whose hits are given back");
   return {
@@ -76,7 +76,7 @@ function hitsOf({ hits, isRefund }: ServiceDescriptor, at: DescriptorPlace): Tre
   };
 }
 
-function isUsual(hits: DescriptorHits): boolean {
+function isDefault(hits: DescriptorHits): boolean {
   return hits.kind === "fixed" && hits.count === 1;
 }
 

@@ -39,9 +39,9 @@ export class RedisQuotas implements QuotaStore {
     const exchanges = [...byTag].map(async ([tag, places]) => {
       for (let at = 0; at < places.length; at += leaseAsksPerCallMax) {
         const part = places.slice(at, at + leaseAsksPerCallMax);
-        const told = await this.#claim(tag, { ...claims, asks: pick(asks, part) });
+        const reported = await this.#claim(tag, { ...claims, asks: pick(asks, part) });
         part.forEach((place, i) => {
-          answers[place] = told[i] ?? unanswered;
+          answers[place] = reported[i] ?? unanswered;
         });
       }
     });
@@ -63,10 +63,10 @@ export class RedisQuotas implements QuotaStore {
     };
     try {
       const crowdCount = asks.reduce((sum, { claim }) => sum + claim.crowds.length, 0);
-      const told = parseNumbers(await connection.run(call), asks.length + crowdCount);
+      const reported = parseNumbers(await connection.run(call), asks.length + crowdCount);
       let at = 0;
       return asks.map(({ claim: { crowds }, leaseMs }): QuotaLeaseAnswer => {
-        const [rateMicroHz = overtaken, ...counts] = told.slice(at, at + 1 + crowds.length);
+        const [rateMicroHz = overtaken, ...counts] = reported.slice(at, at + 1 + crowds.length);
         at += 1 + crowds.length;
         if (rateMicroHz === overtaken) return { kind: "overtaken" };
         const elsewhere = crowds.map(({ identity }, i) => ({ identity, count: counts[i] ?? 0 }));

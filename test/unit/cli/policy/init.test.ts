@@ -56,7 +56,7 @@ describe("headgate init", () => {
     expect(read(uncommented)?.retries).toMatchObject({ retriesMax: 2 });
   });
 
-  it("has options of a service with their defaults, each right where it is uncommented", async () => {
+  it("has options of a service with their defaults, each right if uncommented", async () => {
     const { out: text } = await init("-");
     const options = text.match(/^ {6}# \w+:(?: \{.*\}$|(?:\n {6}# {3}\w+: \S+$)+)/gm) ?? [];
     expect(options.map((option) => /\w+/.exec(option)?.[0])).toEqual(

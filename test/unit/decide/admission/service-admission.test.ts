@@ -158,8 +158,8 @@ describe("ServiceAdmission", () => {
       }
       rig.clock.advance(tickMs);
       const longestMs = longWaitMs + 11;
-      const told = { kind: "waitedLong", service: "orders", key: "", count: 2, longestMs };
-      expect(rig.events).toEqual([told]);
+      const reported = { kind: "waitedLong", service: "orders", key: "", count: 2, longestMs };
+      expect(rig.events).toEqual([reported]);
       rig.clock.advance(tickMs);
       expect(rig.events).toHaveLength(1);
     });
@@ -182,8 +182,8 @@ describe("ServiceAdmission", () => {
       const [first, second] = rig.askMany(2);
       const waiting = rig.ask();
       const newcomers: AskingRequest[] = [];
-      waiting.onTold = () => {
-        waiting.onTold = undefined;
+      waiting.onReported = () => {
+        waiting.onReported = undefined;
         newcomers.push(rig.ask());
       };
       first?.complete();

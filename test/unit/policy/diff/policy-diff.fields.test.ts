@@ -229,8 +229,8 @@ describe("comparePolicies()", () => {
    * field was told by a list of its own, and it was in none.
    */
   it("tells each field of the language, whatever becomes of it", { timeout: 120_000 }, () => {
-    const untold = new Set<string>();
-    const told = new Set<string>();
+    const unreported = new Set<string>();
+    const reported = new Set<string>();
     const texts = files.map((file) => readFileSync(`${root}/${file}`, "utf8"));
     for (const text of [more, ...texts]) {
       const policy: unknown = parse(text);
@@ -243,18 +243,19 @@ describe("comparePolicies()", () => {
       )) {
         if (meaningless.includes(field)) continue;
         for (const other of [...othersOf(form, value), undefined]) {
-          if (told.has(field)) break;
+          if (reported.has(field)) break;
           const after = read(changed(policy, path, other));
           if (after === undefined || meaningOf(after) === meant) continue;
-          if (comparePolicies(before, after).length > 0) told.add(field);
-          else untold.add(`${field}: ${JSON.stringify(value)} becomes ${JSON.stringify(other)}`);
+          if (comparePolicies(before, after).length > 0) reported.add(field);
+          else
+            unreported.add(`${field}: ${JSON.stringify(value)} becomes ${JSON.stringify(other)}`);
         }
       }
     }
-    expect([...untold]).toEqual([]);
+    expect([...unreported]).toEqual([]);
     const fields = allFields({ kind: "map", map: () => policyForm }, new Set());
     expect(
-      fields.filter((field) => ![...told, ...meaningless, ...neverAlone].includes(field)),
+      fields.filter((field) => ![...reported, ...meaningless, ...neverAlone].includes(field)),
     ).toEqual([]);
   });
 });

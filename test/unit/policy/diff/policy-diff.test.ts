@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { limitKey } from "../../../../src/core/limits/key.js";
-import { toldPartsMax } from "../../../../src/policy/diff/field-changes.js";
+import { reportedPartsMax } from "../../../../src/policy/diff/field-changes.js";
 import { changeSentence, comparePolicies } from "../../../../src/policy/diff/policy-diff.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
 
@@ -119,8 +119,8 @@ describe("comparePolicies()", () => {
       if (limit === undefined) throw new Error("no limit");
       return limitKey("shop", [{ key: "user", value: "7" }], limit);
     });
-    const isTold = sentences(before, after).some((text) => text.includes("begins empty"));
-    expect(isTold).toBe(keys[0] !== keys[1]);
+    const isReported = sentences(before, after).some((text) => text.includes("begins empty"));
+    expect(isReported).toBe(keys[0] !== keys[1]);
   });
 
   it("tells several limits of a rule apart by name or period, wherever they stand", () => {
@@ -205,10 +205,10 @@ describe("comparePolicies()", () => {
     ]);
   });
 
-  it(`tells ${toldPartsMax} parts of a list, and how many more there are`, () => {
-    const hosts = Array.from({ length: toldPartsMax + 2 }, (_, index) => `h${index}.example`);
+  it(`tells ${reportedPartsMax} parts of a list, and how many more there are`, () => {
+    const hosts = Array.from({ length: reportedPartsMax + 2 }, (_, index) => `h${index}.example`);
     const [text] = sentences(service("hosts: []"), service(`hosts: [${hosts.join(", ")}]`));
-    expect(text).toContain(`"h${toldPartsMax - 1}.example" and 2 more`);
+    expect(text).toContain(`"h${reportedPartsMax - 1}.example" and 2 more`);
   });
 
   it("says what becomes stricter first, then what becomes looser", () => {

@@ -98,8 +98,8 @@ describe("parsePolicy(), of services", () => {
     expect(lawOf("{sources: [envoyMetrics]}")).toBe("gradient");
     expect(lawOf("{feedback: [circuitBreakers]}")).toBe("gradient");
     expect(lawOf("{gradient: {rttTolerance: 2}}")).toBe("gradient");
-    const told = "{name: a, concurrency: {law: knee, sources: [envoyMetrics]}}";
-    expect(idsOf(told)).toEqual(["HG126"]);
+    const reported = "{name: a, concurrency: {law: knee, sources: [envoyMetrics]}}";
+    expect(idsOf(reported)).toEqual(["HG126"]);
     expect(serviceOf("admission: {maxInFlight: 5}").concurrency).toBeUndefined();
     expect(serviceOf("hosts: []").concurrency).toBeUndefined();
     const off = "concurrency: {law: signal, signal: {preset: off}}";

@@ -8,7 +8,7 @@ import {
 } from "../../../../../src/generate/envoy/cluster/upstream-cluster.js";
 import { defaultBlocks } from "../../../../../src/policy/upstream/default-upstream.js";
 import { testService } from "../../../../support/admission.js";
-import { toldService } from "../../../../support/control-rig.js";
+import { reportedService } from "../../../../support/control-rig.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";
 
 const upstream = { address: "orders.example", port: 8080 };
@@ -47,7 +47,7 @@ describe("circuitBreakers()", () => {
 
   it("says where an automatic number comes from", () => {
     const { context } = testContext({ proxies: { expectedCount: 3 } });
-    const part = circuitBreakersTree(toldService("orders"), context);
+    const part = circuitBreakersTree(reportedService("orders"), context);
     expect(thresholdsOf(plain(part))[0]).toMatchObject({ max_requests: 334 });
     expect(comments(part)).toContain("largest limit, 1000, by the 3 expected proxies, rounded up");
     const whole = circuitBreakersTree(testService({ maxInFlight: 10 }), context);
