@@ -33,7 +33,7 @@ export interface AdmissionGrant {
   readonly isFollowed: boolean;
 }
 
-/** What `AdmissionDecider.begin` returns: what became of a request, as far as that is known at once. */
+/** What `AdmissionDecider.begin` returns: what became of a request, as far as it is known. */
 export type AdmissionAnswer =
   /** @property ticket undefined where nobody needs to know how it ends: see `isFollowed` */
   | {
