@@ -7,6 +7,15 @@ import { mapAt, millisecondsAt, numberAt, shownName, textAt, valueAt } from "./j
 /** A share of calls without an answer from which on it is an error, and no mere warning. */
 const failedRatioMax = 0.01;
 
+/** The same while an Envoy warms up: its first calls wait for connections and for cold code. */
+const warmingRatioMax = 0.5;
+
+/** How long an Envoy warms up, in seconds. */
+const warmUpSeconds = 60;
+
+/** Fewer missed answers than these show no ratio. */
+const failedCountMin = 5;
+
 /** What Envoy waits for a rate limit where no `timeout` is written. Source: RateLimit.timeout. */
 const defaultTimeoutMs = 20;
 
@@ -113,20 +122,21 @@ function judgeFailures(
     return { kind: "pass", id, seen: `Envoy has ${answered} answers of ${what}, and missed none` };
   }
   const [first] = stats;
-  const recent = first === undefined || stats.length < 2 ? undefined : failed - count(first).failed;
+  const before = first === undefined || stats.length < 2 ? undefined : count(first);
+  const recentFailed = Math.max(0, failed - (before?.failed ?? 0));
+  const recentTotal = recentFailed + Math.max(0, answered - (before?.answered ?? 0));
+  const uptimeSeconds = stats.at(-1)?.get("server.uptime") ?? Number.POSITIVE_INFINITY;
+  const isWarming = uptimeSeconds < warmUpSeconds;
   const parts = [
     `Envoy missed ${failed} of ${total} answers of ${what} (${percent(failed / total)})`,
     `${letPass} requests went on without`,
-    ...(recent === undefined ? [] : [`${Math.max(0, recent)} of them while it was watched`]),
+    ...(before === undefined ? [] : [`${recentFailed} of them while it was watched`]),
+    ...(isWarming ? [`it started ${uptimeSeconds} s ago`] : []),
     ...(headgate === undefined ? [] : [ownCounts(id, headgate)]),
   ];
-  const isOver = recent === 0 || failed / total < failedRatioMax;
-  return {
-    kind: "finding",
-    id,
-    severity: isOver ? "warning" : "error",
-    seen: parts.join("; "),
-  };
+  const ratioMax = isWarming ? warmingRatioMax : failedRatioMax;
+  const isError = recentFailed >= failedCountMin && recentFailed / recentTotal >= ratioMax;
+  return { kind: "finding", id, severity: isError ? "error" : "warning", seen: parts.join("; ") };
 }
 
 /** What Headgate knows of it: late and lost answers it does not. */
