@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readPages } from "../support/docs.js";
@@ -6,14 +6,8 @@ import { measure, sentencesOf, termsOf } from "../support/reading.js";
 
 const pages = readPages();
 
-/** Pages that are written for users, by hand: the rules of length and language are for them. */
-const guides = pages.filter(
-  ({ path }) =>
-    path.startsWith("docs/") &&
-    !path.startsWith("docs/internals/") &&
-    !path.startsWith("docs/reference/") &&
-    !path.startsWith("docs/runbooks/"),
-);
+/** Pages that are written by hand: the rules of length and language are for them. */
+const guides = pages.filter(({ path }) => /^docs\/(?!reference\/|runbooks\/)/.test(path));
 
 const runbooks = pages.filter(({ path }) => path.startsWith("docs/runbooks/"));
 
@@ -121,6 +115,22 @@ describe("pages of the documentation", () => {
       return titles.length !== 1 || !text.startsWith("# ");
     });
     expect(wrong.map(({ path }) => path)).toEqual([]);
+  });
+
+  it("name modules that there are, where they are about the inside", () => {
+    const folders = readdirSync("src", { withFileTypes: true }).map(({ name }) => name);
+    const module = new RegExp(`^(?:(?:${folders.join("|")})(?:/[\\w.-]+)+|test(?:/[\\w.-]+)+)$`);
+    const gone = pages
+      .filter(({ path }) => path.startsWith("docs/internals/") || path === "ARCHITECTURE.md")
+      .flatMap(({ path, text }) =>
+        [...text.replace(/^```[\s\S]*?^```$/gm, "").matchAll(/`([^`\n]+)`/g)]
+          .map(([, name = ""]) => name)
+          .filter((name) => module.test(name))
+          .map((name) => (name.startsWith("test/") ? name : `src/${name}`))
+          .filter((name) => !["", ".ts"].some((end) => existsSync(`${name}${end}`)))
+          .map((name) => `${path}: ${name}`),
+      );
+    expect(gone).toEqual([]);
   });
 
   it("use no HTML but images, and anchors in what is generated", () => {
