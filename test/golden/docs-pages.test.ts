@@ -7,7 +7,9 @@ import { measure, sentencesOf, termsOf } from "../support/reading.js";
 const pages = readPages();
 
 /** Pages that are written by hand: the rules of length and language are for them. */
-const guides = pages.filter(({ path }) => /^docs\/(?!reference\/|runbooks\/)/.test(path));
+const guides = pages.filter(({ path }) =>
+  /^(?:CONTRIBUTING|docs\/(?!reference\/|runbooks\/))/.test(path),
+);
 
 const runbooks = pages.filter(({ path }) => path.startsWith("docs/runbooks/"));
 

@@ -232,7 +232,9 @@ const quick = { iframes: false, preload: false, resultTypes: ["violations"] };
 const judge = async (part, options) =>
   (await axe.run(part, { ...quick, ...options })).violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.map(({ target }) => ({ target })) }));
+    .map(({ id, impact, nodes }) => {
+      return { id, impact, nodes: nodes.map(({ target }) => ({ target })) };
+    });
 const lookOf = (element) => {
   const { color, fontSize, fontWeight } = getComputedStyle(element);
   const look = [color, fontSize, fontWeight];
