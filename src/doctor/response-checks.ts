@@ -7,10 +7,10 @@ import { mapAt, millisecondsAt, numberAt, shownName, textAt, valueAt } from "./j
 /** A share of calls without an answer from which on it is an error, and no mere warning. */
 const failedRatioMax = 0.01;
 
-/** The same while an Envoy warms up: its first calls wait for connections and for cold code. */
-const warmingRatioMax = 0.5;
-
-/** How long an Envoy warms up, in seconds. */
+/**
+ * How long an Envoy warms up, in seconds: its first calls wait for connections and for cold code, or
+ * for a Headgate that starts beside it. What it misses while it is watched counts also then.
+ */
 const warmUpSeconds = 60;
 
 /** Fewer missed answers than these show no ratio. */
@@ -126,17 +126,19 @@ function judgeFailures(
   const recentFailed = Math.max(0, failed - (before?.failed ?? 0));
   const recentTotal = recentFailed + Math.max(0, answered - (before?.answered ?? 0));
   const uptimeSeconds = stats.at(-1)?.get("server.uptime") ?? Number.POSITIVE_INFINITY;
-  const isWarming = uptimeSeconds < warmUpSeconds;
+  const isWarming = before === undefined && uptimeSeconds < warmUpSeconds;
   const parts = [
     `Envoy missed ${failed} of ${total} answers of ${what} (${percent(failed / total)})`,
     `${letPass} requests went on without`,
     ...(before === undefined ? [] : [`${recentFailed} of them while it was watched`]),
-    ...(isWarming ? [`it started ${uptimeSeconds} s ago`] : []),
+    ...(isWarming
+      ? [`it started ${uptimeSeconds} s ago: --watch 5s shows whether it goes on`]
+      : []),
     ...(headgate === undefined ? [] : [ownCounts(id, headgate)]),
   ];
-  const ratioMax = isWarming ? warmingRatioMax : failedRatioMax;
-  const isError = recentFailed >= failedCountMin && recentFailed / recentTotal >= ratioMax;
-  return { kind: "finding", id, severity: isError ? "error" : "warning", seen: parts.join("; ") };
+  const isMuch = recentFailed >= failedCountMin && recentFailed / recentTotal >= failedRatioMax;
+  const severity = isMuch && !isWarming ? "error" : "warning";
+  return { kind: "finding", id, severity, seen: parts.join("; ") };
 }
 
 /** What Headgate knows of it: late and lost answers it does not. */

@@ -216,8 +216,13 @@ const cases: readonly {
     found: ["HG520 warning"],
   },
   {
-    what: "hardly any answer for an Envoy that has just started",
-    wrong: () => statsOf({ ...missed(30, 10), "server.uptime": 20 }),
+    what: "no answer for an Envoy that has started before Headgate",
+    wrong: () => statsOf({ ...missed(30, 0), "server.uptime": 20 }),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "missed answers of an Envoy that has just started, while it was watched",
+    wrong: () => watchedOf(missed(30, 10), { ...missed(60, 20), "server.uptime": 20 }),
     found: ["HG520 error"],
   },
   {
