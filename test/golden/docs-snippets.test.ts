@@ -8,6 +8,7 @@ import { doctorProblemRows } from "../../src/doctor/doctor-problems.js";
 import { generateProblemRows } from "../../src/generate/base/generate-problems.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { problemRows } from "../../src/policy/problems/problem.js";
+import { envoyTool } from "../../src/programs/install.js";
 import { type Block, blocksOf, markedBlocks, readPages, referencePage } from "../support/docs.js";
 import { readQuery } from "../support/promql.js";
 
@@ -183,6 +184,11 @@ describe("snippets of the documentation", () => {
         expect(labels, `${placeOf(block)} ${line}`).toEqual(expect.arrayContaining(wanted));
       }
     }
+  });
+
+  it("say where the demo leaves its Envoy", () => {
+    const place = `~/.cache/headgate/${envoyTool.installs[0]?.folder}/bin/envoy`;
+    expect(readFileSync("docs/guides/install.md", "utf8")).toContain(`\`${place}\``);
   });
 
   it("show settings that the process knows", () => {
