@@ -29,15 +29,15 @@ export interface DemoOptions {
 }
 
 /** What is seen of the traffic: each second, only what is new about it, or none is made. */
-export type TrafficChoice = "shown" | "quiet" | "none";
+type TrafficChoice = "shown" | "quiet" | "none";
 
 /** Options, or everything that is wrong with them. */
-export type ParsedDemoOptions =
+type ParsedDemoOptions =
   | { readonly kind: "options"; readonly options: DemoOptions }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
 /** A flag as the command line declares and explains it. */
-export interface DemoFlagRow {
+interface DemoFlagRow {
   readonly flags: string;
   readonly docs: string;
 }

@@ -28,8 +28,7 @@ import {
 } from "./demo-traffic.js";
 import { startUpstream } from "./demo-upstream.js";
 
-/** What a demo is played with. */
-export interface Play {
+interface Play {
   readonly options: DemoOptions;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly scope: DemoScope;

@@ -38,7 +38,7 @@ export type SimulatedDescriptor =
   | { readonly kind: "absent" };
 
 /** Where a request's descriptors come from. */
-export interface AskedServicesParts {
+interface AskedServicesParts {
   readonly trial: PolicySimulator;
   /** Asks the same limits of every request, whatever its host; undefined: as the services say. */
   readonly forAll: AskingService | undefined;

@@ -2,7 +2,7 @@ import type { AskablePart, ServiceDescriptor } from "../policy/services/service-
 import { askedOnce } from "../policy/services/service-rate-limit.js";
 
 /** A descriptor that somebody wrote on a command line. */
-export type DescriptorText =
+type DescriptorText =
   | { readonly kind: "descriptor"; readonly descriptor: ServiceDescriptor }
   | { readonly kind: "problem"; readonly message: string };
 

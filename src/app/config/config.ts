@@ -72,7 +72,7 @@ export type LoadedConfig =
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
 /** Where settings come from. */
-export interface ConfigSources {
+interface ConfigSources {
   /** By option name; undefined where the flag was not given. */
   readonly flags: Readonly<Partial<Record<OptionName, string>>>;
   /** The environment. */

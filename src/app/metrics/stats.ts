@@ -16,12 +16,12 @@ export interface StatsSources {
 }
 
 /** One statistic as it is now, as envoyproxy/ratelimit names it. */
-export type Stat =
+type Stat =
   | { readonly kind: "counter"; readonly name: string; readonly value: number }
   | { readonly kind: "gauge"; readonly name: string; readonly value: number };
 
 /** Hits under one name, with what the name is made of. */
-export interface NamedHits {
+interface NamedHits {
   readonly domain: string;
   /** A level of the path each; the caller's own text where the policy asked for it. */
   readonly steps: readonly string[];

@@ -10,7 +10,7 @@ import {
 } from "./option.js";
 
 /** Where a policy may come from. */
-export type ConfigType = "file" | "grpc_xds_sotw";
+type ConfigType = "file" | "grpc_xds_sotw";
 
 const hourMs = 3_600_000;
 

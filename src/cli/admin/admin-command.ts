@@ -13,7 +13,7 @@ import {
 } from "./admin-client.js";
 
 /** What every command has that talks to a Headgate. */
-export interface AdminCommandFlags extends AdminFlags, PrintFlags {}
+interface AdminCommandFlags extends AdminFlags, PrintFlags {}
 
 /** What such a command works with. */
 export interface AdminCommandParts {

@@ -13,7 +13,7 @@ export interface TlsFlags {
 }
 
 /** What TLS needs to know beyond the authorities that everybody trusts; all in PEM. */
-export interface TlsFiles {
+interface TlsFiles {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;

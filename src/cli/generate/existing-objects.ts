@@ -12,7 +12,7 @@ import type { PolicyText } from "../../policy/parse.js";
 import type { LocatedProblem } from "./located-problems.js";
 
 /** Objects of files that `--with` names, or what is wrong with them. */
-export type ReadObjects =
+type ReadObjects =
   | { readonly kind: "read"; readonly objects: readonly ExistingObject[] }
   | { readonly kind: "unreadable"; readonly message: string }
   | { readonly kind: "problems"; readonly problems: readonly LocatedProblem[] };

@@ -105,7 +105,7 @@ export function readTarget(
 }
 
 /** An override as it is wished for. */
-export interface WantedOverride {
+interface WantedOverride {
   readonly target: OverrideTarget;
   readonly effect: NonNullable<MessageInitShape<typeof OverrideSchema>["effect"]>;
 }

@@ -2,7 +2,7 @@
  * Why the environment failed us. Outcomes (denied) are values, bad user text is `Problem[]`, bugs
  * are failed asserts; only failures of the world outside carry one of these codes.
  */
-export interface ErrorRow {
+interface ErrorRow {
   /** What happened, in words for a person; never holds a caller's value or a credential. */
   readonly meaning: string;
   /** Whether the same call may succeed when it is made again later. */

@@ -23,8 +23,7 @@ export type QuotaLeaseEvent =
   | { readonly kind: "quotaLeasesLost" }
   | { readonly kind: "quotaLeasesFound" };
 
-/** What `QuotaPools` are made of. */
-export interface QuotaPoolsParts {
+interface QuotaPoolsParts {
   readonly store: Pick<LimitStore, "take">;
   readonly leases: LeasesQuotas;
   readonly clock: Clock;

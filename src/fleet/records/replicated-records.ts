@@ -26,8 +26,7 @@ import {
 } from "./known-records.js";
 import type { AuditRecord, SharedRecords } from "./shared-records.js";
 
-/** What `ReplicatedRecords` are made of. */
-export interface ReplicatedRecordsOptions {
+interface ReplicatedRecordsOptions {
   readonly store: RecordStore;
   readonly clock: Clock;
   readonly random: Random;

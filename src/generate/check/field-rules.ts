@@ -5,7 +5,7 @@ import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
 import { brokenRule } from "./value-rules.js";
 
 /** How rules are held against a message. */
-export interface RuleCheck {
+interface RuleCheck {
   readonly api: EnvoyApi;
   readonly report: ReportProblem;
   /** Whether what was not written may stand elsewhere: a piece that is merged into another. */

@@ -15,7 +15,7 @@ import type { EnvoyApi } from "./envoy-api.js";
 import { findPatchPlace } from "./patch-place.js";
 
 /** What of a document Envoy will read, and what cannot be told. */
-export interface FoundMessages {
+interface FoundMessages {
   readonly trees: readonly EnvoyTree[];
   readonly problems: readonly CheckProblem[];
 }

@@ -33,7 +33,7 @@ export interface QuotaDraft {
 }
 
 /** What a quota is held against when all files are read. */
-export interface QuotaSurroundings {
+interface QuotaSurroundings {
   readonly domains: readonly string[];
   /** Those of quotas' own rates among them. */
   readonly rules: readonly Rule[];

@@ -4,7 +4,7 @@ import { asksForAdmission } from "./admission-asking.js";
 import type { ServicePolicy } from "./service-policy.js";
 
 /** What of a service the threshold depends on. */
-export type ConfiguredService = Pick<
+type ConfiguredService = Pick<
   ServicePolicy,
   "admission" | "circuitBreakers" | "concurrency" | "priority"
 >;

@@ -38,7 +38,7 @@ export const deepRefusal = {
 } as const;
 
 /** What a file's text is as YAML. */
-export type YamlText =
+type YamlText =
   | { readonly kind: "root"; readonly node: ParsedNode; readonly hasAliases: boolean }
   /** Nothing but comments and white space; not reported. */
   | { readonly kind: "empty" }

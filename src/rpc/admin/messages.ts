@@ -127,7 +127,7 @@ export function encodeKeyState(state: KeyState): Init<typeof KeyStateSchema> {
 }
 
 /** Where the descriptors of an explanation come from. */
-export interface ExplanationSource {
+interface ExplanationSource {
   readonly service: string;
   readonly leftOut: readonly LeftOutDescriptor[];
   /** What may have been meant by a domain that is not there. */

@@ -45,7 +45,7 @@ export interface QuotaServiceParts {
 }
 
 /** Why a bucket's report is not looked at. */
-export type IgnoredReport =
+type IgnoredReport =
   | Extract<ReturnType<typeof readBucketId>, { kind: "fault" }>["fault"]
   | "too_many";
 

@@ -30,8 +30,7 @@ const streamFaults = [
   "unread",
 ] as const;
 
-/** A row of `streamFaults`. */
-export type StreamFault = (typeof streamFaults)[number];
+type StreamFault = (typeof streamFaults)[number];
 
 /** Streams that are open at once, of all kinds; one more is refused. */
 export const controlStreamsMax = 40_000;
@@ -119,7 +118,7 @@ export class ControlCounts {
 }
 
 /** What all streams of the control port share. */
-export interface ControlStreamsParts {
+interface ControlStreamsParts {
   readonly registry: NodeRegistry;
   readonly owners: StreamOwners;
   readonly counts: ControlCounts;
@@ -129,7 +128,7 @@ export interface ControlStreamsParts {
 }
 
 /** Whose a stream is, as far as it is known when it begins. */
-export interface StreamCaller {
+interface StreamCaller {
   readonly peer: Peer;
   /** What it calls its Envoy before its first message; undefined: nothing. */
   readonly node?: string | undefined;
@@ -320,7 +319,7 @@ export class ControlStream {
 }
 
 /** What is different about a kind of stream. */
-export interface MessageReading<Message> {
+interface MessageReading<Message> {
   readonly stream: ControlStream;
   /** Throws for bytes that are no message. */
   readonly decode: (bytes: Uint8Array) => Message;

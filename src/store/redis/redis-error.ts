@@ -158,7 +158,7 @@ const lastingCodes: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /** Which way a node of a cluster sent us on. Source: "Redis cluster specification", redirection. */
-export type SlotRefusalKind =
+type SlotRefusalKind =
   /** The slot lives elsewhere, for good. */
   | "moved"
   /** This key may be elsewhere, since its slot is on its way there. */

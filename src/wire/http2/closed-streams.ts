@@ -1,7 +1,7 @@
 import { endedStreamsKeptMax, resetStreamsKeptMax } from "../base/http2-limits.js";
 
 /** How a stream ended, as far as it is still known. */
-export type ClosedStream = "ended" | "reset" | "unknown";
+type ClosedStream = "ended" | "reset" | "unknown";
 
 /**
  * Remembers the streams that ended last, in two rings: those that we have reset, whose frames may

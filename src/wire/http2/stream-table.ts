@@ -23,7 +23,7 @@ import { SendRow } from "./send-row.js";
 import { StreamMap } from "./stream-map.js";
 
 /** What the streams of a connection work with. */
-export interface StreamTableParts {
+interface StreamTableParts {
   readonly writer: FrameWriter;
   readonly encoder: HpackEncoder;
   readonly rates: FrameRates;
@@ -46,7 +46,7 @@ export interface StreamHost {
 }
 
 /** What a request's first block says of its stream. */
-export interface Opening {
+interface Opening {
   readonly isRemoteEnd: boolean;
   readonly contentLength: number | undefined;
 }

@@ -13,7 +13,7 @@ const replyHeadBytes = 8;
 const replyBucketBytes = 16;
 
 /** Compensations as the script reads them. */
-export interface PackedCompensations {
+interface PackedCompensations {
   /** Each distinct key once, in the order of first use; without the store's prefix. */
   readonly keys: readonly LimitKey[];
   /**
