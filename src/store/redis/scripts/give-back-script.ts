@@ -6,7 +6,7 @@ import type { Windows } from "../../../core/limits/window.js";
 import type { GivenBack } from "../../split/split-part.js";
 import type { StoreScript } from "./connection.js";
 import { exactText } from "./exact-text.js";
-import { windowText } from "./window-text.js";
+import { windowText } from "./law-text.js";
 
 const compensationBytes = 54;
 const replyHeadBytes = 8;
