@@ -23,17 +23,30 @@ export interface AdminCommandParts {
   readonly context: CommandContext;
 }
 
-/** Exit codes of these commands, for the end of their help. */
-export const adminExitCodes =
+const adminExitCodes =
   "Exit codes: 0 done, 1 refused or failed, 2 usage, 5 no Headgate can be reached.";
 
-/** The same, of those that read policies. */
+/** Exit codes of commands that also read policies, for the end of their help. */
 export const policyExitCodes = `Exit codes: 0 done, 1 refused or failed, 2 usage, 3 invalid policy,
 5 no Headgate can be reached.`;
 
-/** Adds the flags that all of them share, after their own. */
-export function addAdminCommandFlags(command: Command): Command {
-  return addAdminFlags(addPrintFlags(command));
+/** What the help of such a command says beside its flags; lines as they are shown. */
+interface AdminCommandHelp {
+  /** Begins with an end of line, as `notes` does. */
+  readonly examples: string;
+  readonly notes?: string;
+  /** The last paragraph. Default: those of a command that reads no policy. */
+  readonly exitCodes?: string;
+}
+
+/** Adds the flags that all of them share, after their own, and what their help says. */
+export function addAdminCommandFlags(
+  command: Command,
+  { examples, notes = "", exitCodes: codes = adminExitCodes }: AdminCommandHelp,
+): Command {
+  return addAdminFlags(addPrintFlags(command))
+    .addHelpText("before", `Examples:${examples}\n`)
+    .addHelpText("after", `${notes}${notes === "" ? "" : "\n"}\n${codes}`);
 }
 
 /** What stands on the command line of a command that shows the fleet. */

@@ -12,7 +12,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
-  adminExitCodes,
   type ChangeFlags,
   confirm,
   runAdmin,
@@ -52,34 +51,25 @@ export function addOverride(keys: Command, context: CommandContext): void {
     .option("--burst <COUNT>", "with --hits: so many at once; default: as hits")
     .option("--times <FACTOR>", "so many times as much: 2x, 0.5x");
   addOverrideFlags(command).option("--remove", "take the override away, back to the policy");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate keys override shop plan=free,user=ann --times 2x --for 3d \\
     --reason "launch week"
   headgate keys override shop plan=free --prefix --hits 50 \\
     --until 2026-11-27T12:00:00Z --reason "sale"
-  headgate keys override shop plan=free,user=ann --remove --reason "it is over"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate keys override shop plan=free,user=ann --remove --reason "it is over"`,
+    notes: `
 It holds on all replicas within a second. What was used stays used. A policy's
 overrideMax says how much may be given. To replace an override, name its
 version by --expected-version.
-${entriesHelp}
-
-${adminExitCodes}`,
-    )
-    .action((domain: string, text: string, flags: SetFlags) =>
-      runAdmin(command, context, async (call) => {
-        const target = readTarget({ domain, text }, flags);
-        if (flags.remove === true) return removeOverride(target, flags, call);
-        return giveOverride({ target, effect: readOverrideEffect(flags) }, flags, call);
-      }),
-    );
+${entriesHelp}`,
+  }).action((domain: string, text: string, flags: SetFlags) =>
+    runAdmin(command, context, async (call) => {
+      const target = readTarget({ domain, text }, flags);
+      if (flags.remove === true) return removeOverride(target, flags, call);
+      return giveOverride({ target, effect: readOverrideEffect(flags) }, flags, call);
+    }),
+  );
 }
 
 /** Adds what all of them share. */

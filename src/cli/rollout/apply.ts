@@ -33,28 +33,20 @@ export function addApply(program: Command, context: CommandContext): void {
     .option("--reason <TEXT>", "why, for the audit log; needed but for --dry-run")
     .option("--expected-version <VERSION>", "of the policy that is replaced; default: as it is")
     .option("--yes", "do not ask on a terminal");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate apply policy.yaml --dry-run
   headgate apply policy.yaml --shadow --reason "half the free plan"
   headgate shadow
   headgate enforce --reason "nobody was hurt"
-  headgate rollback --reason "somebody was"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate rollback --reason "somebody was"`,
+    notes: `
 A Headgate that reads its policy from files or a control plane refuses; start it
-with HEADGATE_POLICY_SOURCE=store. It takes --shadow nevertheless.
-
-${policyExitCodes}`,
-    )
-    .action((paths: readonly string[], flags: ApplyFlags) =>
-      runAdmin(command, context, (call) => apply(paths, flags, call)),
-    );
+with HEADGATE_POLICY_SOURCE=store. It takes --shadow nevertheless.`,
+    exitCodes: policyExitCodes,
+  }).action((paths: readonly string[], flags: ApplyFlags) =>
+    runAdmin(command, context, (call) => apply(paths, flags, call)),
+  );
 }
 
 async function apply(

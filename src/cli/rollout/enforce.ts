@@ -4,7 +4,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
-  adminExitCodes,
   type ChangeFlags,
   confirm,
   runAdmin,
@@ -16,19 +15,13 @@ import { nothingBeside } from "./shadow.js";
 /** Adds `headgate enforce`: the shadow policy becomes the active one. */
 export function addEnforce(program: Command, context: CommandContext): void {
   const command = program.command("enforce").description("make the shadow policy the active one");
-  addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
-    .addHelpText(
-      "before",
-      `Examples:
-  headgate enforce --reason "nobody was hurt"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${adminExitCodes}`,
-    )
-    .action((flags: ChangeFlags) => runAdmin(command, context, (call) => enforce(flags, call)));
+  addAdminCommandFlags(
+    addChangeFlags(command, "of the policy that is replaced; default: as it is"),
+    {
+      examples: `
+  headgate enforce --reason "nobody was hurt"`,
+    },
+  ).action((flags: ChangeFlags) => runAdmin(command, context, (call) => enforce(flags, call)));
 }
 
 async function enforce(flags: ChangeFlags, call: AdminCommandParts): Promise<undefined> {

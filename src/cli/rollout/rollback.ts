@@ -7,7 +7,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
-  adminExitCodes,
   type ChangeFlags,
   confirm,
   runAdmin,
@@ -22,24 +21,18 @@ export function addRollback(program: Command, context: CommandContext): void {
     .command("rollback")
     .description("make an earlier policy active again, or end the shadow policy")
     .argument("[VERSION]", "which one (`headgate history`); default: the one before");
-  addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(
+    addChangeFlags(command, "of the policy that is replaced; default: as it is"),
+    {
+      examples: `
   headgate rollback --reason "too strict for partners"
-  headgate rollback 3f2a91c0 --reason "back to last week"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-Without VERSION it ends the shadow policy, where there is one.
-
-${adminExitCodes}`,
-    )
-    .action((version: string | undefined, flags: ChangeFlags) =>
-      runAdmin(command, context, (call) => rollBack(version, flags, call)),
-    );
+  headgate rollback 3f2a91c0 --reason "back to last week"`,
+      notes: `
+Without VERSION it ends the shadow policy, where there is one.`,
+    },
+  ).action((version: string | undefined, flags: ChangeFlags) =>
+    runAdmin(command, context, (call) => rollBack(version, flags, call)),
+  );
 }
 
 async function rollBack(
