@@ -77,7 +77,7 @@ export async function play(parts: Play): Promise<number> {
   print(renderTry(running, style));
   if (options.traffic === "none") print(renderNext(running, style));
   else await startTraffic(parts, { running, asker });
-  return started.kind === "missing" ? endless() : endOfEnvoy(parts, started, folder);
+  return started.kind === "missing" ? new Promise(() => {}) : endOfEnvoy(parts, started, folder);
 }
 
 /** Takes every port for a moment: all that are taken are told at once, before anything runs. */
@@ -276,10 +276,6 @@ function sleep(delayMs: number): Promise<void> {
   });
 }
 
-function endless(): Promise<never> {
-  return new Promise(() => {});
-}
-
 /** A file of the example that the demo runs. */
 function exampleFile(name: string): string {
   return fileURLToPath(new URL(`envoy/demo/${name}`, ownFile("package.json")));
@@ -311,12 +307,9 @@ export function createDemoLogger({
       print(`\n  ${style.good("The edited policy is active:")} ${String(ruleCount)} rules.\n`);
     },
     warn: (_event, sentence) => print(`\n  ${sentence}\n`),
-    error: (_event, sentence) => print(`\n  ${style.bad(indent(sentence))}\n`),
+    error: (_event, sentence) =>
+      print(`\n  ${style.bad(sentence.trimEnd().replaceAll("\n", "\n  "))}\n`),
   };
-}
-
-function indent(text: string): string {
-  return text.trimEnd().replaceAll("\n", "\n  ");
 }
 
 /** A running service behind Envoy. */

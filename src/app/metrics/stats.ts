@@ -1,5 +1,3 @@
-import { type ErrorCode, errorRows } from "../../core/base/errors.js";
-import type { Rule } from "../../core/limits/limit.js";
 import type { DecisionCounters, HitCounters } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import { stepLabel } from "../../policy/limits/rule-list.js";
@@ -52,16 +50,16 @@ export function* namedHits({ counters, policies }: StatsSources): Generator<Name
   for (const rule of policy.rules) {
     const hits = byRule[rule.index]?.hits;
     if (hits === undefined || !hasHits(hits)) continue;
-    yield { domain: statText(rule.domain), steps: ruleSteps(rule), hits };
+    yield {
+      domain: statText(rule.domain),
+      steps: rule.path.map((step) => statText(stepLabel(step))),
+      hits,
+    };
   }
   for (const { rule, label, hits } of counters.detailed) {
     if (!hasHits(hits)) continue;
     yield { domain: statText(rule.domain), steps: statText(label).split("."), hits };
   }
-}
-
-function ruleSteps({ path }: Rule): readonly string[] {
-  return path.map((step) => statText(stepLabel(step)));
 }
 
 /** What comes before `.total_hits` and the others. */
@@ -87,14 +85,10 @@ export function failedCounts({ counters }: StatsSources): {
   let storeErrorCount = 0;
   let serviceErrorCount = 0;
   for (const [code, count] of counters.failedByCode) {
-    if (isStoreCode(code)) storeErrorCount += count;
+    if (code.startsWith("STORE_")) storeErrorCount += count;
     else serviceErrorCount += count;
   }
   return { storeErrorCount, serviceErrorCount };
-}
-
-function isStoreCode(code: ErrorCode): boolean {
-  return code.startsWith("STORE_") && Object.hasOwn(errorRows, code);
 }
 
 /** The statistics of the service as a whole. */

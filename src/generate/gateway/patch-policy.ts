@@ -188,16 +188,11 @@ function priorityPatches(service: ServicePolicy, context: EnvoyContext): readonl
   return service.hosts.flatMap((host) =>
     own.flatMap(([filter, value]) =>
       hostPatches(host, context, {
-        path: `/typed_per_filter_config/${pointerName(filter)}`,
+        path: `/typed_per_filter_config/${filter.replaceAll("~", "~0").replaceAll("/", "~1")}`,
         value,
       }),
     ),
   );
-}
-
-/** Source: RFC 6901 section 3. */
-function pointerName(name: string): string {
-  return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 function reportStatedPriority({ name, priority }: ServicePolicy, { report }: EnvoyContext): void {

@@ -160,7 +160,7 @@ function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonl
   }
   const isRouted = times.hosts.has(mesh.host);
   const parts = [
-    destinationRuleOf(service, mesh, envoy),
+    destinationRule(service, mesh, { ...envoy, place: placeOf(service, envoy) }),
     ...(isRouted ? [] : [virtualServiceOf(service, mesh, envoy)]),
   ];
   const title = `What callers of ${service.name} hold.`;
@@ -177,10 +177,6 @@ function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonl
   };
   const { existing } = envoy.options;
   return [mergedDocument(document, { existing, problems, service: service.name, hint })];
-}
-
-function destinationRuleOf(service: ServicePolicy, mesh: MeshName, envoy: EnvoyContext): Tree {
-  return destinationRule(service, mesh, { ...envoy, place: placeOf(service, envoy) });
 }
 
 function virtualServiceOf(service: ServicePolicy, mesh: MeshName, envoy: EnvoyContext): Tree {

@@ -94,7 +94,7 @@ export function alertRules(
   return [
     ...processAlerts(policy, options),
     ...limitAlerts(policy),
-    ...quotaAlerts(policy),
+    ...(policy.quotas.length === 0 ? [] : quotaRules),
     ...serviceAlerts(policy),
     ...loopAlerts(policy),
     ...envoyAlerts(policy, options),
@@ -180,11 +180,6 @@ function test(wanted: {
 /** What Prometheus makes of a text with labels. */
 function filledIn(text: string, labels: Readonly<Record<string, string>>): string {
   return text.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? "");
-}
-
-/** What can be wrong where Envoys decide by themselves. */
-function quotaAlerts({ quotas }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
-  return quotas.length === 0 ? [] : quotaRules;
 }
 
 const leases = "headgate_quota_leases";

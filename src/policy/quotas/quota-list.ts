@@ -141,14 +141,11 @@ export class QuotaList {
       );
       if (isSure) reportUndivided(draft, met);
       reportTwice(this.#drafts.slice(0, index), draft);
-      const sharers = around.proxies.expectedCount * (1 + classCount(quota));
+      const sharers =
+        around.proxies.expectedCount * (1 + Object.keys(quota.classes?.weights ?? {}).length);
       return { ...quota, afterExpiry: expiredQuota(expiry, met, sharers) };
     });
   }
-}
-
-function classCount({ classes }: Pick<QuotaPolicy, "classes">): number {
-  return Object.keys(classes?.weights ?? {}).length;
 }
 
 function stepOf(part: QuotaPart): Rule["path"][number] {

@@ -174,16 +174,11 @@ export const admission = object(
         load: filled,
         reject: read.reject ?? reject.defaults,
         caller,
-        dryRun: inOrder(dry),
+        dryRun: new Set(admissionBlocks.filter((block) => dry.has(block))),
       };
     },
   },
 );
-
-/** Blocks that decide and count, and refuse nobody, in the order of the checks. */
-function inOrder(blocks: ReadonlySet<AdmissionBlock>): ReadonlySet<AdmissionBlock> {
-  return new Set(admissionBlocks.filter((block) => blocks.has(block)));
-}
 
 /** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
 export type AdmissionDraft = typeof admission.defaults;

@@ -39,7 +39,10 @@ export class RedisQuotas implements QuotaStore {
     const exchanges = [...byTag].map(async ([tag, places]) => {
       for (let at = 0; at < places.length; at += leaseAsksPerCallMax) {
         const part = places.slice(at, at + leaseAsksPerCallMax);
-        const told = await this.#claim(tag, { ...claims, asks: pick(asks, part) });
+        const told = await this.#claim(tag, {
+          ...claims,
+          asks: part.flatMap((place) => asks[place] ?? []),
+        });
         part.forEach((place, i) => {
           answers[place] = told[i] ?? unanswered;
         });
@@ -95,10 +98,6 @@ function argsOf({ claim, leaseMs }: QuotaLeaseAsk): readonly string[] {
 /** One of `leaseTagCount`, by the first two digits of a pool's name in hexadecimal. */
 function tagOf(pool: string): string {
   return String(Number.parseInt(pool.slice(0, 2), 16) % leaseTagCount || 0);
-}
-
-function pick(asks: readonly QuotaLeaseAsk[], places: readonly number[]): readonly QuotaLeaseAsk[] {
-  return places.flatMap((place) => asks[place] ?? []);
 }
 
 /** Words of ARGV before those of the first pool, and for each pool. */
