@@ -84,15 +84,11 @@ export function addChangeFlags(command: Command, replaced: string): Command {
     .option("--yes", "do not ask on a terminal");
 }
 
-/**
- * Runs a command, and tells what went wrong as a sentence.
- *
- * @param run answers the exit code where it is not 0
- */
+/** Runs a command, and tells what went wrong as a sentence, or by the exit code alone. */
 export async function runAdmin(
   command: Command,
   context: CommandContext,
-  run: (call: AdminCommandParts) => Promise<number | undefined>,
+  run: (call: AdminCommandParts) => Promise<void>,
 ): Promise<void> {
   const flags: AdminCommandFlags = command.opts();
   let client: AdminClient | undefined;
@@ -105,7 +101,8 @@ export async function runAdmin(
       printer: new Printer(flags.output, context),
       context,
     };
-    context.exitWith((await run(call)) ?? exitCodes.ok);
+    await run(call);
+    context.exitWith(exitCodes.ok);
   } catch (thrown) {
     if (thrown instanceof CommanderError) throw thrown;
     const failure = adminCallFailure(thrown, client ?? nobody);

@@ -73,7 +73,7 @@ interface Asked {
   readonly flags: ExplainFlags;
 }
 
-async function explain(asked: Asked, call: AdminCommandParts): Promise<undefined> {
+async function explain(asked: Asked, call: AdminCommandParts): Promise<void> {
   const request = readRequest(asked);
   const { flags } = asked;
   const answer =
@@ -84,7 +84,6 @@ async function explain(asked: Asked, call: AdminCommandParts): Promise<undefined
         })
       : await explainByFiles({ request, policy: flags.policy, flags }, call);
   call.printer.print(ExplainResponseSchema, answer, drawExplanation);
-  return undefined;
 }
 
 interface OfflineAsked {

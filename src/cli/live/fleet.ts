@@ -18,7 +18,6 @@ An Envoy that was heard of "elsewhere" talks to another replica.`,
   }).action(() =>
     runAdmin(command, context, async ({ client, printer }) => {
       printer.print(GetFleetResponseSchema, await client.fleet.getFleet({}), drawFleet);
-      return undefined;
     }),
   );
 }

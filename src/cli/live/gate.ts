@@ -56,7 +56,6 @@ function addGet(gate: Command, context: CommandContext): void {
       printer.print(GetGateThresholdsResponseSchema, answer, ({ thresholds }) => {
         return drawThresholds(thresholds);
       });
-      return undefined;
     }),
   );
 }
@@ -113,7 +112,7 @@ async function change(
   wanted: Wanted,
   { flags, question }: { readonly flags: ChangeFlags; readonly question: string },
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const { service } = wanted;
   const expectedVersion =
     flags.expectedVersion === undefined
@@ -125,7 +124,6 @@ async function change(
   printer.print(SetGateThresholdsResponseSchema, answer, ({ thresholds }) => {
     return drawThresholds(thresholds);
   });
-  return undefined;
 }
 
 function readRatio(flag: string, text: string): number {

@@ -67,7 +67,6 @@ ${entriesHelp}`,
     runAdmin(command, context, async ({ client, printer }) => {
       const key = { domain, entries: [...parseEntries(text)], limitName: limit };
       printer.print(GetKeyResponseSchema, await client.limits.getKey({ key }), drawKey);
-      return undefined;
     }),
   );
 }
@@ -99,7 +98,7 @@ ${entriesHelp}`,
 async function reset(
   asked: { readonly domain: string; readonly text: string; readonly flags: ResetFlags },
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const { domain, flags } = asked;
   const entries = [...parseEntries(asked.text)];
   await confirm(context, flags.yes, `Empty ${domain} ${formatEntries(entries)}?`);
@@ -111,7 +110,6 @@ async function reset(
     resetCount === 0 ? "Nothing was in use." : `Emptied ${many(resetCount, "bucket")}.`,
     ...(carriedLimitsLeft ? ["Limits that requests carry themselves are left as they are."] : []),
   ]);
-  return undefined;
 }
 
 interface ListFlags {
@@ -147,7 +145,7 @@ async function listOverrides(
   domain: string,
   { beginsWith, rule, frozen }: ListFlags,
   { client, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const asked = {
     domain,
     beginsWith: beginsWith === undefined ? [] : [...parseEntries(beginsWith)],
@@ -160,7 +158,6 @@ async function listOverrides(
     (page) => client.limits.listOverrides({ ...asked, ...page }),
     ({ overrides }) => {
       all.overrides.push(...overrides);
-      return "more";
     },
   );
   printer.print(ListOverridesResponseSchema, all, (list, drawing) =>
@@ -168,5 +165,4 @@ async function listOverrides(
       ? ["There are no such overrides."]
       : drawOverrides(list, drawing),
   );
-  return undefined;
 }

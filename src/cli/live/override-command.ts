@@ -109,7 +109,7 @@ export async function giveOverride(
   { target, effect }: WantedOverride,
   flags: OverrideFlags,
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const expected =
     flags.expectedVersion === undefined ? 0n : readExpectedVersion(flags.expectedVersion);
   const end = readEnd(flags);
@@ -135,7 +135,6 @@ export async function giveOverride(
     const version = `It is version ${given.version}, on all replicas within a second.`;
     return [`${overrideSubject(given)}`, `  ${overrideText(given)}`, version];
   });
-  return undefined;
 }
 
 /**
@@ -147,7 +146,7 @@ export async function removeOverride(
   target: OverrideTarget,
   flags: OverrideFlags,
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   if (flags.for !== undefined || flags.until !== undefined) {
     throw usageFailure("--for and --until say when an override ends; this ends it now");
   }
@@ -173,7 +172,6 @@ export async function removeOverride(
   printer.print(DeleteOverrideResponseSchema, answer, () => [
     `Taken away from ${overrideSubject(before)}: the policy's own limits hold again.`,
   ]);
-  return undefined;
 }
 
 function overrideId({ domain, entries, isPrefix, limitName }: OverrideTarget): string {

@@ -49,11 +49,7 @@ replica that answers knows: the Envoys whose streams it has, and its own lease.`
   );
 }
 
-async function quotas(
-  quota: string,
-  flags: QuotasFlags,
-  call: AdminCommandParts,
-): Promise<undefined> {
+async function quotas(quota: string, flags: QuotasFlags, call: AdminCommandParts): Promise<void> {
   const { printer, client } = call;
   const { domain = "" } = flags;
   const count =
@@ -66,16 +62,13 @@ async function quotas(
       (page) => {
         all.quotas.push(...page.quotas);
         all.policyVersion = page.policyVersion;
-        return "more";
       },
     );
-    printer.print(ListQuotasResponseSchema, all, drawQuotas);
-    return undefined;
+    return printer.print(ListQuotasResponseSchema, all, drawQuotas);
   }
   const look = () => client.quotas.listQuotaPools({ domain, quota, count });
   if (!isRedrawn(call, flags)) {
-    printer.print(ListQuotaPoolsResponseSchema, await look(), drawQuotaPools);
-    return undefined;
+    return printer.print(ListQuotaPoolsResponseSchema, await look(), drawQuotaPools);
   }
   const draw = async (): Promise<readonly string[]> => {
     const drawing = printer.drawing();
@@ -83,5 +76,4 @@ async function quotas(
     return [...lines, "", drawing.style.dim("q ends")];
   };
   await watch({ everyMs, draw }, call);
-  return undefined;
 }

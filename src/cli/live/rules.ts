@@ -43,12 +43,10 @@ Counts are of each replica, since it started.`,
           all.rules.push(...page.rules);
           all.policyVersion = page.policyVersion;
           all.silentReplicas = Math.max(all.silentReplicas, page.silentReplicas);
-          return "more";
         },
       );
       printer.print(ListRulesResponseSchema, all, drawRules);
       noteSilent(call, all.silentReplicas);
-      return undefined;
     }),
   );
 }

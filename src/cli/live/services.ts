@@ -32,7 +32,6 @@ opens.`,
       const answer = await call.client.fleet.listServices({ thisReplica });
       call.printer.print(ListServicesResponseSchema, answer, drawServices);
       noteSilent(call, answer.silentReplicas);
-      return undefined;
     }),
   );
 }

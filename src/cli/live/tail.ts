@@ -64,7 +64,7 @@ ${entriesHelp}`,
   );
 }
 
-async function tail(domain: string, flags: TailFlags, call: AdminCommandParts): Promise<undefined> {
+async function tail(domain: string, flags: TailFlags, call: AdminCommandParts): Promise<void> {
   const { client, context } = call;
   const request = {
     domain,
@@ -101,7 +101,6 @@ async function tail(domain: string, flags: TailFlags, call: AdminCommandParts): 
     stopRefusals();
     ending.abort();
   }
-  return undefined;
 }
 
 /** Decisions on their way to somebody who reads. */

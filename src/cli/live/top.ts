@@ -67,7 +67,7 @@ calls that each replica has seen; \`100 -4\` means that it may be 4 fewer.`,
   );
 }
 
-async function top(domain: string, flags: TopFlags, call: AdminCommandParts): Promise<undefined> {
+async function top(domain: string, flags: TopFlags, call: AdminCommandParts): Promise<void> {
   const { printer } = call;
   if (flags.rule !== undefined && domain === "") {
     throw usageFailure("--rule needs a domain before it: headgate top shop --rule plan.user");
@@ -88,8 +88,7 @@ async function top(domain: string, flags: TopFlags, call: AdminCommandParts): Pr
   if (!isRedrawn(call, flags)) {
     const [view, below] = await Promise.all([look(asked ?? defaultCount), refusals()]);
     printOnce(view, below, call);
-    noteSilent(call, view.answer.silentReplicas);
-    return undefined;
+    return noteSilent(call, view.answer.silentReplicas);
   }
   const draw = async (): Promise<readonly string[]> => {
     const below = await refusals();
@@ -102,7 +101,6 @@ async function top(domain: string, flags: TopFlags, call: AdminCommandParts): Pr
     by = keys.get(key) ?? by;
   };
   await watch({ everyMs, draw, onKey }, call);
-  return undefined;
 }
 
 const keys: ReadonlyMap<string, TopBy> = new Map([

@@ -1,6 +1,9 @@
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
-import { ApplyPolicyResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type ApplyPolicyResponse,
+  ApplyPolicyResponseSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   type AdminCommandParts,
   addAdminCommandFlags,
@@ -10,7 +13,7 @@ import {
 } from "../admin/admin-command.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
 import { drawApplied, drawChanges, drawProblems } from "../policy/policy-report.js";
-import { usageFailure } from "../terminal/command-failure.js";
+import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { many } from "../terminal/many.js";
 
@@ -53,7 +56,7 @@ async function apply(
   paths: readonly string[],
   flags: ApplyFlags,
   call: AdminCommandParts,
-): Promise<number | undefined> {
+): Promise<void> {
   const { client, context, printer } = call;
   if (flags.dryRun !== true && (flags.reason ?? "").trim() === "") {
     throw usageFailure("--reason is needed: it is what others find in the audit log");
@@ -72,7 +75,7 @@ async function apply(
       const more = unreportedCount > 0 ? [`and ${unreportedCount} more`] : [];
       return [...drawProblems(problems), ...more];
     });
-    return trial.problems.length > 0 ? exitCodes.invalidPolicy : undefined;
+    return endOf(trial);
   }
   if (context.terminal.canAsk && flags.yes !== true) {
     context.output.err(["It changes:", ...drawChanges(trial.changes)].join("\n"));
@@ -90,7 +93,12 @@ async function apply(
     ...(applied.changes.length > 0 ? ["It changes:", ...drawChanges(applied.changes)] : []),
     ...(flags.shadow === true && applied.policy !== undefined ? ["", shadowNext] : []),
   ]);
-  return answer.problems.length > 0 ? exitCodes.invalidPolicy : undefined;
+  endOf(answer);
+}
+
+/** What is wrong has been told: only the exit code is left to say. */
+function endOf({ problems }: ApplyPolicyResponse): void {
+  if (problems.length > 0) throw new CommandFailure(exitCodes.invalidPolicy, "");
 }
 
 const shadowNext = "`headgate shadow` reports on it, `enforce` activates it, `rollback` ends it.";

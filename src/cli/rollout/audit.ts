@@ -39,10 +39,7 @@ JSON and YAML also hold what was there before and after, as JSON.`,
   }).action((flags: AuditFlags) => runAdmin(command, context, (call) => audit(flags, call)));
 }
 
-async function audit(
-  flags: AuditFlags,
-  { client, printer }: AdminCommandParts,
-): Promise<undefined> {
+async function audit(flags: AuditFlags, { client, printer }: AdminCommandParts): Promise<void> {
   const most = readCount("--count", flags.count, auditCountMax);
   const since =
     flags.since === undefined
@@ -55,9 +52,8 @@ async function audit(
       client.fleet.listAudit({ ...filter, ...page, pageSize: Math.min(page.pageSize, most) }),
     ({ entries }) => {
       all.entries.push(...entries.slice(0, most - all.entries.length));
-      return all.entries.length < most ? "more" : "enough";
+      return all.entries.length < most ? undefined : "enough";
     },
   );
   printer.print(ListAuditResponseSchema, all, drawAudit);
-  return undefined;
 }

@@ -24,7 +24,7 @@ export function addEnforce(program: Command, context: CommandContext): void {
   ).action((flags: ChangeFlags) => runAdmin(command, context, (call) => enforce(flags, call)));
 }
 
-async function enforce(flags: ChangeFlags, call: AdminCommandParts): Promise<undefined> {
+async function enforce(flags: ChangeFlags, call: AdminCommandParts): Promise<void> {
   const { client, context, printer } = call;
   const { policy, shadow } = await client.policies.getPolicy({});
   if (shadow === undefined) throw nothingBeside();
@@ -34,5 +34,4 @@ async function enforce(flags: ChangeFlags, call: AdminCommandParts): Promise<und
   printer.print(EnforcePolicyResponseSchema, answer, ({ policy: now }) => [
     `Active: ${now === undefined ? "nothing" : policyText(now)}`,
   ]);
-  return undefined;
 }

@@ -22,12 +22,10 @@ export function addHistory(program: Command, context: CommandContext): void {
         (page) => client.policies.listPolicies(page),
         (page) => {
           policies.push(...page.policies);
-          return "more";
         },
       );
       const all = create(ListPoliciesResponseSchema, { policies });
       printer.print(ListPoliciesResponseSchema, all, drawHistory);
-      return undefined;
     }),
   );
 }

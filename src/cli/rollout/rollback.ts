@@ -39,7 +39,7 @@ async function rollBack(
   version: string | undefined,
   flags: ChangeFlags,
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const { policy: before, shadow } = await client.policies.getPolicy({});
   const ended = version === undefined ? shadow : undefined;
   await confirm(context, flags.yes, questionOf(version, ended));
@@ -52,7 +52,6 @@ async function rollBack(
     ...(ended === undefined ? [] : [`Ended the shadow policy: ${policyText(ended)}`]),
     ...(policy === undefined ? [] : [`Active: ${policyText(policy)}`]),
   ]);
-  return undefined;
 }
 
 /** Without a version it ends the shadow policy, and does nothing else, where something does. */

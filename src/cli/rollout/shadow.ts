@@ -26,7 +26,6 @@ policy there.`,
         throw isNone ? nothingBeside() : thrown;
       });
       printer.print(GetShadowReportResponseSchema, report, drawShadowReport);
-      return undefined;
     }),
   );
 }
