@@ -104,7 +104,7 @@ function portOption(row: {
   readonly env: string;
   readonly defaultValue: number;
 }): OptionRow<number> {
-  return wholeNumberOption({ ...row, docs: "", min: 0, max: portMax });
+  return wholeNumberOption({ ...row, docs: "", range: [0, portMax] });
 }
 
 function portFlag(row: OptionRow<number>, docs: string): DemoFlagRow {

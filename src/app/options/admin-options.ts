@@ -29,8 +29,7 @@ export const adminOptionRows = {
   }),
   adminCallsPerSecond: wholeNumberOption({
     env: "HEADGATE_ADMIN_CALLS_PER_SECOND",
-    min: 1,
-    max: 100_000,
+    range: [1, 100_000],
     defaultValue: 50,
     docs: "Calls a second of one caller of the admin API; twice as many at once.",
   }),

@@ -30,8 +30,7 @@ export const controlPortOptionRows = {
   }),
   identityPercentMax: wholeNumberOption({
     env: "HEADGATE_CONTROL_IDENTITY_PERCENT_MAX",
-    min: 1,
-    max: 100,
+    range: [1, 100],
     defaultValue: defaultIdentityPercentMax,
     docs:
       "The most that one client of the control port may have of the streams, Envoys and buckets " +
@@ -40,8 +39,7 @@ export const controlPortOptionRows = {
   }),
   layerTtlMs: wholeNumberOption({
     env: "HEADGATE_LAYER_TTL_MS",
-    min: 3_000,
-    max: 3_600_000,
+    range: [3_000, 3_600_000],
     defaultValue: defaultLayerTtlMs,
     docs:
       "How long Envoys keep the limits that the control port sent when no Headgate renews them, " +

@@ -62,8 +62,7 @@ export const decisionOptionRows = {
   }),
   nearLimitRatio: decimalOption({
     env: "NEAR_LIMIT_RATIO",
-    min: 0,
-    max: 1,
+    range: [0, 1],
     defaultValue: 0.8,
     docs: "The part of a limit from which on hits are counted as near it.",
   }),
@@ -168,8 +167,7 @@ export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
 export const refusalOptionRows = {
   refusalsLoggedPerSecond: wholeNumberOption({
     env: "HEADGATE_REFUSALS_LOGGED_PER_SECOND",
-    min: 0,
-    max: toldRefusalsPerSecondMax,
+    range: [0, toldRefusalsPerSecondMax],
     defaultValue: 1,
     docs:
       "Lines at level `info` of refused requests, for each rule that a policy does not keep out " +

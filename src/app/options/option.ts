@@ -69,8 +69,7 @@ export function secretOption(
 
 /** What an option for a number is described by; both bounds are taken. */
 interface NumberText extends OptionText {
-  readonly min: number;
-  readonly max: number;
+  readonly range: readonly [min: number, max: number];
   readonly defaultValue: number;
 }
 
@@ -85,7 +84,7 @@ export function decimalOption(row: NumberText): OptionRow<number> {
 }
 
 function numberOption(
-  { min, max, ...rest }: NumberText,
+  { range: [min, max], ...rest }: NumberText,
   { pattern, kind }: { readonly pattern: RegExp; readonly kind: string },
 ): OptionRow<number> {
   const parse = (text: string): ParsedOption<number> => {

@@ -79,8 +79,7 @@ const listeningRows = {
   }),
   port: wholeNumberOption({
     env: "PORT",
-    min: 0,
-    max: portMax,
+    range: [0, portMax],
     defaultValue: 8080,
     docs: "HTTP port; 0 takes a free one.",
   }),
@@ -107,16 +106,14 @@ const listeningRows = {
   }),
   grpcPort: wholeNumberOption({
     env: "GRPC_PORT",
-    min: 0,
-    max: portMax,
+    range: [0, portMax],
     defaultValue: 8081,
     docs: "gRPC port; 0 takes a free one.",
   }),
   ...tlsOptionRows,
   connectionsPerAddressMax: wholeNumberOption({
     env: "HEADGATE_CONNECTIONS_PER_ADDRESS_MAX",
-    min: 1,
-    max: 20_000,
+    range: [1, 20_000],
     defaultValue: 2_500,
     docs:
       "Connections that one address may have open, on the gRPC port and on the control port. " +
@@ -159,8 +156,7 @@ const storeRows = {
   }),
   storeBudgetMs: wholeNumberOption({
     env: "HEADGATE_STORE_BUDGET_MS",
-    min: 1,
-    max: 10_000,
+    range: [1, 10_000],
     defaultValue: 10,
     docs:
       "The longest a decision waits for Redis, in milliseconds; never more than 60 % of the " +
@@ -168,8 +164,7 @@ const storeRows = {
   }),
   replicas: wholeNumberOption({
     env: "HEADGATE_REPLICAS",
-    min: 1,
-    max: 10_000,
+    range: [1, 10_000],
     defaultValue: 1,
     docs:
       "How many replicas share the limits. While Redis is away each answers with its share by " +
@@ -177,8 +172,7 @@ const storeRows = {
   }),
   memoryKeysMax: wholeNumberOption({
     env: "HEADGATE_MEMORY_KEYS_MAX",
-    min: 1_000,
-    max: 10_000_000,
+    range: [1_000, 10_000_000],
     defaultValue: 1_000_000,
     docs:
       "The most keys the embedded store holds, about 50 bytes each and as much for the request " +
@@ -187,8 +181,7 @@ const storeRows = {
   }),
   newKeysPerSecondMax: wholeNumberOption({
     env: "HEADGATE_NEW_KEYS_PER_SECOND_MAX",
-    min: 1,
-    max: 1_000_000_000,
+    range: [1, 1_000_000_000],
     defaultValue: 10_000,
     docs:
       "New keys that one rule may bring a second; what is above shares one bucket, so that " +
@@ -199,8 +192,7 @@ const storeRows = {
 const overloadRows = {
   loopDelayMsMax: wholeNumberOption({
     env: "HEADGATE_LOOP_DELAY_MS_MAX",
-    min: 10,
-    max: 600_000,
+    range: [10, 600_000],
     defaultValue: 100,
     docs:
       "Lateness of the event loop, in milliseconds, that counts. Once it was late for a second " +
@@ -209,8 +201,7 @@ const overloadRows = {
   }),
   requestsInFlightMax: wholeNumberOption({
     env: "HEADGATE_REQUESTS_IN_FLIGHT_MAX",
-    min: 1,
-    max: 1_000_000,
+    range: [1, 1_000_000],
     defaultValue: 20_000,
     docs:
       "Requests that may be in work at a time, and together take no more than an eighth of the " +
@@ -218,8 +209,7 @@ const overloadRows = {
   }),
   memoryBytesMax: wholeNumberOption({
     env: "HEADGATE_MEMORY_BYTES_MAX",
-    min: 0,
-    max: Number.MAX_SAFE_INTEGER,
+    range: [0, Number.MAX_SAFE_INTEGER],
     defaultValue: 0,
     docs:
       "Memory that the process may have, in bytes; 0: as much as its container (cgroup). With " +
@@ -228,8 +218,7 @@ const overloadRows = {
   }),
   permitLeaseMsMax: wholeNumberOption({
     env: "HEADGATE_PERMIT_LEASE_MS_MAX",
-    min: 1_000,
-    max: dayMs,
+    range: [1_000, dayMs],
     defaultValue: 300_000,
     docs:
       "How long a request may hold a permit, in milliseconds, whose service has no timeout " +
@@ -238,8 +227,7 @@ const overloadRows = {
   }),
   permitsPeerPercentMax: wholeNumberOption({
     env: "HEADGATE_PERMITS_PEER_PERCENT_MAX",
-    min: 1,
-    max: 100,
+    range: [1, 100],
     defaultValue: 100,
     docs:
       "The part of a service's permits in a replica that one client of the gRPC port may have in " +
@@ -249,8 +237,7 @@ const overloadRows = {
   }),
   requestBytesMax: wholeNumberOption({
     env: "HEADGATE_REQUEST_BYTES_MAX",
-    min: requestBytesBounds.min,
-    max: requestBytesBounds.max,
+    range: [requestBytesBounds.min, requestBytesBounds.max],
     defaultValue: requestBytesBounds.defaultValue,
     docs:
       "The largest message on the gRPC port, in bytes: what is larger is over the limit. Raise " +
@@ -261,8 +248,7 @@ const overloadRows = {
 const stoppingRows = {
   drainDelayMs: wholeNumberOption({
     env: "HEADGATE_DRAIN_DELAY_MS",
-    min: 0,
-    max: 600_000,
+    range: [0, 600_000],
     defaultValue: 5_000,
     docs:
       "After SIGTERM (not Ctrl-C): how long calls are still taken while health says NOT_SERVING, " +
@@ -270,8 +256,7 @@ const stoppingRows = {
   }),
   drainGraceMs: wholeNumberOption({
     env: "HEADGATE_DRAIN_GRACE_MS",
-    min: 0,
-    max: 600_000,
+    range: [0, 600_000],
     defaultValue: 10_000,
     docs:
       "How long calls in flight may take after that, before connections are cut and the exit " +

@@ -101,8 +101,7 @@ export const redisOptionRows = {
   }),
   redisClusterTags: wholeNumberOption({
     env: "HEADGATE_REDIS_CLUSTER_TAGS",
-    min: 1,
-    max: clusterTagsMax,
+    range: [1, clusterTagsMax],
     defaultValue: 12,
     docs:
       "Hash tags that spread the keys over a cluster: about four a shard. All replicas need the " +

@@ -34,8 +34,7 @@ export const debugOptionRows = {
   }),
   debugPort: wholeNumberOption({
     env: "DEBUG_PORT",
-    min: 0,
-    max: portMax,
+    range: [0, portMax],
     defaultValue: 6070,
     docs: "The debug port; 0 takes a free one. A taken one is warned of, and the service goes on.",
   }),
@@ -93,8 +92,7 @@ export const statsOptionRows = {
   }),
   statsdPort: wholeNumberOption({
     env: "STATSD_PORT",
-    min: 1,
-    max: portMax,
+    range: [1, portMax],
     defaultValue: 8125,
     docs: "Its port.",
   }),

@@ -33,8 +33,7 @@ export const tracingOptionRows = {
   }),
   tracingSamplingRatio: decimalOption({
     env: "TRACING_SAMPLING_RATE",
-    min: 0,
-    max: 1,
+    range: [0, 1],
     defaultValue: 1,
     docs:
       "The part of decisions that become spans where the caller does not say: with a trace of " +

@@ -128,8 +128,7 @@ export const xdsOptionRows = {
   }),
   xdsBackoffFactor: decimalOption({
     env: "XDS_CLIENT_BACKOFF_RANDOM_FACTOR",
-    min: 0,
-    max: 100,
+    range: [0, 100],
     defaultValue: 2,
     docs:
       "What each further wait is multiplied by. Up to 1, waits would never grow (the default of " +
@@ -142,8 +141,7 @@ export const xdsOptionRows = {
   }),
   xdsMessageBytesMax: wholeNumberOption({
     env: "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
-    min: 0,
-    max: messageBytesLimit,
+    range: [0, messageBytesLimit],
     defaultValue: 0,
     docs: "The largest message that is taken, in bytes; 0 is 4 MiB.",
   }),
