@@ -7,7 +7,7 @@ export interface CodelSettings {
 }
 
 /** A request as it leaves the queue. */
-export interface Departure {
+interface Departure {
   /** How long it was in the queue. */
   readonly sojournMs: number;
   /** No other one is behind it. */

@@ -53,7 +53,7 @@ export const refusalCauses = [
 export type RefusalCause = (typeof refusalCauses)[number];
 
 /** What a cause looks like from outside. */
-export interface RefusalRow {
+interface RefusalRow {
   /** HTTP status. */
   readonly status: number;
   /** gRPC status. */
@@ -112,8 +112,7 @@ export interface RefusedRequest {
   readonly contentType: string | undefined;
 }
 
-/** What `refusalOf` takes. */
-export interface RefusalQuestion {
+interface RefusalQuestion {
   /** The service, as the policy calls it. */
   readonly service: string;
   readonly cause: RefusalCause;

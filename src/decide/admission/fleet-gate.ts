@@ -1,7 +1,7 @@
 import type { Gate, GateSettings, GateState } from "../../core/admission/gate.js";
 
 /** A gate as the fleet has it. */
-export interface FleetGate {
+interface FleetGate {
   /** The share of the fleet's requests that the expected wait would refuse, 0 to 1. */
   readonly rejectRatio: number;
   readonly state: GateState;

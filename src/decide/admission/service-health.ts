@@ -4,7 +4,7 @@ import { LatencyBaseline } from "../../core/concurrency/latency-baseline.js";
 import type { RequestOutcome } from "./request-outcome.js";
 
 /** How long one request was served, and with what outcome. */
-export interface ServedRequest extends Pick<RequestOutcome, "outcome" | "isFailed"> {
+interface ServedRequest extends Pick<RequestOutcome, "outcome" | "isFailed"> {
   readonly latencyMs: number;
   readonly nowMs: number;
 }

@@ -1,6 +1,5 @@
-import type { ExpiredQuota } from "../quotas/quota-expiry.js";
 import type { QuotaPart } from "../quotas/quota-parts.js";
-import type { QuotaPolicy } from "../quotas/quota-policy.js";
+import type { ExpiredQuota, QuotaPolicy } from "../quotas/quota-policy.js";
 import { quota as form } from "../quotas/quota-policy.js";
 import { formatDuration } from "../text/duration.js";
 import type { ChangeEffect } from "../text/form.js";

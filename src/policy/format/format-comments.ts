@@ -23,7 +23,7 @@ interface Comment {
 }
 
 /** A text without its comments, at the same offsets. */
-export interface UncommentedText {
+interface UncommentedText {
   readonly text: string;
   readonly comments: readonly Comment[];
 }

@@ -42,7 +42,7 @@ export type RateLimit = {
 );
 
 /** What its descriptor says about a limit. */
-export interface LimitContext {
+interface LimitContext {
   readonly dialect: Dialect;
   readonly mode: Denial;
   readonly defaults: LimitDefaults;

@@ -6,7 +6,6 @@ import { field, inner, items, object, placed } from "../text/object.js";
 import type { NumberBounds } from "../text/quantities.js";
 import { label, quotaName } from "../text/service-texts.js";
 import { domainRule } from "../text/text-rules.js";
-import type { ExpiredQuota } from "./quota-expiry.js";
 import { bucketExpected, bucketParts, type QuotaPart, quotaClasses } from "./quota-parts.js";
 import {
   beforeAssignmentField,
@@ -116,3 +115,23 @@ interface Finished {
  * (the class header's value), and one entry for each part of `bucket`.
  */
 export type QuotaPolicy = Omit<ReadQuota, "rate" | keyof Finished> & Finished;
+
+/** What Envoy does with a bucket after its assignment; `forSeconds` later as before the first. */
+export interface ExpiredQuota {
+  /** Whole seconds, 2 to 86,400. Default 3,600. */
+  readonly forSeconds: number;
+  readonly fallback:
+    | { readonly kind: "blanket"; readonly rule: "allow" | "deny" }
+    /** So much for each bucket of each Envoy: the limit's, divided by proxies and classes. */
+    | { readonly kind: "tokens"; readonly rate: QuotaRate };
+}
+
+/** How fast, and how much at once. */
+export interface QuotaRate {
+  /** 1 to `hitsMax`. */
+  readonly hits: number;
+  /** Whole seconds from 1: Envoy drops what is beyond them, and 0 s let everything pass. */
+  readonly periodSeconds: number;
+  /** 1 to `hitsMax`. */
+  readonly burst: number;
+}

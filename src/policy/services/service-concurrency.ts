@@ -120,7 +120,7 @@ export type ServiceConcurrency = Pick<
 };
 
 /** What `concurrency` says. */
-export interface ReadConcurrency {
+interface ReadConcurrency {
   /** Undefined: switched off. */
   readonly concurrency: ServiceConcurrency | undefined;
   /** Whether it sets a limit on what is in flight. */

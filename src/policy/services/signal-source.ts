@@ -191,8 +191,7 @@ const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
   by: ["prometheus", "metrics"],
 };
 
-/** What a source is read with. */
-export interface SignalSourceContext {
+interface SignalSourceContext {
   /** Where the policy does not say. */
   readonly everyMs: number;
   /** Nothing is asked, so nothing has to be named. */

@@ -4,8 +4,7 @@ import { type ConnectionRole, RedisConnection, type RedisEvent } from "../redis-
 import type { RedisTarget } from "../target.js";
 import { joinAddress, type NodeAddress, splitAddress } from "./cluster-topology.js";
 
-/** What `ClusterNodes` is made of. */
-export interface ClusterNodesOptions {
+interface ClusterNodesOptions {
   /** Who we are to each node, and whether it speaks TLS; the address is each node's own. */
   readonly credentials: Pick<RedisTarget, "username" | "password">;
   readonly isTls: boolean;
@@ -20,8 +19,7 @@ export interface ClusterNodesOptions {
   readonly onEvent: (event: RedisEvent, address: NodeAddress) => void;
 }
 
-/** See `RedisConnectionOptions`. */
-export interface ConnectionLimits {
+interface ConnectionLimits {
   readonly callsInFlightMax: number;
   readonly reconnectMsMax: number;
   readonly timeoutMs?: number;
