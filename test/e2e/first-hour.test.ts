@@ -337,10 +337,16 @@ describe("snippets of the page", () => {
   });
 
   it("name inputs that the action has, hooks that there are, and what the image runs", async () => {
-    const step = z.object({ uses: z.string(), with: z.record(z.string(), z.string()).default({}) });
+    const step = z.object({
+      uses: z.string().default(""),
+      with: z.record(z.string(), z.string()).default({}),
+    });
     const workflow = z.object({ jobs: z.object({ policy: z.object({ steps: z.array(step) }) }) });
     const workflowText = markedBlock("workflow");
-    const own = workflow.parse(parse(workflowText)).jobs.policy.steps.at(-1);
+    const parts = workflow.parse(parse(workflowText)).jobs.policy.steps;
+    const own = parts.at(-1);
+    // A folder with an action, which an earlier step checks out.
+    expect(parts.map(({ with: given }) => `./${given["path"]}`)).toContain(own?.uses);
     const action = z.object({ inputs: z.record(z.string(), z.unknown()) });
     const { inputs } = action.parse(parse(await readFile("action.yml", "utf8")));
     expect(Object.keys(inputs)).toEqual(expect.arrayContaining(Object.keys(own?.with ?? {})));
