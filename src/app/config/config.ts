@@ -2,13 +2,13 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { ignoredNotices } from "../options/ignored-options.js";
+import { optionFlag } from "../options/option.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "../options/options.js";
 import { parseTimings, type Timings, testTimingsName } from "../options/test-timings.js";
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
 import { chooseControl } from "./control-choice.js";
 import { checkOpenPorts } from "./open-ports.js";
-import type { PolicyFileStyle } from "./policy-files.js";
-import { readErrorWords } from "./policy-files.js";
+import { type PolicyFileStyle, readErrorWords } from "./policy-files.js";
 import { chooseSignals, type SignalChoice } from "./signal-choice.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
@@ -72,7 +72,7 @@ export type LoadedConfig =
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
 /** Where settings come from. */
-export interface ConfigSources {
+interface ConfigSources {
   /** By option name; undefined where the flag was not given. */
   readonly flags: Readonly<Partial<Record<OptionName, string>>>;
   /** The environment. */
@@ -109,7 +109,7 @@ function readOption(name: OptionName, { flags, env }: ConfigSources): ReadOption
   const flag = flags[name];
   if (flag !== undefined) {
     const parsed = row.parse(flag);
-    return parsed.kind === "value" ? parsed : problem(`--${row.flag} ${parsed.message}`);
+    return parsed.kind === "value" ? parsed : problem(`--${optionFlag(row)} ${parsed.message}`);
   }
   const text = env[row.env];
   const fileName = `${row.env}_FILE`;
@@ -245,7 +245,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
         : [],
     notices: [
       ...notices(sources, store),
-      ...(values.policySource === "store" && store.kind === "memory" ? [lonePolicyNotice] : []),
+      ...(values.policySource === "store" && store.kind === "memory" ? [unsharedPolicyNotice] : []),
       ...(tls.kind === "plaintext" ? tls.notices : []),
       ...(xds.kind === "xds" ? xds.notices : []),
       ...admin.notices,
@@ -260,7 +260,7 @@ function runtimeStyle({ runtimeIgnoreDotFiles }: OptionValues): PolicyFileStyle 
   return runtimeIgnoreDotFiles ? "allButDotFiles" : "allFiles";
 }
 
-const lonePolicyNotice =
+const unsharedPolicyNotice =
   "HEADGATE_POLICY_SOURCE is store, and the store is in memory: an applied policy " +
   "is lost when this process ends. Set REDIS_URL to keep it.";
 

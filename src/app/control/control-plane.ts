@@ -1,5 +1,4 @@
-import type { QuotaEvent } from "../../decide/quota/quota-registry.js";
-import { QuotaRegistry } from "../../decide/quota/quota-registry.js";
+import { type QuotaEvent, QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import { QuotaLeases } from "../../fleet/claims/quota-leases.js";
 import { ControlPlane } from "../../rpc/control/control-plane.js";
 import { pushTimesFor } from "../../rpc/control/layer-pusher.js";
@@ -28,8 +27,7 @@ export interface OpenControlPlane {
   close(): Promise<void>;
 }
 
-/** What the control plane stands on. */
-export interface OpenControlPlaneParts
+interface OpenControlPlaneParts
   extends Pick<Foundation, "policies" | "opened" | "operator" | "tls"> {
   readonly fleet: Fleet;
   readonly decisions: Decisions;

@@ -1,18 +1,14 @@
+import { gateStates } from "../../core/admission/gate.js";
+import { loadSignals } from "../../core/admission/load.js";
+import { type Priority, priorities } from "../../core/admission/priority.js";
+import { refusalCauses } from "../../core/admission/refusal.js";
 import { snakeCase } from "../../core/base/snake-case.js";
-import {
-  type Priority,
-  priorities,
-  refusalCauses,
-} from "../../core/settings/admission-settings.js";
-import { gateStates } from "../../core/settings/gate.js";
-import { loadSignals } from "../../core/settings/load.js";
 import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import { otherKey } from "../../decide/admission/service-pools.js";
 import type { Labels, MetricGroup, ReadHistogram, ReadMetric } from "../base/metrics.js";
 
-/** What the metrics of admission are read from. */
-export interface AdmissionMetricsParts {
+interface AdmissionMetricsParts {
   /** Named by the active policy. */
   readonly services: () => Iterable<ServiceAdmission>;
   /** Requests for services that the policy does not have. */
@@ -231,7 +227,7 @@ function countersOf({ services, unknownCount }: AdmissionMetricsParts): readonly
     }),
     ofEachService(services, {
       name: "headgate_admission_client_cancelled_total",
-      help: "Requests whose caller gave up before a decision, usually in a queue.",
+      help: "Requests whose caller gave up before a decision, most of them in a queue.",
       value: (counts) => counts.leftCount,
     }),
     ofEachService(services, {

@@ -2,15 +2,14 @@ import type { Clock } from "../../core/base/clock.js";
 import { LogInterval } from "../../core/base/log-interval.js";
 import type { DeciderEvent } from "../../decide/rate-limit/decider.js";
 import type { OverloadCause } from "../../decide/rate-limit/pressure.js";
-import { RefusalLog, type ToldRefusal } from "../../decide/rate-limit/refusal-log.js";
+import { type LoggedRefusal, RefusalLog } from "../../decide/rate-limit/refusal-log.js";
 import { type CpuWatch, lateReasonOf, lateRemedies } from "../base/cpu-watch.js";
 import type { Logger } from "../base/logger.js";
 import type { ReadMetric } from "../base/metrics.js";
 import type { Config } from "../config/config.js";
 import { remedyOf } from "../store/store-remedies.js";
 
-/** What a decider's events are logged with. */
-export interface DeciderLogParts {
+interface DeciderLogParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly cpu: Pick<CpuWatch, "use">;
@@ -82,17 +81,17 @@ export function createRefusalLog(
   logger: Logger,
 ): RefusalLog | undefined {
   if (refusalsLoggedPerSecond === 0 || !writtenLevels.has(logLevel)) return undefined;
-  const onRefused = (told: ToldRefusal): void => logRefusal(told, logger);
+  const onRefused = (reported: LoggedRefusal): void => logRefusal(reported, logger);
   return new RefusalLog({ perSecondMax: refusalsLoggedPerSecond, onRefused });
 }
 
-function logRefusal({ kind, ...told }: ToldRefusal, logger: Logger): void {
+function logRefusal({ kind, ...reported }: LoggedRefusal, logger: Logger): void {
   const sentence =
     kind === "rule"
       ? "A rule denies requests; refusedCount is their number since its last line."
       : "A service refuses requests; refusedCount is their number for this cause " +
         "since its last line.";
-  logger.info({ event: "refused", ...told }, sentence);
+  logger.info({ event: "refused", ...reported }, sentence);
 }
 
 /** What the log does not say of refusals. */
@@ -101,6 +100,6 @@ export function refusalLogMetric(log: RefusalLog): ReadMetric {
     name: "headgate_refusals_unlogged_total",
     help: "Refused requests without their own log line; later lines contain their number.",
     labelNames: [],
-    read: (add) => add(log.untoldCount, {}),
+    read: (add) => add(log.unloggedCount, {}),
   };
 }

@@ -84,7 +84,7 @@ function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
     rows("headgate_quota_assignments_total", {
       help: "Assignments to buckets: a token bucket, allow all, deny all, or forget.",
       label: "kind",
-      counts: counts.told,
+      counts: counts.reported,
     }),
     rows("headgate_quota_unusual_reports_total", {
       help:

@@ -10,9 +10,7 @@ export const controlPortOptionRows = {
   // One name for host and port, and not called a port: what ends in `_PORT` Kubernetes sets by
   // itself in every pod beside a Service that is called headgate-control.
   controlAddress: optionalAddressOption({
-    section: "Listening",
     env: "HEADGATE_CONTROL_ADDR",
-    flag: "control-addr",
     defaultText: ":18000",
     defaultValue: { host: "0.0.0.0", port: 18_000 },
     docs:
@@ -23,9 +21,7 @@ export const controlPortOptionRows = {
       "is the default for a configuration of envoyproxy/ratelimit.",
   }),
   nodeRules: checkedOption<readonly NodeRule[]>({
-    section: "Listening",
     env: "HEADGATE_CONTROL_NODES",
-    flag: "control-nodes",
     valueName: "RULES",
     docs:
       "The Envoys that a client certificate may act for on the control port: rules " +
@@ -35,11 +31,8 @@ export const controlPortOptionRows = {
     parse: parseNodeRules,
   }),
   identityPercentMax: wholeNumberOption({
-    section: "Listening",
     env: "HEADGATE_CONTROL_IDENTITY_PERCENT_MAX",
-    flag: "control-identity-percent-max",
-    min: 1,
-    max: 100,
+    range: [1, 100],
     defaultValue: defaultIdentityPercentMax,
     docs:
       "The maximum share of streams, Envoys and buckets on the control port for " +
@@ -48,11 +41,8 @@ export const controlPortOptionRows = {
       "Envoys.",
   }),
   layerTtlMs: wholeNumberOption({
-    section: "Listening",
     env: "HEADGATE_LAYER_TTL_MS",
-    flag: "layer-ttl-ms",
-    min: 3_000,
-    max: 3_600_000,
+    range: [3_000, 3_600_000],
     defaultValue: defaultLayerTtlMs,
     docs:
       "How long Envoys keep limits from the control port when Headgate does not " +

@@ -3,7 +3,6 @@ import { optionalTextOption, secretOption } from "./option.js";
 /** Where readings for the concurrency law `signal` are asked for, beside what a policy says. */
 export const signalOptionRows = {
   prometheusUrl: secretOption({
-    section: "Signals",
     env: "HEADGATE_PROMETHEUS_URL",
     valueName: "URL",
     docs:
@@ -11,9 +10,7 @@ export const signalOptionRows = {
       "such as `http://prometheus:9090`. It may contain a user and a password.",
   }),
   signalTokens: optionalTextOption({
-    section: "Signals",
     env: "HEADGATE_SIGNAL_TOKENS",
-    flag: "signal-tokens",
     valueName: "DIRECTORY",
     docs:
       "A directory of bearer tokens for signal sources. The file with a host's " +

@@ -10,7 +10,7 @@ import {
 } from "./option.js";
 
 /** Where a policy may come from. */
-export type ConfigType = "file" | "grpc_xds_sotw";
+type ConfigType = "file" | "grpc_xds_sotw";
 
 const hourMs = 3_600_000;
 
@@ -20,9 +20,7 @@ const messageBytesLimit = 268_435_456;
 /** Where the policy comes from, and what holds until it is there. */
 export const policyStartOptionRows = {
   configType: choiceOption<ConfigType>({
-    section: "Policy",
     env: "CONFIG_TYPE",
-    flag: "config-type",
     choices: ["file", "grpc_xds_sotw"],
     defaultValue: "file",
     docs:
@@ -31,9 +29,7 @@ export const policyStartOptionRows = {
       "discovery.",
   }),
   policySource: choiceOption<"files" | "store">({
-    section: "Policy",
     env: "HEADGATE_POLICY_SOURCE",
-    flag: "policy-source",
     choices: ["files", "store"],
     defaultValue: "files",
     docs:
@@ -42,16 +38,12 @@ export const policyStartOptionRows = {
       "replicas of the store. With `store`, a new fleet starts with the files.",
   }),
   mergesDomains: switchOption({
-    section: "Policy",
     env: "MERGE_DOMAIN_CONFIG",
-    flag: "merge-domain-config",
     defaultValue: false,
     docs: "Whether several files, or resources of a control plane, may add to the same domain.",
   }),
   forceStart: switchOption({
-    section: "Policy",
     env: "FORCE_START_WITHOUT_INITIAL_CONFIG",
-    flag: "force-start-without-initial-config",
     defaultValue: false,
     docs:
       "Whether to serve before there is a policy; calls fail until then. If false, " +
@@ -59,9 +51,7 @@ export const policyStartOptionRows = {
       "plane.",
   }),
   needsDomainForHealth: switchOption({
-    section: "Policy",
     env: "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED",
-    flag: "healthy-with-at-least-one-config-loaded",
     defaultValue: false,
     docs: "Whether health is NOT_SERVING while the active policy has no domain.",
   }),
@@ -70,123 +60,92 @@ export const policyStartOptionRows = {
 /** How the control plane is reached. */
 export const xdsOptionRows = {
   xdsServer: textOption({
-    section: "Control plane",
     env: "CONFIG_GRPC_XDS_SERVER_URL",
-    flag: "xds-server-url",
     valueName: "HOST:PORT",
     defaultValue: "localhost:18000",
     docs: "The address of the control plane.",
   }),
   xdsNodeId: textOption({
-    section: "Control plane",
     env: "CONFIG_GRPC_XDS_NODE_ID",
-    flag: "xds-node-id",
     valueName: "TEXT",
     defaultValue: "default",
     docs: "The node id that Headgate sends; control planes select the policy by it.",
   }),
   xdsNodeMetadata: textOption({
-    section: "Control plane",
     env: "CONFIG_GRPC_XDS_NODE_METADATA",
-    flag: "xds-node-metadata",
     valueName: "NAME=VALUE,...",
     defaultValue: "",
     docs: "The node metadata that Headgate sends.",
   }),
   xdsHeaders: secretOption({
-    section: "Control plane",
     env: "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS",
     valueName: "NAME:VALUE,...",
     docs: "Additional headers of the call: `name:value,name:value`, for example an access token.",
   }),
   xdsUseTls: switchOption({
-    section: "Control plane",
     env: "CONFIG_GRPC_XDS_SERVER_USE_TLS",
-    flag: "xds-server-use-tls",
     defaultValue: false,
     docs: "Uses TLS to the control plane. Its files are read for each new connection.",
   }),
   xdsServerCaCert: optionalTextOption({
-    section: "Control plane",
     env: "CONFIG_GRPC_XDS_SERVER_TLS_CACERT",
-    flag: "xds-server-tls-cacert",
     valueName: "PATH",
     docs: "CA certificates for the control plane, as PEM, instead of Node's own.",
   }),
   xdsServerSan: optionalTextOption({
-    section: "Control plane",
     env: "CONFIG_GRPC_XDS_SERVER_TLS_SAN",
-    flag: "xds-server-tls-san",
     valueName: "NAME",
     docs:
       "The name that the control plane's certificate must contain. Default: the host " +
       "of its address.",
   }),
   xdsClientCert: optionalTextOption({
-    section: "Control plane",
     env: "CONFIG_GRPC_XDS_CLIENT_TLS_CERT",
-    flag: "xds-client-tls-cert",
     valueName: "PATH",
     docs: "Headgate's client certificate for the control plane, as PEM; needs its key.",
   }),
   xdsClientKey: optionalTextOption({
-    section: "Control plane",
     env: "CONFIG_GRPC_XDS_CLIENT_TLS_KEY",
-    flag: "xds-client-tls-key",
     valueName: "PATH",
     docs: "Its private key, as PEM without a passphrase.",
   }),
   xdsConnectRetryMs: durationOption({
-    section: "Control plane",
     env: "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL",
-    flag: "xds-server-connect-retry-interval",
     defaultText: "3s",
     defaultValue: 3_000,
     maxMs: hourMs,
     docs: "The first wait after a failed connection attempt.",
   }),
   xdsBackoffInitialMs: durationOption({
-    section: "Control plane",
     env: "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL",
-    flag: "xds-client-backoff-initial-interval",
     defaultText: "10s",
     defaultValue: 10_000,
     maxMs: hourMs,
     docs: "The first wait after a lost connection.",
   }),
   xdsBackoffMsMax: durationOption({
-    section: "Control plane",
     env: "XDS_CLIENT_BACKOFF_MAX_INTERVAL",
-    flag: "xds-client-backoff-max-interval",
     defaultText: "60s",
     defaultValue: 60_000,
     maxMs: hourMs,
     docs: "The longest wait between attempts.",
   }),
   xdsBackoffFactor: decimalOption({
-    section: "Control plane",
     env: "XDS_CLIENT_BACKOFF_RANDOM_FACTOR",
-    flag: "xds-client-backoff-random-factor",
-    min: 0,
-    max: 100,
+    range: [0, 100],
     defaultValue: 2,
     docs:
       "The factor by which each wait grows. A factor of at most 1 is replaced by " +
       "2, so that waits grow (the default of envoyproxy/ratelimit is 0.5).",
   }),
   xdsBackoffJitter: switchOption({
-    section: "Control plane",
     env: "XDS_CLIENT_BACKOFF_JITTER",
-    flag: "xds-client-backoff-jitter",
     defaultValue: true,
     docs: "Whether waits have jitter: each is a random part of its length, at least half.",
   }),
   xdsMessageBytesMax: wholeNumberOption({
-    section: "Control plane",
     env: "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
-    flag: "xds-client-max-msg-size-in-bytes",
-    min: 0,
-    max: messageBytesLimit,
+    range: [0, messageBytesLimit],
     defaultValue: 0,
     docs: "The largest message that is accepted, in bytes; 0: 4 MiB.",
   }),

@@ -48,7 +48,10 @@ export function addGenerateFlags(command: Command): void {
     new Option("--out <DIR>", "the output folder; default: standard output"),
     new Option("--check", "compare with the folder of --out, and write nothing"),
     new Option("--force", "overwrite files that were not generated, or that were changed"),
-    new Option("--verify", "also validate with Envoy, istioctl or egctl, if they are on PATH"),
+    new Option(
+      "--verify",
+      "let Envoy, istioctl or egctl validate it too; it fails where they are not on PATH",
+    ),
     version("--envoy-version", "envoyVersion", "Envoy"),
     version("--istio-version", "istioVersion", "Istio"),
     version("--gateway-version", "gatewayVersion", "Envoy Gateway"),

@@ -8,7 +8,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
-  adminExitCodes,
   type ChangeFlags,
   confirm,
   runAdmin,
@@ -47,28 +46,18 @@ function addGet(gate: Command, context: CommandContext): void {
     .command("get")
     .description("show the active thresholds")
     .argument("<SERVICE>", "the name of the service");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate gate get checkout
-  headgate gate get checkout -o json
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${adminExitCodes}`,
-    )
-    .action((service: string) =>
-      runAdmin(command, context, async ({ client, printer }) => {
-        const answer = await client.fleet.getGateThresholds({ service });
-        printer.print(GetGateThresholdsResponseSchema, answer, ({ thresholds }) => {
-          return drawThresholds(thresholds);
-        });
-        return undefined;
-      }),
-    );
+  headgate gate get checkout -o json`,
+  }).action((service: string) =>
+    runAdmin(command, context, async ({ client, printer }) => {
+      const answer = await client.fleet.getGateThresholds({ service });
+      printer.print(GetGateThresholdsResponseSchema, answer, ({ thresholds }) => {
+        return drawThresholds(thresholds);
+      });
+    }),
+  );
 }
 
 function addSet(gate: Command, context: CommandContext): void {
@@ -84,29 +73,20 @@ function addSet(gate: Command, context: CommandContext): void {
       "--close-above <PART>",
       "the gate closes above this reject probability, such as 0.9",
     );
-  addAdminCommandFlags(addChangeFlags(command, "the version of the thresholds to replace"))
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(addChangeFlags(command, "the version of the thresholds to replace"), {
+    examples: `
   headgate gate set checkout --open-below 0.6 --close-above 0.9 \\
-    --reason "a slow database"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${adminExitCodes}`,
-    )
-    .action((service: string, flags: SetFlags) =>
-      runAdmin(command, context, async (call) => {
-        const openBelow = readRatio("--open-below", flags.openBelow);
-        const closeAbove = readRatio("--close-above", flags.closeAbove);
-        if (openBelow >= closeAbove) throw usageFailure("--open-below must be below --close-above");
-        const when = `below ${openBelow}, close it above ${closeAbove}`;
-        const question = `Open the gate of ${service} ${when}?`;
-        return change({ service, openBelow, closeAbove, clear: false }, { flags, question }, call);
-      }),
-    );
+    --reason "a slow database"`,
+  }).action((service: string, flags: SetFlags) =>
+    runAdmin(command, context, async (call) => {
+      const openBelow = readRatio("--open-below", flags.openBelow);
+      const closeAbove = readRatio("--close-above", flags.closeAbove);
+      if (openBelow >= closeAbove) throw usageFailure("--open-below must be below --close-above");
+      const when = `below ${openBelow}, close it above ${closeAbove}`;
+      const question = `Open the gate of ${service} ${when}?`;
+      return change({ service, openBelow, closeAbove, clear: false }, { flags, question }, call);
+    }),
+  );
 }
 
 function addClear(gate: Command, context: CommandContext): void {
@@ -114,25 +94,16 @@ function addClear(gate: Command, context: CommandContext): void {
     .command("clear")
     .description("restore the thresholds of the policy")
     .argument("<SERVICE>", "the name of the service");
-  addAdminCommandFlags(addChangeFlags(command, "the version of the thresholds to replace"))
-    .addHelpText(
-      "before",
-      `Examples:
-  headgate gate clear checkout --reason "it is fast again"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${adminExitCodes}`,
-    )
-    .action((service: string, flags: ChangeFlags) =>
-      runAdmin(command, context, (call) => {
-        const question = `Restore the policy's thresholds for ${service}?`;
-        const wanted = { service, openBelow: 0, closeAbove: 0, clear: true };
-        return change(wanted, { flags, question }, call);
-      }),
-    );
+  addAdminCommandFlags(addChangeFlags(command, "the version of the thresholds to replace"), {
+    examples: `
+  headgate gate clear checkout --reason "it is fast again"`,
+  }).action((service: string, flags: ChangeFlags) =>
+    runAdmin(command, context, (call) => {
+      const question = `Restore the policy's thresholds for ${service}?`;
+      const wanted = { service, openBelow: 0, closeAbove: 0, clear: true };
+      return change(wanted, { flags, question }, call);
+    }),
+  );
 }
 
 interface Wanted {
@@ -147,7 +118,7 @@ async function change(
   wanted: Wanted,
   { flags, question }: { readonly flags: ChangeFlags; readonly question: string },
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const { service } = wanted;
   const expectedVersion =
     flags.expectedVersion === undefined
@@ -159,7 +130,6 @@ async function change(
   printer.print(SetGateThresholdsResponseSchema, answer, ({ thresholds }) => {
     return drawThresholds(thresholds);
   });
-  return undefined;
 }
 
 function readRatio(flag: string, text: string): number {

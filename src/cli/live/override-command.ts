@@ -12,7 +12,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
-  adminExitCodes,
   type ChangeFlags,
   confirm,
   runAdmin,
@@ -52,34 +51,25 @@ export function addOverride(keys: Command, context: CommandContext): void {
     .option("--burst <COUNT>", "with --hits: this many at once; default: as --hits")
     .option("--times <FACTOR>", "a multiple of the limit: 2x, 0.5x");
   addOverrideFlags(command).option("--remove", "remove the override");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate keys override shop plan=free,user=ann --times 2x --for 3d \\
     --reason "launch week"
   headgate keys override shop plan=free --prefix --hits 50 \\
     --until 2026-11-27T12:00:00Z --reason "sale"
-  headgate keys override shop plan=free,user=ann --remove --reason "it is over"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-An override is active on all replicas within a second. Buckets keep their
-state. overrideMax of the policy bounds it. To replace an override, pass its
-version with --expected-version.
-${entriesHelp}
-
-${adminExitCodes}`,
-    )
-    .action((domain: string, text: string, flags: SetFlags) =>
-      runAdmin(command, context, async (call) => {
-        const target = readTarget({ domain, text }, flags);
-        if (flags.remove === true) return removeOverride(target, flags, call);
-        return giveOverride({ target, effect: readOverrideEffect(flags) }, flags, call);
-      }),
-    );
+  headgate keys override shop plan=free,user=ann --remove --reason "it is over"`,
+    notes: `
+An override is active on all replicas within a second. Buckets keep their state.
+overrideMax of the policy bounds it. To replace an override, pass its version
+with --expected-version.
+${entriesHelp}`,
+  }).action((domain: string, text: string, flags: SetFlags) =>
+    runAdmin(command, context, async (call) => {
+      const target = readTarget({ domain, text }, flags);
+      if (flags.remove === true) return removeOverride(target, flags, call);
+      return giveOverride({ target, effect: readOverrideEffect(flags) }, flags, call);
+    }),
+  );
 }
 
 /** Adds what all of them share. */
@@ -105,7 +95,7 @@ export function readTarget(
 }
 
 /** An override as it is wished for. */
-export interface WantedOverride {
+interface WantedOverride {
   readonly target: OverrideTarget;
   readonly effect: NonNullable<MessageInitShape<typeof OverrideSchema>["effect"]>;
 }
@@ -119,7 +109,7 @@ export async function giveOverride(
   { target, effect }: WantedOverride,
   flags: OverrideFlags,
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const expected =
     flags.expectedVersion === undefined ? 0n : readExpectedVersion(flags.expectedVersion);
   const end = readEnd(flags);
@@ -145,7 +135,6 @@ export async function giveOverride(
     const version = `It is version ${given.version}, active on all replicas within a second.`;
     return [`${overrideSubject(given)}`, `  ${overrideText(given)}`, version];
   });
-  return undefined;
 }
 
 /**
@@ -157,7 +146,7 @@ export async function removeOverride(
   target: OverrideTarget,
   flags: OverrideFlags,
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   if (flags.for !== undefined || flags.until !== undefined) {
     throw usageFailure("--for and --until set when an override ends; --remove ends it now");
   }
@@ -183,7 +172,6 @@ export async function removeOverride(
   printer.print(DeleteOverrideResponseSchema, answer, () => [
     `Removed from ${overrideSubject(before)}: the policy's own limits apply again.`,
   ]);
-  return undefined;
 }
 
 function overrideId({ domain, entries, isPrefix, limitName }: OverrideTarget): string {

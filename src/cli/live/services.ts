@@ -3,7 +3,6 @@ import { ListServicesResponseSchema } from "../../gen/headgate/admin/v1/admin_pb
 import {
   addAdminCommandFlags,
   addFleetViewFlags,
-  adminExitCodes,
   type FleetViewFlags,
   noteSilent,
   runAdmin,
@@ -16,32 +15,22 @@ export function addServices(program: Command, context: CommandContext): void {
   const command = program
     .command("services")
     .description("list services: their concurrency, gate and refusals");
-  addAdminCommandFlags(addFleetViewFlags(command))
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(addFleetViewFlags(command), {
+    examples: `
   headgate services
-  headgate services -o json | jq '.services[] | {name, gate, waiting}'
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate services -o json | jq '.services[] | {name, gate, waiting}'`,
+    notes: `
 Each replica has a row. If Envoys share a limit, the row \`all\` shows the
 fleet, and the rows below it each replica. \`shed\` and \`refused\` are refusals
 of Headgate, now and since it started. \`overflow\` is what circuit breakers of
 Envoys refuse before they call Headgate. They know no classes except \`HIGH\`,
 the part of the limit that is reserved for critical requests. \`headgate fleet\`
-shows the shares of Envoys, and \`headgate gate\` the thresholds of a gate.
-
-${adminExitCodes}`,
-    )
-    .action(({ thisReplica = false }: FleetViewFlags) =>
-      runAdmin(command, context, async (call) => {
-        const answer = await call.client.fleet.listServices({ thisReplica });
-        call.printer.print(ListServicesResponseSchema, answer, drawServices);
-        noteSilent(call, answer.silentReplicas);
-        return undefined;
-      }),
-    );
+shows the shares of Envoys, and \`headgate gate\` the thresholds of a gate.`,
+  }).action(({ thisReplica = false }: FleetViewFlags) =>
+    runAdmin(command, context, async (call) => {
+      const answer = await call.client.fleet.listServices({ thisReplica });
+      call.printer.print(ListServicesResponseSchema, answer, drawServices);
+      noteSilent(call, answer.silentReplicas);
+    }),
+  );
 }

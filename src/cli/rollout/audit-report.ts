@@ -42,10 +42,10 @@ function drawNarrow(
 ): readonly string[] {
   const head = `${time}  ${truncateText(who, whoColumnsMax)}  `;
   const rest = truncateText(of, columnsMax - textWidth(head) - what.length - 2);
-  const told = [change, why].filter((text) => text !== "").join(": ");
+  const reported = [change, why].filter((text) => text !== "").join(": ");
   return [
     `${style.dim(head)}${style.bold(what)}  ${rest}`,
-    ...wrapText(told, columnsMax - 2).map((line) => `  ${line}`),
+    ...wrapText(reported, columnsMax - 2).map((line) => `  ${line}`),
   ];
 }
 

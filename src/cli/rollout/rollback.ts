@@ -7,7 +7,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
-  adminExitCodes,
   type ChangeFlags,
   confirm,
   runAdmin,
@@ -24,28 +23,22 @@ export function addRollback(program: Command, context: CommandContext): void {
     .argument("[VERSION]", "the version (`headgate history`); default: the previous one");
   addAdminCommandFlags(
     addChangeFlags(command, "the version of the policy to replace; default: the current one"),
-  )
-    .addHelpText(
-      "before",
-      `Examples:
+    {
+      examples: `
   headgate rollback --reason "too strict for partners"
-  headgate rollback 3f2a91c0 --reason "back to last week"
-`,
-    )
-    .addHelpText(
-      "after",
-      `\nWithout VERSION it ends the shadow policy, if there is one.\n\n${adminExitCodes}`,
-    )
-    .action((version: string | undefined, flags: ChangeFlags) =>
-      runAdmin(command, context, (call) => rollBack(version, flags, call)),
-    );
+  headgate rollback 3f2a91c0 --reason "back to last week"`,
+      notes: "\nWithout VERSION it ends the shadow policy, if there is one.",
+    },
+  ).action((version: string | undefined, flags: ChangeFlags) =>
+    runAdmin(command, context, (call) => rollBack(version, flags, call)),
+  );
 }
 
 async function rollBack(
   version: string | undefined,
   flags: ChangeFlags,
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const { policy: before, shadow } = await client.policies.getPolicy({});
   const ended = version === undefined ? shadow : undefined;
   await confirm(context, flags.yes, questionOf(version, ended));
@@ -58,7 +51,6 @@ async function rollBack(
     ...(ended === undefined ? [] : [`Ended the shadow policy: ${policyText(ended)}`]),
     ...(policy === undefined ? [] : [`Active: ${policyText(policy)}`]),
   ]);
-  return undefined;
 }
 
 /** Without a version it ends the shadow policy, and does nothing else, where something does. */

@@ -1,5 +1,5 @@
+import type { GateSettings } from "../../core/admission/gate.js";
 import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
-import type { GateSettings } from "../../core/settings/admission-settings.js";
 import {
   addPressures,
   FleetGates,

@@ -190,9 +190,13 @@ export function extProcOf(service: ServicePolicy, context: EnvoyContext): Tree |
   const config = whole === undefined ? undefined : asMap(memberOf(whole, "typed_config"));
   if (config === undefined) return undefined;
   const grpc = asMap(config["grpc_service"]);
-  const told = {
+  const reported = {
     ...grpc,
     initial_metadata: [{ key: "x-headgate-service", value: service.name }],
   };
-  return { name: filter, disabled: true, typed_config: withMember(config, "grpc_service", told) };
+  return {
+    name: filter,
+    disabled: true,
+    typed_config: withMember(config, "grpc_service", reported),
+  };
 }

@@ -6,11 +6,9 @@ import {
   type PathStep,
   type Rule,
 } from "../../core/limits/limit.js";
-import type {
-  DescriptorPart,
-  ServiceDescriptor,
-  ServicePolicy,
-} from "../../policy/services/service-policy.js";
+import type { DescriptorPart } from "../../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../../policy/services/service-rate-limit.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { hasGatewayFeature, type OldGateway, reportOldGateway } from "./gateway-version.js";
@@ -250,7 +248,7 @@ function selectorOf(path: readonly PathStep[], place: AskedPlace): TreeMap | und
       default:
         reportRefusal(
           {
-            why: `entries of the kind ${wordOf(part)}`,
+            why: `entries of the kind ${part.kind === "expression" ? "cel" : part.kind}`,
             instead: "use a header, a query parameter, remote_address, or a fixed value",
           },
           place,
@@ -263,10 +261,6 @@ function selectorOf(path: readonly PathStep[], place: AskedPlace): TreeMap | und
     queryParams: queryParams.length === 0 ? undefined : queryParams,
     sourceCIDR,
   };
-}
-
-function wordOf({ kind }: DescriptorPart): string {
-  return kind === "expression" ? "cel" : kind;
 }
 
 /** Each value by itself, or one. */
@@ -316,14 +310,14 @@ function shadowMode(place: AskedPlace): true | undefined {
  */
 function costOf(place: AskedPlace): TreeMap | undefined {
   const { request, streamDone } = place.asked;
-  const isUsual = request?.hits.kind === "fixed" && request.hits.count === 1;
-  if (isUsual && streamDone === undefined) return undefined;
+  const isDefault = request?.hits.kind === "fixed" && request.hits.count === 1;
+  if (isDefault && streamDone === undefined) return undefined;
   const what = "requests that cost more or less than 1, or are charged after the response";
   const instead = "leave hits and when out";
   if (!needs(place, { feature: "costs", what, instead })) return undefined;
   return {
     request: request === undefined ? noHits : costSpecifier(request),
-    response: streamDone && noted(toldLater(streamDone), costSpecifier(streamDone)),
+    response: streamDone && noted(reportedLater(streamDone), costSpecifier(streamDone)),
   };
 }
 
@@ -335,7 +329,7 @@ function costSpecifier({ hits }: ServiceDescriptor): TreeMap {
     : { from: "Metadata", metadata: metadataOf(hits.format) };
 }
 
-function toldLater({ hits }: ServiceDescriptor): string {
+function reportedLater({ hits }: ServiceDescriptor): string {
   const when = "After the response";
   return hits.kind === "fixed"
     ? `${when}.`

@@ -55,14 +55,14 @@ export function routeTimes(
 export function reportGatewayTimes(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
-  told: ReadonlySet<string>,
+  reported: ReadonlySet<string>,
 ): void {
   for (const service of services) {
     const { name, timeouts, retries } = service;
-    const hosts = service.hosts.filter((host) => !told.has(host));
-    const isUsual =
+    const hosts = service.hosts.filter((host) => !reported.has(host));
+    const isDefault =
       timeouts.requestMs === defaultBlocks.timeouts.requestMs && retries === undefined;
-    if (isUsual || hosts.length === 0) continue;
+    if (isDefault || hosts.length === 0) continue;
     const times = routeTimes(service, context.options.envoyVersion);
     const words = JSON.stringify(plainTree(times));
     context.report({

@@ -16,7 +16,7 @@ import {
 import { asMap } from "../base/tree-members.js";
 
 /** What came of objects that are generated, beside those of a user. */
-export interface MergedObjects {
+interface MergedObjects {
   /** The user's with ours in them, in the place of ours. */
   readonly objects: readonly Tree[];
   readonly problems: readonly GenerateProblem[];
@@ -198,8 +198,7 @@ function withFreeName(
     return { ...ours, metadata: { ...asMap(ours["metadata"]), name: other } };
   }
   report(place, {
-    message:
-      `${placedTitle(taken)} is for another target, and a generated object has the ` + "same name",
+    message: `${placedTitle(taken)} has another target, and a generated object has its name`,
     hint: "rename your object",
   });
   return tree;

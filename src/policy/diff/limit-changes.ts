@@ -11,9 +11,10 @@ import { defaultOverrideMax } from "../../core/limits/override.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import { descriptorForms } from "../limits/descriptors.js";
 import { rateLimitForms } from "../limits/rate-limit.js";
+import type { ChangeEffect } from "../text/form.js";
 import { fieldChanges } from "./field-changes.js";
 import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
-import type { ChangeEffect, PolicyChange } from "./policy-change.js";
+import { opposite, type PolicyChange } from "./policy-change.js";
 
 /** Domains that come and go. */
 export function compareDomains(
@@ -105,22 +106,14 @@ function newRule(rule: Rule): readonly PolicyChange[] {
 }
 
 function newLimit(rule: Rule, limit: Limit): PolicyChange {
-  const words = `a new limit${roleNote(limit.role)}: ${limitWords(limit)}; its bucket starts empty`;
+  const role = limit.role === "enforce" ? "" : ` (${limit.role})`;
+  const words = `a new limit${role}: ${limitWords(limit)}; its bucket starts empty`;
   return { effect: bites(limit), place: placeOf(rule, limit), words };
-}
-
-function roleNote(role: Role): string {
-  return role === "enforce" ? "" : ` (${role})`;
 }
 
 /** What a limit is by being there. */
 function bites({ role }: Limit): ChangeEffect {
   return denialOf(role) === "shadow" ? "different" : "stricter";
-}
-
-function opposite(effect: ChangeEffect): ChangeEffect {
-  if (effect === "different") return effect;
-  return effect === "stricter" ? "looser" : "stricter";
 }
 
 function changedRule(before: Rule, after: Rule): readonly PolicyChange[] {
@@ -194,11 +187,12 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     before: plainSettings(old),
     after: plainSettings(now),
     form: rateLimitForms.headgate,
+    isGenerated: false,
   };
-  const told = fieldChanges(others).map(
+  const reported = fieldChanges(others).map(
     ({ words }) => ({ effect: "different", place, words }) as const,
   );
-  return [...changes, ...told];
+  return [...changes, ...reported];
 }
 
 /** What of a limit has no words of its own here: told by its name in the policy. */
@@ -234,8 +228,8 @@ function rateChange(old: Limit, now: Limit): readonly [string | undefined, Chang
     ratios.push(ratioOf(was, is));
   }
   // A burst that nobody wrote is the period's hits, which were told already.
-  const isUsual = old.burst === old.hits && now.burst === now.hits;
-  const followsHits = isUsual && old.periodUs === now.periodUs;
+  const isDefault = old.burst === old.hits && now.burst === now.hits;
+  const followsHits = isDefault && old.periodUs === now.periodUs;
   if (old.burst !== now.burst && !followsHits) {
     parts.push(`at most ${old.burst} at once becomes ${now.burst}`);
     ratios.push(ratioOf(old.burst, now.burst));
@@ -327,9 +321,10 @@ function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
     before: otherSettings(before),
     after: otherSettings(after),
     form: descriptorForms.headgate,
+    isGenerated: false,
   };
-  const told = fieldChanges(others).map((change) => change.words);
-  return [...words, ...told].map((each) => {
+  const reported = fieldChanges(others).map((change) => change.words);
+  return [...words, ...reported].map((each) => {
     return { effect: "different", place: placeOf(after), words: each };
   });
 }

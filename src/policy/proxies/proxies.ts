@@ -25,8 +25,12 @@ const headgate = object(
     address: field(address, "A host name or an IP address.", {
       default: "headgate.headgate.svc.cluster.local",
     }),
-    port: field(whole(portBounds), "The decision port.", { default: 8_081 }),
+    port: field(whole(portBounds), "The decision port.", {
+      larger: "different",
+      default: 8_081,
+    }),
     controlPort: field(whole(portBounds), "The control port: xDS and statistics.", {
+      larger: "different",
       default: 18_000,
     }),
     tls: field(inner(headgateTls), "TLS to Headgate. Default: plaintext."),
@@ -34,7 +38,7 @@ const headgate = object(
       duration({ minMs: 1, maxMs: rateLimitTimeoutMsMax }),
       "The timeout of a rate limit call.",
       // Envoy's own.
-      { as: "rateLimitTimeoutMs", default: 20 },
+      { larger: "different", as: "rateLimitTimeoutMs", default: 20 },
     ),
     failureModeDeny: field(flag, "Whether requests are refused when Headgate does not answer.", {
       as: "deniesWithoutAnswer",
@@ -63,6 +67,7 @@ const http3 = object(
       whole(portBounds),
       "The port that is advertised to callers (alt-svc), if it differs. Default: " +
         "the listener's port.",
+      { larger: "different" },
     ),
   },
 );
@@ -76,22 +81,27 @@ const listener = object(
     address: field(address, "The IP address that the listener binds to.", {
       default: "0.0.0.0",
     }),
-    port: field(whole(portBounds), "The port of the listener.", { default: 10_000 }),
+    port: field(whole(portBounds), "The port of the listener.", {
+      larger: "different",
+      default: 10_000,
+    }),
     outboundPort: field(
       whole(portBounds),
       "The port where a sidecar takes outbound requests of its own service.",
-      { default: 10_001 },
+      { larger: "different", default: 10_001 },
     ),
     adminPort: field(whole(portBounds), "Envoy's admin port, on loopback only.", {
+      larger: "different",
       default: 9_901,
     }),
     statisticsPort: field(
       whole(portBounds),
       "The port where Prometheus scrapes /stats/prometheus. Nothing else of the " +
         "admin port is served there.",
-      { default: 9_902 },
+      { larger: "different", default: 9_902 },
     ),
     maxConnections: field(whole(thresholdBounds), "Maximum open connections of one listener.", {
+      larger: "looser",
       as: "connectionsMax",
       default: 10_000,
     }),
@@ -99,28 +109,28 @@ const listener = object(
       // Source: envoy.config.core.v3.Http2ProtocolOptions.
       whole({ min: 1, max: 2_147_483_647 }),
       "Maximum concurrent streams of one HTTP/2 connection.",
-      { as: "concurrentStreamsMax", default: 100 },
+      { larger: "looser", as: "concurrentStreamsMax", default: 100 },
     ),
     trustedHops: field(
       whole({ min: 0, max: 100 }),
       "Number of your own proxies in front of this one whose x-forwarded-for is trusted.",
-      { default: 0 },
+      { larger: "different", default: 0 },
     ),
     maxRequestHeadersKb: field(
       // Source: HttpConnectionManager.
       whole({ min: 1, max: 8_192 }),
       "Maximum KiB of request headers; larger requests get 431. Default: 60.",
-      { as: "requestHeadersKibMax" },
+      { larger: "looser", as: "requestHeadersKibMax" },
     ),
     maxHeadersCount: field(
       whole(thresholdBounds),
       "Maximum number of request headers; more get 431. Default: 100.",
-      { as: "headersCountMax" },
+      { larger: "looser", as: "headersCountMax" },
     ),
     maxConnectionDuration: field(
       duration(tryTimeBounds),
       "Maximum duration of a caller's connection, which is then drained. Default: no limit.",
-      { as: "maxConnectionMs" },
+      { larger: "different", as: "maxConnectionMs" },
     ),
     pathWithEscapedSlashesAction: field(
       choice(
@@ -134,7 +144,7 @@ const listener = object(
         "unescapeAndRedirect, or the default of Istio or Envoy Gateway.",
       { as: "escapedSlashes" },
     ),
-    tls: field(inner(listenerTls), "TLS for callers. Default: plaintext."),
+    tls: field(inner(listenerTls), "TLS to Headgate. Default: plaintext."),
     http3: field(
       inner(http3),
       "HTTP/3 in addition to HTTP/2 and HTTP/1.1; needs tls. Default: off.",
@@ -174,6 +184,7 @@ const gatewayListener = object(
       needs: "the listener's name in the Gateway",
     }),
     port: field(whole(portBounds), "The listener's port in the Gateway.", {
+      larger: "different",
       needs: "the listener's port in the Gateway",
     }),
     hostname: field(hostPattern, "The listener's hostname in the Gateway. Default: all hosts."),
@@ -232,14 +243,16 @@ export const proxies = object(
     expected: field(
       whole({ min: 1, max: 1_000_000 }),
       "Number of proxies that divide a limit while the feedback loop does not run.",
-      { as: "expectedCount", default: 1 },
+      { larger: "different", as: "expectedCount", default: 1 },
     ),
     headgate: field(inner(headgate), "Where proxies reach Headgate."),
     listener: field(inner(listener), "The listener of generated proxies."),
     gateway: field(inner(gateway), "The Gateway that the generated objects attach to."),
     overload: field(inner(proxyOverload), "Envoy's overload manager. Default: not configured."),
-    adaptiveConcurrency: field(innerOrOff(adaptiveConcurrency), everyServiceDocs),
-    admissionControl: field(innerOrOff(admissionControl), everyServiceDocs),
+    adaptiveConcurrency: field(innerOrOff(adaptiveConcurrency), everyServiceDocs, {
+      added: "stricter",
+    }),
+    admissionControl: field(innerOrOff(admissionControl), everyServiceDocs, { added: "stricter" }),
     runbookUrl: field(
       runbookUrl,
       "The URL of the runbook, for links in alerts. A `*` in the URL stands for " +
@@ -271,7 +284,7 @@ export const proxies = object(
 export type ProxyPolicy = typeof proxies.defaults;
 
 /** The gateway whose proxies `generate gateway` and `generate istio` patch. */
-export type GatewayPolicy = ProxyPolicy["gateway"];
+type GatewayPolicy = ProxyPolicy["gateway"];
 
 /** A listener of a Gateway. Source: Gateway API, Listener. */
 export type GatewayListener = NonNullable<GatewayPolicy["listeners"]>[number];
@@ -283,7 +296,7 @@ export type EscapedSlashesAction = NonNullable<ListenerPolicy["escapedSlashes"]>
 export const defaultProxies = proxies.defaults;
 
 /** `proxies` as one file of a policy says it: a second one is refused. */
-export class ProxiesOnce {
+export class ProxiesReader {
   #policy: ProxyPolicy = defaultProxies;
   #place: string | undefined;
 

@@ -18,12 +18,13 @@ const cpu = object(
     shedFrom: field(
       number(positiveRatioBounds),
       "Usage from which some new requests are refused.",
-      { as: "shedFromRatio", default: 0.85 },
+      { larger: "looser", as: "shedFromRatio", default: 0.85 },
     ),
     shedAllAt: field(
       number(positiveRatioBounds),
       "Usage from which all new requests are refused.",
       {
+        larger: "looser",
         as: "shedAllAtRatio",
         default: 0.98,
       },
@@ -42,13 +43,14 @@ const cpu = object(
 const cgroupMemory = object(
   {
     title: "a cgroupMemory",
-    docs: "Refuses requests by the memory usage of the proxy's control group.",
+    docs: "Refuses by the memory of the proxy's control group.",
   },
   {
     max: field(
       bytes(memoryBounds),
       "The memory that counts as full. Default: the control group's limit.",
       {
+        larger: "looser",
         as: "bytesMax",
       },
     ),
@@ -56,6 +58,7 @@ const cgroupMemory = object(
       number(positiveRatioBounds),
       "Usage from which no requests are accepted.",
       {
+        larger: "looser",
         as: "stopAcceptingAtRatio",
         default: 0.95,
       },
@@ -71,33 +74,35 @@ export const proxyOverload = object(
   {
     // Envoy looks no more often, and less than once a minute would be no protection.
     refreshInterval: field(duration({ minMs: 10, maxMs: 60_000 }), "The interval between checks.", {
+      larger: "different",
       as: "refreshMs",
       default: 250,
     }),
     maxHeap: field(
       bytes(memoryBounds),
       "The heap size that counts as full, such as 512Mi. Default: the heap is not watched.",
-      { as: "bytesMax" },
+      { larger: "looser", as: "bytesMax" },
     ),
     shrinkHeapAt: field(
       number(positiveRatioBounds),
       "Ratio of the heap from which Envoy releases free memory.",
-      { as: "shrinkAtRatio", default: 0.85 },
+      { larger: "different", as: "shrinkAtRatio", default: 0.85 },
     ),
     shedFrom: field(
       number(positiveRatioBounds),
       "Ratio of the heap from which some requests are refused.",
-      { as: "shedFromRatio", default: 0.9 },
+      { larger: "looser", as: "shedFromRatio", default: 0.9 },
     ),
     stopAcceptingAt: field(
       number(positiveRatioBounds),
       "Ratio of the heap from which no requests are accepted.",
-      { as: "stopAcceptingAtRatio", default: 0.95 },
+      { larger: "looser", as: "stopAcceptingAtRatio", default: 0.95 },
     ),
     maxConnections: field(
       whole(thresholdBounds),
       "Maximum downstream connections of the process.",
       {
+        larger: "looser",
         as: "connectionsMax",
       },
     ),
@@ -132,9 +137,6 @@ export type OverloadPolicy = typeof proxyOverload.defaults;
 
 /** Ratios of the heap's largest size. */
 export type HeapOverload = NonNullable<OverloadPolicy["heap"]>;
-
-/** Ratios of the CPUs that the process may use. */
-export type CpuOverload = typeof cpu.defaults;
 
 /** Ratios of the control group's memory. */
 export type CgroupOverload = typeof cgroupMemory.defaults;

@@ -1,10 +1,6 @@
-import {
-  type RejectSettings,
-  refusalCauses,
-  type SigmoidSettings,
-  type WaitBound,
-} from "../../core/settings/admission-settings.js";
-import { defaultGateSettings } from "../../core/settings/gate.js";
+import type { SigmoidSettings, WaitBound } from "../../core/admission/estimated-wait.js";
+import { defaultGateSettings } from "../../core/admission/gate.js";
+import { type RejectSettings, refusalCauses } from "../../core/admission/refusal.js";
 import { disclosure } from "../limits/rule-disclosure.js";
 import {
   duration,
@@ -47,6 +43,7 @@ export const deadline = object(
   { title: "a deadline", docs: "Refuses requests whose deadline leaves no time for a response." },
   {
     minRemaining: field(duration(marginBounds), "The least remaining time.", {
+      larger: "stricter",
       as: "minRemainingMs",
       default: 5,
     }),
@@ -54,6 +51,7 @@ export const deadline = object(
       duration(marginBounds),
       "Time reserved for the network and for work after the response.",
       {
+        larger: "different",
         as: "marginMs",
         default: 10,
       },
@@ -67,10 +65,12 @@ const codel = object(
   { title: "codel", docs: "Refuses requests from a queue that stays long (CoDel)." },
   {
     target: field(duration(waitBounds), "The acceptable wait.", {
+      larger: "looser",
       as: "targetMs",
       default: 100,
     }),
     interval: field(duration(waitBounds), "How long the wait may exceed the target.", {
+      larger: "looser",
       as: "intervalMs",
       default: 1_000,
     }),
@@ -82,10 +82,12 @@ export const queue = object(
   { title: "a queue", docs: "A queue in which requests wait for a permit." },
   {
     size: field(whole({ min: 1, max: queueSizeMax }), "The maximum number of waiting requests.", {
+      larger: "looser",
       as: "sizeMax",
       default: 100,
     }),
     maxWait: field(duration(waitBounds), "The maximum wait.", {
+      larger: "looser",
       as: "waitMsMax",
       default: 2_000,
     }),
@@ -114,13 +116,18 @@ const sigmoid = object(
       waitBound(waitBounds),
       "The expected wait at which half of the requests are refused.",
       {
+        larger: "looser",
         needs: "the expected wait at which half are refused",
       },
     ),
     slope: field(
       number({ min: 0, max: slopePerSecondMax, isMinExcluded: true }),
       "The steepness, per second.",
-      { as: "slopePerSecond", needs: "the steepness, per second, such as 0.23" },
+      {
+        larger: "different",
+        as: "slopePerSecond",
+        needs: "the steepness, per second, such as 0.23",
+      },
     ),
   },
   {
@@ -135,13 +142,14 @@ const sigmoid = object(
 export const estimatedWait = object(
   {
     title: "an estimatedWait",
-    docs: "Refuses requests whose expected wait is too long.",
+    docs: "Refuses what would wait too long.",
     needed: [["max", "sigmoid"]],
   },
   {
     max: field(
       waitBound(waitBounds),
       "The maximum wait: a duration, or a multiple of the service time such as 100x.",
+      { larger: "looser" },
     ),
     sigmoid: field(inner(sigmoid), "Refuses more requests the longer the expected wait."),
     dryRun,
@@ -162,10 +170,12 @@ export const gate = object(
   { title: "a gate", docs: "Refuses new requests by the reject probability of the sigmoid." },
   {
     openBelow: field(number(ratioBounds), "The gate opens below this probability.", {
+      larger: "looser",
       as: "openBelowRatio",
       default: defaultGateSettings.openBelowRatio,
     }),
     closeAbove: field(number(ratioBounds), "The gate closes above this probability.", {
+      larger: "looser",
       as: "closeAboveRatio",
       default: defaultGateSettings.closeAboveRatio,
     }),
@@ -173,6 +183,7 @@ export const gate = object(
       number(ratioBounds),
       "The ratio of requests that pass while the gate is closed.",
       {
+        larger: "looser",
         as: "passAtCloseRatio",
         default: defaultGateSettings.passAtCloseRatio,
       },
@@ -203,16 +214,21 @@ export const throttle = object(
   },
   {
     k: field(number({ min: 1, max: 1_000 }), "Attempted requests allowed for each accepted one.", {
+      larger: "looser",
       default: 2,
     }),
     per: field(words("service", "caller"), "Whose requests are compared.", { default: "service" }),
     memory: field(duration({ minMs: 100, maxMs: waitMsMax }), "The window that is compared.", {
+      larger: "different",
       as: "memoryMs",
       default: 30_000,
     }),
     dryRun,
   },
 );
+
+/** How a service's throttle works, and for whom. */
+export type ThrottlePolicy = Omit<typeof throttle.defaults, "dryRun">;
 
 /** At its baseline latency is no load at all, so what is full lies above it. */
 const fullLatency = readBy(multiple, (reader, place) => {
@@ -235,6 +251,7 @@ export const load = object(
   { title: "a load", docs: "Additional sources of a service's load, besides requests in flight." },
   {
     orcaCpu: field(number(orcaCpuBounds), "The reported CPU usage that means a load of 1.", {
+      larger: "looser",
       as: "orcaCpuRatio",
       default: 0.85,
     }),
@@ -242,6 +259,7 @@ export const load = object(
       number(positiveRatioBounds),
       "The reported memory usage that means a load of 1.",
       {
+        larger: "looser",
         as: "orcaMemoryRatio",
         default: 0.9,
       },
@@ -250,17 +268,22 @@ export const load = object(
       fullLatency,
       "The latency that means a load of 1, as a multiple of its baseline: 3x.",
       {
+        larger: "looser",
         as: "latencyMultiple",
       },
     ),
-    errorRatio: field(number(positiveRatioBounds), "The error ratio that means a load of 1."),
+    errorRatio: field(number(positiveRatioBounds), "The error ratio that means a load of 1.", {
+      larger: "looser",
+    }),
     queueWait: field(duration(waitBounds), "The wait for a permit that means a load of 1.", {
+      larger: "looser",
       as: "queueWaitMs",
     }),
     signal: field(
       number(fullReadingBounds),
       "The reading of the law's signal that means a load of 1.",
       {
+        larger: "looser",
         as: "signalReading",
       },
     ),
@@ -288,17 +311,21 @@ const retryAfter = object(
   { title: "a retryAfter", docs: "The retry-after of refused requests." },
   {
     min: field(retryAfterMin, "The minimum, in whole seconds.", {
+      larger: "different",
       as: "retryAfterSecondsMin",
       default: 1,
     }),
     jitter: field(number({ min: 0, max: 10 }), "Random jitter, as a ratio of the minimum.", {
+      larger: "different",
       as: "retryAfterJitterRatio",
       default: 0.5,
     }),
   },
 );
 
-const statusRow = field(whole({ min: 400, max: 599 }), "The response status for this cause.");
+const statusRow = field(whole({ min: 400, max: 599 }), "The response status for this cause.", {
+  larger: "different",
+});
 
 const status = object(
   { title: "status", docs: "Response statuses by cause." },
@@ -329,8 +356,12 @@ export const reject = object(
     ),
   },
   {
-    data: ({ retryAfter: told = retryAfter.defaults, statusByCause = {}, disclosure: where }) => {
-      const settings: RejectSettings = { ...told, statusByCause };
+    data: ({
+      retryAfter: reported = retryAfter.defaults,
+      statusByCause = {},
+      disclosure: where,
+    }) => {
+      const settings: RejectSettings = { ...reported, statusByCause };
       return where === undefined ? settings : { ...settings, disclosure: where };
     },
   },

@@ -1,5 +1,5 @@
 import { isSeq } from "yaml";
-import type { AdmissionBlock, LoadSettings } from "../../core/settings/admission-settings.js";
+import type { LoadSettings } from "../../core/admission/load.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
 import { readWords } from "../text/block.js";
 import {
@@ -32,7 +32,7 @@ import { shedAt, shedThresholds } from "./shed-thresholds.js";
 export const permitKeysMax = 1_000_000;
 
 /** Blocks by the names that `dryRun` has for them, in the order of the checks. */
-const admissionBlocks: readonly AdmissionBlock[] = [
+const admissionBlocks = [
   "deadline",
   "gate",
   "throttle",
@@ -42,10 +42,13 @@ const admissionBlocks: readonly AdmissionBlock[] = [
   "permits",
   "queue",
   "rateLimit",
-];
+] as const;
+
+/** One of the blocks that may decide and count without refusing. */
+export type AdmissionBlock = (typeof admissionBlocks)[number];
 
 /** What tells callers apart. */
-export type CallerKey =
+type CallerKey =
   | { readonly kind: "remoteAddress" }
   | { readonly kind: "header"; readonly header: string };
 
@@ -77,12 +80,13 @@ const permitsPer = object(
       { default: "caller" },
     ),
     max: field(whole(permitBounds), "Maximum requests in flight of one caller.", {
+      larger: "looser",
       needs: "the maximum requests in flight of one caller",
     }),
     keysMax: field(
       whole({ min: 1, max: permitKeysMax }),
       "Maximum number of callers counted separately.",
-      { default: 10_000 },
+      { larger: "looser", default: 10_000 },
     ),
   },
 );
@@ -106,6 +110,7 @@ export const admission = object(
     maxInFlight: field(
       whole(permitBounds),
       "Maximum requests in flight, in the fleet. Default: a law learns the limit.",
+      { larger: "looser" },
     ),
     maxInFlightPer: field(
       inner(permitsPer),
@@ -115,11 +120,14 @@ export const admission = object(
       shedAt,
       "The load from which each class is refused. Default: low 0.75, normal 0.9, " +
         "high 0.95. `eager` refuses low from 0.5.",
-      { default: "usual" },
+      { added: "stricter", default: "usual" },
     ),
     deadline: field(
       innerOrOff(deadline),
       "Refuses requests whose deadline leaves no time for a response.",
+      {
+        added: "stricter",
+      },
     ),
     queue: field(
       inner(queue),
@@ -128,13 +136,27 @@ export const admission = object(
     estimatedWait: field(
       inner(estimatedWait),
       "Refuses requests whose expected wait is too long. Default: off.",
+      {
+        added: "stricter",
+      },
     ),
-    gate: field(inner(gate), "Refuses new requests while many requests are refused. Default: off."),
+    gate: field(
+      inner(gate),
+      "Refuses new requests while many requests are refused. Default: off.",
+      {
+        added: "stricter",
+      },
+    ),
     throttle: field(
       inner(throttle),
       "Refuses requests in proportion to those that are refused anyway. Default: off.",
+      {
+        added: "stricter",
+      },
     ),
-    load: field(inner(load), "Additional sources of load. Default: none."),
+    load: field(inner(load), "Additional sources of load. Default: none.", {
+      added: "stricter",
+    }),
     reject: field(inner(reject), "How requests are refused."),
     caller: field(
       wordOr(["remoteAddress"], inner(headerKey), "remoteAddress, or {header: x-user}"),
@@ -144,9 +166,10 @@ export const admission = object(
     lateAfter: field(
       duration(waitBounds),
       "A client that gives up after this time counts as served too late. Default: its deadline.",
-      { as: "lateAfterMs" },
+      { larger: "different", as: "lateAfterMs" },
     ),
     sampleRatio: field(number(positiveRatioBounds), "The ratio of responses that are sampled.", {
+      larger: "different",
       default: 1,
     }),
     ownOverload: field(
@@ -193,25 +216,20 @@ export const admission = object(
         load: filled,
         reject: read.reject ?? reject.defaults,
         caller,
-        dryRun: inOrder(dry),
+        dryRun: new Set(admissionBlocks.filter((block) => dry.has(block))),
       };
     },
   },
 );
 
-/** Blocks that decide and count, and refuse nobody, in the order of the checks. */
-function inOrder(blocks: ReadonlySet<AdmissionBlock>): ReadonlySet<AdmissionBlock> {
-  return new Set(admissionBlocks.filter((block) => blocks.has(block)));
-}
-
-/** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
+/** `admission` as it is written: the default of `ownOverload` stands in `proxies`. */
 export type AdmissionDraft = typeof admission.defaults;
 
 /** What stands before a service; each block undefined where the policy leaves it out. */
 export type AdmissionPolicy = AdmissionDraft & { readonly ownOverload: OwnOverloadMode };
 
 /** What may become of requests while Headgate itself is overloaded. */
-export type OwnOverloadMode = NonNullable<AdmissionDraft["ownOverload"]>;
+type OwnOverloadMode = NonNullable<AdmissionDraft["ownOverload"]>;
 
 /** What a concurrency law has where it stands alone: permits, and nothing else that refuses. */
 export const permitsAlone: AdmissionPolicy = {
@@ -252,7 +270,7 @@ function keyedPermits(
 }
 
 /** What stands beside `admission` and matters to it. */
-export interface AdmissionSetting {
+interface AdmissionContext {
   /** Whether the service's law sets a limit that requests could wait for. */
   readonly isLimited: boolean;
   /** Whether the service's law follows a signal. */
@@ -262,7 +280,7 @@ export interface AdmissionSetting {
 /** Refuses blocks that would do nothing without another one. */
 export function refuseIdleBlocks(
   { block, data }: ReadBlock<AdmissionDraft>,
-  { isLimited, hasSignal }: AdmissionSetting,
+  { isLimited, hasSignal }: AdmissionContext,
 ): void {
   const hasLimit = isLimited || !block.isLeftOut("maxInFlight");
   const refuse = (name: string, why: string, expected: string): undefined =>

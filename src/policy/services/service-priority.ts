@@ -1,4 +1,4 @@
-import { priorities } from "../../core/settings/admission-settings.js";
+import { priorities } from "../../core/admission/priority.js";
 import { condition } from "../cel/condition-text.js";
 import { choice, flag, ruledText, words } from "../text/form.js";
 import { field, inner, items, object } from "../text/object.js";
@@ -56,7 +56,6 @@ const from = object(
       words(...priorities),
       "The class of a request that no other setting classifies.",
       {
-        as: "usual",
         default: "normal",
       },
     ),
@@ -138,6 +137,6 @@ export type TrustPolicy = typeof trust.defaults;
  * warned where a gateway counts those: probes reach pods without it, and whoever else asks for
  * them from outside had better be counted.
  */
-export function isUsualBypass({ bypassPaths }: PriorityPolicy): boolean {
+export function isDefaultBypass({ bypassPaths }: PriorityPolicy): boolean {
   return bypassPaths === priority.defaults.bypassPaths;
 }

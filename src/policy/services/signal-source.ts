@@ -143,7 +143,9 @@ export const signalSourceFields = {
       pointer,
       "A JSON pointer (RFC 6901) to the reading. Default: the whole document.",
     ),
-    fixed: field(number(readingBounds), "A constant reading, for tests."),
+    fixed: field(number(readingBounds), "A constant reading, for tests.", {
+      larger: "stricter",
+    }),
     by: field(
       ruledText(labelRule, /^[a-zA-Z0-9_]+$/),
       "The label whose values are the keys of `per`. JSON objects and Redis hashes " +
@@ -154,21 +156,18 @@ export const signalSourceFields = {
     every: field(
       duration({ minMs: everyMsMin, maxMs: everyMsMax }),
       "The interval between readings.",
-      {
-        as: "everyMs",
-        dependentDefault: 5_000,
-      },
+      { larger: "different", as: "everyMs", dependentDefault: 5_000 },
     ),
     timeout: field(
       duration({ minMs: timeoutMsMin, maxMs: everyMsMax }),
       "The timeout of a reading, at most `every`.",
-      { as: "timeoutMs", dependentDefault: defaultTimeoutMs },
+      { larger: "different", as: "timeoutMs", dependentDefault: defaultTimeoutMs },
     ),
     staleAfter: field(
       duration({ minMs: everyMsMin, maxMs: staleAfterMsMax }),
       "How long a reading is valid without a newer one, at least `every` plus " +
         "`timeout`. Default: six times `every`.",
-      { as: "staleAfterMs" },
+      { larger: "different", as: "staleAfterMs" },
     ),
     whenMissing: field(
       words("min", "max"),
@@ -190,8 +189,7 @@ const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
   by: ["prometheus", "metrics"],
 };
 
-/** What a source is read with. */
-export interface SourceRead {
+interface SignalSourceContext {
   /** Where the policy does not say. */
   readonly everyMs: number;
   /** Nothing is asked, so nothing has to be named. */
@@ -203,7 +201,7 @@ export interface SourceRead {
 /** Reads where readings come from and how they hold; undefined, and reported, where nowhere. */
 export function readSignalSource(
   block: Block,
-  read: SourceRead,
+  read: SignalSourceContext,
 ): Omit<SignalSource, "thresholds"> | undefined {
   const everyMs = readField(source, block, "every") ?? read.everyMs;
   const timeoutMs = readTimeout(block, everyMs) ?? Math.min(defaultTimeoutMs, everyMs);
@@ -227,7 +225,7 @@ function readTimeout(block: Block, everyMs: number): number | undefined {
 }
 
 /** Exactly one of the kinds. */
-function readPlace(block: Block, { isOff, isSplit }: SourceRead): SignalPlace | undefined {
+function readPlace(block: Block, { isOff, isSplit }: SignalSourceContext): SignalPlace | undefined {
   const [kind, ...others] = placeKinds.filter((name) => block.field(name) !== undefined);
   if (kind === undefined) {
     const isMissing = !isOff && placeKinds.every((name) => block.isLeftOut(name));

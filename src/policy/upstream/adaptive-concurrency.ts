@@ -69,22 +69,26 @@ const minRtt = object(
       duration(measureBounds),
       "A fixed value instead of sampling. Required if Headgate drives the filter.",
       {
+        larger: "looser",
         as: "ms",
       },
     ),
     interval: field(duration(measureBounds), "The interval between measurements.", {
+      larger: "different",
       as: "everyMs",
       dependentDefault: defaultMinRtt.everyMs,
     }),
     requestCount: field(whole(thresholdBounds), "Requests in a measurement.", {
+      larger: "different",
       dependentDefault: defaultMinRtt.requestCount,
     }),
     jitterPercent: field(
       number(percentBounds),
       "Random delay of a measurement, in percent of the interval.",
-      { dependentDefault: defaultMinRtt.jitterPercent },
+      { larger: "different", dependentDefault: defaultMinRtt.jitterPercent },
     ),
     bufferPercent: field(number(percentBounds), "Percent added to the measured value.", {
+      larger: "looser",
       dependentDefault: defaultMinRtt.bufferPercent,
     }),
   },
@@ -119,17 +123,21 @@ export const adaptiveConcurrency = object(
   },
   {
     maxLimit: field(whole(permitBounds), "The maximum limit.", {
+      larger: "looser",
       as: "limitMax",
       dependentDefault: limitMaxDefault,
     }),
     minLimit: field(whole(permitBounds), "The minimum limit.", {
+      larger: "looser",
       as: "limitMin",
       dependentDefault: limitMinDefault,
     }),
     percentile: field(number(positivePercentBounds), "The latency percentile that is used.", {
+      larger: "different",
       default: 90,
     }),
     updateInterval: field(duration(measureBounds), "The interval between updates of the limit.", {
+      larger: "different",
       as: "updateMs",
       default: 100,
     }),

@@ -32,6 +32,7 @@ export const admissionControl = object(
       number(aggressionBounds),
       "How aggressively requests are refused for the same failures.",
       {
+        larger: "stricter",
         default: 1.5,
       },
     ),
@@ -39,23 +40,26 @@ export const admissionControl = object(
       number(successBounds),
       "The success rate, in percent, below which requests are refused.",
       {
+        larger: "stricter",
         as: "successRateThresholdPercent",
         default: 95,
       },
     ),
     samplingWindow: field(duration(samplingBounds), "The sampling window, in whole seconds.", {
+      larger: "different",
       as: "samplingWindowMs",
       default: 30_000,
     }),
     minRequestsPerSecond: field(
       whole(retryBounds),
       "Requests per second below which nothing is refused.",
-      { as: "requestsPerSecondMin", default: 5 },
+      { larger: "looser", as: "requestsPerSecondMin", default: 5 },
     ),
     maxRejectPercent: field(
       number(percentBounds),
       "The maximum percent of requests that is refused.",
       {
+        larger: "stricter",
         as: "rejectPercentMax",
         default: 80,
       },

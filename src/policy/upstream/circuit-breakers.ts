@@ -36,12 +36,13 @@ const retryBudget = object(
   { title: "a retryBudget", docs: "The maximum ratio of retries to active requests." },
   {
     percent: field(number(positivePercentBounds), "Percent of active requests.", {
+      larger: "looser",
       default: 20,
     }),
     minRetries: field(
       whole(retryBounds),
       "Retries that are always allowed, whatever the percentage.",
-      { as: "retriesMin", default: 3 },
+      { larger: "looser", as: "retriesMin", default: 3 },
     ),
   },
 );
@@ -50,6 +51,7 @@ const perEndpoint = object(
   { title: "a perEndpoint", docs: "Limits of one proxy for each host of a service." },
   {
     maxConnections: field(whole(thresholdBounds), "Connections. Default: no limit for each host.", {
+      larger: "looser",
       as: "hostConnectionsMax",
     }),
   },
@@ -65,10 +67,12 @@ export const circuitBreakers = object(
   },
   {
     maxConnections: field(whole(thresholdBounds), "Connections.", {
+      larger: "looser",
       as: "connectionsMax",
       default: 1_000,
     }),
     maxPendingRequests: field(whole(thresholdBounds), "Requests that wait for a connection.", {
+      larger: "looser",
       as: "pendingRequestsMax",
       default: 100,
     }),
@@ -76,9 +80,10 @@ export const circuitBreakers = object(
       maxRequests,
       "Active requests. `auto` is this proxy's share of the service's limit as " +
         "Headgate drives it, or the whole limit if every request has a permit.",
-      { as: "requestsMax", default: autoWord },
+      { larger: "looser", as: "requestsMax", default: autoWord },
     ),
     maxRetries: field(whole(retryBounds), "Active retries, instead of a retry budget.", {
+      larger: "looser",
       as: "retriesMax",
       dependentDefault: retriesMaxDefault,
     }),

@@ -90,10 +90,12 @@ export const healthChecks = object(
     http: field(inner(http), "Checks over HTTP."),
     grpc: field(inner(grpc), "Checks over gRPC."),
     timeout: field(duration(tryTimeBounds), "The timeout of a check.", {
+      larger: "different",
       as: "timeoutMs",
       default: 1_000,
     }),
     interval: field(duration(tryTimeBounds), "The interval between checks.", {
+      larger: "different",
       as: "intervalMs",
       default: 3_000,
     }),
@@ -101,6 +103,7 @@ export const healthChecks = object(
       whole(thresholdBounds),
       "Consecutive failures before a host is unhealthy.",
       {
+        larger: "different",
         default: 3,
       },
     ),
@@ -108,6 +111,7 @@ export const healthChecks = object(
       whole(thresholdBounds),
       "Consecutive successes before it is healthy again.",
       {
+        larger: "different",
         default: 1,
       },
     ),

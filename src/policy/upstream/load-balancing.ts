@@ -21,11 +21,16 @@ const cookieRule: TextRule = {
 const slowStart = object(
   { title: "a slowStart", docs: "New hosts start with a small share of requests, which grows." },
   {
-    window: field(duration(tryTimeBounds), "The duration.", { as: "windowMs", default: 60_000 }),
+    window: field(duration(tryTimeBounds), "The duration.", {
+      larger: "different",
+      as: "windowMs",
+      default: 60_000,
+    }),
     minWeightPercent: field(
       whole(weightBounds),
       "The initial share, in percent of the full share.",
       {
+        larger: "different",
         as: "weightPercentMin",
         default: 10,
       },
@@ -43,7 +48,7 @@ const zoneAware = object(
     minClusterSize: field(
       whole(thresholdBounds),
       "Zones are ignored if the service has fewer hosts than this.",
-      { as: "clusterSizeMin", default: 6 },
+      { larger: "different", as: "clusterSizeMin", default: 6 },
     ),
   },
 );
@@ -58,6 +63,7 @@ const cookie = object(
       duration(requestTimeBounds),
       "The lifetime of the cookie; 0s makes it a session cookie.",
       {
+        larger: "different",
         as: "ttlMs",
         default: 0,
       },
@@ -144,7 +150,7 @@ export const loadBalancing = object(
       whole(percentBounds),
       "Percent of healthy hosts below which all hosts get requests; 0: never. " +
         "Default: 50 in Envoy, 0 in Istio.",
-      { as: "panicThresholdPercent" },
+      { larger: "different", as: "panicThresholdPercent" },
     ),
     consistentHash: field(hash, "Sends requests with the same hash to the same host.", {
       as: "hash",

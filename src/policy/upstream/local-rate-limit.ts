@@ -16,7 +16,7 @@ const fillBounds: DurationBounds = { minMs: fillMsMin, maxMs: fillMsMax };
 const protectionTimes = ["always", "withoutHeadgate"] as const;
 
 /** When a local protection of Envoy acts. */
-export type ProtectionTime = (typeof protectionTimes)[number];
+type ProtectionTime = (typeof protectionTimes)[number];
 
 /** `when` of a protection. */
 export const whenField = (defaultTime: ProtectionTime) =>
@@ -34,12 +34,18 @@ export const localRateLimit = object(
   },
   {
     requests: field(whole(thresholdBounds), "Requests allowed in each interval, in one proxy.", {
+      larger: "looser",
       needs: `requests allowed in each interval, 1 to ${thresholdMax}`,
     }),
-    per: field(duration(fillBounds), "The length of an interval.", { as: "perMs", default: 1_000 }),
+    per: field(duration(fillBounds), "The length of an interval.", {
+      larger: "stricter",
+      as: "perMs",
+      default: 1_000,
+    }),
     burst: field(
       whole(thresholdBounds),
       "Requests that may arrive at once, at least `requests`. Default: `requests`.",
+      { larger: "looser" },
     ),
     when: whenField("withoutHeadgate"),
   },

@@ -22,6 +22,7 @@ const minHosts = field(
   whole(thresholdBounds),
   "The number of hosts with enough requests before any host is evaluated.",
   {
+    larger: "looser",
     as: "hostsMin",
     default: 5,
   },
@@ -37,10 +38,12 @@ const successRate = object(
   {
     minHosts,
     minRequests: field(whole(thresholdBounds), minRequestsDocs, {
+      larger: "looser",
       as: "requestsMin",
       default: 100,
     }),
     deviations: field(number(deviationsBounds), "Standard deviations below the mean.", {
+      larger: "looser",
       default: 1.9,
     }),
   },
@@ -50,11 +53,13 @@ const failurePercentage = object(
   { title: "a failurePercentage", docs: "Ejects hosts with too many failures." },
   {
     threshold: field(whole(failureBounds), "Percent of failures in an interval.", {
+      larger: "looser",
       as: "thresholdPercent",
       default: 85,
     }),
     minHosts,
     minRequests: field(whole(thresholdBounds), minRequestsDocs, {
+      larger: "looser",
       as: "requestsMin",
       default: 50,
     }),
@@ -68,30 +73,33 @@ export const outlierDetection = object(
   { title: "an outlierDetection", docs: "Ejects failing hosts for some time." },
   {
     consecutive5xx: field(whole(thresholdBounds), "Consecutive 5xx responses that eject a host.", {
+      larger: "looser",
       default: 5,
     }),
     consecutiveGatewayFailure: field(
       whole(thresholdBounds),
       "Consecutive 502, 503 or 504 responses that eject a host.",
-      { as: "consecutiveGatewayFailures", default: 5 },
+      { larger: "looser", as: "consecutiveGatewayFailures", default: 5 },
     ),
     interval: field(duration(ejectionTimeBounds), "The interval between evaluations.", {
+      larger: "different",
       as: "intervalMs",
       default: 10_000,
     }),
     baseEjectionTime: field(
       duration(ejectionTimeBounds),
       "The duration of the first ejection. Each further ejection is longer.",
-      { as: "baseEjectionMs", default: 30_000 },
+      { larger: "stricter", as: "baseEjectionMs", default: 30_000 },
     ),
     maxEjectionTime: field(duration(ejectionTimeBounds), "The longest ejection.", {
+      larger: "stricter",
       as: "ejectionMsMax",
       dependentDefault: ejectionMsMaxDefault,
     }),
     maxEjectionPercent: field(
       whole(percentBounds),
       "Percent of hosts that may be ejected at once.",
-      { as: "ejectionPercentMax", default: 50 },
+      { larger: "stricter", as: "ejectionPercentMax", default: 50 },
     ),
     successRate: field(inner(successRate), "Also ejects by success rate. Default: off."),
     failurePercentage: field(
@@ -102,7 +110,7 @@ export const outlierDetection = object(
       whole(thresholdBounds),
       "Consecutive failed connections and timeouts that eject a host. Default: " +
         "they count as 5xx responses.",
-      { as: "localOriginFailures" },
+      { larger: "looser", as: "localOriginFailures" },
     ),
   },
   {

@@ -49,26 +49,28 @@ export const timeouts = object(
     request: field(
       duration(requestTimeBounds),
       "The timeout of a request with its retries. 0s: no timeout, as streams need it.",
-      { as: "requestMs", default: 15_000 },
+      { larger: "different", as: "requestMs", default: 15_000 },
     ),
     connect: field(duration(connectTimeBounds), "The timeout to establish a connection.", {
+      larger: "different",
       as: "connectMs",
       default: 250,
     }),
     idle: field(duration(requestTimeBounds), "The idle timeout of a stream. 0s: no timeout.", {
+      larger: "different",
       as: "idleMs",
     }),
     maxStreamDuration: field(
       duration(tryTimeBounds),
       "The maximum duration of a stream, active or idle, including upgraded " +
         "connections. Default: no limit.",
-      { as: "maxStreamMs" },
+      { larger: "different", as: "maxStreamMs" },
     ),
     maxConnectionDuration: field(
       duration(tryTimeBounds),
       "The maximum duration of a connection to the service. It then takes no more " +
         "requests. Default: no limit.",
-      { as: "maxConnectionMs" },
+      { larger: "different", as: "maxConnectionMs" },
     ),
   },
   {
@@ -87,10 +89,12 @@ const backOff = object(
   { title: "a backOff", docs: "Exponential backoff between tries, with jitter." },
   {
     base: field(duration(tryTimeBounds), "The first wait.", {
+      larger: "different",
       as: "backOffBaseMs",
       default: backOffBaseMs,
     }),
-    max: field(duration(tryTimeBounds), "The longest wait.", {
+    max: field(duration(tryTimeBounds), "The longest wait between attempts.", {
+      larger: "different",
       as: "backOffMsMax",
       dependentDefault: backOffMsMax,
     }),
@@ -122,6 +126,7 @@ export const retries = object(
   { title: "retries", docs: "Which requests are retried, and how. Default: none." },
   {
     numRetries: field(whole(numRetriesBounds), "Maximum number of retries.", {
+      larger: "looser",
       as: "retriesMax",
       default: 2,
     }),
@@ -140,9 +145,11 @@ export const retries = object(
       { default: [] },
     ),
     perTryTimeout: field(duration(tryTimeBounds), "The timeout of one try.", {
+      larger: "different",
       as: "perTryMs",
     }),
     perTryIdleTimeout: field(duration(tryTimeBounds), "The idle timeout of one try.", {
+      larger: "different",
       as: "perTryIdleMs",
     }),
     hedging: field(
@@ -154,7 +161,7 @@ export const retries = object(
     maxRetryAfter: field(
       duration(tryTimeBounds),
       "The longest Retry-After of a refusal that is honoured. Needs rateLimited in `retryOn`.",
-      { as: "retryAfterMsMax", dependentDefault: retryAfterMs },
+      { larger: "different", as: "retryAfterMsMax", dependentDefault: retryAfterMs },
     ),
   },
   {

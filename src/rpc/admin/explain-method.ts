@@ -22,7 +22,8 @@ import type {
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { addressAttribute, pathHeader, type RequestFacts } from "../../policy/cel/request-facts.js";
 import type { Policy } from "../../policy/policy.js";
-import type { QuotaPart, QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import type { QuotaPart } from "../../policy/quotas/quota-parts.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import type { PolicyFile } from "./admin-parts.js";
 import { callerOf, demandRole, notFound, serviceFilter, visibleAmong } from "./call.js";

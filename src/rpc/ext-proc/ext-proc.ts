@@ -17,9 +17,9 @@ import { grpcStatuses } from "../../core/base/grpc-status.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import type {
   AdmissionCall,
+  AdmissionDecider,
   AdmissionTicket,
   AdmissionVerdict,
-  Admits,
   ResponseFacts,
 } from "../../decide/admission/admission-call.js";
 import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
@@ -38,7 +38,7 @@ const externalProcessorName = "envoy.service.ext_proc.v3.ExternalProcessor";
 const serviceNameField = "x-headgate-service";
 
 /** Bytes to messages and back: an `ExtProcCodec`. */
-export interface ExchangeCodec {
+interface ExchangeCodec {
   /** Never throws: what is no message is `malformed`. */
   decode(bytes: Uint8Array): ExchangeMessage;
   encode(reply: ExchangeReply): Uint8Array;
@@ -46,7 +46,7 @@ export interface ExchangeCodec {
 
 /** What the service is made of. */
 export interface ExternalProcessorParts {
-  readonly admission: Admits;
+  readonly admission: AdmissionDecider;
   readonly codec: ExchangeCodec;
   readonly counts: ExchangeCounts;
 }

@@ -21,7 +21,7 @@ export type OptionSupport =
 type OtherTarget = "istio" | "gateway";
 
 /** An option, by what it is in each target. */
-export interface OptionSupportRow {
+interface OptionSupportRow {
   readonly envoy: string;
   readonly istio: OptionSupport;
   readonly gateway: OptionSupport;
@@ -30,7 +30,7 @@ export interface OptionSupportRow {
 }
 
 /** An option of the listener. */
-export interface ListenerOptionRow extends Omit<OptionSupportRow, "isSaid"> {
+interface ListenerOptionRow extends Omit<OptionSupportRow, "isSaid"> {
   /** As above, where proxies without it would let in whom the policy keeps out. */
   readonly isSaid?: (listener: ListenerPolicy) => boolean;
 }
@@ -125,7 +125,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
       since: 27,
       field: "trafficPolicy.loadBalancer.warmup.minimumPercent",
     },
-    gateway: { why: "a new host starts with 10 % there", instead: "leave it out" },
+    gateway: { why: "a new host starts with 10 % there", instead: "remove it" },
     isSaid: ({ loadBalancing: { slowStart = defaultSlowStart } }) => {
       return slowStart.weightPercentMin !== defaultSlowStart.weightPercentMin;
     },
@@ -140,7 +140,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
     envoy: "`min_cluster_size`",
     istio: {
       why: "requests stay in their zone there while its hosts are healthy",
-      instead: "leave it out",
+      instead: "remove it",
     },
     gateway: {
       by: "BackendTrafficPolicy",
@@ -175,12 +175,12 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "outlierDetection.maxEjectionTime": {
     envoy: "`max_ejection_time`",
     istio: { by: patch },
-    gateway: { why: "it is always 300 s there", instead: "leave it out" },
+    gateway: { why: "it is always 300 s there", instead: "remove it" },
   },
   "outlierDetection.successRate": {
     envoy: "`success_rate_*`",
     istio: { by: patch },
-    gateway: { why: "it counts consecutive failures", instead: "leave it out" },
+    gateway: { why: "it counts consecutive failures", instead: "remove it" },
   },
   "outlierDetection.consecutiveLocalOriginFailure": {
     envoy: "`split_external_local_origin_errors`",
@@ -207,7 +207,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "outlierDetection.failurePercentage.minHosts": {
     envoy: "`failure_percentage_minimum_hosts`",
     istio: { by: patch },
-    gateway: { why: "it is always 5 there", instead: "leave it out" },
+    gateway: { why: "it is always 5 there", instead: "remove it" },
     isSaid: ({ outlierDetection }) => {
       const { hostsMin } = outlierDetection?.failurePercentage ?? defaultFailurePercentage;
       return hostsMin !== defaultFailurePercentage.hostsMin;
@@ -216,7 +216,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "outlierDetection.failurePercentage.minRequests": {
     envoy: "`failure_percentage_request_volume`",
     istio: { by: patch },
-    gateway: { why: "it is always 50 there", instead: "leave it out" },
+    gateway: { why: "it is always 50 there", instead: "remove it" },
     isSaid: ({ outlierDetection }) => {
       const { requestsMin } = outlierDetection?.failurePercentage ?? defaultFailurePercentage;
       return requestsMin !== defaultFailurePercentage.requestsMin;
@@ -265,7 +265,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "retries.maxRetryAfter": {
     envoy: "`rate_limited_retry_back_off`",
     istio: { by: patch },
-    gateway: { why: "refused requests are not retried there", instead: "leave it out" },
+    gateway: { why: "refused requests are not retried there", instead: "remove it" },
   },
   "retries.retriableStatusCodes": {
     envoy: "`retriable_status_codes`",
@@ -285,7 +285,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "retries.hedging": {
     envoy: "`hedge_policy` of routes",
     istio: { by: patch },
-    gateway: { why: "a try that takes too long ends there", instead: "leave it out" },
+    gateway: { why: "a try that takes too long ends there", instead: "remove it" },
     isSaid: ({ retries }) => retries?.hedging !== undefined,
   },
 };
@@ -302,8 +302,8 @@ const istioTls = {
 export const listenerOptionRows: Readonly<Record<string, ListenerOptionRow>> = {
   statisticsPort: {
     envoy: "a listener of its own",
-    istio: { why: "its proxies already have one", instead: "leave it out" },
-    gateway: { why: "its proxies already have one", instead: "leave it out" },
+    istio: { why: "its proxies already have one", instead: "remove it" },
+    gateway: { why: "its proxies already have one", instead: "remove it" },
   },
   maxConnections: {
     envoy: "`connection_limit`",
@@ -350,7 +350,7 @@ export const listenerOptionRows: Readonly<Record<string, ListenerOptionRow>> = {
     envoy: "`udp_listener_config`, `alt-svc`",
     istio: {
       why: "Headgate does not generate the listeners of its gateway",
-      instead: "leave it out",
+      instead: "remove it",
     },
     gateway: { by: "ClientTrafficPolicy", field: "http3" },
     isSaid: ({ http3 }) => http3 !== undefined,

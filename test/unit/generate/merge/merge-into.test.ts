@@ -120,14 +120,14 @@ describe("mergeInto()", () => {
     ];
     const spec = { host, trafficPolicy: { portLevelSettings: [port] }, subsets };
     const made = merge([rule("shop/mine", spec)], ours);
-    const told = { portLevelSettings: [{ ...port, ...detection }] };
+    const reported = { portLevelSettings: [{ ...port, ...detection }] };
     expect(made.objects).toEqual([
       rule("shop/mine", {
         host,
-        trafficPolicy: { ...told, ...detection },
+        trafficPolicy: { ...reported, ...detection },
         subsets: [
           { name: "v1", trafficPolicy: detection },
-          { name: "v2", trafficPolicy: told },
+          { name: "v2", trafficPolicy: reported },
         ],
       }),
     ]);
@@ -162,8 +162,8 @@ describe("mergeInto()", () => {
     ]);
     const both = [taken, rule("shop/headgate-orders", { host: "other.example.com" })];
     expect(merge(both, ours).problems).toEqual([
-      "error HG369 DestinationRule shop/orders (with.yaml:1:1) is for another " +
-        "target, and a generated object has the same name",
+      "error HG369 DestinationRule shop/orders (with.yaml:1:1) has another " +
+        "target, and a generated object has its name",
     ]);
   });
 
