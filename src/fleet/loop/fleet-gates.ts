@@ -1,3 +1,4 @@
+import type { ServiceQueue } from "../../core/feedback/feedback-pressure.js";
 import type { GateSettings } from "../../core/settings/admission-settings.js";
 import { fadingInput, Gate, type GateState } from "../../core/settings/gate.js";
 import type { ServicePressure } from "./report-codec.js";
@@ -56,15 +57,8 @@ export class FleetGates {
   }
 }
 
-/** Requests that wait before a service, over all replicas. */
-export interface SnapshotQueue {
-  readonly waitingCount: number;
-  /** How long a request is in work, in milliseconds; undefined: not known. */
-  readonly serviceMs: number | undefined;
-}
-
 /** What the replicas tell of one service, together. */
-export interface FleetPressure extends SnapshotQueue {
+export interface FleetPressure extends ServiceQueue {
   /** See `FleetGates`. */
   readonly rejectRatio: number;
 }
