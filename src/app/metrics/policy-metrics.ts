@@ -11,14 +11,12 @@ interface ShadowTotals {
   readonly unseenCount: number;
 }
 
-interface PolicyOperationsMetricsParts {
+/** The metrics of what operators change about policies and gates. */
+export function policyOperationsMetrics(parts: {
   readonly policies: Pick<OpenPolicies, "origin">;
   readonly gates: { readonly count: number; readonly unreadableCount: number };
   readonly shadow: { readonly divisor: number; readonly totals: ShadowTotals };
-}
-
-/** The metrics of what operators change about policies and gates. */
-export function policyOperationsMetrics(parts: PolicyOperationsMetricsParts): MetricGroup {
+}): MetricGroup {
   const { policies, gates, shadow } = parts;
   return {
     counters: [
