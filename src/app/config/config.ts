@@ -8,8 +8,7 @@ import { parseTimings, type Timings, testTimingsName } from "../options/test-tim
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
 import { chooseControl } from "./control-choice.js";
 import { checkOpenPorts } from "./open-ports.js";
-import type { PolicyFileStyle } from "./policy-files.js";
-import { readErrorWords } from "./policy-files.js";
+import { type PolicyFileStyle, readErrorWords } from "./policy-files.js";
 import { chooseSignals, type SignalChoice } from "./signal-choice.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";

@@ -1,4 +1,4 @@
-import type { MetricGroup, ReadMetric } from "../base/metrics.js";
+import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 import type { PolicyStatus } from "../policy/active-policy.js";
 import { type OpenPolicies, policyOrigins } from "../policy/policies.js";
 import type { XdsStatus } from "../policy/policy-xds.js";
@@ -149,10 +149,7 @@ function counters(status: () => XdsStatus): readonly ReadMetric[] {
     {
       name: "headgate_xds_disconnects_total",
       help: "Streams from the control plane that ended, and tries that failed, by reason.",
-      labelNames: ["reason"],
-      read: (add) => {
-        for (const [reason, count] of status().endCounts) add(count, { reason });
-      },
+      ...byLabel("reason", () => status().endCounts),
     },
   ];
 }

@@ -1,6 +1,5 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { ObjectPlace } from "../base/custom-object.js";
-import { objectName, specObject } from "../base/custom-object.js";
+import { type ObjectPlace, objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { findItem } from "../base/merge-values.js";
 import { isPlainList, mapIn } from "../base/plain-tree.js";

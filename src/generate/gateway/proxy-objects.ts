@@ -1,5 +1,4 @@
-import type { ListenerTls } from "../../policy/proxies/listener-tls.js";
-import { asksForCertificate } from "../../policy/proxies/listener-tls.js";
+import { asksForCertificate, type ListenerTls } from "../../policy/proxies/listener-tls.js";
 import { specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { renderYaml } from "../base/render.js";

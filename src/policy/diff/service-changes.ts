@@ -1,5 +1,4 @@
-import type { ProxyPolicy } from "../proxies/proxies.js";
-import { proxies } from "../proxies/proxies.js";
+import { type ProxyPolicy, proxies } from "../proxies/proxies.js";
 import type { ServicePolicy } from "../services/service-policy.js";
 import { service as form } from "../services/services.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";

@@ -17,8 +17,10 @@ import {
 import { portBounds } from "../text/quantities.js";
 import { address, host, label, podLabels } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
-import type { AdaptiveConcurrencyPolicy } from "../upstream/adaptive-concurrency.js";
-import { adaptiveConcurrency } from "../upstream/adaptive-concurrency.js";
+import {
+  type AdaptiveConcurrencyPolicy,
+  adaptiveConcurrency,
+} from "../upstream/adaptive-concurrency.js";
 import { admissionControl } from "../upstream/admission-control.js";
 import { circuitBreakers, refuseIdleAuto } from "../upstream/circuit-breakers.js";
 import { upstreamTls, upstreamTlsOf } from "../upstream/client-tls.js";

@@ -7,12 +7,13 @@ import { field, inner, innerBlock, items, object, readField } from "../text/obje
 import { positiveRatioBounds } from "../text/quantities.js";
 import { valueRule } from "../text/text-rules.js";
 import type { ConcurrencyKey } from "./service-policy.js";
-import type { SignalSource, SignalThreshold } from "./signal-source.js";
 import {
   placeKinds,
   readingBounds,
   readingMax,
   readSignalSource,
+  type SignalSource,
+  type SignalThreshold,
   signalSourceFields,
 } from "./signal-source.js";
 

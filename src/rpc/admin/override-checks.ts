@@ -1,8 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { globMatches, parseGlob } from "../../core/collections/glob.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
-import type { Limit, Rule } from "../../core/limits/limit.js";
-import { limitsOf } from "../../core/limits/limit.js";
+import { type Limit, limitsOf, type Rule } from "../../core/limits/limit.js";
 import { type Override, overrideMaxOf, overrideRefusal } from "../../core/limits/override.js";
 import type { Policy } from "../../policy/policy.js";
 import { notFound } from "./call.js";

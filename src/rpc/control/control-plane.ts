@@ -3,8 +3,7 @@ import type { Peer } from "../../core/base/peer.js";
 import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { defaultLoopTimes } from "../../core/feedback/feedback-settings.js";
 import type { GateState } from "../../core/settings/gate.js";
-import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
-import { defaultProxies } from "../../policy/proxies/proxies.js";
+import { defaultProxies, type ProxyPolicy } from "../../policy/proxies/proxies.js";
 import { configuredRequestsMax, configuredShare } from "../../policy/services/configured-share.js";
 import {
   indexClusters,

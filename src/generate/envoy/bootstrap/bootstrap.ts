@@ -1,5 +1,4 @@
-import type { Document } from "../../base/document.js";
-import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import { type Document, noted, type Tree, type TreeMap } from "../../base/document.js";
 import { isPlainList, isPlainMap, type PlainValue, plainTree } from "../../base/plain-tree.js";
 import type { EnvoyContext } from "../base/context.js";
 import { serviceDomains } from "../base/domains.js";
