@@ -143,8 +143,8 @@ async function runGenerate(run: Run): Promise<number> {
   const notMerged = leftOut(existing, documents);
   const made: Made = { run, policy, documents, files, problems, leftOut: notMerged };
   if (problems.some(({ severity }) => severity === "error")) return refuseMade(made);
-  if (!(await isVerified(made))) return exitCodes.invalidPolicy;
-  return handOut(made);
+  const verified = await verify(made);
+  return verified === exitCodes.ok ? handOut(made) : verified;
 }
 
 function fail({ output }: CommandContext, message: string): number {
@@ -170,39 +170,47 @@ function refuseMade(made: Made): number {
   return exitCodes.invalidPolicy;
 }
 
-/** Also where nobody asked, or no Envoy is there; the latter is said. */
-async function isVerified({ run, documents }: Made): Promise<boolean> {
-  if (run.flags.verify !== true) return true;
+/** The exit code of a verification: ok where nobody asked, a failure where it cannot be made. */
+async function verify({ run, documents }: Made): Promise<number> {
+  if (run.flags.verify !== true) return exitCodes.ok;
   const { output, env } = run.context;
   const objects = await verifyObjects(run.target, documents, env["PATH"] ?? "");
   if (objects?.kind === "missing") {
-    output.err(`Not verified: ${objects.command} is not on PATH.`);
-    return true;
+    return failUnverified(run, `${objects.command} is not on PATH. Install it`);
   }
   if (objects?.kind === "asked") {
     const { command, refusal, leavesOut } = objects;
     const words = leavesOut === undefined ? "" : `, by their schemas alone: ${leavesOut}`;
     if (refusal === undefined) output.err(`Verified by ${command}${words}.`);
     else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
-    return refusal === undefined;
+    return refusal === undefined ? exitCodes.ok : exitCodes.invalidPolicy;
   }
   const envoy = await lookUp(envoyTool, thisMachine());
   if (envoy.kind === "missing") {
-    output.err(
-      `Not verified: ${envoy.why}. Put envoy on PATH, name one in ENVOY_BIN, or run ` +
-        "`headgate demo` once, which installs one.",
+    const remedy = "Put envoy on PATH, name one in ENVOY_BIN";
+    return failUnverified(
+      run,
+      `${envoy.why}. ${remedy}, run \`headgate demo\` once to install one`,
     );
-    return true;
   }
   const verdicts = await verifyWithEnvoy(documents, envoy);
+  if (verdicts.length === 0) {
+    const remedy = "Make one with `generate envoy --form bootstrap`";
+    return failUnverified(run, `there is no whole configuration. ${remedy}`);
+  }
   const refused = verdicts.filter(({ refusal }) => refusal !== undefined);
   for (const { path, refusal } of refused) {
     output.err(`${path}: Envoy ${envoy.version} refuses it: ${visibleLines(refusal ?? "")}`);
   }
   if (refused.length > 0) output.err("Nothing was written.");
-  else if (verdicts.length === 0) output.err("Not verified: there is no whole configuration.");
   else output.err(`Verified by Envoy ${envoy.version}: ${many(verdicts.length, "configuration")}.`);
-  return refused.length === 0;
+  return refused.length === 0 ? exitCodes.ok : exitCodes.invalidPolicy;
+}
+
+/** Who asked for a verification must not take what was not verified for verified. */
+function failUnverified({ context }: Run, why: string): number {
+  context.output.err(`Not verified: ${why}, or leave out --verify. Nothing was written.`);
+  return exitCodes.failure;
 }
 
 function visibleLines(text: string): string {
