@@ -21,7 +21,8 @@ REDIS_URL, REDIS_AUTH, or the files that REDIS_URL_FILE and REDIS_AUTH_FILE name
 SIGTERM, SIGINT and SIGHUP drain and stop; a second signal stops at once. The policy's files are
 watched: a changed policy becomes active by itself, and a wrong one keeps the old one.`,
     exitCodes:
-      "Exit codes: 0 stopped as asked, 1 failure or cut off while stopping, 2 usage, 3 invalid policy.",
+      "Exit codes: 0 stopped as asked, 1 failure or cut off while stopping, 2 usage, " +
+      "3 invalid policy.",
   });
   const flags = addFlags(command);
   command.action(async () => {

@@ -32,7 +32,8 @@ Names stand in the order of the language, two spaces are a level, and what does 
 columns has lines of its own. Comments are kept, and texts, numbers and durations stay as they are
 written. Names of a file with aliases stay in their order.`,
     exitCodes:
-      "Exit codes: 0 done, 1 a file cannot be read or written, 2 usage, 3 not YAML, 4 files would change.",
+      "Exit codes: 0 done, 1 a file cannot be read or written, 2 usage, 3 not YAML, " +
+      "4 files would change.",
   }).action(async (paths: readonly string[], options: FmtOptions) => {
     const complain = (message: string): never => command.error(`error: ${message}`);
     if (options.check && options.write) complain("--check and --write exclude each other");
