@@ -19,7 +19,7 @@ const testStepsMax = 1_000;
 const testTimesMax = 1_000_000;
 
 /** What is expected of a policy: a file of tests, as it was written. */
-export interface PolicyTests {
+interface PolicyTests {
   /** Files of the policy, as they are named: relative to the file of the tests. */
   readonly policies: readonly string[];
   readonly tests: readonly PolicyTest[];
