@@ -1,7 +1,7 @@
 import { microHzPerHz } from "../../core/quota/quota.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { QuotaLeaseState, QuotaPoolView } from "../../decide/quota/quota-view.js";
-import type { MetricGroup, ReadMetric } from "../base/metrics.js";
+import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 
 /** The metrics of quotas. Labels are of closed sets or the policy's names; no caller's values. */
 export function quotaMetrics(registry: QuotaRegistry): MetricGroup {
@@ -46,9 +46,7 @@ function gauges(registry: QuotaRegistry): readonly ReadMetric[] {
     }),
     rateGauge(registry, {
       name: "headgate_quota_demand_rate",
-      help:
-        "Hits per second requested from Envoys of this replica, by their last reports, by " +
-        "quota.",
+      help: "Hits per second requested from Envoys of this replica, by their last reports, by quota.",
       of: ({ demandMicroHz }) => demandMicroHz,
     }),
   ];
@@ -81,28 +79,27 @@ function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
       help: "Usage reports of buckets.",
       read: (add) => add(counts.reportCount),
     },
-    rows("headgate_quota_assignments_total", {
+    {
+      name: "headgate_quota_assignments_total",
       help: "Assignments to buckets: a token bucket, allow all, deny all, or forget.",
-      label: "kind",
-      counts: counts.reported,
-    }),
-    rows("headgate_quota_unusual_reports_total", {
+      ...byLabel("kind", () => counts.reported),
+    },
+    {
+      name: "headgate_quota_unusual_reports_total",
       help:
-        "Usage above the assignment of an Envoy, or above its share without one, " +
-        "which was cut; and Envoys with the name of another live Envoy.",
-      label: "reason",
-      counts: counts.unusual,
-    }),
-    rows("headgate_quota_ignored_reports_total", {
+        "Usage above the assignment of an Envoy, or above its share without one, " + "which was cut; and Envoys with the name of another live Envoy.",
+      ...byLabel("reason", () => counts.unusual),
+    },
+    {
+      name: "headgate_quota_ignored_reports_total",
       help: "Usage reports of buckets without a share; the Envoys' own settings apply.",
-      label: "cause",
-      counts: counts.ignored,
-    }),
-    rows("headgate_quota_overflows_total", {
+      ...byLabel("cause", () => counts.ignored),
+    },
+    {
+      name: "headgate_quota_overflows_total",
       help: "Buckets beyond a bound of a stream, an identity, a domain or the process.",
-      label: "bound",
-      counts: counts.overflows,
-    }),
+      ...byLabel("bound", () => counts.overflows),
+    },
     {
       name: "headgate_quota_hits_total",
       help: "Hits that Envoys admitted: charged to the store, or pending after a failed charge.",
@@ -123,26 +120,4 @@ function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
       read: (add) => add(counts.rejoinCount),
     },
   ];
-}
-
-function rows(
-  name: string,
-  {
-    help,
-    label,
-    counts,
-  }: {
-    readonly help: string;
-    readonly label: string;
-    readonly counts: ReadonlyMap<string, number>;
-  },
-): ReadMetric {
-  return {
-    name,
-    help,
-    labelNames: [label],
-    read: (add) => {
-      for (const [row, count] of counts) add(count, { [label]: row });
-    },
-  };
 }

@@ -14,6 +14,7 @@ import type { Form, NameRow } from "../../policy/text/form.js";
 import type { DeclaredFields } from "../../policy/text/object.js";
 import { writeWholeFile } from "../input/whole-file.js";
 import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts } from "../terminal/help-texts.js";
 import { policySchemaText, schemaFileName } from "./schema.js";
 
 interface InitOptions {
@@ -32,37 +33,29 @@ export function addInit(program: Command, context: CommandContext): void {
     .option("--name <NAME>", "the name of the policy", "my-policy")
     .option("--service <NAME>", "the service to protect", "my-service")
     .option("--upstream <HOST:PORT>", "the address of the service; default <service>:8080")
-    .option("--force", "replace an existing policy")
-    .addHelpText(
-      "before",
-      `Examples:
+    .option("--force", "replace an existing policy");
+  addHelpTexts(command, {
+    examples: `
   headgate init
   headgate init --name shop --service orders --upstream orders.shop.svc.cluster.local:8080
-  headgate init - | headgate check -
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate init - | headgate check -`,
+    notes: `
 The first line points editors to the JSON Schema: in the package, if the project has it in its
-node_modules, otherwise in ${schemaFileName}, which is written next to the policy.
-
-Exit codes: 0 written, 1 the file exists or cannot be written, 2 usage.`,
-    )
-    .action(async (file: string, options: InitOptions) => {
-      const complain = (message: string): never => command.error(`error: ${message}`);
-      const upstream = readUpstream(options);
-      if (upstream === undefined)
-        return complain("--upstream must be a host and a port: orders:8080");
-      const schema = file === "-" ? schemaFileName : await schemaPath(dirname(file));
-      const { name, service } = options;
-      const text = starterPolicy({ name, service, upstream, schema });
-      const parsed = parsePolicy([{ file: "policy.yaml", text }]);
-      if (parsed.kind === "problems") return complain(formatProblems(parsed));
-      if (file === "-") return context.output.out(text.trimEnd());
-      const isForced = options.force === true;
-      context.exitWith(await write({ file, text, schema, isForced }, context));
-    });
+node_modules, otherwise in ${schemaFileName}, which is written next to the policy.`,
+    exitCodes: "Exit codes: 0 written, 1 the file exists or cannot be written, 2 usage.",
+  }).action(async (file: string, options: InitOptions) => {
+    const complain = (message: string): never => command.error(`error: ${message}`);
+    const upstream = readUpstream(options);
+    if (upstream === undefined) return complain("--upstream must be a host and a port: orders:8080");
+    const schema = file === "-" ? schemaFileName : await schemaPath(dirname(file));
+    const { name, service } = options;
+    const text = starterPolicy({ name, service, upstream, schema });
+    const parsed = parsePolicy([{ file: "policy.yaml", text }]);
+    if (parsed.kind === "problems") return complain(formatProblems(parsed));
+    if (file === "-") return context.output.out(text.trimEnd());
+    const isForced = options.force === true;
+    context.exitWith(await write({ file, text, schema, isForced }, context));
+  });
 }
 
 /**

@@ -13,6 +13,7 @@ import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
 import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts } from "../terminal/help-texts.js";
 import { renderJunit, renderTests, type TestedFile } from "./test-report.js";
 
 interface TestOptions {
@@ -22,7 +23,7 @@ interface TestOptions {
 
 /** Adds `headgate test`: requests over virtual time, and what must come of them. */
 export function addTest(program: Command, context: CommandContext): void {
-  program
+  const command = program
     .command("test")
     .description("run tests of a policy: requests over time, and their expected results")
     .argument("<FILE...>", "test files")
@@ -31,18 +32,13 @@ export function addTest(program: Command, context: CommandContext): void {
       new Option("-o, --output <format>", "the report format")
         .choices(["text", "json", "junit"])
         .default("text"),
-    )
-    .addHelpText(
-      "before",
-      `Examples:
+    );
+  addHelpTexts(command, {
+    examples: `
   headgate test policy.tests.yaml
   headgate test -o junit *.tests.yaml > report.xml
-  headgate test --policy candidate.yaml policy.tests.yaml
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate test --policy candidate.yaml policy.tests.yaml`,
+    notes: `
 A test file names its policy and contains tests. Each test starts with unused limits and its own
 clock. A step sends one or several requests at one moment, or waits:
 
@@ -58,13 +54,11 @@ clock. A step sends one or several requests at one moment, or waits:
         - http: {host: orders.shop.example, headers: {x-plan: free, x-user: ann}}
           expect: allowed
 
-expect also accepts {allowed: N, denied: N} for several requests, rule (its label) and remaining.
-
-Exit codes: 0 all passed, 1 some failed, 2 usage, 3 tests or policy invalid.`,
-    )
-    .action(async (paths: readonly string[], options: TestOptions) => {
-      context.exitWith(await test(paths, options, context));
-    });
+expect also accepts {allowed: N, denied: N} for several requests, rule (its label) and remaining.`,
+    exitCodes: "Exit codes: 0 all passed, 1 some failed, 2 usage, 3 tests or policy invalid.",
+  }).action(async (paths: readonly string[], options: TestOptions) => {
+    context.exitWith(await test(paths, options, context));
+  });
 }
 
 async function test(

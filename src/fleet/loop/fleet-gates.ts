@@ -1,4 +1,5 @@
 import { fadingInput, Gate, type GateSettings, type GateState } from "../../core/admission/gate.js";
+import type { ServiceQueue } from "../../core/feedback/feedback-pressure.js";
 import type { ServicePressure } from "./report-codec.js";
 
 /** What holds for the gate of a service, over the fleet. */
@@ -55,15 +56,8 @@ export class FleetGates {
   }
 }
 
-/** Requests that wait before a service, over all replicas. */
-export interface SnapshotQueue {
-  readonly waitingCount: number;
-  /** How long a request is in work, in milliseconds; undefined: not known. */
-  readonly serviceMs: number | undefined;
-}
-
 /** What the replicas tell of one service, together. */
-export interface FleetPressure extends SnapshotQueue {
+export interface FleetPressure extends ServiceQueue {
   /** See `FleetGates`. */
   readonly rejectRatio: number;
 }

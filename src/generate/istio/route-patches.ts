@@ -2,12 +2,12 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { defaultBlocks } from "../../policy/upstream/default-upstream.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
+import { durationText } from "../envoy/base/values.js";
 import { hedgePolicy } from "../envoy/http/retries.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
 import { virtualHost } from "../envoy/http/virtual-host.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
 import { type FilterNames, filterNamesAt } from "./filter-patches.js";
-import { istioDuration } from "./istio-object.js";
 import { inboundCluster } from "./mesh-name.js";
 import { type IstioPlace, virtualHostsAt } from "./place.js";
 import { notSkipped } from "./skipping-filter.js";
@@ -92,8 +92,8 @@ function routeExtras(service: ServicePolicy, { context, envoy }: IstioPlace): Tr
   const waits = isCaller ? retryWaits(service, envoy.options.envoyVersion) : undefined;
   const upgrades = upgradeChanges(service.upgrades);
   const extras: TreeMap = {
-    idle_timeout: idleMs === undefined ? undefined : istioDuration(idleMs),
-    max_stream_duration: maxStreamMs && { max_stream_duration: istioDuration(maxStreamMs) },
+    idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
+    max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
     upgrade_configs: upgrades,
     hedge_policy: isCaller ? hedgePolicy(service.retries) : undefined,
     retry_policy: waits && noted("Timeouts that Istio does not support fully.", waits),

@@ -6,8 +6,8 @@ import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { MinorVersion } from "../base/generator.js";
 import { isTreeList, plainTree } from "../base/plain-tree.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
+import { durationText } from "../envoy/base/values.js";
 import { retryPolicy } from "../envoy/http/retries.js";
-import { istioDuration } from "./istio-object.js";
 import type { MeshName } from "./mesh-name.js";
 
 /**
@@ -38,7 +38,7 @@ export function routeTimes(
   envoyVersion: MinorVersion,
 ): TreeMap {
   return {
-    timeout: timeouts.requestMs === 0 ? undefined : istioDuration(timeouts.requestMs),
+    timeout: timeouts.requestMs === 0 ? undefined : durationText(timeouts.requestMs),
     retries:
       retries === undefined
         ? noted("Without this line, refused requests (503) are retried twice.", { attempts: 0 })
@@ -80,7 +80,7 @@ export function reportGatewayTimes(
 function retriesOf(retries: RetryPolicy, envoyVersion: MinorVersion): Tree {
   return {
     attempts: retries.retriesMax,
-    perTryTimeout: retries.perTryMs === undefined ? undefined : istioDuration(retries.perTryMs),
+    perTryTimeout: retries.perTryMs === undefined ? undefined : durationText(retries.perTryMs),
     retryOn: retryOn(retries, envoyVersion),
   };
 }

@@ -3,6 +3,7 @@ import {
   type FailureMode,
   isSettled,
   type Limit,
+  limitsOf,
   type Role,
   type Rule,
   type RuleDisclosure,
@@ -78,10 +79,6 @@ function identityOf({ domain, path }: Rule): string {
 function placeOf({ domain, label }: Rule, limit?: Pick<Limit, "name">): string {
   const name = limit?.name;
   return name === undefined ? `${domain}/${label}` : `${domain}/${label} ${name}`;
-}
-
-function limitsOf({ effect }: Rule): readonly Limit[] {
-  return effect.kind === "limited" ? effect.limits : [];
 }
 
 function goneRule(rule: Rule): readonly PolicyChange[] {

@@ -6,8 +6,7 @@ import {
 } from "../../../core/quota/quota.js";
 import type { QuotaClaims, QuotaStore } from "../../coordination/quota-store.js";
 import type { StoreScript } from "../scripts/connection.js";
-import type { FleetStore } from "./fleet-script.js";
-import { parseNumbers } from "./fleet-script.js";
+import { type FleetStore, parseNumbers } from "./fleet-script.js";
 
 /** The longest that a claim waits for its answer, in milliseconds; the next one says more. */
 const leaseCallMsMax = 750;
