@@ -49,9 +49,11 @@ async function serve(
   if (loaded.kind === "problems") {
     const lines = loaded.problems.map((problem) => `  ${problem}`);
     output.err(
-      ["The configuration is invalid:", ...lines, "See `headgate help serve` for all options."].join(
-        "\n",
-      ),
+      [
+        "The configuration is invalid:",
+        ...lines,
+        "See `headgate help serve` for all options.",
+      ].join("\n"),
     );
     return exitCodes.usage;
   }

@@ -134,7 +134,8 @@ function counters({ plane }: ControlMetricsParts): readonly ReadMetric[] {
     {
       name: "headgate_control_failed_streams_total",
       help:
-        "Streams that were closed or refused, by cause; owned_by_another and " + "identity_not_allowed: because of the client's identity.",
+        "Streams that were closed or refused, by cause; owned_by_another and " +
+        "identity_not_allowed: because of the client's identity.",
       ...byLabel("cause", () => counts.faults),
     },
     {

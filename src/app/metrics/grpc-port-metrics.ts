@@ -33,7 +33,9 @@ export function nativeTransportMetrics(counts: NativeTransportCounts): readonly 
   return [
     {
       name: "headgate_native_transport_ended_connections_total",
-      help: "Closed connections of the native transport, by cause; for protocol " + "violations, the HTTP/2 code.",
+      help:
+        "Closed connections of the native transport, by cause; for protocol " +
+        "violations, the HTTP/2 code.",
       ...byLabel("cause", () => counts.endsByCause),
     },
     {
@@ -88,13 +90,15 @@ export function exchangeMetrics(counts: ExchangeCounts): MetricGroup {
       {
         name: "headgate_ext_proc_streams_answered_before_total",
         help:
-          "ext_proc streams of requests that an earlier filter had answered, such " + "as a rate limit. If all streams count here, request_header_mode is SKIP.",
+          "ext_proc streams of requests that an earlier filter had answered, such " +
+          "as a rate limit. If all streams count here, request_header_mode is SKIP.",
         read: (add) => add(counts.answeredBeforeCount),
       },
       {
         name: "headgate_exchange_faults_total",
         help:
-          "ext_proc streams closed for a protocol violation, by kind, or because a " + "message exceeds the maximum size (`too_large`).",
+          "ext_proc streams closed for a protocol violation, by kind, or because a " +
+          "message exceeds the maximum size (`too_large`).",
         labelNames: ["fault"],
         read: (add) => {
           for (const [fault, value] of counts.faults) add(value, { fault: snakeCase(fault) });

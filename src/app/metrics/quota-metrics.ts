@@ -46,7 +46,9 @@ function gauges(registry: QuotaRegistry): readonly ReadMetric[] {
     }),
     rateGauge(registry, {
       name: "headgate_quota_demand_rate",
-      help: "Hits per second requested from Envoys of this replica, by their last reports, by quota.",
+      help:
+        "Hits per second requested from Envoys of this replica, by their last reports, by " +
+        "quota.",
       of: ({ demandMicroHz }) => demandMicroHz,
     }),
   ];
@@ -87,7 +89,8 @@ function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
     {
       name: "headgate_quota_unusual_reports_total",
       help:
-        "Usage above the assignment of an Envoy, or above its share without one, " + "which was cut; and Envoys with the name of another live Envoy.",
+        "Usage above the assignment of an Envoy, or above its share without one, " +
+        "which was cut; and Envoys with the name of another live Envoy.",
       ...byLabel("reason", () => counts.unusual),
     },
     {

@@ -109,9 +109,9 @@ export const statsOptionRows = {
   dogStatsdMogrifiers: namesOption({
     env: "USE_DOG_STATSD_MOGRIFIERS",
     docs:
-      "Names of rules that turn parts of a statistic's name into tags: of those whose " +
-      "`DOG_STATSD_MOGRIFIER_<name>_PATTERN` matches, the first gives the name by `_NAME` and " +
-      "the tags by `_TAGS`, where `$1` stands for the first group.",
+      "Names of rules that turn parts of a statistic's name into tags. The first rule whose " +
+      "`DOG_STATSD_MOGRIFIER_<name>_PATTERN` matches applies: `_NAME` is the new name and " +
+      "`_TAGS` the tags, in which `$1` is the first group.",
   }),
   statTags: tagsOption({
     env: "EXTRA_TAGS",

@@ -46,7 +46,8 @@ node_modules, otherwise in ${schemaFileName}, which is written next to the polic
   }).action(async (file: string, options: InitOptions) => {
     const complain = (message: string): never => command.error(`error: ${message}`);
     const upstream = readUpstream(options);
-    if (upstream === undefined) return complain("--upstream must be a host and a port: orders:8080");
+    if (upstream === undefined)
+      return complain("--upstream must be a host and a port: orders:8080");
     const schema = file === "-" ? schemaFileName : await schemaPath(dirname(file));
     const { name, service } = options;
     const text = starterPolicy({ name, service, upstream, schema });

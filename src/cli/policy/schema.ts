@@ -35,9 +35,10 @@ export function addSchema(program: Command, context: CommandContext): void {
   headgate schema --write
   headgate schema --ratelimit --write ratelimit.schema.json
   sed -i '1i # yaml-language-server: $schema=${schemaFileName}' policy.yaml`,
-    notes: `
-With the schema, an editor completes and explains keys, and marks mistakes in a single file.
-\`headgate check\` finds all mistakes, in all files together. Write the schema again after an update.`,
+    notes:
+      "\nWith the schema, an editor completes and explains keys, and marks mistakes in a " +
+      "single file.\n`headgate check` finds all mistakes, in all files together. Write the " +
+      "schema again after an update.",
     exitCodes: "Exit codes: 0 printed or written, 1 cannot be written, 2 usage.",
   }).action(async ({ ratelimit, write }: SchemaOptions) => {
     const text =

@@ -37,10 +37,7 @@ export function addReplay(program: Command, context: CommandContext): void {
   const command = program
     .command("replay")
     .description("run an access log through a policy, to see what it would have limited, and when")
-    .argument(
-      "<LOG...>",
-      "access logs, plain or gzip; - is standard input",
-    )
+    .argument("<LOG...>", "access logs, plain or gzip; - is standard input")
     .requiredOption("--policy <FILE>", "a policy file or directory; repeatable", collect)
     .addOption(
       new Option("--format <format>", "the format of the log; auto detects it from its first lines")
@@ -65,14 +62,14 @@ export function addReplay(program: Command, context: CommandContext): void {
   headgate replay --policy new.yaml --domain shop --descriptor user=@x-user access.json.gz
   headgate replay --policy new.yaml --field x-user=user_id -o json access.csv
   kubectl logs deploy/edge | headgate replay --policy new.yaml -`,
-    notes: `
-A request belongs to the service of the policy with its host, and is charged to that service's
-rateLimit.descriptors. --domain and --descriptor replace this for all requests. Nothing is charged in
-a store: the policy's limits run in the time of the log. Parts that only Envoy knows (metadata, CEL,
-source clusters, regular expressions) are skipped and counted.
-
---field sets the log's name for a header in descriptors, or for time, authority, method, path,
-flags, x-forwarded-for and remote-address.`,
+    notes:
+      "\nA request belongs to the service of the policy with its host, and is charged to " +
+      "that service's\nrateLimit.descriptors. --domain and --descriptor replace this for " +
+      "all requests. Nothing is charged in\na store: the policy's limits run in the time " +
+      "of the log. Parts that only Envoy knows (metadata, CEL,\nsource clusters, regular " +
+      "expressions) are skipped and counted.\n\n--field sets the log's name for a header " +
+      "in descriptors, or for time, authority, method, path,\nflags, x-forwarded-for and " +
+      "remote-address.",
     exitCodes: "Exit codes: 0 done, 1 a log cannot be read, 2 usage, 3 invalid policy.",
   }).action(async (logs: readonly string[], options: ReplayOptions) => {
     context.exitWith(await replay(logs, { options, command, context }));
