@@ -267,7 +267,7 @@ describe("the first hour", () => {
       // A machine that is busy with other work may delay an answer of admission by 200 ms; Envoy
       // counts that, and then doctor has to say so.
       const { body } = await http.send({ port: ports.of(9_901), path: "/stats" });
-      const isLate = /ext_proc\.message_timeouts: [1-9]/.test(body);
+      const isLate = /ext_proc\.headgate\.message_timeouts: [1-9]/.test(body);
       const wanted = lines.map((line) => (isLate ? line.replace("0 warnings", "1 warning") : line));
       await expectPrinted({ command, lines: wanted }, { place, ports, env });
     }

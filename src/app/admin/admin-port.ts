@@ -34,8 +34,7 @@ import { TlsConnection } from "../tls/tls-connection.js";
 import { AdminConnections, type AdminPeer, adminRequestMsMax } from "./admin-connections.js";
 import { answerEarly } from "./early-answer.js";
 
-/** What the admin port is opened with. */
-export interface AdminPortParts {
+interface AdminPortParts {
   readonly choice: AdminChoice;
   readonly access: AdminAccess;
   readonly services: AdminServiceParts;

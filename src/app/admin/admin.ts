@@ -22,7 +22,7 @@ import { createFleetView } from "./admin-fleet.js";
 import { type AdminPort, openAdminPort } from "./admin-port.js";
 
 /** What the admin API shows and changes. */
-export interface AdminParts extends Foundation {
+interface AdminParts extends Foundation {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
   readonly admission: OpenAdmission;

@@ -105,12 +105,8 @@ function newRule(rule: Rule): readonly PolicyChange[] {
 }
 
 function newLimit(rule: Rule, limit: Limit): PolicyChange {
-  const words = `a new limit${roleNote(limit.role)}: ${limitWords(limit)}; it begins empty`;
+  const words = `a new limit${limit.role === "enforce" ? "" : ` (${limit.role})`}: ${limitWords(limit)}; it begins empty`;
   return { effect: bites(limit), place: placeOf(rule, limit), words };
-}
-
-function roleNote(role: Role): string {
-  return role === "enforce" ? "" : ` (${role})`;
 }
 
 /** What a limit is by being there. */
