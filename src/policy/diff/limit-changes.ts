@@ -105,7 +105,8 @@ function newRule(rule: Rule): readonly PolicyChange[] {
 }
 
 function newLimit(rule: Rule, limit: Limit): PolicyChange {
-  const words = `a new limit${limit.role === "enforce" ? "" : ` (${limit.role})`}: ${limitWords(limit)}; it begins empty`;
+  const role = limit.role === "enforce" ? "" : ` (${limit.role})`;
+  const words = `a new limit${role}: ${limitWords(limit)}; it begins empty`;
   return { effect: bites(limit), place: placeOf(rule, limit), words };
 }
 
