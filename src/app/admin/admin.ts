@@ -1,7 +1,7 @@
 import { Explainer } from "../../decide/inspect/explain.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
-import type { PolicyFile } from "../../rpc/admin/admin-parts.js";
+import type { PolicyText } from "../../policy/parse.js";
 import { answersFor } from "../../rpc/admin/replica-answers.js";
 import type { AdminServiceParts, ReadCandidate } from "../../rpc/admin/service-parts.js";
 import type { OpenAdmission } from "../admission/admission.js";
@@ -125,7 +125,7 @@ function createServices(
 
 /** Reads a policy as the active one would be. */
 async function readCandidate(
-  files: readonly PolicyFile[],
+  files: readonly PolicyText[],
   { clock, parser }: Pick<Runtime, "clock" | "parser">,
   policies: Foundation["policies"],
 ): Promise<ReadCandidate> {
