@@ -8,7 +8,7 @@ import { mapAt, millisecondsAt, numberAt, shownName, textAt, valueAt } from "./j
 const failedRatioMax = 0.01;
 
 /**
- * How long an Envoy warms up, in seconds: its first calls wait for connections, for cold code, or
+ * How long an Envoy warms up, in seconds. Its first calls wait for connections, for cold code, or
  * for a Headgate that starts beside it. What it misses while it is watched counts also then.
  */
 const warmUpSeconds = 60;
