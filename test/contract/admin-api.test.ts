@@ -238,7 +238,7 @@ describe.each(adminProtocols)("the admin API over %s", (protocol) => {
       limits.setOverride({ override: { ...user("7"), effect: { case: "multiplier", value: -1 } } }),
     );
     expect(wrong.code).toBe(Code.InvalidArgument);
-    expect(wrong.rawMessage).toContain("override.multiplier: it must be above 0");
+    expect(wrong.rawMessage).toContain("override.multiplier: must be above 0");
     expect(wrong.rawMessage).toContain("override.reason: required");
     const tooMuch = {
       ...user("7"),

@@ -109,7 +109,7 @@ describe("headgate apply", () => {
     const asked = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "eve" }] }] };
     const { code, out } = await run("apply", path, ...because);
     expect(code).toBe(0);
-    expect(out).toMatch(/^Active: policy [0-9a-f]{12}, by local at \S+: a test\nIt changes:/);
+    expect(out).toMatch(/^Active: policy [0-9a-f]{12}, by local at \S+: a test\nChanges:/);
     const statuses: number[] = [];
     for (let i = 0; i < 3; i += 1) statuses.push((await headgate.postJson(asked)).status);
     expect(statuses).toEqual([200, 200, 429]);
@@ -138,7 +138,7 @@ describe("headgate apply", () => {
     const before = await currentVersion();
     const no = await runAnswered("", "apply", path, ...because);
     expect([no.code, no.out]).toEqual([1, ""]);
-    expect(no.err).toContain("It changes:\n  shop/user pace: 5 per hour becomes 6 per hour");
+    expect(no.err).toContain("Changes:\n  shop/user pace: 5 per hour becomes 6 per hour");
     expect(no.err).toContain("Nothing was changed.");
     expect(await currentVersion()).toBe(before);
     expect((await runAnswered("y", "apply", path, ...because)).code).toBe(0);

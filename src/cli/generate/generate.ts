@@ -195,7 +195,7 @@ async function verify({ run, documents }: Made): Promise<number> {
   const verdicts = await verifyWithEnvoy(documents, envoy);
   if (verdicts.length === 0) {
     const remedy = "Make one with `generate envoy --form bootstrap`";
-    return failUnverified(run, `there is no whole configuration. ${remedy}`);
+    return failUnverified(run, `there is no complete configuration. ${remedy}`);
   }
   const refused = verdicts.filter(({ refusal }) => refusal !== undefined);
   for (const { path, refusal } of refused) {
