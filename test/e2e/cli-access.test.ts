@@ -240,7 +240,7 @@ describe("TLS with an authority of one's own", () => {
       "--admin-key",
       at("ca"),
     );
-    expect(swapped.err).toContain("ann.key holds no certificate in PEM");
+    expect(swapped.err).toContain("ann.key contains no certificate in PEM");
     const plain = await rules({ ca: "ca", url: `http://localhost:${port}` });
     expect([plain.code, plain.err]).toEqual([2, expect.stringContaining("starts with https://")]);
   });
