@@ -95,6 +95,8 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
         nextPageToken: next === undefined ? "" : pageToken(String(next)),
       };
     },
+    getHistory: () => demandPart<never>(undefined),
+    getFindings: () => demandPart<never>(undefined),
   };
 }
 

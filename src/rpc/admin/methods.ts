@@ -38,7 +38,13 @@ const operatorMethods: ReadonlySet<string> = new Set([
 ]);
 
 /** Those whose requests hold policies. */
-const policyMethods: ReadonlySet<string> = new Set(["Explain", "ValidatePolicy", "ApplyPolicy"]);
+const policyMethods: ReadonlySet<string> = new Set([
+  "Explain",
+  "ValidatePolicy",
+  "ApplyPolicy",
+  "TestPolicy",
+  "ReplayLog",
+]);
 
 /** Those whose answers hold what callers send, or how much of a limit one of them uses. */
 const callerMethods: ReadonlySet<string> = new Set([

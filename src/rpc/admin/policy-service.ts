@@ -64,6 +64,8 @@ export function policyService(parts: AdminServiceParts): ServiceImpl<typeof Poli
     },
     ...changeMethods(parts),
     getShadowReport: shadowMethod(parts),
+    testPolicy: () => demandPart<never>(undefined),
+    replayLog: () => demandPart<never>(undefined),
   };
 }
 
