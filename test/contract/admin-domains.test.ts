@@ -146,6 +146,10 @@ const rows: Readonly<Record<string, Row>> = {
     requests: [{ service: `${near}-cart`, openBelow: 0.1, closeAbove: 0.2, reason }],
   },
   ListAudit: { isRead: true, requests: [{}, { pageSize: 1 }] },
+  TestPolicy: { isRead: false, requests: [{ files }] },
+  ReplayLog: { isRead: false, requests: [{ files }, {}] },
+  GetHistory: { isRead: false, requests: [{}] },
+  GetFindings: { isRead: false, requests: [{}] },
 };
 
 const stage = useStage("file");

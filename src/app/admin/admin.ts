@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { Explainer } from "../../decide/inspect/explain.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
@@ -6,8 +7,12 @@ import { answersFor } from "../../rpc/admin/replica-answers.js";
 import type { AdminServiceParts, ReadCandidate } from "../../rpc/admin/service-parts.js";
 import type { OpenAdmission } from "../admission/admission.js";
 import { OpenStack } from "../base/open-stack.js";
+import { ownFile } from "../base/own-file.js";
 import { sha256 } from "../base/sha256.js";
+import { readVersion } from "../base/version.js";
 import { policyVersion } from "../config/policy-files.js";
+import { ConsoleAssets } from "../console/assets.js";
+import { Console } from "../console/console.js";
 import type { OpenControlPlane } from "../control/control-plane.js";
 import type { Decisions } from "../decisions/decisions.js";
 import type { Fleet } from "../fleet/fleet.js";
@@ -19,7 +24,7 @@ import { GateAdmin } from "../operator/gate-admin.js";
 import { PolicyAdmin } from "../operator/policy-admin.js";
 import { switchesOf } from "../options/decision-options.js";
 import { createFleetView } from "./admin-fleet.js";
-import { type AdminPort, openAdminPort } from "./admin-port.js";
+import { type AdminPort, type AdminPortParts, isTlsSpoken, openAdminPort } from "./admin-port.js";
 
 /** What the admin API shows and changes. */
 export interface AdminParts extends Foundation {
@@ -42,11 +47,27 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
   const counts = new AdminCounts();
   metrics.add({ counters: adminMetrics(counts) });
   const { calls } = observability;
-  const port = stack.keep(
-    await openAdminPort({ ...runtime, choice, access, services, counts, calls, tls }),
-  );
+  const common = { ...runtime, choice, access, counts, calls, tls };
+  const console = await openConsole(common);
+  const port = stack.keep(await openAdminPort({ ...common, services, console }));
   if (questions !== undefined) stack.keep(questions).answer(answersFor(services));
   return { ...port, close: () => stack.close() };
+}
+
+/** What browsers are served; undefined: nothing. */
+async function openConsole(
+  parts: Runtime & Pick<AdminPortParts, "choice" | "access" | "counts" | "calls" | "tls">,
+): Promise<Console | undefined> {
+  const { choice, logger } = parts;
+  if (choice.console === undefined) return undefined;
+  const index = ownFile("dist/console/index.html");
+  const assets = index && (await ConsoleAssets.read(fileURLToPath(new URL(".", index))));
+  if (assets === undefined) {
+    logger.info({ event: "consoleMissing" }, "This build has no pages of the console.");
+  }
+  const isTls = isTlsSpoken(parts);
+  const own = { choice: choice.console, oidc: choice.oidc, assets, isTls, version: readVersion() };
+  return new Console({ ...parts, ...own });
 }
 
 /** Undefined where this replica shares its store with nobody. */

@@ -1,6 +1,7 @@
 import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
 import { optionalAddressOption } from "./address-option.js";
 import { adminOptionRows } from "./admin-options.js";
+import { consoleOptionRows } from "./console-options.js";
 import { controlPortOptionRows } from "./control-port-options.js";
 import { decisionOptionRows, refusalOptionRows } from "./decision-options.js";
 import {
@@ -152,6 +153,7 @@ const optionRows = {
   }),
   ...controlPortOptionRows,
   ...adminOptionRows,
+  ...consoleOptionRows,
   grpcConnectionAgeMsMax: durationOption({
     section: "Listening",
     env: "GRPC_MAX_CONNECTION_AGE",
