@@ -75,7 +75,7 @@ export function Tile({
   );
 }
 
-/** Shows an answer once there is one; before that, that it is waited for, or why it is not there. */
+/** Shows an answer once there is one; before that, that it is awaited, or why it is missing. */
 export function PolledAnswer<T>({
   polled,
   children,

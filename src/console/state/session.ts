@@ -14,8 +14,8 @@ export type Session =
 export interface User {
   readonly name: string;
   readonly role: "reader" | "operator";
-  /** Undefined: all. */
-  readonly domains: readonly string[] | undefined;
+  /** Domains in which that person is an operator; undefined: all. */
+  readonly operatorDomains: readonly string[] | undefined;
   readonly isReadOnly: boolean;
   readonly csrf: string;
   readonly ways: readonly SignInWay[];
@@ -33,8 +33,8 @@ export const user = computed(() => (session.value.kind === "in" ? session.value.
 export function mayChange(domain?: string): boolean {
   const known = user.value;
   if (known === undefined || known.isReadOnly || known.role !== "operator") return false;
-  if (known.domains === undefined) return true;
-  return domain !== undefined && known.domains.includes(domain);
+  if (known.operatorDomains === undefined) return true;
+  return domain !== undefined && known.operatorDomains.includes(domain);
 }
 
 /** Asks who we are. A server that does not answer leaves what is known. */
@@ -83,11 +83,11 @@ async function ask(init: RequestInit): Promise<void> {
 
 function readUser(body: unknown): User {
   const fields = fieldsOf(body);
-  const { name, role, domains, mode, csrf, signIn, replica, version } = fields;
+  const { name, role, operatorDomains, mode, csrf, signIn, replica, version } = fields;
   return {
     name: textOf(name),
     role: role === "operator" ? "operator" : "reader",
-    domains: Array.isArray(domains) ? domains.map(textOf) : undefined,
+    operatorDomains: Array.isArray(operatorDomains) ? operatorDomains.map(textOf) : undefined,
     isReadOnly: mode !== "full",
     csrf: textOf(csrf),
     ways: readWays(signIn),

@@ -21,8 +21,8 @@ export function Services() {
               <SilentNotice count={silentReplicas} />
               {sorted.length === 0 ? (
                 <p class="empty">
-                  The active policy has no services with admission. Add one under spec.services of{" "}
-                  <a href="#/policy">the policy</a>.
+                  The active policy has no services with admission. Add one to{" "}
+                  <a href="#/policy">the policy</a> under spec.services.
                 </p>
               ) : (
                 <div class="cards">
