@@ -23,8 +23,9 @@ import type { Observability } from "../observability/observability.js";
 import { GateAdmin } from "../operator/gate-admin.js";
 import { PolicyAdmin } from "../operator/policy-admin.js";
 import { switchesOf } from "../options/decision-options.js";
-import { createFleetView } from "./admin-fleet.js";
+import { createFleetView, levelsOf } from "./admin-fleet.js";
 import { type AdminPort, type AdminPortParts, isTlsSpoken, openAdminPort } from "./admin-port.js";
+import { History } from "./history.js";
 
 /** What the admin API shows and changes. */
 export interface AdminParts extends Foundation {
@@ -43,7 +44,8 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
   if (choice === undefined || access === undefined) return { close: async () => {} };
   const stack = new OpenStack();
   const questions = createQuestions(runtime, parts);
-  const services = createServices(runtime, parts, questions);
+  const history = stack.keep(createHistory(runtime, parts));
+  const services = { ...createServices(runtime, parts, questions), history };
   const counts = new AdminCounts();
   metrics.add({ counters: adminMetrics(counts) });
   const { calls } = observability;
@@ -68,6 +70,23 @@ async function openConsole(
   const isTls = isTlsSpoken(parts);
   const own = { choice: choice.console, oidc: choice.oidc, assets, isTls, version: readVersion() };
   return new Console({ ...parts, ...own });
+}
+
+/** What is kept of the last minutes. */
+function createHistory({ clock }: Runtime, parts: AdminParts): History {
+  const { policies, decisions, admission, controlPlane, fleet } = parts;
+  const { registry } = controlPlane.plane;
+  const { loop } = fleet;
+  const sight = { loop: () => loop.status, nowMs: () => clock.monotonicMs() };
+  return new History({
+    clock,
+    counters: decisions.counters,
+    policies: policies.feed,
+    admission: admission.admission,
+    levelsOf: (service, own) => levelsOf(sight, service, own),
+    isDegraded: () => decisions.decider.isDegraded,
+    envoyCount: () => registry.nodeCount,
+  });
 }
 
 /** Undefined where this replica shares its store with nobody. */

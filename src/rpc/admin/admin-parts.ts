@@ -1,4 +1,6 @@
 import type { AuditActor } from "../../core/base/audit-entry.js";
+import type { SeriesPart } from "../../core/collections/step-series.js";
+import type { Priority } from "../../core/settings/admission-settings.js";
 import type { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
 import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
@@ -231,4 +233,68 @@ export interface FleetState {
 export interface FleetView {
   fleet(): FleetState;
   services(isAsked: (service: ServicePolicy) => boolean): readonly ServiceState[];
+}
+
+/** Whole numbers of a replica in each step. */
+export const historyCounts = [
+  "admitted",
+  "overLimit",
+  "admissionAdmitted",
+  "admissionRefused",
+  "failureRefused",
+  "failurePassed",
+  "failureLocal",
+  "failed",
+  "shadow",
+  "nearLimit",
+] as const;
+
+/** All that is kept of a replica in each step. */
+export const historyColumns = [
+  ...historyCounts,
+  "latencyMsP50",
+  "latencyMsP99",
+  "degraded",
+  "envoys",
+] as const;
+
+/** Levels of a service in each step. */
+export const serviceLevels = [
+  "concurrencyLimit",
+  "inFlight",
+  "waiting",
+  "rttMs",
+  "minRttMs",
+  "gradient",
+] as const;
+
+/** What is kept of a replica, a service, a rule. */
+export type HistoryColumn = (typeof historyColumns)[number];
+export type ServiceColumn =
+  | (typeof serviceLevels)[number]
+  | `${"admitted" | "refused"} ${Priority}`;
+export type RuleColumn = "hits" | "overLimit";
+
+/** What is asked of the history here. */
+export interface HistoryAsk {
+  /** Only steps that end after this time. */
+  readonly sinceEpochMs: number;
+  /** Undefined: the latest minute of each. */
+  readonly service: string | undefined;
+  readonly rules: readonly { readonly domain: string; readonly label: string }[];
+  /** Domains whose calls are counted; undefined: all, and those of none. */
+  readonly domains: readonly string[] | undefined;
+  readonly isServiceAsked: (service: ServicePolicy) => boolean;
+}
+
+/** What happened here lately. */
+export interface HistoryPart {
+  readonly replica: SeriesPart<HistoryColumn>;
+  readonly services: readonly (SeriesPart<ServiceColumn> & { readonly name: string })[];
+  readonly rules: readonly (SeriesPart<RuleColumn> & HistoryAsk["rules"][number])[];
+}
+
+/** What this replica keeps of the last minutes. */
+export interface HistorySight {
+  read(ask: HistoryAsk): HistoryPart;
 }

@@ -12,6 +12,7 @@ import type { GateAdministration, GateThresholds, ServiceState } from "./admin-p
 import { askOthers } from "./ask-others.js";
 import { actorOf, callerOf, demandPart, demandRole, notFound, serviceFilter } from "./call.js";
 import { AdminFailure } from "./failures.js";
+import { historyMethod } from "./history-method.js";
 import { keyNameBounds } from "./key-methods.js";
 import { durationOf, timeOf, wideOf } from "./messages.js";
 import { conflict } from "./override-methods.js";
@@ -28,7 +29,7 @@ const auditReadCount = 500;
 /** What this service is made of. */
 type FleetServiceParts = Pick<
   AdminServiceParts,
-  "clock" | "fleet" | "gates" | "records" | "replica" | "replicas"
+  "clock" | "fleet" | "gates" | "history" | "records" | "replica" | "replicas"
 >;
 
 /** The service of the fleet: services, replicas, gates, and what was done to all of it. */
@@ -95,7 +96,7 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
         nextPageToken: next === undefined ? "" : pageToken(String(next)),
       };
     },
-    getHistory: () => demandPart<never>(undefined),
+    ...historyMethod(parts),
     getFindings: () => demandPart<never>(undefined),
   };
 }

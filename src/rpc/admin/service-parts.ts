@@ -8,6 +8,7 @@ import type { Policy } from "../../policy/policy.js";
 import type {
   FleetView,
   GateAdministration,
+  HistorySight,
   KeyInspection,
   KeySightings,
   PolicyAdministration,
@@ -49,4 +50,5 @@ export interface AdminServiceParts {
   readonly gates?: GateAdministration;
   readonly quotas?: QuotaSight;
   readonly replicas?: ReplicaAsks;
+  readonly history?: HistorySight;
 }
