@@ -26,7 +26,6 @@ declare global {
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const dist = join(root, "docs/.vitepress/dist");
-const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 /** The generator is installed first where it is not there. */
 const buildMsMax = 280_000;
@@ -164,12 +163,20 @@ export class SiteReader {
    */
   async judge(part: "whole" | "text"): Promise<readonly string[]> {
     await this.page.addScriptTag({ path: axePath });
-    const found = axeResult.parse(await this.page.evaluate(axeScripts[part]));
-    return found.map(({ id, impact, nodes }) => {
-      const places = nodes.slice(0, 3).map(({ target }) => target.join(" "));
-      return `${this.#path}: ${id} (${impact}), ${nodes.length} times: ${places.join("; ")}`;
-    });
+    return (await axeFindings(this.page, part)).map((found) => `${this.#path}: ${found}`);
   }
+}
+
+/** Where the script of axe lies. */
+export const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+/** What axe, which the page has loaded, finds in a part of it, serious or worse; as text. */
+export async function axeFindings(page: Page, part: "whole" | "text"): Promise<readonly string[]> {
+  const found = axeResult.parse(await page.evaluate(axeScripts[part]));
+  return found.map(({ id, impact, nodes }) => {
+    const places = nodes.slice(0, 3).map(({ target }) => target.join(" "));
+    return `${id} (${impact}), ${nodes.length} times: ${places.join("; ")}`;
+  });
 }
 
 /** The size of a desktop's window, and the narrowest phone's. */

@@ -50,7 +50,7 @@ export function ConsoleApp() {
       </main>
     );
   }
-  if (value.kind === "out" && !value.hadSession) {
+  if (value.kind === "out" && value.before === undefined) {
     return (
       <main class="alone">
         <SignIn ways={value.ways} />

@@ -9,6 +9,9 @@ import type {
 /** How much of the past is shown. */
 export const historySeconds = 900;
 
+/** The least that a plot shows. */
+const windowSecondsMin = 60;
+
 /** A replica whose newest step is this much older than the fleet's is not waited for. */
 const lagSecondsMax = 3;
 
@@ -169,10 +172,13 @@ export class FleetHistory {
   #window<T>(pointAt: (second: number) => T | undefined): readonly Second<T>[] {
     const { end } = this;
     if (end === undefined) return [];
-    return Array.from({ length: historySeconds }, (_, i) => {
+    const window = Array.from({ length: historySeconds }, (_, i) => {
       const second = end - historySeconds + 1 + i;
       return { second, point: pointAt(second), silent: this.#silent.get(second) ?? 0 };
     });
+    // Of a fleet that has just begun there is no past to be shown.
+    const first = window.findIndex(({ point }) => point !== undefined);
+    return window.slice(Math.max(0, Math.min(first - 1, historySeconds - windowSecondsMin)));
   }
 }
 

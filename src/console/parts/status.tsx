@@ -79,11 +79,15 @@ export function Tile({
 export function PolledAnswer<T>({
   polled,
   children,
+  isAsked = true,
 }: {
   readonly polled: Polled<T>;
+  /** False: nothing is asked for yet, and nothing shown. */
+  readonly isAsked?: boolean;
   readonly children: (data: T) => ComponentChildren;
 }) {
   const { data, error, atMs } = polled;
+  if (!isAsked) return undefined;
   if (data === undefined) {
     return error === undefined ? (
       <p class="empty" role="status">

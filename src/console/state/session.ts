@@ -7,7 +7,12 @@ export type SignInWay = "token" | "oidc";
 /** Who the reader is, as far as this page knows. */
 export type Session =
   | { readonly kind: "unknown" }
-  | { readonly kind: "out"; readonly ways: readonly SignInWay[]; readonly hadSession: boolean }
+  /** With whoever was signed in until now: what that person was about stays as it is. */
+  | {
+      readonly kind: "out";
+      readonly ways: readonly SignInWay[];
+      readonly before: User | undefined;
+    }
   | { readonly kind: "in"; readonly user: User };
 
 /** Who is signed in, and what that person may do. */
@@ -26,8 +31,12 @@ export interface User {
 /** The session of this page. */
 export const session = signal<Session>({ kind: "unknown" });
 
-/** The user; undefined before anybody has signed in. */
-export const user = computed(() => (session.value.kind === "in" ? session.value.user : undefined));
+/** The user, also while the session has to be renewed; undefined before anybody has signed in. */
+export const user = computed(() => {
+  const { value } = session;
+  if (value.kind === "unknown") return undefined;
+  return value.kind === "in" ? value.user : value.before;
+});
 
 /** Whether a domain's limits may be changed here by this reader; without a domain: the policy. */
 export function mayChange(domain?: string): boolean {
@@ -62,6 +71,7 @@ export async function signInWithToken(token: string): Promise<string | undefined
 export async function signOut(): Promise<void> {
   const csrf = user.peek()?.csrf ?? "";
   await ask({ method: "DELETE", headers: { "x-headgate-csrf": csrf } });
+  session.value = { kind: "unknown" };
   await refreshSession();
 }
 
@@ -76,8 +86,7 @@ async function ask(init: RequestInit): Promise<void> {
   const body: unknown = await response.json().catch(() => undefined);
   if (response.ok && init.method === "GET") session.value = { kind: "in", user: readUser(body) };
   else if (response.status === httpStatuses.unauthorized) {
-    const hadSession = session.peek().kind === "in";
-    session.value = { kind: "out", ways: readWays(fieldsOf(body)["signIn"]), hadSession };
+    session.value = { kind: "out", ways: readWays(fieldsOf(body)["signIn"]), before: user.peek() };
   }
 }
 

@@ -50,11 +50,7 @@ export function FleetPage() {
                   <h2>Replicas</h2>
                 </header>
                 <SilentNotice count={silent} />
-                <Replicas
-                  names={names.length === 0 ? [replica] : names}
-                  leader={leads}
-                  here={replica}
-                />
+                <Replicas names={names} leader={leads} here={replica} />
               </section>
               <section class="panel">
                 <header>
@@ -90,9 +86,14 @@ function Replicas({
 }) {
   return (
     <ul class="plain-list">
-      {names.map((name) => (
+      {[...new Set([...names, here, ...(leader === "" ? [] : [leader])])].map((name) => (
         <li key={name}>
-          <Badge tone="good">answers</Badge> <span class="mono">{showText(name)}</span>
+          {names.includes(name) ? (
+            <Badge tone="good">answers</Badge>
+          ) : (
+            <Badge tone="plain">not heard yet</Badge>
+          )}
+          <span class="mono">{showText(name)}</span>
           {name === leader ? <Badge tone="notice">leads</Badge> : undefined}
           {name === here ? <span class="muted">serves this page</span> : undefined}
         </li>

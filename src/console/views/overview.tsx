@@ -114,11 +114,7 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
   const near = `${formatNumber(rates.nearLimit)}/s`;
   return (
     <div class="tiles">
-      <Tile
-        label="Admitted"
-        value={`${formatNumber(rates.passed)}/s`}
-        detail="decisions that pass"
-      />
+      <Tile label="Admitted" value={`${formatNumber(rates.passed)}/s`} detail="pass" />
       <Tile
         label="Refused"
         value={`${formatNumber(rates.refused)}/s`}
@@ -131,7 +127,7 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
         value={formatPercent(rates.refusedRatio)}
         detail={`shadow ${formatNumber(rates.shadow)}/s`}
       />
-      <Tile label="Near limit" value={near} detail="hits above 80 %" />
+      <Tile label="Near limit" value={near} detail="above 80 %" />
       <Tile
         label="Latency p99"
         value={formatMillis(last?.p99Ms ?? 0)}
@@ -139,7 +135,7 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
       />
       <Tile
         label="Store"
-        value={isDegraded ? "away" : "answers"}
+        value={isDegraded ? "away" : "up"}
         detail={isDegraded ? `${formatNumber(rates.failurePassed)}/s pass uncounted` : store}
         tone={isDegraded ? "bad" : "good"}
         href="#/fleet"

@@ -382,9 +382,9 @@ function Release({
       </p>
       {active !== undefined && active.source !== "admin" ? (
         <p class="notice">
-          <ToneIcon tone="notice" /> The active policy comes from elsewhere: change it there. A
-          shadow policy can be tried from here. With HEADGATE_POLICY_SOURCE=store policies are
-          applied here.
+          <ToneIcon tone="notice" /> The active policy comes from elsewhere. It can be replaced from
+          here where policies are kept in the store (HEADGATE_POLICY_SOURCE=store); else change it
+          there, and try it as a shadow from here.
         </p>
       ) : undefined}
       <div class="tools">
@@ -440,7 +440,7 @@ function ReleaseAction({ isShadow, active, shadow, files, onClose }: ReleaseActi
       files,
       reason,
       shadow: isShadow,
-      expectedVersion: (isShadow ? shadow : active)?.version ?? "",
+      expectedVersion: active?.version ?? "",
     });
     if (answer.policy === undefined) {
       throw new Error(answer.problems.map(({ message }) => message).join(" "));

@@ -181,7 +181,7 @@ function Ways({
     open.value = "none";
   };
   if (!mayChange()) return undefined;
-  const expectedVersion = shadow.version;
+  const expectedVersion = active?.version ?? "";
   return (
     <div class="tools ways">
       <button type="button" class="primary" onClick={() => (open.value = "enforce")}>

@@ -93,7 +93,7 @@ function RuleTiles({ found: { rule, hits, over, near } }: { readonly found: Flee
         detail={formatPercent(hits === 0 ? 0 : over / hits)}
         tone={rule.limits.some(({ role }) => role === "shadow") ? "notice" : "plain"}
       />
-      <Tile label="Near limit" value={formatCount(near)} detail="hits above 80 %" />
+      <Tile label="Near limit" value={formatCount(near)} detail="above 80 %" />
     </div>
   );
 }

@@ -75,7 +75,7 @@ function ServiceTiles({ service }: { readonly service: FleetService }) {
         value={
           limit === 0 ? formatCount(inFlight) : `${formatCount(inFlight)} of ${formatCount(limit)}`
         }
-        detail={algorithm === "" ? "no limit" : `learned by ${algorithm}`}
+        detail={limit === 0 ? "no limit" : `limit: ${algorithm}`}
       />
       <Tile
         label="Shed"
@@ -203,10 +203,11 @@ function classLines(
 
 function Gate({ service: { name, gate } }: { readonly service: FleetService }) {
   const isOpen = useSignal(false);
+  const isShown = useSignal(false);
   const polled = usePoll((signal) => api.fleet.getGateThresholds({ service: name }, { signal }), {
     everyMs: 3_000,
     about: name,
-    isOn: gate !== "",
+    isOn: isShown.value,
   });
   if (gate === "") {
     return (
@@ -222,7 +223,17 @@ function Gate({ service: { name, gate } }: { readonly service: FleetService }) {
         <h2>Gate</h2>
         <Badge tone={gate === "open" ? "good" : "bad"}>{gate}</Badge>
       </header>
-      <PolledAnswer polled={polled.value}>
+      {isShown.value ? undefined : (
+        <button
+          type="button"
+          onClick={() => {
+            isShown.value = true;
+          }}
+        >
+          Show thresholds
+        </button>
+      )}
+      <PolledAnswer polled={polled.value} isAsked={isShown.value}>
         {({ thresholds }) =>
           thresholds === undefined ? (
             <p class="empty">It has no thresholds.</p>
