@@ -29,6 +29,7 @@ const entryPoints = [
   // What `bin` in package.json points at, and the thread that parses policies.
   "src/cli/main.ts",
   "src/app/policy/policy-worker.ts",
+  "src/app/operator/policy-trial-worker.ts",
   // Tests start these, many in one process.
   "src/app/app.ts",
   "src/app/base/collector.ts",

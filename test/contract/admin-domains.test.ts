@@ -148,7 +148,16 @@ const rows: Readonly<Record<string, Row>> = {
     requests: [{ service: `${near}-cart`, openBelow: 0.1, closeAbove: 0.2, reason }],
   },
   ListAudit: { isRead: true, requests: [{}, { pageSize: 1 }] },
-  GetHistory: { isRead: false, requests: [{}] },
+  GetHistory: {
+    isRead: true,
+    requests: [
+      {},
+      { service: `${near}-cart` },
+      { service: `${marker}-cart` },
+      { rules: [{ domain: `${marker}-pay`, label: `${marker}-user` }] },
+      { rules: [{ domain: `${near}-pay`, label: `${near}-user` }] },
+    ],
+  },
   GetFindings: { isRead: false, requests: [{}] },
 };
 

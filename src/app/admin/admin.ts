@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { Explainer } from "../../decide/inspect/explain.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
-import type { PolicyFile } from "../../rpc/admin/admin-parts.js";
+import type { FleetView, PolicyFile } from "../../rpc/admin/admin-parts.js";
 import { answersFor } from "../../rpc/admin/replica-answers.js";
 import type { AdminServiceParts, ReadCandidate } from "../../rpc/admin/service-parts.js";
 import type { OpenAdmission } from "../admission/admission.js";
@@ -22,7 +22,9 @@ import { AdminCounts, adminMetrics } from "../metrics/admin-metrics.js";
 import type { Observability } from "../observability/observability.js";
 import { GateAdmin } from "../operator/gate-admin.js";
 import { PolicyAdmin } from "../operator/policy-admin.js";
+import { PolicyTrialThreads } from "../operator/policy-trials.js";
 import { switchesOf } from "../options/decision-options.js";
+import { findingsOf } from "./admin-findings.js";
 import { createFleetView, levelsOf } from "./admin-fleet.js";
 import { type AdminPort, type AdminPortParts, isTlsSpoken, openAdminPort } from "./admin-port.js";
 import { History } from "./history.js";
@@ -109,12 +111,14 @@ function createServices(
   questions: ReplicaQuestions | undefined,
 ): AdminServiceParts {
   const { config, clock, random, replica } = runtime;
-  const { policies, opened, operator, fleet, decisions, admission, controlPlane } = parts;
+  const { policies, opened, operator, fleet, decisions, controlPlane } = parts;
   const { decider, counters, seen, shadow } = decisions;
-  const { replicaCount, liveCount, loop, gates } = fleet;
+  const { liveCount, gates } = fleet;
   const { overrides, records } = operator;
   const { store } = opened;
   const { feed } = policies;
+  const view = createView(runtime, parts);
+  const policyAdministration = new PolicyAdmin({ ...runtime, policies, records, shadow });
   const explainer = new Explainer({
     switches: switchesOf(config),
     digest: sha256,
@@ -132,17 +136,7 @@ function createServices(
     explainer,
     peek: (key) => store.peek(key, clock.monotonicMs() + inspectionMsMax),
     readCandidate: (files) => readCandidate(files, runtime, policies),
-    fleet: createFleetView({
-      replica,
-      policies: feed,
-      loop: () => loop.status,
-      plane: controlPlane.plane,
-      admission: admission.admission,
-      replicaCount,
-      store: opened.kind,
-      isDegraded: () => decider.isDegraded,
-      nowMs: () => clock.monotonicMs(),
-    }),
+    fleet: view,
     keys: new KeyInspector({
       policies: feed,
       overrides,
@@ -154,13 +148,44 @@ function createServices(
     }),
     sightings: seen,
     tail: seen,
-    policyAdministration: new PolicyAdmin({ ...runtime, policies, records, shadow }),
+    policyAdministration,
+    trials: new PolicyTrialThreads({
+      clock,
+      policies,
+      current: () => policyAdministration.current(),
+    }),
+    findings: () =>
+      findingsOf({
+        version: readVersion(),
+        policyStatus: () => feed.status,
+        isStoreOut: () => decider.isDegraded || opened.isAway(),
+        nodes: () => controlPlane.plane.registry.nodes,
+        services: () => feed.current()?.services ?? [],
+        states: () => view.services(() => true),
+      }),
     gates: new GateAdmin({ ...runtime, records, gates, policies: feed }),
     quotas: controlPlane.quotas,
     ...(questions === undefined
       ? {}
       : { replicas: { liveCount, put: (question) => questions.put(question) } }),
   };
+}
+
+function createView(
+  { replica, clock }: Runtime,
+  { policies, opened, fleet, decisions, admission, controlPlane }: AdminParts,
+): FleetView {
+  return createFleetView({
+    replica,
+    policies: policies.feed,
+    loop: () => fleet.loop.status,
+    plane: controlPlane.plane,
+    admission: admission.admission,
+    replicaCount: fleet.replicaCount,
+    store: opened.kind,
+    isDegraded: () => decisions.decider.isDegraded,
+    nowMs: () => clock.monotonicMs(),
+  });
 }
 
 /** Reads a policy as the active one would be. */

@@ -68,6 +68,9 @@ const serviceColumns: readonly KeptServiceColumn[] = [
 const domainColumns = ["admitted", "overLimit", "shadow", "nearLimit"] as const;
 type DomainColumn = (typeof domainColumns)[number];
 
+const domainBounds = { max: domainsMax, columns: domainColumns };
+const serviceBounds = { max: servicesMax, columns: serviceColumns };
+
 const ruleColumns: readonly RuleColumn[] = ["hits", "overLimit"];
 
 /** A rule that has been asked about. */
@@ -237,7 +240,7 @@ export class History implements HistorySight {
       for (const name of domainColumns) row[name] = this.#gains.of(`${name} ${domain}`, row[name]);
       shadow += row.shadow;
       nearLimit += row.nearLimit;
-      const series = seriesOf(this.#domains, domain, domainsMax, domainColumns);
+      const series = seriesOf(this.#domains, domain, domainBounds);
       for (const ms of steps) series?.put(ms, (name) => row[name]);
     }
     return { shadow, nearLimit };
@@ -268,7 +271,7 @@ export class History implements HistorySight {
     for (const service of policy?.services ?? []) {
       const { name } = service;
       const admission = known.get(name);
-      const series = seriesOf(this.#services, name, servicesMax, serviceColumns);
+      const series = seriesOf(this.#services, name, serviceBounds);
       const levels = series && this.#parts.levelsOf(service, admission);
       const row: Partial<Record<KeptServiceColumn, number>> = {
         ...this.#classes(name, admission?.counts),
@@ -405,8 +408,7 @@ function stepsUntil(
 function seriesOf<C extends string>(
   kept: Map<string, StepSeries<C>>,
   name: string,
-  max: number,
-  columns: readonly C[],
+  { max, columns }: { readonly max: number; readonly columns: readonly C[] },
 ): StepSeries<C> | undefined {
   const known = kept.get(name);
   if (known !== undefined || kept.size >= max) return known;
@@ -421,7 +423,7 @@ function totalOf(counts: ReadonlyMap<string, number>): number {
   return sum;
 }
 
-/** Between the bounds of the bucket that holds it, as if they were evenly spread; 0: there is none. */
+/** Between the bounds of the bucket that holds it, as if times were evenly spread. */
 function quantileMs(counts: readonly number[], quantile: number): number {
   const total = counts.reduce((sum, count) => sum + count, 0);
   let left = total * quantile;

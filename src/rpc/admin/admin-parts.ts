@@ -268,11 +268,15 @@ export const serviceLevels = [
   "gradient",
 ] as const;
 
-/** What is kept of a replica, a service, a rule. */
+/** One of `historyColumns`. */
 export type HistoryColumn = (typeof historyColumns)[number];
+
+/** What is kept of a service: its levels, and requests by class. */
 export type ServiceColumn =
   | (typeof serviceLevels)[number]
   | `${"admitted" | "refused"} ${Priority}`;
+
+/** What is kept of a rule. */
 export type RuleColumn = "hits" | "overLimit";
 
 /** What is asked of the history here. */
@@ -297,4 +301,112 @@ export interface HistoryPart {
 /** What this replica keeps of the last minutes. */
 export interface HistorySight {
   read(ask: HistoryAsk): HistoryPart;
+}
+
+/** What is wrong with texts that were to be tried. */
+export interface TrialProblems {
+  readonly kind: "problems";
+  readonly problems: readonly PolicyProblem[];
+  readonly unreportedCount: number;
+}
+
+/** How a policy's tests ended. */
+export interface PolicyTestReport {
+  readonly kind: "tested";
+  readonly tests: readonly {
+    readonly file: string;
+    readonly name: string;
+    readonly line: number;
+    readonly callCount: number;
+    readonly failures: readonly {
+      readonly line: number;
+      readonly message: string;
+      readonly expected: string;
+      readonly got: string;
+    }[];
+  }[];
+  readonly untestedRules: readonly { readonly domain: string; readonly label: string }[];
+}
+
+/** A text, and how often it came. */
+interface CountedText {
+  readonly text: string;
+  readonly count: number;
+}
+
+/** What one policy makes of an access log. */
+export interface ReplayedPolicy {
+  readonly policyVersion: string;
+  readonly callCount: number;
+  readonly unaskedCount: number;
+  readonly deniedCount: number;
+  readonly limitedThenCount: number;
+  readonly limitedBothCount: number;
+  readonly lateCount: number;
+  readonly unknownParts: readonly CountedText[];
+  readonly unaskedHosts: readonly CountedText[];
+  /** As many of each; undefined: there was no call. */
+  readonly times:
+    | {
+        readonly startUs: number;
+        readonly stepUs: number;
+        readonly calls: readonly number[];
+        readonly denied: readonly number[];
+      }
+    | undefined;
+}
+
+/** What policies make of an access log. */
+export interface LogReplay {
+  readonly kind: "replayed";
+  readonly lineCount: number;
+  readonly unreadableCount: number;
+  /** A sentence; undefined: there is none. */
+  readonly firstUnreadable: string | undefined;
+  readonly active: ReplayedPolicy;
+  readonly candidate: ReplayedPolicy | undefined;
+  readonly newlyDeniedCount: number;
+  readonly newlyAllowedCount: number;
+  readonly rules: readonly {
+    readonly domain: string;
+    readonly label: string;
+    readonly activeCallCount: number;
+    readonly activeOverCount: number;
+    readonly candidateCallCount: number;
+    readonly candidateOverCount: number;
+    readonly keys: readonly CountedText[];
+  }[];
+}
+
+/** What access logs are written in. */
+export const replayFormats = ["auto", "envoy", "json", "csv"] as const;
+
+/** Policies that are tried without anything being changed, off the event loop. */
+export interface PolicyTrials {
+  /**
+   * @param files empty: the active policy
+   * @throws ServiceError OVERLOADED where too many wait, INTERNAL where it could not be done
+   */
+  test(
+    files: readonly PolicyFile[],
+    tests: readonly PolicyFile[],
+  ): Promise<PolicyTestReport | TrialProblems | "textless">;
+  /**
+   * @param files empty: only the active policy
+   * @throws ServiceError as `test`
+   */
+  replay(
+    files: readonly PolicyFile[],
+    log: { readonly text: Uint8Array; readonly format: (typeof replayFormats)[number] },
+  ): Promise<LogReplay | TrialProblems | "textless">;
+}
+
+/** What one look at one thing came to. */
+export interface AdminFinding {
+  readonly kind: "finding" | "pass" | "unseen";
+  readonly id: string;
+  readonly severity: "error" | "warning" | undefined;
+  readonly seen: string;
+  readonly title: string;
+  readonly remedy: string;
 }

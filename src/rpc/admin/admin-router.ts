@@ -16,7 +16,7 @@ import { explainMethod } from "./explain-method.js";
 import { codeName, toConnectError } from "./failures.js";
 import { fleetService } from "./fleet-service.js";
 import { keyMethods } from "./key-methods.js";
-import { adminMessageBytesMax, policyMessageBytesMax } from "./methods.js";
+import { adminMessageBytesMax, policyMessageBytesMax, replayMessageBytesMax } from "./methods.js";
 import { overrideMethods } from "./override-methods.js";
 import { policyService } from "./policy-service.js";
 import { quotaService } from "./quota-service.js";
@@ -68,6 +68,9 @@ export function createAdminHandlers(
   router.rpc(LimitService.method.explain, limits.explain, long);
   router.rpc(PolicyService.method.validatePolicy, policies.validatePolicy, long);
   router.rpc(PolicyService.method.applyPolicy, policies.applyPolicy, long);
+  router.rpc(PolicyService.method.testPolicy, policies.testPolicy, long);
+  const longest = { readMaxBytes: replayMessageBytesMax };
+  router.rpc(PolicyService.method.replayLog, policies.replayLog, longest);
   return new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 }
 

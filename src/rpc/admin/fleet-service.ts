@@ -29,7 +29,7 @@ const auditReadCount = 500;
 /** What this service is made of. */
 type FleetServiceParts = Pick<
   AdminServiceParts,
-  "clock" | "fleet" | "gates" | "history" | "records" | "replica" | "replicas"
+  "clock" | "findings" | "fleet" | "gates" | "history" | "records" | "replica" | "replicas"
 >;
 
 /** The service of the fleet: services, replicas, gates, and what was done to all of it. */
@@ -97,7 +97,32 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
       };
     },
     ...historyMethod(parts),
-    getFindings: () => demandPart<never>(undefined),
+    ...findingsMethod(parts),
+  };
+}
+
+function findingsMethod(
+  parts: FleetServiceParts,
+): Pick<ServiceImpl<typeof FleetService>, "getFindings"> {
+  return {
+    getFindings: async (request, context) => {
+      // They are about what belongs to no domain alone.
+      demandRole(context, "reader", undefined);
+      const { replica } = parts;
+      const own = demandPart(parts.findings)().map(({ severity = "", ...finding }) => {
+        return { ...finding, severity, replica };
+      });
+      if (request.thisReplica) return { findings: own };
+      const { getFindings } = FleetService.method;
+      const { messages, silentReplicas } = await askOthers(parts, getFindings, {
+        request,
+        context,
+      });
+      return {
+        findings: [...own, ...messages.flatMap(({ findings }) => findings)],
+        silentReplicas,
+      };
+    },
   };
 }
 

@@ -6,6 +6,7 @@ import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { Policy } from "../../policy/policy.js";
 import type {
+  AdminFinding,
   FleetView,
   GateAdministration,
   HistorySight,
@@ -13,6 +14,7 @@ import type {
   KeySightings,
   PolicyAdministration,
   PolicyFile,
+  PolicyTrials,
   QuotaSight,
   ReplicaAsks,
   TailSource,
@@ -51,4 +53,6 @@ export interface AdminServiceParts {
   readonly quotas?: QuotaSight;
   readonly replicas?: ReplicaAsks;
   readonly history?: HistorySight;
+  readonly trials?: PolicyTrials;
+  readonly findings?: () => readonly AdminFinding[];
 }
