@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { ConsolePage } from "../support/console-page.js";
-import { type ConsoleRig, consolePolicy, startConsoleRig } from "../support/console-rig.js";
+import { type ConsoleRig, consolePolicy, startConsoleRig, tokens } from "../support/console-rig.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -180,7 +180,7 @@ describe("who is no operator", () => {
     operator.expectLoss();
     await context.clearCookies();
     await operator.see("Your session has ended");
-    await page.fill("input[type=password]", "0123456789abcdef-operator");
+    await page.fill("input[type=password]", tokens.operator);
     await page.click('button:text-is("Sign in")');
     await page.waitForSelector("input[type=password]", { state: "detached" });
     expect(await page.inputValue("dialog label:has-text('Reason') input")).toBe("kept");
