@@ -7,8 +7,7 @@ import type { Config } from "./config/config.js";
 /** Signals that stop the service. Source: envoyproxy/ratelimit drains on the same three. */
 const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
-/** What running the service as a process needs. */
-export interface ServiceProcessParts {
+interface ServiceProcessParts {
   readonly logger: Logger;
   /** Writes a text for people, where the log has no place for it. */
   readonly complain: (text: string) => void;

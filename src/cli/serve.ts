@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../app/base/failure.js";
 import { loadConfig } from "../app/config/config.js";
-import { type OptionName, optionNames, optionRow } from "../app/options/options.js";
+import { optionFlag } from "../app/options/option.js";
+import { type OptionName, optionRow, optionSections } from "../app/options/options.js";
 import type { CommandContext } from "./terminal/context.js";
 
 /** Adds `headgate serve`: the service alone, with every option of the configuration's table. */
@@ -69,21 +70,19 @@ async function serve(
 /** Adds a flag for each row that has one; answers where the command keeps each one's value. */
 function addFlags(command: Command): ReadonlyMap<OptionName, string> {
   const attributes = new Map<OptionName, string>();
-  for (const name of optionNames) {
-    const row = optionRow(name);
-    if (row.flag === undefined) continue;
-    const isSwitch = row.valueName === "true|false";
-    const value = isSwitch ? `[${row.valueName}]` : `<${row.valueName}>`;
-    const standard =
-      row.defaultText === undefined || row.defaultText === ""
-        ? ""
-        : ` Default: ${row.defaultText}.`;
-    const option = new Option(
-      `--${row.flag} ${value}`,
-      `${row.docs.replaceAll("`", "")}${standard} (${row.env})`,
-    ).helpGroup(`${row.section}:`);
-    command.addOption(option);
-    attributes.set(name, option.attributeName());
+  for (const [section, names] of optionSections) {
+    for (const name of names) {
+      const row = optionRow(name);
+      const flag = optionFlag(row);
+      if (flag === undefined) continue;
+      const isSwitch = row.valueName === "true|false";
+      const value = isSwitch ? `[${row.valueName}]` : `<${row.valueName}>`;
+      const standard = row.defaultText ? ` Default: ${row.defaultText}.` : "";
+      const docs = `${row.docs.replaceAll("`", "")}${standard} (${row.env})`;
+      const option = new Option(`--${flag} ${value}`, docs).helpGroup(`${section}:`);
+      command.addOption(option);
+      attributes.set(name, option.attributeName());
+    }
   }
   return attributes;
 }

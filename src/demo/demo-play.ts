@@ -1,4 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -7,6 +8,7 @@ import { type App, startApp } from "../app/app.js";
 import { systemClock } from "../app/base/clock.js";
 import { exitCodes, StartFailure } from "../app/base/failure.js";
 import { listen } from "../app/base/listen.js";
+import type { LogEvent, Logger } from "../app/base/logger.js";
 import { isInstalledPackage, ownFile } from "../app/base/own-file.js";
 import type { Style } from "../app/base/style.js";
 import { loadConfig } from "../app/config/config.js";
@@ -15,7 +17,6 @@ import { envoyTool } from "../programs/install.js";
 import { findProgram, lookUp, thisMachine } from "../programs/provision.js";
 import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
-import { createDemoLogger } from "./demo-log.js";
 import { type DemoOptions, portSettings } from "./demo-options.js";
 import { TrafficReport } from "./demo-report.js";
 import type { DemoScope } from "./demo-scope.js";
@@ -26,10 +27,8 @@ import {
   demoCallers,
   Traffic,
 } from "./demo-traffic.js";
-import { startUpstream } from "./demo-upstream.js";
 
-/** What a demo is played with. */
-export interface Play {
+interface Play {
   readonly options: DemoOptions;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly scope: DemoScope;
@@ -67,6 +66,7 @@ export async function play(parts: Play): Promise<number> {
   const running: Running = {
     grpcPort: grpcAddress.port,
     httpPort: app.httpAddress.port,
+    consolePort: app.consoleAddress?.port,
     policyPath: displayPath(policyPath),
     envoy: started.kind === "missing" ? started : { ...started, ports: envoyPorts },
   };
@@ -78,7 +78,7 @@ export async function play(parts: Play): Promise<number> {
   print(renderTry(running, style));
   if (options.traffic === "none") print(renderNext(running, style));
   else await startTraffic(parts, { running, asker });
-  return started.kind === "missing" ? endless() : endOfEnvoy(parts, started, folder);
+  return started.kind === "missing" ? new Promise(() => {}) : endOfEnvoy(parts, started, folder);
 }
 
 /** Takes every port for a moment: all that are taken are told at once, before anything runs. */
@@ -130,6 +130,8 @@ async function startHeadgate(
     // Its port may be another service's.
     debugHost: "",
     controlAddress: "",
+    // Whoever tries it may try all of it: nothing here is anybody else's.
+    ...(env["HEADGATE_ADMIN_ACCESS"] ? {} : { adminOpen: env["HEADGATE_ADMIN_OPEN"] ?? "true" }),
     // Nobody waits for the end of a demo.
     drainDelayMs: "0",
     drainGraceMs: "1000",
@@ -277,10 +279,6 @@ function sleep(delayMs: number): Promise<void> {
   });
 }
 
-function endless(): Promise<never> {
-  return new Promise(() => {});
-}
-
 /** A file of the example that the demo runs. */
 function exampleFile(name: string): string {
   return fileURLToPath(new URL(`envoy/demo/${name}`, ownFile("package.json")));
@@ -290,4 +288,69 @@ function exampleFile(name: string): string {
 function displayPath(path: string): string {
   const short = relative(process.cwd(), path);
   return short.startsWith("..") ? path : short;
+}
+
+/**
+ * The service's log as the demo shows it: what a person has caused or must know, as sentences. The
+ * policy's first load is told by the banner.
+ */
+export function createDemoLogger({
+  print,
+  style,
+}: {
+  readonly print: (text: string) => void;
+  readonly style: Style;
+}): Logger {
+  let loadCount = 0;
+  return {
+    debug: () => {},
+    info: ({ event, ruleCount }: LogEvent) => {
+      if (event === "policyLoaded") loadCount += 1;
+      if (event !== "policyLoaded" || loadCount === 1) return;
+      print(`\n  ${style.good("The edited policy is active:")} ${String(ruleCount)} rules.\n`);
+    },
+    warn: (_event, sentence) => print(`\n  ${sentence}\n`),
+    error: (_event, sentence) =>
+      print(`\n  ${style.bad(sentence.trimEnd().replaceAll("\n", "\n  "))}\n`),
+  };
+}
+
+/** A running service behind Envoy. */
+export interface Upstream {
+  readonly port: number;
+  close(): void;
+}
+
+/** Connections at a time: Envoy opens a few, curl at most one more. */
+const upstreamConnectionsMax = 1_000;
+
+/**
+ * Starts the small service that the demo's Envoy stands before: it answers every request alike.
+ *
+ * @throws ServiceError LISTEN_FAILED
+ */
+async function startUpstream(place: {
+  readonly port: number;
+  readonly portSetting: string;
+}): Promise<Upstream> {
+  const server = createHttpServer((request, response) => {
+    request.resume();
+    response.setHeader("content-type", "text/plain; charset=utf-8");
+    response.end("Hello from the service: Headgate let this request in.\n");
+  });
+  // Envoy keeps its connections; one that we closed first would answer a request with 503.
+  server.keepAliveTimeout = 0;
+  const { port } = await listen(server, {
+    ...place,
+    host: "127.0.0.1",
+    hostSetting: "127.0.0.1",
+    connectionsMax: upstreamConnectionsMax,
+  });
+  return {
+    port,
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
 }

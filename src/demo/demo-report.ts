@@ -1,8 +1,7 @@
 import type { Style } from "../app/base/style.js";
 import type { Answer, Caller, SeenLimit } from "./demo-traffic.js";
 
-/** What a `TrafficReport` is made of. */
-export interface TrafficReportParts {
+interface TrafficReportParts {
   readonly callers: readonly Caller[];
   readonly style: Style;
   readonly print: (text: string) => void;

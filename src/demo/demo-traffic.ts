@@ -72,8 +72,7 @@ export function jsonQuestion({ name, plan }: Pick<Caller, "name" | "plan">): str
   return JSON.stringify({ domain: "demo", descriptors: [{ entries }] });
 }
 
-/** What `Traffic` is made of. */
-export interface TrafficParts {
+interface TrafficParts {
   readonly clock: Clock;
   readonly ask: Ask;
   readonly onAnswer: (caller: Caller, answer: Answer) => void;

@@ -30,7 +30,7 @@ export interface EnvoyDump {
 }
 
 /** A dump, or why it is none. */
-export type ReadDump =
+type ReadDump =
   | { readonly kind: "dump"; readonly dump: EnvoyDump }
   | { readonly kind: "unreadable"; readonly why: string };
 

@@ -7,7 +7,7 @@ export const statsCharsMax = 134_217_728;
 export type EnvoyStats = ReadonlyMap<string, number>;
 
 /** Statistics, or why they are none. */
-export type ReadStats =
+type ReadStats =
   | { readonly kind: "stats"; readonly stats: EnvoyStats }
   | { readonly kind: "unreadable"; readonly why: string };
 

@@ -8,7 +8,7 @@ import { dropEmpty } from "../generate/base/plain-yaml.js";
 import { visibleText } from "../policy/problems/problem.js";
 
 /** A text of JSON as plain values, or why it is none. */
-export type ReadPlain =
+type ReadPlain =
   | { readonly kind: "read"; readonly value: PlainValue }
   | { readonly kind: "unreadable"; readonly why: string };
 

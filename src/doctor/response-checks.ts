@@ -7,6 +7,15 @@ import { mapAt, millisecondsAt, numberAt, shownName, textAt, valueAt } from "./j
 /** A share of calls without an answer from which on it is an error, and no mere warning. */
 const failedRatioMax = 0.01;
 
+/**
+ * How long an Envoy warms up, in seconds: its first calls wait for connections, for cold code, or
+ * for a Headgate that starts beside it. What it misses while it is watched counts also then.
+ */
+const warmUpSeconds = 60;
+
+/** Fewer missed answers than these show no ratio. */
+const failedCountMin = 5;
+
 /** What Envoy waits for a rate limit where no `timeout` is written. Source: RateLimit.timeout. */
 const defaultTimeoutMs = 20;
 
@@ -118,20 +127,23 @@ function judgeFailures(
     return { kind: "pass", id, seen: `Envoy has ${answered} answers of ${what}, and missed none` };
   }
   const [first] = stats;
-  const recent = first === undefined || stats.length < 2 ? undefined : failed - count(first).failed;
+  const before = first === undefined || stats.length < 2 ? undefined : count(first);
+  const recentFailed = Math.max(0, failed - (before?.failed ?? 0));
+  const recentTotal = recentFailed + Math.max(0, answered - (before?.answered ?? 0));
+  const uptimeSeconds = stats.at(-1)?.get("server.uptime") ?? Number.POSITIVE_INFINITY;
+  const isWarming = before === undefined && uptimeSeconds < warmUpSeconds;
   const parts = [
     `Envoy missed ${failed} of ${total} answers of ${what} (${percent(failed / total)})`,
     `${letPass} requests went on without`,
-    ...(recent === undefined ? [] : [`${Math.max(0, recent)} of them while it was watched`]),
+    ...(before === undefined ? [] : [`${recentFailed} of them while it was watched`]),
+    ...(isWarming
+      ? [`it started ${uptimeSeconds} s ago: --watch 5s shows whether it goes on`]
+      : []),
     ...(headgate === undefined ? [] : [ownCounts(id, headgate)]),
   ];
-  const isOver = recent === 0 || failed / total < failedRatioMax;
-  return {
-    kind: "finding",
-    id,
-    severity: isOver ? "warning" : "error",
-    seen: parts.join("; "),
-  };
+  const isMuch = recentFailed >= failedCountMin && recentFailed / recentTotal >= failedRatioMax;
+  const severity = isMuch && !isWarming ? "error" : "warning";
+  return { kind: "finding", id, severity, seen: parts.join("; ") };
 }
 
 /** What Headgate knows of it: late and lost answers it does not. */

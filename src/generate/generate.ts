@@ -12,7 +12,7 @@ import { lintPolicy } from "./lint-policy.js";
 import { type Target, targets } from "./targets.js";
 
 /** What is generated from what. */
-export interface GenerateRequest {
+interface GenerateRequest {
   readonly target: Target;
   readonly policy: GeneratedPolicy;
   readonly options: GenerateOptions;

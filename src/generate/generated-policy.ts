@@ -5,8 +5,7 @@ import type { GeneratedPolicy } from "./base/generator.js";
 /** What a policy is called whose files give it no name. */
 const defaultName = "policy";
 
-/** What a policy was read from. */
-export interface PolicySourceTexts {
+interface PolicySourceTexts {
   readonly texts: readonly PolicyText[];
   /** A short hash, by which people know policies. */
   readonly hashOf: (texts: readonly PolicyText[]) => string;

@@ -3,7 +3,7 @@ import type { Problem } from "./problems/problem.js";
 import type { Fields, NodeReader } from "./text/node-reader.js";
 
 /** Where something is said: what a problem shows of it. */
-export type PolicyPlace = Pick<Problem, "file" | "line" | "column" | "excerpt" | "caret">;
+type PolicyPlace = Pick<Problem, "file" | "line" | "column" | "excerpt" | "caret">;
 
 /** What is looked for: as `PolicyLocation` of generators. */
 interface Spot {

@@ -64,14 +64,14 @@ export type TestedRequest =
     };
 
 /** A descriptor, and what it costs. */
-export interface TestedDescriptor {
+interface TestedDescriptor {
   readonly entries: readonly { readonly key: string; readonly value: string }[];
   readonly hits: number;
   readonly isRefund: boolean;
 }
 
 /** What must come of it; what is left out is not looked at. */
-export interface Expectation {
+interface Expectation {
   /** Of all that were asked. */
   readonly allowedCount: number | undefined;
   readonly deniedCount: number | undefined;
@@ -84,7 +84,7 @@ export interface Expectation {
 }
 
 /** A file of tests, understood or not. */
-export type ParsedTests =
+type ParsedTests =
   | { readonly kind: "tests"; readonly tests: PolicyTests }
   | {
       readonly kind: "problems";

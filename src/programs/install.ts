@@ -21,7 +21,7 @@ export class InstallError extends Error {
 }
 
 /** How a program ended; no code when it could not be started or was ended by a signal. */
-export interface ProgramResult {
+interface ProgramResult {
   readonly code: number | undefined;
   /** Both of its streams. */
   readonly output: string;

@@ -14,7 +14,7 @@ export const logFormats = ["auto", "envoy", "json", "csv"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
 /** A line as a request; `titles` for one that names the columns of CSV; undefined: unreadable. */
-export type ReadLine = LoggedRequest | "titles" | undefined;
+type ReadLine = LoggedRequest | "titles" | undefined;
 
 /** Reads the lines of one log. */
 export class LogReader {

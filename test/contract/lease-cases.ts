@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { QuotaClaim } from "../../src/core/quota/quota.js";
-import { type LeasesQuotas, leaseAsksPerCallMax } from "../../src/core/quota/quota-leases.js";
+import { type LeasesQuotas, leaseAsksPerCallMax } from "../../src/core/quota/quota.js";
 import { claimHz, leasedHz, testClaim } from "../support/quota-claims.js";
 import { realClock } from "../support/real-clock.js";
 import { waitFor } from "../support/wait.js";

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { QuotaClaim } from "../../src/core/quota/quota.js";
-import type { LeasesQuotas } from "../../src/core/quota/quota-leases.js";
+import type { LeasesQuotas, QuotaClaim } from "../../src/core/quota/quota.js";
 import { QuotaLeases, type QuotaLeasesParts } from "../../src/fleet/claims/quota-leases.js";
 import { type LeaseRecords, takeClaim } from "../../src/store/coordination/quota-lease-law.js";
 import { RedisQuotas } from "../../src/store/redis/coordination/redis-quotas.js";

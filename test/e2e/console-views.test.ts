@@ -1,12 +1,13 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { phone } from "../support/console-page.js";
 import { type ConsoleRig, startConsoleRig } from "../support/console-rig.js";
-import { QuotaClient } from "../support/quota-client.js";
+import { QuotaClient, type QuotaClientStream } from "../support/quota-client.js";
 import { wide } from "../support/site.js";
 import { useStage } from "../support/stage.js";
 
 const stage = useStage("file");
 let rig: ConsoleRig;
+let streams: readonly QuotaClientStream[] = [];
 
 /** Each view, and something that it says once it knows what it is about. */
 const views: readonly (readonly [name: string, hash: string, says: string | RegExp])[] = [
@@ -17,7 +18,7 @@ const views: readonly (readonly [name: string, hash: string, says: string | RegE
   ["overrides", "#/overrides", "times 2"],
   ["services", "#/services", /of [0-9]+ in flight/],
   ["service", "#/service/upstream", "edge-1"],
-  ["quotas", "#/quotas", "per-tenant"],
+  ["quotas", "#/quotas", "edge-3"],
   ["policy", "#/policy", "as active"],
   ["replay", "#/policy?tab=replay", "Drop an access log"],
   ["shadow", "#/policy?tab=shadow", "No shadow policy runs"],
@@ -30,12 +31,13 @@ const views: readonly (readonly [name: string, hash: string, says: string | RegE
 beforeAll(async () => {
   rig = await startConsoleRig(stage);
   for (const user of ["ann", "ann", "ann", "ann", "ann", "bob"]) await rig.send(user);
-  // An Envoy with quotas, as far as Headgate sees one.
+  // Envoys with quotas, as far as Headgate sees them.
   const [first] = rig.gateway.headgates;
-  const stream = new QuotaClient(first.portOf("control")).open("edge-1");
-  // It counts for as long as its assignment holds.
-  stream.report("edge", [{ id: { tenant: "acme" }, allowed: 200, elapsedSeconds: 5 }]);
-  stage.atEnd(() => stream.cancel());
+  const client = new QuotaClient(first.portOf("control"));
+  streams = ["edge-1", "edge-2", "edge-3"].map((node) => client.open(node));
+  stage.atEnd(() => {
+    for (const stream of streams) stream.cancel();
+  });
 }, 120_000);
 
 describe.each(["light", "dark"] as const)("the console, %s", (theme) => {
@@ -45,6 +47,7 @@ describe.each(["light", "dark"] as const)("the console, %s", (theme) => {
     if (theme === "light") await giveOverride();
     for (const [name, hash, says] of views) {
       await console.page.setViewportSize(wide);
+      if (name === "quotas") reportUsage();
       await console.show(hash);
       // An Envoy may take its time to join.
       await console.see(says, 60_000);
@@ -60,6 +63,16 @@ describe.each(["light", "dark"] as const)("the console, %s", (theme) => {
     }
     expect([...wrong, ...console.troubles]).toEqual([]);
   }, 240_000);
+
+  /** It counts for as long as an assignment holds. */
+  function reportUsage(): void {
+    for (const [i, stream] of streams.entries()) {
+      const usages = ["acme", "globex"].map((tenant, k) => {
+        return { id: { tenant }, allowed: 100 + 150 * Math.abs(i - k), elapsedSeconds: 5 };
+      });
+      stream.report("edge", usages);
+    }
+  }
 
   /** So that there is one to be seen. */
   async function giveOverride(): Promise<void> {

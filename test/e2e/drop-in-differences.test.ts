@@ -155,13 +155,14 @@ describe("differences in what limits do", () => {
     };
     const raised = ["OK: 1/2", "OK: 0/2", "OVER: over 0/2", "OK: 6/9"];
     expect(await answersOf(usual, [2, 2, 2, 9])).toEqual(raised);
-    expect(await answersOf(usual, [1_000_000, 2, 9])).toEqual([
-      "OK: 999996/1000000",
+    // So few a day that none comes back before the next is asked for.
+    expect(await answersOf(usual, [1_000, 2, 9])).toEqual([
+      "OK: 996/1000",
       "OVER: over 0/2",
       "OK: 5/9",
     ]);
     expect(await answersOf(switched, [2, 2, 9])).toEqual(["OK: 1/2", "OK: 0/2", "OK: 6/9"]);
-    expect(await answersOf(switched, [1_000_000, 9])).toEqual(["OK: 999996/1000000", "OK: 4/9"]);
+    expect(await answersOf(switched, [1_000, 9])).toEqual(["OK: 996/1000", "OK: 4/9"]);
   });
 
   it("key-and-value: `a` with `b_c` is not `a_b` with `c`, nor its counter", async () => {

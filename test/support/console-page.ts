@@ -91,7 +91,7 @@ export class ConsolePage {
   async judge(): Promise<readonly string[]> {
     // Not as a script of the page, which its security policy would refuse.
     await this.page.evaluate(readFileSync(axePath, "utf8"));
-    const found = await axeFindings(this.page, "whole");
+    const found = await axeFindings(this.page);
     return found.map((one) => `${this.page.url()}: ${one}`);
   }
 

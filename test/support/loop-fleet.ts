@@ -8,7 +8,7 @@ import {
   parseRank,
   type SnapshotVersion,
 } from "../../src/store/coordination/snapshot-version.js";
-import { publishScript } from "../../src/store/redis/coordination/snapshot-script.js";
+import { publishScript } from "../../src/store/redis/coordination/redis-loop.js";
 import type {
   ScriptCall,
   ScriptReply,

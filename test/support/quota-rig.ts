@@ -1,8 +1,7 @@
 import { sha256 } from "../../src/app/base/sha256.js";
 import { type Peer, unknownPeer } from "../../src/core/base/peer.js";
 import { noOverrides, type OverrideTable } from "../../src/core/limits/override-table.js";
-import type { QuotaAssignment } from "../../src/core/quota/quota.js";
-import type { LeasesQuotas } from "../../src/core/quota/quota-leases.js";
+import type { LeasesQuotas, QuotaAssignment } from "../../src/core/quota/quota.js";
 import {
   type QuotaEvent,
   QuotaRegistry,

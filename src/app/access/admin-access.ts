@@ -76,8 +76,7 @@ export interface AdminAccess {
   close(): void;
 }
 
-/** What access is opened with. */
-export interface AdminAccessParts {
+interface AdminAccessParts {
   readonly choice: AdminChoice;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -12,8 +12,7 @@ import type { FleetView, NodeShareView, ServiceState } from "../../rpc/admin/adm
 import type { ControlPlane } from "../../rpc/control/control-plane.js";
 import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
 
-/** What is known of the fleet is read from. */
-export interface AdminFleetParts {
+interface AdminFleetParts {
   readonly replica: string;
   readonly policies: { current(): { readonly services: readonly ServicePolicy[] } | undefined };
   readonly loop: () => FleetLoopStatus | undefined;

@@ -38,7 +38,7 @@ import { TlsConnection } from "../tls/tls-connection.js";
 import { AdminConnections, type AdminPeer, adminRequestMsMax } from "./admin-connections.js";
 import { answerEarly } from "./early-answer.js";
 
-/** What the admin port is opened with. */
+/** What the admin port is made of. */
 export interface AdminPortParts {
   readonly choice: AdminChoice;
   readonly access: AdminAccess;
@@ -93,7 +93,8 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
   const place = { host, port, hostSetting: setting, portSetting: setting };
   try {
     const address = await listen(server, { ...place, connectionsMax: adminConnectionsMax });
-    logger.info({ event: "adminListening", address }, "The admin port is open.");
+    const what = parts.console === undefined ? "is open" : "is open, and has the console";
+    logger.info({ event: "adminListening", address }, `The admin port ${what}.`);
     return {
       address,
       close: async () => {

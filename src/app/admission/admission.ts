@@ -13,8 +13,7 @@ import { remedyOf } from "../store/store-remedies.js";
 import { signalMetrics } from "./signal-metrics.js";
 import { SignalSources } from "./signal-sources.js";
 
-/** What admission stands on. */
-export interface OpenAdmissionParts extends Pick<Foundation, "policies" | "opened"> {
+interface OpenAdmissionParts extends Pick<Foundation, "policies" | "opened"> {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
 }

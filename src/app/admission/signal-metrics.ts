@@ -2,8 +2,7 @@ import type { ServiceAdmission } from "../../decide/admission/service-admission.
 import type { MetricGroup } from "../base/metrics.js";
 import type { PolledSource } from "./signal-sources.js";
 
-/** What the metrics of signals are read from. */
-export interface SignalMetricsParts {
+interface SignalMetricsParts {
   readonly sources: () => Iterable<PolledSource>;
   readonly services: () => Iterable<ServiceAdmission>;
 }

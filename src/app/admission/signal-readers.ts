@@ -20,7 +20,7 @@ export interface SignalReaderParts {
 }
 
 /** What is read of one service. */
-export interface SignalWish {
+interface SignalWish {
   readonly place: SignalPlace;
   /** The most keys; undefined where the limit is not split. */
   readonly keysMax: number | undefined;

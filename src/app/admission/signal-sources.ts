@@ -7,8 +7,7 @@ import type { Logger } from "../base/logger.js";
 import type { PolicyFeed } from "../policy/active-policy.js";
 import { createSignalReader, type SignalReaderParts } from "./signal-readers.js";
 
-/** What `SignalSources` are made of. */
-export interface SignalSourcesParts extends SignalReaderParts {
+interface SignalSourcesParts extends SignalReaderParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;

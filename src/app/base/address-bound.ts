@@ -7,7 +7,7 @@ import type { Logger } from "./logger.js";
 import { peerAddress } from "./peer-address.js";
 
 /** What accepts connections on a port that peers share. */
-export interface AddressBound {
+interface AddressBound {
   /** The most connections of one address at a time. */
   readonly perAddressMax: number;
   readonly onRefused: () => void;

@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 
 /** Why an event loop was late: see `lateReasonOf`. */
-export type LateReason = "throttled" | "busy" | "starved";
+type LateReason = "throttled" | "busy" | "starved";
 
 /** What this process had of the CPU in a time. */
-export interface CpuUse {
+interface CpuUse {
   readonly elapsedMs: number;
   /** On all CPUs together. */
   readonly usedMs: number;
@@ -16,14 +16,13 @@ export interface CpuUse {
 }
 
 /** Where CPU time is read from. */
-export interface CpuReadings {
+interface CpuReadings {
   usedMs(): number;
   /** The text of the control group's `cpu.stat`; undefined where there is none. */
   cpuStat(): string | undefined;
 }
 
-/** What a `CpuWatch` is made of. */
-export interface CpuWatchParts {
+interface CpuWatchParts {
   readonly clock: Clock;
   /** Default: this process's own. */
   readonly readings?: CpuReadings;

@@ -11,7 +11,8 @@ export const exitCodes = {
 /** What each says, for people and scripts. */
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: "Done.",
-  failure: "It failed: a test, a check, an answer of Headgate's, or the service itself.",
+  failure:
+    "It failed: a test, a check or what it needs, an answer of Headgate's, or the service itself.",
   usage: "The command line, the environment or a file of settings is wrong.",
   invalidPolicy: "The policy is wrong.",
   stale:

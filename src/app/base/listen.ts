@@ -2,7 +2,7 @@ import type { Server } from "node:net";
 import { ServiceError } from "../../core/base/errors.js";
 
 /** Where a server listens, and which settings said so. */
-export interface ListenPlace {
+interface ListenPlace {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;

@@ -24,8 +24,7 @@ const lookMs = 100;
 /** Least time between two rounds of the collector that we ask for, in milliseconds. */
 export const collectEveryMs = 5_000;
 
-/** What a `MemoryWatch` looks at. */
-export interface MemoryWatchParts {
+interface MemoryWatchParts {
   readonly clock: Clock;
   /** Told what is used up. */
   readonly pressure: Pick<Pressure, "memoryFull">;

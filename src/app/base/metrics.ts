@@ -32,8 +32,7 @@ export interface ReadHistogram {
   readonly read: (add: (buckets: BucketCounts, labels: Labels) => void) => void;
 }
 
-/** Counts by bucket. */
-export interface BucketCounts {
+interface BucketCounts {
   /** Upper bounds, ascending; there is one more bucket, above the last. */
   readonly bounds: readonly number[];
   readonly counts: readonly number[];

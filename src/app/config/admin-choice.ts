@@ -26,7 +26,7 @@ export interface AdminChoice {
 }
 
 /** What the options say together. */
-export type ChosenAdmin =
+type ChosenAdmin =
   | {
       readonly kind: "admin";
       readonly admin: AdminChoice | undefined;

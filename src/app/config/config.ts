@@ -2,6 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { ignoredNotices } from "../options/ignored-options.js";
+import { optionFlag } from "../options/option.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "../options/options.js";
 import { parseTimings, type Timings, testTimingsName } from "../options/test-timings.js";
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
@@ -72,7 +73,7 @@ export type LoadedConfig =
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
 /** Where settings come from. */
-export interface ConfigSources {
+interface ConfigSources {
   /** By option name; undefined where the flag was not given. */
   readonly flags: Readonly<Partial<Record<OptionName, string>>>;
   /** The environment. */
@@ -109,7 +110,7 @@ function readOption(name: OptionName, { flags, env }: ConfigSources): ReadOption
   const flag = flags[name];
   if (flag !== undefined) {
     const parsed = row.parse(flag);
-    return parsed.kind === "value" ? parsed : problem(`--${row.flag} ${parsed.message}`);
+    return parsed.kind === "value" ? parsed : problem(`--${optionFlag(row)} ${parsed.message}`);
   }
   const text = env[row.env];
   const fileName = `${row.env}_FILE`;

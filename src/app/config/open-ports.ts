@@ -3,12 +3,11 @@ import { isLoopbackHost } from "./safe-url.js";
 import type { ChosenTls } from "./tls-choice.js";
 
 /** What is to be said of ports that anybody may reach. */
-export type OpenPorts =
+type OpenPorts =
   | { readonly kind: "notice"; readonly notice: string | undefined }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
-/** The options that this is about. */
-export type OpenPortValues = Pick<
+type OpenPortValues = Pick<
   OptionValues,
   "host" | "httpJson" | "grpcHost" | "grpcUds" | "controlAddress" | "requireClientCertificates"
 >;

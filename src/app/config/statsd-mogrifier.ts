@@ -15,13 +15,13 @@ export interface Mogrifier {
 }
 
 /** A statistic's name, and the tags that were made of it. */
-export interface Mogrified {
+interface Mogrified {
   readonly name: string;
   readonly tags: readonly StatTag[];
 }
 
 /** A rule without its tags, or which of its parts is wrong and how. */
-export type ParsedMogrifier =
+type ParsedMogrifier =
   | { readonly kind: "value"; readonly value: Omit<Mogrifier, "tags"> }
   | {
       readonly kind: "problem";

@@ -29,7 +29,7 @@ export interface XdsChoice {
 }
 
 /** What the options say together: files, a control plane, or what is wrong with them. */
-export type ChosenXds =
+type ChosenXds =
   | { readonly kind: "files" }
   | { readonly kind: "xds"; readonly xds: XdsChoice; readonly notices: readonly string[] }
   | { readonly kind: "problems"; readonly problems: readonly string[] };

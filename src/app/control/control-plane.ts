@@ -28,8 +28,7 @@ export interface OpenControlPlane {
   close(): Promise<void>;
 }
 
-/** What the control plane stands on. */
-export interface OpenControlPlaneParts
+interface OpenControlPlaneParts
   extends Pick<Foundation, "policies" | "opened" | "operator" | "tls"> {
   readonly fleet: Fleet;
   readonly decisions: Decisions;

@@ -29,8 +29,7 @@ export interface SnapshotSource {
   report(reports: readonly NodeReport[]): void;
 }
 
-/** What the control port is opened with. */
-export interface ControlPortParts {
+interface ControlPortParts {
   readonly plane: ControlPlane;
   readonly snapshots: SnapshotSource;
   readonly policies: PolicySource & { onLoaded(listener: () => void): () => void };

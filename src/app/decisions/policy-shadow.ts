@@ -17,8 +17,7 @@ import type { PolicyFeed } from "../policy/active-policy.js";
 import { readShadow, type StoredShadow, shadowId } from "../policy/policy-admin-records.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
 
-/** What a `PolicyShadow` is made of. */
-export interface PolicyShadowParts {
+interface PolicyShadowParts {
   readonly records: SharedRecords;
   readonly ledger: Pick<ShadowLedger, "add">;
   readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;

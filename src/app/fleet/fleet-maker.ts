@@ -13,8 +13,7 @@ import { defaultProxies } from "../../policy/proxies/proxies.js";
 import { configuredShare, hasCriticalRoutes } from "../../policy/services/configured-share.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
-/** What a `PolicyMaker` is made of. */
-export interface PolicyMakerParts {
+interface PolicyMakerParts {
   readonly policies: PolicySource;
   readonly start: TermStart;
   readonly times: LoopTimes;

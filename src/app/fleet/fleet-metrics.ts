@@ -6,7 +6,11 @@ import type { FleetLoopStatus } from "./fleet-loop.js";
 /** The metrics of the fleet's loop. Labels are of closed sets or the policy's; no node's name. */
 export function fleetMetrics(status: () => FleetLoopStatus | undefined): MetricGroup {
   return {
-    gauges: [...leaderGauges(status), ...serviceGauges(status)],
+    gauges: [
+      ...leaderGauges(status),
+      ...factRows.map((row) => factGauge(row, status)),
+      ...sumGauges(status),
+    ],
     counters: counters(status),
   };
 }
@@ -37,10 +41,6 @@ function leaderGauges(status: ReadStatus): readonly ReadMetric[] {
       },
     },
   ];
-}
-
-function serviceGauges(status: ReadStatus): readonly ReadMetric[] {
-  return [...factRows.map((row) => factGauge(row, status)), ...sumGauges(status)];
 }
 
 /** One number of a service, or nothing where it is not known. */

@@ -9,7 +9,7 @@ import type {
 import type { ReadMetric } from "../base/metrics.js";
 
 /** What became of an entry of the audit log, and of the change that it is about. */
-export type AuditOutcome =
+type AuditOutcome =
   | "written"
   /** Somebody else was faster: nothing was changed or written. */
   | "conflict"

@@ -12,8 +12,7 @@ import type { OpenStore } from "../store/store.js";
 import { remedyOf } from "../store/store-remedies.js";
 import { AuditCounts, AuditedRecords, auditMetric, type OnAuditEntry } from "./audited-records.js";
 
-/** What the records of operators are opened with. */
-export interface OperatorRecordsParts {
+interface OperatorRecordsParts {
   readonly config: Pick<Config, "auditLog">;
   /** What this replica is called in the audit log. */
   readonly replica: string;

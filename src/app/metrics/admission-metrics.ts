@@ -11,8 +11,7 @@ import type { ServiceAdmission } from "../../decide/admission/service-admission.
 import { otherKey } from "../../decide/admission/service-pools.js";
 import type { Labels, MetricGroup, ReadHistogram, ReadMetric } from "../base/metrics.js";
 
-/** What the metrics of admission are read from. */
-export interface AdmissionMetricsParts {
+interface AdmissionMetricsParts {
   /** Named by the active policy. */
   readonly services: () => Iterable<ServiceAdmission>;
   /** Requests for services that the policy does not have. */

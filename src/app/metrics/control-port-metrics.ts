@@ -10,8 +10,7 @@ import {
 import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 import { quotaMetrics } from "./quota-metrics.js";
 
-/** What the metrics of the control port are read from. */
-export interface ControlMetricsParts {
+interface ControlMetricsParts {
   readonly plane: ControlPlane;
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;

@@ -9,8 +9,7 @@ import type { ReadMetric } from "../base/metrics.js";
 import type { Config } from "../config/config.js";
 import { remedyOf } from "../store/store-remedies.js";
 
-/** What a decider's events are logged with. */
-export interface DeciderLogParts {
+interface DeciderLogParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly cpu: Pick<CpuWatch, "use">;

@@ -5,8 +5,7 @@ import { type OverloadCause, overloadCauses } from "../../decide/rate-limit/pres
 import type { AddSeries, Labels, MetricGroup, ReadHistogram, ReadMetric } from "../base/metrics.js";
 import { hitMetrics } from "./stats-hit-metrics.js";
 
-/** What the metrics of decisions are read from. */
-export interface DecisionMetricsParts {
+interface DecisionMetricsParts {
   readonly counters: DecisionCounters;
   readonly policies: PolicySource;
   /** Why requests are answered without the store now; undefined when they are not for that. */
@@ -173,8 +172,7 @@ export function latencyHistogram(
   };
 }
 
-/** What the metrics of the store are read from. */
-export interface StoreMetricsParts {
+interface StoreMetricsParts {
   readonly counters: DecisionCounters;
   /** True while the store is left alone after failures. */
   readonly isDegraded: () => boolean;

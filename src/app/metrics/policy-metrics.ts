@@ -4,15 +4,14 @@ import { type OpenPolicies, policyOrigins } from "../policy/policies.js";
 import type { XdsStatus } from "../policy/policy-xds.js";
 
 /** What a shadow policy has counted here; since the process began. */
-export interface ShadowTotals {
+interface ShadowTotals {
   readonly comparedCount: number;
   readonly newlyDeniedCount: number;
   readonly newlyAllowedCount: number;
   readonly unseenCount: number;
 }
 
-/** What these metrics are read from. */
-export interface PolicyOperationsMetricsParts {
+interface PolicyOperationsMetricsParts {
   readonly policies: Pick<OpenPolicies, "origin">;
   readonly gates: { readonly count: number; readonly unreadableCount: number };
   readonly shadow: { readonly divisor: number; readonly totals: ShadowTotals };

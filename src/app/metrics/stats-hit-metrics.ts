@@ -7,8 +7,7 @@ import { hasHits } from "./stats.js";
 /** The longest label made of callers' values, in UTF-16 code units; what is above is cut off. */
 export const detailedLabelLengthMax = 256;
 
-/** What hit metrics are read from. */
-export interface HitMetricsParts {
+interface HitMetricsParts {
   readonly counters: DecisionCounters;
   readonly policies: PolicySource;
 }

@@ -12,8 +12,7 @@ import {
   statsdFormat,
 } from "./statsd-lines.js";
 
-/** What a `StatsdReporter` is made of. */
-export interface StatsdParts {
+interface StatsdParts {
   readonly choice: StatsdChoice;
   readonly sources: StatsSources;
   readonly clock: Clock;

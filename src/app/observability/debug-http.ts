@@ -14,8 +14,7 @@ import { type FleetPageParts, renderFleet, shownNodesMax } from "./debug-fleet.j
 import { Profiles, profileSecondsMax } from "./debug-profiles.js";
 import { createGetServer, type Page, type PageAsk, textPage } from "./get-server.js";
 
-/** What the debug port shows. */
-export interface DebugParts {
+interface DebugParts {
   readonly sources: StatsSources;
   readonly fleet: FleetPageParts;
   readonly clock: Clock;

@@ -82,7 +82,7 @@ async function serve(
   const page = await answer({
     path,
     query: new URLSearchParams(rest.join("?")),
-    host: hostOf(request.headers.host ?? ""),
+    host: (request.headers.host ?? "").replace(/:[0-9]*$/, ""),
     authorization: request.headers.authorization,
     signal: abort.signal,
   });
@@ -90,10 +90,6 @@ async function serve(
   // Nobody reads it, and it would wait for its reader for ever.
   if (page.body instanceof Readable) page.body.destroy();
   send(response, { ...page, body: "" });
-}
-
-function hostOf(text: string): string {
-  return text.replace(/:[0-9]*$/, "");
 }
 
 function send(response: ServerResponse, { status, contentType, body, headers }: Page): void {

@@ -31,8 +31,7 @@ export interface StatsListeners {
   close(): Promise<void>;
 }
 
-/** What they are opened with. */
-export interface StatsListenersParts {
+interface StatsListenersParts {
   readonly config: Pick<
     Config,
     "stats" | "debugHost" | "debugPort" | "debugProfiles" | "monitoringAddress"

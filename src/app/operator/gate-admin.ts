@@ -14,8 +14,7 @@ import type {
 } from "../../rpc/admin/admin-parts.js";
 import { gateSettings } from "../fleet/fleet-maker.js";
 
-/** What a `GateAdmin` is made of. */
-export interface GateAdminParts {
+interface GateAdminParts {
   readonly records: SharedRecords;
   readonly gates: GateRegistry;
   readonly policies: PolicySource;

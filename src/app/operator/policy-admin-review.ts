@@ -13,8 +13,7 @@ import { policyVersion } from "../config/policy-files.js";
 import type { OpenPolicies } from "../policy/policies.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
 
-/** What a `PolicyReviewer` is made of. */
-export interface PolicyReviewerParts {
+interface PolicyReviewerParts {
   readonly policies: Pick<OpenPolicies, "feed" | "parse">;
   /** Default: a worker thread. */
   readonly parser?: ParsesPolicies;
@@ -25,7 +24,7 @@ export interface PolicyReviewerParts {
 export const reviewsWaitingMax = 4;
 
 /** A policy that was read, with what it changes; or what is wrong with it. */
-export type Reviewed =
+type Reviewed =
   | { readonly kind: "policy"; readonly policy: Policy; readonly changes: readonly string[] }
   | { readonly kind: "problems"; readonly review: PolicyReview };
 

@@ -24,8 +24,7 @@ import type { ParsesPolicies } from "../policy/policy-parsing.js";
 import { PolicyReviewer } from "./policy-admin-review.js";
 import { PolicyRepository, type RepositoryOutcome } from "./policy-repository.js";
 
-/** What a `PolicyAdmin` is made of. */
-export interface PolicyAdminParts {
+interface PolicyAdminParts {
   readonly policies: OpenPolicies;
   readonly records: SharedRecords;
   readonly shadow: Pick<PolicyShadow, "report" | "refresh">;

@@ -6,14 +6,10 @@ import {
   textOption,
 } from "./option.js";
 
-const section = "Admin" as const;
-
 /** The console: what browsers are served on the admin port, and how people sign in. */
 export const consoleOptionRows = {
   console: choiceOption({
-    section,
     env: "HEADGATE_CONSOLE",
-    flag: "console",
     choices: ["on", "read-only", "off"],
     defaultValue: "on",
     docs:
@@ -21,18 +17,14 @@ export const consoleOptionRows = {
       "anything by it, whatever their role; command lines and programs still do.",
   }),
   consoleUrl: optionalTextOption({
-    section,
     env: "HEADGATE_CONSOLE_URL",
-    flag: "console-url",
     valueName: "URL",
     docs:
       "Where browsers reach the console, such as `https://headgate.example`, if a proxy stands " +
       "before it: identity providers send people back there. Without it, where a browser asked.",
   }),
   consoleSession: durationOption({
-    section,
     env: "HEADGATE_CONSOLE_SESSION",
-    flag: "console-session",
     defaultText: "8h",
     defaultValue: 28_800_000,
     minMs: 60_000,
@@ -42,7 +34,6 @@ export const consoleOptionRows = {
       "before. What they may do is looked up at each call.",
   }),
   consoleKey: secretOption({
-    section,
     env: "HEADGATE_CONSOLE_KEY",
     valueName: "SECRET",
     docs:
@@ -50,39 +41,30 @@ export const consoleOptionRows = {
       "behind one address. Without it each process has a key of its own, which ends with it.",
   }),
   consoleOidcClientId: optionalTextOption({
-    section,
     env: "HEADGATE_CONSOLE_OIDC_CLIENT_ID",
-    flag: "console-oidc-client-id",
     valueName: "NAME",
     docs:
       "What the console is called at the issuer of HEADGATE_ADMIN_OIDC_ISSUER: people sign in " +
       "there (authorization code with PKCE). Register `/console/oidc/callback` of its address.",
   }),
   consoleOidcClientSecret: secretOption({
-    section,
     env: "HEADGATE_CONSOLE_OIDC_CLIENT_SECRET",
     valueName: "SECRET",
     docs: "The secret of that client, where the issuer gave it one.",
   }),
   consoleOidcScope: textOption({
-    section,
     env: "HEADGATE_CONSOLE_OIDC_SCOPE",
-    flag: "console-oidc-scope",
     valueName: "WORDS",
     defaultValue: "openid",
     docs: "What is asked for at the issuer; some need `groups` to tell of them.",
   }),
   consoleOidcAuthorizationUrl: optionalTextOption({
-    section,
     env: "HEADGATE_CONSOLE_OIDC_AUTHORIZATION_URL",
-    flag: "console-oidc-authorization-url",
     valueName: "URL",
     docs: "Where browsers are sent to sign in. Without it, what the issuer's discovery says.",
   }),
   consoleOidcTokenUrl: optionalTextOption({
-    section,
     env: "HEADGATE_CONSOLE_OIDC_TOKEN_URL",
-    flag: "console-oidc-token-url",
     valueName: "URL",
     docs: "Where codes become tokens. Without it, what the issuer's discovery says.",
   }),

@@ -10,9 +10,7 @@ export const controlPortOptionRows = {
   // One name for host and port, and not called a port: what ends in `_PORT` Kubernetes sets by
   // itself in every pod beside a Service that is called headgate-control.
   controlAddress: optionalAddressOption({
-    section: "Listening",
     env: "HEADGATE_CONTROL_ADDR",
-    flag: "control-addr",
     defaultText: ":18000",
     defaultValue: { host: "0.0.0.0", port: 18_000 },
     docs:
@@ -22,9 +20,7 @@ export const controlPortOptionRows = {
       "nor is there one by default for a configuration of envoyproxy/ratelimit alone.",
   }),
   nodeRules: checkedOption<readonly NodeRule[]>({
-    section: "Listening",
     env: "HEADGATE_CONTROL_NODES",
-    flag: "control-nodes",
     valueName: "RULES",
     docs:
       "For which Envoys a client's certificate may speak on the control port: rules " +
@@ -33,11 +29,8 @@ export const controlPortOptionRows = {
     parse: parseNodeRules,
   }),
   identityPercentMax: wholeNumberOption({
-    section: "Listening",
     env: "HEADGATE_CONTROL_IDENTITY_PERCENT_MAX",
-    flag: "control-identity-percent-max",
-    min: 1,
-    max: 100,
+    range: [1, 100],
     defaultValue: defaultIdentityPercentMax,
     docs:
       "The most that one client of the control port may have of the streams, Envoys and buckets " +
@@ -45,11 +38,8 @@ export const controlPortOptionRows = {
       "where one certificate or address stands for all Envoys of more than half of that.",
   }),
   layerTtlMs: wholeNumberOption({
-    section: "Listening",
     env: "HEADGATE_LAYER_TTL_MS",
-    flag: "layer-ttl-ms",
-    min: 3_000,
-    max: 3_600_000,
+    range: [3_000, 3_600_000],
     defaultValue: defaultLayerTtlMs,
     docs:
       "How long Envoys keep the limits that the control port sent when no Headgate renews them, " +

@@ -6,6 +6,7 @@ import {
   choiceOption,
   decimalOption,
   type OptionRow,
+  type OptionText,
   type ParsedOption,
   switchOption,
   wholeNumberOption,
@@ -14,32 +15,18 @@ import {
 /** What a header may be called; 64 are enough. Source: RFC 9110, section 5.6.2, token. */
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
 
-function headerNameOption(row: {
-  readonly env: string;
-  readonly flag: string;
-  readonly defaultValue: string;
-  readonly docs: string;
-}): OptionRow<string> {
+function headerNameOption(row: OptionText & { readonly defaultValue: string }): OptionRow<string> {
   const parse = (text: string): ParsedOption<string> => {
     if (headerName.test(text)) return { kind: "value", value: text };
     return { kind: "problem", message: "must be the name of a header, of at most 64 characters" };
   };
-  return {
-    ...row,
-    section: "Decisions",
-    valueName: "NAME",
-    defaultText: row.defaultValue,
-    isSecret: false,
-    parse,
-  };
+  return { ...row, valueName: "NAME", defaultText: row.defaultValue, parse };
 }
 
 /** What the process changes about every decision and answer. */
 export const decisionOptionRows = {
   algorithm: choiceOption<Algorithm["kind"]>({
-    section: "Decisions",
     env: "HEADGATE_ALGORITHM",
-    flag: "algorithm",
     choices: ["gcra", "fixed_window"],
     defaultValue: "gcra",
     docs:
@@ -47,9 +34,7 @@ export const decisionOptionRows = {
       "envoyproxy/ratelimit has them. A limit with a `burst` is smooth in any case.",
   }),
   onStoreFailure: choiceOption<FailureMode>({
-    section: "Decisions",
     env: "HEADGATE_ON_STORE_FAILURE",
-    flag: "on-store-failure",
     choices: ["local", "allow", "deny", "error"],
     defaultValue: "local",
     docs:
@@ -57,59 +42,44 @@ export const decisionOptionRows = {
       "envoyproxy/ratelimit does: Envoy's own `failure_mode_deny` decides.",
   }),
   shadowMode: switchOption({
-    section: "Decisions",
     env: "SHADOW_MODE",
-    flag: "shadow-mode",
     defaultValue: false,
     docs:
       "Decides and counts everything and refuses nobody; statuses still say what would be over. " +
       "What would have been refused is in `headgate_shadowed_requests_total`.",
   }),
   quotaMode: switchOption({
-    section: "Decisions",
     env: "QUOTA_MODE",
-    flag: "quota-mode",
     defaultValue: false,
     docs: "As if every descriptor said `quota_mode`: refused only when all limits are over.",
   }),
   chargesDenied: switchOption({
-    section: "Decisions",
     env: "HEADGATE_CHARGE_DENIED",
-    flag: "charge-denied",
     defaultValue: false,
     docs:
       "Counts hits that were refused as well, up to one more burst, as envoyproxy/ratelimit " +
       "does: who keeps asking stays out, and one limit's refusals use up the others.",
   }),
   nearLimitRatio: decimalOption({
-    section: "Decisions",
     env: "NEAR_LIMIT_RATIO",
-    flag: "near-limit-ratio",
-    min: 0,
-    max: 1,
+    range: [0, 1],
     defaultValue: 0.8,
     docs: "The part of a limit from which on hits are counted as near it.",
   }),
   hasDynamicMetadata: switchOption({
-    section: "Decisions",
     env: "RESPONSE_DYNAMIC_METADATA",
-    flag: "response-dynamic-metadata",
     defaultValue: false,
     docs:
       "Responses say in their dynamic metadata what was asked, and the `metadata` of the rules " +
       "that let it pass, for filters that come later.",
   }),
   hasLimitHeaders: switchOption({
-    section: "Decisions",
     env: "LIMIT_RESPONSE_HEADERS_ENABLED",
-    flag: "limit-response-headers-enabled",
     defaultValue: false,
     docs: "Responses carry the tightest limit in three headers, where its rule says nothing else.",
   }),
   tellsWait: switchOption({
-    section: "Decisions",
     env: "HEADGATE_RETRY_AFTER_HEADER",
-    flag: "retry-after-header",
     defaultValue: false,
     docs:
       "Refusals carry `retry-after`, unless the rule says `headers: none`: for Envoys that do " +
@@ -117,26 +87,21 @@ export const decisionOptionRows = {
   }),
   limitHeader: headerNameOption({
     env: "LIMIT_LIMIT_HEADER",
-    flag: "limit-limit-header",
     defaultValue: "RateLimit-Limit",
     docs: "The header for the limit's hits in a period.",
   }),
   remainingHeader: headerNameOption({
     env: "LIMIT_REMAINING_HEADER",
-    flag: "limit-remaining-header",
     defaultValue: "RateLimit-Remaining",
     docs: "The header for the hits that are left.",
   }),
   resetHeader: headerNameOption({
     env: "LIMIT_RESET_HEADER",
-    flag: "limit-reset-header",
     defaultValue: "RateLimit-Reset",
     docs: "The header for the whole seconds until the limit is unused, or until it lets in again.",
   }),
   hasRequestHeaders: switchOption({
-    section: "Decisions",
     env: "LIMIT_REQUEST_HEADERS_ENABLED",
-    flag: "limit-request-headers-enabled",
     defaultValue: false,
     docs:
       "Requests that go on to the upstream carry the tightest limit in three headers, unless its " +
@@ -144,19 +109,16 @@ export const decisionOptionRows = {
   }),
   requestLimitHeader: headerNameOption({
     env: "LIMIT_REQUEST_LIMIT_HEADER",
-    flag: "limit-request-limit-header",
     defaultValue: "RateLimit-Limit",
     docs: "The upstream's header for the limit's hits in a period.",
   }),
   requestRemainingHeader: headerNameOption({
     env: "LIMIT_REQUEST_REMAINING_HEADER",
-    flag: "limit-request-remaining-header",
     defaultValue: "RateLimit-Remaining",
     docs: "The upstream's header for the hits that are left.",
   }),
   requestResetHeader: headerNameOption({
     env: "LIMIT_REQUEST_RESET_HEADER",
-    flag: "limit-request-reset-header",
     defaultValue: "RateLimit-Reset",
     docs: "The upstream's header for the whole seconds of `LIMIT_RESET_HEADER`.",
   }),
@@ -204,11 +166,8 @@ export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
 /** How refusals are told in the log. */
 export const refusalOptionRows = {
   refusalsLoggedPerSecond: wholeNumberOption({
-    section: "Logs",
     env: "HEADGATE_REFUSALS_LOGGED_PER_SECOND",
-    flag: "refusals-logged-per-second",
-    min: 0,
-    max: toldRefusalsPerSecondMax,
+    range: [0, toldRefusalsPerSecondMax],
     defaultValue: 1,
     docs:
       "Lines at level `info` of refused requests, for each rule that a policy does not keep out " +

@@ -29,7 +29,6 @@ interface SideDocs {
 /** Names of one Redis: `REDIS`, or `REDIS_PERSECOND` for the second one. */
 interface Side {
   readonly env: "REDIS" | "REDIS_PERSECOND";
-  readonly flag: "redis" | "redis-persecond";
   readonly docs: SideDocs;
 }
 
@@ -37,7 +36,6 @@ const minuteMs = 60_000;
 
 const main = sideRows({
   env: "REDIS",
-  flag: "redis",
   docs: {
     type:
       "What is at REDIS_URL: one server, nodes of a Redis Cluster, or sentinels that know " +
@@ -59,7 +57,6 @@ const main = sideRows({
 
 const second = sideRows({
   env: "REDIS_PERSECOND",
-  flag: "redis-persecond",
   docs: {
     type: "As REDIS_TYPE, for the second Redis.",
     url: "As REDIS_URL, for the second Redis.",
@@ -81,50 +78,37 @@ export const redisOptionRows = {
   redisTimeoutMs: main.timeoutMs,
   redisTls: main.tls,
   redisTlsCaCert: optionalTextOption({
-    section: "Store",
     env: "REDIS_TLS_CACERT",
-    flag: "redis-tls-cacert",
     valueName: "PATH",
     docs:
       "Authorities that vouch for every Redis and sentinel, as PEM, in place of the public ones. " +
       "These files are read again for each new connection.",
   }),
   redisTlsClientCert: optionalTextOption({
-    section: "Store",
     env: "REDIS_TLS_CLIENT_CERT",
-    flag: "redis-tls-client-cert",
     valueName: "PATH",
     docs: "Our own certificate, as PEM, for servers that want one.",
   }),
   redisTlsClientKey: optionalTextOption({
-    section: "Store",
     env: "REDIS_TLS_CLIENT_KEY",
-    flag: "redis-tls-client-key",
     valueName: "PATH",
     docs: "Its private key, as PEM without a passphrase.",
   }),
   redisTlsSkipHostName: switchOption({
-    section: "Store",
     env: "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
-    flag: "redis-tls-skip-hostname-verification",
     defaultValue: false,
     docs: "Takes a trusted certificate whatever host name it is for.",
   }),
   redisClusterTags: wholeNumberOption({
-    section: "Store",
     env: "HEADGATE_REDIS_CLUSTER_TAGS",
-    flag: "redis-cluster-tags",
-    min: 1,
-    max: clusterTagsMax,
+    range: [1, clusterTagsMax],
     defaultValue: 12,
     docs:
       "Hash tags that spread the keys over a cluster: about four a shard. All replicas need the " +
       "same number; with another one, buckets start empty.",
   }),
   redisPerSecond: switchOption({
-    section: "Store",
     env: "REDIS_PERSECOND",
-    flag: "redis-persecond",
     defaultValue: false,
     docs: "Keeps limits whose period is one second in a second Redis, at REDIS_PERSECOND_URL.",
   }),
@@ -184,46 +168,36 @@ function bothSides(name: string): readonly string[] {
   return [`REDIS_${name}`, `REDIS_PERSECOND_${name}`];
 }
 
-function sideRows({ env, flag, docs }: Side) {
-  const section = "Store" as const;
+function sideRows({ env, docs }: Side) {
   return {
     type: choiceOption<RedisType>({
-      section,
       env: `${env}_TYPE`,
-      flag: `${flag}-type`,
       choices: ["single", "cluster", "sentinel"],
       defaultValue: "single",
       docs: docs.type,
     }),
-    url: secretOption({ section, env: `${env}_URL`, valueName: "URL", docs: docs.url }),
+    url: secretOption({ env: `${env}_URL`, valueName: "URL", docs: docs.url }),
     socketType: choiceOption<RedisSocketType>({
-      section,
       env: `${env}_SOCKET_TYPE`,
-      flag: `${flag}-socket-type`,
       choices: ["auto", "tcp", "tls", "unix"],
       defaultValue: "auto",
       docs: docs.socketType,
     }),
-    auth: secretOption({ section, env: `${env}_AUTH`, valueName: "PASSWORD", docs: docs.auth }),
+    auth: secretOption({ env: `${env}_AUTH`, valueName: "PASSWORD", docs: docs.auth }),
     sentinelAuth: secretOption({
-      section,
       env: `${env}_SENTINEL_AUTH`,
       valueName: "PASSWORD",
       docs: docs.sentinelAuth,
     }),
     timeoutMs: durationOption({
-      section,
       env: `${env}_TIMEOUT`,
-      flag: `${flag}-timeout`,
       defaultText: "10s",
       defaultValue: 10_000,
       maxMs: 60 * minuteMs,
       docs: docs.timeout,
     }),
     tls: switchOption({
-      section,
       env: `${env}_TLS`,
-      flag: `${flag}-tls`,
       defaultValue: false,
       docs: docs.tls,
     }),

@@ -3,7 +3,6 @@ import { optionalTextOption, secretOption } from "./option.js";
 /** Where readings for the concurrency law `signal` are asked for, beside what a policy says. */
 export const signalOptionRows = {
   prometheusUrl: secretOption({
-    section: "Signals",
     env: "HEADGATE_PROMETHEUS_URL",
     valueName: "URL",
     docs:
@@ -11,9 +10,7 @@ export const signalOptionRows = {
       "`http://prometheus:9090`. It may hold a user and a password.",
   }),
   signalTokens: optionalTextOption({
-    section: "Signals",
     env: "HEADGATE_SIGNAL_TOKENS",
-    flag: "signal-tokens",
     valueName: "DIRECTORY",
     docs:
       "Bearer tokens of signals' sources: a file named as the host holds the token that is sent " +

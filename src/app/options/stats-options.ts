@@ -15,7 +15,6 @@ import {
 import { type StatTag, tagText } from "./stats-names.js";
 
 const portMax = 65_535;
-const section = "Statistics" as const;
 
 /** The most tags. */
 export const tagsMax = 20;
@@ -23,12 +22,10 @@ export const tagsMax = 20;
 /** The longest tag with its value, in characters. */
 export const tagLengthMax = 200;
 
-/** Statistics for others, and the port for people who look inside. */
-export const statsOptionRows = {
+/** The port for people who look inside. */
+export const debugOptionRows = {
   debugHost: textOption({
-    section: "Listening",
     env: "DEBUG_HOST",
-    flag: "debug-host",
     valueName: "ADDRESS",
     defaultValue: "127.0.0.1",
     docs:
@@ -36,114 +33,88 @@ export const statsOptionRows = {
       "reaches the default (envoyproxy/ratelimit listens to all). Empty: no debug port.",
   }),
   debugPort: wholeNumberOption({
-    section: "Listening",
     env: "DEBUG_PORT",
-    flag: "debug-port",
-    min: 0,
-    max: portMax,
+    range: [0, portMax],
     defaultValue: 6070,
     docs: "The debug port; 0 takes a free one. A taken one is warned of, and the service goes on.",
   }),
   debugProfiles: switchOption({
-    section: "Listening",
     env: "HEADGATE_DEBUG_PROFILES",
-    flag: "debug-profiles",
     defaultValue: false,
     docs:
       "Whether operators of the admin API, in all domains, may take CPU profiles and heap " +
       "snapshots at the debug port. Only where DEBUG_HOST is this machine.",
   }),
+} as const;
+
+/** Statistics for others. */
+export const statsOptionRows = {
   usePrometheus: switchOption({
-    section,
     env: "USE_PROMETHEUS",
-    flag: "use-prometheus",
     defaultValue: false,
     docs:
       "Serves the series of envoyproxy/ratelimit (`ratelimit_service_...`) at PROMETHEUS_ADDR, " +
       "and ours after them. `/metrics` on the HTTP port is there either way.",
   }),
   prometheusAddress: addressOption({
-    section,
     env: "PROMETHEUS_ADDR",
-    flag: "prometheus-addr",
     defaultText: ":9090",
     defaultValue: { host: "0.0.0.0", port: 9090 },
     docs: "Where that is, `host:port`; `:port` is all addresses.",
   }),
   prometheusPath: pathOption({
-    section,
     env: "PROMETHEUS_PATH",
-    flag: "prometheus-path",
     defaultText: "/metrics",
     docs: "Its path.",
   }),
   hasMillisecondTimes: switchOption({
-    section,
     env: "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS",
-    flag: "prometheus-response-time-as-milliseconds",
     defaultValue: false,
     docs:
       "Whether `ratelimit_service_response_time_seconds` holds milliseconds, for dashboards that " +
       "expect them there.",
   }),
   useStatsd: optionalSwitchOption({
-    section,
     env: "USE_STATSD",
-    flag: "use-statsd",
     docs:
       "Sends the statistics of envoyproxy/ratelimit to a StatsD. Unset, it is on where " +
       "STATSD_HOST is set and no other of the USE_ names is true.",
   }),
   useDogStatsd: switchOption({
-    section,
     env: "USE_DOG_STATSD",
-    flag: "use-dog-statsd",
     defaultValue: false,
     docs: "Sends them to a DogStatsD, over UDP and with tags.",
   }),
   statsdHost: optionalTextOption({
-    section,
     env: "STATSD_HOST",
-    flag: "statsd-host",
     valueName: "HOST",
     docs: "Where StatsD or DogStatsD is; looked up anew for each flush. Unset: localhost.",
   }),
   statsdPort: wholeNumberOption({
-    section,
     env: "STATSD_PORT",
-    flag: "statsd-port",
-    min: 1,
-    max: portMax,
+    range: [1, portMax],
     defaultValue: 8125,
     docs: "Its port.",
   }),
   statsdProtocol: choiceOption<"tcp" | "udp">({
-    section,
     env: "STATSD_PROTOCOL",
-    flag: "statsd-protocol",
     choices: ["tcp", "udp"],
     defaultValue: "tcp",
     docs: "How StatsD is reached; over TCP by default, as from envoyproxy/ratelimit.",
   }),
   dogStatsdMogrifiers: namesOption({
-    section,
     env: "USE_DOG_STATSD_MOGRIFIERS",
-    flag: "use-dog-statsd-mogrifiers",
     docs:
       "Names of rules that turn parts of a statistic's name into tags: of those whose " +
       "`DOG_STATSD_MOGRIFIER_<name>_PATTERN` matches, the first gives the name by `_NAME` and " +
       "the tags by `_TAGS`, where `$1` stands for the first group.",
   }),
   statTags: tagsOption({
-    section,
     env: "EXTRA_TAGS",
-    flag: "extra-tags",
     docs: "What all these statistics carry besides, as tags or labels: `name:value,name:value`.",
   }),
   statsFlushMs: durationOption({
-    section,
     env: "STATS_FLUSH_INTERVAL",
-    flag: "stats-flush-interval",
     defaultText: "10s",
     defaultValue: 10_000,
     minMs: 100,
@@ -151,9 +122,7 @@ export const statsOptionRows = {
     docs: "How often StatsD or DogStatsD is told what has changed.",
   }),
   disableStats: switchOption({
-    section,
     env: "DISABLE_STATS",
-    flag: "disable-stats",
     defaultValue: false,
     docs: "None of these, whatever the other names say; `/metrics` and `/stats` stay.",
   }),
@@ -179,21 +148,19 @@ export const statsIgnoredRows: readonly IgnoredOptionRow[] = [
   },
 ];
 
-type PlainText = Omit<OptionText, "section"> & { readonly section: typeof section };
-
-function pathOption(row: PlainText & { readonly defaultText: string }): OptionRow<string> {
+function pathOption(row: OptionText & { readonly defaultText: string }): OptionRow<string> {
   const parse = (text: string): ParsedOption<string> => {
     if (/^\/[\w\-./~]{0,199}$/.test(text)) return { kind: "value", value: text };
     return { kind: "problem", message: "must be a path like /metrics" };
   };
   const defaultValue = row.defaultText;
-  return { ...row, valueName: "PATH", defaultValue, isSecret: false, parse };
+  return { ...row, valueName: "PATH", defaultValue, parse };
 }
 
 /** The most rules that make tags. */
 export const mogrifiersMax = 100;
 
-function namesOption(row: PlainText): OptionRow<readonly string[]> {
+function namesOption(row: OptionText): OptionRow<readonly string[]> {
   const parse = (text: string): ParsedOption<readonly string[]> => {
     const names = text === "" ? [] : text.split(",").map((name) => name.trim());
     const isRight = names.every((name) => /^\w{1,64}$/.test(name));
@@ -201,17 +168,17 @@ function namesOption(row: PlainText): OptionRow<readonly string[]> {
     const message = `must be names of letters, digits and _, at most ${mogrifiersMax}: A,B`;
     return { kind: "problem", message };
   };
-  return { ...row, valueName: "NAMES", defaultText: "", defaultValue: [], isSecret: false, parse };
+  return { ...row, valueName: "NAMES", defaultText: "", defaultValue: [], parse };
 }
 
-function tagsOption(row: PlainText): OptionRow<readonly StatTag[]> {
+function tagsOption(row: OptionText): OptionRow<readonly StatTag[]> {
   const parse = (text: string): ParsedOption<readonly StatTag[]> => {
     const tags = parseTags(text);
     if (tags !== undefined) return { kind: "value", value: tags };
     const message = `must be tags like name:value,name:value, at most ${tagsMax}`;
     return { kind: "problem", message };
   };
-  return { ...row, valueName: "TAGS", defaultText: "", defaultValue: [], isSecret: false, parse };
+  return { ...row, valueName: "TAGS", defaultText: "", defaultValue: [], parse };
 }
 
 /** `name:value,name:value`; undefined for anything else. A value may hold colons. */

@@ -5,9 +5,7 @@ import { parseSocketPath } from "./unix-socket.js";
 /** How the gRPC port is protected, and the Unix socket that may stand in its place. */
 export const tlsOptionRows = {
   grpcUds: checkedOption({
-    section: "Listening",
     env: "GRPC_UDS",
-    flag: "grpc-uds",
     valueName: "PATH",
     docs:
       "A Unix socket on which gRPC listens, in place of GRPC_HOST and GRPC_PORT. Its owner and " +
@@ -15,57 +13,43 @@ export const tlsOptionRows = {
     parse: parseSocketPath,
   }),
   grpcServerUseTls: switchOption({
-    section: "Listening",
     env: "GRPC_SERVER_USE_TLS",
-    flag: "grpc-server-use-tls",
     defaultValue: false,
     docs: "Serves gRPC over TLS 1.2 or newer. HTTP stays plaintext.",
   }),
   grpcServerTlsCert: optionalTextOption({
-    section: "Listening",
     env: "GRPC_SERVER_TLS_CERT",
-    flag: "grpc-server-tls-cert",
     valueName: "PATH",
     docs:
       "The server's certificate, then those between it and its root, as PEM. Read again when it, " +
       "its key or the clients' authorities change.",
   }),
   grpcServerTlsKey: optionalTextOption({
-    section: "Listening",
     env: "GRPC_SERVER_TLS_KEY",
-    flag: "grpc-server-tls-key",
     valueName: "PATH",
     docs: "Its private key, as PEM without a passphrase.",
   }),
   grpcClientTlsCaCert: optionalTextOption({
-    section: "Listening",
     env: "GRPC_CLIENT_TLS_CACERT",
-    flag: "grpc-client-tls-cacert",
     valueName: "PATH",
     docs:
       "Authorities that vouch for clients, as PEM, the root included. With it every client needs " +
       "a certificate of theirs.",
   }),
   grpcServerTlsCaCert: optionalTextOption({
-    section: "Listening",
     env: "GRPC_SERVER_TLS_CA_CERT",
-    flag: "grpc-server-tls-ca-cert",
     valueName: "PATH",
     docs: "The same under the name that Envoy Gateway sets; GRPC_CLIENT_TLS_CACERT wins.",
   }),
   requireClientCertificates: switchOption({
-    section: "Listening",
     env: "HEADGATE_REQUIRE_CLIENT_CERTIFICATES",
-    flag: "require-client-certificates",
     defaultValue: false,
     docs:
       "Refuses to start where gRPC, the control port or `POST /json` can be reached from beyond " +
       "this machine by clients without a certificate, in place of a warning.",
   }),
   grpcClientTlsSan: checkedOption<ClientSan>({
-    section: "Listening",
     env: "GRPC_CLIENT_TLS_SAN",
-    flag: "grpc-client-tls-san",
     valueName: "NAME",
     docs:
       "A subject alternative name that a client's certificate must hold: a DNS name, a URI " +
@@ -83,7 +67,6 @@ export function checkedOption<T>(
   return {
     ...row,
     defaultValue: undefined,
-    isSecret: false,
     parse: (text) => (text === "" ? { kind: "value", value: undefined } : row.parse(text)),
   };
 }

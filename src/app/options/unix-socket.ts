@@ -28,7 +28,7 @@ const socketMode = 0o660;
 const backlogMax = 1_024;
 
 /** Where a Unix server listens, and which setting said so. */
-export interface SocketPlace {
+interface SocketPlace {
   readonly path: string;
   /** Names the path's setting in errors. */
   readonly setting: string;

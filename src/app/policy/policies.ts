@@ -40,8 +40,7 @@ export interface OpenPolicies {
   readonly failure?: StartFailure;
 }
 
-/** What opening them needs. */
-export interface PoliciesParts {
+interface PoliciesParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;

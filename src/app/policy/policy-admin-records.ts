@@ -21,7 +21,7 @@ export function versionId(number: number): string {
 }
 
 /** Which policies there are, by the numbers of their records; the active one first. */
-export interface PolicyIndex {
+interface PolicyIndex {
   readonly numbers: readonly number[];
   /** Of this record; 0: there is none yet. */
   readonly recordVersion: number;
@@ -42,7 +42,7 @@ export interface StoredShadow extends StoredPolicy {
 }
 
 /** A record of policies, read. */
-export type ReadRecord<T> =
+type ReadRecord<T> =
   | { readonly kind: "none" }
   | { readonly kind: "found"; readonly value: T }
   /** Nobody of ours wrote it, or a later version did. */

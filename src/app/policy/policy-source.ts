@@ -14,8 +14,7 @@ import {
 import { readCurrent, type StoredPolicy } from "./policy-admin-records.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 
-/** What `StoredPolicies` are made of. */
-export interface StoredPoliciesParts {
+interface StoredPoliciesParts {
   readonly records: SharedRecords;
   /** What is active until somebody has applied a policy. */
   readonly first: PolicyFeed;

@@ -21,8 +21,7 @@ import { readXdsCredentials } from "../tls/xds-credentials.js";
 import { ActivePolicy, type PolicyFeed, type PolicyStatus } from "./active-policy.js";
 import { type ParsesPolicies, type PolicyParsing, parsePolicyInWorker } from "./policy-parsing.js";
 
-/** What `XdsPolicies` are made of. */
-export interface XdsPoliciesParts {
+interface XdsPoliciesParts {
   readonly xds: XdsChoice;
   /** How the texts of the resources are read. */
   readonly parse: ParseOptions;

@@ -56,7 +56,7 @@ export interface OpenStore {
  *
  * @param name letters, digits and colons
  */
-export type OpenSpace = (name: string) => LimitStore;
+type OpenSpace = (name: string) => LimitStore;
 
 /**
  * The most keys of the store that answers for `on_store_failure: local`, 10 MB of them: it is

@@ -6,15 +6,14 @@ import { SerializedPoll } from "../base/serialized-poll.js";
 import type { TlsChoice } from "../config/tls-choice.js";
 import { type ReadTls, readTlsFiles, type TlsMaterial } from "./tls-files.js";
 
-/** What a `TlsReloader` is made of. */
-export interface TlsReloaderParts {
+interface TlsReloaderParts {
   readonly choice: TlsChoice;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /** How a look at the files ended. */
-export type TlsLook =
+type TlsLook =
   | { readonly kind: "unchanged" }
   | { readonly kind: "loaded"; readonly material: TlsMaterial }
   | { readonly kind: "refused"; readonly problems: readonly string[] };

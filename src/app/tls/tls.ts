@@ -11,7 +11,7 @@ import { type CertificateStatus, TlsReloader } from "./tls-reloader.js";
 import { TlsTermination } from "./tls-termination.js";
 
 /** What is known of the gRPC port's TLS, for metrics. */
-export interface TlsStatus extends CertificateStatus {
+interface TlsStatus extends CertificateStatus {
   /** Connections refused before their first call, by cause. */
   readonly refusedByCause: ReadonlyMap<TlsRefusal, number>;
 }

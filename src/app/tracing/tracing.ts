@@ -10,8 +10,7 @@ export interface OpenTracing {
   close(): Promise<void>;
 }
 
-/** What a tracer is opened with. */
-export interface TracingParts {
+interface TracingParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;

@@ -13,7 +13,7 @@ import {
 } from "./admin-client.js";
 
 /** What every command has that talks to a Headgate. */
-export interface AdminCommandFlags extends AdminFlags, PrintFlags {}
+interface AdminCommandFlags extends AdminFlags, PrintFlags {}
 
 /** What such a command works with. */
 export interface AdminCommandParts {
@@ -23,17 +23,30 @@ export interface AdminCommandParts {
   readonly context: CommandContext;
 }
 
-/** Exit codes of these commands, for the end of their help. */
-export const adminExitCodes =
+const adminExitCodes =
   "Exit codes: 0 done, 1 refused or failed, 2 usage, 5 no Headgate can be reached.";
 
-/** The same, of those that read policies. */
+/** Exit codes of commands that also read policies, for the end of their help. */
 export const policyExitCodes = `Exit codes: 0 done, 1 refused or failed, 2 usage, 3 invalid policy,
 5 no Headgate can be reached.`;
 
-/** Adds the flags that all of them share, after their own. */
-export function addAdminCommandFlags(command: Command): Command {
-  return addAdminFlags(addPrintFlags(command));
+/** What the help of such a command says beside its flags; lines as they are shown. */
+interface AdminCommandHelp {
+  /** Begins with an end of line, as `notes` does. */
+  readonly examples: string;
+  readonly notes?: string;
+  /** The last paragraph. Default: those of a command that reads no policy. */
+  readonly exitCodes?: string;
+}
+
+/** Adds the flags that all of them share, after their own, and what their help says. */
+export function addAdminCommandFlags(
+  command: Command,
+  { examples, notes = "", exitCodes: codes = adminExitCodes }: AdminCommandHelp,
+): Command {
+  return addAdminFlags(addPrintFlags(command))
+    .addHelpText("before", `Examples:${examples}\n`)
+    .addHelpText("after", `${notes}${notes === "" ? "" : "\n"}\n${codes}`);
 }
 
 /** What stands on the command line of a command that shows the fleet. */
@@ -71,15 +84,11 @@ export function addChangeFlags(command: Command, replaced: string): Command {
     .option("--yes", "do not ask on a terminal");
 }
 
-/**
- * Runs a command, and tells what went wrong as a sentence.
- *
- * @param run answers the exit code where it is not 0
- */
+/** Runs a command, and tells what went wrong as a sentence, or by the exit code alone. */
 export async function runAdmin(
   command: Command,
   context: CommandContext,
-  run: (call: AdminCommandParts) => Promise<number | undefined>,
+  run: (call: AdminCommandParts) => Promise<void>,
 ): Promise<void> {
   const flags: AdminCommandFlags = command.opts();
   let client: AdminClient | undefined;
@@ -92,7 +101,8 @@ export async function runAdmin(
       printer: new Printer(flags.output, context),
       context,
     };
-    context.exitWith((await run(call)) ?? exitCodes.ok);
+    await run(call);
+    context.exitWith(exitCodes.ok);
   } catch (thrown) {
     if (thrown instanceof CommanderError) throw thrown;
     const failure = adminCallFailure(thrown, client ?? nobody);

@@ -30,8 +30,7 @@ export function isRedrawn(
   return context.terminal.isScreen && printer.format === "table" && once !== true;
 }
 
-/** What `watch` shows. */
-export interface WatchedParts {
+interface WatchedParts {
   readonly everyMs: number;
   readonly draw: () => Promise<readonly string[]>;
   /** Told each key but those that end it. Default: nothing. */

@@ -10,7 +10,7 @@ import {
 } from "./completion-scripts.js";
 
 /** Reads what commander was told. */
-export function completionTree(command: Command): CompletedCommand {
+function completionTree(command: Command): CompletedCommand {
   const [argument] = command.registeredArguments;
   const commands = command.commands.map(completionTree);
   const known = command.name() === "help" ? siblingsOf(command) : argument?.argChoices;

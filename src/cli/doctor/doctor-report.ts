@@ -5,7 +5,7 @@ import type { PlainMap } from "../../generate/base/plain-tree.js";
 import { many } from "../terminal/many.js";
 
 /** What a report is of. */
-export interface DoctorReport {
+interface DoctorReport {
   readonly looks: readonly Diagnostic[];
   /** Who was asked, as people named it. */
   readonly subject: string;

@@ -17,7 +17,7 @@ import { many } from "../terminal/many.js";
 import { countLooks, doctorAsPlain, renderDoctor } from "./doctor-report.js";
 
 /** What is checked, and how it is reported. */
-export interface EnvoyCheck {
+interface EnvoyCheck {
   readonly files: readonly string[];
   readonly format: "text" | "json";
   readonly context: CommandContext;

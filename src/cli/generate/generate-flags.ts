@@ -49,7 +49,7 @@ export function addGenerateFlags(command: Command): void {
     new Option("--force", "write over files that were not generated, or were changed since"),
     new Option(
       "--verify",
-      "let Envoy, istioctl or egctl look at it as well, where they are on PATH",
+      "let Envoy, istioctl or egctl validate it too; it fails where they are not on PATH",
     ),
     version("--envoy-version", "envoyVersion", "Envoy"),
     version("--istio-version", "istioVersion", "Istio"),

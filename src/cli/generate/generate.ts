@@ -3,11 +3,18 @@ import { exitCodes } from "../../app/base/failure.js";
 import { policyVersion, readErrorWords, readPolicyFiles } from "../../app/config/policy-files.js";
 import { kustomizationFile } from "../../generate/base/custom-object.js";
 import type { Document } from "../../generate/base/document.js";
+import {
+  type ExistingObject,
+  type ExistingProblem,
+  readExisting,
+} from "../../generate/base/existing-object.js";
 import type { GeneratedPolicy, GenerateOptions } from "../../generate/base/generator.js";
+import { isPlainMap, mapIn, plainTree } from "../../generate/base/plain-tree.js";
 import { renderDocument, ScalarTexts } from "../../generate/base/render.js";
 import { hasObjects } from "../../generate/check/check-objects.js";
 import { generate } from "../../generate/generate.js";
 import { generatedPolicy } from "../../generate/generated-policy.js";
+import { titleOf } from "../../generate/merge/merge-into.js";
 import { type Target, targetNames } from "../../generate/targets.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
@@ -16,7 +23,6 @@ import { lookUp, thisMachine } from "../../programs/provision.js";
 import type { CommandContext } from "../terminal/context.js";
 import { many } from "../terminal/many.js";
 import { documentChecks } from "./document-checks.js";
-import { leftOut, readObjects } from "./existing-objects.js";
 import { addGenerateFlags, type GenerateFlags, readGenerateOptions } from "./generate-flags.js";
 import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
 import {
@@ -137,8 +143,8 @@ async function runGenerate(run: Run): Promise<number> {
   const notMerged = leftOut(existing, documents);
   const made: Made = { run, policy, documents, files, problems, leftOut: notMerged };
   if (problems.some(({ severity }) => severity === "error")) return refuseMade(made);
-  if (!(await isVerified(made))) return exitCodes.invalidPolicy;
-  return handOut(made);
+  const verified = await verify(made);
+  return verified === exitCodes.ok ? handOut(made) : verified;
 }
 
 function fail({ output }: CommandContext, message: string): number {
@@ -164,39 +170,47 @@ function refuseMade(made: Made): number {
   return exitCodes.invalidPolicy;
 }
 
-/** Also where nobody asked, or no Envoy is there; the latter is said. */
-async function isVerified({ run, documents }: Made): Promise<boolean> {
-  if (run.flags.verify !== true) return true;
+/** The exit code of a verification: ok where nobody asked, a failure where it cannot be made. */
+async function verify({ run, documents }: Made): Promise<number> {
+  if (run.flags.verify !== true) return exitCodes.ok;
   const { output, env } = run.context;
   const objects = await verifyObjects(run.target, documents, env["PATH"] ?? "");
   if (objects?.kind === "missing") {
-    output.err(`Not verified: ${objects.command} is not on PATH.`);
-    return true;
+    return failUnverified(run, `${objects.command} is not on PATH. Install it`);
   }
   if (objects?.kind === "asked") {
     const { command, refusal, leavesOut } = objects;
     const words = leavesOut === undefined ? "" : `, by their schemas alone: ${leavesOut}`;
     if (refusal === undefined) output.err(`Verified by ${command}${words}.`);
     else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
-    return refusal === undefined;
+    return refusal === undefined ? exitCodes.ok : exitCodes.invalidPolicy;
   }
   const envoy = await lookUp(envoyTool, thisMachine());
   if (envoy.kind === "missing") {
-    output.err(
-      `Not verified: ${envoy.why}. Put envoy on PATH, name one in ENVOY_BIN, or run ` +
-        "`headgate demo` once, which installs one.",
+    const remedy = "Put envoy on PATH, name one in ENVOY_BIN";
+    return failUnverified(
+      run,
+      `${envoy.why}. ${remedy}, run \`headgate demo\` once to install one`,
     );
-    return true;
   }
   const verdicts = await verifyWithEnvoy(documents, envoy);
+  if (verdicts.length === 0) {
+    const remedy = "Make one with `generate envoy --form bootstrap`";
+    return failUnverified(run, `there is no whole configuration. ${remedy}`);
+  }
   const refused = verdicts.filter(({ refusal }) => refusal !== undefined);
   for (const { path, refusal } of refused) {
     output.err(`${path}: Envoy ${envoy.version} refuses it: ${visibleLines(refusal ?? "")}`);
   }
   if (refused.length > 0) output.err("Nothing was written.");
-  else if (verdicts.length === 0) output.err("Not verified: there is no whole configuration.");
   else output.err(`Verified by Envoy ${envoy.version}: ${many(verdicts.length, "configuration")}.`);
-  return refused.length === 0;
+  return refused.length === 0 ? exitCodes.ok : exitCodes.invalidPolicy;
+}
+
+/** Who asked for a verification must not take what was not verified for verified. */
+function failUnverified({ context }: Run, why: string): number {
+  context.output.err(`Not verified: ${why}, or leave out --verify. Nothing was written.`);
+  return exitCodes.failure;
 }
 
 function visibleLines(text: string): string {
@@ -289,4 +303,44 @@ function countSteps(steps: readonly { readonly kind: string }[]): string {
     `${many(count("add"), "file")} added, ${count("change")} changed, ` +
     `${count("remove")} removed, ${count("keep")} as they were`
   );
+}
+
+/** Objects of files that `--with` names, or what is wrong with them. */
+type ReadObjects =
+  | { readonly kind: "read"; readonly objects: readonly ExistingObject[] }
+  | { readonly kind: "unreadable"; readonly message: string }
+  | { readonly kind: "problems"; readonly problems: readonly LocatedProblem[] };
+
+/** Reads files of objects, or all YAML files of folders; each once. */
+async function readObjects(paths: readonly string[]): Promise<ReadObjects> {
+  const files: PolicyText[] = [];
+  for (const path of new Set(paths)) {
+    const read = await readPolicyFiles(path);
+    if (read.kind === "unreadable") return read;
+    files.push(...read.sources);
+  }
+  const { objects, problems } = readExisting(files);
+  if (problems.length === 0) return { kind: "read", objects };
+  return { kind: "problems", problems: problems.map(located) };
+}
+
+function located({ expected, suggestion: _none, ...problem }: ExistingProblem): LocatedProblem {
+  const hint = expected ?? "write objects of a cluster, in YAML";
+  return { ...problem, hint, severity: "error", service: undefined, path: [] };
+}
+
+/** Titles of the user's objects into which nothing went, and which are not printed. */
+export function leftOut(
+  objects: readonly ExistingObject[],
+  documents: readonly Document[],
+): readonly string[] {
+  const made = new Set(documents.filter(hasObjects).flatMap(({ parts }) => parts.map(keyOfPart)));
+  return objects.filter((one) => !made.has(titleOf(one))).map(titleOf);
+}
+
+function keyOfPart(part: Document["parts"][number]): string {
+  const plain = plainTree(part);
+  if (!isPlainMap(plain)) return "";
+  const { name, namespace } = mapIn(plain, "metadata");
+  return `${String(plain["kind"])} ${String(namespace)}/${String(name)}`;
 }

@@ -27,7 +27,7 @@ export type FileStep =
   | { readonly kind: "remove"; readonly path: string; readonly oldText: string };
 
 /** What has to happen to a folder. */
-export interface FolderPlan {
+interface FolderPlan {
   /** In the order of paths. */
   readonly steps: readonly FileStep[];
   /** Files that we did not make, or that somebody changed since; each says so in a sentence. */

@@ -52,27 +52,19 @@ export function addExplain(program: Command, context: CommandContext): void {
     .option("--remote-address <ADDRESS>", "with --host: where the request comes from")
     .option("--candidate <FILE>", "what another policy would say; may be given again", collect)
     .option("--policy <FILE>", "by this policy, with nothing in use; asks nobody", collect);
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate explain shop plan=free,user=ann
   headgate explain --host shop.example --path /cart --header 'x-user: ann'
   headgate explain shop plan=free,user=ann --candidate new.yaml
   headgate explain --policy policy.yaml shop plan=free,user=ann
-  headgate explain shop plan=free,user=ann -o json | jq .current.isDenied
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${entriesHelp}
-
-${policyExitCodes}`,
-    )
-    .action((domain: string | undefined, texts: readonly string[], flags: ExplainFlags) =>
-      runAdmin(command, context, (call) => explain({ domain, texts, flags }, call)),
-    );
+  headgate explain shop plan=free,user=ann -o json | jq .current.isDenied`,
+    notes: `
+${entriesHelp}`,
+    exitCodes: policyExitCodes,
+  }).action((domain: string | undefined, texts: readonly string[], flags: ExplainFlags) =>
+    runAdmin(command, context, (call) => explain({ domain, texts, flags }, call)),
+  );
 }
 
 interface Asked {
@@ -81,7 +73,7 @@ interface Asked {
   readonly flags: ExplainFlags;
 }
 
-async function explain(asked: Asked, call: AdminCommandParts): Promise<undefined> {
+async function explain(asked: Asked, call: AdminCommandParts): Promise<void> {
   const request = readRequest(asked);
   const { flags } = asked;
   const answer =
@@ -92,7 +84,6 @@ async function explain(asked: Asked, call: AdminCommandParts): Promise<undefined
         })
       : await explainByFiles({ request, policy: flags.policy, flags }, call);
   call.printer.print(ExplainResponseSchema, answer, drawExplanation);
-  return undefined;
 }
 
 interface OfflineAsked {

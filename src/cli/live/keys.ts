@@ -8,7 +8,6 @@ import {
 import {
   type AdminCommandParts,
   addAdminCommandFlags,
-  adminExitCodes,
   confirm,
   runAdmin,
 } from "../admin/admin-command.js";
@@ -58,28 +57,18 @@ function addGet(keys: Command, context: CommandContext): void {
     .argument("<DOMAIN>", "its domain")
     .argument("<ENTRIES>", "its descriptor, such as plan=free,user=ann")
     .option("--limit <NAME>", "only this limit of its rule");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate keys get shop plan=free,user=ann
-  headgate keys get shop plan=free,user=ann --limit pace -o json
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${entriesHelp}
-
-${adminExitCodes}`,
-    )
-    .action((domain: string, text: string, { limit = "" }: SelectorFlags) =>
-      runAdmin(command, context, async ({ client, printer }) => {
-        const key = { domain, entries: [...parseEntries(text)], limitName: limit };
-        printer.print(GetKeyResponseSchema, await client.limits.getKey({ key }), drawKey);
-        return undefined;
-      }),
-    );
+  headgate keys get shop plan=free,user=ann --limit pace -o json`,
+    notes: `
+${entriesHelp}`,
+  }).action((domain: string, text: string, { limit = "" }: SelectorFlags) =>
+    runAdmin(command, context, async ({ client, printer }) => {
+      const key = { domain, entries: [...parseEntries(text)], limitName: limit };
+      printer.print(GetKeyResponseSchema, await client.limits.getKey({ key }), drawKey);
+    }),
+  );
 }
 
 interface ResetFlags extends SelectorFlags {
@@ -96,29 +85,20 @@ function addReset(keys: Command, context: CommandContext): void {
     .requiredOption("--reason <TEXT>", "why, for the audit log")
     .option("--limit <NAME>", "only this limit of its rule")
     .option("--yes", "do not ask on a terminal");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
-  headgate keys reset shop plan=free,user=ann --reason "a loop of ours, fixed"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${entriesHelp}
-
-${adminExitCodes}`,
-    )
-    .action((domain: string, text: string, flags: ResetFlags) =>
-      runAdmin(command, context, (call) => reset({ domain, text, flags }, call)),
-    );
+  addAdminCommandFlags(command, {
+    examples: `
+  headgate keys reset shop plan=free,user=ann --reason "a loop of ours, fixed"`,
+    notes: `
+${entriesHelp}`,
+  }).action((domain: string, text: string, flags: ResetFlags) =>
+    runAdmin(command, context, (call) => reset({ domain, text, flags }, call)),
+  );
 }
 
 async function reset(
   asked: { readonly domain: string; readonly text: string; readonly flags: ResetFlags },
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const { domain, flags } = asked;
   const entries = [...parseEntries(asked.text)];
   await confirm(context, flags.yes, `Empty ${domain} ${formatEntries(entries)}?`);
@@ -130,7 +110,6 @@ async function reset(
     resetCount === 0 ? "Nothing was in use." : `Emptied ${many(resetCount, "bucket")}.`,
     ...(carriedLimitsLeft ? ["Limits that requests carry themselves are left as they are."] : []),
   ]);
-  return undefined;
 }
 
 interface ListFlags {
@@ -147,35 +126,26 @@ function addOverrides(keys: Command, context: CommandContext): void {
     .option("--begins-with <ENTRIES>", "only of descriptors that begin so: plan=free")
     .option("--rule <LABEL>", "only those that change a limit of this rule; needs DOMAIN")
     .option("--frozen", "only freezes");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate keys overrides
   headgate keys overrides shop -o yaml
   headgate keys overrides shop --begins-with plan=free
-  headgate keys overrides --frozen
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate keys overrides --frozen`,
+    notes: `
 \`headgate rules\` has the labels; \`headgate keys get\` says which override holds
 for a key.
-${entriesHelp}
-
-${adminExitCodes}`,
-    )
-    .action((domain: string | undefined, flags: ListFlags) =>
-      runAdmin(command, context, (call) => listOverrides(domain ?? "", flags, call)),
-    );
+${entriesHelp}`,
+  }).action((domain: string | undefined, flags: ListFlags) =>
+    runAdmin(command, context, (call) => listOverrides(domain ?? "", flags, call)),
+  );
 }
 
 async function listOverrides(
   domain: string,
   { beginsWith, rule, frozen }: ListFlags,
   { client, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const asked = {
     domain,
     beginsWith: beginsWith === undefined ? [] : [...parseEntries(beginsWith)],
@@ -188,7 +158,6 @@ async function listOverrides(
     (page) => client.limits.listOverrides({ ...asked, ...page }),
     ({ overrides }) => {
       all.overrides.push(...overrides);
-      return "more";
     },
   );
   printer.print(ListOverridesResponseSchema, all, (list, drawing) =>
@@ -196,5 +165,4 @@ async function listOverrides(
       ? ["There are no such overrides."]
       : drawOverrides(list, drawing),
   );
-  return undefined;
 }

@@ -12,7 +12,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
-  adminExitCodes,
   type ChangeFlags,
   confirm,
   runAdmin,
@@ -52,34 +51,25 @@ export function addOverride(keys: Command, context: CommandContext): void {
     .option("--burst <COUNT>", "with --hits: so many at once; default: as hits")
     .option("--times <FACTOR>", "so many times as much: 2x, 0.5x");
   addOverrideFlags(command).option("--remove", "take the override away, back to the policy");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate keys override shop plan=free,user=ann --times 2x --for 3d \\
     --reason "launch week"
   headgate keys override shop plan=free --prefix --hits 50 \\
     --until 2026-11-27T12:00:00Z --reason "sale"
-  headgate keys override shop plan=free,user=ann --remove --reason "it is over"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate keys override shop plan=free,user=ann --remove --reason "it is over"`,
+    notes: `
 It holds on all replicas within a second. What was used stays used. A policy's
 overrideMax says how much may be given. To replace an override, name its
 version by --expected-version.
-${entriesHelp}
-
-${adminExitCodes}`,
-    )
-    .action((domain: string, text: string, flags: SetFlags) =>
-      runAdmin(command, context, async (call) => {
-        const target = readTarget({ domain, text }, flags);
-        if (flags.remove === true) return removeOverride(target, flags, call);
-        return giveOverride({ target, effect: readOverrideEffect(flags) }, flags, call);
-      }),
-    );
+${entriesHelp}`,
+  }).action((domain: string, text: string, flags: SetFlags) =>
+    runAdmin(command, context, async (call) => {
+      const target = readTarget({ domain, text }, flags);
+      if (flags.remove === true) return removeOverride(target, flags, call);
+      return giveOverride({ target, effect: readOverrideEffect(flags) }, flags, call);
+    }),
+  );
 }
 
 /** Adds what all of them share. */
@@ -105,7 +95,7 @@ export function readTarget(
 }
 
 /** An override as it is wished for. */
-export interface WantedOverride {
+interface WantedOverride {
   readonly target: OverrideTarget;
   readonly effect: NonNullable<MessageInitShape<typeof OverrideSchema>["effect"]>;
 }
@@ -119,7 +109,7 @@ export async function giveOverride(
   { target, effect }: WantedOverride,
   flags: OverrideFlags,
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const expected =
     flags.expectedVersion === undefined ? 0n : readExpectedVersion(flags.expectedVersion);
   const end = readEnd(flags);
@@ -145,7 +135,6 @@ export async function giveOverride(
     const version = `It is version ${given.version}, on all replicas within a second.`;
     return [`${overrideSubject(given)}`, `  ${overrideText(given)}`, version];
   });
-  return undefined;
 }
 
 /**
@@ -157,7 +146,7 @@ export async function removeOverride(
   target: OverrideTarget,
   flags: OverrideFlags,
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   if (flags.for !== undefined || flags.until !== undefined) {
     throw usageFailure("--for and --until say when an override ends; this ends it now");
   }
@@ -183,7 +172,6 @@ export async function removeOverride(
   printer.print(DeleteOverrideResponseSchema, answer, () => [
     `Taken away from ${overrideSubject(before)}: the policy's own limits hold again.`,
   ]);
-  return undefined;
 }
 
 function overrideId({ domain, entries, isPrefix, limitName }: OverrideTarget): string {

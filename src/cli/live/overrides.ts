@@ -89,7 +89,7 @@ export async function findOverride(
     (page) => limits.listOverrides({ ...asked, ...page }),
     ({ overrides }) => {
       found = overrides.find((override) => isFor(override, target));
-      return found === undefined ? "more" : "enough";
+      return found && "enough";
     },
   );
   return found;

@@ -9,7 +9,7 @@ import { clockText, countText, replicaText, safeText } from "../terminal/quantit
 import { truncateText } from "../terminal/text-width.js";
 
 /** What is refused of one service, before its limits are asked or instead of them. */
-export interface ServiceRefusals {
+interface ServiceRefusals {
   readonly service: string;
   /** Circuit breakers of Envoys, by the newest that was reported; or admission of replicas. */
   readonly by: "breakers" | "admission";
@@ -84,7 +84,7 @@ function growthPerSecond(before: CountedRefusals, { refused, atMs }: CountedRefu
 }
 
 /** A look each time that it is called. */
-export type LookAtRefusals = () => Promise<readonly ServiceRefusals[]>;
+type LookAtRefusals = () => Promise<readonly ServiceRefusals[]>;
 
 /** Looks at the services of the fleet, or of one replica. */
 export function refusalLooks(
@@ -139,7 +139,7 @@ export function drawRefusals(
 }
 
 /** Where lines about refusals go. */
-export interface RefusalFollower {
+interface RefusalFollower {
   readonly clock: Pick<Clock, "schedule">;
   readonly onRefusal: (one: ServiceRefusals) => void;
   /** Once for each time in which they cannot be asked for. */

@@ -1,7 +1,6 @@
 import type {
   GetFleetResponse,
   ListServicesResponse,
-  NodeShare,
   Service,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
@@ -41,7 +40,7 @@ export function drawServices(
     safeText(service.name),
     safeText(service.law),
     inUseText(service),
-    ...(reserves ? [reservedText(service)] : []),
+    ...(reserves ? [service.reservedHigh === 0n ? "-" : countText(service.reservedHigh)] : []),
     ...(hasRtt ? [millisText(service.rttMs)] : []),
     ...(hasLeast ? [millisText(service.minRttMs)] : []),
     service.gate === "" ? "-" : safeText(service.gate),
@@ -105,11 +104,6 @@ function inUseText({ inFlight, concurrencyLimit }: Service): string {
   return `${countText(inFlight)} of ${countText(concurrencyLimit)}`;
 }
 
-/** The part of the limit that only Envoy's priority HIGH may use. */
-function reservedText({ reservedHigh }: Service): string {
-  return reservedHigh === 0n ? "-" : countText(reservedHigh);
-}
-
 /** What Envoys' breakers refuse: admission never sees it. */
 function overflowText({ overflowPerSecond }: Service): string {
   return overflowPerSecond === 0 ? "-" : `${overflowPerSecond.toFixed(1)}/s`;
@@ -163,13 +157,9 @@ function drawShares(service: Service, { style, columnsMax }: Drawing): readonly 
       countText(share.share),
       drawBar(Number(share.share) / most, shareBarColumns),
       countText(share.inFlight),
-      ageText(share),
+      share.age === undefined ? "elsewhere" : `${waitText(share.age)} ago`,
     ]),
     columnsMax,
   );
   return [title, ...table];
-}
-
-function ageText({ age }: NodeShare): string {
-  return age === undefined ? "elsewhere" : `${waitText(age)} ago`;
 }

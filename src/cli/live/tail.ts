@@ -9,7 +9,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addFleetViewFlags,
-  adminExitCodes,
   type FleetViewFlags,
   runAdmin,
 } from "../admin/admin-command.js";
@@ -48,33 +47,24 @@ export function addTail(program: Command, context: CommandContext): void {
     .option("--sample <PART>", "look at this part of them, above 0 to 1", "1")
     .option("--per-second <COUNT>", `show so many a second, at most ${perSecondMax}`, "50")
     .option("-n, --lines <COUNT>", "end after so many");
-  addAdminCommandFlags(addFleetViewFlags(command))
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(addFleetViewFlags(command), {
+    examples: `
   headgate tail
   headgate tail shop --denied
   headgate tail shop --having plan=free --rule plan.user -n 20
-  headgate tail -o json | jq -r 'select(.isDenied) | .ruleLabel'
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate tail -o json | jq -r 'select(.isDenied) | .ruleLabel'`,
+    notes: `
 It follows all replicas, until Ctrl-C. What comes too fast is left
 out, and counted on standard error. JSON has one decision a line, YAML one a
 document. For people, and without a domain, rule or entries, it says each second
 what admission and circuit breakers refuse: sums, no single requests.
-${entriesHelp}
-
-${adminExitCodes}`,
-    )
-    .action((domain: string | undefined, flags: TailFlags) =>
-      runAdmin(command, context, (call) => tail(domain ?? "", flags, call)),
-    );
+${entriesHelp}`,
+  }).action((domain: string | undefined, flags: TailFlags) =>
+    runAdmin(command, context, (call) => tail(domain ?? "", flags, call)),
+  );
 }
 
-async function tail(domain: string, flags: TailFlags, call: AdminCommandParts): Promise<undefined> {
+async function tail(domain: string, flags: TailFlags, call: AdminCommandParts): Promise<void> {
   const { client, context } = call;
   const request = {
     domain,
@@ -111,7 +101,6 @@ async function tail(domain: string, flags: TailFlags, call: AdminCommandParts): 
     stopRefusals();
     ending.abort();
   }
-  return undefined;
 }
 
 /** Decisions on their way to somebody who reads. */

@@ -8,7 +8,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addFleetViewFlags,
-  adminExitCodes,
   type FleetViewFlags,
   noteSilent,
   runAdmin,
@@ -51,33 +50,24 @@ export function addTop(program: Command, context: CommandContext): void {
     .option("-n, --count <COUNT>", `how many keys, at most ${topCountMax}; default: as fit`)
     .option("--every <DURATION>", "how often it is drawn again", "1s")
     .option("--once", "print one table and end, as without a terminal");
-  addAdminCommandFlags(addFleetViewFlags(command))
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(addFleetViewFlags(command), {
+    examples: `
   headgate top
   headgate top shop --by denials
   headgate top --by near --once
-  headgate top shop --rule plan.user -o json
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate top shop --rule plan.user -o json`,
+    notes: `
 On a terminal it is drawn again until q or Ctrl-C; h, d and n show hits, denials
 and keys near their limit. Without DOMAIN, the services whose requests admission
 or circuit breakers refuse stand below: how many a second, and at a first look
 how many so far; -o json has keys alone. What is counted is a sample of the
-calls that each replica has seen; \`100 -4\` means that it may be 4 fewer.
-
-${adminExitCodes}`,
-    )
-    .action((domain: string | undefined, flags: TopFlags) =>
-      runAdmin(command, context, (call) => top(domain ?? "", flags, call)),
-    );
+calls that each replica has seen; \`100 -4\` means that it may be 4 fewer.`,
+  }).action((domain: string | undefined, flags: TopFlags) =>
+    runAdmin(command, context, (call) => top(domain ?? "", flags, call)),
+  );
 }
 
-async function top(domain: string, flags: TopFlags, call: AdminCommandParts): Promise<undefined> {
+async function top(domain: string, flags: TopFlags, call: AdminCommandParts): Promise<void> {
   const { printer } = call;
   if (flags.rule !== undefined && domain === "") {
     throw usageFailure("--rule needs a domain before it: headgate top shop --rule plan.user");
@@ -98,8 +88,7 @@ async function top(domain: string, flags: TopFlags, call: AdminCommandParts): Pr
   if (!isRedrawn(call, flags)) {
     const [view, below] = await Promise.all([look(asked ?? defaultCount), refusals()]);
     printOnce(view, below, call);
-    noteSilent(call, view.answer.silentReplicas);
-    return undefined;
+    return noteSilent(call, view.answer.silentReplicas);
   }
   const draw = async (): Promise<readonly string[]> => {
     const below = await refusals();
@@ -112,7 +101,6 @@ async function top(domain: string, flags: TopFlags, call: AdminCommandParts): Pr
     by = keys.get(key) ?? by;
   };
   await watch({ everyMs, draw, onKey }, call);
-  return undefined;
 }
 
 const keys: ReadonlyMap<string, TopBy> = new Map([

@@ -3,6 +3,7 @@ import { exitCodes } from "../../app/base/failure.js";
 import type { PolicyFileStyle } from "../../app/config/policy-files.js";
 import { decisionOptionRows } from "../../app/options/decision-options.js";
 import type { OptionRow, ParsedOption } from "../../app/options/option.js";
+import { optionFlag } from "../../app/options/option.js";
 import { policyStartOptionRows } from "../../app/options/xds-options.js";
 import type { LimitDefaults } from "../../core/limits/limit.js";
 import { doctorPolicyOf } from "../../doctor/diagnostic.js";
@@ -54,7 +55,7 @@ export function addCheck(program: Command, context: CommandContext): void {
     )
     .addOption(
       new Option(
-        `--${mergeOption.flag} [true|false]`,
+        `--${optionFlag(mergeOption)} [true|false]`,
         `${mergeOption.docs} Default: ${mergeOption.defaultText}. (${mergeOption.env})`,
       ),
     )

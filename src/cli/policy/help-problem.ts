@@ -8,7 +8,7 @@ import { findNearestName } from "../../policy/text/nearest-name.js";
 import { problemExamples } from "./problem-examples.js";
 
 /** What a person is told of an id. */
-export interface IdHelp {
+interface IdHelp {
   readonly id: string;
   readonly title: string;
   readonly remedy: string;
@@ -18,7 +18,7 @@ export interface IdHelp {
 }
 
 /** An id, or what it may be. */
-export type FoundHelp =
+type FoundHelp =
   | { readonly kind: "found"; readonly help: IdHelp }
   | { readonly kind: "unknown"; readonly nearest: string | undefined };
 

@@ -6,7 +6,7 @@ import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** What a policy says of a service, in words: for people, and by the same names for machines. */
-export interface ServiceReportRow {
+interface ServiceReportRow {
   readonly name: string;
   /**
    * `off`, or the checks before it; behind `dry run:` those that only count. It says where a

@@ -7,7 +7,7 @@ import { readPolicyFiles } from "../../app/config/policy-files.js";
 import { isServiceError } from "../../core/base/errors.js";
 import { defaultDefaults } from "../../core/limits/limit.js";
 import type { Policy } from "../../policy/policy.js";
-import { type PolicyTest, type PolicyTests, parsePolicyTests } from "../../policy/policy-tests.js";
+import { type PolicyTest, parsePolicyTests } from "../../policy/policy-tests.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
 import { collect } from "../input/collect.js";
@@ -104,7 +104,8 @@ async function testFile(
     output.err(formatProblems(parsed));
     return exitCodes.invalidPolicy;
   }
-  const policies = options.policy ?? policiesOf(parsed.tests, path);
+  const policies =
+    options.policy ?? parsed.tests.policies.map((name) => resolve(dirname(path), name));
   const argument = await readPolicyArgument(policies, "test", output);
   if (argument.kind === "failed") return argument.exitCode;
   const { policy } = argument;
@@ -112,11 +113,6 @@ async function testFile(
   const outcomes = parsed.tests.tests.map((one) => runOne(one, policy));
   const durationMs = systemClock.monotonicMs() - startMs;
   return { file: path, outcomes, durationMs, ...reachOf(outcomes, policy) };
-}
-
-/** Named as seen from the file of the tests. */
-function policiesOf({ policies }: PolicyTests, path: string): readonly string[] {
-  return policies.map((name) => resolve(dirname(path), name));
 }
 
 function runOne(test: PolicyTest, policy: Policy): TestedFile["outcomes"][number] {

@@ -5,10 +5,14 @@ import { readErrorWords } from "../../app/config/policy-files.js";
 import { isServiceError } from "../../core/base/errors.js";
 import type { Policy } from "../../policy/policy.js";
 import { visibleText } from "../../policy/problems/problem.js";
-import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type {
+  AskablePart,
+  ServiceDescriptor,
+  ServicePolicy,
+} from "../../policy/services/service-policy.js";
+import { askedOnce } from "../../policy/services/service-rate-limit.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { wantedFacts } from "../../simulate/asked-service.js";
-import { parseDescriptorText } from "../../simulate/descriptor-text.js";
 import { type LogFormat, logFormats } from "../../simulate/log-reader.js";
 import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
 import { collect } from "../input/collect.js";
@@ -182,4 +186,35 @@ function readForAll({
     return parsed.descriptor;
   });
   return { name: "", rateLimit: { domain, descriptors, inExtProc: false } };
+}
+
+/** A descriptor that somebody wrote on a command line. */
+type DescriptorText =
+  | { readonly kind: "descriptor"; readonly descriptor: ServiceDescriptor }
+  | { readonly kind: "problem"; readonly message: string };
+
+/**
+ * Reads the parts of a descriptor with commas between them: `remote_address`, `key=@header` or
+ * `key=value`.
+ *
+ * Example: `plan=free,user=@x-user`.
+ */
+function parseDescriptorText(text: string): DescriptorText {
+  const parts: AskablePart[] = [];
+  for (const word of text.split(",")) {
+    const mark = word.indexOf("=");
+    if (word === "remote_address") {
+      parts.push({ kind: "remoteAddress", key: word });
+      continue;
+    }
+    const [key, value] = [word.slice(0, mark), word.slice(mark + 1)];
+    if (mark < 1 || value === "" || value === "@") {
+      const message = "write remote_address, key=@header or key=value, with commas between";
+      return { kind: "problem", message };
+    }
+    if (value.startsWith("@")) {
+      parts.push({ kind: "header", header: value.slice(1).toLowerCase(), key });
+    } else parts.push({ kind: "fixed", key, value });
+  }
+  return { kind: "descriptor", descriptor: askedOnce(parts) };
 }

@@ -1,6 +1,9 @@
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
-import { ApplyPolicyResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type ApplyPolicyResponse,
+  ApplyPolicyResponseSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   type AdminCommandParts,
   addAdminCommandFlags,
@@ -10,7 +13,7 @@ import {
 } from "../admin/admin-command.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
 import { drawApplied, drawChanges, drawProblems } from "../policy/policy-report.js";
-import { usageFailure } from "../terminal/command-failure.js";
+import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { many } from "../terminal/many.js";
 
@@ -33,35 +36,27 @@ export function addApply(program: Command, context: CommandContext): void {
     .option("--reason <TEXT>", "why, for the audit log; needed but for --dry-run")
     .option("--expected-version <VERSION>", "of the policy that is replaced; default: as it is")
     .option("--yes", "do not ask on a terminal");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate apply policy.yaml --dry-run
   headgate apply policy.yaml --shadow --reason "half the free plan"
   headgate shadow
   headgate enforce --reason "nobody was hurt"
-  headgate rollback --reason "somebody was"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate rollback --reason "somebody was"`,
+    notes: `
 A Headgate that reads its policy from files or a control plane refuses; start it
-with HEADGATE_POLICY_SOURCE=store. It takes --shadow nevertheless.
-
-${policyExitCodes}`,
-    )
-    .action((paths: readonly string[], flags: ApplyFlags) =>
-      runAdmin(command, context, (call) => apply(paths, flags, call)),
-    );
+with HEADGATE_POLICY_SOURCE=store. It takes --shadow nevertheless.`,
+    exitCodes: policyExitCodes,
+  }).action((paths: readonly string[], flags: ApplyFlags) =>
+    runAdmin(command, context, (call) => apply(paths, flags, call)),
+  );
 }
 
 async function apply(
   paths: readonly string[],
   flags: ApplyFlags,
   call: AdminCommandParts,
-): Promise<number | undefined> {
+): Promise<void> {
   const { client, context, printer } = call;
   if (flags.dryRun !== true && (flags.reason ?? "").trim() === "") {
     throw usageFailure("--reason is needed: it is what others find in the audit log");
@@ -80,7 +75,7 @@ async function apply(
       const more = unreportedCount > 0 ? [`and ${unreportedCount} more`] : [];
       return [...drawProblems(problems), ...more];
     });
-    return trial.problems.length > 0 ? exitCodes.invalidPolicy : undefined;
+    return endOf(trial);
   }
   if (context.terminal.canAsk && flags.yes !== true) {
     context.output.err(["It changes:", ...drawChanges(trial.changes)].join("\n"));
@@ -98,7 +93,12 @@ async function apply(
     ...(applied.changes.length > 0 ? ["It changes:", ...drawChanges(applied.changes)] : []),
     ...(flags.shadow === true && applied.policy !== undefined ? ["", shadowNext] : []),
   ]);
-  return answer.problems.length > 0 ? exitCodes.invalidPolicy : undefined;
+  endOf(answer);
+}
+
+/** What is wrong has been told: only the exit code is left to say. */
+function endOf({ problems }: ApplyPolicyResponse): void {
+  if (problems.length > 0) throw new CommandFailure(exitCodes.invalidPolicy, "");
 }
 
 const shadowNext = "`headgate shadow` reports on it, `enforce` activates it, `rollback` ends it.";

@@ -7,7 +7,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
-  adminExitCodes,
   type ChangeFlags,
   confirm,
   runAdmin,
@@ -22,31 +21,25 @@ export function addRollback(program: Command, context: CommandContext): void {
     .command("rollback")
     .description("make an earlier policy active again, or end the shadow policy")
     .argument("[VERSION]", "which one (`headgate history`); default: the one before");
-  addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(
+    addChangeFlags(command, "of the policy that is replaced; default: as it is"),
+    {
+      examples: `
   headgate rollback --reason "too strict for partners"
-  headgate rollback 3f2a91c0 --reason "back to last week"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-Without VERSION it ends the shadow policy, where there is one.
-
-${adminExitCodes}`,
-    )
-    .action((version: string | undefined, flags: ChangeFlags) =>
-      runAdmin(command, context, (call) => rollBack(version, flags, call)),
-    );
+  headgate rollback 3f2a91c0 --reason "back to last week"`,
+      notes: `
+Without VERSION it ends the shadow policy, where there is one.`,
+    },
+  ).action((version: string | undefined, flags: ChangeFlags) =>
+    runAdmin(command, context, (call) => rollBack(version, flags, call)),
+  );
 }
 
 async function rollBack(
   version: string | undefined,
   flags: ChangeFlags,
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const { policy: before, shadow } = await client.policies.getPolicy({});
   const ended = version === undefined ? shadow : undefined;
   await confirm(context, flags.yes, questionOf(version, ended));
@@ -59,7 +52,6 @@ async function rollBack(
     ...(ended === undefined ? [] : [`Ended the shadow policy: ${policyText(ended)}`]),
     ...(policy === undefined ? [] : [`Active: ${policyText(policy)}`]),
   ]);
-  return undefined;
 }
 
 /** Without a version it ends the shadow policy, and does nothing else, where something does. */

@@ -185,14 +185,17 @@ function makePlot(element: HTMLElement, latest: { readonly current: CanvasProps 
     width: element.clientWidth,
     height: plotHeight,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 22, 0, 0],
     cursor: { sync: { key: "time" }, y: false, drag: { x: false, y: false } },
     scales: { x: { time: true }, y: { range: (_, __, top) => [0, Math.max(top * 1.1, max, 1)] } },
     axes: [
       {
         ...axis,
         size: 28,
-        values: (_, ticks) => ticks.map((tick) => formatClock(tick * 1_000).slice(0, 5)),
+        values: (_, ticks) => {
+          const isFine = (ticks[1] ?? 0) - (ticks[0] ?? 0) < 60;
+          return ticks.map((tick) => formatClock(tick * 1_000).slice(0, isFine ? 8 : 5));
+        },
       },
       {
         ...axis,

@@ -1,6 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import type { AuditEntry } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { auditSubject } from "../data/audit-subject.js";
 import { writeCommand } from "../data/cli-command.js";
 import { clipText, showText } from "../data/entries.js";
 import { formatMany, formatTime, millisOf } from "../data/format.js";
@@ -91,14 +92,19 @@ function Entries({ entries }: { readonly entries: readonly AuditEntry[] }) {
   const open = useSignal("");
   const shown = entries.find(({ number }) => String(number) === open.value);
   const columns: readonly TableColumn<AuditEntry>[] = [
-    { id: "time", title: "Time", value: ({ time }) => formatTime(millisOf(time)) },
+    {
+      id: "time",
+      title: "Time",
+      value: ({ time }) => formatTime(millisOf(time)),
+      render: ({ time }) => <span class="whole">{formatTime(millisOf(time))}</span>,
+    },
     { id: "by", title: "By", value: ({ author }) => showText(author) },
     { id: "action", title: "Action", value: ({ action }) => action },
     {
       id: "subject",
       title: "Of",
-      value: ({ subject }) => showText(clipText(subject, 300)),
-      render: ({ subject }) => <bdi class="key-name">{showText(clipText(subject, 60))}</bdi>,
+      value: (entry) => showText(clipText(auditSubject(entry), 300)),
+      render: (entry) => <bdi class="key-name">{showText(clipText(auditSubject(entry), 60))}</bdi>,
     },
     {
       id: "reason",

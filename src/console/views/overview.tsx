@@ -1,5 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { AuditEntry, Service } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { auditSubject } from "../data/audit-subject.js";
 import { clipText, showText } from "../data/entries.js";
 import {
   formatClock,
@@ -94,9 +95,9 @@ function sheddingOf(services: readonly Service[]) {
 }
 
 function marksOf(entries: readonly AuditEntry[]): readonly PlotMark[] {
-  return entries.map(({ time, author, action, subject }) => ({
-    at: (millisOf(time) ?? 0) / 1_000,
-    label: showText(clipText(`${author}: ${action} ${subject}`, 60)),
+  return entries.map((entry) => ({
+    at: (millisOf(entry.time) ?? 0) / 1_000,
+    label: showText(clipText(`${entry.author}: ${entry.action} ${auditSubject(entry)}`, 60)),
   }));
 }
 
@@ -114,7 +115,11 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
   const near = `${formatNumber(rates.nearLimit)}/s`;
   return (
     <div class="tiles">
-      <Tile label="Admitted" value={`${formatNumber(rates.passed)}/s`} detail="pass" />
+      <Tile
+        label="Admitted"
+        value={`${formatNumber(rates.passed)}/s`}
+        detail="limits and admission"
+      />
       <Tile
         label="Refused"
         value={`${formatNumber(rates.refused)}/s`}
@@ -271,12 +276,13 @@ function ChangeList({ entries }: { readonly entries: readonly AuditEntry[] }) {
   if (entries.length === 0) return <p class="empty">Nobody has changed anything.</p>;
   return (
     <ul class="changes-list">
-      {entries.slice(0, 8).map(({ number, time, author, action, subject, reason }) => (
-        <li key={String(number)}>
-          <time>{formatClock(millisOf(time) ?? 0)}</time>
+      {entries.slice(0, 8).map((entry) => (
+        <li key={String(entry.number)}>
+          <time>{formatClock(millisOf(entry.time) ?? 0)}</time>
           <span>
-            <b>{showText(author)}</b> {action} {showText(clipText(subject, 80))}
-            <span class="muted"> {showText(clipText(reason, 120))}</span>
+            <b>{showText(entry.author)}</b> {entry.action}{" "}
+            <bdi>{showText(clipText(auditSubject(entry), 80))}</bdi>
+            <span class="muted"> {showText(clipText(entry.reason, 120))}</span>
           </span>
         </li>
       ))}

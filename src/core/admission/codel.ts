@@ -1,7 +1,7 @@
 import type { CodelSettings } from "../settings/admission-settings.js";
 
 /** A request as it leaves the queue. */
-export interface Departure {
+interface Departure {
   /** How long it was in the queue. */
   readonly sojournMs: number;
   /** No other one is behind it. */

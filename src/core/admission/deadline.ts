@@ -52,8 +52,7 @@ export function isTooLittle(
   return remainingMs < minRemainingMs;
 }
 
-/** What `budgetHeaders` takes. */
-export interface BudgetQuestion {
+interface BudgetQuestion {
   readonly deadline: Deadline;
   /** How long the request has been here. */
   readonly waitedMs: number;

@@ -22,7 +22,7 @@ import {
 } from "./exchange-messages.js";
 
 /** What a cause looks like from outside. */
-export interface RefusalRow {
+interface RefusalRow {
   /** HTTP status. */
   readonly status: number;
   /** gRPC status. */
@@ -81,8 +81,7 @@ export interface RefusedRequest {
   readonly contentType: string | undefined;
 }
 
-/** What `refusalOf` takes. */
-export interface RefusalQuestion {
+interface RefusalQuestion {
   /** The service, as the policy calls it. */
   readonly service: string;
   readonly cause: RefusalCause;

@@ -12,7 +12,7 @@ import { VegasLimit, type VegasSettings } from "./vegas-limit.js";
 import { WindowLimit } from "./window-limit.js";
 
 /** What those who use a law have to know of it. */
-export interface LawTraits {
+interface LawTraits {
   /**
    * What moves its limit. `requests`: single ones; `windows`: single ones, or many that Envoys have
    * added up; `readings`: of something else.

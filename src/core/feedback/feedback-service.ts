@@ -12,8 +12,7 @@ import { type FleetTotals, fleetTotals } from "./feedback-totals.js";
 import { FleetWindow } from "./feedback-window.js";
 import { ShareLedger } from "./share-ledger.js";
 
-/** What a `ServiceLoop` goes by. */
-export interface ServiceLoopParts {
+interface ServiceLoopParts {
   readonly settings: ServiceLoopSettings;
   readonly times: LoopTimes;
   readonly pace: LimitPace;

@@ -7,10 +7,10 @@ export const runtimeLayerName = "headgate";
 export type BreakerPriority = "default" | "high";
 
 /** Thresholds of a circuit breaker that count requests. */
-export type BreakerThreshold = "max_requests" | "max_pending_requests" | "max_retries";
+type BreakerThreshold = "max_requests" | "max_pending_requests" | "max_retries";
 
 /** What a retry budget consists of. */
-export type RetryBudgetPart = "budget_percent" | "min_retry_concurrency";
+type RetryBudgetPart = "budget_percent" | "min_retry_concurrency";
 
 /**
  * The runtime key of a circuit breaker's threshold. Dots and bars in a cluster's name stay.

@@ -53,7 +53,7 @@ interface LimitedStyled extends StyledStatus {
 }
 
 /** What the process adds, where the rule of the tightest limit does not say otherwise. */
-export interface LimitResponseOptions {
+interface LimitResponseOptions {
   readonly isDenied: boolean;
   /** The process's own headers, for rules that say nothing; absent: none. */
   readonly names?: LimitHeaderNames | undefined;

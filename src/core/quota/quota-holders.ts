@@ -4,8 +4,7 @@ import type { QuotaHolder } from "./quota.js";
 import type { DivisionColumns } from "./quota-division.js";
 import { crowdOf, type QuotaParty } from "./quota-party.js";
 
-/** What a `QuotaHolders` is made of. */
-export interface QuotaHoldersOptions {
+interface QuotaHoldersOptions {
   /** The most at once, 1 to `quotaHoldersMax`. Default `quotaHoldersMax`. */
   readonly holdersMax?: number;
   /** The most of one identity, from 1. Default `holdersMax`. */

@@ -55,7 +55,7 @@ const steadyRatio = 0.1;
 export type UsageVerdict = "plausible" | "too_much" | "unassigned" | "elapsed";
 
 /** What came of a report. */
-export interface MeterReading {
+interface MeterReading {
   readonly verdict: UsageVerdict;
   /** Until when it tells what was so. */
   readonly clockMs: number;

@@ -35,8 +35,7 @@ import {
   wantedMicroHz,
 } from "./quota-round.js";
 
-/** What a `QuotaPool` is made of. */
-export interface QuotaPoolParts {
+interface QuotaPoolParts {
   readonly settings: QuotaPoolSettings;
   /** Of the whole process. */
   readonly holders: QuotaHolders;
@@ -44,7 +43,7 @@ export interface QuotaPoolParts {
 }
 
 /** How a pool stands, for people. */
-export interface QuotaPoolRates {
+interface QuotaPoolRates {
   readonly heldMicroHz: number;
   readonly leaseMicroHz: number;
   readonly bankHits: number;

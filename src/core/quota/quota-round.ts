@@ -100,7 +100,7 @@ export function fitMicroHz(
 }
 
 /** What one round of a pool is about. */
-export interface RoundOrder {
+interface RoundOrder {
   readonly holders: QuotaHolders;
   readonly ledger: QuotaLedger;
   /** Those whose streams are open. */

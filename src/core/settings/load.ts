@@ -13,8 +13,7 @@ export const loadSignals = [
   "outside",
 ] as const;
 
-/** One of `loadSignals`. */
-export type LoadSignal = (typeof loadSignals)[number];
+type LoadSignal = (typeof loadSignals)[number];
 
 /** Over which time readings are averaged: the time constant, in milliseconds. */
 const signalMemoryMs = 2_000;

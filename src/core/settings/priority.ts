@@ -53,7 +53,7 @@ export function shedRatio({ softRatio, hardRatio }: ShedThreshold, loadRatio: nu
 }
 
 /** Who asks, and how loaded the service is without it. */
-export interface ShedQuestion {
+interface ShedQuestion {
   readonly priority: Priority;
   /** In-flight over limit, or what else makes the load; 1 is full. */
   readonly loadRatio: number;

@@ -4,8 +4,7 @@ import { type Priority, priorities } from "../../core/settings/admission-setting
 import type { AdmittedRequest } from "./admitted-request.js";
 import type { PermitPool } from "./permit-pool.js";
 
-/** What a `AdmissionQueue` is made of. */
-export interface AdmissionQueueParts {
+interface AdmissionQueueParts {
   readonly clock: Clock;
   /** A bound on all pools together; may be one of them. */
   readonly whole: PermitPool<AdmittedRequest>;
@@ -132,7 +131,7 @@ export class AdmissionQueue {
 }
 
 /** What came of asking for a place. */
-export interface WaitingAnswer {
+interface WaitingAnswer {
   readonly place: QueuePlace<AdmittedRequest> | undefined;
   /** Who had to go for it, or had waited for too long. */
   readonly dismissed: readonly Dismissal<AdmittedRequest>[];

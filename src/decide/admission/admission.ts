@@ -12,8 +12,7 @@ import type { ServiceEvent } from "./service-events.js";
 /** What happens to admission, for logs. */
 export type AdmissionEvent = ServiceEvent;
 
-/** What an `Admission` is made of. */
-export interface AdmissionParts extends ServiceAdmissionParts {
+interface AdmissionParts extends ServiceAdmissionParts {
   readonly policies: PolicySource;
 }
 

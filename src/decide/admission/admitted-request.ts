@@ -19,7 +19,7 @@ import type { KeyCount } from "./permits.js";
  * Where a request stands. A permit is taken on the way into `admitted` and given back on the way
  * out of it, and no way leads back into it: so each is given back exactly once.
  */
-export type AdmittedRequestStage =
+type AdmittedRequestStage =
   /** Nothing is decided. */
   | "asking"
   /** In the queue. */
@@ -40,7 +40,7 @@ export interface AdmittedRequestHost {
 }
 
 /** How a visit begins. */
-export interface AdmittedRequestParts {
+interface AdmittedRequestParts {
   readonly host: AdmittedRequestHost;
   readonly request: AdmissionRequest;
   readonly priority: Priority;

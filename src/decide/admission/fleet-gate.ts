@@ -2,7 +2,7 @@ import type { GateSettings } from "../../core/settings/admission-settings.js";
 import type { Gate, GateState } from "../../core/settings/gate.js";
 
 /** A gate as the fleet has it. */
-export interface FleetGate {
+interface FleetGate {
   /** The share of the fleet's requests that the expected wait would refuse, 0 to 1. */
   readonly rejectRatio: number;
   readonly state: GateState;

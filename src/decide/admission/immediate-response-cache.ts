@@ -8,8 +8,7 @@ import type { AdmissionRequest } from "./admission-call.js";
 /** Refusals that are kept; with more they are begun anew. */
 export const keptRefusalsMax = 1_000;
 
-/** What a `ImmediateResponseCache` is made of. */
-export interface RefusalCacheParts {
+interface RefusalCacheParts {
   /** As the policy calls it. */
   readonly service: string;
   readonly settings: RejectSettings;

@@ -41,8 +41,7 @@ export interface PoolSettings {
   readonly queue: QueueSettings | undefined;
 }
 
-/** What a `PermitPool` is made of. */
-export interface PoolParts {
+interface PoolParts {
   /** The part of a limit that one peer may have in use, 1 to 100. */
   readonly peerPercentMax: number;
   /** Names the pool among replicas. */

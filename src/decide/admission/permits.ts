@@ -95,8 +95,7 @@ export interface KeyCount {
   inUseCount: number;
 }
 
-/** Bounds of `PermitsByKey`. */
-export interface KeyedPermitsOptions {
+interface KeyedPermitsOptions {
   /** Permits of one key, from 1. */
   readonly max: number;
   /** Keys with permits in use that are told apart; new ones above share one count. */

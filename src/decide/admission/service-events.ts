@@ -41,7 +41,7 @@ function sizeOf({ from, to }: CapacityChange): number {
 export const longWaitMs = 100;
 
 /** Long waits of a span of time. */
-export interface LongWaitsTold {
+interface LongWaitsTold {
   /** Whose wait was the longest, as metrics name it. */
   readonly key: string;
   readonly count: number;

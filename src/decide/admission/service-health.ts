@@ -5,7 +5,7 @@ import { parseOrcaReport } from "../../core/settings/orca.js";
 import type { RequestOutcome } from "./request-outcome.js";
 
 /** How long one request was served, and with what outcome. */
-export interface ServedRequest extends Pick<RequestOutcome, "outcome" | "isFailed"> {
+interface ServedRequest extends Pick<RequestOutcome, "outcome" | "isFailed"> {
   readonly latencyMs: number;
   readonly nowMs: number;
 }

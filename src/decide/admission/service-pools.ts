@@ -7,8 +7,7 @@ import type { AdmissionRequest } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { PermitPool, type PoolSettings } from "./permit-pool.js";
 
-/** What the pools of a service are made of. */
-export interface ServicePoolsParts {
+interface ServicePoolsParts {
   readonly policy: ServicePolicy;
   /** Absent where this process is alone. */
   readonly shares: SharesPermits | undefined;
@@ -35,7 +34,7 @@ const idleLooksMax = 16;
 export const otherKey = "other";
 
 /** One key's pool. */
-export interface KeyedPool {
+interface KeyedPool {
   /** A name of the policy's, or `otherKey`. */
   readonly label: string;
   readonly pool: PermitPool<AdmittedRequest>;

@@ -1,7 +1,6 @@
 import { pathHeader, type RequestFacts } from "../../policy/cel/request-facts.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type {
-  DescriptorHits,
   DescriptorPart,
   ServiceDescriptor,
   ServicePolicy,
@@ -91,12 +90,7 @@ function makeDescriptor(
     if (value === undefined) return { key: part.key, why: "absent" };
     entries.push({ key: part.key, value });
   }
-  return { entries, hits: hitsOf(hits), isRefund };
-}
-
-/** A cost that Envoy finds in the request is taken for one hit. */
-function hitsOf(hits: DescriptorHits): number {
-  return hits.kind === "fixed" ? hits.count : 1;
+  return { entries, hits: hits.kind === "fixed" ? hits.count : 1, isRefund };
 }
 
 const unknown = Symbol("only Envoy can tell");

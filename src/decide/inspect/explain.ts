@@ -74,8 +74,7 @@ export interface ExplainedLimit {
   readonly fullAfterUs: number | undefined;
 }
 
-/** What an `Explainer` is made of. */
-export interface ExplainerParts {
+interface ExplainerParts {
   readonly switches: Switches;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;

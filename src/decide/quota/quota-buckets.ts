@@ -16,7 +16,7 @@ export interface QuotaBucketRecord extends ReachDescriptor {
 }
 
 /** What an Envoy whose stream is closed may take up again on another one. */
-export interface LeftHolder {
+interface LeftHolder {
   readonly pool: DrivenPool;
   readonly holder: QuotaHolder;
   /** Until when it counts. */

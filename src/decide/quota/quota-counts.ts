@@ -10,8 +10,7 @@ const unusualUsages = [
   "node_twice",
 ] as const;
 
-/** A row of `unusualUsages`. */
-export type UnusualUsage = (typeof unusualUsages)[number];
+type UnusualUsage = (typeof unusualUsages)[number];
 
 /** Why a bucket has no share, as metrics name it. */
 const ignoredBuckets = [

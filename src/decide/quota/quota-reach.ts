@@ -9,8 +9,7 @@ import { type LimitCheck, type PrepareParts, prepareQuery } from "../rate-limit/
 import type { Switches } from "../rate-limit/switches.js";
 import type { WindowSource } from "../rate-limit/window-source.js";
 
-/** What finding the limits of a bucket needs besides the bucket. */
-export interface ReachParts {
+interface ReachParts {
   readonly policy: Policy;
   readonly overrides: OverrideTable;
   readonly counters: DecisionCounters;
@@ -31,7 +30,7 @@ export interface ReachDescriptor {
 }
 
 /** A limit as it is charged: enforcing ones first, then those that are only counted. */
-export interface ReachedLimit {
+interface ReachedLimit {
   readonly limit: Limit;
   readonly charge: Charge;
 }

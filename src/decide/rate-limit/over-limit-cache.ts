@@ -4,7 +4,7 @@ import { type KeyRecords, refusalMsMax, type SeenBucket } from "./key-records.js
 import type { LimitCheck } from "./prepared-query.js";
 
 /** Results as the store gave them, and when. */
-export interface StoreAnswer {
+interface StoreAnswer {
   readonly results: readonly ChargeResult[];
   readonly nowUs: number;
   /** When the store was asked and when it had answered, monotonic. */
@@ -13,7 +13,7 @@ export interface StoreAnswer {
 }
 
 /** What the store was asked, and where what it said is kept. */
-export interface AskedOfStore {
+interface AskedOfStore {
   readonly asks: readonly LimitCheck[];
   readonly charges: readonly Charge[];
   readonly records: KeyRecords;
@@ -50,7 +50,7 @@ export function findRecords(asks: readonly LimitCheck[], records: KeyRecords): v
 }
 
 /** A refusal without the store. */
-export interface RememberedRefusal {
+interface RememberedRefusal {
   /** One an ask. Undefined where it is not known to be over: others may have charged it since. */
   readonly results: readonly (ChargeResult | undefined)[];
   readonly nowUs: number;
@@ -59,7 +59,7 @@ export interface RememberedRefusal {
 }
 
 /** A call that asks: a `Decision`. */
-export interface AskedOfMemory {
+interface AskedOfMemory {
   readonly prepared: { readonly asks: readonly LimitCheck[] };
   readonly charges: readonly Charge[];
 }

@@ -22,8 +22,7 @@ export type ToldRefusal = {
   | { readonly kind: "service"; readonly service: string; readonly cause: string }
 );
 
-/** What a `RefusalLog` is made of. */
-export interface RefusalLogParts {
+interface RefusalLogParts {
   /** How often a rule, or a cause of a service, is told in a second; 0: never. */
   readonly perSecondMax: number;
   readonly onRefused: (told: ToldRefusal) => void;

@@ -4,7 +4,7 @@ import type { CurrentLimit, Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "./prepared-query.js";
 
 /** A rule, and the one of its limits that a refused request waits longest for. */
-export interface RefusingRule {
+interface RefusingRule {
   readonly rule: Rule;
   readonly limit: CurrentLimit;
 }

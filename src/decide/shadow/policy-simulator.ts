@@ -46,14 +46,14 @@ export interface SimulatedDecision {
 }
 
 /** What a policy makes of a call whose descriptors were matched one by one. */
-export interface PartsDecision {
+interface PartsDecision {
   readonly isDenied: boolean;
   /** What each part met, in their order. */
   readonly parts: readonly PartFinding[];
 }
 
 /** `unasked`: no limit, or only such as another part stands in for. */
-export type PartFinding = "unasked" | "within" | "over";
+type PartFinding = "unasked" | "within" | "over";
 
 /**
  * A policy tried out, without a store and in a time of its own: for tests of policies, for access

@@ -7,7 +7,7 @@ import type { LimitCheck } from "../rate-limit/prepared-query.js";
 export const shadowBeginningsMax = 100_000;
 
 /** How a bucket of a candidate begins. */
-export interface Beginning {
+interface Beginning {
   readonly ask: LimitCheck;
   /**
    * `live`: with what the bucket of the same key has in use in the active policy. `empty`: that
@@ -19,7 +19,7 @@ export interface Beginning {
 }
 
 /** A call as it was answered, and the candidate's limits that it meets. */
-export interface BeginningCall {
+interface BeginningCall {
   readonly asks: readonly LimitCheck[];
   /** What the store of the active policy calls the bucket of an ask. */
   readonly liveName: (key: LimitKey) => LimitKey | undefined;

@@ -32,7 +32,7 @@ export interface ShadowCounts {
 export const shadowRulesMax = 1_000;
 
 /** A call, and what was made of it under one policy. */
-export interface TreatedCall {
+interface TreatedCall {
   readonly prepared: Pick<PreparedQuery, "descriptors">;
   readonly verdict: Verdict;
 }

@@ -26,8 +26,7 @@ import { WindowSource } from "../rate-limit/window-source.js";
 import { ShadowBeginnings } from "./shadow-beginnings.js";
 import { ShadowCounter, type ShadowCounts } from "./shadow-counts.js";
 
-/** What a `ShadowRun` is made of. */
-export interface ShadowRunParts {
+interface ShadowRunParts {
   /** The candidate. */
   readonly policy: Policy;
   readonly overrides: { current(): OverrideTable };

@@ -6,7 +6,7 @@ import type { DescriptorQuery } from "../rate-limit/query.js";
 import type { PlacedKey } from "./simulated-buckets.js";
 
 /** What all descriptors that meet the same limits in the same way have in common. */
-export interface PartShape {
+interface PartShape {
   /** The rule whose limits are met; undefined: none. */
   readonly rule: Rule | undefined;
   /** Limits of a whole call that the rule stands in for, by name. */
@@ -20,7 +20,7 @@ export interface PartShape {
 }
 
 /** What is asked of one limit. */
-export interface SimulatedCheck {
+interface SimulatedCheck {
   readonly limit: Limit;
   readonly charge: Omit<Charge, "key" | "windows">;
 }

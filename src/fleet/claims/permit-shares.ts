@@ -17,8 +17,7 @@ export type PermitSharesEvent =
   /** A lease ended unrenewed: limits are divided by the number of replicas until there is one. */
   { readonly kind: "sharesLost"; readonly code: ErrorCode } | { readonly kind: "sharesFound" };
 
-/** What `PermitShares` are made of. */
-export interface PermitSharesOptions {
+interface PermitSharesOptions {
   readonly store: PermitStore;
   readonly clock: Clock;
   readonly random: Random;

@@ -5,8 +5,7 @@ import type {
   LedgerSums,
 } from "../../store/coordination/ledger-store.js";
 
-/** What a `ShadowLedger` is made of. */
-export interface ShadowLedgerParts {
+interface ShadowLedgerParts {
   readonly store: LedgerStore;
   readonly random: Random;
 }

@@ -10,8 +10,7 @@ import { decodeReport, encodeReport, type ServicePressure } from "./report-codec
 import { decodeSnapshot, encodeSnapshot, type FleetSnapshot } from "./snapshot-codec.js";
 import { type SnapshotEvent, SnapshotHolder, snapshotAgeMsMax } from "./snapshot-holder.js";
 
-/** What a `SharedLoop` is made of. */
-export interface SharedLoopOptions {
+interface SharedLoopOptions {
   readonly store: LoopStore;
   readonly clock: Clock;
   /** This replica: lower-case hexadecimal. */
@@ -35,7 +34,7 @@ export interface SharedLoopOptions {
 export type LoopEvent = LeaderEvent | SnapshotEvent | UnreadableEvent;
 
 /** Replicas of another version are there, which are left out; it is told once. */
-export interface UnreadableEvent {
+interface UnreadableEvent {
   readonly kind: "fleetUnreadable";
   readonly what: "report" | "snapshot";
 }

@@ -17,7 +17,7 @@ export interface FleetSnapshot {
 }
 
 /** A snapshot as it travels; its rank travels beside it, where the store can read it. */
-export interface EncodedSnapshot {
+interface EncodedSnapshot {
   readonly bytes: Buffer;
   /** Services for which there was no room: configured defaults hold there. */
   readonly leftOutCount: number;

@@ -4,7 +4,7 @@ import { gateProblem } from "../../core/settings/gate.js";
 import type { SharedRecords } from "./shared-records.js";
 
 /** Thresholds that an operator gave a gate, as a record has them. */
-export interface StoredThresholds {
+interface StoredThresholds {
   /** From which part of refusals on it begins to hold back, and above which it closes; 0 to 1. */
   readonly openBelowRatio: number;
   readonly closeAboveRatio: number;

@@ -3,8 +3,7 @@ import { type NumberStore, numberFieldsMax } from "../../store/coordination/numb
 import { parseReading, someOf } from "./signal-answers.js";
 import { ReadingSum, type SignalReader, type SignalReadings } from "./signal-readings.js";
 
-/** What a `KeySignalReader` is made of. */
-export interface KeySignalReaderParts {
+interface KeySignalReaderParts {
   readonly store: NumberStore;
   readonly key: string;
   /** The most keys; undefined: only one number is of use. */

@@ -5,7 +5,7 @@ import type { SignalReader, SignalReadings } from "./signal-readings.js";
 import { SignalRegistry, type SignalRegistrySettings } from "./signal-registry.js";
 
 /** How a source is asked. */
-export interface SignalPollerSettings extends SignalRegistrySettings {
+interface SignalPollerSettings extends SignalRegistrySettings {
   /** Time from one question to the next, in milliseconds. */
   readonly everyMs: number;
   /** The longest that one question may take, at most `everyMs`. */
@@ -24,8 +24,7 @@ export type SignalEvent =
   /** It answers again. */
   | { readonly kind: "signalFound" };
 
-/** What a `SignalPoller` is made of. */
-export interface SignalPollerParts {
+interface SignalPollerParts {
   readonly reader: SignalReader;
   readonly settings: SignalPollerSettings;
   readonly clock: Clock;

@@ -35,7 +35,7 @@ export interface ExistingProblem extends Omit<Problem, "id"> {
 }
 
 /** What files of objects hold. */
-export interface ExistingObjects {
+interface ExistingObjects {
   /** But for those that Headgate has made. */
   readonly objects: readonly ExistingObject[];
   readonly problems: readonly ExistingProblem[];

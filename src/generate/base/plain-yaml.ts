@@ -2,7 +2,7 @@ import type { Document } from "yaml";
 import type { PlainValue } from "./plain-tree.js";
 
 /** What a document holds, or why that cannot be told. */
-export type ReadDocument =
+type ReadDocument =
   /** @property tree undefined for a document that holds nothing */
   | { readonly kind: "read"; readonly tree: PlainValue | undefined }
   | { readonly kind: "unreadable"; readonly why: string };

@@ -6,7 +6,7 @@ import type { GeneratedPolicy } from "./generator.js";
 import { isTreeList, plainTree } from "./plain-tree.js";
 
 /** What documents were made from, for their first lines. */
-export interface Origin {
+interface Origin {
   readonly target: string;
   readonly policy: Pick<GeneratedPolicy, "name" | "hash">;
 }

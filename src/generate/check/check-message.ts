@@ -18,7 +18,7 @@ export interface EnvoyTree {
 }
 
 /** A tree as it was read, and what is wrong with it. */
-export interface CheckedTree {
+interface CheckedTree {
   readonly tree: EnvoyTree;
   /** What could be read; undefined where there is no such message. */
   readonly message: EnvoyMessage | undefined;

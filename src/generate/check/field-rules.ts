@@ -1,11 +1,11 @@
-import { type DescEnum, type DescField, type DescOneof, ScalarType } from "@bufbuild/protobuf";
+import { type DescEnum, type DescField, ScalarType } from "@bufbuild/protobuf";
 import type { JsonPath, ReportProblem } from "../base/check-problem.js";
 import type { EnvoyApi, FieldRules } from "./envoy-api.js";
 import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
 import { brokenRule } from "./value-rules.js";
 
 /** How rules are held against a message. */
-export interface RuleCheck {
+interface RuleCheck {
   readonly api: EnvoyApi;
   readonly report: ReportProblem;
   /** Whether what was not written may stand elsewhere: a piece that is merged into another. */
@@ -30,7 +30,7 @@ export function checkRules(message: EnvoyMessage, check: RuleCheck): void {
   for (const oneof of desc.oneofs) {
     if (!check.api.isRequired(oneof) || oneof.fields.some(({ name }) => fields.has(name))) continue;
     reportRule(check.report, message.path, {
-      message: `${desc.name} says none of ${namesOf(oneof)}`,
+      message: `${desc.name} says none of ${oneof.fields.map(({ name }) => name).join(", ")}`,
       hint: "write one of them",
     });
   }
@@ -173,10 +173,6 @@ function reportRule(
 
 function nameOf(path: JsonPath): string {
   return String(path.findLast((part) => typeof part === "string") ?? "the list");
-}
-
-function namesOf(oneof: DescOneof): string {
-  return oneof.fields.map(({ name }) => name).join(", ");
 }
 
 /** Rules within rules; empty where there are none. */

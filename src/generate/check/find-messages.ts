@@ -2,20 +2,14 @@ import { parseAllDocuments } from "yaml";
 import { quoteText } from "../../policy/problems/problem.js";
 import type { CheckProblem, JsonPath } from "../base/check-problem.js";
 import type { Document } from "../base/document.js";
-import {
-  isPlainList,
-  isPlainMap,
-  type PlainMap,
-  type PlainValue,
-  plainTree,
-} from "../base/plain-tree.js";
+import { isPlainList, isPlainMap, type PlainValue, plainTree } from "../base/plain-tree.js";
 import { readPlain } from "../base/plain-yaml.js";
 import type { EnvoyTree } from "./check-message.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { findPatchPlace } from "./patch-place.js";
 
 /** What of a document Envoy will read, and what cannot be told. */
-export interface FoundMessages {
+interface FoundMessages {
   readonly trees: readonly EnvoyTree[];
   readonly problems: readonly CheckProblem[];
 }
@@ -156,12 +150,9 @@ function unclear({ path }: Placed, message: string): FoundMessages {
 
 function at({ value, path }: Placed, ...names: readonly string[]): Placed {
   let found: PlainValue | undefined = value;
-  for (const name of names) found = isPlainMap(found) ? ownValue(found, name) : undefined;
+  for (const name of names)
+    found = isPlainMap(found) && Object.hasOwn(found, name) ? found[name] : undefined;
   return { value: found, path: [...path, ...names] };
-}
-
-function ownValue(map: PlainMap, name: string): PlainValue | undefined {
-  return Object.hasOwn(map, name) ? map[name] : undefined;
 }
 
 function itemsAt(placed: Placed, ...names: readonly string[]): readonly Placed[] {

@@ -46,8 +46,7 @@ export const gatewayFeatures = {
   weeks: trafficField(9, `${rules}.limit.unit=Week`),
 } as const satisfies Readonly<Record<string, GatewayField>>;
 
-/** One of `gatewayFeatures`. */
-export type GatewayFeature = keyof typeof gatewayFeatures;
+type GatewayFeature = keyof typeof gatewayFeatures;
 
 /** Whether the Envoy Gateway that is generated for has something. */
 export function hasGatewayFeature(

@@ -42,7 +42,9 @@ export const generateGateway: Generator = (policy, options) => {
   };
   const documents: readonly Document[] = [
     objectsDocument(controllerFile, controllerTitle, [
-      controllerConfig(context, { isLimiting: policy.services.some(isLimited) }),
+      controllerConfig(context, {
+        isLimiting: policy.services.some((one) => filterDescriptors(one.rateLimit).length > 0),
+      }),
     ]),
     merged(
       objectsDocument("gateway.yaml", gatewayTitle(context), [
@@ -60,10 +62,6 @@ export const generateGateway: Generator = (policy, options) => {
   ];
   return { documents: filledDocuments(documents, problems, [controllerFile]), problems };
 };
-
-function isLimited({ rateLimit }: ServicePolicy): boolean {
-  return filterDescriptors(rateLimit).length > 0;
-}
 
 function gatewayContext(
   policy: GeneratedPolicy,

@@ -1,16 +1,17 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { type ObjectPlace, objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
-import { asMap } from "../base/tree-members.js";
+import { asMap, memberOf, withMember } from "../base/tree-members.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { typed } from "../envoy/base/values.js";
+import { adaptiveConcurrencyFilter, reportSharedPins } from "../envoy/http/adaptive-concurrency.js";
+import { admissionControlFilter } from "../envoy/http/admission-control.js";
 import { headerBounds } from "../envoy/http/listener.js";
-import { localRateLimitPerRoute } from "../envoy/http/local-rate-limit.js";
+import { localRateLimitFilter, localRateLimitPerRoute } from "../envoy/http/local-rate-limit.js";
 import { localReplies } from "../envoy/http/local-replies.js";
 import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/http/priority-header.js";
-import { quotasPerRoute } from "../envoy/http/quota-filter.js";
+import { quotaFilters, quotasPerRoute } from "../envoy/http/quota-filter.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
-import { addedFilterNames, addedFilters, protectionsOf } from "./added-filters.js";
 import { extProcOf, serviceExtProc } from "./extension-policy.js";
 import {
   envoyGatewayVersion,
@@ -187,16 +188,11 @@ function priorityPatches(service: ServicePolicy, context: EnvoyContext): readonl
   return service.hosts.flatMap((host) =>
     own.flatMap(([filter, value]) =>
       hostPatches(host, context, {
-        path: `/typed_per_filter_config/${pointerName(filter)}`,
+        path: `/typed_per_filter_config/${filter.replaceAll("~", "~0").replaceAll("/", "~1")}`,
         value,
       }),
     ),
   );
-}
-
-/** Source: RFC 6901 section 3. */
-function pointerName(name: string): string {
-  return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 function reportStatedPriority({ name, priority }: ServicePolicy, { report }: EnvoyContext): void {
@@ -278,4 +274,49 @@ function hostsOf(
     });
   }
   return hosts;
+}
+
+/**
+ * Filters that Envoy Gateway has no kinds for, in the order in which requests meet them. A listener
+ * may serve hosts of others as well: each filter is off, or does nothing, but for its services.
+ */
+function addedFilters(services: readonly ServicePolicy[], context: EnvoyContext): readonly Tree[] {
+  reportSharedPins(services, context);
+  return [
+    localRateLimitFilter(services, context),
+    ...quotaFilters(services, context).map(({ filter }) => filter),
+    ...protections.flatMap(({ filterOf }) => offAtFirst(filterOf(services, context))),
+  ].filter((filter) => filter !== undefined);
+}
+
+/** What has one setting for all of its services. */
+const protections = [
+  {
+    name: "envoy.filters.http.adaptive_concurrency",
+    block: "adaptiveConcurrency",
+    filterOf: adaptiveConcurrencyFilter,
+  },
+  {
+    name: "envoy.filters.http.admission_control",
+    block: "admissionControl",
+    filterOf: admissionControlFilter,
+  },
+] as const;
+
+function offAtFirst(filter: Tree | undefined): readonly Tree[] {
+  if (filter === undefined) return [];
+  return [withMember(filter, "disabled", noted("On where a virtual host says so.", true))];
+}
+
+/** What is on for the hosts of a service, and the block of the policy that asks for it. */
+function protectionsOf(
+  service: ServicePolicy,
+): readonly { readonly name: string; readonly block: string }[] {
+  return protections.filter(({ block }) => service[block] !== undefined);
+}
+
+/** What they are called, for routes that they are not to see. */
+function addedFilterNames(context: EnvoyContext): readonly string[] {
+  const filters = addedFilters(context.policy.services, context);
+  return filters.map((filter) => String(memberOf(filter, "name")));
 }

@@ -251,7 +251,7 @@ function selectorOf(path: readonly PathStep[], place: AskedPlace): TreeMap | und
       default:
         reportRefusal(
           {
-            why: `entries of the kind ${wordOf(part)}`,
+            why: `entries of the kind ${part.kind === "expression" ? "cel" : part.kind}`,
             instead: "take a header, a parameter of the query, remote_address, or a fixed value",
           },
           place,
@@ -264,10 +264,6 @@ function selectorOf(path: readonly PathStep[], place: AskedPlace): TreeMap | und
     queryParams: queryParams.length === 0 ? undefined : queryParams,
     sourceCIDR,
   };
-}
-
-function wordOf({ kind }: DescriptorPart): string {
-  return kind === "expression" ? "cel" : kind;
 }
 
 /** Each value by itself, or one. */

@@ -1,17 +1,19 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import {
   filledDocuments,
+  metadata,
   type ObjectPlace,
   objectName,
   objectsDocument,
 } from "../base/custom-object.js";
-import type { Document, Tree } from "../base/document.js";
+import type { Document, Tree, TreeMap } from "../base/document.js";
 import type {
   GeneratedPolicy,
   GenerateOptions,
   GenerateProblem,
   Generator,
 } from "../base/generator.js";
+import { renderYaml } from "../base/render.js";
 import {
   broughtEnvoy,
   type EnvoyBundler,
@@ -20,11 +22,11 @@ import {
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { reportOptions } from "../envoy/base/option-support.js";
 import { isHeldHere, isOutside } from "../envoy/base/sides.js";
+import { mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
 import { headerBounds } from "../envoy/http/listener.js";
 import { type MetadataPlace, reportMetadata } from "../envoy/http/metadata-needs.js";
 import { type MergedTimes, mergeTimes, type ServiceTimes } from "../merge/merge-times.js";
 import { mergedDocument } from "../merge/merged-document.js";
-import { bootstrapConfigMap } from "./bootstrap-override.js";
 import { clusterPatches } from "./cluster-patches.js";
 import { sidecarObject } from "./connection-pool.js";
 import { destinationRule } from "./destination-rule.js";
@@ -158,7 +160,7 @@ function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonl
   }
   const isRouted = times.hosts.has(mesh.host);
   const parts = [
-    destinationRuleOf(service, mesh, envoy),
+    destinationRule(service, mesh, { ...envoy, place: placeOf(service, envoy) }),
     ...(isRouted ? [] : [virtualServiceOf(service, mesh, envoy)]),
   ];
   const title = `What callers of ${service.name} hold.`;
@@ -175,10 +177,6 @@ function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonl
   };
   const { existing } = envoy.options;
   return [mergedDocument(document, { existing, problems, service: service.name, hint })];
-}
-
-function destinationRuleOf(service: ServicePolicy, mesh: MeshName, envoy: EnvoyContext): Tree {
-  return destinationRule(service, mesh, { ...envoy, place: placeOf(service, envoy) });
 }
 
 function virtualServiceOf(service: ServicePolicy, mesh: MeshName, envoy: EnvoyContext): Tree {
@@ -312,4 +310,39 @@ function reportPort({ context, port, services, envoy }: IstioPlace): void {
     hint: 'add clusters: ["inbound|8080||"], with that port',
     severity: "warning",
   });
+}
+
+/** What the ConfigMap is called; pods name it in `sidecar.istio.io/bootstrapOverride`. */
+const bootstrapConfigMapName = "headgate-bootstrap";
+
+/** The listeners of each kind of proxy that callers' connections come in by. */
+const listenersOf = {
+  sidecar: ["virtualInbound"],
+  edge: ["0.0.0.0_8080", "0.0.0.0_8443"],
+} as const;
+
+/**
+ * What Envoy reads once, as it starts, in the ConfigMap that Istio's agent hands to it as
+ * `--config-yaml`: Envoy merges that into the bootstrap.
+ *
+ * Source: Istio, `sidecar.istio.io/bootstrapOverride`; pilot-agent, `ISTIO_BOOTSTRAP_OVERRIDE`.
+ */
+function bootstrapConfigMap(context: EnvoyContext, namespace: string): TreeMap {
+  const { connectionsMax } = context.policy.proxies.listener;
+  const limits = listenersOf[context.role].map((name) => {
+    return [`envoy.resource_limits.listener.${name}.connection_limit`, connectionsMax];
+  });
+  const bootstrap = mergedBootstrap(context, {
+    clusterNote:
+      "Istio's certificates do not hold here: Headgate's control port takes plaintext from " +
+      "inside the cluster, or proxies.headgate.tls names certificates.",
+    runtimeKeys: Object.fromEntries(limits),
+    hasAdminLayer: true,
+  });
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: metadata({ name: bootstrapConfigMapName, namespace }),
+    data: { "custom_bootstrap.json": renderYaml(bootstrap) },
+  };
 }

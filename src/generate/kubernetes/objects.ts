@@ -2,7 +2,6 @@ import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { monitoringPort } from "./container.js";
 import { deployment } from "./deployment.js";
 import { labelsOf, objectMetadata } from "./labels.js";
-import { networkPolicy } from "./network-policy.js";
 import type { ValueCondition, ValueSource } from "./value-source.js";
 
 /** A file of objects, the same in plain manifests and in the chart. */
@@ -246,4 +245,66 @@ function disruptionBudget(source: ValueSource): TreeMap {
       selector: { matchLabels: labelsOf(source) },
     },
   };
+}
+
+const dnsPort = 53;
+
+/** Who may reach the pods, and whom they may reach. */
+function networkPolicy(source: ValueSource): TreeMap {
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: objectMetadata(source),
+    spec: {
+      podSelector: { matchLabels: labelsOf(source) },
+      policyTypes: ["Ingress", "Egress"],
+      ingress: ingress(source),
+      egress: egress(source),
+    },
+  };
+}
+
+function ingress(source: ValueSource): readonly Tree[] {
+  return [
+    noted(
+      "Proxies. Label their namespaces, and no others: where `tls` is off, whoever is let in " +
+        "asks, reports and gives hits back like a proxy.",
+      {
+        from: [{ namespaceSelector: selector(source, "networkPolicy.clientLabels") }],
+        ports: [
+          { port: "grpc", protocol: "TCP" },
+          ...source.listIf({ name: "controlPort.enabled" }, [{ port: "control", protocol: "TCP" }]),
+        ],
+      },
+    ),
+    noted("The monitoring. The kubelet's probes come from the pod's own node and always may.", {
+      from: [{ namespaceSelector: selector(source, "networkPolicy.monitoringLabels") }],
+      ports: [{ port: "monitoring", protocol: "TCP" }],
+    }),
+  ];
+}
+
+function egress(source: ValueSource): readonly Tree[] {
+  return [
+    {
+      to: [
+        {
+          namespaceSelector: selector(source, "networkPolicy.dnsNamespaceLabels"),
+          podSelector: selector(source, "networkPolicy.dnsPodLabels"),
+        },
+      ],
+      ports: ["UDP", "TCP"].map((protocol) => ({ port: dnsPort, protocol })),
+    },
+    ...source.listIf({ name: "redis.enabled" }, [
+      noted("A Redis outside the cluster needs an ipBlock in a rule of its own instead.", {
+        to: [{ namespaceSelector: {}, podSelector: selector(source, "redis.podLabels") }],
+        ports: [{ port: source.number("redis.port"), protocol: "TCP" }],
+      }),
+    ]),
+    ...source.itemsOf("networkPolicy.extraEgress"),
+  ];
+}
+
+function selector(source: ValueSource, name: Parameters<ValueSource["collection"]>[0]): TreeMap {
+  return { matchLabels: source.collection(name) };
 }

@@ -16,7 +16,7 @@ import {
 import { asMap } from "../base/tree-members.js";
 
 /** What came of objects that are generated, beside those of a user. */
-export interface MergedObjects {
+interface MergedObjects {
   /** The user's with ours in them, in the place of ours. */
   readonly objects: readonly Tree[];
   readonly problems: readonly GenerateProblem[];

@@ -5,7 +5,7 @@ import type { GenerateProblem } from "../base/generator.js";
 import { mergeInto, titleOf } from "./merge-into.js";
 
 /** What a document is merged with. */
-export interface MergeContext {
+interface MergeContext {
   readonly existing: readonly ExistingObject[];
   readonly problems: GenerateProblem[];
   /** Whose settings the document has; undefined: those of `proxies`. */

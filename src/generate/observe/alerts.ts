@@ -1,3 +1,4 @@
+import { denialOf } from "../../core/limits/limit.js";
 import { metadata } from "../base/custom-object.js";
 import type { Document, Tree, TreeMap } from "../base/document.js";
 import type {
@@ -7,11 +8,10 @@ import type {
   GenerateProblem,
 } from "../base/generator.js";
 import { type AlertRule, type AlertWords, severities, type TrialSeries } from "./alert.js";
-import { counterTrial, gaugeTrial, trialMinutes } from "./alert-trials.js";
+import { counterTrial, gaugeTrial, growing, trialMinutes } from "./alert-trials.js";
 import { type AlertName, alertWords } from "./alert-words.js";
 import { envoyAlerts } from "./envoy-alerts.js";
 import { type InhibitRule, inhibitRules } from "./inhibit-rules.js";
-import { limitAlerts } from "./limit-alerts.js";
 import { loopAlerts } from "./loop-alerts.js";
 import { processAlerts } from "./process-alerts.js";
 import { by, grows } from "./promql.js";
@@ -94,7 +94,7 @@ export function alertRules(
   return [
     ...processAlerts(policy, options),
     ...limitAlerts(policy),
-    ...quotaAlerts(policy),
+    ...(policy.quotas.length === 0 ? [] : quotaRules),
     ...serviceAlerts(policy),
     ...loopAlerts(policy),
     ...envoyAlerts(policy, options),
@@ -182,11 +182,6 @@ function filledIn(text: string, labels: Readonly<Record<string, string>>): strin
   return text.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? "");
 }
 
-/** What can be wrong where Envoys decide by themselves. */
-function quotaAlerts({ quotas }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
-  return quotas.length === 0 ? [] : quotaRules;
-}
-
 const leases = "headgate_quota_leases";
 const ignored = "headgate_quota_ignored_reports_total";
 const overflows = "headgate_quota_overflows_total";
@@ -211,3 +206,60 @@ const quotaRules: readonly AlertRule<AlertName>[] = [
     trial: counterTrial(overflows, { series: { bound: "stream" } }),
   },
 ];
+
+const hits = "headgate_hits_total";
+const near = "headgate_near_limit_hits_total";
+const ofRule: readonly string[] = ["domain", "rule"];
+const trialRule = { domain: "shop", rule: "user" };
+
+/** What the limits of a policy can run into. */
+function limitAlerts({ rules }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
+  const limits = rules.flatMap(({ effect }) => (effect.kind === "limited" ? effect.limits : []));
+  if (limits.length === 0) return [];
+  const isTried = limits.some(({ role }) => denialOf(role) === "shadow");
+  return [
+    {
+      alert: "HeadgateNearLimit",
+      expr: `${grows(near, ofRule)} > 0.5 * ${grows(`${hits}{outcome="within"}`, ofRule)}`,
+      forMinutes: 10,
+      trial: {
+        raising: [growing(near, trialRule, 60), growing(hits, within, 80)],
+        labels: { job: "headgate", ...trialRule },
+        quiet: [growing(near, trialRule, 10), growing(hits, within, 80)],
+      },
+    },
+    overAlert("HeadgateOverLimit", "over"),
+    ...(isTried ? [overAlert("HeadgateShadowOver", "shadow_over")] : []),
+    {
+      alert: "HeadgateKeysFlood",
+      expr: `${grows("headgate_overflow_descriptors_total", ofRule)} > 0`,
+      forMinutes: 5,
+      trial: counterTrial("headgate_overflow_descriptors_total", { series: trialRule }),
+    },
+    {
+      alert: "HeadgateDomainUnknown",
+      expr: `${grows("headgate_unknown_domain_requests_total")} > 0`,
+      forMinutes: 10,
+      trial: counterTrial("headgate_unknown_domain_requests_total"),
+    },
+  ];
+}
+
+const within = { ...trialRule, outcome: "within" };
+
+/** More than a tenth of what is asked, and not only for a moment. */
+function overAlert(alert: AlertName, outcome: "over" | "shadow_over"): AlertRule<AlertName> {
+  const over = grows(`${hits}{outcome="${outcome}"}`, ofRule);
+  const asked = grows(`${hits}{outcome=~"within|over|shadow_over"}`, ofRule);
+  const refused = { ...trialRule, outcome };
+  return {
+    alert,
+    expr: `${over} > 0.1 * ${asked}`,
+    forMinutes: 10,
+    trial: {
+      raising: [growing(hits, refused, 20), growing(hits, within, 80)],
+      labels: { job: "headgate", ...trialRule },
+      quiet: [growing(hits, refused, 2), growing(hits, within, 80)],
+    },
+  };
+}

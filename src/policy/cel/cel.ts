@@ -14,7 +14,7 @@ import { ConditionParts } from "./condition-parts.js";
 import { factFields, type RequestFacts } from "./request-facts.js";
 
 /** How the reading of a condition for Envoy's matchers ended. */
-export type CompiledExpression =
+type CompiledExpression =
   | { readonly kind: "expression"; readonly expression: CelExpression }
   | { readonly kind: "wrong"; readonly mistake: ConditionMistake };
 
@@ -41,7 +41,7 @@ export interface Condition {
 }
 
 /** What is wrong with a condition's text. */
-export interface ConditionMistake {
+interface ConditionMistake {
   readonly id: ProblemId;
   readonly message: string;
   readonly expected?: string | undefined;
@@ -52,7 +52,7 @@ export interface ConditionMistake {
 }
 
 /** How the reading of a condition ended. */
-export type CompiledCondition =
+type CompiledCondition =
   | { readonly kind: "condition"; readonly condition: Condition }
   | { readonly kind: "wrong"; readonly mistake: ConditionMistake };
 

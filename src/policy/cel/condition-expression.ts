@@ -20,13 +20,13 @@ export interface CelExpression {
 }
 
 /** A value that is written out; whole numbers as texts, as JSON has those of 64 bits. */
-export type CelConstant =
+type CelConstant =
   | { readonly string_value: string }
   | { readonly bool_value: boolean }
   | { readonly int64_value: string };
 
 /** How a condition was taken over. */
-export type WrittenExpression =
+type WrittenExpression =
   | { readonly kind: "expression"; readonly expression: CelExpression }
   /** Envoy has not all that conditions offer. */
   | { readonly kind: "foreign"; readonly node: ASTNode; readonly what: string };

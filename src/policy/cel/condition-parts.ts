@@ -12,7 +12,7 @@ import {
 import { type FactField, type FactVariable, factFields } from "./request-facts.js";
 
 /** Why a condition is not taken, and where in it. */
-export interface PartRefusal {
+interface PartRefusal {
   readonly kind: "unsupported" | "costly" | "headerName";
   readonly node: ASTNode;
   readonly message: string;

@@ -9,7 +9,7 @@ import { type DifferenceRow, joined } from "../migration/difference-row.js";
 import { type DifferenceId, differenceRows } from "../migration/differences.js";
 
 /** The most that a limit admits, over all it may meet: whole hits. */
-export interface WorstCase {
+interface WorstCase {
   /** In a moment: for the reference around a window's edge, for GCRA out of an unused bucket. */
   readonly atOnceCount: number;
   /** Between two edges of the unit, when nothing was used before. */
@@ -32,7 +32,7 @@ export interface LimitComparison {
 }
 
 /** What a configuration uses that means the same in both. */
-export interface SameFeature {
+interface SameFeature {
   readonly what: string;
   readonly ruleCount: number;
 }

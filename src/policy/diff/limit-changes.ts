@@ -105,12 +105,9 @@ function newRule(rule: Rule): readonly PolicyChange[] {
 }
 
 function newLimit(rule: Rule, limit: Limit): PolicyChange {
-  const words = `a new limit${roleNote(limit.role)}: ${limitWords(limit)}; it begins empty`;
+  const role = limit.role === "enforce" ? "" : ` (${limit.role})`;
+  const words = `a new limit${role}: ${limitWords(limit)}; it begins empty`;
   return { effect: bites(limit), place: placeOf(rule, limit), words };
-}
-
-function roleNote(role: Role): string {
-  return role === "enforce" ? "" : ` (${role})`;
 }
 
 /** What a limit is by being there. */

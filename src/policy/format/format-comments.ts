@@ -23,7 +23,7 @@ interface Comment {
 }
 
 /** A text without its comments, at the same offsets. */
-export interface BareText {
+interface BareText {
   readonly text: string;
   readonly comments: readonly Comment[];
 }

@@ -31,7 +31,7 @@ import { returnComments, takeComments } from "./format-comments.js";
 export const formattedColumnsMax = 100;
 
 /** A text in its one form, or why it has none. */
-export type FormattedPolicy =
+type FormattedPolicy =
   | { readonly kind: "formatted"; readonly text: string }
   | {
       readonly kind: "problems";

@@ -42,7 +42,7 @@ export type RateLimit = {
 );
 
 /** What its descriptor says about a limit. */
-export interface LimitSetting {
+interface LimitSetting {
   readonly dialect: Dialect;
   readonly mode: Denial;
   readonly defaults: LimitDefaults;

@@ -13,8 +13,7 @@ import { limitSettingNames, type RuleSettings } from "./rule-settings.js";
 /** Limits on one descriptor: each is a charge of every request that meets it. */
 export const limitsPerDescriptorMax = 16;
 
-/** What a descriptor's limits are read with. */
-export interface EffectSetting {
+interface EffectSetting {
   readonly dialect: Dialect;
   readonly domain: string;
   readonly names: LimitNames;

@@ -9,7 +9,7 @@ import {
 } from "../upstream/client-tls.js";
 
 /** Where the certificate of a listener comes from, and what vouches for callers' certificates. */
-export type CertificateSource =
+type CertificateSource =
   /** Files as the proxy sees them, read as it starts. */
   | {
       readonly kind: "files";

@@ -261,7 +261,7 @@ export const proxies = object(
 export type ProxyPolicy = typeof proxies.defaults;
 
 /** The gateway whose proxies `generate gateway` and `generate istio` patch. */
-export type GatewayPolicy = ProxyPolicy["gateway"];
+type GatewayPolicy = ProxyPolicy["gateway"];
 
 /** A listener of a Gateway. Source: Gateway API, Listener. */
 export type GatewayListener = NonNullable<GatewayPolicy["listeners"]>[number];

@@ -114,8 +114,5 @@ export type OverloadPolicy = typeof proxyOverload.defaults;
 /** Ratios of the heap's largest size. */
 export type HeapOverload = NonNullable<OverloadPolicy["heap"]>;
 
-/** Ratios of the CPUs that the process may use. */
-export type CpuOverload = typeof cpu.defaults;
-
 /** Ratios of the control group's memory. */
 export type CgroupOverload = typeof cgroupMemory.defaults;

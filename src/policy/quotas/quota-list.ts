@@ -1,5 +1,10 @@
 import type { ParsedNode } from "yaml";
-import { defaultDefaults, type LimitDefaults, type Rule } from "../../core/limits/limit.js";
+import {
+  defaultDefaults,
+  type Limit,
+  type LimitDefaults,
+  type Rule,
+} from "../../core/limits/limit.js";
 import type { LimitNames } from "../limits/limit-names.js";
 import { type RuleList, rulesMax, stepLabel } from "../limits/rule-list.js";
 import { quoteText, visibleText } from "../problems/problem.js";
@@ -7,8 +12,7 @@ import type { ProxyPolicy } from "../proxies/proxies.js";
 import { LimitPaths, mayMeet } from "../services/limit-paths.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
-import { expiredQuota } from "./quota-expiry.js";
-import type { QuotaPart, QuotaPolicy } from "./quota-policy.js";
+import type { ExpiredQuota, QuotaPart, QuotaPolicy, QuotaRate } from "./quota-policy.js";
 import { isDivisible, quotaLimit, type ReadExpiry, type ReadQuotaRate } from "./quota-settings.js";
 
 /** Quotas of one policy. Each is a filter of every Envoy that it is for. */
@@ -33,7 +37,7 @@ export interface QuotaDraft {
 }
 
 /** What a quota is held against when all files are read. */
-export interface QuotaSurroundings {
+interface QuotaSurroundings {
   readonly domains: readonly string[];
   /** Those of quotas' own rates among them. */
   readonly rules: readonly Rule[];
@@ -137,14 +141,11 @@ export class QuotaList {
       );
       if (isSure) reportUndivided(draft, met);
       reportTwice(this.#drafts.slice(0, index), draft);
-      const sharers = around.proxies.expectedCount * (1 + classCount(quota));
+      const sharers =
+        around.proxies.expectedCount * (1 + Object.keys(quota.classes?.weights ?? {}).length);
       return { ...quota, afterExpiry: expiredQuota(expiry, met, sharers) };
     });
   }
-}
-
-function classCount({ classes }: Pick<QuotaPolicy, "classes">): number {
-  return Object.keys(classes?.weights ?? {}).length;
 }
 
 function stepOf(part: QuotaPart): Rule["path"][number] {
@@ -236,4 +237,55 @@ function reachSame(one: readonly QuotaPart[], other: readonly QuotaPart[]): bool
     if (twin === undefined || part.key !== twin.key) return false;
     return part.kind !== "fixed" || twin.kind !== "fixed" || part.value === twin.value;
   });
+}
+
+/** The longest period that a share is written in: an Envoy fills its bucket as it goes along. */
+const sharePeriodSecondsMax = 86_400;
+
+/**
+ * What an Envoy does with a bucket when nobody told it anything new: `limit` is the smallest of the
+ * limits that the bucket may meet, divided by all who may do the same. It needs nobody to be asked,
+ * and all of them together admit no more than the limit while they are as many as expected.
+ *
+ * @param met the rules that a bucket of the quota may meet
+ * @param sharers proxies, each as often as it has buckets of one limit
+ */
+export function expiredQuota(
+  { fallback, forSeconds }: ReadExpiry,
+  met: readonly Rule[],
+  sharers: number,
+): ExpiredQuota {
+  if (fallback !== "limit") return { forSeconds, fallback: { kind: "blanket", rule: fallback } };
+  const limits = met
+    .flatMap(({ effect }) => (effect.kind === "limited" ? effect.limits : []))
+    .filter(({ role }) => role !== "shadow");
+  const [first, ...others] = limits;
+  // What only counts, or has no limit, is let pass by an Envoy that is on its own, too.
+  if (first === undefined) return { forSeconds, fallback: { kind: "blanket", rule: "allow" } };
+  const least = others.reduce((slow, one) => (isSlower(one, slow) ? one : slow), first);
+  if (least.hits === 0) return { forSeconds, fallback: { kind: "blanket", rule: "deny" } };
+  const burst = Math.min(...limits.map((one) => one.burst));
+  return { forSeconds, fallback: { kind: "tokens", rate: shareOf({ ...least, burst }, sharers) } };
+}
+
+function isSlower(one: Limit, other: Limit): boolean {
+  return one.hits / one.periodUs < other.hits / other.periodUs;
+}
+
+/**
+ * A limit divided by those who share it, never more than its part.
+ *
+ * Example: 1,000 a second among 3 are 1,000 in 3 s; 10 a day among 100 are 1 in 10 days.
+ */
+export function shareOf(
+  { hits, periodUs, burst }: Pick<Limit, "hits" | "periodUs" | "burst">,
+  sharers: number,
+): QuotaRate {
+  const burstShare = Math.max(1, Math.floor(burst / sharers));
+  const periodSeconds = (periodUs / 1_000_000) * sharers;
+  if (periodSeconds <= sharePeriodSecondsMax) return { hits, periodSeconds, burst: burstShare };
+  const dayHits = Math.floor((hits * sharePeriodSecondsMax) / periodSeconds);
+  return dayHits >= 1
+    ? { hits: dayHits, periodSeconds: sharePeriodSecondsMax, burst: burstShare }
+    : { hits: 1, periodSeconds: Math.ceil(periodSeconds / hits), burst: burstShare };
 }

@@ -45,7 +45,7 @@ const admissionBlocks: readonly AdmissionBlock[] = [
 ];
 
 /** What tells callers apart. */
-export type CallerKey =
+type CallerKey =
   | { readonly kind: "remoteAddress" }
   | { readonly kind: "header"; readonly header: string };
 
@@ -174,16 +174,11 @@ export const admission = object(
         load: filled,
         reject: read.reject ?? reject.defaults,
         caller,
-        dryRun: inOrder(dry),
+        dryRun: new Set(admissionBlocks.filter((block) => dry.has(block))),
       };
     },
   },
 );
-
-/** Blocks that decide and count, and refuse nobody, in the order of the checks. */
-function inOrder(blocks: ReadonlySet<AdmissionBlock>): ReadonlySet<AdmissionBlock> {
-  return new Set(admissionBlocks.filter((block) => blocks.has(block)));
-}
 
 /** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
 export type AdmissionDraft = typeof admission.defaults;
@@ -192,7 +187,7 @@ export type AdmissionDraft = typeof admission.defaults;
 export type AdmissionPolicy = AdmissionDraft & { readonly ownOverload: OwnOverloadMode };
 
 /** What may become of requests while Headgate itself is overloaded. */
-export type OwnOverloadMode = NonNullable<AdmissionDraft["ownOverload"]>;
+type OwnOverloadMode = NonNullable<AdmissionDraft["ownOverload"]>;
 
 /** What a concurrency law has where it stands alone: permits, and nothing else that refuses. */
 export const permitsAlone: AdmissionPolicy = {
@@ -233,7 +228,7 @@ function keyedPermits(
 }
 
 /** What stands beside `admission` and matters to it. */
-export interface AdmissionSetting {
+interface AdmissionSetting {
   /** Whether the service's law sets a limit that requests could wait for. */
   readonly isLimited: boolean;
   /** Whether the service's law follows a signal. */

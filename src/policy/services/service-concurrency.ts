@@ -105,8 +105,7 @@ export const concurrency = object(
   },
 );
 
-/** What `concurrency` says. */
-export interface ReadConcurrency {
+interface ReadConcurrency {
   /** Undefined: switched off. */
   readonly concurrency: ServiceConcurrency | undefined;
   /** Whether it sets a limit on what is in flight. */

@@ -16,7 +16,7 @@ export const servicesMax = 1_000;
 export type ServiceDraft = (proxies: ProxyPolicy) => ServicePolicy | undefined;
 
 /** A cluster that the policy gives a service, and where it says so. */
-export interface ClusterClaim {
+interface ClusterClaim {
   readonly cluster: string;
   readonly service: string;
   readonly node: ParsedNode;

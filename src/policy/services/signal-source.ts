@@ -192,8 +192,7 @@ const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
   by: ["prometheus", "metrics"],
 };
 
-/** What a source is read with. */
-export interface SourceRead {
+interface SourceRead {
   /** Where the policy does not say. */
   readonly everyMs: number;
   /** Nothing is asked, so nothing has to be named. */

@@ -15,7 +15,7 @@ import {
  * A field of a map, declared once: it is read, described in the JSON Schema, formatted and
  * compared by this.
  */
-export interface DeclaredField<Value, Fallback, As extends string | undefined> extends NameRow {
+interface DeclaredField<Value, Fallback, As extends string | undefined> extends NameRow {
   readonly form: FieldType<Value>;
   /** What is read where it is left out. */
   readonly fallback: Fallback;

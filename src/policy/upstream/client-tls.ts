@@ -17,7 +17,7 @@ export interface UpstreamPlace {
 }
 
 /** Which HTTP a service speaks. */
-export type UpstreamProtocol = "http1" | "http2";
+type UpstreamProtocol = "http1" | "http2";
 
 /** What proxies know a TLS server by; paths as the proxy sees them. */
 export interface ClientTls {

@@ -16,7 +16,7 @@ const fillBounds: DurationBounds = { minMs: fillMsMin, maxMs: fillMsMax };
 const protectionTimes = ["always", "withoutHeadgate"] as const;
 
 /** When a local protection of Envoy acts. */
-export type ProtectionTime = (typeof protectionTimes)[number];
+type ProtectionTime = (typeof protectionTimes)[number];
 
 /** `when` of a protection. */
 export const whenField = (defaultTime: ProtectionTime) =>

@@ -8,7 +8,7 @@ import type { OutlierDetectionPolicy } from "./outlier-detection.js";
 import type { RetryPolicy, TimeoutPolicy } from "./retries.js";
 
 /** Which Envoys hold a service's protections: those before it, or those of its callers. */
-export type Direction = "inbound" | "outbound";
+type Direction = "inbound" | "outbound";
 
 /** What Envoy itself holds against a service. */
 export interface UpstreamProtections {

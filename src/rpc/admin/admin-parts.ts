@@ -49,7 +49,7 @@ export interface PolicyVersion {
 }
 
 /** What is wrong with a policy's text. */
-export interface PolicyProblem {
+interface PolicyProblem {
   readonly id: string;
   readonly file: string;
   readonly line: number;
@@ -218,7 +218,7 @@ export interface ServiceState {
 }
 
 /** Replicas, and what they have decided together. */
-export interface FleetState {
+interface FleetState {
   readonly replica: string;
   readonly isLeading: boolean;
   readonly leader: string | undefined;

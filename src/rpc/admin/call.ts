@@ -11,7 +11,7 @@ import { findNearestName } from "../../policy/text/nearest-name.js";
 import { AdminFailure } from "./failures.js";
 
 /** A call whose caller is known. */
-export interface AdminCall {
+interface AdminCall {
   readonly principal: Principal;
   /** Looks again whether the caller is known, and may do what they might; for long calls. */
   readonly isStillAllowed: () => Promise<boolean>;

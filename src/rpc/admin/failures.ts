@@ -42,7 +42,7 @@ export const adminFailureRows = {
 } as const satisfies Record<string, AdminFailureRow>;
 
 /** Why a call of the admin API cannot be answered as asked. */
-export type AdminFailureKind = keyof typeof adminFailureRows;
+type AdminFailureKind = keyof typeof adminFailureRows;
 
 /** A failure with words for its caller; they hold nothing of others. */
 export class AdminFailure extends Error {

@@ -7,14 +7,14 @@ import { AdminFailure } from "./failures.js";
 export const requestProblemsMax = 20;
 
 /** The bounds of a text. */
-export interface TextBounds {
+interface TextBounds {
   /** In UTF-16 units. */
   readonly charsMax: number;
   readonly isNeeded?: boolean;
 }
 
 /** The bounds of a number; both are taken. */
-export interface NumberRule {
+interface NumberRule {
   readonly min: number;
   readonly max: number;
 }

@@ -47,8 +47,7 @@ export interface ControlPlaneParts {
 /** See `ControlPlaneParts.identityPercentMax`. */
 export const defaultIdentityPercentMax = 50;
 
-/** What is known of a snapshot beside what it says. */
-export interface SnapshotFacts {
+interface SnapshotFacts {
   /** By service, where the fleet's gates stand. */
   readonly gates?: ReadonlyMap<string, GateState>;
   /** When it was made, on our monotonic clock; absent: it does not age. */

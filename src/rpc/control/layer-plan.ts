@@ -53,7 +53,7 @@ export type PlannedRetries =
  * Whether a service's share pins Envoy's own controllers. `unfixed`: it should, but the policy does
  * not say that their minimum is fixed: they would measure it in windows that a pin does not reach.
  */
-export type PlannedPin = "none" | "fixed" | "unfixed";
+type PlannedPin = "none" | "fixed" | "unfixed";
 
 /** Keys by priority. */
 export type ClusterKeys = Readonly<Record<BreakerPriority, BreakerKeys>>;

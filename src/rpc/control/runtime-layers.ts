@@ -19,7 +19,7 @@ export const shareMax = 2 ** 32 - 1;
 const retryRatioMax = 0.2;
 
 /** What the fleet has decided, as layers need it. */
-export interface LayerSnapshot {
+interface LayerSnapshot {
   readonly snapshot: ShareSnapshot;
   /** By service: gates of services that have no limit for Envoys, or the same word once more. */
   readonly gates: ReadonlyMap<string, GateState>;

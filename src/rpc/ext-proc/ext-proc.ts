@@ -38,7 +38,7 @@ const externalProcessorName = "envoy.service.ext_proc.v3.ExternalProcessor";
 const serviceNameField = "x-headgate-service";
 
 /** Bytes to messages and back: an `ExtProcCodec`. */
-export interface ExchangeCodec {
+interface ExchangeCodec {
   /** Never throws: what is no message is `malformed`. */
   decode(bytes: Uint8Array): ExchangeMessage;
   encode(reply: ExchangeReply): Uint8Array;

@@ -16,7 +16,7 @@ type NodeTemplate = readonly TemplateText[];
 type TemplateText = readonly (string | { readonly part: string })[];
 
 /** Rules, or what is wrong with them; no text of theirs is in it. */
-export type ParsedNodeRules =
+type ParsedNodeRules =
   | { readonly kind: "value"; readonly value: readonly NodeRule[] }
   | { readonly kind: "problem"; readonly message: string };
 

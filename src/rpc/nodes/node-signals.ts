@@ -11,7 +11,7 @@ import { joinLatencies } from "./latency-window.js";
 import type { MetricSample } from "./metrics-message.js";
 
 /** What an Envoy did for one service since it was asked last. */
-export interface ServiceSummary {
+interface ServiceSummary {
   readonly service: string;
   readonly atMs: number;
   readonly inFlight: number;
@@ -54,8 +54,7 @@ export class NodeRoom {
   }
 }
 
-/** What has to be known of an Envoy to understand what it says. */
-export interface TakeTerms {
+interface TakeTerms {
   readonly at: ProxyGroup;
   /** Active threshold of a cluster's breaker at HIGH; undefined: not known. */
   readonly highThresholdOf: (cluster: string, service: string) => number | undefined;
@@ -322,7 +321,7 @@ function isUnused({ inFlight, successCount, errorCount, dropCount }: ClusterLoad
 }
 
 /** When a load report came, and how much time it is about. */
-export interface LoadTime {
+interface LoadTime {
   readonly nowMs: number;
   readonly coveredMs: number;
 }

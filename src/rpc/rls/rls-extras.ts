@@ -35,8 +35,7 @@ export interface ResponseExtrasOptions {
   readonly hasDynamicMetadata: boolean;
 }
 
-/** A call that was decided. */
-export interface RespondedCall {
+interface RespondedCall {
   readonly prepared: PreparedQuery;
   readonly verdict: Verdict;
   /** As it was asked; needed for dynamic metadata. */

@@ -314,7 +314,7 @@ export class RedisConnection implements StoreConnection {
       this.reconnect();
     };
     this.#redis.callBuffer("role").then(
-      (reply) => settle(isPrimaryReply(reply)),
+      (reply) => settle(Array.isArray(reply) && String(reply[0]) === "master"),
       // A user who may not ask finds out by READONLY.
       () => settle(true),
     );
@@ -350,10 +350,6 @@ export class RedisConnection implements StoreConnection {
     onEvent({ kind: "redisRetrying", role, attempt: attempt + 1, delayMs });
     return delayMs;
   }
-}
-
-function isPrimaryReply(reply: unknown): boolean {
-  return Array.isArray(reply) && String(reply[0]) === "master";
 }
 
 function toReply(reply: unknown): ScriptReply {

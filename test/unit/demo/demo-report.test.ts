@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createStyle, isColorWanted } from "../../../src/app/base/style.js";
-import { createDemoLogger } from "../../../src/demo/demo-log.js";
+import { createDemoLogger } from "../../../src/demo/demo-play.js";
 import { describeLimit, TrafficReport } from "../../../src/demo/demo-report.js";
 import type { Answer, Caller } from "../../../src/demo/demo-traffic.js";
 

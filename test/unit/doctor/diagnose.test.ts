@@ -82,6 +82,19 @@ function statsOf(changes: Readonly<Record<string, number>>): Pick<DoctorInput, "
   return { stats: [new Map(Object.entries({ ...rightStats, ...changes }))] };
 }
 
+/** Rate limits' answers that an Envoy has missed, and those that it has. */
+function missed(error: number, ok: number): Readonly<Record<string, number>> {
+  const prefix = "cluster.orders.ratelimit.headgate.";
+  return { [`${prefix}error`]: error, [`${prefix}ok`]: ok, [`${prefix}over_limit`]: 0 };
+}
+
+/** Statistics at the beginning of a watch, and at its end. */
+function watchedOf(
+  ...samples: readonly Readonly<Record<string, number>>[]
+): Pick<DoctorInput, "stats"> {
+  return { stats: samples.flatMap((changes) => statsOf(changes).stats) };
+}
+
 const removeFilters =
   (...names: readonly string[]) =>
   ({ manager }: Parts): void => {
@@ -191,6 +204,41 @@ const cases: readonly {
     what: "one missed answer of many",
     wrong: () => statsOf({ "cluster.orders.ratelimit.headgate.error": 1 }),
     found: ["HG520 warning"],
+  },
+  {
+    what: "two missed answers of the first hundred",
+    wrong: () => statsOf(missed(2, 104)),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "missed answers of an Envoy that has just started",
+    wrong: () => statsOf({ ...missed(30, 100), "server.uptime": 20 }),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "no answer for an Envoy that has started before Headgate",
+    wrong: () => statsOf({ ...missed(30, 0), "server.uptime": 20 }),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "missed answers of an Envoy that has just started, while it was watched",
+    wrong: () => watchedOf(missed(30, 10), { ...missed(60, 20), "server.uptime": 20 }),
+    found: ["HG520 error"],
+  },
+  {
+    what: "missed answers from before it was watched",
+    wrong: () => watchedOf(missed(100, 500), missed(100, 600)),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "two missed answers while it was watched",
+    wrong: () => watchedOf(missed(100, 500), missed(102, 520)),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "many missed answers while it was watched, after many that came",
+    wrong: () => watchedOf(missed(0, 100_000), missed(50, 100_050)),
+    found: ["HG520 error"],
   },
   {
     what: "many missed answers of rate limits",

@@ -53,8 +53,7 @@ export function hasFeature(
   return isAtLeastVersion(options.envoyVersion, { major: 1, minor: envoyFeatures[feature] });
 }
 
-/** What `reportOld` takes. */
-export interface OldEnvoy {
+interface OldEnvoy {
   readonly service: string | undefined;
   readonly path: readonly string[];
   readonly feature: EnvoyFeature;

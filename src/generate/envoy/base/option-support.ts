@@ -21,7 +21,7 @@ export type OptionSupport =
 type OtherTarget = "istio" | "gateway";
 
 /** An option, by what it is in each target. */
-export interface OptionSupportRow {
+interface OptionSupportRow {
   readonly envoy: string;
   readonly istio: OptionSupport;
   readonly gateway: OptionSupport;
@@ -30,7 +30,7 @@ export interface OptionSupportRow {
 }
 
 /** An option of the listener. */
-export interface ListenerOptionRow extends Omit<OptionSupportRow, "isSaid"> {
+interface ListenerOptionRow extends Omit<OptionSupportRow, "isSaid"> {
   /** As above, where proxies without it would let in whom the policy keeps out. */
   readonly isSaid?: (listener: ListenerPolicy) => boolean;
 }

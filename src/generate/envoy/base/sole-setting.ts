@@ -3,7 +3,7 @@ import type { EnvoyContext } from "./context.js";
 import { isHeldHere } from "./sides.js";
 
 /** A filter that Envoy has once for all routes of a listener. */
-export interface SoleFilter<Setting> {
+interface SoleFilter<Setting> {
   /** Of the problem, where services differ. */
   readonly id: string;
   /** As the policy names it. */

@@ -1,6 +1,5 @@
 import type {
   CgroupOverload,
-  CpuOverload,
   HeapOverload,
   OverloadPolicy,
 } from "../../../policy/proxies/proxy-overload.js";
@@ -115,7 +114,10 @@ function round(ratio: number): number {
 }
 
 function loadShedPoints({ heap, cpu }: OverloadPolicy): readonly Tree[] {
-  const triggers = [...(heap ? [sheddingBy(heap)] : []), ...(cpu ? [sheddingByCpu(cpu)] : [])];
+  const triggers = [
+    ...(heap ? [scaled("heap", heap.shedFromRatio, heap.stopAcceptingAtRatio)] : []),
+    ...(cpu ? [scaled("cpu", cpu.shedFromRatio, cpu.shedAllAtRatio)] : []),
+  ];
   const points: Tree[] = [];
   if (triggers.length > 0) {
     points.push(
@@ -135,14 +137,6 @@ function loadShedPoints({ heap, cpu }: OverloadPolicy): readonly Tree[] {
   ];
 }
 
-function sheddingBy({ shedFromRatio, stopAcceptingAtRatio }: HeapOverload): Tree {
-  return scaled("heap", shedFromRatio, stopAcceptingAtRatio);
-}
-
-function sheddingByCpu({ shedFromRatio, shedAllAtRatio }: CpuOverload): Tree {
-  return scaled("cpu", shedFromRatio, shedAllAtRatio);
-}
-
 function actions({ heap, cgroupMemory }: OverloadPolicy): readonly Tree[] {
   if (heap === undefined && cgroupMemory === undefined) return [];
   const shrinking = [
@@ -151,7 +145,7 @@ function actions({ heap, cgroupMemory }: OverloadPolicy): readonly Tree[] {
   ];
   const stopping = [
     ...(heap ? [above("heap", heap.stopAcceptingAtRatio)] : []),
-    ...(cgroupMemory ? [stoppingBy(cgroupMemory)] : []),
+    ...(cgroupMemory ? [above("cgroup", cgroupMemory.stopAcceptingAtRatio)] : []),
   ];
   return [
     noted("Memory that the allocator keeps goes back to the kernel.", {
@@ -202,8 +196,4 @@ function stoppingConnections(heap: HeapOverload): Tree {
  */
 function shrinkingBy({ stopAcceptingAtRatio }: CgroupOverload): Tree {
   return above("cgroup", round(stopAcceptingAtRatio * 0.9));
-}
-
-function stoppingBy({ stopAcceptingAtRatio }: CgroupOverload): Tree {
-  return above("cgroup", stopAcceptingAtRatio);
 }

@@ -61,7 +61,7 @@ export function serviceClusters(service: ServicePolicy, context: EnvoyContext): 
 function serviceCluster(name: string, service: ServicePolicy, context: EnvoyContext): Tree {
   const { upstream, timeouts } = service;
   assert(upstream !== undefined, "a service without an upstream has no cluster");
-  const isOwn = isOwnService(context);
+  const isOwn = context.role === "sidecar" && context.side === "inbound";
   const isHeld = isHeldHere(service, context);
   const address = isOwn ? "127.0.0.1" : upstream.address;
   return {
@@ -79,11 +79,6 @@ function serviceCluster(name: string, service: ServicePolicy, context: EnvoyCont
     typed_extension_protocol_options: upstreamProtocol(service, context),
     load_assignment: loadAssignment(name, socketAddress(address, upstream.port)),
   };
-}
-
-/** Whether the cluster is the service that a sidecar stands before. */
-function isOwnService({ role, side }: EnvoyContext): boolean {
-  return role === "sidecar" && side === "inbound";
 }
 
 /** With a single host, the one beside the proxy, there is nowhere else to go. */

@@ -1,7 +1,7 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../../core/admission/deadline.js";
 import { orcaHeader } from "../../../core/settings/orca.js";
 import { addRequestNeeds, type RequestNeeds } from "../../../policy/request-needs.js";
-import { asksForAdmission } from "../../../policy/services/admission-asking.js";
+import { asksForAdmission } from "../../../policy/services/configured-share.js";
 import { createPriorityClassifier } from "../../../policy/services/priority-classifier.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";

@@ -5,8 +5,7 @@ import { listenerTlsSocket, quicSocket } from "../base/tls-socket.js";
 import { durationText, extension, socketAddress } from "../base/values.js";
 import { localReplies } from "./local-replies.js";
 
-/** What a listener is made of. */
-export interface ListenerParts {
+interface ListenerParts {
   /** Also the prefix of its statistics. */
   readonly name: "ingress" | "egress";
   readonly port: number;

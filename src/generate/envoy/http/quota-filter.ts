@@ -9,7 +9,7 @@ import { extension, typed } from "../base/values.js";
 import { quotaMatcher } from "./quota-buckets.js";
 
 /** A quota's filter, and what it is called in its chain. */
-export interface QuotaFilter {
+interface QuotaFilter {
   readonly name: string;
   readonly quota: QuotaPolicy;
   readonly filter: Tree;

@@ -22,7 +22,7 @@ export interface RouteClass {
 }
 
 /** The classes of a service, and what of its priorities proxies cannot tell. */
-export interface RouteClasses {
+interface RouteClasses {
   readonly classes: readonly RouteClass[];
   /** For a person: what is left to Headgate. */
   readonly leftOut: readonly string[];

@@ -18,7 +18,7 @@ import { type RouteClass, routeClasses } from "./route-classes.js";
 import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
 
 /** Where a virtual host stands. */
-export interface VirtualHostPlace {
+interface VirtualHostPlace {
   /** Hosts that it answers to. */
   readonly domains: readonly string[];
   /** Names of the HTTP filters before it, without those that remove priority headers. */

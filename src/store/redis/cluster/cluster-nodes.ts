@@ -5,8 +5,7 @@ import type { RedisTarget } from "../target.js";
 import type { NodeAddress } from "./cluster-topology.js";
 import { joinAddress, splitAddress } from "./cluster-topology.js";
 
-/** What `ClusterNodes` is made of. */
-export interface ClusterNodesOptions {
+interface ClusterNodesOptions {
   /** Who we are to each node, and whether it speaks TLS; the address is each node's own. */
   readonly credentials: Pick<RedisTarget, "username" | "password">;
   readonly isTls: boolean;
@@ -21,8 +20,7 @@ export interface ClusterNodesOptions {
   readonly onEvent: (event: RedisEvent, address: NodeAddress) => void;
 }
 
-/** See `RedisConnectionOptions`. */
-export interface ConnectionLimits {
+interface ConnectionLimits {
   readonly callsInFlightMax: number;
   readonly reconnectMsMax: number;
   readonly timeoutMs?: number;

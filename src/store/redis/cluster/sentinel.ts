@@ -8,8 +8,7 @@ import { RedisConnection, type RedisEvent } from "../redis-connection.js";
 import type { HostPort, SentinelTarget } from "../target.js";
 import { SentinelWatch } from "./sentinel-watch.js";
 
-/** What `openRedisSentinel` needs. */
-export interface OpenSentinelOptions
+interface OpenSentinelOptions
   extends Omit<OpenRedisOptions, "target" | "onEvent" | "isPrimaryOnly"> {
   /** From `parseSentinelTarget`. */
   readonly target: SentinelTarget;

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Config, loadConfig, secretFileBytesMax } from "../../../../src/app/config/config.js";
+import { optionFlag } from "../../../../src/app/options/option.js";
 import { optionNames, optionRow } from "../../../../src/app/options/options.js";
 
 type Env = Readonly<Record<string, string>>;
@@ -38,9 +39,9 @@ describe("optionRows", () => {
   it("has distinct names, and flags for everything but secrets", () => {
     const rows = optionNames.map(optionRow);
     expect(new Set(rows.map(({ env }) => env)).size).toBe(rows.length);
-    const flags = rows.flatMap(({ flag }) => flag ?? []);
+    const flags = rows.flatMap((row) => optionFlag(row) ?? []);
     expect(new Set(flags).size).toBe(flags.length);
-    for (const { flag, isSecret } of rows) expect(flag === undefined).toBe(isSecret);
+    for (const row of rows) expect(optionFlag(row) === undefined).toBe(row.isSecret === true);
   });
 
   it("shows each default as text that parses back to it", () => {

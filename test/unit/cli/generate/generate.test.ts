@@ -334,8 +334,11 @@ describe("headgate generate", () => {
     mkdirSync(bin);
     const words = ["--verify", "--out", out];
     const without = await runIn({ PATH: bin }, target, policy, ...words);
-    expect(without.err).toContain(`Not verified: ${command} is not on PATH.`);
-    rmSync(out, { recursive: true });
+    expect(without).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`Not verified: ${command} is not on PATH.`),
+    });
+    expect(existsSync(out)).toBe(false);
     writeFileSync(join(bin, command), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
     const asked = await runIn({ PATH: bin }, target, policy, ...words);
     expect(asked).toMatchObject({ code, err: expect.stringContaining(told) });

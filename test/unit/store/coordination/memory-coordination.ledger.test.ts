@@ -3,7 +3,7 @@ import {
   type LedgerEntry,
   ledgerKeptSeconds,
 } from "../../../../src/store/coordination/ledger-store.js";
-import { MemoryLedger } from "../../../../src/store/coordination/memory-ledger.js";
+import { MemoryLedger } from "../../../../src/store/coordination/memory-coordination.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 
 const entry: LedgerEntry = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { checkVersion } from "../../../../src/generate/check/check-documents.js";
 import { checkMessage } from "../../../../src/generate/check/check-message.js";
-import { checkVersion } from "../../../../src/generate/check/envoy-versions.js";
 import { readEnvoyApi } from "../../../support/envoy-api.js";
 
 const api = readEnvoyApi();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Limit, Rule } from "../../../../src/core/limits/limit.js";
-import { expiredQuota, shareOf } from "../../../../src/policy/quotas/quota-expiry.js";
+import { expiredQuota, shareOf } from "../../../../src/policy/quotas/quota-list.js";
 
 function limit(hits: number, seconds: number, more: Partial<Limit> = {}): Limit {
   return {

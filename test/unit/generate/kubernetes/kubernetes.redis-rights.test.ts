@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { redisUserCommand } from "../../../../src/generate/kubernetes/redis-rights.js";
+import { redisUserCommand } from "../../../../src/generate/kubernetes/kubernetes.js";
 
 /** The patterns of keys in the command. */
 function patterns(...keys: readonly string[]): readonly string[] {
