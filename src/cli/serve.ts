@@ -4,31 +4,26 @@ import { loadConfig } from "../app/config/config.js";
 import { optionFlag } from "../app/options/option.js";
 import { type OptionName, optionRow, optionSections } from "../app/options/options.js";
 import type { CommandContext } from "./terminal/context.js";
+import { addHelpTexts } from "./terminal/help-texts.js";
 
 /** Adds `headgate serve`: the service alone, with every option of the configuration's table. */
 export function addServe(program: Command, context: CommandContext): void {
-  const command = program
-    .command("serve")
-    .description("run the service until a signal stops it")
-    .addHelpText(
-      "before",
-      `Examples:
+  const command = program.command("serve").description("run the service until a signal stops it");
+  addHelpTexts(command, {
+    examples: `
   headgate serve --policy policy.yaml
   headgate serve --policy /etc/headgate --log-level debug
-  REDIS_URL=redis:6379 REDIS_AUTH_FILE=/run/secrets/redis headgate serve --policy policy.yaml
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  REDIS_URL=redis:6379 REDIS_AUTH_FILE=/run/secrets/redis headgate serve --policy policy.yaml`,
+    notes: `
 Every option may also come from the environment; flags win. Secrets only come from there:
 REDIS_URL, REDIS_AUTH, or the files that REDIS_URL_FILE and REDIS_AUTH_FILE name.
 
 SIGTERM, SIGINT and SIGHUP drain and stop; a second signal stops at once. The policy's files are
-watched: a changed policy becomes active by itself, and a wrong one keeps the old one.
-
-Exit codes: 0 stopped as asked, 1 failure or cut off while stopping, 2 usage, 3 invalid policy.`,
-    );
+watched: a changed policy becomes active by itself, and a wrong one keeps the old one.`,
+    exitCodes:
+      "Exit codes: 0 stopped as asked, 1 failure or cut off while stopping, 2 usage, " +
+      "3 invalid policy.",
+  });
   const flags = addFlags(command);
   command.action(async () => {
     const given: Partial<Record<OptionName, string>> = {};

@@ -95,8 +95,8 @@ function checkLaterCosts(asked: Asked, policy: DoctorPolicy): readonly Diagnosti
     const seen = `${shownName(rule.domain)}/${shownName(rule.label)}: ${found.seen}`;
     return [{ kind: "finding", id, severity: "warning", seen, todo: found.todo }];
   });
-  const told = later.length === 0 ? "none" : "all charged";
-  return findingsOr(findings, { id, seen: `costs told after responses: ${told}` });
+  const reported = later.length === 0 ? "none" : "all charged";
+  return findingsOr(findings, { id, seen: `costs told after responses: ${reported}` });
 }
 
 /** What becomes of a cost that does not fit; undefined: it is counted in full. */

@@ -191,18 +191,18 @@ function checkTimeout(headgateFilter: HeadgateFilter, { headgate }: DoctorInput)
   const id = "HG523";
   const timeoutMs = millisecondsAt(headgateFilter.config, "timeout") ?? defaultTimeoutMs;
   const name = shownName(filterName(headgateFilter));
-  const told = { kind: "finding", id, severity: "warning" } as const;
+  const reported = { kind: "finding", id, severity: "warning" } as const;
   if (timeoutMs === 0) {
-    return { ...told, severity: "error", seen: `${name} waits without end (timeout: 0s)` };
+    return { ...reported, severity: "error", seen: `${name} waits without end (timeout: 0s)` };
   }
   if (timeoutMs > timeoutMsMax) {
-    return { ...told, seen: `${name} waits ${timeoutMs} ms, and requests wait with it` };
+    return { ...reported, seen: `${name} waits ${timeoutMs} ms, and requests wait with it` };
   }
   const neededMs = headgate?.decisionMsP99;
   if (timeoutMs < timeoutMsMin || (neededMs !== undefined && neededMs > timeoutMs)) {
     const needed = neededMs === undefined ? "" : `; 99 of 100 decisions take up to ${neededMs} ms`;
     const budget = `HEADGATE_STORE_BUDGET_MS is 10 unless it is set`;
-    return { ...told, seen: `${name} waits ${timeoutMs} ms${needed}; ${budget}` };
+    return { ...reported, seen: `${name} waits ${timeoutMs} ms${needed}; ${budget}` };
   }
   return { kind: "pass", id, seen: `${name} waits ${timeoutMs} ms` };
 }

@@ -11,7 +11,7 @@ import {
 import { mapAt, mapsAt, shownName, textAt } from "./json-access.js";
 
 /** Whether requests find their way to Headgate: filters, and the clusters that they ask. */
-export const checkRoad: DoctorCheck = (input) => {
+export const checkRouting: DoctorCheck = (input) => {
   const filters = findHeadgateFilters(input);
   const present = lookForFilters(filters, input);
   if (filters.length === 0) return present;
@@ -65,15 +65,15 @@ http_filters:
 function checkPlaces(filters: readonly HeadgateFilter[]): readonly Diagnostic[] {
   const wrong = filters.flatMap((headgateFilter): readonly Diagnostic[] => {
     const name = shownName(filterName(headgateFilter));
-    const told = { kind: "finding", id: "HG501", severity: "error" } as const;
+    const reported = { kind: "finding", id: "HG501", severity: "error" } as const;
     if (headgateFilter.filter.isDisabled) {
       return [
-        { ...told, severity: "warning", seen: `${name} is disabled unless a route says else` },
+        { ...reported, severity: "warning", seen: `${name} is disabled unless a route says else` },
       ];
     }
     return isBeforeRouter(headgateFilter)
       ? []
-      : [{ ...told, seen: `${name} stands behind the router` }];
+      : [{ ...reported, seen: `${name} stands behind the router` }];
   });
   return findingsOr(wrong, { id: "HG501", seen: "before the router, and switched on" });
 }

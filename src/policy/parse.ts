@@ -1,6 +1,6 @@
 import { isAlias, isMap, isScalar, type ParsedNode } from "yaml";
 import { defaultDefaults, type LimitDefaults, type Rule } from "../core/limits/limit.js";
-import { domainTop, readDescriptors } from "./limits/descriptors.js";
+import { domainAncestors, readDescriptors } from "./limits/descriptors.js";
 import { domainForms } from "./limits/domain.js";
 import { LimitNames } from "./limits/limit-names.js";
 import { RuleList } from "./limits/rule-list.js";
@@ -11,8 +11,7 @@ import { PolicyPlaces } from "./policy-places.js";
 import { quoteText, visibleText } from "./problems/problem.js";
 import { type FoundProblems, ProblemLog } from "./problems/problem-log.js";
 import { SourceText } from "./problems/source-text.js";
-import type { ProxyPolicy } from "./proxies/proxies.js";
-import { ProxiesOnce } from "./proxies/proxies.js";
+import { ProxiesReader, type ProxyPolicy } from "./proxies/proxies.js";
 import { QuotaList } from "./quotas/quota-list.js";
 import type { QuotaPolicy } from "./quotas/quota-policy.js";
 import { readQuotas } from "./quotas/quotas.js";
@@ -85,7 +84,7 @@ export function parsePolicy(
   const names = new LimitNames();
   const rules = new RuleList();
   const services = new ServiceList();
-  const proxies = new ProxiesOnce();
+  const proxies = new ProxiesReader();
   const quotas = new QuotaList(names);
   const policyNames: string[] = [];
   const places = new PolicyPlaces();
@@ -132,7 +131,7 @@ interface Reading {
   readonly services: ServiceList;
   readonly domains: Map<string, KnownDomain>;
   readonly quotas: QuotaList;
-  readonly proxies: ProxiesOnce;
+  readonly proxies: ProxiesReader;
   readonly policyNames: string[];
   readonly places: PolicyPlaces;
   readonly options: ParseOptions;
@@ -247,8 +246,8 @@ function readDescribed(
   const overrideMax = readField(form, block, "overrideMax");
   const most = overrideMax === undefined ? {} : { overrideMax };
   const disclosure = readDisclosure(block, inherited.disclosure);
-  const told = disclosure === undefined ? {} : { disclosure };
-  const defaults = { ...inherited, onStoreFailure, ...most, ...told };
+  const reported = disclosure === undefined ? {} : { disclosure };
+  const defaults = { ...inherited, onStoreFailure, ...most, ...reported };
   let siblings = new Siblings();
   if (domainField !== undefined && domain !== undefined) {
     // Of an aliased item the second use is wrong, not its text.
@@ -258,7 +257,7 @@ function readDescribed(
   }
   const list = block.field("descriptors");
   if (list === undefined) return domain;
-  const place = { reader, dialect, rules, names, defaults, siblings, above: domainTop };
+  const place = { reader, dialect, rules, names, defaults, siblings, above: domainAncestors };
   readDescriptors(list, { ...place, domain: domain ?? "" });
   return domain;
 }

@@ -1,9 +1,9 @@
 import { domainForms } from "./limits/domain.js";
 import { proxies } from "./proxies/proxies.js";
 import { quotasMax } from "./quotas/quota-list.js";
-import { quota } from "./quotas/quotas.js";
+import { quota } from "./quotas/quota-policy.js";
+import { service } from "./services/service-form.js";
 import { servicesMax } from "./services/service-list.js";
-import { service } from "./services/services.js";
 import { asWritten, flag, list, map, readBy, ruledText, words } from "./text/form.js";
 import { field, innerBy, object } from "./text/object.js";
 import { nameRule } from "./text/text-rules.js";

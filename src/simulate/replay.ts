@@ -49,7 +49,7 @@ export interface ReplayReport {
 }
 
 /** What one rule would have done. */
-interface ReplayedRule {
+export interface ReplayedRule {
   readonly domain: string;
   readonly label: string;
   readonly callCount: number;

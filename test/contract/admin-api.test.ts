@@ -264,9 +264,9 @@ describe.each(adminProtocols)("the admin API over %s", (protocol) => {
   it("tells of services, gates, the policy, and the busiest keys", async () => {
     const { app, port } = await startAdminApp(stage, policy, open);
     const { limits, policies, fleet } = adminClients(port, { protocol });
-    const told = await fleet.getFleet({});
-    expect(told).toMatchObject({ store: "memory", isDegraded: false, replicaCount: 1 });
-    expect(told.services).toMatchObject([{ name: "orders", law: "none", gate: "open" }]);
+    const reported = await fleet.getFleet({});
+    expect(reported).toMatchObject({ store: "memory", isDegraded: false, replicaCount: 1 });
+    expect(reported.services).toMatchObject([{ name: "orders", law: "none", gate: "open" }]);
     const set = await fleet.setGateThresholds({
       service: "orders",
       openBelow: 0.1,

@@ -96,9 +96,9 @@ describe("headgate apply", () => {
     const none = await run("apply", `${path}.none`, ...because);
     expect([none.code, none.err]).toEqual([1, expect.stringContaining("no such file")]);
     const wrong = await file("wrong.yaml", policyOf(20).replace("unit: hour", "unit: huor"));
-    const told = await run("apply", wrong, ...because);
-    expect(told.code).toBe(3);
-    expect(told.out).toMatch(/wrong\.yaml:8:\d+: HG142 .*huor/);
+    const reported = await run("apply", wrong, ...because);
+    expect(reported.code).toBe(3);
+    expect(reported.out).toMatch(/wrong\.yaml:8:\d+: HG142 .*huor/);
     const asJson = await run("apply", wrong, ...because, "-o", "json");
     expect(asJson.code).toBe(3);
     expect(JSON.parse(asJson.out)).toMatchObject({ problems: [{ id: "HG142", line: 8 }] });
@@ -129,8 +129,8 @@ describe("headgate apply", () => {
     expect(err).toContain(`The policy has version ${before} now`);
     expect(err).toContain("--expected-version");
     expect(await currentVersion()).toBe(before);
-    const told = await run("apply", path, ...because, "--expected-version", before);
-    expect(told.code).toBe(0);
+    const reported = await run("apply", path, ...because, "--expected-version", before);
+    expect(reported.code).toBe(0);
   });
 
   it("asks on a terminal, and takes nothing but yes", async () => {

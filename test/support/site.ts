@@ -177,10 +177,10 @@ export class SiteReader {
     const script = `${judgeScript}; judgeText(${JSON.stringify([...known])})`;
     const { looks, found } = textResult.parse(await this.page.evaluate(script));
     for (const look of looks) known.add(look);
-    return this.#told(found);
+    return this.#reported(found);
   }
 
-  #told(found: z.infer<typeof axeResult>): readonly string[] {
+  #reported(found: z.infer<typeof axeResult>): readonly string[] {
     return found.map((one) => `${this.#path}: ${findingText(one)}`);
   }
 }

@@ -78,7 +78,7 @@ interface MinuteLines {
 class MinuteLog {
   readonly #clock: Pick<Clock, "schedule">;
   readonly #lines: MinuteLines;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #unloggedCount = 0;
   #cancel: Cancel | undefined;
 
@@ -90,11 +90,11 @@ class MinuteLog {
   note(event: LogEvent): void {
     this.#cancel ??= this.#clock.schedule(minuteMs, () => this.end());
     const id = JSON.stringify(event);
-    if (this.#told.has(id) || this.#told.size >= linesPerMinuteMax) {
+    if (this.#reported.has(id) || this.#reported.size >= linesPerMinuteMax) {
       this.#unloggedCount += 1;
       return;
     }
-    this.#told.add(id);
+    this.#reported.add(id);
     this.#lines.tell(event);
   }
 
@@ -102,7 +102,7 @@ class MinuteLog {
   end(): void {
     this.#cancel?.();
     this.#cancel = undefined;
-    this.#told.clear();
+    this.#reported.clear();
     const unloggedCount = this.#unloggedCount;
     this.#unloggedCount = 0;
     if (unloggedCount > 0) this.#lines.tellUnlogged(unloggedCount);

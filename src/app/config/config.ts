@@ -8,8 +8,7 @@ import { parseTimings, type Timings, testTimingsName } from "../options/test-tim
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
 import { chooseControl } from "./control-choice.js";
 import { checkOpenPorts } from "./open-ports.js";
-import type { PolicyFileStyle } from "./policy-files.js";
-import { readErrorWords } from "./policy-files.js";
+import { type PolicyFileStyle, readErrorWords } from "./policy-files.js";
 import { chooseSignals, type SignalChoice } from "./signal-choice.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
@@ -253,7 +252,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
         : [],
     notices: [
       ...notices(sources, store),
-      ...(values.policySource === "store" && store.kind === "memory" ? [lonePolicyNotice] : []),
+      ...(values.policySource === "store" && store.kind === "memory" ? [unsharedPolicyNotice] : []),
       ...(tls.kind === "plaintext" ? tls.notices : []),
       ...(xds.kind === "xds" ? xds.notices : []),
       ...admin.notices,
@@ -268,7 +267,7 @@ function runtimeStyle({ runtimeIgnoreDotFiles }: OptionValues): PolicyFileStyle 
   return runtimeIgnoreDotFiles ? "allButDotFiles" : "allFiles";
 }
 
-const lonePolicyNotice =
+const unsharedPolicyNotice =
   "HEADGATE_POLICY_SOURCE is store, and the store is this process: a policy that is applied ends " +
   "with it. Set REDIS_URL to keep it.";
 

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Dirent } from "node:fs";
-import { constants } from "node:fs";
+import { constants, type Dirent } from "node:fs";
 import { open, readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileCharsMax, type PolicyText } from "../../policy/parse.js";

@@ -1,16 +1,11 @@
 import type { Backoff } from "../../core/base/backoff.js";
 import type { OptionValues } from "../options/options.js";
-
-/** A file and the setting that named it. */
-export interface XdsFile {
-  readonly setting: string;
-  readonly path: string;
-}
+import type { NamedFile } from "./tls-choice.js";
 
 /** TLS towards the control plane, as configured. */
 export interface XdsTlsChoice {
-  readonly authority?: XdsFile;
-  readonly identity?: { readonly certificate: XdsFile; readonly key: XdsFile };
+  readonly authority?: NamedFile;
+  readonly identity?: { readonly certificate: NamedFile; readonly key: NamedFile };
   readonly serverName?: string;
 }
 

@@ -1,5 +1,4 @@
-import type { QuotaEvent } from "../../decide/quota/quota-registry.js";
-import { QuotaRegistry } from "../../decide/quota/quota-registry.js";
+import { type QuotaEvent, QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import { QuotaLeases } from "../../fleet/claims/quota-leases.js";
 import { ControlPlane } from "../../rpc/control/control-plane.js";
 import { pushTimesFor } from "../../rpc/control/layer-pusher.js";

@@ -174,7 +174,7 @@ function follow({ plane, snapshots, policies, clock, onBug }: ControlPortParts):
 }
 
 /** The longest identity that a line says, in characters. */
-const toldIdentityCharsMax = 256;
+const reportedIdentityCharsMax = 256;
 
 /** Logs each cause for which peers are refused from time to time, with the last one's identity. */
 export function createRefusalReport({
@@ -184,9 +184,9 @@ export function createRefusalReport({
   const lines = new LogInterval<OwnerFault>(refusalReportMsMin);
   return (cause, { identity }) => {
     if (!lines.begins(cause, clock.monotonicMs())) return;
-    const told = identity.slice(0, toldIdentityCharsMax).replace(/[^ -~]/g, "?");
+    const reported = identity.slice(0, reportedIdentityCharsMax).replace(/[^ -~]/g, "?");
     const sentence = `A stream of the control port was refused: ${refusalRows[cause]}.`;
-    logger.warn({ event: "controlStreamRefused", cause, identity: told }, sentence);
+    logger.warn({ event: "controlStreamRefused", cause, identity: reported }, sentence);
   };
 }
 

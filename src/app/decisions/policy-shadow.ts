@@ -1,7 +1,7 @@
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
-import type { Switches } from "../../decide/rate-limit/switches.js";
+import type { LimitSwitches } from "../../decide/rate-limit/switches.js";
 import { ShadowRun } from "../../decide/shadow/shadow.js";
 import { noDifference, type ShadowCounts } from "../../decide/shadow/shadow-counts.js";
 import type { ShadowLedger } from "../../fleet/claims/shadow-ledger.js";
@@ -34,7 +34,7 @@ interface PolicyShadowParts {
   readonly logger: Logger;
   readonly storeBudgetMs: number;
   readonly newKeysPerSecondMax: number;
-  readonly switches: Switches;
+  readonly switches: LimitSwitches;
   readonly digest: (text: string) => string;
   /** Whether this process has no time, or no store, for what nobody waits for. */
   readonly isBusy: () => boolean;

@@ -8,7 +8,7 @@ import type { Logger } from "../base/logger.js";
 import { remedyOf } from "../store/store-remedies.js";
 
 /** By how much of itself a limit has to change to be told of again. */
-const toldChangeRatio = 0.2;
+const reportedChangeRatio = 0.2;
 
 /** Snapshots in a row without a refusal after which Envoys' breakers have let all in again. */
 const calmSnapshots = 10;
@@ -17,7 +17,7 @@ const calmSnapshots = 10;
 export class FleetJournal {
   readonly #logger: Logger;
   /** What was told of last, by service. */
-  #told = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
+  #reported = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
   /** By service whose breakers refuse requests: snapshots since the last refusal. */
   readonly #overflowing = new Map<string, number>();
 
@@ -68,22 +68,22 @@ export class FleetJournal {
 
   /** A new snapshot holds that this replica has made. */
   noteSnapshot({ services }: ShareSnapshot): void {
-    const told = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
+    const reported = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
     for (const service of this.#overflowing.keys()) {
       if (!services.has(service)) this.#overflowing.delete(service);
     }
     for (const [service, shares] of services) {
       const { limit, gate, facts } = shares;
       this.#noteOverflow(service, shares);
-      const before = this.#told.get(service);
+      const before = this.#reported.get(service);
       const isNew = before === undefined || isMove(before.limit, limit) || before.gate !== gate;
-      told.set(service, isNew ? { limit, gate } : before);
+      reported.set(service, isNew ? { limit, gate } : before);
       if (!isNew) continue;
       const from = before === undefined ? {} : { before: before.limit };
       const line = { event: "fleetLimitChanged", service, limit, ...from, gate, ...facts };
       this.#logger.info(line, "The fleet's limit of a service has changed.");
     }
-    this.#told = told;
+    this.#reported = reported;
   }
 
   #noteOverflow(service: string, shares: ServiceShares): void {
@@ -107,5 +107,5 @@ export class FleetJournal {
 }
 
 function isMove(before: number, limit: number): boolean {
-  return Math.abs(limit - before) >= toldChangeRatio * before;
+  return Math.abs(limit - before) >= reportedChangeRatio * before;
 }

@@ -1,5 +1,5 @@
+import { gateStates } from "../../core/admission/gate.js";
 import type { ServiceShares } from "../../core/feedback/feedback.js";
-import { gateStates } from "../../core/settings/gate.js";
 import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 import type { FleetLoopStatus } from "./fleet-loop.js";
 

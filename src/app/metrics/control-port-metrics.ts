@@ -7,7 +7,7 @@ import {
   problemsOf,
   streamClaims,
 } from "../../rpc/nodes/node-registry.js";
-import type { MetricGroup, ReadMetric } from "../base/metrics.js";
+import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 import { quotaMetrics } from "./quota-metrics.js";
 
 interface ControlMetricsParts {
@@ -50,10 +50,7 @@ function gauges({ plane, nowMs }: ControlMetricsParts): readonly ReadMetric[] {
     {
       name: "headgate_control_open_streams",
       help: "Streams of the control port that are open, by service.",
-      labelNames: ["service"],
-      read: (add) => {
-        for (const [service, count] of plane.counts.openStreams) add(count, { service });
-      },
+      ...byLabel("service", () => plane.counts.openStreams),
     },
     {
       name: "headgate_control_node_problems",
@@ -95,10 +92,7 @@ function shareGauges(plane: ControlPlane): readonly ReadMetric[] {
     {
       name: "headgate_control_held_requests",
       help: "Requests that Envoys with layers from here may let in at once, by service.",
-      labelNames: ["service"],
-      read: (add) => {
-        for (const [service, held] of sums(plane, ({ held }) => held)) add(held, { service });
-      },
+      ...byLabel("service", () => sums(plane, ({ held }) => held)),
     },
     {
       name: "headgate_control_inflight",
@@ -130,28 +124,19 @@ function counters({ plane }: ControlMetricsParts): readonly ReadMetric[] {
     {
       name: "headgate_control_overflow_requests_total",
       help: "Requests that circuit breakers refused, as the Envoys that tell it here count them.",
-      labelNames: ["service"],
-      read: (add) => {
-        for (const [service, count] of plane.overflowCounts) add(count, { service });
-      },
+      ...byLabel("service", () => plane.overflowCounts),
     },
     {
       name: "headgate_control_messages_total",
       help: "Messages from Envoys, by service.",
-      labelNames: ["service"],
-      read: (add) => {
-        for (const [service, count] of counts.messages) add(count, { service });
-      },
+      ...byLabel("service", () => counts.messages),
     },
     {
       name: "headgate_control_failed_streams_total",
       help:
         "Streams that were ended or refused, by cause; owned_by_another and identity_not_allowed " +
         "for who their client is.",
-      labelNames: ["cause"],
-      read: (add) => {
-        for (const [cause, count] of counts.faults) add(count, { cause });
-      },
+      ...byLabel("cause", () => counts.faults),
     },
     {
       name: "headgate_control_layers_total",

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/base/clock.js";
 import { LogInterval } from "../../core/base/log-interval.js";
 import type { DeciderEvent } from "../../decide/rate-limit/decider.js";
 import type { OverloadCause } from "../../decide/rate-limit/pressure.js";
-import { RefusalLog, type ToldRefusal } from "../../decide/rate-limit/refusal-log.js";
+import { type LoggedRefusal, RefusalLog } from "../../decide/rate-limit/refusal-log.js";
 import { type CpuWatch, lateReasonOf, lateRemedies } from "../base/cpu-watch.js";
 import type { Logger } from "../base/logger.js";
 import type { ReadMetric } from "../base/metrics.js";
@@ -80,16 +80,16 @@ export function createRefusalLog(
   logger: Logger,
 ): RefusalLog | undefined {
   if (refusalsLoggedPerSecond === 0 || !writtenLevels.has(logLevel)) return undefined;
-  const onRefused = (told: ToldRefusal): void => logRefusal(told, logger);
+  const onRefused = (reported: LoggedRefusal): void => logRefusal(reported, logger);
   return new RefusalLog({ perSecondMax: refusalsLoggedPerSecond, onRefused });
 }
 
-function logRefusal({ kind, ...told }: ToldRefusal, logger: Logger): void {
+function logRefusal({ kind, ...reported }: LoggedRefusal, logger: Logger): void {
   const sentence =
     kind === "rule"
       ? "A rule refuses requests: refusedCount of them since its line before."
       : "A service refuses requests: refusedCount of them for this cause since its line before.";
-  logger.info({ event: "refused", ...told }, sentence);
+  logger.info({ event: "refused", ...reported }, sentence);
 }
 
 /** What the log does not say of refusals. */
@@ -98,6 +98,6 @@ export function refusalLogMetric(log: RefusalLog): ReadMetric {
     name: "headgate_refusals_unlogged_total",
     help: "Refused requests without a log line of their own; later lines say how many they were.",
     labelNames: [],
-    read: (add) => add(log.untoldCount, {}),
+    read: (add) => add(log.unloggedCount, {}),
   };
 }

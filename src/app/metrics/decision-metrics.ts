@@ -2,7 +2,14 @@ import { snakeCase } from "../../core/base/snake-case.js";
 import { type DecisionCounters, latencyBoundsMs } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import { type OverloadCause, overloadCauses } from "../../decide/rate-limit/pressure.js";
-import type { AddSeries, Labels, MetricGroup, ReadHistogram, ReadMetric } from "../base/metrics.js";
+import {
+  type AddSeries,
+  byLabel,
+  type Labels,
+  type MetricGroup,
+  type ReadHistogram,
+  type ReadMetric,
+} from "../base/metrics.js";
 import { hitMetrics } from "./stats-hit-metrics.js";
 
 interface DecisionMetricsParts {
@@ -102,10 +109,7 @@ function failureCounters({ counters }: DecisionMetricsParts): readonly ReadMetri
     {
       name: "headgate_failed_requests_total",
       help: "Requests answered with an error, by its code.",
-      labelNames: ["error"],
-      read: (add) => {
-        for (const [error, count] of counters.failedByCode) add(count, { error });
-      },
+      ...byLabel("error", () => counters.failedByCode),
     },
     {
       name: "headgate_fallback_decisions_total",
@@ -120,10 +124,7 @@ function failureCounters({ counters }: DecisionMetricsParts): readonly ReadMetri
     {
       name: "headgate_store_failures_total",
       help: "Calls to the store that failed, by error.",
-      labelNames: ["error"],
-      read: (add) => {
-        for (const [error, count] of counters.storeFailedByCode) add(count, { error });
-      },
+      ...byLabel("error", () => counters.storeFailedByCode),
     },
   ];
 }

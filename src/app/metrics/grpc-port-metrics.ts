@@ -2,7 +2,7 @@ import { snakeCase } from "../../core/base/snake-case.js";
 import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
 import { type Http2ErrorCode, http2ErrorCodes } from "../../wire/base/http2-error.js";
 import type { ConnectionEnd } from "../../wire/http2/http2-connection.js";
-import type { MetricGroup, ReadMetric } from "../base/metrics.js";
+import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 
 /** How connections and streams of the native transport ended: plain integers, read when scraped. */
 export class NativeTransportCounts {
@@ -34,18 +34,12 @@ export function nativeTransportMetrics(counts: NativeTransportCounts): readonly 
     {
       name: "headgate_native_transport_ended_connections_total",
       help: "Connections of the native transport that ended, by cause; for broken rules, the code.",
-      labelNames: ["cause"],
-      read: (add) => {
-        for (const [cause, value] of counts.endsByCause) add(value, { cause });
-      },
+      ...byLabel("cause", () => counts.endsByCause),
     },
     {
       name: "headgate_native_transport_reset_streams_total",
       help: "Calls that were reset because a client broke a rule or passed a bound, by code.",
-      labelNames: ["code"],
-      read: (add) => {
-        for (const [code, value] of counts.resetsByCode) add(value, { code });
-      },
+      ...byLabel("code", () => counts.resetsByCode),
     },
   ];
 }

@@ -1,4 +1,4 @@
-import type { MetricGroup, ReadMetric } from "../base/metrics.js";
+import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 import type { PolicyStatus } from "../policy/active-policy.js";
 import { type OpenPolicies, policyOrigins } from "../policy/policies.js";
 import type { XdsStatus } from "../policy/policy-xds.js";
@@ -11,14 +11,12 @@ interface ShadowTotals {
   readonly unseenCount: number;
 }
 
-interface PolicyOperationsMetricsParts {
+/** The metrics of what operators change about policies and gates. */
+export function policyOperationsMetrics(parts: {
   readonly policies: Pick<OpenPolicies, "origin">;
   readonly gates: { readonly count: number; readonly unreadableCount: number };
   readonly shadow: { readonly divisor: number; readonly totals: ShadowTotals };
-}
-
-/** The metrics of what operators change about policies and gates. */
-export function policyOperationsMetrics(parts: PolicyOperationsMetricsParts): MetricGroup {
+}): MetricGroup {
   const { policies, gates, shadow } = parts;
   return {
     counters: [
@@ -151,10 +149,7 @@ function counters(status: () => XdsStatus): readonly ReadMetric[] {
     {
       name: "headgate_xds_disconnects_total",
       help: "Streams from the control plane that ended, and tries that failed, by reason.",
-      labelNames: ["reason"],
-      read: (add) => {
-        for (const [reason, count] of status().endCounts) add(count, { reason });
-      },
+      ...byLabel("reason", () => status().endCounts),
     },
   ];
 }

@@ -1,7 +1,7 @@
 import { microHzPerHz } from "../../core/quota/quota.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { QuotaLeaseState, QuotaPoolView } from "../../decide/quota/quota-view.js";
-import type { MetricGroup, ReadMetric } from "../base/metrics.js";
+import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 
 /** The metrics of quotas. Labels are of closed sets or the policy's names; no caller's values. */
 export function quotaMetrics(registry: QuotaRegistry): MetricGroup {
@@ -79,28 +79,28 @@ function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
       help: "Reports of buckets.",
       read: (add) => add(counts.reportCount),
     },
-    rows("headgate_quota_assignments_total", {
+    {
+      name: "headgate_quota_assignments_total",
       help: "What buckets were told: a token bucket, everything, nothing, or to be forgotten.",
-      label: "kind",
-      counts: counts.told,
-    }),
-    rows("headgate_quota_unusual_reports_total", {
+      ...byLabel("kind", () => counts.reported),
+    },
+    {
+      name: "headgate_quota_unusual_reports_total",
       help:
         "Usage beyond what an Envoy was assigned, or without an assignment beyond its part, cut " +
         "to that; and Envoys with the name of another live one.",
-      label: "reason",
-      counts: counts.unusual,
-    }),
-    rows("headgate_quota_ignored_reports_total", {
+      ...byLabel("reason", () => counts.unusual),
+    },
+    {
+      name: "headgate_quota_ignored_reports_total",
       help: "Reports of buckets that have no share: their Envoys' own settings decide.",
-      label: "cause",
-      counts: counts.ignored,
-    }),
-    rows("headgate_quota_overflows_total", {
+      ...byLabel("cause", () => counts.ignored),
+    },
+    {
+      name: "headgate_quota_overflows_total",
       help: "Buckets beyond a bound: of a stream, of an identity, of a domain, or of the process.",
-      label: "bound",
-      counts: counts.overflows,
-    }),
+      ...byLabel("bound", () => counts.overflows),
+    },
     {
       name: "headgate_quota_hits_total",
       help: "Hits that Envoys let pass: charged to the store, or missed there and due again.",
@@ -121,26 +121,4 @@ function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
       read: (add) => add(counts.rejoinCount),
     },
   ];
-}
-
-function rows(
-  name: string,
-  {
-    help,
-    label,
-    counts,
-  }: {
-    readonly help: string;
-    readonly label: string;
-    readonly counts: ReadonlyMap<string, number>;
-  },
-): ReadMetric {
-  return {
-    name,
-    help,
-    labelNames: [label],
-    read: (add) => {
-      for (const [row, count] of counts) add(count, { [label]: row });
-    },
-  };
 }

@@ -1,7 +1,7 @@
+import { gateProblem } from "../../core/admission/gate.js";
 import { auditEntry } from "../../core/base/audit-entry.js";
 import type { Clock } from "../../core/base/clock.js";
 import type { JsonObject } from "../../core/base/json.js";
-import { gateProblem } from "../../core/settings/gate.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import { type GateRegistry, thresholdsToJson } from "../../fleet/records/gate-registry.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";

@@ -1,6 +1,6 @@
 import type { Algorithm, FailureMode, LimitDefaults } from "../../core/limits/limit.js";
-import { toldRefusalsPerSecondMax } from "../../decide/rate-limit/refusal-log.js";
-import type { Switches } from "../../decide/rate-limit/switches.js";
+import { loggedRefusalsPerSecondMax } from "../../decide/rate-limit/refusal-log.js";
+import type { LimitSwitches } from "../../decide/rate-limit/switches.js";
 import type { ResponseExtrasOptions } from "../../rpc/rls/rls-extras.js";
 import {
   choiceOption,
@@ -138,7 +138,7 @@ export function limitDefaultsOf(
 }
 
 /** What the process changes about every limit. */
-export function switchesOf(values: DecisionValues): Switches {
+export function switchesOf(values: DecisionValues): LimitSwitches {
   const { shadowMode, quotaMode, chargesDenied } = values;
   const defaults = limitDefaultsOf(values);
   return { isShadow: shadowMode, isQuota: quotaMode, chargesDenied, defaults };
@@ -167,11 +167,11 @@ export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
 export const refusalOptionRows = {
   refusalsLoggedPerSecond: wholeNumberOption({
     env: "HEADGATE_REFUSALS_LOGGED_PER_SECOND",
-    range: [0, toldRefusalsPerSecondMax],
+    range: [0, loggedRefusalsPerSecondMax],
     defaultValue: 1,
     docs:
       "Lines at level `info` of refused requests, for each rule that a policy does not keep out " +
       "of the log (`tellRule`), and each cause of a service; 0 for none. All together they are " +
-      `${toldRefusalsPerSecondMax} a second at most; each says how many requests it stands for.`,
+      `${loggedRefusalsPerSecondMax} a second at most; each says how many requests it stands for.`,
   }),
 } as const;

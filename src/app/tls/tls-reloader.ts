@@ -38,7 +38,7 @@ export class TlsReloader {
   #isStale = false;
   #loadedCount = 0;
   #refusedCount = 0;
-  #hasToldExpiry = false;
+  #hasReportedExpiry = false;
   /** What the last look found, so that the same is neither checked nor reported again. */
   #seen: string | undefined;
   readonly #looks = new SerializedPoll(() => this.#lookOnce());
@@ -111,7 +111,7 @@ export class TlsReloader {
   #swap(material: TlsMaterial): TlsLook {
     this.#active = material;
     this.#isStale = false;
-    this.#hasToldExpiry = false;
+    this.#hasReportedExpiry = false;
     this.#loadedCount += 1;
     const { logger } = this.#parts;
     const expires = isoTime(material.expiryEpochUs);
@@ -139,11 +139,11 @@ export class TlsReloader {
   #tellExpiry(): void {
     const { clock, logger, choice } = this.#parts;
     const active = this.#active;
-    if (active === undefined || this.#hasToldExpiry) return;
+    if (active === undefined || this.#hasReportedExpiry) return;
     const nowUs = clock.epochUs();
     const isEarly = nowUs < active.beginEpochUs;
     if (!isEarly && nowUs < active.expiryEpochUs) return;
-    this.#hasToldExpiry = true;
+    this.#hasReportedExpiry = true;
     const when = isEarly ? "is not valid yet" : "has expired";
     logger.warn(
       { event: isEarly ? "tlsCertificateEarly" : "tlsCertificateExpired" },

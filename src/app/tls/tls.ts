@@ -3,7 +3,7 @@ import type { TLSSocket } from "node:tls";
 import type { Clock } from "../../core/base/clock.js";
 import { exitCodes, StartFailure } from "../base/failure.js";
 import type { Logger } from "../base/logger.js";
-import type { MetricGroup } from "../base/metrics.js";
+import { byLabel, type MetricGroup } from "../base/metrics.js";
 import type { TlsChoice } from "../config/tls-choice.js";
 import type { TlsMaterial } from "./tls-files.js";
 import { type TlsRefusal, TlsRefusals } from "./tls-refusal.js";
@@ -100,10 +100,7 @@ export function tlsMetrics(status: () => TlsStatus): MetricGroup {
       {
         name: "headgate_tls_refused_connections_total",
         help: "gRPC connections refused before their first call, by cause.",
-        labelNames: ["cause"],
-        read: (add) => {
-          for (const [cause, count] of status().refusedByCause) add(count, { cause });
-        },
+        ...byLabel("cause", () => status().refusedByCause),
       },
     ],
   };

@@ -2,6 +2,7 @@ import { type Command, CommanderError } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts, type HelpTexts } from "../terminal/help-texts.js";
 import { many } from "../terminal/many.js";
 import { addPrintFlags, Printer, type PrintFlags } from "../terminal/print.js";
 import { adminCallFailure } from "./admin-call-failure.js";
@@ -30,23 +31,18 @@ const adminExitCodes =
 export const policyExitCodes = `Exit codes: 0 done, 1 refused or failed, 2 usage, 3 invalid policy,
 5 no Headgate can be reached.`;
 
-/** What the help of such a command says beside its flags; lines as they are shown. */
-interface AdminCommandHelp {
-  /** Begins with an end of line, as `notes` does. */
-  readonly examples: string;
-  readonly notes?: string;
-  /** The last paragraph. Default: those of a command that reads no policy. */
-  readonly exitCodes?: string;
-}
-
-/** Adds the flags that all of them share, after their own, and what their help says. */
+/**
+ * Adds the flags that all of them share, after their own, and what their help says; by default with
+ * the exit codes of a command that reads no policy.
+ */
 export function addAdminCommandFlags(
   command: Command,
-  { examples, notes = "", exitCodes: codes = adminExitCodes }: AdminCommandHelp,
+  texts: Omit<HelpTexts, "exitCodes"> & Partial<HelpTexts>,
 ): Command {
-  return addAdminFlags(addPrintFlags(command))
-    .addHelpText("before", `Examples:${examples}\n`)
-    .addHelpText("after", `${notes}${notes === "" ? "" : "\n"}\n${codes}`);
+  return addHelpTexts(addAdminFlags(addPrintFlags(command)), {
+    exitCodes: adminExitCodes,
+    ...texts,
+  });
 }
 
 /** What stands on the command line of a command that shows the fleet. */

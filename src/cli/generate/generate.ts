@@ -252,8 +252,8 @@ async function handOutToFolder(made: Made, folder: string): Promise<number> {
     } else if (isStale) {
       const words = [formatStale(steps), ...[...blocked, ...foreign].map(visibleText)];
       const again = foreign.length > 0 ? ", and with --force" : "";
-      const told = words.filter((text) => text !== "").join("\n");
-      context.output.out(`${told}\n\nRun it again without --check${again}.`);
+      const reported = words.filter((text) => text !== "").join("\n");
+      context.output.out(`${reported}\n\nRun it again without --check${again}.`);
     }
     return isStale ? exitCodes.stale : exitCodes.ok;
   }

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { systemClock } from "../../app/base/clock.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
 import { hitsMax } from "../../core/limits/limit.js";
 import { multiplierMax } from "../../core/limits/override.js";
 import type { Override, OverrideSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
@@ -7,13 +8,12 @@ import type { AdminClient } from "../admin/admin-client.js";
 import { momentAfter, momentAt } from "../input/moment.js";
 import { readCount } from "../input/number-flags.js";
 import { usageFailure } from "../terminal/command-failure.js";
-import type { SelectedEntry } from "../terminal/key-selector.js";
 import { eachPage } from "../terminal/pages.js";
 
 /** For whom an override is. */
 export interface OverrideTarget {
   readonly domain: string;
-  readonly entries: readonly SelectedEntry[];
+  readonly entries: readonly DescriptorEntry[];
   readonly isPrefix: boolean;
   /** Empty: each limit. */
   readonly limitName: string;

@@ -6,6 +6,7 @@ import { comparePolicies } from "../../policy/diff/policy-diff.js";
 import { type ParsedPolicy, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts } from "../terminal/help-texts.js";
 import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
@@ -15,7 +16,7 @@ interface DiffOptions {
 
 /** Adds `headgate diff`: what an edit of a policy changes, in words. */
 export function addDiff(program: Command, context: CommandContext): void {
-  program
+  const command = program
     .command("diff")
     .description("say in words what changes from one policy to another")
     .argument("<OLD>", "a file, or a directory of *.yaml and *.yml files")
@@ -24,26 +25,19 @@ export function addDiff(program: Command, context: CommandContext): void {
       new Option("-o, --output <format>", "how to report")
         .choices(["table", "json"])
         .default("table"),
-    )
-    .addHelpText(
-      "before",
-      `Examples:
+    );
+  addHelpTexts(command, {
+    examples: `
   headgate diff policy.yaml new-policy.yaml
   git show main:policy.yaml > old.yaml && headgate diff old.yaml policy.yaml
-  headgate diff -o json old/ new/ | jq '.changes[] | select(.effect == "stricter")'
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  headgate diff -o json old/ new/ | jq '.changes[] | select(.effect == "stricter")'`,
+    notes: `
 Limit by limit, and for services field by field: what becomes stricter, looser or different, and
-whether what callers have used stays used. How a file is written changes nothing.
-
-Exit codes: 0 the same, 1 a file cannot be read, 2 usage, 3 invalid, 4 different.`,
-    )
-    .action(async (old: string, young: string, { output }: DiffOptions) => {
-      context.exitWith(await runDiff({ old, young, format: output, context }));
-    });
+whether what callers have used stays used. How a file is written changes nothing.`,
+    exitCodes: "Exit codes: 0 the same, 1 a file cannot be read, 2 usage, 3 invalid, 4 different.",
+  }).action(async (old: string, young: string, { output }: DiffOptions) => {
+    context.exitWith(await runDiff({ old, young, format: output, context }));
+  });
 }
 
 interface DiffRun {

@@ -46,8 +46,8 @@ export function findHelp(word: string): FoundHelp {
     const row = Object.hasOwn(rows, id) ? rows[id] : undefined;
     if (row === undefined) continue;
     const example = problemExamples[id];
-    const told = { id, ...row, from };
-    return { kind: "found", help: example === undefined ? told : { ...told, example } };
+    const reported = { id, ...row, from };
+    return { kind: "found", help: example === undefined ? reported : { ...reported, example } };
   }
   if (isErrorCode(id)) return { kind: "found", help: errorHelp(id) };
   return { kind: "unknown", nearest: findNearestName(id, helpIds) };

@@ -1,6 +1,6 @@
 import { denialOf } from "../../core/limits/limit.js";
 import type { Comparison, LimitComparison, MetDifference } from "../../policy/diff/comparison.js";
-import { grouped } from "../../policy/diff/limit-words.js";
+import { groupThousands } from "../../policy/diff/limit-words.js";
 import type { DifferenceRow } from "../../policy/migration/difference-row.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { many } from "../terminal/many.js";
@@ -76,7 +76,7 @@ function renderLimits({ limits }: Comparison, columnsMax: number): readonly stri
     .map((limit) => [
       `  ${visibleText(limit.domain)}`,
       visibleText(limit.rule),
-      `${grouped(limit.requestsPerUnit)} a ${limit.unit}${shadowNote(limit)}`,
+      `${groupThousands(limit.requestsPerUnit)} a ${limit.unit}${shadowNote(limit)}`,
       pair(limit, "atOnceCount"),
       pair(limit, "inWindowCount"),
       limit.suggestion ?? "",
@@ -104,7 +104,7 @@ const legend: readonly string[] = [
 ];
 
 function pair({ reference, headgate }: LimitComparison, count: keyof LimitComparison["reference"]) {
-  return `${grouped(reference[count])}, here ${grouped(headgate[count])}`;
+  return `${groupThousands(reference[count])}, here ${groupThousands(headgate[count])}`;
 }
 
 /** With quotation marks where Markdown marks code. */

@@ -5,11 +5,9 @@ import { readErrorWords } from "../../app/config/policy-files.js";
 import { isServiceError } from "../../core/base/errors.js";
 import type { Policy } from "../../policy/policy.js";
 import { visibleText } from "../../policy/problems/problem.js";
-import type {
-  AskablePart,
-  ServiceDescriptor,
-  ServicePolicy,
-} from "../../policy/services/service-policy.js";
+import type { AskablePart } from "../../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../../policy/services/service-rate-limit.js";
 import { askedOnce } from "../../policy/services/service-rate-limit.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { wantedFacts } from "../../simulate/asked-service.js";
@@ -18,6 +16,7 @@ import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
 import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts } from "../terminal/help-texts.js";
 import { LogRun } from "./log-run.js";
 import { renderReplay } from "./replay-report.js";
 
@@ -59,32 +58,25 @@ export function addReplay(program: Command, context: CommandContext): void {
       new Option("-o, --output <format>", "how to report")
         .choices(["table", "json"])
         .default("table"),
-    )
-    .addHelpText(
-      "before",
-      `Examples:
+    );
+  addHelpTexts(command, {
+    examples: `
   headgate replay --policy new.yaml access.log
   headgate replay --policy new.yaml --domain shop --descriptor user=@x-user access.json.gz
   headgate replay --policy new.yaml --field x-user=user_id -o json access.csv
-  kubectl logs deploy/edge | headgate replay --policy new.yaml -
-`,
-    )
-    .addHelpText(
-      "after",
-      `
+  kubectl logs deploy/edge | headgate replay --policy new.yaml -`,
+    notes: `
 Requests belong to the service of the policy that has their host, and are charged by its
 rateLimit.descriptors; --domain and --descriptor ask the same of all. Nothing is charged anywhere:
 the policy's limits run in the time of the log. Parts that only Envoy knows (metadata, CEL, source
 clusters, regular expressions) are left out, and counted.
 
 --field says how the log calls a header that descriptors are made of, or time, authority, method,
-path, flags, x-forwarded-for, remote-address.
-
-Exit codes: 0 done, 1 a log cannot be read, 2 usage, 3 invalid policy.`,
-    )
-    .action(async (logs: readonly string[], options: ReplayOptions) => {
-      context.exitWith(await replay(logs, { options, command, context }));
-    });
+path, flags, x-forwarded-for, remote-address.`,
+    exitCodes: "Exit codes: 0 done, 1 a log cannot be read, 2 usage, 3 invalid policy.",
+  }).action(async (logs: readonly string[], options: ReplayOptions) => {
+    context.exitWith(await replay(logs, { options, command, context }));
+  });
 }
 
 interface Call {

@@ -1,5 +1,5 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import { objectName, specObject } from "../base/custom-object.js";
+import { type ObjectPlace, objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { findItem } from "../base/merge-values.js";
 import { isPlainList, mapIn } from "../base/plain-tree.js";
@@ -66,19 +66,13 @@ export function extensionPolicy(
 /** Envoy's own wait for an answer, in milliseconds. */
 const messageTimeoutMs = 200;
 
-/** A Service of the cluster. */
-interface ServiceName {
-  readonly name: string;
-  readonly namespace: string;
-}
-
 /** Headgate's Service; undefined where its address is not one. */
-function headgateService({ policy }: EnvoyContext): ServiceName | undefined {
+function headgateService({ policy }: EnvoyContext): ObjectPlace | undefined {
   return serviceOf(policy.proxies.headgate.address);
 }
 
 /** The Service of the cluster that a full host name is of; undefined where it is none. */
-export function serviceOf(address: string): ServiceName | undefined {
+export function serviceOf(address: string): ObjectPlace | undefined {
   const [, name, namespace] = /^([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.|$)/.exec(address) ?? [];
   return name === undefined || namespace === undefined ? undefined : { name, namespace };
 }
@@ -190,9 +184,13 @@ export function extProcOf(service: ServicePolicy, context: EnvoyContext): Tree |
   const config = whole === undefined ? undefined : asMap(memberOf(whole, "typed_config"));
   if (config === undefined) return undefined;
   const grpc = asMap(config["grpc_service"]);
-  const told = {
+  const reported = {
     ...grpc,
     initial_metadata: [{ key: "x-headgate-service", value: service.name }],
   };
-  return { name: filter, disabled: true, typed_config: withMember(config, "grpc_service", told) };
+  return {
+    name: filter,
+    disabled: true,
+    typed_config: withMember(config, "grpc_service", reported),
+  };
 }

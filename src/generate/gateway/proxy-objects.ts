@@ -1,5 +1,4 @@
-import type { ListenerTls } from "../../policy/proxies/listener-tls.js";
-import { asksForCertificate } from "../../policy/proxies/listener-tls.js";
+import { asksForCertificate, type ListenerTls } from "../../policy/proxies/listener-tls.js";
 import { specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { renderYaml } from "../base/render.js";
@@ -27,10 +26,10 @@ export function envoyProxy(context: EnvoyContext): TreeMap | undefined {
   if (isEmptyBootstrap(bootstrap) && backendTls === undefined) return undefined;
   const type = { apiVersion: envoyGatewayVersion, kind: "EnvoyProxy" };
   const merged = { type: "Merge", value: renderYaml(bootstrap) };
-  const told = watchesHeap(context) ? noted(heapNote, merged) : merged;
+  const reported = watchesHeap(context) ? noted(heapNote, merged) : merged;
   return specObject(type, gatewayName(context), {
     backendTLS: backendTls,
-    bootstrap: isEmptyBootstrap(bootstrap) ? undefined : told,
+    bootstrap: isEmptyBootstrap(bootstrap) ? undefined : reported,
   });
 }
 

@@ -6,11 +6,9 @@ import {
   type PathStep,
   type Rule,
 } from "../../core/limits/limit.js";
-import type {
-  DescriptorPart,
-  ServiceDescriptor,
-  ServicePolicy,
-} from "../../policy/services/service-policy.js";
+import type { DescriptorPart } from "../../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../../policy/services/service-rate-limit.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { hasGatewayFeature, type OldGateway, reportOldGateway } from "./gateway-version.js";
@@ -313,14 +311,14 @@ function shadowMode(place: AskedPlace): true | undefined {
  */
 function costOf(place: AskedPlace): TreeMap | undefined {
   const { request, streamDone } = place.asked;
-  const isUsual = request?.hits.kind === "fixed" && request.hits.count === 1;
-  if (isUsual && streamDone === undefined) return undefined;
+  const isDefault = request?.hits.kind === "fixed" && request.hits.count === 1;
+  if (isDefault && streamDone === undefined) return undefined;
   const what = "requests that cost more or less than 1, or are told of after the response";
   const instead = "leave their hits and times out";
   if (!needs(place, { feature: "costs", what, instead })) return undefined;
   return {
     request: request === undefined ? noHits : costSpecifier(request),
-    response: streamDone && noted(toldLater(streamDone), costSpecifier(streamDone)),
+    response: streamDone && noted(reportedLater(streamDone), costSpecifier(streamDone)),
   };
 }
 
@@ -332,7 +330,7 @@ function costSpecifier({ hits }: ServiceDescriptor): TreeMap {
     : { from: "Metadata", metadata: metadataOf(hits.format) };
 }
 
-function toldLater({ hits }: ServiceDescriptor): string {
+function reportedLater({ hits }: ServiceDescriptor): string {
   const when = "Once the response is through";
   return hits.kind === "fixed"
     ? `${when}.`

@@ -58,8 +58,8 @@ function outlierExtras({ outlierDetection: policy }: ServicePolicy): TreeMap | u
   if (policy === undefined) return undefined;
   // As Istio and Envoy have it by themselves.
   const { successRate, failurePercentage, ejectionMsMax } = policy;
-  const isUsual = successRate === undefined && failurePercentage === undefined;
-  if (isUsual && ejectionMsMax === envoyEjectionMsMax) return undefined;
+  const isDefault = successRate === undefined && failurePercentage === undefined;
+  if (isDefault && ejectionMsMax === envoyEjectionMsMax) return undefined;
   const {
     max_ejection_time,
     enforcing_success_rate,

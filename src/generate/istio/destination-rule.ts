@@ -8,8 +8,8 @@ import { formatMinorVersion, isAtLeastVersion } from "../base/generate-options.j
 import type { MinorVersion } from "../base/generator.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { isAddress } from "../envoy/base/domains.js";
+import { durationText } from "../envoy/base/values.js";
 import { isHeldByCallers, limitedPool, openPool } from "./connection-pool.js";
-import { istioDuration } from "./istio-object.js";
 import type { MeshName } from "./mesh-name.js";
 
 /** From which Istio on a DestinationRule has a retry budget. */
@@ -64,7 +64,7 @@ function loadBalancer(service: ServicePolicy, context: EnvoyContext): TreeMap | 
 }
 
 function warmup(slowStart: SlowStartPolicy, { options }: EnvoyContext): TreeMap {
-  const duration = istioDuration(slowStart.windowMs);
+  const duration = durationText(slowStart.windowMs);
   return isAtLeastVersion(options.istioVersion, warmupSince)
     ? { warmup: { duration, minimumPercent: slowStart.weightPercentMin } }
     : { warmupDurationSecs: duration };
@@ -93,7 +93,7 @@ function hashSource(hash: HashSource): TreeMap {
     case "query":
       return { httpQueryParameterName: hash.name };
     case "cookie":
-      return { httpCookie: { name: hash.name, ttl: istioDuration(hash.ttlMs), path: "/" } };
+      return { httpCookie: { name: hash.name, ttl: durationText(hash.ttlMs), path: "/" } };
     case "sourceIp":
       return { useSourceIp: true };
   }
@@ -145,8 +145,8 @@ function outlierDetection(policy: OutlierDetectionPolicy): TreeMap {
     consecutiveGatewayErrors: policy.consecutiveGatewayFailures,
     splitExternalLocalOriginErrors: policy.localOriginFailures === undefined ? undefined : true,
     consecutiveLocalOriginFailures: policy.localOriginFailures,
-    interval: istioDuration(policy.intervalMs),
-    baseEjectionTime: istioDuration(policy.baseEjectionMs),
+    interval: durationText(policy.intervalMs),
+    baseEjectionTime: durationText(policy.baseEjectionMs),
     maxEjectionPercent: policy.ejectionPercentMax,
   };
 }

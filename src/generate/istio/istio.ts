@@ -243,7 +243,7 @@ function gatewayDocuments(
 
 function gatewayTitle({ options, policy }: EnvoyContext, { hosts }: MergedTimes): string {
   const all = policy.services.flatMap((service) => service.hosts);
-  const isTold = all.length > 0 && all.every((host) => hosts.has(host));
+  const isReported = all.length > 0 && all.every((host) => hosts.has(host));
   const where = matchesByDomain(options)
     ? ". "
     : ", on ports 80 and 443, where each is the first host of its VirtualService: before Istio " +
@@ -251,7 +251,7 @@ function gatewayTitle({ options, policy }: EnvoyContext, { hosts }: MergedTimes)
   return (
     `What Istio's gateway does for the hosts of the policy${where}Another gateway's labels ` +
     "stand in proxies.gateway.labels. Times and retries of its routes are those of their " +
-    `VirtualServices: ${isTold ? "virtual-services.yaml" : "services/"} has the policy's.`
+    `VirtualServices: ${isReported ? "virtual-services.yaml" : "services/"} has the policy's.`
   );
 }
 

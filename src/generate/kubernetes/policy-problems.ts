@@ -14,7 +14,7 @@ export function manifestProblems(
     ...sizeProblems(policy),
     ...portProblems(policy),
     ...addressProblems(policy, options),
-    ...loneProblems(options, needs),
+    ...unsharedProblems(options, needs),
     ...certificateProblems(options, needs),
   ];
 }
@@ -73,7 +73,7 @@ function addressProblems(
   ];
 }
 
-function loneProblems(
+function unsharedProblems(
   { replicas }: GenerateOptions,
   { hasSharedState }: PolicyNeeds,
 ): readonly GenerateProblem[] {

@@ -1,9 +1,10 @@
+import type { PolicyLocation } from "../../policy/policy-places.js";
 import { quoteText } from "../../policy/problems/problem.js";
 import { formatJsonPath, type JsonPath } from "../base/check-problem.js";
 import { objectName } from "../base/custom-object.js";
 import type { Tree, TreeMap } from "../base/document.js";
 import type { ExistingObject } from "../base/existing-object.js";
-import type { GenerateProblem, PolicyLocation } from "../base/generator.js";
+import type { GenerateProblem } from "../base/generator.js";
 import { istioGroup, type MergeRule, mergeRuleOf, type PlainObject } from "../base/merge-rules.js";
 import { type MergeConflict, type MergeStyle, mergeMaps } from "../base/merge-values.js";
 import {

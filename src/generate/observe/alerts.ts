@@ -1,4 +1,4 @@
-import { denialOf } from "../../core/limits/limit.js";
+import { denialOf, limitsOf } from "../../core/limits/limit.js";
 import { metadata } from "../base/custom-object.js";
 import type { Document, Tree, TreeMap } from "../base/document.js";
 import type {
@@ -214,7 +214,7 @@ const trialRule = { domain: "shop", rule: "user" };
 
 /** What the limits of a policy can run into. */
 function limitAlerts({ rules }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
-  const limits = rules.flatMap(({ effect }) => (effect.kind === "limited" ? effect.limits : []));
+  const limits = rules.flatMap(limitsOf);
   if (limits.length === 0) return [];
   const isTried = limits.some(({ role }) => denialOf(role) === "shadow");
   return [

@@ -1,4 +1,5 @@
 import type { ASTNode } from "@marcbachmann/cel-js";
+import { isHeaders } from "./condition-alternatives.js";
 import {
   characterCount,
   comparisons,
@@ -277,12 +278,6 @@ const operatorWords: ReadonlyMap<string, string> = new Map([
   ["map", "maps"],
   ...["+", "-", "*", "/", "%", "-_"].map((op) => [op, "arithmetic"] as const),
 ]);
-
-function isHeaders(node: ASTNode): boolean {
-  if (node.op !== ".") return false;
-  const [owner, name] = node.args;
-  return name === "headers" && owner.op === "id" && owner.args === "request";
-}
 
 /** The name of a header that is written out; undefined where it is computed. */
 function headerKey(key: ASTNode | string): string | undefined {

@@ -2,6 +2,7 @@ import {
   isPattern,
   type Limit,
   type LimitUnit,
+  limitsOf,
   type Role,
   type Rule,
 } from "../../core/limits/limit.js";
@@ -96,10 +97,6 @@ function compareLimit(rule: Rule, limit: Limit): LimitComparison {
 /** Whether it drains; else it counts in windows. */
 function isSmoothLimit({ algorithm }: Limit): boolean {
   return algorithm?.kind !== "fixed_window";
-}
-
-function limitsOf({ effect }: Rule): readonly Limit[] {
-  return effect.kind === "limited" ? effect.limits : [];
 }
 
 const isLimited = ({ effect }: Rule): boolean => effect.kind === "limited";

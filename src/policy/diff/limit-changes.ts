@@ -3,6 +3,7 @@ import {
   type FailureMode,
   isSettled,
   type Limit,
+  limitsOf,
   type Role,
   type Rule,
   type RuleDisclosure,
@@ -11,9 +12,10 @@ import { defaultOverrideMax } from "../../core/limits/override.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import { descriptorForms } from "../limits/descriptors.js";
 import { rateLimitForms } from "../limits/rate-limit.js";
+import type { ChangeEffect } from "../text/form.js";
 import { fieldChanges } from "./field-changes.js";
 import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
-import type { ChangeEffect, PolicyChange } from "./policy-change.js";
+import { opposite, type PolicyChange } from "./policy-change.js";
 
 /** Domains that come and go. */
 export function compareDomains(
@@ -79,10 +81,6 @@ function placeOf({ domain, label }: Rule, limit?: Pick<Limit, "name">): string {
   return name === undefined ? `${domain}/${label}` : `${domain}/${label} ${name}`;
 }
 
-function limitsOf({ effect }: Rule): readonly Limit[] {
-  return effect.kind === "limited" ? effect.limits : [];
-}
-
 function goneRule(rule: Rule): readonly PolicyChange[] {
   if (rule.effect.kind === "none") return [];
   if (rule.effect.kind === "unlimited") {
@@ -113,11 +111,6 @@ function newLimit(rule: Rule, limit: Limit): PolicyChange {
 /** What a limit is by being there. */
 function bites({ role }: Limit): ChangeEffect {
   return denialOf(role) === "shadow" ? "different" : "stricter";
-}
-
-function opposite(effect: ChangeEffect): ChangeEffect {
-  if (effect === "different") return effect;
-  return effect === "stricter" ? "looser" : "stricter";
 }
 
 function changedRule(before: Rule, after: Rule): readonly PolicyChange[] {
@@ -191,11 +184,12 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     before: plainSettings(old),
     after: plainSettings(now),
     form: rateLimitForms.headgate,
+    isGenerated: false,
   };
-  const told = fieldChanges(others).map(
+  const reported = fieldChanges(others).map(
     ({ words }) => ({ effect: "different", place, words }) as const,
   );
-  return [...changes, ...told];
+  return [...changes, ...reported];
 }
 
 /** What of a limit has no words of its own here: told by its name in the policy. */
@@ -231,8 +225,8 @@ function rateChange(old: Limit, now: Limit): readonly [string | undefined, Chang
     ratios.push(ratioOf(was, is));
   }
   // A burst that nobody wrote is the period's hits, which were told already.
-  const isUsual = old.burst === old.hits && now.burst === now.hits;
-  const followsHits = isUsual && old.periodUs === now.periodUs;
+  const isDefault = old.burst === old.hits && now.burst === now.hits;
+  const followsHits = isDefault && old.periodUs === now.periodUs;
   if (old.burst !== now.burst && !followsHits) {
     parts.push(`at most ${old.burst} at once becomes ${now.burst}`);
     ratios.push(ratioOf(old.burst, now.burst));
@@ -320,9 +314,10 @@ function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
     before: otherSettings(before),
     after: otherSettings(after),
     form: descriptorForms.headgate,
+    isGenerated: false,
   };
-  const told = fieldChanges(others).map((change) => change.words);
-  return [...words, ...told].map((each) => {
+  const reported = fieldChanges(others).map((change) => change.words);
+  return [...words, ...reported].map((each) => {
     return { effect: "different", place: placeOf(after), words: each };
   });
 }

@@ -93,7 +93,7 @@ function formBelow(dialect: Dialect): MapForm {
 }
 
 /** Where a list of descriptors stands. */
-export interface Level {
+export interface DescriptorLevel {
   readonly reader: NodeReader;
   readonly dialect: Dialect;
   readonly rules: RuleList;
@@ -104,11 +104,11 @@ export interface Level {
   /** What stands beside: in a domain of several files, also what the files before said. */
   readonly siblings: Siblings;
   /** The descriptors above, outermost first. */
-  readonly above: Above;
+  readonly above: DescriptorAncestors;
 }
 
 /** What a descriptor has from those above it. */
-export interface Above {
+export interface DescriptorAncestors {
   readonly path: readonly PathStep[];
   /** By step: see `Rule.sharePatterns`. */
   readonly sharePatterns: readonly (string | undefined)[];
@@ -119,10 +119,15 @@ export interface Above {
 }
 
 /** Above the descriptors of a domain. */
-export const domainTop: Above = { path: [], sharePatterns: [], metricPath: [], label: "" };
+export const domainAncestors: DescriptorAncestors = {
+  path: [],
+  sharePatterns: [],
+  metricPath: [],
+  label: "",
+};
 
 /** Reads a list of descriptors and what is below them into `level.rules`, parents first. */
-export function readDescriptors(field: Field, level: Level): void {
+export function readDescriptors(field: Field, level: DescriptorLevel): void {
   const items = level.reader.readList(field, "a list of descriptors");
   for (const item of items ?? []) {
     if (level.rules.isOverfull) return;
@@ -130,7 +135,7 @@ export function readDescriptors(field: Field, level: Level): void {
   }
 }
 
-function readDescriptor(node: ParsedNode, level: Level): undefined {
+function readDescriptor(node: ParsedNode, level: DescriptorLevel): undefined {
   const { reader, dialect, rules, domain, names } = level;
   const block = Block.at(reader, node, descriptorForms[dialect].shape);
   if (block === undefined) return undefined;
@@ -157,7 +162,11 @@ function readDescriptor(node: ParsedNode, level: Level): undefined {
   return undefined;
 }
 
-function below(above: Above, step: PathStep, settings: RuleSettings): Above {
+function below(
+  above: DescriptorAncestors,
+  step: PathStep,
+  settings: RuleSettings,
+): DescriptorAncestors {
   const text = stepLabel(step);
   return {
     path: [...above.path, step],
@@ -170,7 +179,7 @@ function below(above: Above, step: PathStep, settings: RuleSettings): Above {
 /** The rule of the last step, with no more in it than it says. */
 function draftRule(
   domain: string,
-  { path, sharePatterns, metricPath, label }: Above,
+  { path, sharePatterns, metricPath, label }: DescriptorAncestors,
   { read, settings, disclosure, dialect }: DraftSettings,
 ): RuleDraft {
   const { effect, replaces } = read;
@@ -230,7 +239,11 @@ function findValue(block: Block): Field | undefined {
   return isScalar(node) && node.value === "" ? undefined : written;
 }
 
-function isPathInBounds(reader: NodeReader, node: ParsedNode, { path, label }: Above): boolean {
+function isPathInBounds(
+  reader: NodeReader,
+  node: ParsedNode,
+  { path, label }: DescriptorAncestors,
+): boolean {
   if (path.length <= pathStepsMax && label.length <= pathCharsMax) return true;
   const size = `${path.length} levels, ${label.length} characters`;
   const message = `the path to this descriptor has ${size}`;

@@ -42,7 +42,7 @@ export type RateLimit = {
 );
 
 /** What its descriptor says about a limit. */
-interface LimitSetting {
+interface LimitContext {
   readonly dialect: Dialect;
   readonly mode: Denial;
   readonly defaults: LimitDefaults;
@@ -54,7 +54,7 @@ interface LimitSetting {
 const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
 
 /** A period, as a limit has it. */
-export type Pace = Pick<Limit, "unit" | "unitMultiplier" | "periodUs">;
+export type LimitPeriod = Pick<Limit, "unit" | "unitMultiplier" | "periodUs">;
 
 const periodRule = {
   charsMax: 64,
@@ -63,7 +63,7 @@ const periodRule = {
 };
 
 /** A period of whole seconds. */
-export const period = readBy<Pace>(
+export const period = readBy<LimitPeriod>(
   text(periodRule, /^(?:[0-9]+w)?(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m)?(?:[0-9]+s)?$/),
   (reader, place) => {
     const { expected } = periodRule;
@@ -194,7 +194,7 @@ type LimitForm = (typeof rateLimitForms)[Dialect];
 export function readRateLimit(
   reader: NodeReader,
   node: ParsedNode,
-  setting: LimitSetting,
+  setting: LimitContext,
 ): RateLimit | undefined {
   const { dialect } = setting;
   const form = rateLimitForms[dialect];
@@ -232,7 +232,7 @@ function refuseTogether(block: Block, dialect: Dialect): boolean {
 
 function readLimit(
   block: Block,
-  { dialect, mode, defaults }: LimitSetting,
+  { dialect, mode, defaults }: LimitContext,
 ): Omit<Limit, "name"> | undefined {
   const form = rateLimitForms[dialect];
   const pace = readPace(block, form);
@@ -253,7 +253,7 @@ function readLimit(
   return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...most };
 }
 
-function readPace(block: Block, form: LimitForm): Pace | undefined {
+function readPace(block: Block, form: LimitForm): LimitPeriod | undefined {
   if (block.field("period") !== undefined) {
     const isTwice = block.field("unit") !== undefined;
     return isTwice ? block.refusePair("period", "unit") : readField(form, block, "period");

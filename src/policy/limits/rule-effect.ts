@@ -13,7 +13,7 @@ import { limitSettingNames, type RuleSettings } from "./rule-settings.js";
 /** Limits on one descriptor: each is a charge of every request that meets it. */
 export const limitsPerDescriptorMax = 16;
 
-interface EffectSetting {
+interface EffectContext {
   readonly dialect: Dialect;
   readonly domain: string;
   readonly names: LimitNames;
@@ -29,7 +29,7 @@ export interface ReadEffect {
 }
 
 /** Reads the limits of a descriptor; those that are wrong are reported and left out. */
-export function readEffect(block: Block, setting: EffectSetting): ReadEffect {
+export function readEffect(block: Block, setting: EffectContext): ReadEffect {
   const { reader, fields } = block;
   const { dialect, settings, defaults } = setting;
   const own = new Set<string>();
@@ -139,7 +139,7 @@ function refuseSameIdentity(
 function checkReplaces(
   reader: NodeReader,
   read: readonly RateLimit[],
-  { own, setting }: { readonly own: ReadonlySet<string>; readonly setting: EffectSetting },
+  { own, setting }: { readonly own: ReadonlySet<string>; readonly setting: EffectContext },
 ): readonly string[] {
   const replaced = new Set<string>();
   for (const one of read.flatMap(({ replaces }) => replaces)) {
@@ -155,7 +155,7 @@ function checkReplaces(
   return [...replaced];
 }
 
-function refer(reader: NodeReader, one: ReplacedName, { domain, names }: EffectSetting): void {
+function refer(reader: NodeReader, one: ReplacedName, { domain, names }: EffectContext): void {
   const reportMissing = (known: readonly string[]): void => {
     const message = `no limit of the domain has the name ${quoteText(one.value)}`;
     const suggestion = findNearestName(one.value, known);

@@ -25,14 +25,20 @@ const headgate = object(
     address: field(address, "A host name or an IP address.", {
       default: "headgate.headgate.svc.cluster.local",
     }),
-    port: field(whole(portBounds), "The port of decisions.", { default: 8_081 }),
-    controlPort: field(whole(portBounds), "The port of xDS and statistics.", { default: 18_000 }),
+    port: field(whole(portBounds), "The port of decisions.", {
+      larger: "different",
+      default: 8_081,
+    }),
+    controlPort: field(whole(portBounds), "The port of xDS and statistics.", {
+      larger: "different",
+      default: 18_000,
+    }),
     tls: field(inner(headgateTls), "TLS to it. Left out: plaintext."),
     rateLimitTimeout: field(
       duration({ minMs: 1, maxMs: rateLimitTimeoutMsMax }),
       "How long a request waits for a rate limit's answer.",
       // Envoy's own.
-      { as: "rateLimitTimeoutMs", default: 20 },
+      { larger: "different", as: "rateLimitTimeoutMs", default: 20 },
     ),
     failureModeDeny: field(flag, "Whether no answer means refused.", {
       as: "deniesWithoutAnswer",
@@ -60,6 +66,7 @@ const http3 = object(
     advertisedPort: field(
       whole(portBounds),
       "The port that callers are told (alt-svc), where others reach it. Left out: the listener's.",
+      { larger: "different" },
     ),
   },
 );
@@ -73,21 +80,26 @@ const listener = object(
     address: field(address, "The IP address on which callers are listened for.", {
       default: "0.0.0.0",
     }),
-    port: field(whole(portBounds), "Where requests come in.", { default: 10_000 }),
+    port: field(whole(portBounds), "Where requests come in.", {
+      larger: "different",
+      default: 10_000,
+    }),
     outboundPort: field(
       whole(portBounds),
       "Where a sidecar takes what its own service asks of others.",
-      { default: 10_001 },
+      { larger: "different", default: 10_001 },
     ),
     adminPort: field(whole(portBounds), "Envoy's admin port, on loopback only.", {
+      larger: "different",
       default: 9_901,
     }),
     statisticsPort: field(
       whole(portBounds),
       "Where Prometheus finds /stats/prometheus, and nothing else of the admin port.",
-      { default: 9_902 },
+      { larger: "different", default: 9_902 },
     ),
     maxConnections: field(whole(thresholdBounds), "Open connections of one listener.", {
+      larger: "looser",
       as: "connectionsMax",
       default: 10_000,
     }),
@@ -95,28 +107,28 @@ const listener = object(
       // Source: envoy.config.core.v3.Http2ProtocolOptions.
       whole({ min: 1, max: 2_147_483_647 }),
       "Streams of one HTTP/2 connection.",
-      { as: "concurrentStreamsMax", default: 100 },
+      { larger: "looser", as: "concurrentStreamsMax", default: 100 },
     ),
     trustedHops: field(
       whole({ min: 0, max: 100 }),
       "Proxies of yours before this one, whose x-forwarded-for is believed.",
-      { default: 0 },
+      { larger: "different", default: 0 },
     ),
     maxRequestHeadersKb: field(
       // Source: HttpConnectionManager.
       whole({ min: 1, max: 8_192 }),
       "KiB of a request's headers; more are answered with 431. Left out: 60.",
-      { as: "requestHeadersKibMax" },
+      { larger: "looser", as: "requestHeadersKibMax" },
     ),
     maxHeadersCount: field(
       whole(thresholdBounds),
       "Headers of a request; more are answered with 431. Left out: 100.",
-      { as: "headersCountMax" },
+      { larger: "looser", as: "headersCountMax" },
     ),
     maxConnectionDuration: field(
       duration(tryTimeBounds),
       "A caller's connection, which is drained then. Left out: no bound.",
-      { as: "maxConnectionMs" },
+      { larger: "different", as: "maxConnectionMs" },
     ),
     pathWithEscapedSlashesAction: field(
       choice(
@@ -167,6 +179,7 @@ const gatewayListener = object(
       needs: "the listener's name in the Gateway",
     }),
     port: field(whole(portBounds), "Its port in the Gateway.", {
+      larger: "different",
       needs: "the listener's port in the Gateway",
     }),
     hostname: field(hostPattern, "Its hostname in the Gateway. Left out: all hosts."),
@@ -222,14 +235,16 @@ export const proxies = object(
     expected: field(
       whole({ min: 1, max: 1_000_000 }),
       "Proxies that share a limit while nobody drives them.",
-      { as: "expectedCount", default: 1 },
+      { larger: "different", as: "expectedCount", default: 1 },
     ),
     headgate: field(inner(headgate), "Where proxies find Headgate."),
     listener: field(inner(listener), "The listener of generated proxies."),
     gateway: field(inner(gateway), "The gateway that objects are made for."),
     overload: field(inner(proxyOverload), "Envoy's overload manager. Left out: none is written."),
-    adaptiveConcurrency: field(innerOrOff(adaptiveConcurrency), everyServiceDocs),
-    admissionControl: field(innerOrOff(admissionControl), everyServiceDocs),
+    adaptiveConcurrency: field(innerOrOff(adaptiveConcurrency), everyServiceDocs, {
+      added: "stricter",
+    }),
+    admissionControl: field(innerOrOff(admissionControl), everyServiceDocs, { added: "stricter" }),
     runbookUrl: field(
       runbookUrl,
       "Where people find the runbook: alerts link to its sections, or with a `*` in the URL to a " +
@@ -273,7 +288,7 @@ export type EscapedSlashesAction = NonNullable<ListenerPolicy["escapedSlashes"]>
 export const defaultProxies = proxies.defaults;
 
 /** `proxies` as one file of a policy says it: a second one is refused. */
-export class ProxiesOnce {
+export class ProxiesReader {
   #policy: ProxyPolicy = defaultProxies;
   #place: string | undefined;
 

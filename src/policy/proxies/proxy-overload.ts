@@ -18,9 +18,10 @@ const cpu = object(
     shedFrom: field(
       number(positiveRatioBounds),
       "From where new requests are refused one by one.",
-      { as: "shedFromRatio", default: 0.85 },
+      { larger: "looser", as: "shedFromRatio", default: 0.85 },
     ),
     shedAllAt: field(number(positiveRatioBounds), "From where all are.", {
+      larger: "looser",
       as: "shedAllAtRatio",
       default: 0.98,
     }),
@@ -42,9 +43,11 @@ const cgroupMemory = object(
   },
   {
     max: field(bytes(memoryBounds), "The memory that is full. Default: the group's own limit.", {
+      larger: "looser",
       as: "bytesMax",
     }),
     stopAcceptingAt: field(number(positiveRatioBounds), "From where no requests are taken.", {
+      larger: "looser",
       as: "stopAcceptingAtRatio",
       default: 0.95,
     }),
@@ -59,30 +62,32 @@ export const proxyOverload = object(
   {
     // Envoy looks no more often, and less than once a minute would be no protection.
     refreshInterval: field(duration({ minMs: 10, maxMs: 60_000 }), "Time between two looks.", {
+      larger: "different",
       as: "refreshMs",
       default: 250,
     }),
     maxHeap: field(
       bytes(memoryBounds),
       "The heap that is full, such as 512Mi. Left out: it is not watched.",
-      { as: "bytesMax" },
+      { larger: "looser", as: "bytesMax" },
     ),
     shrinkHeapAt: field(
       number(positiveRatioBounds),
       "Ratio of the heap from which memory is given back.",
-      { as: "shrinkAtRatio", default: 0.85 },
+      { larger: "different", as: "shrinkAtRatio", default: 0.85 },
     ),
     shedFrom: field(
       number(positiveRatioBounds),
       "Ratio of the heap from which requests are refused one by one.",
-      { as: "shedFromRatio", default: 0.9 },
+      { larger: "looser", as: "shedFromRatio", default: 0.9 },
     ),
     stopAcceptingAt: field(
       number(positiveRatioBounds),
       "Ratio of the heap from which none are taken.",
-      { as: "stopAcceptingAtRatio", default: 0.95 },
+      { larger: "looser", as: "stopAcceptingAtRatio", default: 0.95 },
     ),
     maxConnections: field(whole(thresholdBounds), "Downstream connections of the process.", {
+      larger: "looser",
       as: "connectionsMax",
     }),
     cpu: field(inner(cpu), "Watches the CPU. Left out: not."),

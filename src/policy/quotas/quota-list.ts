@@ -12,7 +12,8 @@ import type { ProxyPolicy } from "../proxies/proxies.js";
 import { LimitPaths, mayMeet } from "../services/limit-paths.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
-import type { ExpiredQuota, QuotaPart, QuotaPolicy, QuotaRate } from "./quota-policy.js";
+import type { QuotaPart } from "./quota-parts.js";
+import type { ExpiredQuota, QuotaPolicy, QuotaRate } from "./quota-policy.js";
 import { isDivisible, quotaLimit, type ReadExpiry, type ReadQuotaRate } from "./quota-settings.js";
 
 /** Quotas of one policy. Each is a filter of every Envoy that it is for. */
@@ -37,7 +38,7 @@ export interface QuotaDraft {
 }
 
 /** What a quota is held against when all files are read. */
-interface QuotaSurroundings {
+interface QuotaContext {
   readonly domains: readonly string[];
   /** Those of quotas' own rates among them. */
   readonly rules: readonly Rule[];
@@ -118,14 +119,14 @@ export class QuotaList {
     const { disclosure } = this.#defaults.get(domain) ?? defaultDefaults;
     const label = path.map(stepLabel).join(".");
     const effect = { kind: "limited", limits: [limit] } as const;
-    const told = disclosure === undefined ? {} : { disclosure };
-    if (rules.add({ domain, path, effect, label, ...told })) return;
+    const reported = disclosure === undefined ? {} : { disclosure };
+    if (rules.add({ domain, path, effect, label, ...reported })) return;
     const message = `a policy cannot hold more than ${rulesMax} descriptors`;
     reader.report(nodes.rate, { id: "HG160", message });
   }
 
   /** The quotas in the order of the files; reports those that fit nothing. */
-  finish(around: QuotaSurroundings): readonly QuotaPolicy[] {
+  finish(around: QuotaContext): readonly QuotaPolicy[] {
     const paths = new Map(around.domains.map((domain) => [domain, new LimitPaths()]));
     for (const rule of this.#drafts.length === 0 ? [] : around.rules) {
       paths.get(rule.domain)?.add(rule);

@@ -1,18 +1,31 @@
 import { isMap, type ParsedNode } from "yaml";
 import { quotaBucketKey } from "../../core/quota/quota.js";
 import { quoteText } from "../problems/problem.js";
+import type { DescriptorPart } from "../services/descriptor-parts.js";
 import type { Block } from "../text/block.js";
 import { any, choice, list, readBy, ruledText, whole } from "../text/form.js";
 import type { NodeReader } from "../text/node-reader.js";
 import { field, innerBy, object, readField } from "../text/object.js";
 import { describedHeader } from "../text/service-texts.js";
 import { keyRule, type TextRule, valueRule } from "../text/text-rules.js";
-import {
-  type QuotaClasses,
-  type QuotaPart,
-  type QuotaPartSource,
-  quotaClassKey,
-} from "./quota-policy.js";
+
+/** The entry of a bucket id that names its class; no part of a bucket may have this key. */
+export const quotaClassKey = "class";
+
+/** Where one entry of a bucket id comes from: parts that Envoy's quota filter can make. */
+export type QuotaPart = QuotaPartSource & {
+  /**
+   * The value where a request does not say it; undefined: the quota leaves such a request alone.
+   * Always undefined for an address and for a fixed value.
+   */
+  readonly fallback: string | undefined;
+};
+
+/** The parts of descriptors that a bucket may be made of. */
+export type QuotaPartSource = Extract<
+  DescriptorPart,
+  { readonly kind: "remoteAddress" | "header" | "query" | "fixed" }
+>;
 
 /** Parts of one bucket. */
 export const quotaPartsMax = 8;
@@ -159,7 +172,7 @@ const weight = whole(quotaWeightBounds);
 
 const weightsExpected = "weights by the header's value, such as {gold: 3, free: 1}";
 
-const weights = readBy<QuotaClasses["weights"]>(
+const weights = readBy<Readonly<Record<string, number>>>(
   { kind: "texts", key: /^[ -~]{1,128}$/, value: weight, max: quotaClassesMax },
   (reader, place) => {
     const rows = reader.readTextMap(place, { title: "weights", expected: weightsExpected });
@@ -191,11 +204,11 @@ export const quotaClasses = object(
     weights: field(
       weights,
       "Weights by the header's value; a request with none of them weighs 1.",
-      { needs: weightsExpected },
+      { isGenerated: false, needs: weightsExpected },
     ),
   },
   {
-    data: ({ header, weights: by }): QuotaClasses | undefined =>
+    data: ({ header, weights: by }) =>
       header === undefined || by === undefined ? undefined : { header, weights: by },
   },
 );

@@ -2,13 +2,13 @@ import { grpcStatuses } from "../../core/base/grpc-status.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import {
   drainTimeUsMax,
-  type FailureMode,
   hitsMax,
   type Limit,
   type LimitDefaults,
+  type Role,
 } from "../../core/limits/limit.js";
 import { defaultQuotaTtlMs, quotaTtlMsMin } from "../../core/quota/quota.js";
-import { overrideMaxField, type Pace, period } from "../limits/rate-limit.js";
+import { overrideMaxField, period } from "../limits/rate-limit.js";
 import { failureMode } from "../limits/rule-settings.js";
 import { quoteText } from "../problems/problem.js";
 
@@ -27,7 +27,6 @@ import { field, object, type Values } from "../text/object.js";
 import type { DurationBounds } from "../text/quantities.js";
 import { headerName, headerPattern } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
-import type { QuotaDenial } from "./quota-policy.js";
 
 /** The slowest quota: hits an hour. What is slower cannot be divided among many. */
 export const quotaHitsPerHourMin = 1;
@@ -37,14 +36,6 @@ export const quotaHeadersMax = 16;
 
 /** Longest body of a refusal, in characters. */
 export const quotaBodyCharsMax = 4_096;
-
-/** What the `rate` of a quota says, which is a limit of its domain. */
-export type ReadQuotaRate = Pace &
-  Pick<Limit, "hits" | "burst" | "role"> & {
-    /** Undefined: as the domain says. */
-    readonly onStoreFailure: FailureMode | undefined;
-    readonly overrideMax: number | undefined;
-  };
 
 /** The bounds of a quota's `hits` and `burst`. */
 const quotaHitsBounds = { min: 1, max: hitsMax } as const;
@@ -101,10 +92,14 @@ function rateOf({
   burst = hits ?? 1,
   dryRun,
   ...rest
-}: Values<typeof rateRows>): ReadQuotaRate | undefined {
+}: Values<typeof rateRows>) {
   if (hits === undefined || pace === undefined) return undefined;
-  return { ...pace, hits, burst, role: dryRun ? "shadow" : "enforce", ...rest };
+  const role: Role = dryRun ? "shadow" : "enforce";
+  return { ...pace, hits, burst, role, ...rest };
 }
+
+/** What the `rate` of a quota says, which is a limit of its domain. */
+export type ReadQuotaRate = NonNullable<ReturnType<typeof rateOf>>;
 
 function isDrainedLate({ hits, burst, periodUs }: ReadQuotaRate): boolean {
   return BigInt(burst) * BigInt(periodUs) > BigInt(drainTimeUsMax) * BigInt(hits);
@@ -150,7 +145,7 @@ export const ttlField = field(
   keptSeconds({ minMs: quotaTtlMsMin, maxMs: 300_000 }),
   "How long an assignment holds, in whole seconds from 2s to 5m: so long a dead Envoy " +
     "keeps its part.",
-  { as: "ttlSeconds", default: defaultQuotaTtlMs / 1_000 },
+  { larger: "different", isGenerated: false, as: "ttlSeconds", default: defaultQuotaTtlMs / 1_000 },
 );
 
 /** Words that Envoys do, beside some that mean something and that they do not. */
@@ -204,7 +199,7 @@ export const quotaExpiry = object(
       keptSeconds({ minMs: quotaTtlMsMin, maxMs: 86_400_000 }),
       "For how long, in whole seconds; then as before the first assignment.",
       // As long as a Headgate may be away before its Envoys are back at `beforeAssignment`.
-      { as: "forSeconds", default: 3_600 },
+      { larger: "different", as: "forSeconds", default: 3_600 },
     ),
   },
 );
@@ -243,9 +238,15 @@ function isEnvoyStatus(code: number): boolean {
 
 const otherStatuses: readonly number[] = [426, 428, 429, 431];
 
+/** A header of a refusal. */
+interface DenialHeader {
+  readonly name: string;
+  readonly value: string;
+}
+
 const headersExpected = "headers by name, such as {content-type: application/json}";
 
-const headers = readBy<QuotaDenial["headers"]>(
+const furtherHeaders = readBy<readonly DenialHeader[]>(
   { kind: "texts", key: headerPattern, value: text({ charsMax: 1_024 }), max: quotaHeadersMax },
   (reader, place) => {
     const rows = reader.readTextMap(place, { title: "headers", expected: headersExpected });
@@ -272,28 +273,32 @@ const headers = readBy<QuotaDenial["headers"]>(
 export const quotaDenial = object(
   { title: "a deny", docs: "What a caller gets whose request is over the quota." },
   {
-    status: field(status, "The HTTP status.", { default: httpStatuses.tooManyRequests }),
+    status: field(status, "The HTTP status.", {
+      larger: "different",
+      default: httpStatuses.tooManyRequests,
+    }),
     retryAfter: field(
       keptSeconds({ minMs: 1_000, maxMs: 86_400_000 }),
       "When to come again, in whole seconds.",
-      { default: 1 },
+      { larger: "different", default: 1 },
     ),
     body: field(
       ruledText(bodyRule),
       "The body, and the message of a gRPC call's status. Left out: none.",
     ),
-    headers: field(headers, "Further headers of the response.", { default: [] }),
+    headers: field(furtherHeaders, "Further headers of the response.", { default: [] }),
     grpcStatus: field(
       // 0 would be no refusal.
       whole({ min: 1, max: 16 }),
       "What a gRPC call gets: 8 is RESOURCE_EXHAUSTED.",
-      { default: grpcStatuses.resourceExhausted },
+      { larger: "different", default: grpcStatuses.resourceExhausted },
     ),
   },
   {
-    data: ({ retryAfter, headers: further, ...rest }): QuotaDenial => ({
-      ...rest,
-      headers: [{ name: "retry-after", value: String(retryAfter) }, ...further],
-    }),
+    data({ retryAfter, headers: further, ...rest }) {
+      const after = { name: "retry-after", value: String(retryAfter) };
+      const headers: readonly DenialHeader[] = [after, ...further];
+      return { ...rest, headers };
+    },
   },
 );

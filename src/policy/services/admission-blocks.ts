@@ -1,10 +1,6 @@
-import {
-  type RejectSettings,
-  refusalCauses,
-  type SigmoidSettings,
-  type WaitBound,
-} from "../../core/settings/admission-settings.js";
-import { defaultGateSettings } from "../../core/settings/gate.js";
+import type { SigmoidSettings, WaitBound } from "../../core/admission/estimated-wait.js";
+import { defaultGateSettings } from "../../core/admission/gate.js";
+import { type RejectSettings, refusalCauses } from "../../core/admission/refusal.js";
 import { disclosure } from "../limits/rule-disclosure.js";
 import {
   duration,
@@ -47,10 +43,12 @@ export const deadline = object(
   { title: "a deadline", docs: "Refuses requests without time left for an answer." },
   {
     minRemaining: field(duration(marginBounds), "The least time that must be left.", {
+      larger: "stricter",
       as: "minRemainingMs",
       default: 5,
     }),
     margin: field(duration(marginBounds), "Kept back for the way and for what comes after.", {
+      larger: "different",
       as: "marginMs",
       default: 10,
     }),
@@ -63,10 +61,12 @@ const codel = object(
   { title: "codel", docs: "Refuses from a queue that stays long." },
   {
     target: field(duration(waitBounds), "The wait that is good enough.", {
+      larger: "looser",
       as: "targetMs",
       default: 100,
     }),
     interval: field(duration(waitBounds), "How long it may be exceeded.", {
+      larger: "looser",
       as: "intervalMs",
       default: 1_000,
     }),
@@ -78,10 +78,12 @@ export const queue = object(
   { title: "a queue", docs: "Where requests wait for a permit." },
   {
     size: field(whole({ min: 1, max: queueSizeMax }), "How many may wait.", {
+      larger: "looser",
       as: "sizeMax",
       default: 100,
     }),
     maxWait: field(duration(waitBounds), "How long one may wait.", {
+      larger: "looser",
       as: "waitMsMax",
       default: 2_000,
     }),
@@ -103,12 +105,17 @@ const sigmoid = object(
   { title: "a sigmoid", docs: "Refuses the more, the longer the wait." },
   {
     midpoint: field(waitBound(waitBounds), "The wait at which half are refused.", {
+      larger: "looser",
       needs: "the wait that half of all meet",
     }),
     slope: field(
       number({ min: 0, max: slopePerSecondMax, isMinExcluded: true }),
       "How steep it is, per second.",
-      { as: "slopePerSecond", needs: "how steep it is, per second, such as 0.23" },
+      {
+        larger: "different",
+        as: "slopePerSecond",
+        needs: "how steep it is, per second, such as 0.23",
+      },
     ),
   },
   {
@@ -130,6 +137,7 @@ export const estimatedWait = object(
     max: field(
       waitBound(waitBounds),
       "The longest wait: a duration, or a multiple of the service time such as 100x.",
+      { larger: "looser" },
     ),
     sigmoid: field(inner(sigmoid), "Refuses the more, the longer the wait."),
     dryRun,
@@ -150,14 +158,17 @@ export const gate = object(
   { title: "a gate", docs: "Refuses new requests by the sigmoid's reject probability." },
   {
     openBelow: field(number(ratioBounds), "Opens below this probability.", {
+      larger: "looser",
       as: "openBelowRatio",
       default: defaultGateSettings.openBelowRatio,
     }),
     closeAbove: field(number(ratioBounds), "Closes above this probability.", {
+      larger: "looser",
       as: "closeAboveRatio",
       default: defaultGateSettings.closeAboveRatio,
     }),
     passAtClose: field(number(ratioBounds), "The part that passes while it is closed.", {
+      larger: "looser",
       as: "passAtCloseRatio",
       default: defaultGateSettings.passAtCloseRatio,
     }),
@@ -181,15 +192,22 @@ export const gate = object(
 export const throttle = object(
   { title: "a throttle", docs: "Refuses as clients should: by how much is refused anyway." },
   {
-    k: field(number({ min: 1, max: 1_000 }), "Requests for each that is accepted.", { default: 2 }),
+    k: field(number({ min: 1, max: 1_000 }), "Requests for each that is accepted.", {
+      larger: "looser",
+      default: 2,
+    }),
     per: field(words("service", "caller"), "Whose requests are compared.", { default: "service" }),
     memory: field(duration({ minMs: 100, maxMs: waitMsMax }), "How long is looked back.", {
+      larger: "different",
       as: "memoryMs",
       default: 30_000,
     }),
     dryRun,
   },
 );
+
+/** How a service's throttle works, and for whom. */
+export type ThrottlePolicy = Omit<typeof throttle.defaults, "dryRun">;
 
 /** At its baseline latency is no load at all, so what is full lies above it. */
 const fullLatency = readBy(multiple, (reader, place) => {
@@ -212,21 +230,28 @@ export const load = object(
   { title: "a load", docs: "What else fills a service, beside the requests in flight." },
   {
     orcaCpu: field(number(orcaCpuBounds), "The reported CPU that is full.", {
+      larger: "looser",
       as: "orcaCpuRatio",
       default: 0.85,
     }),
     orcaMemory: field(number(positiveRatioBounds), "The reported memory that is full.", {
+      larger: "looser",
       as: "orcaMemoryRatio",
       default: 0.9,
     }),
     latency: field(fullLatency, "The latency that is full, as a multiple of its baseline: 3x.", {
+      larger: "looser",
       as: "latencyMultiple",
     }),
-    errorRatio: field(number(positiveRatioBounds), "The share of errors that is full."),
+    errorRatio: field(number(positiveRatioBounds), "The share of errors that is full.", {
+      larger: "looser",
+    }),
     queueWait: field(duration(waitBounds), "The wait for a permit that is full.", {
+      larger: "looser",
       as: "queueWaitMs",
     }),
     signal: field(number(fullReadingBounds), "The reading of the law's signal that is full.", {
+      larger: "looser",
       as: "signalReading",
     }),
     combine: field(words("max", "mean"), "How several are taken together.", { default: "max" }),
@@ -253,17 +278,21 @@ const retryAfter = object(
   { title: "a retryAfter", docs: "What refused callers are told." },
   {
     min: field(retryAfterMin, "The least wait, in whole seconds.", {
+      larger: "different",
       as: "retryAfterSecondsMin",
       default: 1,
     }),
     jitter: field(number({ min: 0, max: 10 }), "How much longer it may be, as a part of it.", {
+      larger: "different",
       as: "retryAfterJitterRatio",
       default: 0.5,
     }),
   },
 );
 
-const statusRow = field(whole({ min: 400, max: 599 }), "The status of this refusal.");
+const statusRow = field(whole({ min: 400, max: 599 }), "The status of this refusal.", {
+  larger: "different",
+});
 
 const status = object(
   { title: "status", docs: "Statuses by cause." },
@@ -297,8 +326,12 @@ export const reject = object(
     ),
   },
   {
-    data: ({ retryAfter: told = retryAfter.defaults, statusByCause = {}, disclosure: where }) => {
-      const settings: RejectSettings = { ...told, statusByCause };
+    data: ({
+      retryAfter: reported = retryAfter.defaults,
+      statusByCause = {},
+      disclosure: where,
+    }) => {
+      const settings: RejectSettings = { ...reported, statusByCause };
       return where === undefined ? settings : { ...settings, disclosure: where };
     },
   },

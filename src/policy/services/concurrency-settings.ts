@@ -1,7 +1,8 @@
+import type { LawName } from "../../core/concurrency/concurrency-laws.js";
 import { latencyShedWindowCountMax } from "../../core/concurrency/latency-shed.js";
 import type { RttStatistic } from "../../core/concurrency/rtt-statistic.js";
 import { duration, number, readBy, text, whole, words } from "../text/form.js";
-import { field, object } from "../text/object.js";
+import { field, inner, type ObjectForm, object } from "../text/object.js";
 import { type NumberBounds, positiveRatioBounds } from "../text/quantities.js";
 import { marginBounds, waitBounds } from "./admission-blocks.js";
 
@@ -31,26 +32,28 @@ const statistic = field(
   { default: mean, writtenDefault: "mean" },
 );
 
+/** Of the field of each law. */
+export const lawDocs = "Settings of this law.";
+
 const smoothingDocs = "The weight of what is new.";
 
-/** `concurrency.aimd`. */
-export const aimd = object(
+const aimd = object(
   { title: "aimd", docs: "Adds while all is well, and multiplies when it is not." },
   {
-    increase: field(number(increaseBounds), "What is added.", { default: 1 }),
+    increase: field(number(increaseBounds), "What is added.", { larger: "looser", default: 1 }),
     decrease: field(
       number({ min: 0, max: 0.999, isMinExcluded: true }),
       "What it is multiplied with.",
-      { as: "decreaseRatio", default: 0.5 },
+      { larger: "looser", as: "decreaseRatio", default: 0.5 },
     ),
   },
 );
 
-/** `concurrency.vegas`. */
-export const vegas = object(
+const vegas = object(
   { title: "vegas", docs: "Keeps the queue in the service short." },
   {
     smoothing: field(number(positiveRatioBounds), smoothingDocs, {
+      larger: "different",
       as: "smoothingRatio",
       default: 1,
     }),
@@ -58,14 +61,15 @@ export const vegas = object(
   },
 );
 
-/** `concurrency.gradient`. */
-export const gradient = object(
+const gradient = object(
   { title: "gradient", docs: "Follows the latency against its baseline." },
   {
     rttTolerance: field(number({ min: 1, max: 100 }), "How much slower is still well.", {
+      larger: "looser",
       default: 1.5,
     }),
     smoothing: field(number(positiveRatioBounds), smoothingDocs, {
+      larger: "different",
       as: "smoothingRatio",
       default: 0.2,
     }),
@@ -74,11 +78,11 @@ export const gradient = object(
   },
 );
 
-/** `concurrency.latencyShed`: the one law that cannot be guessed. */
-export const latencyShed = object(
+const latencyShed = object(
   { title: "latencyShed", docs: "Refuses while answers are slower than a threshold." },
   {
     threshold: field(duration(waitBounds), "The latency that is too slow.", {
+      larger: "looser",
       as: "thresholdMs",
       needs: "a latency, such as 250ms",
     }),
@@ -86,16 +90,40 @@ export const latencyShed = object(
     window: field(
       whole({ min: 1, max: latencyShedWindowCountMax }),
       "Requests that are looked at.",
-      {
-        as: "windowCount",
-        default: 100,
-      },
+      { larger: "different", as: "windowCount", default: 100 },
     ),
-    factor: field(number(increaseBounds), "How strongly is refused.", { default: 1 }),
+    factor: field(number(increaseBounds), "How strongly is refused.", {
+      larger: "stricter",
+      default: 1,
+    }),
     sustained: field(duration(marginBounds), "How long it must be too slow.", {
+      larger: "looser",
       as: "sustainedMs",
       default: 1_000,
     }),
   },
   { data: ({ thresholdMs = 1_000, ...rest }) => ({ thresholdMs, ...rest }) },
 );
+
+/** The settings of laws that have some; those of `signal` are read in their own way. */
+export const lawFields = {
+  aimd: lawField("aimd", aimd),
+  vegas: lawField("vegas", vegas),
+  gradient: lawField("gradient", gradient),
+  latencyShed: lawField("latencyShed", latencyShed),
+};
+
+/** Of laws that cannot do without settings: what belongs there. */
+export const neededLawFields: Readonly<Partial<Record<LawName, string>>> = {
+  latencyShed: "latencyShed: {threshold: 250ms}",
+  signal: "signal: {prometheus: ..., target: ..., critical: ...}",
+};
+
+function lawField<Law extends LawName, Data extends object>(law: Law, form: ObjectForm<Data>) {
+  const map = inner(form);
+  const settings = readBy(map, (reader, place) => {
+    const read = map.read(reader, place);
+    return read && { law, ...read };
+  });
+  return field(settings, lawDocs, { default: { law, ...form.defaults } });
+}

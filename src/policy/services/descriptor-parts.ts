@@ -4,7 +4,57 @@ import { any, choice, flag, readBy, ruledText, whole, words } from "../text/form
 import { field, inner, innerBy, items, object, readField } from "../text/object.js";
 import { describedHeader, regex } from "../text/service-texts.js";
 import { keyRule, type TextRule, valueRule } from "../text/text-rules.js";
-import type { DescriptorPart, TextMatch } from "./service-policy.js";
+
+/**
+ * Where one entry of a descriptor comes from. Those beside `AskablePart` only Envoy's own filter
+ * can make. Source: envoy.config.route.v3.RateLimit.Action.
+ */
+export type DescriptorPart =
+  | AskablePart
+  | { readonly kind: "sourceCluster"; readonly key: string }
+  | { readonly kind: "destinationCluster"; readonly key: string }
+  | {
+      readonly kind: "maskedAddress";
+      readonly key: string;
+      /** Bits that count, 0 to 32. Default 32. */
+      readonly v4PrefixBits: number;
+      /** 0 to 128. Default 128. */
+      readonly v6PrefixBits: number;
+    }
+  | { readonly kind: "query"; readonly parameter: string; readonly key: string }
+  | {
+      readonly kind: "headerMatch" | "queryMatch";
+      readonly key: string;
+      readonly value: string;
+      /** Whether all must match, or at least one must not. Default true. */
+      readonly isMatch: boolean;
+      readonly matches: readonly TextMatch[];
+    }
+  | {
+      readonly kind: "metadata";
+      readonly key: string;
+      readonly from: "dynamic" | "route";
+      readonly namespace: string;
+      readonly path: readonly string[];
+      /** Where there is none; undefined: the descriptor is left out. */
+      readonly fallback: string | undefined;
+    }
+  /** CEL over Envoy's attributes, as Envoy evaluates it. */
+  | { readonly kind: "expression"; readonly key: string; readonly cel: string };
+
+/** Parts that ext_proc can ask for as well. */
+export type AskablePart =
+  | { readonly kind: "remoteAddress"; readonly key: string }
+  | { readonly kind: "header"; readonly header: string; readonly key: string }
+  | { readonly kind: "fixed"; readonly key: string; readonly value: string };
+
+/** A header or a query parameter, and what it has to be. */
+export interface TextMatch {
+  readonly name: string;
+  readonly test: "exact" | "prefix" | "suffix" | "contains" | "regex" | "present";
+  /** Empty for `present`. */
+  readonly text: string;
+}
 
 /** Headers or parameters that one part looks at. */
 const textMatchesMax = 16;
@@ -108,8 +158,16 @@ const v6Bounds = { min: 0, max: 128 } as const;
 const mask = object(
   { title: "a maskedRemoteAddress", docs: "How much of the caller's address counts." },
   {
-    v4: field(whole(v4Bounds), "Bits of IPv4.", { as: "v4PrefixBits", default: v4Bounds.max }),
-    v6: field(whole(v6Bounds), "Bits of IPv6.", { as: "v6PrefixBits", default: v6Bounds.max }),
+    v4: field(whole(v4Bounds), "Bits of IPv4.", {
+      larger: "different",
+      as: "v4PrefixBits",
+      default: v4Bounds.max,
+    }),
+    v6: field(whole(v6Bounds), "Bits of IPv6.", {
+      larger: "different",
+      as: "v6PrefixBits",
+      default: v6Bounds.max,
+    }),
   },
 );
 

@@ -1,5 +1,5 @@
 import { isSeq } from "yaml";
-import type { AdmissionBlock, LoadSettings } from "../../core/settings/admission-settings.js";
+import type { LoadSettings } from "../../core/admission/load.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
 import { readWords } from "../text/block.js";
 import {
@@ -32,7 +32,7 @@ import { shedAt, shedThresholds } from "./shed-thresholds.js";
 export const permitKeysMax = 1_000_000;
 
 /** Blocks by the names that `dryRun` has for them, in the order of the checks. */
-const admissionBlocks: readonly AdmissionBlock[] = [
+const admissionBlocks = [
   "deadline",
   "gate",
   "throttle",
@@ -42,7 +42,10 @@ const admissionBlocks: readonly AdmissionBlock[] = [
   "permits",
   "queue",
   "rateLimit",
-];
+] as const;
+
+/** One of the blocks that may decide and count without refusing. */
+export type AdmissionBlock = (typeof admissionBlocks)[number];
 
 /** What tells callers apart. */
 type CallerKey =
@@ -77,12 +80,13 @@ const permitsPer = object(
       { default: "caller" },
     ),
     max: field(whole(permitBounds), "The most in flight of one.", {
+      larger: "looser",
       needs: "the most in flight of one",
     }),
     keysMax: field(
       whole({ min: 1, max: permitKeysMax }),
       "How many are counted by themselves at once.",
-      { default: 10_000 },
+      { larger: "looser", default: 10_000 },
     ),
   },
 );
@@ -103,20 +107,31 @@ export const admission = object(
     maxInFlight: field(
       whole(permitBounds),
       "Requests in flight, in the fleet. Left out: a law learns how many.",
+      { larger: "looser" },
     ),
     maxInFlightPer: field(inner(permitsPer), "Permits of each caller or route. Left out: none."),
     shedAt: field(
       shedAt,
       "The load from which each class is refused. Default: low 0.75, normal 0.9, high 0.95; " +
         "`eager` refuses low from 0.5.",
-      { default: "usual" },
+      { added: "stricter", default: "usual" },
     ),
-    deadline: field(innerOrOff(deadline), "Refuses requests without time left."),
+    deadline: field(innerOrOff(deadline), "Refuses requests without time left.", {
+      added: "stricter",
+    }),
     queue: field(inner(queue), "Where requests wait for a permit. Left out: none waits."),
-    estimatedWait: field(inner(estimatedWait), "Refuses what would wait too long. Left out: off."),
-    gate: field(inner(gate), "Refuses new requests while much is refused. Left out: off."),
-    throttle: field(inner(throttle), "Refuses by how much is refused anyway. Left out: off."),
-    load: field(inner(load), "What else fills a service. Left out: nothing."),
+    estimatedWait: field(inner(estimatedWait), "Refuses what would wait too long. Left out: off.", {
+      added: "stricter",
+    }),
+    gate: field(inner(gate), "Refuses new requests while much is refused. Left out: off.", {
+      added: "stricter",
+    }),
+    throttle: field(inner(throttle), "Refuses by how much is refused anyway. Left out: off.", {
+      added: "stricter",
+    }),
+    load: field(inner(load), "What else fills a service. Left out: nothing.", {
+      added: "stricter",
+    }),
     reject: field(inner(reject), "How requests are refused."),
     caller: field(
       wordOr(["remoteAddress"], inner(headerKey), "remoteAddress, or {header: x-user}"),
@@ -126,9 +141,10 @@ export const admission = object(
     lateAfter: field(
       duration(waitBounds),
       "A client that gives up after this long was served too late. Default: its deadline.",
-      { as: "lateAfterMs" },
+      { larger: "different", as: "lateAfterMs" },
     ),
     sampleRatio: field(number(positiveRatioBounds), "Share of responses that are looked at.", {
+      larger: "different",
       default: 1,
     }),
     ownOverload: field(
@@ -180,7 +196,7 @@ export const admission = object(
   },
 );
 
-/** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
+/** `admission` as it is written: the default of `ownOverload` stands in `proxies`. */
 export type AdmissionDraft = typeof admission.defaults;
 
 /** What stands before a service; each block undefined where the policy leaves it out. */
@@ -228,7 +244,7 @@ function keyedPermits(
 }
 
 /** What stands beside `admission` and matters to it. */
-interface AdmissionSetting {
+interface AdmissionContext {
   /** Whether the service's law sets a limit that requests could wait for. */
   readonly isLimited: boolean;
   /** Whether the service's law follows a signal. */
@@ -238,7 +254,7 @@ interface AdmissionSetting {
 /** Refuses blocks that would do nothing without another one. */
 export function refuseIdleBlocks(
   { block, data }: ReadBlock<AdmissionDraft>,
-  { isLimited, hasSignal }: AdmissionSetting,
+  { isLimited, hasSignal }: AdmissionContext,
 ): void {
   const hasLimit = isLimited || !block.isLeftOut("maxInFlight");
   const refuse = (name: string, why: string, expected: string): undefined =>

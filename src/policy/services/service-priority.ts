@@ -1,4 +1,4 @@
-import { priorities } from "../../core/settings/admission-settings.js";
+import { priorities } from "../../core/admission/priority.js";
 import { condition } from "../cel/condition-text.js";
 import { choice, flag, ruledText, words } from "../text/form.js";
 import { field, inner, items, object } from "../text/object.js";
@@ -53,7 +53,6 @@ const from = object(
   {
     header: field(headerName, "Its name.", { default: "x-request-priority" }),
     default: field(words(...priorities), "The class of a request that nothing is said of.", {
-      as: "usual",
       default: "normal",
     }),
     trust: field(inner(trust), "Whose word is taken. Left out: nobody's."),
@@ -130,6 +129,6 @@ export type TrustPolicy = typeof trust.defaults;
  * warned where a gateway counts those: probes reach pods without it, and whoever else asks for
  * them from outside had better be counted.
  */
-export function isUsualBypass({ bypassPaths }: PriorityPolicy): boolean {
+export function isDefaultBypass({ bypassPaths }: PriorityPolicy): boolean {
   return bypassPaths === priority.defaults.bypassPaths;
 }

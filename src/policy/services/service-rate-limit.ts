@@ -22,8 +22,7 @@ import {
   placed,
 } from "../text/object.js";
 import { domainRule, type TextRule } from "../text/text-rules.js";
-import { descriptorPart } from "./descriptor-parts.js";
-import type { DescriptorHits, DescriptorPart, ServiceDescriptor } from "./service-policy.js";
+import { type DescriptorPart, descriptorPart } from "./descriptor-parts.js";
 
 /** Descriptors of one service: each is a question to the store for every request. */
 export const serviceDescriptorsMax = 16;
@@ -44,6 +43,13 @@ export interface RateLimitClaim {
     readonly node: ParsedNode;
   }[];
 }
+
+/** How many hits a descriptor costs. */
+export type DescriptorHits =
+  /** A whole number from 0. */
+  | { readonly kind: "fixed"; readonly count: number }
+  /** A number that Envoy finds. Source: Envoy, "Access logging", command operators. */
+  | { readonly kind: "format"; readonly format: string };
 
 /** One hit, asked for with the request. */
 export function askedOnce(parts: readonly DescriptorPart[]): ServiceDescriptor {
@@ -120,6 +126,7 @@ const descriptor = object(
   {
     entries: field(parts, "Its parts, in order.", { needs: "a list of parts" }),
     hits: field(hits, "How many hits it costs.", {
+      larger: "stricter",
       default: { kind: "fixed", count: 1 },
       writtenDefault: 1,
     }),
@@ -131,6 +138,11 @@ const descriptor = object(
     ),
   },
 );
+
+/** One descriptor, and what it costs. */
+export type ServiceDescriptor = Omit<typeof descriptor.defaults, "entries"> & {
+  readonly parts: readonly DescriptorPart[];
+};
 
 /** A descriptor as it is written: where its map says more than parts, that map too. */
 interface ReadDescriptor extends Omit<ServiceDescriptor, "parts"> {
@@ -179,12 +191,9 @@ export const serviceRateLimit = object(
         const isWhole = entries !== undefined && known.length === entries.length;
         return isWhole ? [{ descriptor: { ...rest, parts: known }, node }] : [];
       });
+      const asked: readonly ServiceDescriptor[] = whole.map(({ descriptor: one }) => one);
       return {
-        rateLimit: {
-          domain: domain.value,
-          descriptors: whole.map(({ descriptor: one }) => one),
-          inExtProc,
-        },
+        rateLimit: { domain: domain.value, descriptors: asked, inExtProc },
         isDryRun,
         domainNode: domain.node,
         descriptors: whole.map(({ descriptor: one, node }) => ({ parts: one.parts, node })),
@@ -195,6 +204,9 @@ export const serviceRateLimit = object(
     },
   },
 );
+
+/** Which descriptors a service's requests are charged by. */
+export type ServiceRateLimit = NonNullable<typeof serviceRateLimit.defaults>["rateLimit"];
 
 /** Refuses what only Envoy can ask for. */
 function refuseInExtProc({ reader }: Block, { entries, block, hits: cost, when }: ReadDescriptor) {

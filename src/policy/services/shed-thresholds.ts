@@ -1,15 +1,13 @@
 import { isMap } from "yaml";
 import {
+  defaultShedThresholds,
+  earlyShedThresholds,
   type Priority,
   priorities,
   type ShedThreshold,
   type ShedThresholds,
-} from "../../core/settings/admission-settings.js";
-import {
-  defaultShedThresholds,
-  earlyShedThresholds,
   shedThreshold,
-} from "../../core/settings/priority.js";
+} from "../../core/admission/priority.js";
 import type { Block } from "../text/block.js";
 import { any, type FieldType, number, readBy } from "../text/form.js";
 import { field, inner, innerBlock, object, wordOr } from "../text/object.js";
@@ -25,8 +23,9 @@ const presets: Readonly<Record<"usual" | "eager" | "off", ShedThresholds | undef
 const edges = object(
   { title: "a threshold", docs: "A threshold with two edges." },
   {
-    soft: field(number(ratioBounds), "The load from which some are refused."),
+    soft: field(number(ratioBounds), "The load from which some are refused.", { larger: "looser" }),
     hard: field(number(positiveRatioBounds), "The load from which all are.", {
+      larger: "looser",
       needs: "the load from which all are refused",
     }),
   },
@@ -59,6 +58,7 @@ function threshold(priority: Priority): FieldType<ShedThreshold> {
 
 const thresholdField = <Class extends Priority>(priority: Class) =>
   field(threshold(priority), `The load from which requests of class ${priority} are refused.`, {
+    larger: "looser",
     default: defaultShedThresholds[priority],
   });
 

@@ -1,18 +1,18 @@
+import type { LimitBounds } from "../../core/concurrency/limit-bounds.js";
 import type { SignalSettings } from "../../core/concurrency/signal-limit.js";
-import type { LimitBounds } from "../../core/settings/admission-settings.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import { number, readBy, ruledText, words } from "../text/form.js";
 import { field, inner, innerBlock, items, object, readField } from "../text/object.js";
 import { positiveRatioBounds } from "../text/quantities.js";
 import { valueRule } from "../text/text-rules.js";
-import type { ConcurrencyKey } from "./service-policy.js";
-import type { SignalSource, SignalThreshold } from "./signal-source.js";
 import {
   placeKinds,
   readingBounds,
   readingMax,
   readSignalSource,
+  type SignalSource,
+  type SignalThreshold,
   signalSourceFields,
 } from "./signal-source.js";
 
@@ -66,12 +66,14 @@ const criticalDocs = "The reading at which only the least is left.";
 const pid = object(
   { title: "a pid", docs: "A controller instead of a line from target to critical." },
   {
-    kp: field(number(gainBounds), "Gain of what is.", { default: 1 }),
+    kp: field(number(gainBounds), "Gain of what is.", { larger: "different", default: 1 }),
     ki: field(number(gainBounds), "Gain of what was, per second.", {
+      larger: "different",
       as: "kiPerSecond",
       default: 0.005,
     }),
     kd: field(number(gainBounds), "Gain of what comes, in seconds.", {
+      larger: "different",
       as: "kdSeconds",
       default: 0,
     }),
@@ -84,8 +86,8 @@ const keyThreshold = object(
   { title: "a key's thresholds", docs: "What a reading means for one key." },
   {
     name: field(ruledText(valueRule), "The key, one of `per.names`.", { needs: keyName }),
-    target: field(number(readingBounds), targetDocs, { needs: "a reading" }),
-    critical: field(number(readingBounds), criticalDocs, { needs: "a reading" }),
+    target: field(number(readingBounds), targetDocs, { larger: "looser", needs: "a reading" }),
+    critical: field(number(readingBounds), criticalDocs, { larger: "looser", needs: "a reading" }),
   },
 );
 
@@ -114,11 +116,16 @@ export const signal = object(
       { default: "usual" },
     ),
     ...signalSourceFields.place,
-    target: field(number(readingBounds), targetDocs, { dependentDefault: defaultPreset.target }),
+    target: field(number(readingBounds), targetDocs, {
+      larger: "looser",
+      dependentDefault: defaultPreset.target,
+    }),
     critical: field(number(readingBounds), criticalDocs, {
+      larger: "looser",
       dependentDefault: defaultPreset.critical,
     }),
     smoothing: field(number(positiveRatioBounds), "The weight of what is new.", {
+      larger: "different",
       as: "smoothingRatio",
       default: 1,
     }),
@@ -142,7 +149,7 @@ export const signal = object(
 /** By what keys the limit is split. */
 interface Split {
   /** Undefined where it is wrong. */
-  readonly per: ConcurrencyKey | undefined;
+  readonly per: { readonly names: readonly string[] } | undefined;
   readonly isSplit: boolean;
 }
 

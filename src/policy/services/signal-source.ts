@@ -145,7 +145,9 @@ export const signalSourceFields = {
       pointer,
       "A JSON pointer (RFC 6901) to the reading in it. Left out: the document itself.",
     ),
-    fixed: field(number(readingBounds), "A reading that never changes, for tests."),
+    fixed: field(number(readingBounds), "A reading that never changes, for tests.", {
+      larger: "stricter",
+    }),
     by: field(
       ruledText(labelRule, /^[a-zA-Z0-9_]+$/),
       "The label whose values are keys of `per`; a JSON object and a Redis hash of numbers " +
@@ -156,21 +158,18 @@ export const signalSourceFields = {
     every: field(
       duration({ minMs: everyMsMin, maxMs: everyMsMax }),
       "Time between two questions.",
-      {
-        as: "everyMs",
-        dependentDefault: 5_000,
-      },
+      { larger: "different", as: "everyMs", dependentDefault: 5_000 },
     ),
     timeout: field(
       duration({ minMs: timeoutMsMin, maxMs: everyMsMax }),
       "The longest that a question takes, at most `every`.",
-      { as: "timeoutMs", dependentDefault: defaultTimeoutMs },
+      { larger: "different", as: "timeoutMs", dependentDefault: defaultTimeoutMs },
     ),
     staleAfter: field(
       duration({ minMs: everyMsMin, maxMs: staleAfterMsMax }),
       "How long a reading holds when no newer one comes, at least `every` and `timeout` " +
         "together. Default: six times `every`.",
-      { as: "staleAfterMs" },
+      { larger: "different", as: "staleAfterMs" },
     ),
     whenMissing: field(
       words("min", "max"),
@@ -192,7 +191,7 @@ const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
   by: ["prometheus", "metrics"],
 };
 
-interface SourceRead {
+interface SignalSourceContext {
   /** Where the policy does not say. */
   readonly everyMs: number;
   /** Nothing is asked, so nothing has to be named. */
@@ -204,7 +203,7 @@ interface SourceRead {
 /** Reads where readings come from and how they hold; undefined, and reported, where nowhere. */
 export function readSignalSource(
   block: Block,
-  read: SourceRead,
+  read: SignalSourceContext,
 ): Omit<SignalSource, "thresholds"> | undefined {
   const everyMs = readField(source, block, "every") ?? read.everyMs;
   const timeoutMs = readTimeout(block, everyMs) ?? Math.min(defaultTimeoutMs, everyMs);
@@ -228,7 +227,7 @@ function readTimeout(block: Block, everyMs: number): number | undefined {
 }
 
 /** Exactly one of the kinds. */
-function readPlace(block: Block, { isOff, isSplit }: SourceRead): SignalPlace | undefined {
+function readPlace(block: Block, { isOff, isSplit }: SignalSourceContext): SignalPlace | undefined {
   const [kind, ...others] = placeKinds.filter((name) => block.field(name) !== undefined);
   if (kind === undefined) {
     const isMissing = !isOff && placeKinds.every((name) => block.isLeftOut(name));

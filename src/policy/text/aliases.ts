@@ -2,7 +2,7 @@ import { type Alias, isAlias, isCollection, isMap, isScalar, type ParsedNode } f
 import { quoteText } from "../problems/problem.js";
 import type { ProblemLog } from "../problems/problem-log.js";
 import type { SourceText, TextRange } from "../problems/source-text.js";
-import { deepRefusal, nestingMax } from "./yaml-text.js";
+import { nestingFinding, nestingMax } from "./yaml-text.js";
 
 /**
  * Names, values, maps and lists of one file that are read through aliases. They cost as much as
@@ -108,7 +108,7 @@ class TargetFinder {
     this.#aliasedNodeCount += extent.nodeCount;
     if (depth + extent.height > nestingMax) {
       this.#isOverBound = true;
-      this.#log.report(this.#source, rangeOf(alias), deepRefusal);
+      this.#log.report(this.#source, rangeOf(alias), nestingFinding);
     } else if (this.#aliasedNodeCount > aliasedNodesMax) {
       this.#isOverBound = true;
       this.#log.report(this.#source, rangeOf(alias), {

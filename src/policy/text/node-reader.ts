@@ -8,9 +8,9 @@ import { NodeLog } from "./node-log.js";
 import {
   kindOf,
   listWords,
-  meantFlag,
   ratelimitBoolean,
   scalarText,
+  suggestedFlag,
   wholeNumber,
   wrongWhole,
 } from "./scalars.js";
@@ -252,7 +252,7 @@ export class NodeReader {
     if (old !== undefined) return old;
     const written = String(node.source ?? "");
     const message = `${quoteText(written)} is neither true nor false`;
-    const suggestion = meantFlag(written);
+    const suggestion = suggestedFlag(written);
     return this.reportContent(place, { id: "HG124", message, expected, suggestion });
   }
 

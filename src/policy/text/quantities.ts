@@ -1,5 +1,5 @@
 import { isScalar, Scalar } from "yaml";
-import type { WaitBound } from "../../core/settings/admission-settings.js";
+import type { WaitBound } from "../../core/admission/estimated-wait.js";
 import { quoteText } from "../problems/problem.js";
 import { formatDuration, parseDurationMs } from "./duration.js";
 import type { Field, NodeReader } from "./node-reader.js";

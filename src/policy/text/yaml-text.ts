@@ -30,7 +30,7 @@ export const syntaxProblemsMax = 10;
 const indentCharsMax = 256;
 
 /** What is said of a text that is nested beyond `nestingMax`. */
-export const deepRefusal = {
+export const nestingFinding = {
   id: "HG108",
   message: "nested too deeply",
   expected: `at most ${nestingMax} maps and lists inside each other`,
@@ -233,7 +233,7 @@ function codePointName(character: string): string {
 const refusals = {
   HG105: { message: "tags and directives are not accepted", expected: "plain YAML" },
   HG106: { message: "a second document begins here", expected: "one document in a file" },
-  HG108: { message: deepRefusal.message, expected: deepRefusal.expected },
+  HG108: { message: nestingFinding.message, expected: nestingFinding.expected },
   HG109: {
     message: "the file has too many parts",
     expected: `at most ${lexemesMax} words, marks and spaces in a file`,

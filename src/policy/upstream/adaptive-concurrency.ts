@@ -66,21 +66,25 @@ const minRtt = object(
   },
   {
     fixed: field(duration(measureBounds), "Never measured; what Headgate drives needs it.", {
+      larger: "looser",
       as: "ms",
     }),
     interval: field(duration(measureBounds), "Time between two measurements.", {
+      larger: "different",
       as: "everyMs",
       dependentDefault: defaultMinRtt.everyMs,
     }),
     requestCount: field(whole(thresholdBounds), "Requests of a measurement.", {
+      larger: "different",
       dependentDefault: defaultMinRtt.requestCount,
     }),
     jitterPercent: field(
       number(percentBounds),
       "Percent of the interval that a measurement may come later.",
-      { dependentDefault: defaultMinRtt.jitterPercent },
+      { larger: "different", dependentDefault: defaultMinRtt.jitterPercent },
     ),
     bufferPercent: field(number(percentBounds), "Percent added to what was measured.", {
+      larger: "looser",
       dependentDefault: defaultMinRtt.bufferPercent,
     }),
   },
@@ -112,17 +116,21 @@ export const adaptiveConcurrency = object(
   { title: "an adaptiveConcurrency", docs: "Envoy's own gradient controller, in each proxy." },
   {
     maxLimit: field(whole(permitBounds), "The highest limit.", {
+      larger: "looser",
       as: "limitMax",
       dependentDefault: limitMaxDefault,
     }),
     minLimit: field(whole(permitBounds), "The lowest limit.", {
+      larger: "looser",
       as: "limitMin",
       dependentDefault: limitMinDefault,
     }),
     percentile: field(number(positivePercentBounds), "Which latency is looked at.", {
+      larger: "different",
       default: 90,
     }),
     updateInterval: field(duration(measureBounds), "Time between two limits.", {
+      larger: "different",
       as: "updateMs",
       default: 100,
     }),

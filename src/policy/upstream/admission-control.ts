@@ -27,22 +27,26 @@ export const admissionControl = object(
   },
   {
     aggression: field(number(aggressionBounds), "How much is refused for the same failures.", {
+      larger: "stricter",
       default: 1.5,
     }),
     successRateThreshold: field(number(successBounds), "Percent of success that is good enough.", {
+      larger: "stricter",
       as: "successRateThresholdPercent",
       default: 95,
     }),
     samplingWindow: field(duration(samplingBounds), "How long is looked back, in whole seconds.", {
+      larger: "different",
       as: "samplingWindowMs",
       default: 30_000,
     }),
     minRequestsPerSecond: field(
       whole(retryBounds),
       "Below so many requests a second nothing is refused.",
-      { as: "requestsPerSecondMin", default: 5 },
+      { larger: "looser", as: "requestsPerSecondMin", default: 5 },
     ),
     maxRejectPercent: field(number(percentBounds), "Never more percent are refused.", {
+      larger: "stricter",
       as: "rejectPercentMax",
       default: 80,
     }),

@@ -36,12 +36,13 @@ const retryBudget = object(
   { title: "a retryBudget", docs: "How many of the requests in work may be retries." },
   {
     percent: field(number(positivePercentBounds), "Percent of the requests in work.", {
+      larger: "looser",
       default: 20,
     }),
     minRetries: field(
       whole(retryBounds),
       "Retries that are let through whatever the percentage says.",
-      { as: "retriesMin", default: 3 },
+      { larger: "looser", as: "retriesMin", default: 3 },
     ),
   },
 );
@@ -50,6 +51,7 @@ const perEndpoint = object(
   { title: "a perEndpoint", docs: "What one proxy may have open to each host of a service." },
   {
     maxConnections: field(whole(thresholdBounds), "Connections. Left out: no bound of its own.", {
+      larger: "looser",
       as: "hostConnectionsMax",
     }),
   },
@@ -65,10 +67,12 @@ export const circuitBreakers = object(
   },
   {
     maxConnections: field(whole(thresholdBounds), "Connections.", {
+      larger: "looser",
       as: "connectionsMax",
       default: 1_000,
     }),
     maxPendingRequests: field(whole(thresholdBounds), "Requests that wait for a connection.", {
+      larger: "looser",
       as: "pendingRequestsMax",
       default: 100,
     }),
@@ -76,9 +80,10 @@ export const circuitBreakers = object(
       maxRequests,
       "Requests in work; `auto`: this proxy's part of the service's limit, as Headgate " +
         "drives it, or all of it where each request has a permit.",
-      { as: "requestsMax", default: autoWord },
+      { larger: "looser", as: "requestsMax", default: autoWord },
     ),
     maxRetries: field(whole(retryBounds), "Retries in work, instead of a retry budget.", {
+      larger: "looser",
       as: "retriesMax",
       dependentDefault: retriesMaxDefault,
     }),

@@ -88,17 +88,21 @@ export const healthChecks = object(
     http: field(inner(http), "By HTTP."),
     grpc: field(inner(grpc), "By gRPC."),
     timeout: field(duration(tryTimeBounds), "How long a check may take.", {
+      larger: "different",
       as: "timeoutMs",
       default: 1_000,
     }),
     interval: field(duration(tryTimeBounds), "Time between two.", {
+      larger: "different",
       as: "intervalMs",
       default: 3_000,
     }),
     unhealthyThreshold: field(whole(thresholdBounds), "Failures in a row that leave a host out.", {
+      larger: "different",
       default: 3,
     }),
     healthyThreshold: field(whole(thresholdBounds), "Successes in a row that bring it back.", {
+      larger: "different",
       default: 1,
     }),
   },

@@ -21,8 +21,13 @@ const cookieRule: TextRule = {
 const slowStart = object(
   { title: "a slowStart", docs: "Hosts that are new get less, and more by and by." },
   {
-    window: field(duration(tryTimeBounds), "How long.", { as: "windowMs", default: 60_000 }),
+    window: field(duration(tryTimeBounds), "How long.", {
+      larger: "different",
+      as: "windowMs",
+      default: 60_000,
+    }),
     minWeightPercent: field(whole(weightBounds), "Percent of its part that a host gets at first.", {
+      larger: "different",
       as: "weightPercentMin",
       default: 10,
     }),
@@ -39,7 +44,7 @@ const zoneAware = object(
     minClusterSize: field(
       whole(thresholdBounds),
       "Hosts of the service below which zones are not looked at.",
-      { as: "clusterSizeMin", default: 6 },
+      { larger: "different", as: "clusterSizeMin", default: 6 },
     ),
   },
 );
@@ -49,6 +54,7 @@ const cookie = object(
   {
     name: field(ruledText(cookieRule, cookiePattern), "Its name.", { needs: "the cookie's name" }),
     ttl: field(duration(requestTimeBounds), "How long it lasts; 0s: for the session.", {
+      larger: "different",
       as: "ttlMs",
       default: 0,
     }),
@@ -134,7 +140,7 @@ export const loadBalancing = object(
       whole(percentBounds),
       "Percent of healthy hosts below which all get requests; 0: never. Left out: Envoy's 50, " +
         "Istio's 0.",
-      { as: "panicThresholdPercent" },
+      { larger: "different", as: "panicThresholdPercent" },
     ),
     consistentHash: field(hash, "Requests that are alike go to one host.", { as: "hash" }),
     slowStart: field(inner(slowStart), "New hosts get less at first. Left out: not."),

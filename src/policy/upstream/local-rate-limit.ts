@@ -34,12 +34,18 @@ export const localRateLimit = object(
   },
   {
     requests: field(whole(thresholdBounds), "Requests that an interval lets pass in one proxy.", {
+      larger: "looser",
       needs: `how many requests an interval lets pass, 1 to ${thresholdMax}`,
     }),
-    per: field(duration(fillBounds), "The interval.", { as: "perMs", default: 1_000 }),
+    per: field(duration(fillBounds), "The interval.", {
+      larger: "stricter",
+      as: "perMs",
+      default: 1_000,
+    }),
     burst: field(
       whole(thresholdBounds),
       "How many may come at once, at least `requests`. Default: as many.",
+      { larger: "looser" },
     ),
     when: whenField("withoutHeadgate"),
   },

@@ -19,6 +19,7 @@ const deviationsBounds: NumberBounds = { min: 0, max: deviationsMax, isMinExclud
 const failureBounds = { min: 1, max: 100 } as const;
 
 const minHosts = field(whole(thresholdBounds), "Hosts with enough requests before any is judged.", {
+  larger: "looser",
   as: "hostsMin",
   default: 5,
 });
@@ -30,10 +31,12 @@ const successRate = object(
   {
     minHosts,
     minRequests: field(whole(thresholdBounds), minRequestsDocs, {
+      larger: "looser",
       as: "requestsMin",
       default: 100,
     }),
     deviations: field(number(deviationsBounds), "Standard deviations below the mean.", {
+      larger: "looser",
       default: 1.9,
     }),
   },
@@ -43,11 +46,13 @@ const failurePercentage = object(
   { title: "a failurePercentage", docs: "Ejects hosts of which too large a part fails." },
   {
     threshold: field(whole(failureBounds), "Percent of a host's requests in an interval.", {
+      larger: "looser",
       as: "thresholdPercent",
       default: 85,
     }),
     minHosts,
     minRequests: field(whole(thresholdBounds), minRequestsDocs, {
+      larger: "looser",
       as: "requestsMin",
       default: 50,
     }),
@@ -63,30 +68,32 @@ export const outlierDetection = object(
     consecutive5xx: field(
       whole(thresholdBounds),
       "Answers of 5xx, one after the other, that eject a host.",
-      { default: 5 },
+      { larger: "looser", default: 5 },
     ),
     consecutiveGatewayFailure: field(
       whole(thresholdBounds),
       "Answers of 502, 503 or 504, one after the other, that eject a host.",
-      { as: "consecutiveGatewayFailures", default: 5 },
+      { larger: "looser", as: "consecutiveGatewayFailures", default: 5 },
     ),
     interval: field(duration(ejectionTimeBounds), "Time between two looks at the hosts.", {
+      larger: "different",
       as: "intervalMs",
       default: 10_000,
     }),
     baseEjectionTime: field(
       duration(ejectionTimeBounds),
       "How long a host is out for the first time; longer each time.",
-      { as: "baseEjectionMs", default: 30_000 },
+      { larger: "stricter", as: "baseEjectionMs", default: 30_000 },
     ),
     maxEjectionTime: field(duration(ejectionTimeBounds), "The longest that a host is out.", {
+      larger: "stricter",
       as: "ejectionMsMax",
       dependentDefault: ejectionMsMaxDefault,
     }),
     maxEjectionPercent: field(
       whole(percentBounds),
       "Percent of the hosts that may be out at once.",
-      { as: "ejectionPercentMax", default: 50 },
+      { larger: "stricter", as: "ejectionPercentMax", default: 50 },
     ),
     successRate: field(inner(successRate), "Also judges hosts by their success. Left out: not."),
     failurePercentage: field(
@@ -96,7 +103,7 @@ export const outlierDetection = object(
     consecutiveLocalOriginFailure: field(
       whole(thresholdBounds),
       "Connections and time-outs that failed in a row. Left out: they count as answers of 5xx.",
-      { as: "localOriginFailures" },
+      { larger: "looser", as: "localOriginFailures" },
     ),
   },
   {

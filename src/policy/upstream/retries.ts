@@ -49,24 +49,26 @@ export const timeouts = object(
     request: field(
       duration(requestTimeBounds),
       "A request with its retries; 0s: for ever, as streams need it.",
-      { as: "requestMs", default: 15_000 },
+      { larger: "different", as: "requestMs", default: 15_000 },
     ),
     connect: field(duration(connectTimeBounds), "A connection that is made.", {
+      larger: "different",
       as: "connectMs",
       default: 250,
     }),
     idle: field(duration(requestTimeBounds), "A stream on which nothing moves; 0s: for ever.", {
+      larger: "different",
       as: "idleMs",
     }),
     maxStreamDuration: field(
       duration(tryTimeBounds),
       "A stream, whatever moves on it: upgraded connections, too. Left out: no bound.",
-      { as: "maxStreamMs" },
+      { larger: "different", as: "maxStreamMs" },
     ),
     maxConnectionDuration: field(
       duration(tryTimeBounds),
       "A connection to the service, which then takes no more requests. Left out: no bound.",
-      { as: "maxConnectionMs" },
+      { larger: "different", as: "maxConnectionMs" },
     ),
   },
   {
@@ -85,10 +87,12 @@ const backOff = object(
   { title: "a backOff", docs: "Waits between tries: jittered, doubling." },
   {
     base: field(duration(tryTimeBounds), "The first wait.", {
+      larger: "different",
       as: "backOffBaseMs",
       default: backOffBaseMs,
     }),
     max: field(duration(tryTimeBounds), "The longest wait.", {
+      larger: "different",
       as: "backOffMsMax",
       dependentDefault: backOffMsMax,
     }),
@@ -120,6 +124,7 @@ export const retries = object(
   { title: "retries", docs: "What is tried again, and how. Left out: nothing is." },
   {
     numRetries: field(whole(numRetriesBounds), "Tries after the first.", {
+      larger: "looser",
       as: "retriesMax",
       default: 2,
     }),
@@ -137,12 +142,13 @@ export const retries = object(
       { default: [] },
     ),
     perTryTimeout: field(duration(tryTimeBounds), "The longest that one try may take.", {
+      larger: "different",
       as: "perTryMs",
     }),
     perTryIdleTimeout: field(
       duration(tryTimeBounds),
       "The longest that nothing moves in one try.",
-      { as: "perTryIdleMs" },
+      { larger: "different", as: "perTryIdleMs" },
     ),
     hedging: field(
       hedging,
@@ -152,7 +158,7 @@ export const retries = object(
     maxRetryAfter: field(
       duration(tryTimeBounds),
       "The longest Retry-After of a refusal that is waited for; needs rateLimited in `retryOn`.",
-      { as: "retryAfterMsMax", dependentDefault: retryAfterMs },
+      { larger: "different", as: "retryAfterMsMax", dependentDefault: retryAfterMs },
     ),
   },
   {

@@ -21,10 +21,11 @@ import type {
   PolicyFile as PolicyFileMessage,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { addressAttribute, pathHeader, type RequestFacts } from "../../policy/cel/request-facts.js";
+import type { PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
-import type { QuotaPart, QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import type { QuotaPart } from "../../policy/quotas/quota-parts.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
-import type { PolicyFile } from "./admin-parts.js";
 import { callerOf, demandRole, notFound, serviceFilter, visibleAmong } from "./call.js";
 import { AdminFailure } from "./failures.js";
 import { keyNameBounds, policyOf } from "./key-methods.js";
@@ -125,7 +126,7 @@ async function explainQuotas(
   return explained;
 }
 
-async function readCandidate(parts: ExplainParts, files: readonly PolicyFile[]): Promise<Policy> {
+async function readCandidate(parts: ExplainParts, files: readonly PolicyText[]): Promise<Policy> {
   const read = await parts.readCandidate(files);
   switch (read.kind) {
     case "policy":
@@ -277,7 +278,7 @@ function readFacts({ method, host, path, headers, remoteAddress }: HttpRequest):
 export function readFiles(
   place: string,
   files: readonly PolicyFileMessage[],
-): readonly PolicyFile[] {
+): readonly PolicyText[] {
   const reader = new RequestReader();
   if (files.length > explainedFilesMax)
     reader.report(place, `it has more than ${explainedFilesMax}`);

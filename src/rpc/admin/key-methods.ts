@@ -2,6 +2,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { auditEntry, reasonCharsMax } from "../../core/base/audit-entry.js";
 import type { Rule } from "../../core/limits/limit.js";
 import type { KeyLookup, KeySelector } from "../../decide/inspect/key-inspector.js";
+import type { RuleSelector } from "../../decide/inspect/seen-key.js";
 import { textLengthMax } from "../../decide/rate-limit/query.js";
 import {
   LimitService,
@@ -228,13 +229,6 @@ export function demandDomain(
   if (!labels.includes(label)) throw notFound("rule", label, labels);
 }
 
-/** Of what in the policy something is asked. */
-interface Asked {
-  /** Undefined: all that there are. */
-  readonly domains: readonly string[] | undefined;
-  readonly ruleLabel: string | undefined;
-}
-
 /**
  * Reads of which domain and rule something is asked, as the last of a request. Whether they are
  * there is told only to who may look there.
@@ -245,7 +239,7 @@ export function readAsked(
   parts: Pick<AdminServiceParts, "policies">,
   request: { readonly domain: string; readonly ruleLabel?: string },
   { reader, context }: { readonly reader: RequestReader; readonly context: HandlerContext },
-): Asked {
+): RuleSelector {
   const domain = reader.text("domain", request.domain, keyNameBounds);
   const label = readRuleLabel({ domain, ruleLabel: request.ruleLabel ?? "" }, reader);
   reader.end();

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { globMatches, parseGlob } from "../../core/collections/glob.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
-import type { Limit, Rule } from "../../core/limits/limit.js";
+import { type Limit, limitsOf, type Rule } from "../../core/limits/limit.js";
 import { type Override, overrideMaxOf, overrideRefusal } from "../../core/limits/override.js";
 import type { Policy } from "../../policy/policy.js";
 import { notFound } from "./call.js";
@@ -86,8 +86,4 @@ function isBelow({ path }: Rule, entries: readonly DescriptorEntry[]): boolean {
 
 function fits(pattern: string, text: string): boolean {
   return pattern.includes("*") ? globMatches(parseGlob(pattern), text) : pattern === text;
-}
-
-function limitsOf({ effect }: Rule): readonly Limit[] {
-  return effect.kind === "limited" ? effect.limits : [];
 }

@@ -17,9 +17,9 @@ import { grpcStatuses } from "../../core/base/grpc-status.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import type {
   AdmissionCall,
+  AdmissionDecider,
   AdmissionTicket,
   AdmissionVerdict,
-  Admits,
   ResponseFacts,
 } from "../../decide/admission/admission-call.js";
 import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
@@ -46,7 +46,7 @@ interface ExchangeCodec {
 
 /** What the service is made of. */
 export interface ExternalProcessorParts {
-  readonly admission: Admits;
+  readonly admission: AdmissionDecider;
   readonly codec: ExchangeCodec;
   readonly counts: ExchangeCounts;
 }

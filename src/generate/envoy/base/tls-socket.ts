@@ -1,5 +1,4 @@
-import type { ListenerTls } from "../../../policy/proxies/listener-tls.js";
-import { asksForCertificate } from "../../../policy/proxies/listener-tls.js";
+import { asksForCertificate, type ListenerTls } from "../../../policy/proxies/listener-tls.js";
 import type { ProxyPolicy } from "../../../policy/proxies/proxies.js";
 import type { ClientTls, UpstreamTls } from "../../../policy/upstream/client-tls.js";
 import type { Tree, TreeMap } from "../../base/document.js";

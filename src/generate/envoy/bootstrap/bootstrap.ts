@@ -1,5 +1,4 @@
-import type { Document } from "../../base/document.js";
-import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import { type Document, noted, type Tree, type TreeMap } from "../../base/document.js";
 import { isPlainList, isPlainMap, type PlainValue, plainTree } from "../../base/plain-tree.js";
 import type { EnvoyContext } from "../base/context.js";
 import { serviceDomains } from "../base/domains.js";
@@ -49,7 +48,7 @@ export function bootstrap(plan: ProxyPlan): Document {
   const { context, folder, own, sides } = plan;
   const { listener: ports } = context.policy.proxies;
   const parts = sides.map(sideParts);
-  const told: TreeMap = {
+  const reported: TreeMap = {
     ...telemetry(context),
     layered_runtime: layeredRuntime(context),
     overload_manager: overload(context),
@@ -61,7 +60,7 @@ export function bootstrap(plan: ProxyPlan): Document {
     const http3 = http3Listener(given, side.context);
     return [listener(given, side.context), ...(http3 === undefined ? [] : [http3])];
   });
-  const used = referredClusters([told, { listeners }]);
+  const used = referredClusters([reported, { listeners }]);
   const clusters = [
     ...parts.flatMap((part) => part.clusters),
     ...usedClusters(context, used),
@@ -77,7 +76,7 @@ export function bootstrap(plan: ProxyPlan): Document {
         admin: noted("Whoever reaches the admin port owns this proxy: loopback only.", {
           address: socketAddress("127.0.0.1", ports.adminPort),
         }),
-        ...told,
+        ...reported,
         static_resources: { listeners: [...listeners, statisticsListener(context)], clusters },
       },
     ],

@@ -14,10 +14,10 @@ export function fragments(plan: ProxyPlan): readonly Document[] {
   const { context, sides } = plan;
   const parts = sides.map(sideParts);
   const runtime = layeredRuntime(context);
-  const told = telemetry(context);
+  const reported = telemetry(context);
   const protections = overload(context);
   const filters = parts.map((part) => ({ http_filters: part.httpFilters }));
-  const used = referredClusters([runtime, told, ...filters]);
+  const used = referredClusters([runtime, reported, ...filters]);
   const clusters = [...parts.flatMap((part) => part.clusters), ...usedClusters(context, used)];
   const pieces: readonly (Piece | undefined)[] = [
     clusters.length === 0 ? undefined : { ...clusterPiece, part: clusters },
@@ -25,7 +25,7 @@ export function fragments(plan: ProxyPlan): readonly Document[] {
     { ...localReplyPiece, part: localReplies(context) },
     { ...runtimePiece, part: runtime },
     protections && { ...overloadPiece, part: protections },
-    Object.keys(told).length === 0 ? undefined : { ...telemetryPiece, part: told },
+    Object.keys(reported).length === 0 ? undefined : { ...telemetryPiece, part: reported },
   ];
   return pieces.filter((piece) => piece !== undefined).map((piece) => document(plan, piece));
 }

@@ -1,3 +1,4 @@
+import { grpcStatuses, othersGrpcStatuses } from "../../../core/base/grpc-status.js";
 import { httpStatuses } from "../../../core/base/http-status.js";
 import { admissionControlKey } from "../../../core/feedback/runtime-keys.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
@@ -7,12 +8,17 @@ import { httpFilter } from "../base/http-filter.js";
 import { soleSetting } from "../base/sole-setting.js";
 import { durationText, filterOff } from "../base/values.js";
 
-/**
- * Statuses of gRPC that sending less would not change, RESOURCE_EXHAUSTED (8) and UNAVAILABLE (14)
- * among them: what was refused on purpose. Left are DEADLINE_EXCEEDED, ABORTED, INTERNAL and
- * DATA_LOSS.
- */
-const grpcSuccess: readonly number[] = [0, 1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 14, 16];
+/** Statuses of gRPC that sending less may change; what was refused on purpose is none of them. */
+const grpcFailures: readonly number[] = [
+  grpcStatuses.deadlineExceeded,
+  othersGrpcStatuses.aborted,
+  grpcStatuses.internal,
+  othersGrpcStatuses.dataLoss,
+];
+
+const grpcSuccess = Object.values({ ...grpcStatuses, ...othersGrpcStatuses })
+  .filter((status) => !grpcFailures.includes(status))
+  .sort((a, b) => a - b);
 
 /**
  * Refuses on the caller's side while too much fails; undefined where no service has it. It has no

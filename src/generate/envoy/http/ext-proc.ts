@@ -1,5 +1,5 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../../core/admission/deadline.js";
-import { orcaHeader } from "../../../core/settings/orca.js";
+import { orcaHeader } from "../../../core/admission/orca.js";
 import { addRequestNeeds, type RequestNeeds } from "../../../policy/request-needs.js";
 import { asksForAdmission } from "../../../policy/services/configured-share.js";
 import { createPriorityClassifier } from "../../../policy/services/priority-classifier.js";

@@ -1,5 +1,6 @@
 import { quoteText } from "../../../policy/problems/problem.js";
-import type { ServiceDescriptor, ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../../../policy/services/service-rate-limit.js";
 import type { GenerateProblem } from "../../base/generator.js";
 
 /** Whose filters would set metadata that limits go by. */

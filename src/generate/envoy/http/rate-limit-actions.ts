@@ -1,12 +1,11 @@
 import { assert, assertNever } from "../../../core/base/errors.js";
+import type { DescriptorPart, TextMatch } from "../../../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import type {
   DescriptorHits,
-  DescriptorPart,
   ServiceDescriptor,
-  ServicePolicy,
   ServiceRateLimit,
-  TextMatch,
-} from "../../../policy/services/service-policy.js";
+} from "../../../policy/services/service-rate-limit.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 import { type EnvoyFeature, hasFeature, reportOld } from "../base/envoy-features.js";
@@ -68,7 +67,7 @@ function commentOf({ parts, when, isRefund }: ServiceDescriptor): string {
 
 /** One hit needs no saying. In `rate_limits` of a virtual host costs would be ignored. */
 function hitsOf({ hits, isRefund }: ServiceDescriptor, at: DescriptorPlace): Tree | undefined {
-  if (isUsual(hits) && !isRefund) return undefined;
+  if (isDefault(hits) && !isRefund) return undefined;
   needs(at, "hitsPerDescriptor", "a descriptor with a cost of its own");
   if (isRefund) needs(at, "refunds", "a descriptor whose hits are given back");
   return {
@@ -77,7 +76,7 @@ function hitsOf({ hits, isRefund }: ServiceDescriptor, at: DescriptorPlace): Tre
   };
 }
 
-function isUsual(hits: DescriptorHits): boolean {
+function isDefault(hits: DescriptorHits): boolean {
   return hits.kind === "fixed" && hits.count === 1;
 }
 

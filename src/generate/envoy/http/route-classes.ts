@@ -1,4 +1,4 @@
-import { type Priority, priorities } from "../../../core/settings/admission-settings.js";
+import { type Priority, priorities } from "../../../core/admission/priority.js";
 import { ConditionCompiler } from "../../../policy/cel/cel.js";
 import { quoteText } from "../../../policy/problems/problem.js";
 import type { PriorityPolicy } from "../../../policy/services/service-priority.js";
@@ -61,7 +61,7 @@ export function routeClasses(policy: PriorityPolicy): RouteClasses {
         words: "All others",
         name: "rest",
         match: { prefix: "/" },
-        priority: policy.usual,
+        priority: policy.default,
       }),
     ],
     leftOut: isLeft ? [...leftOut, headerWords] : leftOut,

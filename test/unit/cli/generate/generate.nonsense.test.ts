@@ -22,7 +22,7 @@ const proxies = (more: string) => `services: [{name: orders, ${at}}]\n  proxies:
 const listeners = (more: string) => proxies(`gateway: {listeners: [${more}]}`);
 
 /** Nonsense in a policy, and what is said of it. */
-const policies: readonly (readonly [target: string, spec: string, told: string])[] = [
+const policies: readonly (readonly [target: string, spec: string, reported: string])[] = [
   ["envoy", "services: []", "HG304 the policy names no service"],
   ["envoy", "services: [{name: orders}]", "HG301 the service names no upstream"],
   [
@@ -97,7 +97,7 @@ const policies: readonly (readonly [target: string, spec: string, told: string])
 ];
 
 /** Nonsense on the command line. */
-const flags: readonly (readonly [target: string, flags: readonly string[], told: string])[] = [
+const flags: readonly (readonly [target: string, flags: readonly string[], reported: string])[] = [
   ["envoy", ["--envoy-version", "2.0"], "--envoy-version is a version from 1.30 to 1.40"],
   ["envoy", ["--role", "gateway"], "Allowed choices are sidecar, edge, both"],
   ["envoy", ["--form", "whole"], "Allowed choices are bootstrap, fragments"],
@@ -132,7 +132,7 @@ const flags: readonly (readonly [target: string, flags: readonly string[], told:
 ];
 
 /** Nonsense in a file of objects that `--with` names. */
-const objects: readonly (readonly [what: string, text: string, told: string])[] = [
+const objects: readonly (readonly [what: string, text: string, reported: string])[] = [
   ["no YAML", "a: [", "HG101 a list in brackets is not closed"],
   ["a text", "hello", "with.yaml:1:1: error HG370 no object of a cluster stands here"],
   ["1 MiB and more", `#${"x".repeat(1_048_576)}`, "HG370 there is too much of it"],
@@ -176,25 +176,37 @@ describe("headgate generate", () => {
     return captureCli(["generate", target, policy, ...words]);
   };
 
-  it.each(policies)("%s of %s says what is wrong", async (target, spec, told) => {
+  it.each(policies)("%s of %s says what is wrong", async (target, spec, reported) => {
     const { code, out, err } = await generate(target, spec);
-    expect({ code, out, err }).toEqual({ code: 3, out: "", err: expect.stringContaining(told) });
+    expect({ code, out, err }).toEqual({
+      code: 3,
+      out: "",
+      err: expect.stringContaining(reported),
+    });
     // Where it stands, and that nothing came of it.
     expect(err).toMatch(/policy\.yaml:\d+:\d+: /);
     expect(err).toMatch(/nothing was written\.\n?$/i);
   });
 
-  it.each(flags)("%s %j says what is wrong", async (target, words, told) => {
+  it.each(flags)("%s %j says what is wrong", async (target, words, reported) => {
     const { code, out, err } = await generate(target, limits, words);
-    expect({ code, out, err }).toEqual({ code: 2, out: "", err: expect.stringContaining(told) });
+    expect({ code, out, err }).toEqual({
+      code: 2,
+      out: "",
+      err: expect.stringContaining(reported),
+    });
   });
 
-  it.each(objects)("--with %s says what is wrong", async (_, text, told) => {
+  it.each(objects)("--with %s says what is wrong", async (_, text, reported) => {
     const file = join(folder, "with.yaml");
     writeFileSync(file, text);
     const spec = service("timeouts: {request: 1s}");
     const { code, out, err } = await generate("istio", spec, ["--with", file]);
-    expect({ code, out, err }).toEqual({ code: 3, out: "", err: expect.stringContaining(told) });
+    expect({ code, out, err }).toEqual({
+      code: 3,
+      out: "",
+      err: expect.stringContaining(reported),
+    });
     expect(err).toMatch(/nothing was written\.\n?$/i);
     expect(err.length).toBeLessThan(2_000);
   });

@@ -162,10 +162,10 @@ describe("headgate generate", () => {
   it("says what it would not write over, when it compares", async () => {
     mkdirSync(join(out, "edge"), { recursive: true });
     writeFileSync(join(out, "edge/envoy.yaml"), "mine: 1\n");
-    const { code, out: told } = await run("envoy", policy, "--out", out, "--check");
+    const { code, out: reported } = await run("envoy", policy, "--out", out, "--check");
     expect(code).toBe(4);
-    expect(told).toContain("edge/envoy.yaml was not generated");
-    expect(told).toContain("Run it again without --check, and with --force.");
+    expect(reported).toContain("edge/envoy.yaml was not generated");
+    expect(reported).toContain("Run it again without --check, and with --force.");
   });
 
   it.each(["", "/deeper"])(
@@ -327,7 +327,7 @@ describe("headgate generate", () => {
       "Verified by egctl, by their schemas alone: patches are applied to your Gateway",
     ],
     ["gateway", "egctl", "echo 'unknown field'; exit 1", 3, "exit code 1: unknown field\nNothing"],
-  ] as const)("%s --verify asks %s: %s", async (target, command, script, code, told) => {
+  ] as const)("%s --verify asks %s: %s", async (target, command, script, code, reported) => {
     const at = "upstream: {address: orders.shop.svc.cluster.local, port: 8080}";
     writePolicy(`    - {name: orders, ${at}, clusters: ["inbound|8080||"]}`);
     const bin = join(folder, "bin");
@@ -341,7 +341,7 @@ describe("headgate generate", () => {
     expect(existsSync(out)).toBe(false);
     writeFileSync(join(bin, command), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
     const asked = await runIn({ PATH: bin }, target, policy, ...words);
-    expect(asked).toMatchObject({ code, err: expect.stringContaining(told) });
+    expect(asked).toMatchObject({ code, err: expect.stringContaining(reported) });
     expect(asked.err).not.toContain("headgate-verify-");
     expect(existsSync(out)).toBe(code === 0);
   });

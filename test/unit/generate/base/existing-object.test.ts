@@ -12,7 +12,7 @@ const head = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\n";
 const rule = (more: string) => `${head}metadata: {${more}}\nspec: {host: a}\n`;
 
 /** What is wrong, and where. */
-const told = (text: string) => {
+const reported = (text: string) => {
   const { objects, problems } = read(text);
   expect(objects).toEqual([]);
   return problems.map(({ line, column, id, message }) => `${line}:${column} ${id} ${message}`);
@@ -95,18 +95,18 @@ describe("readExisting()", () => {
       const before = `*a${at - 1}`;
       return `a${at}: &a${at} [${at === 0 ? "x" : Array(9).fill(before).join(",")}]`;
     });
-    expect(told(rows.join("\n"))[0]).toContain("HG113 the file's aliases stand for too much");
+    expect(reported(rows.join("\n"))[0]).toContain("HG113 the file's aliases stand for too much");
   });
 
   it("says that it is nested too deeply", () => {
-    expect(told("[".repeat(100_000))[0]).toContain("HG108 nested too deeply");
+    expect(reported("[".repeat(100_000))[0]).toContain("HG108 nested too deeply");
   });
 
   it.each([
     ["characters", " ".repeat(existingCharsMax + 1)],
     ["documents", "\n---".repeat(existingDocumentsMax)],
   ])("bounds %s", (_, text) => {
-    expect(told(text)).toEqual(["1:1 HG370 there is too much of it"]);
+    expect(reported(text)).toEqual(["1:1 HG370 there is too much of it"]);
   });
 
   it("counts characters of all files", () => {

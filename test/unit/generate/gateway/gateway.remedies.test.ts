@@ -56,7 +56,7 @@ const viaExtProc: Pick<Remedy, "hint" | "edit"> = {
 };
 
 /** Both ways out of what Envoy Gateway's own limits cannot say. */
-function untold(
+function unreported(
   about: string,
   [limits, descriptors]: readonly [string, string],
   [hint, ...edit]: readonly [string, string | RegExp, string],
@@ -69,12 +69,12 @@ function untold(
 }
 
 const limits: readonly Remedy[] = [
-  ...untold(
+  ...unreported(
     "without a limit",
     [`{key: user, value: root, rate_limit: {unlimited: true}}`, `[${user}]`],
     ["leave the exception out", "unlimited: true", minute],
   ),
-  ...untold(
+  ...unreported(
     "that have one of their own",
     [
       `{key: user, value: root, rate_limit: {${minute}}}, {key: user, rate_limit: {${minute}}}`,
@@ -82,42 +82,42 @@ const limits: readonly Remedy[] = [
     ],
     ["leave the limits of single values out", /\{key: user, value.*?\}\}, /, ""],
   ),
-  ...untold(
+  ...unreported(
     "patterns",
     [`{key: user, value: "a*", rate_limit: {${minute}}}`, `[${user}]`],
     ["name each value that is limited", "a*", "alice"],
   ),
-  ...untold(
+  ...unreported(
     "twice",
     [`{key: user, rate_limit: {${minute}}}`, `[${user}], {entries: [${user}], hits: 2}`],
     ["write it once, with the hits of both", /\[\{header.*hits: 2/, `{entries: [${user}], hits: 3`],
   ),
-  ...untold(
+  ...unreported(
     "given back",
     [`{key: user, rate_limit: {${minute}}}`, `{entries: [${user}], refund: true}`],
     ["admission: {maxInFlight: 100}", /rateLimit: \{.*\}\]\}/, "admission: {maxInFlight: 100}"],
   ),
-  ...untold(
+  ...unreported(
     "only refuse together",
     [`{key: user, rate_limit: {${minute}}, quota_mode: true}`, `[${user}]`],
     ["leave quota_mode out", ", quota_mode: true", ""],
   ),
-  ...untold(
+  ...unreported(
     "settled",
     [`{key: user, rate_limit: {${minute}, charge: settle}}`, `[${user}]`],
     ["hits: 0 there", `[[${user}]]`, `[{entries: [${user}], hits: 0}]`],
   ),
-  ...untold(
+  ...unreported(
     "settled",
     [`{key: user, rate_limit: {${minute}, charge: settle}}`, `[${user}]`],
     ["leave charge: settle out", ", charge: settle", ""],
   ),
-  ...untold(
+  ...unreported(
     "nothing is left",
     [`{key: user, rate_limit: {${minute}, peek: exhausted}}`, `[${user}]`],
     ["leave peek out", ", peek: exhausted", ""],
   ),
-  ...untold(
+  ...unreported(
     "more than one unit",
     ["{key: user, rate_limit: {period: 10s, requests_per_unit: 5}}", `[${user}]`],
     [
@@ -126,12 +126,12 @@ const limits: readonly Remedy[] = [
       "unit: minute, requests_per_unit: 30",
     ],
   ),
-  ...untold(
+  ...unreported(
     "a burst",
     [`{key: user, rate_limit: {${minute}, burst: 5}}`, `[${user}]`],
     ["leave burst out", ", burst: 5", ""],
   ),
-  ...untold(
+  ...unreported(
     "windows",
     [`{key: user, rate_limit: {${minute}, algorithm: fixed_window}}`, `[${user}]`],
     ["leave algorithm and time_zone out", ", algorithm: fixed_window", ""],

@@ -121,14 +121,14 @@ describe("mergeInto()", () => {
     ];
     const spec = { host, trafficPolicy: { portLevelSettings: [port] }, subsets };
     const made = merge([rule("shop/mine", spec)], ours);
-    const told = { portLevelSettings: [{ ...port, ...detection }] };
+    const reported = { portLevelSettings: [{ ...port, ...detection }] };
     expect(made.objects).toEqual([
       rule("shop/mine", {
         host,
-        trafficPolicy: { ...told, ...detection },
+        trafficPolicy: { ...reported, ...detection },
         subsets: [
           { name: "v1", trafficPolicy: detection },
-          { name: "v2", trafficPolicy: told },
+          { name: "v2", trafficPolicy: reported },
         ],
       }),
     ]);

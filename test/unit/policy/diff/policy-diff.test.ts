@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { limitKey } from "../../../../src/core/limits/key.js";
-import { toldPartsMax } from "../../../../src/policy/diff/field-changes.js";
+import { reportedPartsMax } from "../../../../src/policy/diff/field-changes.js";
 import { changeSentence, comparePolicies } from "../../../../src/policy/diff/policy-diff.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
 
@@ -119,8 +119,8 @@ describe("comparePolicies()", () => {
       if (limit === undefined) throw new Error("no limit");
       return limitKey("shop", [{ key: "user", value: "7" }], limit);
     });
-    const isTold = sentences(before, after).some((text) => text.includes("begins empty"));
-    expect(isTold).toBe(keys[0] !== keys[1]);
+    const isReported = sentences(before, after).some((text) => text.includes("begins empty"));
+    expect(isReported).toBe(keys[0] !== keys[1]);
   });
 
   it("tells several limits of a rule apart by name or period, wherever they stand", () => {
@@ -190,10 +190,25 @@ describe("comparePolicies()", () => {
     ).toEqual(['stricter: service orders: admission.dryRun: "queue" becomes none']);
   });
 
-  it(`tells ${toldPartsMax} parts of a list, and how many more there are`, () => {
-    const hosts = Array.from({ length: toldPartsMax + 2 }, (_, index) => `h${index}.example`);
+  /** What it does was guessed from the name, so these were merely different. */
+  it("goes by what a field says of a larger number, also where it stands for two", () => {
+    const block = (minRemaining: string, max: string, low: number) =>
+      service(
+        `admission: {maxInFlight: 9, deadline: {minRemaining: ${minRemaining}}, ` +
+          `estimatedWait: {max: ${max}}, shedAt: {low: ${low}}}`,
+      );
+    expect(sentences(block("5ms", "1s", 0.5), block("50ms", "2s", 0.6))).toEqual([
+      expect.stringMatching(/^stricter: .* admission\.deadline\.minRemaining: 5ms/),
+      expect.stringMatching(/^looser: .* admission\.shedAt\.low\.soft: 0\.48 becomes/),
+      expect.stringMatching(/^looser: .* admission\.shedAt\.low\.hard: 0\.5 becomes 0\.6/),
+      expect.stringMatching(/^looser: .* admission\.estimatedWait\.max/),
+    ]);
+  });
+
+  it(`tells ${reportedPartsMax} parts of a list, and how many more there are`, () => {
+    const hosts = Array.from({ length: reportedPartsMax + 2 }, (_, index) => `h${index}.example`);
     const [text] = sentences(service("hosts: []"), service(`hosts: [${hosts.join(", ")}]`));
-    expect(text).toContain(`"h${toldPartsMax - 1}.example" and 2 more`);
+    expect(text).toContain(`"h${reportedPartsMax - 1}.example" and 2 more`);
   });
 
   it("says what becomes stricter first, then what becomes looser", () => {

@@ -99,23 +99,25 @@ describe("readBucketId()", () => {
 
 describe("encodeActions()", () => {
   const id = idOf({ quota: "pace" });
-  const told = (assignment: QuotaAssignment) =>
-    readActions(encodeActions([{ id, told: { kind: "assign", assignment } }]))[0];
+  const reported = (assignment: QuotaAssignment) =>
+    readActions(encodeActions([{ id, reported: { kind: "assign", assignment } }]))[0];
 
   it("writes only what Envoy enforces", () => {
-    expect(told({ kind: "blanket", rule: "allow", ttlMs: 60_000 })).toMatchObject({
-      told: "allow",
+    expect(reported({ kind: "blanket", rule: "allow", ttlMs: 60_000 })).toMatchObject({
+      reported: "allow",
       ttlSeconds: 60,
     });
-    expect(told({ kind: "blanket", rule: "deny", ttlMs: 2_000 })).toMatchObject({ told: "deny" });
+    expect(reported({ kind: "blanket", rule: "deny", ttlMs: 2_000 })).toMatchObject({
+      reported: "deny",
+    });
     const bucket = { kind: "bucket", rateMicroHz: 2_500_000, tokensMax: 3, ttlMs: 10_900 } as const;
-    expect(told(bucket)).toEqual({
+    expect(reported(bucket)).toEqual({
       id: { quota: "pace" },
-      told: "3 tokens",
+      reported: "3 tokens",
       ttlSeconds: 10,
       hz: 2.5,
     });
-    const abandoned = encodeActions([{ id, told: { kind: "abandon" } }]);
+    const abandoned = encodeActions([{ id, reported: { kind: "abandon" } }]);
     const [action] = fromBinary(RateLimitQuotaResponseSchema, abandoned).bucketAction;
     expect(action?.bucketAction.case).toBe("abandonAction");
   });
