@@ -80,10 +80,11 @@ describe("many keys", () => {
     expect(console.troubles).toEqual([]);
   });
 
-  it("and many rules are scrolled, filtered and sorted without all of them in the page", async () => {
+  it("and many rules are scrolled and filtered without all of them in the page", async () => {
     const { page } = console;
     const rules = Array.from({ length: 10_000 }, (_, i) => {
-      return `        - {key: user, value: u${i}, rate_limit: {unit: day, requests_per_unit: ${i + 1}}}`;
+      const limit = `{unit: day, requests_per_unit: ${i + 1}}`;
+      return `        - {key: user, value: u${i}, rate_limit: ${limit}}`;
     });
     const text = [
       "apiVersion: headgate.dev/v1alpha1",

@@ -68,7 +68,11 @@ describe.each(["light", "dark"] as const)("the console, %s", (theme) => {
   function reportUsage(): void {
     for (const [i, stream] of streams.entries()) {
       const usages = ["acme", "globex"].map((tenant, k) => {
-        return { id: { tenant }, allowed: 100 + 150 * Math.abs(i - k), elapsedSeconds: 5 };
+        return {
+          id: { quota: "per-tenant", tenant },
+          allowed: 100 + 150 * Math.abs(i - k),
+          elapsedSeconds: 5,
+        };
       });
       stream.report("edge", usages);
     }

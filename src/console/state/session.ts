@@ -5,7 +5,7 @@ import { httpStatuses } from "../../core/base/http-status.js";
 export type SignInWay = "token" | "oidc";
 
 /** Who the reader is, as far as this page knows. */
-export type Session =
+export type PageSession =
   | { readonly kind: "unknown" }
   /** With whoever was signed in until now: what that person was about stays as it is. */
   | {
@@ -29,7 +29,7 @@ export interface User {
 }
 
 /** The session of this page. */
-export const session = signal<Session>({ kind: "unknown" });
+export const session = signal<PageSession>({ kind: "unknown" });
 
 /** The user, also while the session has to be renewed; undefined before anybody has signed in. */
 export const user = computed(() => {
