@@ -89,7 +89,8 @@ export function judgeFleet(facts: FleetFacts): FleetVerdict {
       detail: `What they decide is missing here.${alsoRefusing}`,
     };
   }
-  if (rates.failed > 0 || rates.failureRefused > 0) {
+  const failing = rates.failed + rates.failureRefused;
+  if (failing > 0 && failing >= refusedRatioNoticed * (rates.passed + rates.refused)) {
     return {
       tone: "bad",
       headline: "Headgate fails requests",

@@ -192,6 +192,7 @@ function makePlot(element: HTMLElement, latest: { readonly current: CanvasProps 
       {
         ...axis,
         size: 28,
+        space: 90,
         values: (_, ticks) => {
           const isFine = (ticks[1] ?? 0) - (ticks[0] ?? 0) < 60;
           return ticks.map((tick) => formatClock(tick * 1_000).slice(0, isFine ? 8 : 5));

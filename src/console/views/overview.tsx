@@ -149,7 +149,7 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
       <Tile
         label="Envoys"
         value={formatCount(last?.envoys ?? 0)}
-        detail="connected"
+        detail="on the control port"
         href="#/fleet"
       />
     </div>
