@@ -35,6 +35,9 @@ interface AdminRouterOptions {
 /** The longest deadline that a caller may set, in milliseconds; streams have none. */
 const timeoutMsMax = 86_400_000;
 
+/** What is shorter is sent sooner than it is packed: what consoles ask for each second. */
+const compressedBytesMin = 8_192;
+
 /** The services of the admin port for Connect, gRPC and gRPC-Web: handlers by path. */
 export function createAdminHandlers(
   parts: AdminServiceParts,
@@ -43,6 +46,7 @@ export function createAdminHandlers(
   const { compressions, shutdownSignal } = options;
   const router = createConnectRouter({
     acceptCompression: compressions.map(answersOnly),
+    compressMinBytes: compressedBytesMin,
     readMaxBytes: adminMessageBytesMax,
     maxTimeoutMs: timeoutMsMax,
     shutdownSignal,

@@ -136,11 +136,14 @@ function encodeHistory(
       rttMs: of.rttMs,
       minRttMs: of.minRttMs,
       gradient: of.gradient,
-      classes: priorities.map((priority) => ({
-        priority,
-        admitted: of[`admitted ${priority}`],
-        refused: of[`refused ${priority}`],
-      })),
+      classes: priorities
+        .map((priority) => ({
+          priority,
+          admitted: of[`admitted ${priority}`],
+          refused: of[`refused ${priority}`],
+        }))
+        // Most services have requests of one or two.
+        .filter(({ admitted, refused }) => [...admitted, ...refused].some((count) => count > 0)),
     })),
     rules: rules.map(({ domain, label, columns: { hits, overLimit }, ...part }) => {
       return { domain, label, ...startOf(part), hits, overLimit };
