@@ -27,11 +27,11 @@ export class AdminCallLog {
 
   constructor(clock: Pick<Clock, "schedule">, logger: Logger) {
     this.#refused = new MinuteLog(clock, {
-      tell: (event) => logger.warn(event, "The admin API refuses a call."),
+      tell: (event) => logger.warn(event, "The admin API refused a call."),
       tellUnlogged: (count) => logger.warn(unlogged("refused", count), unloggedSentence),
     });
     this.#looked = new MinuteLog(clock, {
-      tell: (event) => logger.info(event, "Somebody looks at what callers send."),
+      tell: (event) => logger.info(event, "An operator reads callers' values."),
       tellUnlogged: (count) => logger.info(unlogged("looked", count), unloggedSentence),
     });
     this.#signedIn = new MinuteLog(clock, {
@@ -63,7 +63,8 @@ export class AdminCallLog {
   }
 }
 
-const unloggedSentence = "Calls of the last minute without a line: like another, or too many.";
+const unloggedSentence =
+  "Admin calls of the last minute without a log line: repeated, or too many.";
 
 function unlogged(kind: "refused" | "looked" | "signedIn", unloggedCount: number): LogEvent {
   return { event: "adminCallsUnlogged", kind, unloggedCount };

@@ -101,7 +101,10 @@ function createQuestions(
   if (!coordination.isShared) return undefined;
   const onUnreadable = (): void => {
     const event = { event: "replicaQuestionUnreadable" };
-    logger.warn(event, "A question of another replica is none, or of another version: left out.");
+    logger.warn(
+      event,
+      "Ignored a question of another replica that is invalid or from another version.",
+    );
   };
   return new ReplicaQuestions({ ...runtime, store: coordination.questions, onUnreadable });
 }

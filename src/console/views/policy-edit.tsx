@@ -280,8 +280,8 @@ function Tests({ files }: { readonly files: readonly DraftFile[] }) {
   const run = async (): Promise<void> => {
     isBusy.value = true;
     try {
-      const all = files.map(({ file, text }) => ({ file, text }));
-      result.value = await api.policies.testPolicy({ files: all });
+      const tests = files.filter(isTestFile).map(({ file, text }) => ({ file, text }));
+      result.value = await api.policies.testPolicy({ files: policyFiles(files), tests });
       failure.value = undefined;
     } catch (error) {
       failure.value = errorText(error);

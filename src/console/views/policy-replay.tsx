@@ -53,7 +53,7 @@ export function PolicyReplay({ active }: { readonly active: PolicyVersion | unde
               }}
             >
               <option value="auto">as the log looks</option>
-              <option value="text">Envoy's text</option>
+              <option value="envoy">Envoy's text</option>
               <option value="json">JSON lines</option>
               <option value="csv">CSV with a header</option>
             </select>
