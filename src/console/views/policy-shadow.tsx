@@ -33,6 +33,20 @@ const seen = signal<{ readonly version: string; readonly points: readonly Shadow
 });
 const pointsMax = 900;
 
+/** The shadow that is being ended: there is no report to be asked for any more. */
+const ending = signal("");
+
+/** Ends the shadow by a call; one that fails leaves it as it is. */
+async function endBy<T>(version: string, call: () => Promise<T>): Promise<T> {
+  ending.value = version;
+  try {
+    return await call();
+  } catch (error) {
+    ending.value = "";
+    throw error;
+  }
+}
+
 /** What the shadow policy would decide otherwise, live; and the ways on from there. */
 export function ShadowPanel({
   active,
@@ -64,6 +78,7 @@ function RunningShadow({
   const polled = usePoll((signal) => api.policies.getShadowReport({}, { signal }), {
     everyMs: 1_000,
     about: shadow.version,
+    isOn: ending.value !== shadow.version,
   });
   const report = polled.value.data;
   useEffect(() => {
@@ -204,7 +219,9 @@ function Ways({
           ]}
           command={(reason) => writeCommand(["headgate", "enforce", ...reasonFlags(reason)])}
           run={async (reason) => {
-            const { policy } = await api.policies.enforcePolicy({ expectedVersion, reason });
+            const { policy } = await endBy(shadow.version, () => {
+              return api.policies.enforcePolicy({ expectedVersion, reason });
+            });
             return `Active: policy ${shortVersion(policy?.version ?? "")}.`;
           }}
           onClose={close}
@@ -219,7 +236,9 @@ function Ways({
           changes={[{ what: "Shadow policy", before: shortVersion(shadow.version), after: "none" }]}
           command={(reason) => writeCommand(["headgate", "rollback", ...reasonFlags(reason)])}
           run={async (reason) => {
-            await api.policies.rollBackPolicy({ expectedVersion, reason });
+            await endBy(shadow.version, () => {
+              return api.policies.rollBackPolicy({ expectedVersion, reason });
+            });
             return "The shadow policy has ended. The active one is as it was.";
           }}
           onClose={close}
