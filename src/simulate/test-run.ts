@@ -94,8 +94,8 @@ class TestRun {
 
   #compare({ line, times, expected }: AskStep, met: Met): void {
     const { allowedCount, deniedCount, rule, remaining, retryAfterMs } = expected;
-    const fail = (what: string, got: string): void => {
-      const message = `expected ${what}, and ${got}`;
+    const fail = (what: string, got: string, joint = "got"): void => {
+      const message = `expected ${what}, ${joint} ${got}`;
       this.#failures.push({ line, message, parts: { expected: what, got } });
     };
     const allowed = times - met.deniedCount;
@@ -108,8 +108,8 @@ class TestRun {
       if (times === 1) {
         const other = word === "allowed" ? "denied" : "allowed";
         const [hoped, was] = wanted === 1 ? [word, other] : [other, word];
-        fail(`it to be ${hoped}`, `it was ${was}${describe(met)}`);
-      } else fail(`${wanted} of ${times} ${word}`, `${found} were${describe(met)}`);
+        fail(`${hoped}`, `${was}${describe(met)}`);
+      } else fail(`${wanted} of ${times} ${word}`, `${found} were${describe(met)}`, "and");
       // The other count says the same.
       break;
     }
@@ -119,17 +119,17 @@ class TestRun {
       const nearest = all.includes(rule) ? undefined : findNearestName(rule, all);
       const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
       const what = bindingLabels.length === 0 ? "no rule" : bindingLabels.join(", ");
-      fail(`the rule ${rule}`, `it was ${what}${hint}`);
+      fail(`the rule ${rule}`, `${what}${hint}`);
     }
     const left = Math.min(...statuses(met).map(({ limitRemaining }) => limitRemaining ?? Infinity));
     if (remaining !== undefined && remaining !== left) {
       const found = Number.isFinite(left) ? `${left}` : "no limits";
-      fail(`${remaining} hits left`, `there are ${found}`);
+      fail(`${remaining} hits left`, `${found}`);
     }
     const retryMs = retryMsOf(met);
     if (retryAfterMs !== undefined && retryAfterMs !== retryMs) {
       const found = retryMs === undefined ? "nothing was over" : `it is ${retryMs} ms`;
-      fail(`that it fits after ${retryAfterMs} ms`, found);
+      fail(`that it fits after ${retryAfterMs} ms`, found, "but");
     }
   }
 }
@@ -167,10 +167,10 @@ function retryMsOf(met: Met): number | undefined {
 /** Which rules had to do with it. */
 function describe(met: Met): string {
   const labels = labelsOf(met);
-  if (labels.length === 0) return " (no rule met it)";
+  if (labels.length === 0) return " (no rule matched)";
   return met.last?.verdict.isDenied === true
     ? ` (over: ${labels.join(", ")})`
-    : ` (met: ${labels.join(", ")})`;
+    : ` (matched: ${labels.join(", ")})`;
 }
 
 /** What Envoy would ask; a sentence where that cannot be told. */
@@ -200,10 +200,10 @@ function queryOf(
     remoteAddress === undefined ? [] : [["source.address", remoteAddress] as const],
   );
   const asked = serviceQuery(indexed.service, { headers, attributes });
-  if (asked === undefined) return `the service "${indexed.service.name}" asks for no limits`;
+  if (asked === undefined) return `the service "${indexed.service.name}" has no rate limits`;
   const unknown = asked.leftOut.find(({ why }) => why === "unknown");
   if (unknown !== undefined) {
-    return `only Envoy knows the part "${unknown.key}"; ask by descriptors, with \`ask\``;
+    return `only Envoy knows the part "${unknown.key}"; use descriptors, with \`ask\``;
   }
   return { query: asked.query };
 }

@@ -1,6 +1,7 @@
+import { priorities } from "../../core/admission/priority.js";
+import { refusalCauses } from "../../core/admission/refusal.js";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { type SeriesPart, StepSeries, stepsBackMax } from "../../core/collections/step-series.js";
-import { priorities, refusalCauses } from "../../core/settings/admission-settings.js";
 import type { Admission } from "../../decide/admission/admission.js";
 import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";

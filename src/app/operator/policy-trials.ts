@@ -1,8 +1,8 @@
 import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
+import type { PolicyText } from "../../policy/parse.js";
 import type {
   LogReplay,
-  PolicyFile,
   PolicyTestReport,
   PolicyTrials,
   TrialProblems,
@@ -38,8 +38,8 @@ export class PolicyTrialThreads implements PolicyTrials {
   }
 
   async test(
-    files: readonly PolicyFile[],
-    tests: readonly PolicyFile[],
+    files: readonly PolicyText[],
+    tests: readonly PolicyText[],
   ): Promise<PolicyTestReport | TrialProblems | "textless"> {
     const policy = files.length > 0 ? triedOf(files) : this.#active();
     if (policy === undefined) return "textless";
@@ -49,7 +49,7 @@ export class PolicyTrialThreads implements PolicyTrials {
   }
 
   async replay(
-    files: readonly PolicyFile[],
+    files: readonly PolicyText[],
     { text: log, format }: Parameters<PolicyTrials["replay"]>[1],
   ): Promise<LogReplay | TrialProblems | "textless"> {
     const active = this.#active();
@@ -85,7 +85,7 @@ export class PolicyTrialThreads implements PolicyTrials {
   }
 }
 
-function triedOf(files: readonly PolicyFile[]): TriedPolicy {
+function triedOf(files: readonly PolicyText[]): TriedPolicy {
   return { version: policyVersion(files), files };
 }
 

@@ -1,10 +1,11 @@
+import type { Priority } from "../../core/admission/priority.js";
 import type { AuditActor } from "../../core/base/audit-entry.js";
 import type { SeriesPart } from "../../core/collections/step-series.js";
-import type { Priority } from "../../core/settings/admission-settings.js";
 import type { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
 import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
+import type { PolicyText } from "../../policy/parse.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
 /**
@@ -30,12 +31,6 @@ export interface ReplicaAsks extends Pick<ReplicaQuestions, "put"> {
 /** What this replica hands out of quotas. */
 export type QuotaSight = Pick<QuotaRegistry, "view">;
 
-/** A text of a policy. */
-export interface PolicyFile {
-  readonly file: string;
-  readonly text: string;
-}
-
 /** A policy that is, or was, active. */
 export interface PolicyVersion {
   readonly version: string;
@@ -44,7 +39,7 @@ export interface PolicyVersion {
   readonly author: string;
   readonly reason: string;
   /** Empty where only lists are asked for, or nobody has kept them. */
-  readonly files: readonly PolicyFile[];
+  readonly files: readonly PolicyText[];
   readonly source: "files" | "xds" | "admin";
 }
 
@@ -100,10 +95,10 @@ export interface PolicyAdministration {
   /** The newest first, without texts; at most 50. */
   history(): readonly PolicyVersion[];
   /** @throws ServiceError INTERNAL where parsing itself failed */
-  review(files: readonly PolicyFile[]): Promise<PolicyReview>;
+  review(files: readonly PolicyText[]): Promise<PolicyReview>;
   /** @throws ServiceError STORE_ codes */
   apply(
-    files: readonly PolicyFile[],
+    files: readonly PolicyText[],
     request: ChangeRequest & {
       readonly expectedVersion: string;
       readonly isShadow: boolean;
@@ -388,15 +383,15 @@ export interface PolicyTrials {
    * @throws ServiceError OVERLOADED where too many wait, INTERNAL where it could not be done
    */
   test(
-    files: readonly PolicyFile[],
-    tests: readonly PolicyFile[],
+    files: readonly PolicyText[],
+    tests: readonly PolicyText[],
   ): Promise<PolicyTestReport | TrialProblems | "textless">;
   /**
    * @param files empty: only the active policy
    * @throws ServiceError as `test`
    */
   replay(
-    files: readonly PolicyFile[],
+    files: readonly PolicyText[],
     log: { readonly text: Uint8Array; readonly format: (typeof replayFormats)[number] },
   ): Promise<LogReplay | TrialProblems | "textless">;
 }

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { priorities } from "../../core/admission/priority.js";
 import { mayAct, type Principal, visibleDomains } from "../../core/base/access-list.js";
-import { priorities } from "../../core/settings/admission-settings.js";
 import {
   FleetService,
   type GetHistoryRequest,
