@@ -94,7 +94,8 @@ class TestRun {
 
   #compare({ line, times, expected }: AskStep, met: Met): void {
     const { allowedCount, deniedCount, rule, remaining, retryAfterMs } = expected;
-    const fail = (what: string, got: string, message = `expected ${what}, got ${got}`): void => {
+    const fail = (what: string, got: string, joint = "got"): void => {
+      const message = `expected ${what}, ${joint} ${got}`;
       this.#failures.push({ line, message, parts: { expected: what, got } });
     };
     const allowed = times - met.deniedCount;
@@ -107,11 +108,8 @@ class TestRun {
       if (times === 1) {
         const other = word === "allowed" ? "denied" : "allowed";
         const [hoped, was] = wanted === 1 ? [word, other] : [other, word];
-        fail(hoped, `${was}${describe(met)}`);
-      } else {
-        const [hope, got] = [`${wanted} of ${times} ${word}`, `${found} were${describe(met)}`];
-        fail(hope, got, `expected ${hope}, and ${got}`);
-      }
+        fail(`${hoped}`, `${was}${describe(met)}`);
+      } else fail(`${wanted} of ${times} ${word}`, `${found} were${describe(met)}`, "and");
       // The other count says the same.
       break;
     }
@@ -126,13 +124,12 @@ class TestRun {
     const left = Math.min(...statuses(met).map(({ limitRemaining }) => limitRemaining ?? Infinity));
     if (remaining !== undefined && remaining !== left) {
       const found = Number.isFinite(left) ? `${left}` : "no limits";
-      fail(`${remaining} hits left`, found);
+      fail(`${remaining} hits left`, `${found}`);
     }
     const retryMs = retryMsOf(met);
     if (retryAfterMs !== undefined && retryAfterMs !== retryMs) {
       const found = retryMs === undefined ? "nothing was over" : `it is ${retryMs} ms`;
-      const hope = `that it fits after ${retryAfterMs} ms`;
-      fail(hope, found, `expected ${hope}, but ${found}`);
+      fail(`that it fits after ${retryAfterMs} ms`, found, "but");
     }
   }
 }

@@ -31,8 +31,8 @@ export async function tellConsole(seconds: number): Promise<string> {
   const share = (withMs - withoutMs) / 1_000;
   const verdict = share <= shareMax ? "" : `, which is more than ${100 * shareMax} %`;
   return [
-    "Time that the event loop of a replica is busy in a second, in ms",
-    `(medians of ${roundCount} rounds of ${seconds} s):`,
+    "Time that the event loop of a replica is busy in a second, in ms (medians of " +
+      `${roundCount} rounds of ${seconds} s):`,
     `  nobody looks ${withoutMs.toFixed(1)}, ${consoleCount} consoles look ${withMs.toFixed(1)}:`,
     `  they take ${(100 * share).toFixed(2)} % of what decisions could have${verdict}.`,
     "",

@@ -29,7 +29,7 @@ describe("diagnoseOwn()", () => {
     const { headgate } = well;
     const away = { ...headgate, status: "degraded", storeState: "unavailable" };
     expect(found({ ...well, headgate: away })).toEqual([
-      ["HG512", "/readyz says that the store is unavailable"],
+      ["HG512", "/readyz reports that the store is unavailable"],
     ]);
     const refused = { ...headgate, status: "degraded", lastReloadProblem: true };
     expect(found({ ...well, headgate: refused })[0]?.[0]).toBe("HG505");
