@@ -139,6 +139,11 @@ describe("a policy in the console", () => {
     );
     await act("Enforce …", "Enforce", "nobody was hurt");
     await operator.see("Active: policy");
+    // What came of it stays to be read when the page behind it knows the shadow no more.
+    await operator.page.locator(".policy-state .badge", { hasText: "shadow" }).waitFor({
+      state: "detached",
+    });
+    await operator.see("Active: policy");
     await page.click("dialog >> text=Done");
     await waitFor("two pass", async () => {
       const user = `eve${await page.evaluate("performance.now()")}`;

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import type { Override } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { keyCommand } from "../data/cli-command.js";
 import { clipText, showText, writeEntries } from "../data/entries.js";
 import { formatRoute, keyOfRoute } from "../data/route.js";
@@ -147,7 +148,9 @@ function LastDecisions({ domain, entries }: PartProps) {
 
 /** What an operator may do; a reader sees the commands' names nowhere. */
 function Actions({ target }: { readonly target: ActionKey }) {
-  const open = useSignal<"none" | "override" | "reset" | "freeze" | "remove">("none");
+  const open = useSignal<"none" | "override" | "reset" | "freeze">("none");
+  // As it was when it was to be removed: the key's page soon knows it no more.
+  const removed = useSignal<Override | undefined>(undefined);
   const close = (): void => {
     open.value = "none";
   };
@@ -169,16 +172,21 @@ function Actions({ target }: { readonly target: ActionKey }) {
         </button>
       )}
       {override === undefined ? undefined : (
-        <button type="button" onClick={() => (open.value = "remove")}>
+        <button type="button" onClick={() => (removed.value = override)}>
           {isFrozen ? "Unfreeze …" : "Remove override …"}
         </button>
       )}
       {open.value === "override" ? <OverrideAction target={target} onClose={close} /> : undefined}
       {open.value === "reset" ? <ResetAction target={target} onClose={close} /> : undefined}
       {open.value === "freeze" ? <FreezeAction target={target} onClose={close} /> : undefined}
-      {open.value === "remove" && override !== undefined ? (
-        <RemoveOverrideAction override={override} onClose={close} />
-      ) : undefined}
+      {removed.value === undefined ? undefined : (
+        <RemoveOverrideAction
+          override={removed.value}
+          onClose={() => {
+            removed.value = undefined;
+          }}
+        />
+      )}
     </div>
   );
 }

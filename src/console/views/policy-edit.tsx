@@ -445,6 +445,7 @@ function ReleaseAction({ isShadow, active, shadow, files, onClose }: ReleaseActi
     if (answer.policy === undefined) {
       throw new Error(answer.problems.map(({ message }) => message).join(" "));
     }
+    if (!isShadow) draft.value = undefined;
     const version = shortVersion(answer.policy.version);
     return isShadow
       ? `Shadow policy: ${version}. The part "Shadow" of this view shows what it does.`

@@ -1,5 +1,5 @@
-import { signal, useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { type Signal, signal, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import type {
   GetShadowReportResponse,
   PolicyVersion,
@@ -55,7 +55,12 @@ export function ShadowPanel({
   readonly active: PolicyVersion | undefined;
   readonly shadow: PolicyVersion | undefined;
 }) {
-  if (shadow === undefined) {
+  const open = useSignal<OpenAction>("none");
+  const kept = useRef(shadow);
+  if (shadow !== undefined) kept.current = shadow;
+  // What came of an action is read while there is no shadow any more.
+  const shown = shadow ?? (open.value === "none" ? undefined : kept.current);
+  if (shown === undefined) {
     return (
       <section class="panel">
         <p class="empty">
@@ -65,16 +70,18 @@ export function ShadowPanel({
       </section>
     );
   }
-  return <RunningShadow active={active} shadow={shadow} />;
+  return <RunningShadow active={active} shadow={shown} open={open} />;
 }
 
-function RunningShadow({
-  active,
-  shadow,
-}: {
+type OpenAction = "none" | "enforce" | "end";
+
+interface RunningShadowProps {
   readonly active: PolicyVersion | undefined;
   readonly shadow: PolicyVersion;
-}) {
+  readonly open: Signal<OpenAction>;
+}
+
+function RunningShadow({ active, shadow, open }: RunningShadowProps) {
   const polled = usePoll((signal) => api.policies.getShadowReport({}, { signal }), {
     everyMs: 1_000,
     about: shadow.version,
@@ -87,7 +94,7 @@ function RunningShadow({
   return (
     <>
       <PolledAnswer polled={polled.value}>{(data) => <Report report={data} />}</PolledAnswer>
-      <Ways active={active} shadow={shadow} />
+      <Ways active={active} shadow={shadow} open={open} />
       <section class="panel">
         <header>
           <h2>The shadow against the active policy</h2>
@@ -184,14 +191,7 @@ function deltas(points: readonly ShadowPoint[], of: "denied" | "allowed"): reado
   });
 }
 
-function Ways({
-  active,
-  shadow,
-}: {
-  readonly active: PolicyVersion | undefined;
-  readonly shadow: PolicyVersion;
-}) {
-  const open = useSignal<"none" | "enforce" | "end">("none");
+function Ways({ active, shadow, open }: RunningShadowProps) {
   const close = (): void => {
     open.value = "none";
   };
