@@ -96,6 +96,8 @@ describe("many keys", () => {
       "      descriptors:",
       ...rules,
     ].join("\n");
+    // The page of a rule that goes away asks for it until it knows.
+    await console.show("#/");
     await applyPolicy(text);
     await console.show("#/limits");
     await console.see("10,000 rules of policy", 60_000);
