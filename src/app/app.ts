@@ -25,6 +25,8 @@ export interface App {
   readonly controlAddress: ListenAddress | undefined;
   /** Undefined where there is no admin port, or it is taken. */
   readonly adminAddress: ListenAddress | undefined;
+  /** Where the console is; undefined: there is none. */
+  readonly consoleAddress: ListenAddress | undefined;
   /** Undefined where there is no debug port, or it is taken. */
   readonly debugAddress: ListenAddress | undefined;
   /** Undefined without HEADGATE_MONITORING_ADDR. */
@@ -114,6 +116,7 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
     httpAddress: ports.httpAddress,
     controlAddress: controlPlane.address,
     adminAddress: admin.address,
+    consoleAddress: config.admin?.console === undefined ? undefined : admin.address,
     debugAddress: listeners.debugAddress,
     monitoringAddress: listeners.monitoringAddress,
     prometheusAddress: listeners.prometheusAddress,

@@ -6,6 +6,8 @@ import { jsonQuestion } from "./demo-traffic.js";
 export interface Running {
   readonly grpcPort: number;
   readonly httpPort: number;
+  /** Undefined: there is none, or another program has its port. */
+  readonly consolePort: number | undefined;
   /** As a person would write it. */
   readonly policyPath: string;
   readonly envoy:
@@ -24,7 +26,7 @@ const labelChars = 13;
 
 /** The addresses of everything that runs. */
 export function renderBanner(running: Running, style: Style): string {
-  const { envoy, httpPort, grpcPort, policyPath } = running;
+  const { envoy, httpPort, grpcPort, consolePort, policyPath } = running;
   const headline =
     envoy.kind === "running"
       ? "Headgate is running, and an Envoy calls it for each request."
@@ -39,6 +41,9 @@ export function renderBanner(running: Running, style: Style): string {
           ),
         ]
       : []),
+    ...(consolePort === undefined
+      ? []
+      : [row("Console", `http://127.0.0.1:${consolePort}/`, "all of it, in a browser")]),
     row("Headgate", `http://127.0.0.1:${httpPort}/`, "/json /readyz /metrics"),
     row("", `127.0.0.1:${grpcPort}`, "gRPC, for Envoy"),
     row("Policy", policyPath, ""),

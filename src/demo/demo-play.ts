@@ -66,6 +66,7 @@ export async function play(parts: Play): Promise<number> {
   const running: Running = {
     grpcPort: grpcAddress.port,
     httpPort: app.httpAddress.port,
+    consolePort: app.consoleAddress?.port,
     policyPath: displayPath(policyPath),
     envoy: started.kind === "missing" ? started : { ...started, ports: envoyPorts },
   };
@@ -129,6 +130,8 @@ async function startHeadgate(
     // Its port may be another service's.
     debugHost: "",
     controlAddress: "",
+    // Whoever tries it may try all of it: nothing here is anybody else's.
+    ...(env["HEADGATE_ADMIN_ACCESS"] ? {} : { adminOpen: env["HEADGATE_ADMIN_OPEN"] ?? "true" }),
     // Nobody waits for the end of a demo.
     drainDelayMs: "0",
     drainGraceMs: "1000",

@@ -48,7 +48,7 @@ function checkHeadgate({ headgate, headgateFailure, policy }: DoctorInput): read
     const seen = "Headgate itself: set --headgate to its HTTP port";
     return [{ kind: "unseen", id: "HG505", seen }];
   }
-  const diagnostics: Diagnostic[] = [...checkStore(headgate), ...checkStatus(headgate)];
+  const diagnostics: Diagnostic[] = [...checkOwnState(headgate)];
   const { policyVersion } = headgate;
   if (policy === undefined || policyVersion === undefined) return diagnostics;
   const shown = shownName(policyVersion);
@@ -64,6 +64,11 @@ function checkHeadgate({ headgate, headgateFailure, policy }: DoctorInput): read
         },
   );
   return diagnostics;
+}
+
+/** What Headgate says of its store and of itself. */
+export function checkOwnState(headgate: HeadgateView): readonly Diagnostic[] {
+  return [...checkStore(headgate), ...checkStatus(headgate)];
 }
 
 function checkStore({ storeState }: HeadgateView): readonly Diagnostic[] {

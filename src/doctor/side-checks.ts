@@ -36,7 +36,8 @@ const judgeFields: DoctorCheck = ({ deprecated }) => {
   return findingsOr(findings, { id: "HG562", seen: "no deprecated field" });
 };
 
-function judgeEnvoy(text: string | undefined): Diagnostic {
+/** Whether an Envoy of this version is known to work. */
+export function judgeEnvoy(text: string | undefined): Diagnostic {
   const id = "HG560";
   const version = parseEnvoyVersion(text);
   if (text === undefined || version === undefined) {

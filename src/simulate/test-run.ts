@@ -9,11 +9,20 @@ import type { Policy } from "../policy/policy.js";
 import type { PolicyTest, TestedRequest, TestStep } from "../policy/policy-tests.js";
 import { findNearestName } from "../policy/text/nearest-name.js";
 
-/** How one test ended: what was not as expected, in sentences; none where all was. */
+/** What was not as expected. */
+export interface TestFailure {
+  readonly line: number;
+  /** A sentence. */
+  readonly message: string;
+  /** Its two parts; undefined where the call could not be asked at all. */
+  readonly parts: { readonly expected: string; readonly got: string } | undefined;
+}
+
+/** How one test ended: what was not as expected; none where all was. */
 export interface TestOutcome {
   readonly name: string;
   readonly line: number;
-  readonly failures: readonly { readonly line: number; readonly message: string }[];
+  readonly failures: readonly TestFailure[];
   /** Calls that were asked. */
   readonly callCount: number;
   /** Rules that some call met, by index. */
@@ -33,7 +42,7 @@ class TestRun {
   readonly #test: PolicyTest;
   readonly #policy: Policy;
   readonly #trial: PolicySimulator;
-  readonly #failures: { line: number; message: string }[] = [];
+  readonly #failures: TestFailure[] = [];
   readonly #rules = new Set<number>();
   #nowUs: number;
   #callCount = 0;
@@ -59,7 +68,7 @@ class TestRun {
   #ask(step: AskStep): void {
     const found = queryOf(step.request, this.#policy);
     if (typeof found === "string") {
-      this.#failures.push({ line: step.line, message: found });
+      this.#failures.push({ line: step.line, message: found, parts: undefined });
       return;
     }
     const { query } = found;
@@ -85,7 +94,10 @@ class TestRun {
 
   #compare({ line, times, expected }: AskStep, met: Met): void {
     const { allowedCount, deniedCount, rule, remaining, retryAfterMs } = expected;
-    const fail = (message: string): void => void this.#failures.push({ line, message });
+    const fail = (what: string, got: string, joint = "got"): void => {
+      const message = `expected ${what}, ${joint} ${got}`;
+      this.#failures.push({ line, message, parts: { expected: what, got } });
+    };
     const allowed = times - met.deniedCount;
     const counts = [
       ["allowed", allowedCount, allowed],
@@ -96,8 +108,8 @@ class TestRun {
       if (times === 1) {
         const other = word === "allowed" ? "denied" : "allowed";
         const [hoped, was] = wanted === 1 ? [word, other] : [other, word];
-        fail(`expected ${hoped}, got ${was}${describe(met)}`);
-      } else fail(`expected ${wanted} of ${times} ${word}, and ${found} were${describe(met)}`);
+        fail(`${hoped}`, `${was}${describe(met)}`);
+      } else fail(`${wanted} of ${times} ${word}`, `${found} were${describe(met)}`, "and");
       // The other count says the same.
       break;
     }
@@ -107,17 +119,17 @@ class TestRun {
       const nearest = all.includes(rule) ? undefined : findNearestName(rule, all);
       const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
       const what = bindingLabels.length === 0 ? "no rule" : bindingLabels.join(", ");
-      fail(`expected the rule ${rule}, got ${what}${hint}`);
+      fail(`the rule ${rule}`, `${what}${hint}`);
     }
     const left = Math.min(...statuses(met).map(({ limitRemaining }) => limitRemaining ?? Infinity));
     if (remaining !== undefined && remaining !== left) {
       const found = Number.isFinite(left) ? `${left}` : "no limits";
-      fail(`expected ${remaining} hits left, got ${found}`);
+      fail(`${remaining} hits left`, `${found}`);
     }
     const retryMs = retryMsOf(met);
     if (retryAfterMs !== undefined && retryAfterMs !== retryMs) {
       const found = retryMs === undefined ? "nothing was over" : `it is ${retryMs} ms`;
-      fail(`expected that it fits after ${retryAfterMs} ms, but ${found}`);
+      fail(`that it fits after ${retryAfterMs} ms`, found, "but");
     }
   }
 }

@@ -26,7 +26,11 @@ import type { AdminAccess, Authentication, Credentials } from "../access/admin-a
 import type { AdminCallLog, LoggedCall } from "../access/admin-call-log.js";
 import { type ListenAddress, listen } from "../base/listen.js";
 import type { Logger } from "../base/logger.js";
-import { type AdminChoice, isLoopbackHost } from "../config/admin-choice.js";
+import type { AdminChoice } from "../config/admin-choice.js";
+import { isLoopbackHost } from "../config/safe-url.js";
+import { consoleHeaders, sendAnswer } from "../console/answers.js";
+import type { Console } from "../console/console.js";
+import { isOtherOrigin, type Session } from "../console/sessions.js";
 import type { AdminCounts } from "../metrics/admin-metrics.js";
 import { identityNames } from "../options/tls-client-san.js";
 import type { OpenTls } from "../tls/tls.js";
@@ -34,7 +38,8 @@ import { TlsConnection } from "../tls/tls-connection.js";
 import { AdminConnections, type AdminPeer, adminRequestMsMax } from "./admin-connections.js";
 import { answerEarly } from "./early-answer.js";
 
-interface AdminPortParts {
+/** What the admin port is made of. */
+export interface AdminPortParts {
   readonly choice: AdminChoice;
   readonly access: AdminAccess;
   readonly services: AdminServiceParts;
@@ -44,6 +49,8 @@ interface AdminPortParts {
   readonly logger: Logger;
   /** Undefined where gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
+  /** What browsers are served; undefined: nothing. */
+  readonly console: Console | undefined;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -86,7 +93,8 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
   const place = { host, port, hostSetting: setting, portSetting: setting };
   try {
     const address = await listen(server, { ...place, connectionsMax: adminConnectionsMax });
-    logger.info({ event: "adminListening", address }, "The admin port is listening.");
+    const what = parts.console === undefined ? "is listening" : "is listening, and has the console";
+    logger.info({ event: "adminListening", address }, `The admin port ${what}.`);
     return {
       address,
       close: async () => {
@@ -108,7 +116,7 @@ function acceptor(
   connections: AdminConnections,
   { choice, tls }: Pick<AdminPortParts, "choice" | "tls">,
 ): (socket: Socket) => void {
-  if (tls === undefined || choice.isLoopback) {
+  if (tls === undefined || !isTlsSpoken({ choice, tls })) {
     return (socket) => {
       const address = socket.remoteAddress ?? "";
       connections.accept(socket, { address, certificateNames: [] });
@@ -152,6 +160,11 @@ interface Refusal {
   readonly caller?: string;
 }
 
+/** Whether callers of the port speak TLS. */
+export function isTlsSpoken({ choice, tls }: Pick<AdminPortParts, "choice" | "tls">): boolean {
+  return tls !== undefined && !choice.isLoopback;
+}
+
 /** Who is let in to the services: nobody's body is read before it is known whose it is. */
 class AdminRequestHandler {
   readonly #parts: AdminPortParts;
@@ -190,6 +203,7 @@ class AdminRequestHandler {
     const method = adminMethods.get(path);
     const handler = this.#handlers.get(path);
     if (method === undefined || handler === undefined) {
+      if (await this.#answerBrowser(request, response, { path, peer })) return;
       this.#refuse(request, response, {
         method: "none",
         peer,
@@ -197,17 +211,79 @@ class AdminRequestHandler {
       });
       return;
     }
+    const authorization = headerOf(request, "authorization");
+    const { console } = this.#parts;
+    const session = authorization === undefined ? console?.sessions.of(request.headers) : undefined;
     const credentials: Credentials = {
-      authorization: headerOf(request, "authorization"),
+      authorization,
       certificateNames: peer.certificateNames,
+      ...(session === undefined ? {} : { session: session.identity }),
     };
-    const entry = await this.#letIn(request, { method, credentials, peer });
+    const refusal = authorization === undefined && this.#judgeBrowser(request, { method, session });
+    const entry = refusal || (await this.#letIn(request, { method, credentials, peer }));
     const { name } = method.method;
     if ("code" in entry) this.#refuse(request, response, { method: name, peer, refusal: entry });
     else {
-      const serving = { method, handler, principal: entry, credentials, peer, closed };
+      const serving = { method, handler, principal: entry, credentials, session, peer, closed };
       await this.#serve(request, response, serving);
     }
+  }
+
+  /** Serves the console; false: there is no such page. */
+  async #answerBrowser(
+    request: Request,
+    response: Response,
+    { path, peer }: { readonly path: string; readonly peer: AdminPeer },
+  ): Promise<boolean> {
+    const { console, clock } = this.#parts;
+    if (console === undefined) return false;
+    const refusal = this.#judgePlace(request, peer);
+    if (refusal !== undefined) {
+      this.#refuse(request, response, { method: "none", peer, refusal });
+      return true;
+    }
+    const answer = await console.answer({ request, path, ...peer });
+    if (answer === undefined) return false;
+    const headers = { ...consoleHeaders(isTlsSpoken(this.#parts)), ...answer.headers };
+    sendAnswer({ request, response }, { ...answer, headers }, clock);
+    return true;
+  }
+
+  /** Why nobody may call from there, or by that name, whoever it is; undefined: they may. */
+  #judgePlace(request: Request, peer: AdminPeer): Refusal | undefined {
+    if (this.#parts.choice.accessPath === undefined && !isLoopbackHost(hostOf(request))) {
+      // A page of a browser here may call any name that leads to this machine.
+      const message =
+        "without an access list, only the host names 127.0.0.1, [::1] and localhost are accepted";
+      return { code: Code.PermissionDenied, message };
+    }
+    const waitMs = this.#addresses.take(peer.address);
+    return waitMs > 0 ? tooFast(waitMs) : undefined;
+  }
+
+  /** Why a browser may not call without a token of its own; undefined: it may, or it is none. */
+  #judgeBrowser(
+    request: Request,
+    { method, session }: { readonly method: AdminMethod; readonly session: Session | undefined },
+  ): Refusal | undefined {
+    const { console } = this.#parts;
+    const { headers } = request;
+    // A session, a certificate and a place are known by whoever can have the browser call.
+    if (isOtherOrigin(headers)) {
+      return { code: Code.PermissionDenied, message: "pages of other origins may not call" };
+    }
+    if (session !== undefined && console?.sessions.isOwnCall(headers, session) !== true) {
+      const message = "with a session x-headgate-csrf must be what GET /console/session says";
+      return { code: Code.PermissionDenied, message };
+    }
+    const isBrowser = session !== undefined || headers["sec-fetch-site"] !== undefined;
+    if (isBrowser && console?.isReadOnly === true && method.role === "operator") {
+      return {
+        code: Code.PermissionDenied,
+        message: "the console is read-only (HEADGATE_CONSOLE)",
+      };
+    }
+    return undefined;
   }
 
   /** Who calls, or why they may not. */
@@ -224,14 +300,8 @@ class AdminRequestHandler {
     },
   ): Promise<Principal | Refusal> {
     const { choice, access } = this.#parts;
-    if (choice.accessPath === undefined && !isLoopbackHost(hostOf(request))) {
-      // A page of a browser here may call any name that leads to this machine.
-      const message =
-        "without an access list, only the host names 127.0.0.1, [::1] and localhost are accepted";
-      return { code: Code.PermissionDenied, message };
-    }
-    const addressWaitMs = this.#addresses.take(peer.address);
-    if (addressWaitMs > 0) return tooFast(addressWaitMs);
+    const early = this.#judgePlace(request, peer);
+    if (early !== undefined) return early;
     const known = await access.authenticate(credentials);
     if (known.kind !== "principal") return unknownCaller(known);
     const { principal } = known;
@@ -255,13 +325,15 @@ class AdminRequestHandler {
       readonly handler: UniversalHandler;
       readonly principal: Principal;
       readonly credentials: Credentials;
+      readonly session: Session | undefined;
       readonly peer: AdminPeer;
       readonly closed: Promise<void>;
     },
   ): Promise<void> {
-    const { method, handler, principal, credentials, peer, closed } = serving;
-    const { access, clock, counts, calls } = this.#parts;
+    const { method, handler, principal, credentials, session, peer, closed } = serving;
+    const { access, clock, counts, calls, console } = this.#parts;
     const isStillAllowed = async (): Promise<boolean> => {
+      if (session !== undefined && console?.sessions.isLive(session) !== true) return false;
       const now = await access.authenticate(credentials);
       // What they are shown was chosen by what they might see when they began.
       return now.kind === "principal" && isDeepStrictEqual(now.principal, principal);

@@ -1,4 +1,6 @@
 import type { OptionValues } from "../options/options.js";
+import { type ConsoleChoice, type ConsoleValues, chooseConsole } from "./console-choice.js";
+import { isLoopbackHost, parseSafeUrl, safeUrlRule } from "./safe-url.js";
 
 /** Tokens of an identity provider, as configured. */
 export interface OidcChoice {
@@ -19,6 +21,8 @@ export interface AdminChoice {
   readonly isOpen: boolean;
   readonly oidc: OidcChoice | undefined;
   readonly callsPerSecond: number;
+  /** What browsers are served; undefined: nothing. */
+  readonly console: ConsoleChoice | undefined;
 }
 
 /** What the options say together. */
@@ -31,17 +35,18 @@ type ChosenAdmin =
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
 /** The options that this is about. */
-export type AdminValues = Pick<
-  OptionValues,
-  | "adminAddress"
-  | "adminAccess"
-  | "adminOpen"
-  | "adminCallsPerSecond"
-  | "adminOidcIssuer"
-  | "adminOidcAudience"
-  | "adminOidcJwksUrl"
-  | "adminOidcGroupsClaim"
->;
+export type AdminValues = ConsoleValues &
+  Pick<
+    OptionValues,
+    | "adminAddress"
+    | "adminAccess"
+    | "adminOpen"
+    | "adminCallsPerSecond"
+    | "adminOidcIssuer"
+    | "adminOidcAudience"
+    | "adminOidcJwksUrl"
+    | "adminOidcGroupsClaim"
+  >;
 
 /** Whether operators may take profiles, and where. */
 type ProfileValues = Pick<OptionValues, "debugHost" | "debugProfiles">;
@@ -75,6 +80,7 @@ export function chooseAdmin(
     );
   }
   const oidc = chooseOidc(values, problems);
+  const console = chooseConsole(values, { hasIssuer: oidc !== undefined }, problems);
   if (problems.length > 0) return { kind: "problems", problems };
   const notices: string[] = [];
   if (!isLoopback && !values.grpcServerUseTls) {
@@ -85,7 +91,7 @@ export function chooseAdmin(
     );
   }
   const { adminCallsPerSecond: callsPerSecond } = values;
-  const admin = { ...place, isLoopback, accessPath, isOpen, oidc, callsPerSecond };
+  const admin = { ...place, isLoopback, accessPath, isOpen, oidc, callsPerSecond, console };
   return { kind: "admin", admin, notices };
 }
 
@@ -130,28 +136,11 @@ function chooseOidc(values: AdminValues, problems: string[]): OidcChoice | undef
     problems.push("HEADGATE_ADMIN_OIDC_ISSUER must be a URL without a fragment");
     return undefined;
   }
-  const jwksUrl = parseJwksUrl(adminOidcJwksUrl);
+  // Keys that come in plaintext over a network are anybody's keys.
+  const jwksUrl = parseSafeUrl(adminOidcJwksUrl);
   if (jwksUrl === undefined) {
-    problems.push(
-      "HEADGATE_ADMIN_OIDC_JWKS_URL must be an https URL without user and password (http only to " +
-        "this machine)",
-    );
+    problems.push(`HEADGATE_ADMIN_OIDC_JWKS_URL ${safeUrlRule}`);
     return undefined;
   }
   return { issuer, audience, jwksUrl, groupsClaim: values.adminOidcGroupsClaim };
-}
-
-/** Keys that come in plaintext over a network are anybody's keys. */
-function parseJwksUrl(text: string): URL | undefined {
-  if (!URL.canParse(text)) return undefined;
-  const url = new URL(text);
-  if (url.username !== "" || url.password !== "") return undefined;
-  if (url.protocol === "https:") return url;
-  return url.protocol === "http:" && isLoopbackHost(url.hostname) ? url : undefined;
-}
-
-/** Whether a host is this machine alone. */
-export function isLoopbackHost(host: string): boolean {
-  const name = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
-  return name === "localhost" || name === "::1" || /^127(?:\.\d{1,3}){3}$/.test(name);
 }

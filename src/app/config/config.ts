@@ -184,12 +184,19 @@ function isServiceLink(name: string): boolean {
   );
 }
 
-/** What several options say together. */
-function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
+/** What is left where nothing is secret; those that are stand where they are used. */
+function withoutSecrets(values: OptionValues) {
   const { redisUrl: _url, redisAuth: _auth, redisSentinelAuth: _sentinelAuth, ...others } = values;
   const { redisPerSecondUrl: _perSecondUrl, redisPerSecondAuth: _perSecondAuth, ...more } = others;
   const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, xdsHeaders: _h, ...less } = more;
-  const { prometheusUrl: _prometheusUrl, signalTokens: _signalTokens, ...rest } = less;
+  const { prometheusUrl: _prometheusUrl, signalTokens: _signalTokens, ...fewer } = less;
+  const { consoleKey: _consoleKey, consoleOidcClientSecret: _clientSecret, ...rest } = fewer;
+  return rest;
+}
+
+/** What several options say together. */
+function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
+  const rest = withoutSecrets(values);
   const store = chooseStore(values);
   const tls = chooseTls(values);
   const xds = chooseXds(values);

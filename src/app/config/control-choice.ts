@@ -1,6 +1,6 @@
 import type { Policy } from "../../policy/policy.js";
 import type { OptionName, OptionValues } from "../options/options.js";
-import { isLoopbackHost } from "./admin-choice.js";
+import { isLoopbackHost } from "./safe-url.js";
 
 /** Where the control port listens after all, or what is wrong with it. */
 type ChosenControl =

@@ -1,5 +1,5 @@
 import type { OptionValues } from "../options/options.js";
-import { isLoopbackHost } from "./admin-choice.js";
+import { isLoopbackHost } from "./safe-url.js";
 import type { ChosenTls } from "./tls-choice.js";
 
 /** What is to be said of ports that anybody may reach. */

@@ -1,6 +1,7 @@
 import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
 import { optionalAddressOption } from "./address-option.js";
 import { adminOptionRows } from "./admin-options.js";
+import { consoleOptionRows } from "./console-options.js";
 import { controlPortOptionRows } from "./control-port-options.js";
 import { decisionOptionRows, refusalOptionRows } from "./decision-options.js";
 import {
@@ -293,6 +294,8 @@ const logRows = {
   ...refusalOptionRows,
 } as const;
 
+const adminRows = { ...adminOptionRows, ...consoleOptionRows } as const;
+
 /**
  * Every setting of the process. Flags win over the environment, which wins over the defaults here.
  * Names without HEADGATE_ are those of envoyproxy/ratelimit, and mean what they mean there.
@@ -301,7 +304,7 @@ const optionRows = {
   ...policyRows,
   ...xdsOptionRows,
   ...listeningRows,
-  ...adminOptionRows,
+  ...adminRows,
   ...decisionOptionRows,
   ...storeRows,
   ...signalOptionRows,
@@ -331,7 +334,7 @@ export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Ma
     Policy: policyRows,
     "Control plane": xdsOptionRows,
     Listening: listeningRows,
-    Admin: adminOptionRows,
+    Admin: adminRows,
     Decisions: decisionOptionRows,
     Store: storeRows,
     Signals: signalOptionRows,

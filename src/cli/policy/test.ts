@@ -121,7 +121,7 @@ function runOne(test: PolicyTest, policy: Policy): TestedFile["outcomes"][number
     outcome = runPolicyTest(test, { policy, switches, digest: sha256 });
   } catch (thrown) {
     if (!isServiceError(thrown)) throw thrown;
-    const failures = [{ line: test.line, message: thrown.message }];
+    const failures = [{ line: test.line, message: thrown.message, parts: undefined }];
     outcome = { name: test.name, line: test.line, failures, callCount: 0, rules: new Set() };
   }
   const { rules, ...reported } = outcome;

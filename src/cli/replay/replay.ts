@@ -11,12 +11,12 @@ import type { ServiceDescriptor } from "../../policy/services/service-rate-limit
 import { askedOnce } from "../../policy/services/service-rate-limit.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { wantedFacts } from "../../simulate/asked-service.js";
+import { type LogFormat, logFormats } from "../../simulate/log-reader.js";
 import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
 import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
-import { type LogFormat, logFormats } from "./log-reader.js";
 import { LogRun } from "./log-run.js";
 import { renderReplay } from "./replay-report.js";
 

@@ -190,8 +190,12 @@ export function mayActSomewhere({ grants }: Principal, role: AdminRole): boolean
   return grants.some((grant) => grant.role === "operator" || grant.role === role);
 }
 
-/** The domains that somebody may look at; undefined: all. */
-export function visibleDomains({ grants }: Principal): readonly string[] | undefined {
-  if (grants.some(({ domains }) => domains === undefined)) return undefined;
-  return [...new Set(grants.flatMap(({ domains }) => domains ?? []))];
+/** The domains that somebody may look at, or change something in; undefined: all. */
+export function visibleDomains(
+  { grants }: Principal,
+  role: AdminRole = "reader",
+): readonly string[] | undefined {
+  const theirs = grants.filter((grant) => grant.role === "operator" || grant.role === role);
+  if (theirs.some(({ domains }) => domains === undefined)) return undefined;
+  return [...new Set(theirs.flatMap(({ domains }) => domains ?? []))];
 }

@@ -10,6 +10,7 @@ import { conflict } from "./override-methods.js";
 import { badToken, pageRule, pageToken, readPageToken } from "./pages.js";
 import { RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
+import { trialMethods } from "./trial-methods.js";
 
 const versionRule = { charsMax: 256 } as const;
 const reasonRule = { charsMax: reasonCharsMax, isNeeded: true } as const;
@@ -64,6 +65,7 @@ export function policyService(parts: AdminServiceParts): ServiceImpl<typeof Poli
     },
     ...changeMethods(parts),
     getShadowReport: shadowMethod(parts),
+    ...trialMethods(parts),
   };
 }
 

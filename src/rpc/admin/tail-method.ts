@@ -26,8 +26,8 @@ import { encodeEntries, timeOf, wideOf } from "./messages.js";
 import { RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
-/** How often what has come is sent, in milliseconds. */
-const tailEveryMs = 100;
+/** How often what has come is sent, in milliseconds: seldom, for each message costs a write. */
+const tailEveryMs = 2 * questionsEveryMs;
 
 /** Where nothing has come for so long, an empty message shows that the stream is open. */
 const tailQuietMsMax = 10_000;

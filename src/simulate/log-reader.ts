@@ -1,11 +1,11 @@
-import type { LineReader, LoggedRequest } from "../../simulate/logged-request.js";
+import type { LineReader, LoggedRequest } from "./logged-request.js";
 import {
   createCsvReader,
   createJsonReader,
   type NamedLogOptions,
   timeFields,
-} from "../../simulate/named-log.js";
-import { createTextReader } from "../../simulate/text-log.js";
+} from "./named-log.js";
+import { createTextReader } from "./text-log.js";
 
 /** What `--format` may say. */
 export const logFormats = ["auto", "envoy", "json", "csv"] as const;
