@@ -8,6 +8,7 @@
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { startVitest, type TestCase, type TestModule, type TestSuite } from "vitest/node";
+import { many } from "../src/core/base/many.js";
 import { changedPaths, testsReaching } from "./run-changed.js";
 import {
   addTallies,
@@ -123,11 +124,11 @@ function planSoak(args: readonly string[]): Plan | string {
   const seed = args.find((arg) => /^[0-9]+$/.test(arg)) ?? String(randomInt(firstSeedMax));
   const names = args.filter((arg) => arg !== seed);
   const unknown = names.filter((name) => !soaked.includes(name));
-  if (unknown.length > 0) return `unknown: ${unknown.join(" ")}; some of: ${soaked.join(", ")}`;
+  if (unknown.length > 0) return `unknown: ${unknown.join(" ")}; choose from: ${soaked.join(", ")}`;
   const chosen = soaked.filter((name) => names.length === 0 || names.includes(name));
   const paths = chosen.map((name) => [name, [kinds[name]?.folder ?? ""]] as const);
   const again = ["npm run soak --", seed, ...names].join(" ");
-  console.log(`${soakFactor} times as many seeds, from ${seed} on; the same again: ${again}`);
+  console.log(`Running ${soakFactor} times as many seeds, from ${seed}. Repeat with: ${again}`);
   return {
     checks: [],
     paths: Object.fromEntries(paths),
@@ -141,7 +142,7 @@ function planChanged([revision = "HEAD", ...more]: readonly string[]): Plan | st
   const changed = changedPaths(root, revision);
   if (typeof changed === "string") return changed;
   const tests = testsReaching(changed, readProject(root));
-  console.log(`${changed.length} changed files reach ${tests.length} test files`);
+  console.log(`Test files affected by ${many(changed.length, "changed file")}: ${tests.length}`);
   const entries = Object.entries(kinds).map(
     ([name, { folder }]) => [name, tests.filter((path) => path.startsWith(folder))] as const,
   );
@@ -220,7 +221,7 @@ async function runTests(paths: Plan["paths"]): Promise<Tested> {
   const tallies = vitest.state.getTestModules().map((file) => tallyFile(outcomeOf(file)));
   const strays = vitest.state.getUnhandledErrors().map((error) => messageOf(error));
   await vitest.close();
-  const failures = strays.map((message) => `outside of any test: ${message}`);
+  const failures = strays.map((message) => `outside any test: ${message}`);
   return { tally: addTallies([...tallies, { passedCount: 0, failures, notRun: [] }]), times };
 }
 

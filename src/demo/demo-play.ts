@@ -13,6 +13,7 @@ import { isInstalledPackage, ownFile } from "../app/base/own-file.js";
 import type { Style } from "../app/base/style.js";
 import { loadConfig } from "../app/config/config.js";
 import { assert, errorRows, isServiceError } from "../core/base/errors.js";
+import { many } from "../core/base/many.js";
 import { envoyTool } from "../programs/install.js";
 import { findProgram, lookUp, thisMachine } from "../programs/provision.js";
 import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
@@ -308,7 +309,9 @@ export function createDemoLogger({
     info: ({ event, ruleCount }: LogEvent) => {
       if (event === "policyLoaded") loadCount += 1;
       if (event !== "policyLoaded" || loadCount === 1) return;
-      print(`\n  ${style.good("The edited policy is active:")} ${String(ruleCount)} rules.\n`);
+      print(
+        `\n  ${style.good("The edited policy is active:")} ${many(Number(ruleCount), "rule")}.\n`,
+      );
     },
     warn: (_event, sentence) => print(`\n  ${sentence}\n`),
     error: (_event, sentence) =>

@@ -1,4 +1,5 @@
 import type { Style } from "../app/base/style.js";
+import { many } from "../core/base/many.js";
 import type { Answer, Caller, SeenLimit } from "./demo-traffic.js";
 
 interface TrafficReportParts {
@@ -101,7 +102,7 @@ export class TrafficReport {
 /** Example: `"free-pace", 5 requests in 10 s`. */
 export function describeLimit({ name, hits, periodSeconds }: SeenLimit): string {
   const called = name === undefined ? "a limit of" : `"${name}",`;
-  return `${called} ${hits} requests in ${periodSeconds} s`;
+  return `${called} ${many(hits, "request")} in ${periodSeconds} s`;
 }
 
 function pad(text: string, width: number): string {

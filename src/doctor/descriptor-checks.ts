@@ -1,3 +1,4 @@
+import { many } from "../core/base/many.js";
 import { globMatches, parseGlob } from "../core/collections/glob.js";
 import { isSettled, type PathStep, type Rule } from "../core/limits/limit.js";
 import { clusterNames } from "../policy/services/service-clusters.js";
@@ -63,7 +64,7 @@ function checkLimits(asked: Asked, policy: DoctorPolicy): readonly Diagnostic[] 
   }
   const diagnostics = findingsOr(lost, {
     id: "HG507",
-    seen: `${compared.length} descriptors, and each can match a limit`,
+    seen: `${many(compared.length, "descriptor")}, and each can match a limit`,
   });
   // What cannot be told may reach anything.
   const isAllKnown = known.every(({ entries }) => entries !== undefined);
@@ -143,7 +144,7 @@ function checkUnreached(
   });
   return findingsOr(findings, {
     id: "HG509",
-    seen: `${wanted.length} limits, and each can be reached`,
+    seen: `${many(wanted.length, "limit")}, and each can be reached`,
   });
 }
 

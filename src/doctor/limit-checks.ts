@@ -1,3 +1,4 @@
+import { many } from "../core/base/many.js";
 import { breakerKey } from "../core/feedback/runtime-keys.js";
 import type { PlainMap } from "../generate/base/plain-tree.js";
 import { clusterNames } from "../policy/services/service-clusters.js";
@@ -64,7 +65,7 @@ function checkOverload(clusters: ReadonlySet<string>, input: DoctorInput): reado
         : "while it was watched";
     const high = highMax(cluster, input);
     const kept = high === undefined ? "" : `; ${high} more are reserved for HIGH`;
-    const refused = `the breaker of ${shownName(cluster)} refused ${count} requests`;
+    const refused = `the breaker of ${shownName(cluster)} refused ${many(count, "request")}`;
     const seen = `${refused} ${when}${kept}`;
     return [{ kind: "finding", id: "HG554", severity: "warning", seen }];
   });
@@ -104,7 +105,7 @@ function judgeBreaker(name: string, inFlight: number, input: DoctorInput): reado
   if ((inFlight === 0 || inFlight < most) && overflow === 0) return [];
   const seen =
     `the breaker of ${shownName(name)} allows ${most}, ${inFlight} are in flight ` +
-    `(p99), and it refused ${overflow} requests`;
+    `(p99), and it refused ${many(overflow, "request")}`;
   return [{ kind: "finding", id: "HG550", severity: "warning", seen }];
 }
 

@@ -1,3 +1,4 @@
+import { many } from "../core/base/many.js";
 import { runtimeLayerName } from "../core/feedback/runtime-keys.js";
 import { isDriven } from "../generate/envoy/http/layered-runtime.js";
 import { isWatched } from "../generate/envoy/http/telemetry.js";
@@ -57,7 +58,7 @@ function checkAge({ stats, envoyNowMs }: DoctorInput): readonly Diagnostic[] {
   const updatedMs = stats.at(-1)?.get("runtime.update_time");
   const rejected = stats.at(-1)?.get("runtime.update_rejected") ?? 0;
   if (rejected > 0) {
-    const seen = `Envoy has rejected ${rejected} updates of its runtime`;
+    const seen = `Envoy has rejected ${many(rejected, "update")} of its runtime`;
     return [{ kind: "finding", id, severity: "warning", seen }];
   }
   if (updatedMs === undefined || envoyNowMs === undefined) {

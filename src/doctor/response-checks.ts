@@ -1,3 +1,4 @@
+import { many } from "../core/base/many.js";
 import { type Diagnostic, type DoctorCheck, type DoctorInput, findingsOr } from "./diagnostic.js";
 import { type AskCounts, type EnvoyStats, extProcCounts, rateLimitCounts } from "./envoy-stats.js";
 import { filterName, findHeadgateFilters, type HeadgateFilter } from "./headgate-filters.js";
@@ -127,7 +128,7 @@ function judgeFailures(
     return {
       kind: "pass",
       id,
-      seen: `Envoy got ${answered} answers from ${what}, and missed none`,
+      seen: `Envoy got ${many(answered, "answer")} from ${what}, and missed none`,
     };
   }
   const [first] = stats;
@@ -137,8 +138,8 @@ function judgeFailures(
   const uptimeSeconds = stats.at(-1)?.get("server.uptime") ?? Number.POSITIVE_INFINITY;
   const isWarming = before === undefined && uptimeSeconds < warmUpSeconds;
   const parts = [
-    `Envoy missed ${failed} of ${total} answers from ${what} (${percent(failed / total)})`,
-    `${letPass} requests passed without one`,
+    `Envoy missed ${failed} of ${many(total, "answer")} from ${what} (${percent(failed / total)})`,
+    `${many(letPass, "request")} passed without one`,
     ...(before === undefined ? [] : [`${recentFailed} of them while it was watched`]),
     ...(isWarming
       ? [`it started ${uptimeSeconds} s ago: --watch 5s shows whether it goes on`]
@@ -158,13 +159,13 @@ function ownCounts(id: "HG520" | "HG521", { totals }: HeadgateView): string {
       of("headgate_requests_total"),
       of("headgate_failed_requests_total"),
     ];
-    return `Headgate counts ${answers} answers and ${failures} failures`;
+    return `Headgate counts ${many(answers, "answer")} and ${many(failures, "failure")}`;
   }
   const [streams, faults] = [
     of("headgate_ext_proc_streams_total"),
     of("headgate_exchange_faults_total"),
   ];
-  return `Headgate counts ${streams} streams and ${faults} faults`;
+  return `Headgate counts ${many(streams, "stream")} and ${many(faults, "fault")}`;
 }
 
 function percent(ratio: number): string {
@@ -185,7 +186,7 @@ function checkOverflows(
       of("upstream_rq_pending_overflow"),
     ];
     if (active + pending === 0) return [];
-    const seen = `the breaker of ${shownName(cluster)} refused ${active + pending} calls`;
+    const seen = `the breaker of ${shownName(cluster)} refused ${many(active + pending, "call")}`;
     return [{ kind: "finding", id: "HG522", severity: "error", seen }];
   });
   return findingsOr(findings, { id: "HG522", seen: "no breaker refused a call to Headgate" });

@@ -234,7 +234,7 @@ describe.concurrent("headgate demo without Envoy", () => {
     const demo = await startDemo({ env, flags: ["--quiet-traffic"] });
     await untilShown(demo, "Try it");
     expect(demo.program.output).toContain(
-      "Envoy is missing: ENVOY_BIN does not point to an envoy that runs.",
+      "Envoy is missing: ENVOY_BIN does not point to a working envoy.",
     );
     expect(demo.program.output).toContain("To install it, ");
     const line = /curl -i -d '(\{.*\})' http:\/\/127\.0\.0\.1:(\d+)(\/json)/;

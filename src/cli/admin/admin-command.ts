@@ -1,9 +1,9 @@
 import { type Command, CommanderError } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
+import { many } from "../../core/base/many.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts, type HelpTexts } from "../terminal/help-texts.js";
-import { many } from "../terminal/many.js";
 import { addPrintFlags, Printer, type PrintFlags } from "../terminal/print.js";
 import { adminCallFailure } from "./admin-call-failure.js";
 import {

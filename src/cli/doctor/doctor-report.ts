@@ -1,8 +1,8 @@
 import type { Style } from "../../app/base/style.js";
+import { many } from "../../core/base/many.js";
 import type { Diagnostic } from "../../doctor/diagnostic.js";
 import { doctorProblemRows } from "../../doctor/doctor-problems.js";
 import type { PlainMap } from "../../generate/base/plain-tree.js";
-import { many } from "../terminal/many.js";
 
 /** What a report is of. */
 interface DoctorReport {

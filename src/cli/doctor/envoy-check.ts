@@ -4,6 +4,7 @@ import { createStyle, isColorWanted } from "../../app/base/style.js";
 import { readVersion } from "../../app/base/version.js";
 import { readEnvoyImage } from "../../app/config/envoy-image.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
+import { many } from "../../core/base/many.js";
 import { diagnoseBootstrap } from "../../doctor/diagnose.js";
 import type { Diagnostic, DoctorPolicy } from "../../doctor/diagnostic.js";
 import { readBootstrap } from "../../doctor/envoy-dump.js";
@@ -13,7 +14,6 @@ import { EnvoyApi } from "../../generate/check/envoy-api.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { problemsMax } from "../../policy/problems/problem-log.js";
 import type { CommandContext } from "../terminal/context.js";
-import { many } from "../terminal/many.js";
 import { countLooks, doctorAsPlain, renderDoctor } from "./doctor-report.js";
 
 /** What is checked, and how it is reported. */

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { policyVersion, readErrorWords, readPolicyFiles } from "../../app/config/policy-files.js";
+import { many } from "../../core/base/many.js";
 import { kustomizationFile } from "../../generate/base/custom-object.js";
 import type { Document } from "../../generate/base/document.js";
 import {
@@ -21,7 +22,6 @@ import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { envoyTool } from "../../programs/install.js";
 import { lookUp, thisMachine } from "../../programs/provision.js";
 import type { CommandContext } from "../terminal/context.js";
-import { many } from "../terminal/many.js";
 import { documentChecks } from "./document-checks.js";
 import { addGenerateFlags, type GenerateFlags, readGenerateOptions } from "./generate-flags.js";
 import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";

@@ -1,3 +1,4 @@
+import { many } from "../../core/base/many.js";
 import type {
   DescriptorExplanation,
   ExplainResponse,
@@ -6,7 +7,6 @@ import type {
   QuotaExplanation,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import { many } from "../terminal/many.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, entriesText, rateText, safeText, waitText } from "../terminal/quantity.js";
 import { truncateText, wrapText } from "../terminal/text-width.js";

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
+import { many } from "../../core/base/many.js";
 import {
   GetKeyResponseSchema,
   ListOverridesResponseSchema,
@@ -13,7 +14,6 @@ import {
 } from "../admin/admin-command.js";
 import type { CommandContext } from "../terminal/context.js";
 import { entriesHelp, formatEntries, parseEntries } from "../terminal/key-selector.js";
-import { many } from "../terminal/many.js";
 import { eachPage } from "../terminal/pages.js";
 import { addFreezing } from "./key-freeze.js";
 import { drawKey, drawOverrides } from "./keys-report.js";

@@ -1,3 +1,4 @@
+import { many } from "../../core/base/many.js";
 import type {
   ListQuotaPoolsResponse,
   ListQuotasResponse,
@@ -5,7 +6,6 @@ import type {
   QuotaShare,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import { many } from "../terminal/many.js";
 import type { Drawing } from "../terminal/print.js";
 import {
   countText,

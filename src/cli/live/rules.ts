@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
+import { many } from "../../core/base/many.js";
 import {
   type Limit,
   type ListRulesResponse,
@@ -14,7 +15,6 @@ import {
   runAdmin,
 } from "../admin/admin-command.js";
 import type { CommandContext } from "../terminal/context.js";
-import { many } from "../terminal/many.js";
 import { eachPage } from "../terminal/pages.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, isOfFleet, periodText, replicaText, safeText } from "../terminal/quantity.js";
@@ -64,7 +64,7 @@ function drawRules(
       { title: "rule", isFlexible: true, paint: style.bold },
       { title: "limits", isFlexible: true, isWrapped: true },
       ...(isFleet ? [{ title: "replica" }] : []),
-      { ...number, title: "asked" },
+      { ...number, title: "requests" },
       { ...number, title: "over", paint: (cell) => (cell.trim() === "0" ? cell : style.bad(cell)) },
       { ...number, title: "near" },
     ],

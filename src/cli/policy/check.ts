@@ -4,6 +4,7 @@ import type { PolicyFileStyle } from "../../app/config/policy-files.js";
 import { decisionOptionRows } from "../../app/options/decision-options.js";
 import { type OptionRow, optionFlag, type ParsedOption } from "../../app/options/option.js";
 import { policyStartOptionRows } from "../../app/options/xds-options.js";
+import { many } from "../../core/base/many.js";
 import type { LimitDefaults } from "../../core/limits/limit.js";
 import { doctorPolicyOf } from "../../doctor/diagnostic.js";
 import { lintPaths } from "../../generate/lint-paths.js";
@@ -20,7 +21,6 @@ import {
 import { readPolicyArgument } from "../input/policy-argument.js";
 import { readFilesOrInput } from "../input/policy-texts.js";
 import type { CommandContext } from "../terminal/context.js";
-import { many } from "../terminal/many.js";
 import { renderQuotas, summarizeQuotas } from "./quota-report.js";
 import { renderComparison } from "./ratelimit-report.js";
 import { renderServices, summarizeServices } from "./service-report.js";

@@ -1,13 +1,13 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { readPolicyFiles } from "../../app/config/policy-files.js";
+import { many } from "../../core/base/many.js";
 import type { PolicyChange } from "../../policy/diff/policy-change.js";
 import { comparePolicies } from "../../policy/diff/policy-diff.js";
 import { type ParsedPolicy, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
-import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
 interface DiffOptions {

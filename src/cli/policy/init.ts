@@ -108,7 +108,7 @@ async function write(
       `Wrote ${path}${isSchemaMissing ? `, and ${visibleText(schemaFile)} for your editor` : ""}.`,
       "Next:",
       `  headgate check ${path}`,
-      `  headgate generate envoy ${path} --out envoy --verify`,
+      `  headgate generate envoy ${path} --out envoy`,
       `  headgate serve --policy ${path}`,
     ].join("\n"),
   );

@@ -1,3 +1,4 @@
+import { many } from "../../core/base/many.js";
 import type {
   ApplyPolicyResponse,
   GetShadowReportResponse,
@@ -6,7 +7,6 @@ import type {
   Problem,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import { many } from "../terminal/many.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, percentText, safeText, timeText } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";

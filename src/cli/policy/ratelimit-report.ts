@@ -1,9 +1,9 @@
+import { many } from "../../core/base/many.js";
 import { denialOf } from "../../core/limits/limit.js";
 import type { Comparison, LimitComparison, MetDifference } from "../../policy/diff/comparison.js";
 import { groupThousands } from "../../policy/diff/limit-words.js";
 import type { DifferenceRow } from "../../policy/migration/difference-row.js";
 import { visibleText } from "../../policy/problems/problem.js";
-import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** Limits that the text shows; JSON shows all. */

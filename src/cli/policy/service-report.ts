@@ -1,8 +1,8 @@
+import { many } from "../../core/base/many.js";
 import { concurrencyLaws } from "../../core/concurrency/concurrency-laws.js";
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { TrustPolicy } from "../../policy/services/service-priority.js";
-import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** What a policy says of a service, in words: for people, and by the same names for machines. */

@@ -1,6 +1,6 @@
+import { many } from "../../core/base/many.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import type { TestOutcome } from "../../simulate/test-run.js";
-import { many } from "../terminal/many.js";
 
 /** A file of tests that was run. */
 export interface TestedFile {

@@ -91,7 +91,7 @@ function ruleLines({ rules }: ReplayOutcome, calls: TimelineCounts): readonly st
     [
       { title: "domain" },
       { title: "rule" },
-      { title: "asked", align: "right" },
+      { title: "requests", align: "right" },
       { title: "limited", align: "right" },
       { title: "", align: "right" },
       { title: "when" },

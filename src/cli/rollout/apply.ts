@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
+import { many } from "../../core/base/many.js";
 import {
   type ApplyPolicyResponse,
   ApplyPolicyResponseSchema,
@@ -15,7 +16,6 @@ import { readPolicyTexts } from "../input/policy-texts.js";
 import { drawApplied, drawChanges, drawProblems } from "../policy/policy-report.js";
 import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
-import { many } from "../terminal/many.js";
 
 interface ApplyFlags {
   readonly shadow?: true;

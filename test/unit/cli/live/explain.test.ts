@@ -53,7 +53,7 @@ describe("headgate explain --policy", () => {
       "   │     ├─ the call fits now",
       expect.stringMatching(/ {3}│ {5}└─ key \S+/),
       '   ├─ not user_vip: "user" has another value than "vip"',
-      '   └─ not tenant: entry 1 has another key than "tenant"',
+      '   └─ not tenant: entry 1 has a different key; this rule needs "tenant"',
     ]);
     expect(out).toMatch(/^allowed {2}policy [0-9a-f]+\n/);
   });
