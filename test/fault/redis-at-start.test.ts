@@ -8,12 +8,12 @@ import {
   wellOutcomes,
 } from "../support/fault-rig.js";
 import { freePort } from "../support/free-port.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
 import { startTlsRedis } from "../support/redis-tls.js";
 import { useStage } from "../support/stage.js";
-import { waitFor, within } from "../support/wait.js";
+import { waitFor } from "../support/wait.js";
 
 type Env = Readonly<Record<string, string>>;
 
@@ -23,8 +23,8 @@ const wrongPassword = "wr:ong@wo/rd-of-nobody";
 
 const stage = useStage("file");
 
-function start(env: Env): Promise<HeadgateProcess> {
-  return HeadgateProcess.start(stage, { policy: failureModePolicy, env });
+function start(env: Env): Promise<HostedHeadgate> {
+  return HostedHeadgate.start(stage, { policy: failureModePolicy, env });
 }
 
 describe("a Redis that refuses us at start", () => {
@@ -47,12 +47,14 @@ describe("a Redis that refuses us at start", () => {
     ["by its access list", () => ({ REDIS_URL: redisUrl("gate", password) }), /ACL SETUSER/],
   ])("%s ends the start with 1 and says what to set, but no secret", async (_, envOf, remedy) => {
     const env: Env = { ...redisEnv(redis.port), ...envOf() };
-    const headgate = await HeadgateProcess.prepare(stage, { policy: failureModePolicy, env });
-    const started = headgate.spawn();
-    expect(await within("the start ends", 60_000, started.exited)).toEqual({ code: 1 });
-    expect(started.output).toMatch(/refuses us/);
-    expect(started.output).toMatch(remedy);
-    expectNoSecret(started.output);
+    const { code, output } = await HostedHeadgate.startFailure(stage, {
+      policy: failureModePolicy,
+      env,
+    });
+    expect(code).toBe(1);
+    expect(output).toMatch(/refuses us/);
+    expect(output).toMatch(remedy);
+    expectNoSecret(output);
   });
 
   function redisUrl(user: string, secret: string): string {
@@ -72,10 +74,10 @@ function expectNoSecret(output: string): void {
 describe("a Redis that cannot be used at the start", () => {
   const types = ["single", "sentinel", "cluster"] as const;
   let redis: RedisServer;
-  let away: Readonly<Record<(typeof types)[number], HeadgateProcess>>;
-  let untrusted: HeadgateProcess;
+  let away: Readonly<Record<(typeof types)[number], HostedHeadgate>>;
+  let untrusted: HostedHeadgate;
   /** Its breaker is closed: nobody asks it while its Redis is away. */
-  let unasked: HeadgateProcess;
+  let unasked: HostedHeadgate;
 
   // Each of them waits for its Redis before it goes on without, so they wait side by side.
   beforeAll(async () => {
@@ -117,7 +119,7 @@ describe("a Redis that cannot be used at the start", () => {
       const labels = { error: "STORE_TLS_FAILED" };
       return (await untrusted.metric("headgate_store_failures_total", labels)) > 0;
     });
-    const said = untrusted.process.output.split("\n").filter((line) => line.includes("storeAway"));
+    const said = untrusted.output.split("\n").filter((line) => line.includes("storeAway"));
     expect(said.map((line) => JSON.parse(line))).toEqual([
       expect.objectContaining({
         code: "STORE_TLS_FAILED",
@@ -128,7 +130,7 @@ describe("a Redis that cannot be used at the start", () => {
 
   it("is used as soon as it can be, without a restart", async () => {
     const headgate = unasked;
-    const { output } = headgate.process;
+    const { output } = headgate;
     expect(output).toMatch(/REDIS_POOL_SIZE is accepted and without effect here/);
     expect(output).toMatch(/REDIS_PIPELINE_LIMIT is accepted and without effect here/);
     await redis.restart();
@@ -142,7 +144,7 @@ describe("a Redis that cannot be used at the start", () => {
 });
 
 /** Every call is answered by its failure mode. */
-async function expectDoneWithout(headgate: HeadgateProcess): Promise<void> {
+async function expectDoneWithout(headgate: HostedHeadgate): Promise<void> {
   const traffic = startModeTraffic(stage, headgate);
   await traffic.expectFromNowOn(faultOutcomes);
   await traffic.stop();
