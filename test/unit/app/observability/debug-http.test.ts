@@ -7,22 +7,15 @@ import {
 } from "../../../../src/app/observability/debug-http.js";
 import { profileSecondsMax } from "../../../../src/app/observability/debug-profiles.js";
 import { ControlPlane } from "../../../../src/rpc/control/control-plane.js";
+import { bundledProgram } from "../../../support/bundled-program.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";
 import { useStage } from "../../../support/stage.js";
 import { createTestSources, type TestSources } from "../../../support/stats-sources.js";
 import { waitFor, within } from "../../../support/wait.js";
 
-const debugHttp = new URL("../../../../src/app/observability/debug-http.ts", import.meta.url).href;
-
 /** A debug port in a process that holds little else. */
-const smallServer = `
-  import { tsImport } from "tsx/esm/api";
-  const module = ${JSON.stringify(debugHttp)};
-  const { createDebugServer } = await tsImport(module, import.meta.url);
-  const server = createDebugServer({ mayProfile: async () => true, onBug: console.error });
-  server.listen(0, "127.0.0.1", () => console.log(server.address().port));
-`;
+const smallServer = new URL("../../../support/debug-server-program.ts", import.meta.url);
 
 const stage = useStage("test");
 
@@ -165,7 +158,7 @@ describe("the debug port", () => {
     const program = stage.spawn({
       name: "debug server",
       file: process.execPath,
-      args: ["--input-type=module", "--eval", smallServer],
+      args: [bundledProgram(smallServer)],
     });
     const text = await waitFor("its port", () => /^[0-9]+$/m.exec(program.output)?.[0], {
       withinMs: 20_000,
