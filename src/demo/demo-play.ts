@@ -188,7 +188,8 @@ async function startEnvoy(
     ? findProgram(envoyTool, machine)
     : lookUp(envoyTool, machine));
   if (found.kind === "missing") return found;
-  if (scope.isClosed) return { kind: "missing", why: "the demo is ending", hint: "start it again" };
+  if (scope.isClosed)
+    return { kind: "missing", why: "the demo is stopping", hint: "start it again" };
   const config = renderEnvoyConfig(readFileSync(exampleFile("edge/envoy.yaml"), "utf8"), ports);
   const envoy = new Envoy({ program: found.path, config, folder: folder.path, clock });
   await scope.add(() => envoy.stop());
@@ -267,7 +268,7 @@ async function endOfEnvoy(
 }
 
 function describeEnd({ logPath }: Envoy, { how, logTail }: EnvoyEnd): string {
-  return `Envoy ended by itself (${how}). The end of its log, ${logPath}:\n\n${logTail}\n`;
+  return `Envoy ended (${how}). The end of its log, ${logPath}:\n\n${logTail}\n`;
 }
 
 function sleep(delayMs: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { saidBy } from "../policy/format/format-policy.js";
+import { policyContent } from "../policy/format/format-policy.js";
 import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
 import type { GeneratedPolicy } from "./base/generator.js";
 
@@ -18,6 +18,6 @@ export function generatedPolicy(
 ): GeneratedPolicy {
   const { name = defaultName, domains, rules, services, quotas, proxies } = parsed;
   // Another comment, or another order of names, makes no file stale; nor does another Headgate.
-  const hash = hashOf(texts.map(({ text }) => ({ file: "", text: saidBy(text) })));
+  const hash = hashOf(texts.map(({ text }) => ({ file: "", text: policyContent(text) })));
   return { name, domains, rules, services, quotas, proxies, hash, texts };
 }

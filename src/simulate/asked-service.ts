@@ -1,14 +1,12 @@
 import { GenerationalMap } from "../core/collections/generational-map.js";
 import { type ServiceQuery, serviceQuery } from "../decide/admission/service-query.js";
 import type { PolicySimulator } from "../decide/shadow/policy-simulator.js";
-import type { TrialPart } from "../decide/shadow/simulated-parts.js";
+import type { SimulatedPart } from "../decide/shadow/simulated-parts.js";
 import { addressAttribute, pathHeader } from "../policy/cel/request-facts.js";
 import type { Policy } from "../policy/policy.js";
-import type {
-  DescriptorPart,
-  ServiceDescriptor,
-  ServicePolicy,
-} from "../policy/services/service-policy.js";
+import type { DescriptorPart } from "../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../policy/services/service-rate-limit.js";
 import type { LoggedRequest, WantedFacts } from "./logged-request.js";
 
 /** Descriptors that are kept with what they match, of all services together. */
@@ -21,7 +19,7 @@ export const keptHostsMax = 10_000;
 type AskingService = Pick<ServicePolicy, "name" | "rateLimit">;
 
 /** A descriptor that a request asks. */
-export interface AskedPart extends TrialPart {
+export interface AskedPart extends SimulatedPart {
   readonly kind: "asked";
   /** `key=value, key=value` */
   readonly text: string;

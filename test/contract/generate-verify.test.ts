@@ -75,6 +75,6 @@ describe("headgate generate --verify", () => {
     const envoy = await requireProgram("envoy");
     const { code, err, isWritten } = await verify(envoy, "--form", "fragments");
     expect({ code, isWritten }).toEqual({ code: 1, isWritten: false });
-    expect(err).toMatch(/^Not verified: there is no whole configuration\. .+--form bootstrap/m);
+    expect(err).toMatch(/^Not verified: there is no complete configuration\. .+--form bootstrap/m);
   });
 });

@@ -59,10 +59,10 @@ describe.each(enginesFor.scripts)("the script of leases on %s", (engine) => {
       };
       const leaseMs = 3_600_000;
       const [answer] = await replica.leases.exchange([{ pool, claim, leaseMs }]);
-      const told = takeClaim(records, { replica: replica.id, beat: step, claim, leaseMs }, 1);
+      const reported = takeClaim(records, { replica: replica.id, beat: step, claim, leaseMs }, 1);
       if (answer?.kind !== "leased") throw new Error("it is leased");
       const { rateMicroHz, elsewhere } = answer.lease;
-      expect({ rateMicroHz, elsewhere }, `step ${step}`).toEqual(told);
+      expect({ rateMicroHz, elsewhere }, `step ${step}`).toEqual(reported);
     }
   });
 });

@@ -208,13 +208,13 @@ describe.concurrent("a real Envoy on the control port, beside others", () => {
   const stage = useStage("file");
 
   it.each([
-    { told: "statistics", reportsLoad: false },
-    { told: "statistics with buckets", reportsLoad: false, times: "SUMMARY_AND_HISTOGRAM" },
-    { told: "statistics of buckets", reportsLoad: false, times: "HISTOGRAM" },
-    { told: "labelled statistics", reportsLoad: false, emitsLabels: true },
-    { told: "load reports", pushesMetrics: false },
-    { told: "both" },
-  ] as const)("tells what it does by $told", async ({ told, ...control }) => {
+    { reported: "statistics", reportsLoad: false },
+    { reported: "statistics with buckets", reportsLoad: false, times: "SUMMARY_AND_HISTOGRAM" },
+    { reported: "statistics of buckets", reportsLoad: false, times: "HISTOGRAM" },
+    { reported: "labelled statistics", reportsLoad: false, emitsLabels: true },
+    { reported: "load reports", pushesMetrics: false },
+    { reported: "both" },
+  ] as const)("tells what it does by $told", async ({ reported, ...control }) => {
     const rig = await startRig(stage, control);
     await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 10 } } } });
     await acknowledged(rig, "1.1");
@@ -251,7 +251,7 @@ describe.concurrent("a real Envoy on the control port, beside others", () => {
     });
     expect(sum).toMatchObject({ errors: 3, drops: 6, overflows: 6 });
     expect(sum.mostRps).toBeGreaterThan(1);
-    if (told === "load reports") expect(sum.timed).toBe(0);
+    if (reported === "load reports") expect(sum.timed).toBe(0);
     else {
       expect(sum.timed).toBe(13);
       expect(sum.sumMs).toBeGreaterThan(10 * 50);

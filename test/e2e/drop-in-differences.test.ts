@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { captureCli } from "../support/cli.js";
-import { type DropIn, startDropIn, told } from "../support/drop-in.js";
+import { type DropIn, reported, startDropIn } from "../support/drop-in.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import type { RlsAsk } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
@@ -187,13 +187,13 @@ describe("differences in what limits do", () => {
     const env = { RESPONSE_DYNAMIC_METADATA: "false" };
     const { headgate } = await startDropIn(stage, { policy, env });
     const descriptors = [{ entries: [{ key: "other", value: "named" }] }];
-    let told: unknown;
+    let reported: unknown;
     for (let i = 0; i < 11; i += 1) {
-      expect(told).toBeUndefined();
+      expect(reported).toBeUndefined();
       const { body } = await headgate.postJson({ domain: "edge", descriptors });
-      told = JSON.parse(body).dynamicMetadata;
+      reported = JSON.parse(body).dynamicMetadata;
     }
-    expect(told).toEqual({ domain: "edge", rule: "other" });
+    expect(reported).toEqual({ domain: "edge", rule: "other" });
   });
 
   it("bounded-keys: values that a caller makes up share one bucket after a while", async () => {
@@ -224,7 +224,7 @@ spec:
     const now = new Date();
     const nextMonthMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1);
     expectNear(await resetSeconds(calendar, monthly), (nextMonthMs - now.getTime()) / 1_000);
-    expect(told(await calendar.client.ask(monthly))).toBe("OK: 8/10");
+    expect(reported(await calendar.client.ask(monthly))).toBe("OK: 8/10");
   });
 });
 

@@ -1,5 +1,5 @@
+import type { GateState } from "../../src/core/admission/gate.js";
 import type { NodeReport } from "../../src/core/feedback/feedback.js";
-import type { GateState } from "../../src/core/settings/gate.js";
 import type { PushTimes } from "../../src/rpc/control/layer-pusher.js";
 import type { ControlService } from "../../src/rpc/nodes/control-stream.js";
 import { bundledProgram } from "./bundled-program.js";

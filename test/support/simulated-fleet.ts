@@ -296,9 +296,9 @@ export class SimulatedFleet {
     // Nobody renews what nobody has decided for so long.
     if (this.#nowMs >= snapshotMs + ttlMs) return;
     const isDue = this.#nowMs >= ledger.sentAtMs + refreshMs;
-    const told = this.#layerOf(envoy.id, snapshot);
-    if (!isDue && isSame(told, ledger.sentLayer)) return;
-    const layer = { ...told, untilMs: snapshotMs + ttlMs + snapshotSpreadMs };
+    const reported = this.#layerOf(envoy.id, snapshot);
+    if (!isDue && isSame(reported, ledger.sentLayer)) return;
+    const layer = { ...reported, untilMs: snapshotMs + ttlMs + snapshotSpreadMs };
     this.#pushCount += 1;
     const nonce = String(this.#pushCount);
     const keptMs = ledger.noteSent(nonce, layer, this.#nowMs);

@@ -161,7 +161,7 @@ export class SiteReader {
   /** What breaks rules of accessibility in the whole page, serious or worse; as text. */
   async judge(): Promise<readonly string[]> {
     await this.page.addScriptTag({ path: axePath });
-    return this.#told(
+    return this.#reported(
       axeResult.parse(await this.page.evaluate(`${judgeScript}; judge("body", {})`)),
     );
   }
@@ -178,10 +178,10 @@ export class SiteReader {
     const script = `${judgeScript}; judgeText(${JSON.stringify([...known])})`;
     const { looks, found } = textResult.parse(await this.page.evaluate(script));
     for (const look of looks) known.add(look);
-    return this.#told(found);
+    return this.#reported(found);
   }
 
-  #told(found: z.infer<typeof axeResult>): readonly string[] {
+  #reported(found: z.infer<typeof axeResult>): readonly string[] {
     return found.map(({ id, impact, nodes }) => {
       const places = nodes.slice(0, 3).map(({ target }) => target.join(" "));
       return `${this.#path}: ${id} (${impact}), ${nodes.length} times: ${places.join("; ")}`;

@@ -1,6 +1,6 @@
 import { signalJsonBytesMax } from "../../src/app/admission/signal-readers.js";
 import { policyRecordBytesMax } from "../../src/app/policy/policy-admin-records.js";
-import { orcaCharactersMax, parseOrcaReport } from "../../src/core/settings/orca.js";
+import { orcaCharactersMax, parseOrcaReport } from "../../src/core/admission/orca.js";
 import { readQuestion } from "../../src/fleet/claims/replica-questions.js";
 import { textsMax } from "../../src/fleet/loop/byte-fields.js";
 import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/loop/report-codec.js";

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "../../core/base/json.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
-import type { PolicyFile, PolicyVersion } from "../../rpc/admin/admin-parts.js";
+import type { PolicyText } from "../../policy/parse.js";
+import type { PolicyVersion } from "../../rpc/admin/admin-parts.js";
 import { recordBytesMax, type SharedRecord } from "../../store/coordination/record-store.js";
 
 /** The most bytes of a policy's record: its texts as JSON. */
@@ -126,9 +127,9 @@ function policyFromJson({ value }: SharedRecord): StoredPolicy | undefined {
   return files && { version, appliedEpochMs, ...restored, author, reason, source, files };
 }
 
-function readFiles(value: JsonValue | undefined): readonly PolicyFile[] | undefined {
+function readFiles(value: JsonValue | undefined): readonly PolicyText[] | undefined {
   if (!Array.isArray(value)) return undefined;
-  const files: PolicyFile[] = [];
+  const files: PolicyText[] = [];
   for (const item of value) {
     if (!Array.isArray(item)) return undefined;
     const [file, text] = item;

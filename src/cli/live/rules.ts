@@ -24,15 +24,14 @@ import { drawTable } from "../terminal/text-table.js";
 export function addRules(program: Command, context: CommandContext): void {
   const command = program
     .command("rules")
-    .description("list the rules of the active policy, and what they have counted")
-    .argument("[DOMAIN]", "only of this domain");
+    .description("list the rules of the active policy, and their counts")
+    .argument("[DOMAIN]", "only decisions of this domain");
   addAdminCommandFlags(addFleetViewFlags(command), {
     examples: `
   headgate rules
   headgate rules shop
   headgate rules -o json | jq '.rules[] | select(.counts.overLimitHits > 0)'`,
-    notes: `
-Counts are of each replica, since it started.`,
+    notes: "\nCounts are for each replica, since it started.",
   }).action((domain: string | undefined, { thisReplica = false }: FleetViewFlags) =>
     runAdmin(command, context, async (call) => {
       const { client, printer } = call;

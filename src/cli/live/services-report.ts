@@ -121,9 +121,9 @@ export function drawFleet(fleet: GetFleetResponse, drawing: Drawing): readonly s
   const lines = [
     `${many(replicaCount, "replica")}; this one is ${style.bold(safeText(replica))}` +
       leaderText(fleet),
-    `Store: ${safeText(store)}${isDegraded ? `, ${style.bad("away at the moment")}` : ""}`,
+    `Store: ${safeText(store)}${isDegraded ? `, ${style.bad("not connected at the moment")}` : ""}`,
   ];
-  if (leader === "" && replicaCount > 1) lines.push(style.bad("Nobody leads at the moment."));
+  if (leader === "" && replicaCount > 1) lines.push(style.bad("There is no leader at the moment."));
   for (const service of services) lines.push("", ...drawShares(service, drawing));
   if (services.length === 0) lines.push("", "No service has a limit that Envoys share.");
   return lines;
@@ -138,7 +138,8 @@ function drawShares(service: Service, { style, columnsMax }: Drawing): readonly 
   const { name, concurrencyLimit, reservedHigh, overflowPerSecond, shares } = service;
   const limit =
     concurrencyLimit === 0n ? "no limit yet" : `${countText(concurrencyLimit)} at a time`;
-  const reserved = reservedHigh === 0n ? "" : `, ${countText(reservedHigh)} of them for HIGH`;
+  const reserved =
+    reservedHigh === 0n ? "" : `, ${countText(reservedHigh)} of them reserved for HIGH`;
   const refused =
     overflowPerSecond === 0 ? "" : style.bad(`; breakers refuse ${overflowText(service)}`);
   const title = `${style.bold(safeText(name))}: ${limit}${reserved}${refused}`;
@@ -150,7 +151,7 @@ function drawShares(service: Service, { style, columnsMax }: Drawing): readonly 
       { title: "share", align: "right" },
       { title: "", paint: style.good },
       { title: "in flight", align: "right" },
-      { title: "heard of", align: "right" },
+      { title: "last report", align: "right" },
     ],
     shares.map((share) => [
       `  ${safeText(share.node)}`,

@@ -75,7 +75,7 @@ function checksOf({ concurrency, priority }: ServicePolicy, admission: Admission
   const parts = [words.join(" "), dry.length > 0 ? `dry run: ${dry.join(" ")}` : ""];
   if (present.length > 0) return parts.filter((part) => part !== "").join("; ");
   const hasBreakers = concurrency?.feedback.includes("circuitBreakers") === true;
-  return hasBreakers && priority.rules.length > 0 ? "permits; breakers know no classes" : "permits";
+  return hasBreakers && priority.rules.length > 0 ? "permits; breakers ignore classes" : "permits";
 }
 
 function limitOf({ admission, concurrency }: ServicePolicy): string {

@@ -1,5 +1,5 @@
-import type { LimitBounds } from "../settings/admission-settings.js";
 import { BaselineLimit, type BaselineView } from "./baseline-limit.js";
+import type { LimitBounds } from "./limit-bounds.js";
 import { isMostlyLate } from "./min-rtt.js";
 import type { RttStatistic } from "./rtt-statistic.js";
 

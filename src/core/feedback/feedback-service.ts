@@ -230,8 +230,9 @@ export class ServiceLoop {
   #highDemand(nodeId: string): number | undefined {
     const { demand, highDemand } = this.#nodes.numbers(nodeId);
     const { highRatio } = this.settings;
-    const told = highDemand !== undefined && highDemand >= highDemandMin ? highDemand : undefined;
-    return highRatio === undefined ? told : (highDemand ?? highRatio * demand);
+    const reported =
+      highDemand !== undefined && highDemand >= highDemandMin ? highDemand : undefined;
+    return highRatio === undefined ? reported : (highDemand ?? highRatio * demand);
   }
 
   #moveLimit(nowMs: number): void {

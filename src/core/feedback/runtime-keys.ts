@@ -1,4 +1,4 @@
-import type { Priority } from "../settings/admission-settings.js";
+import type { Priority } from "../admission/priority.js";
 
 /** The runtime layer with what the fleet's loop has decided; Envoys ask for it by this name. */
 export const runtimeLayerName = "headgate";

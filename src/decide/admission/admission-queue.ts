@@ -1,6 +1,6 @@
-import type { Dismissal, QueuePlace } from "../../core/admission/waiting-room.js";
+import { type Priority, priorities } from "../../core/admission/priority.js";
+import type { QueuePlace, QueueRefusal } from "../../core/admission/waiting-room.js";
 import type { Cancel, Clock } from "../../core/base/clock.js";
-import { type Priority, priorities } from "../../core/settings/admission-settings.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import type { PermitPool } from "./permit-pool.js";
 
@@ -11,7 +11,7 @@ interface AdmissionQueueParts {
   /** Lets a visit in that has left its queue. */
   readonly admit: (visit: AdmittedRequest, nowMs: number) => void;
   /** Refuses visits that have left their queues. */
-  readonly dismiss: (dismissed: readonly Dismissal<AdmittedRequest>[], nowMs: number) => void;
+  readonly dismiss: (dismissed: readonly QueueRefusal<AdmittedRequest>[], nowMs: number) => void;
 }
 
 /**
@@ -134,5 +134,5 @@ export class AdmissionQueue {
 interface WaitingAnswer {
   readonly place: QueuePlace<AdmittedRequest> | undefined;
   /** Who had to go for it, or had waited for too long. */
-  readonly dismissed: readonly Dismissal<AdmittedRequest>[];
+  readonly dismissed: readonly QueueRefusal<AdmittedRequest>[];
 }

@@ -1,8 +1,8 @@
 import type { Deadline } from "../../core/admission/deadline.js";
 import type { QueueState } from "../../core/admission/estimated-wait.js";
+import type { Priority } from "../../core/admission/priority.js";
 import type { QueuePlace } from "../../core/admission/waiting-room.js";
 import type { Expiring } from "../../core/collections/expiry-heap.js";
-import type { Priority } from "../../core/settings/admission-settings.js";
 import type {
   AdmissionAnswer,
   AdmissionCall,

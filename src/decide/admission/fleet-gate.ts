@@ -1,5 +1,4 @@
-import type { GateSettings } from "../../core/settings/admission-settings.js";
-import type { Gate, GateState } from "../../core/settings/gate.js";
+import type { Gate, GateSettings, GateState } from "../../core/admission/gate.js";
 
 /** A gate as the fleet has it. */
 interface FleetGate {
@@ -34,7 +33,7 @@ export function setGate(gate: Gate, settings: GateSettings): void {
  *
  * @param ownRatio the share of requests that the expected wait would refuse here
  */
-export function moveGate(gate: Gate, told: FleetGate | undefined, ownRatio: number): void {
-  if (told === undefined) gate.update(ownRatio);
-  else gate.follow(told.rejectRatio, told.state);
+export function moveGate(gate: Gate, reported: FleetGate | undefined, ownRatio: number): void {
+  if (reported === undefined) gate.update(ownRatio);
+  else gate.follow(reported.rejectRatio, reported.state);
 }

@@ -1,8 +1,12 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
 import { type Charge, levelAt, unitsPerHit } from "../../core/limits/bucket.js";
-import type { LeasesQuotas, QuotaLeaseAnswer } from "../../core/quota/quota.js";
-import { type QuotaChange, quotaLeaseSlackMs } from "../../core/quota/quota.js";
+import {
+  type LeasesQuotas,
+  type QuotaChange,
+  type QuotaLeaseAnswer,
+  quotaLeaseSlackMs,
+} from "../../core/quota/quota.js";
 import { QuotaHolders, quotaHoldersMax } from "../../core/quota/quota-holders.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import {

@@ -13,7 +13,7 @@ interface StoreAnswer {
 }
 
 /** What the store was asked, and where what it said is kept. */
-interface AskedOfStore {
+interface OverLimitStoreResult {
   readonly asks: readonly LimitCheck[];
   readonly charges: readonly Charge[];
   readonly records: KeyRecords;
@@ -21,7 +21,7 @@ interface AskedOfStore {
 
 /** Keeps what the store said of each key of a request that it refused. */
 export function rememberAnswer(
-  { asks, charges, records }: AskedOfStore,
+  { asks, charges, records }: OverLimitStoreResult,
   { results, nowUs, sentMs, receivedMs }: StoreAnswer,
 ): void {
   for (let i = 0; i < asks.length; i += 1) {
@@ -59,7 +59,7 @@ interface RememberedRefusal {
 }
 
 /** A call that asks: a `Decision`. */
-interface AskedOfMemory {
+interface OverLimitCacheCall {
   readonly prepared: { readonly asks: readonly LimitCheck[] };
   readonly charges: readonly Charge[];
 }
@@ -74,7 +74,7 @@ interface AskedOfMemory {
  * @param sinceMs what was asked of the store by then is not believed, monotonic
  */
 export function refuseFromMemory(
-  { prepared: { asks }, charges }: AskedOfMemory,
+  { prepared: { asks }, charges }: OverLimitCacheCall,
   nowMs: number,
   sinceMs: number,
 ): RememberedRefusal | undefined {

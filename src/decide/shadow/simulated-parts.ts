@@ -35,7 +35,7 @@ export interface PartKey extends PlacedKey {
  * and a processor waits for each place of memory that it has not seen for a while: so it is small,
  * and is itself the key of its first ask.
  */
-export interface TrialPart extends PartKey {
+export interface SimulatedPart extends PartKey {
   readonly shape: PartShape;
 }
 
@@ -55,7 +55,7 @@ export class PartShapes {
     descriptor: DescriptorQuery,
     { asks, descriptors }: PreparedQuery,
     matched: Rule | undefined,
-  ): TrialPart {
+  ): SimulatedPart {
     let next: PartKey | undefined;
     for (const { charge } of asks.slice(1).toReversed()) {
       next = { key: charge.key, place: 0, turn: 0, next };
@@ -95,7 +95,7 @@ function partAsk({ limit, charge }: LimitCheck, cost: number): SimulatedCheck {
 }
 
 /** Names of limits that some part of a call stands in for; undefined: none. */
-export function replacedNames(parts: readonly TrialPart[]): ReadonlySet<string> | undefined {
+export function replacedNames(parts: readonly SimulatedPart[]): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (const { replaces } of parts.map(({ shape }) => shape)) {
     if (replaces.length === 0) continue;

@@ -77,7 +77,7 @@ export class SharedLoop {
   #waiting: readonly NodeReport[] | undefined;
   #reportNumber = 0;
   #isStopped = false;
-  readonly #toldUnreadable = new Set<UnreadableEvent["what"]>();
+  readonly #reportedUnreadable = new Set<UnreadableEvent["what"]>();
   readonly #counts = { published: 0, refused: 0, failed: 0, unreadable: 0, leftOut: 0 };
 
   /** Takes part at once, until `stop`. */
@@ -268,8 +268,8 @@ export class SharedLoop {
 
   #noteUnreadable(what: UnreadableEvent["what"]): void {
     this.#counts.unreadable += 1;
-    if (this.#toldUnreadable.has(what)) return;
-    this.#toldUnreadable.add(what);
+    if (this.#reportedUnreadable.has(what)) return;
+    this.#reportedUnreadable.add(what);
     this.#options.onEvent?.({ kind: "fleetUnreadable", what });
   }
 

@@ -13,7 +13,7 @@ interface SignalPollerSettings extends SignalRegistrySettings {
 }
 
 /** Least time between two tellings of failures: a source may fail at every other question. */
-export const failureToldMsMin = 10_000;
+export const failureReportedMsMin = 10_000;
 
 /** What happens to a source, at change, for logs. */
 export type SignalEvent =
@@ -46,8 +46,8 @@ export class SignalPoller {
   #cancel: Cancel = () => {};
   #isClosed = false;
   /** The failure that was told, while it lasts. */
-  #toldFailure: ErrorCode | undefined;
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #reportedFailure: ErrorCode | undefined;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
   #isMissing = false;
   /** Resolves when the first question is over, whether well or not, or nobody asks any more. */
   readonly settled: Promise<void>;
@@ -122,11 +122,14 @@ export class SignalPoller {
   #tell(failure: ServiceError | undefined, nowMs: number): void {
     const { onEvent, settings } = this.#parts;
     if (failure === undefined) {
-      if (this.#toldFailure !== undefined) onEvent({ kind: "signalFound" });
-      this.#toldFailure = undefined;
-    } else if (failure.code !== this.#toldFailure && nowMs - this.#toldAtMs >= failureToldMsMin) {
-      this.#toldFailure = failure.code;
-      this.#toldAtMs = nowMs;
+      if (this.#reportedFailure !== undefined) onEvent({ kind: "signalFound" });
+      this.#reportedFailure = undefined;
+    } else if (
+      failure.code !== this.#reportedFailure &&
+      nowMs - this.#reportedAtMs >= failureReportedMsMin
+    ) {
+      this.#reportedFailure = failure.code;
+      this.#reportedAtMs = nowMs;
       onEvent({ kind: "signalFailing", code: failure.code, detail: failure.message });
     }
     const wasMissing = this.#isMissing;

@@ -127,7 +127,8 @@ function factOf(node: ASTNode): TestedFact | undefined {
   return header === undefined ? undefined : { kind: "header", name: header };
 }
 
-function isHeaders(node: ASTNode): boolean {
+/** Whether a part of a condition is `request.headers`. */
+export function isHeaders(node: ASTNode): boolean {
   if (node.op !== ".") return false;
   const [owner, name] = node.args;
   return name === "headers" && owner.op === "id" && owner.args === "request";

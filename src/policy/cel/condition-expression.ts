@@ -1,4 +1,5 @@
 import type { ASTNode } from "@marcbachmann/cel-js";
+import { isHeaders } from "./condition-alternatives.js";
 
 /**
  * A condition as Envoy's matchers take it: `cel.expr.Expr` as JSON.
@@ -169,10 +170,4 @@ type NodeOf<Op extends ASTNode["op"]> = Extract<ASTNode, { readonly op: Op }>;
 function constantOf(value: unknown): CelConstant {
   if (typeof value === "string") return { string_value: value };
   return typeof value === "boolean" ? { bool_value: value } : { int64_value: String(value) };
-}
-
-function isHeaders(node: ASTNode): boolean {
-  if (node.op !== ".") return false;
-  const [owner, name] = node.args;
-  return name === "headers" && owner.op === "id" && owner.args === "request";
 }

@@ -2,6 +2,7 @@ import {
   isPattern,
   type Limit,
   type LimitUnit,
+  limitsOf,
   type Role,
   type Rule,
 } from "../../core/limits/limit.js";
@@ -98,10 +99,6 @@ function isSmoothLimit({ algorithm }: Limit): boolean {
   return algorithm?.kind !== "fixed_window";
 }
 
-function limitsOf({ effect }: Rule): readonly Limit[] {
-  return effect.kind === "limited" ? effect.limits : [];
-}
-
 const isLimited = ({ effect }: Rule): boolean => effect.kind === "limited";
 
 function hasRole(role: Role): (rule: Rule) => boolean {
@@ -114,8 +111,8 @@ const sameFeatures: readonly {
 }[] = [
   {
     what: joined(
-      "how requests are matched: level by level the exact value, then patterns in file order,",
-      "then the key alone",
+      "how requests are matched: level by level, first the exact value, then patterns in",
+      "file order, then the key alone",
     ),
     concerns: () => true,
   },
@@ -137,7 +134,7 @@ const sameFeatures: readonly {
     concerns: hasRole("quota"),
   },
   {
-    what: "`replaces`: the named limits do not count beside it",
+    what: "`replaces`: the named limits are skipped",
     concerns: ({ replaces }) => replaces !== undefined,
   },
   {

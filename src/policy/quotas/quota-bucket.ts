@@ -1,6 +1,7 @@
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { quotaBucketKey } from "../../core/quota/quota.js";
-import { type QuotaPolicy, quotaClassKey } from "./quota-policy.js";
+import { quotaClassKey } from "./quota-parts.js";
+import type { QuotaPolicy } from "./quota-policy.js";
 
 /** What a bucket means for the limits of its domain. */
 interface QuotaBucket {

@@ -60,8 +60,8 @@ export function isBackstop(service: Pick<ConfiguredService, "admission" | "concu
  * would be set aside for next to no traffic.
  */
 export function hasCriticalRoutes({ priority }: Pick<ServicePolicy, "priority">): boolean {
-  const { rules, usual, trust } = priority;
-  return usual === "critical" || trust.anyone || rules.some(({ is }) => is === "critical");
+  const { rules, default: unstated, trust } = priority;
+  return unstated === "critical" || trust.anyone || rules.some(({ is }) => is === "critical");
 }
 
 /** What a proxy lets into work for a service while nobody drives it, at both priorities. */

@@ -1,3 +1,4 @@
+import { type Priority, priorities } from "../../core/admission/priority.js";
 import {
   admissionControlKey,
   type BreakerPriority,
@@ -6,7 +7,6 @@ import {
   retryBudgetKey,
   shedKey,
 } from "../../core/feedback/runtime-keys.js";
-import { type Priority, priorities } from "../../core/settings/admission-settings.js";
 import type { ProxyGroup, ServiceClusters } from "../../policy/services/service-clusters.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { RetryBudget } from "../../policy/upstream/circuit-breakers.js";

@@ -98,10 +98,10 @@ function readUsage(reader: FieldReader): WireUsage {
 /** Writes a message of actions, in order. Source: RateLimitQuotaResponse. */
 export function encodeActions(actions: readonly QuotaAction[]): Uint8Array {
   const writer = new BinaryWriter();
-  for (const { id, told } of actions) {
+  for (const { id, reported } of actions) {
     const action = new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(id);
-    if (told.kind === "abandon") action.tag(3, WireType.LengthDelimited).bytes(nothing);
-    else action.tag(2, WireType.LengthDelimited).bytes(encodeAssignment(told.assignment));
+    if (reported.kind === "abandon") action.tag(3, WireType.LengthDelimited).bytes(nothing);
+    else action.tag(2, WireType.LengthDelimited).bytes(encodeAssignment(reported.assignment));
     writer.tag(1, WireType.LengthDelimited).bytes(action.finish());
   }
   return writer.finish();

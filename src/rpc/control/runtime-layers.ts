@@ -1,6 +1,6 @@
+import type { GateState } from "../../core/admission/gate.js";
 import type { NodeShare, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { concurrencyPinKeys } from "../../core/feedback/runtime-keys.js";
-import type { GateState } from "../../core/settings/gate.js";
 import type { ProxyGroup } from "../../policy/services/service-clusters.js";
 import { emptyLayer, type LayerValue, type NodeLayer } from "../nodes/layer-ledger.js";
 import {

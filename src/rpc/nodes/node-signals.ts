@@ -117,8 +117,8 @@ export class NodeSignals {
   hasMetricsOf(loads: readonly ClusterLoad[], nowMs: number): boolean {
     if (nowMs - this.#metricsAtMs > metricsFreshMs) return false;
     return loads.every((load) => {
-      const isTold = this.#clusters.get(load.cluster)?.hasMetrics(nowMs) === true;
-      return isTold || isUnused(load);
+      const isReported = this.#clusters.get(load.cluster)?.hasMetrics(nowMs) === true;
+      return isReported || isUnused(load);
     });
   }
 
@@ -174,12 +174,12 @@ export class NodeSignals {
     }
     this.#demands = demands;
     const isOnly = byService.size === 1;
-    const told: ServiceSummary[] = [];
+    const reported: ServiceSummary[] = [];
     for (const [service, summaries] of byService) {
       const gradientFacts = this.#gradientOf(service, isOnly);
-      told.push(this.#join(summaries, { service, gradientFacts }));
+      reported.push(this.#join(summaries, { service, gradientFacts }));
     }
-    return told;
+    return reported;
   }
 
   /** In how many clusters it has a service, as far as it has told: one at least. */
@@ -241,13 +241,13 @@ export class NodeSignals {
   /** The rate over the time that was spoken of; where none was, it is the one of before. */
   #rpsOf(service: string, summaries: readonly ClusterSummary[]): number {
     let rps = 0;
-    let isTold = false;
+    let isReported = false;
     for (const { endedCount, coveredMs } of summaries) {
       if (coveredMs <= 0) continue;
-      isTold = true;
+      isReported = true;
       rps += (endedCount / coveredMs) * 1_000;
     }
-    if (!isTold) return this.#lastRps.get(service) ?? 0;
+    if (!isReported) return this.#lastRps.get(service) ?? 0;
     this.#lastRps.set(service, rps);
     return rps;
   }

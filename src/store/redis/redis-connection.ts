@@ -41,8 +41,7 @@ export type RedisEvent =
       readonly message: string;
     };
 
-/** What a `RedisConnection` is made of. */
-export interface RedisConnectionOptions {
+interface RedisConnectionOptions {
   readonly role: RedisPeer;
   readonly target: RedisLogin & Pick<Dial, "address">;
   /** Certificates and the like when the target speaks TLS. */

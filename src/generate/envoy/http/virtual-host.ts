@@ -139,12 +139,12 @@ function perService(
         ...quotasPerRoute(service, context),
       }
     : {};
-  const told: Readonly<Record<string, TreeMap | undefined>> = {
+  const reported: Readonly<Record<string, TreeMap | undefined>> = {
     ...asked,
     "envoy.filters.http.adaptive_concurrency": adaptiveConcurrencyPerRoute(service),
     "envoy.filters.http.admission_control": admissionControlPerRoute(service),
   };
-  const entries = filters.map((name) => [name, told[name]] as const);
+  const entries = filters.map((name) => [name, reported[name]] as const);
   const known = [
     ...Object.entries(priorityHeaderPerHost(service, context)),
     ...entries.filter(([, config]) => config !== undefined),

@@ -2,8 +2,7 @@ import type { Clock, Random } from "../../../core/base/clock.js";
 import type { TlsSource } from "../dial.js";
 import { type ConnectionRole, RedisConnection, type RedisEvent } from "../redis-connection.js";
 import type { RedisTarget } from "../target.js";
-import type { NodeAddress } from "./cluster-topology.js";
-import { joinAddress, splitAddress } from "./cluster-topology.js";
+import { joinAddress, type NodeAddress, splitAddress } from "./cluster-topology.js";
 
 interface ClusterNodesOptions {
   /** Who we are to each node, and whether it speaks TLS; the address is each node's own. */

@@ -60,11 +60,6 @@ export function openRedisSentinel(options: OpenSentinelOptions): RedisConnection
   return { ...connections, close };
 }
 
-interface Sentinel {
-  readonly place: HostPort;
-  readonly onConnected: () => void;
-}
-
 function openSentinel(
   {
     target,
@@ -75,7 +70,7 @@ function openSentinel(
     random,
     onEvent,
   }: OpenSentinelOptions,
-  { place, onConnected }: Sentinel,
+  { place, onConnected }: { readonly place: HostPort; readonly onConnected: () => void },
 ): RedisConnection {
   const { sentinelLogin, isTls } = target;
   return new RedisConnection({

@@ -1,7 +1,6 @@
 import type { PermitAnswer, PermitBeat, PermitStore } from "../../coordination/permit-store.js";
 import type { StoreScript } from "../scripts/connection.js";
-import type { FleetStore } from "./fleet-script.js";
-import { parseNumbers } from "./fleet-script.js";
+import { type FleetStore, parseNumbers } from "./fleet-script.js";
 
 /** What the script answers to a heartbeat that was overtaken by a later one. */
 const overtaken = -1;

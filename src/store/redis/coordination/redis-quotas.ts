@@ -6,8 +6,7 @@ import {
 } from "../../../core/quota/quota.js";
 import type { QuotaClaims, QuotaStore } from "../../coordination/quota-store.js";
 import type { StoreScript } from "../scripts/connection.js";
-import type { FleetStore } from "./fleet-script.js";
-import { parseNumbers } from "./fleet-script.js";
+import { type FleetStore, parseNumbers } from "./fleet-script.js";
 
 /** The longest that a claim waits for its answer, in milliseconds; the next one says more. */
 const leaseCallMsMax = 750;
@@ -39,12 +38,12 @@ export class RedisQuotas implements QuotaStore {
     const exchanges = [...byTag].map(async ([tag, places]) => {
       for (let at = 0; at < places.length; at += leaseAsksPerCallMax) {
         const part = places.slice(at, at + leaseAsksPerCallMax);
-        const told = await this.#claim(tag, {
+        const reported = await this.#claim(tag, {
           ...claims,
           asks: part.flatMap((place) => asks[place] ?? []),
         });
         part.forEach((place, i) => {
-          answers[place] = told[i] ?? unanswered;
+          answers[place] = reported[i] ?? unanswered;
         });
       }
     });
@@ -66,10 +65,10 @@ export class RedisQuotas implements QuotaStore {
     };
     try {
       const crowdCount = asks.reduce((sum, { claim }) => sum + claim.crowds.length, 0);
-      const told = parseNumbers(await connection.run(call), asks.length + crowdCount);
+      const reported = parseNumbers(await connection.run(call), asks.length + crowdCount);
       let at = 0;
       return asks.map(({ claim: { crowds }, leaseMs }): QuotaLeaseAnswer => {
-        const [rateMicroHz = overtaken, ...counts] = told.slice(at, at + 1 + crowds.length);
+        const [rateMicroHz = overtaken, ...counts] = reported.slice(at, at + 1 + crowds.length);
         at += 1 + crowds.length;
         if (rateMicroHz === overtaken) return { kind: "overtaken" };
         const elsewhere = crowds.map(({ identity }, i) => ({ identity, count: counts[i] ?? 0 }));

@@ -7,15 +7,22 @@ import {
 } from "../../../../src/app/observability/debug-http.js";
 import { profileSecondsMax } from "../../../../src/app/observability/debug-profiles.js";
 import { ControlPlane } from "../../../../src/rpc/control/control-plane.js";
-import { bundledProgram } from "../../../support/bundled-program.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";
 import { useStage } from "../../../support/stage.js";
 import { createTestSources, type TestSources } from "../../../support/stats-sources.js";
 import { waitFor, within } from "../../../support/wait.js";
 
+const debugHttp = new URL("../../../../src/app/observability/debug-http.ts", import.meta.url).href;
+
 /** A debug port in a process that holds little else. */
-const smallServer = new URL("../../../support/debug-server-program.ts", import.meta.url);
+const smallServer = `
+  import { tsImport } from "tsx/esm/api";
+  const module = ${JSON.stringify(debugHttp)};
+  const { createDebugServer } = await tsImport(module, import.meta.url);
+  const server = createDebugServer({ mayProfile: async () => true, onBug: console.error });
+  server.listen(0, "127.0.0.1", () => console.log(server.address().port));
+`;
 
 const stage = useStage("test");
 
@@ -158,7 +165,7 @@ describe("the debug port", () => {
     const program = stage.spawn({
       name: "debug server",
       file: process.execPath,
-      args: [bundledProgram(smallServer)],
+      args: ["--input-type=module", "--eval", smallServer],
     });
     const text = await waitFor("its port", () => /^[0-9]+$/m.exec(program.output)?.[0], {
       withinMs: 20_000,
@@ -177,7 +184,7 @@ describe("the debug port", () => {
   it("says of other profiles that there are none", async () => {
     const answer = await get("/debug/pprof/goroutine");
     expect(answer.status).toBe(404);
-    expect(await answer.text()).toContain("Go's runtime");
+    expect(await answer.text()).toContain("Go runtime profile");
   });
 
   it("takes no profile while they are off, and says how to turn them on", async () => {

@@ -20,7 +20,7 @@ import {
   orcaCharactersMax,
   orcaRatioMax,
   parseOrcaReport,
-} from "../../../../src/core/settings/orca.js";
+} from "../../../../src/core/admission/orca.js";
 import { anyCodePoint } from "../../../support/any-code-point.js";
 import { metCount, propertyRuns } from "../../../support/seeds.js";
 

@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { priorities } from "../../../../src/core/settings/admission-settings.js";
 import {
   defaultShedThresholds,
   earlyShedThresholds,
   parsePriority,
+  priorities,
   shedRatio,
   sheds,
   shedThreshold,
-} from "../../../../src/core/settings/priority.js";
+} from "../../../../src/core/admission/priority.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 /** Classes that are refused whole at a load, and those of which nobody is. */

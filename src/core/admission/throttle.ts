@@ -1,5 +1,12 @@
 import { DecayedSum } from "../collections/decayed-sum.js";
-import type { ThrottleSettings } from "./admission-settings.js";
+
+/** Throttling as a client would do it. Source: Google SRE book, "Handling Overload". */
+export interface ThrottleSettings {
+  /** How many requests an accept stands for, at least 1. */
+  readonly k: number;
+  /** How fast both counts forget: the time constant. */
+  readonly memoryMs: number;
+}
 
 /**
  * Refuses here what a service, or a caller's share of it, would refuse anyway: a service that is
@@ -25,7 +32,7 @@ export class Throttle {
   readonly #accepts: DecayedSum;
 
   /** @param settings `k` at least 1, `memoryMs` above 0 */
-  constructor({ k, memoryMs }: Pick<ThrottleSettings, "k" | "memoryMs">) {
+  constructor({ k, memoryMs }: ThrottleSettings) {
     this.#k = k;
     this.#requests = new DecayedSum(memoryMs);
     this.#accepts = new DecayedSum(memoryMs);

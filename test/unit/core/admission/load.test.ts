@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import type { LoadSettings } from "../../../../src/core/settings/admission-settings.js";
 import {
   errorCountMin,
+  type LoadSettings,
   LoadSignals,
   loadRatioMax,
   loadSignals,
   signalHalfLifeMs,
   signalHoldMs,
-} from "../../../../src/core/settings/load.js";
+} from "../../../../src/core/admission/load.js";
 
 const orcaNothing = {
   cpuRatio: undefined,
@@ -28,7 +28,7 @@ function signals(changes: Partial<LoadSettings> = {}): LoadSignals {
 }
 
 /** What each signal but in-flight says. */
-function told(load: LoadSignals, nowMs: number): Readonly<Record<string, number>> {
+function reported(load: LoadSignals, nowMs: number): Readonly<Record<string, number>> {
   const found: Record<string, number> = {};
   for (const signal of loadSignals) {
     const ratio = signal === "inFlight" ? undefined : load.signal(signal, nowMs);
@@ -40,7 +40,7 @@ function told(load: LoadSignals, nowMs: number): Readonly<Record<string, number>
 describe("LoadSignals", () => {
   it("is in-flight over the limit while nothing else is known", () => {
     const load = signals();
-    expect(told(load, 0)).toEqual({});
+    expect(reported(load, 0)).toEqual({});
     expect(load.ratio(0, 0.6)).toBe(0.6);
     expect(signals({ combine: "mean" }).ratio(0, 0.6)).toBe(0.6);
   });
@@ -59,7 +59,7 @@ describe("LoadSignals", () => {
   ])("takes a report of $report for $is", ({ report, is }) => {
     const load = signals();
     load.orca({ ...orcaNothing, ...report }, 0);
-    expect(told(load, 0)).toEqual(is);
+    expect(reported(load, 0)).toEqual(is);
   });
 
   it.each([
@@ -84,7 +84,7 @@ describe("LoadSignals", () => {
     const load = signals();
     load.latency(300, 0, 0);
     load.latency(300, Number.NaN, 0);
-    expect(told(load, 0)).toEqual({});
+    expect(reported(load, 0)).toEqual({});
   });
 
   it("takes the share of failures, and few failures for little", () => {
@@ -119,7 +119,7 @@ describe("LoadSignals", () => {
     load.latency(300, 100, 0);
     load.failed(0);
     load.queueWait(1_000, 0);
-    expect(told(load, 0)).toEqual({});
+    expect(reported(load, 0)).toEqual({});
     expect(load.ratio(0, 0.1)).toBe(0.1);
   });
 
@@ -167,7 +167,7 @@ describe("LoadSignals", () => {
     const load = signals();
     load.outside(0.4, 15_000, 0);
     load.outside(0.7, 15_000, 5_000);
-    expect(told(load, 20_000)).toEqual({ outside: 0.7 });
+    expect(reported(load, 20_000)).toEqual({ outside: 0.7 });
     expect(load.signal("outside", 21_000)).toBeCloseTo(0.35, 9);
     load.outside(Number.NaN, 15_000, 21_000);
     expect(load.signal("outside", 21_000)).toBeCloseTo(0.35, 9);

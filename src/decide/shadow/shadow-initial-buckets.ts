@@ -4,10 +4,10 @@ import type { DecidedRequest } from "../rate-limit/decided-request.js";
 import type { LimitCheck } from "../rate-limit/prepared-query.js";
 
 /** Buckets of one run whose beginnings are known; of further ones all begin empty. */
-export const shadowBeginningsMax = 100_000;
+export const shadowInitialBucketsMax = 100_000;
 
 /** How a bucket of a candidate begins. */
-interface Beginning {
+interface InitialBucket {
   readonly ask: LimitCheck;
   /**
    * `live`: with what the bucket of the same key has in use in the active policy. `empty`: that
@@ -19,7 +19,7 @@ interface Beginning {
 }
 
 /** A call as it was answered, and the candidate's limits that it meets. */
-interface BeginningCall {
+interface InitialBucketCall {
   readonly asks: readonly LimitCheck[];
   /** What the store of the active policy calls the bucket of an ask. */
   readonly liveName: (key: LimitKey) => LimitKey | undefined;
@@ -33,7 +33,7 @@ interface BeginningCall {
  * same key, the limit is the same. The answer of the live call holds the bucket, so nothing is read
  * for it.
  */
-export class ShadowBeginnings {
+export class ShadowInitialBuckets {
   readonly #sinceUs: number;
   /** Hashes of keys: two of one hash cost the second its beginning. */
   readonly #known = new Set<number>();
@@ -44,11 +44,11 @@ export class ShadowBeginnings {
   }
 
   /** The buckets that this call is the first to meet here. */
-  of({ asks, liveName, request, epochUs }: BeginningCall): readonly Beginning[] {
+  of({ asks, liveName, request, epochUs }: InitialBucketCall): readonly InitialBucket[] {
     if (request.isFallback === true) return [];
-    return asks.flatMap((ask): readonly Beginning[] => {
+    return asks.flatMap((ask): readonly InitialBucket[] => {
       const hash = hashOf(ask.charge.key);
-      if (this.#known.has(hash) || this.#known.size >= shadowBeginningsMax) return [];
+      if (this.#known.has(hash) || this.#known.size >= shadowInitialBucketsMax) return [];
       const name = liveName(ask.charge.key);
       const index = request.charges.findIndex(({ key }) => key === name);
       const live = request.charges[index];

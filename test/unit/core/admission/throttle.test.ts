@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Throttle } from "../../../../src/core/settings/throttle.js";
+import { Throttle } from "../../../../src/core/admission/throttle.js";
 
 /** A throttle that has seen many requests at one time, of which a share was accepted. */
 function seen(acceptShare: number, { k = 2, count = 10_000 } = {}): Throttle {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { LimitKey } from "../../../../src/core/limits/limit.js";
 import {
-  ShadowBeginnings,
-  shadowBeginningsMax,
-} from "../../../../src/decide/shadow/shadow-beginnings.js";
+  ShadowInitialBuckets,
+  shadowInitialBucketsMax,
+} from "../../../../src/decide/shadow/shadow-initial-buckets.js";
 import { testCharge } from "../../../support/charges.js";
 import { testLimit } from "../../../support/policies.js";
 
@@ -20,17 +20,17 @@ function asksOf(count: number) {
 
 describe("ShadowBeginnings", () => {
   it("knows of no more buckets than its bound", () => {
-    const beginnings = new ShadowBeginnings(0);
+    const beginnings = new ShadowInitialBuckets(0);
     const call = { liveName: (key: LimitKey) => key, request, epochUs: 0 };
-    const begun = beginnings.of({ ...call, asks: asksOf(shadowBeginningsMax + 50) });
-    expect(begun.length).toBeLessThanOrEqual(shadowBeginningsMax);
+    const begun = beginnings.of({ ...call, asks: asksOf(shadowInitialBucketsMax + 50) });
+    expect(begun.length).toBeLessThanOrEqual(shadowInitialBucketsMax);
     // Some keys share a hash.
-    expect(begun.length).toBeGreaterThan(shadowBeginningsMax - 50);
+    expect(begun.length).toBeGreaterThan(shadowInitialBucketsMax - 50);
     expect(beginnings.of({ ...call, asks: asksOf(1) })).toEqual([]);
   });
 
   it("takes nothing of what failure modes answered", () => {
-    const beginnings = new ShadowBeginnings(0);
+    const beginnings = new ShadowInitialBuckets(0);
     const call = { liveName: (key: LimitKey) => key, asks: asksOf(1), epochUs: 0 };
     expect(beginnings.of({ ...call, request: { ...request, isFallback: true } })).toEqual([]);
     expect(beginnings.of({ ...call, request })).toMatchObject([{ kind: "empty" }]);

@@ -1,4 +1,12 @@
-import type { GateSettings } from "./admission-settings.js";
+/** A gate over the sigmoid's reject probability. */
+export interface GateSettings {
+  /** Below it everything passes; less than `closeAboveRatio`. */
+  readonly openBelowRatio: number;
+  /** Above it nothing passes. */
+  readonly closeAboveRatio: number;
+  /** The share that passes at `closeAboveRatio`. */
+  readonly passAtCloseRatio: number;
+}
 
 /** What a policy that says nothing has. */
 export const defaultGateSettings: GateSettings = {

@@ -1,6 +1,23 @@
 import { DecayedMean } from "../collections/decayed-sum.js";
-import type { LoadSettings } from "./admission-settings.js";
 import type { OrcaReport } from "./orca.js";
+
+/** Which readings make a service's load, and from where they count as full. */
+export interface LoadSettings {
+  /** ORCA `cpu_utilization` (or `application_utilization`) that is a load of 1. */
+  readonly orcaCpuRatio: number | undefined;
+  /** ORCA `mem_utilization` that is a load of 1. */
+  readonly orcaMemoryRatio: number | undefined;
+  /** Upstream latency over its baseline that is a load of 1; undefined: not looked at. */
+  readonly latencyMultiple: number | undefined;
+  /** Share of failed requests that is a load of 1; undefined: not looked at. */
+  readonly errorRatio: number | undefined;
+  /** Time in the queue that is a load of 1; undefined: not looked at. */
+  readonly queueWaitMs: number | undefined;
+  /** Reading of the service's signal that is a load of 1; left out or undefined: not looked at. */
+  readonly signalReading?: number | undefined;
+  /** How readings become one load. */
+  readonly combine: "max" | "mean";
+}
 
 /** What a service's load is made of; also a metric's label. */
 export const loadSignals = [

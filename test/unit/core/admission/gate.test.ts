@@ -5,7 +5,7 @@ import {
   fadingInput,
   Gate,
   gateProblem,
-} from "../../../../src/core/settings/gate.js";
+} from "../../../../src/core/admission/gate.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 /** A gate's state and share after each input. */

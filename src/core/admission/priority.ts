@@ -1,9 +1,19 @@
-import {
-  type Priority,
-  priorities,
-  type ShedThreshold,
-  type ShedThresholds,
-} from "./admission-settings.js";
+/** A request's class. */
+export type Priority = (typeof priorities)[number];
+
+/** Who goes first, in that order. */
+export const priorities = ["critical", "high", "normal", "low"] as const;
+
+/** From which load a class is refused. */
+export interface ShedThreshold {
+  /** Load ratio from which some callers of the class are refused, the same ones each time. */
+  readonly softRatio: number;
+  /** Load ratio from which all of the class are refused; at least `softRatio`. */
+  readonly hardRatio: number;
+}
+
+/** Thresholds by class, falling with it. */
+export type ShedThresholds = Readonly<Record<Priority, ShedThreshold>>;
 
 /** How far below the hard edge of a class some of its callers are refused already. */
 const softEdgeRatio = 0.02;
