@@ -9,6 +9,7 @@ import { runtimeTypeUrl } from "../../src/rpc/control/layer-encoder.js";
 import { TestAuthority } from "../support/certificates.js";
 import { type ClientStream, ControlClient } from "../support/control-client.js";
 import { testNode } from "../support/control-rig.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { QuotaClient, type QuotaClientStream } from "../support/quota-client.js";
 import { redisEnv, startRedis } from "../support/redis.js";
@@ -260,13 +261,13 @@ it.concurrent("leaves an honest Envoy its permits beside twenty names of a liar"
 });
 
 // Each replica once weighed the identity for itself, and each of its streams among replicas.
-it.concurrent("leaves an honest Envoy its share beside liars at two replicas", async () => {
+it.concurrent("leaves an honest Envoy its share beside liars at two processes", async () => {
   const redis = await startRedis(stage);
   const env = { ...files.mutualEnv, ...redisEnv(redis.port) };
   const headgates = await Promise.all(
-    [1, 2].map(() => HostedHeadgate.start(stage, { policy, env })),
+    [1, 2].map(() => HeadgateProcess.start(stage, { policy, env })),
   );
-  const clientOf = (headgate: HostedHeadgate | undefined, uri: string): QuotaClient => {
+  const clientOf = (headgate: HeadgateProcess | undefined, uri: string): QuotaClient => {
     const client = new QuotaClient(headgate?.portOf("control") ?? 0, credentialsOf(uri));
     stage.atEnd(() => client.close());
     return client;
@@ -291,7 +292,7 @@ it.concurrent("leaves an honest Envoy its share beside liars at two replicas", a
   };
   const seconds = { withinMs: 90_000, everyMs: 100 };
   await waitFor("they have told their lies for a while", lieOn, seconds);
-  // In the first seconds neither replica knows what the other has.
+  // In the first seconds neither process knows what the other has.
   expect(Math.min(...reported.values.slice(-100))).toBeGreaterThan(0.9 * demandHz);
   for (const headgate of headgates)
     expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
