@@ -276,7 +276,7 @@ describe("chooseAdmin()", () => {
 
   it("takes no protection that would not hold", () => {
     const access = { HEADGATE_ADMIN_ACCESS: "/etc/access" };
-    expect(problems({ ...access, HEADGATE_ADMIN_OPEN: "true" })).toContain("keep one of them");
+    expect(problems({ ...access, HEADGATE_ADMIN_OPEN: "true" })).toContain("remove one of them");
     const issuer = { HEADGATE_ADMIN_OIDC_ISSUER: "https://id.example" };
     expect(problems({ ...access, ...issuer })).toContain("belong together");
     const oidc = { ...issuer, HEADGATE_ADMIN_OIDC_AUDIENCE: "headgate" };
