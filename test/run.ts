@@ -20,7 +20,7 @@ import {
   tallyFile,
   timeLines,
 } from "./run-report.js";
-import { firstSeedMax, seedsFactorName, seedsFirstName } from "./support/seeds.js";
+import { firstSeedMax, seedsFactorName, seedsFirstName, seedsMinName } from "./support/seeds.js";
 import { provisionAll, type ToolName, toolNames, tools } from "./support/tools.js";
 import { trueTimesName } from "./support/true-times.js";
 import { readProject } from "./tidy/project.js";
@@ -55,6 +55,10 @@ const quick: Readonly<Record<string, readonly string[]>> = {
   golden: ["test/golden/"],
   contract: ["test/contract/memory"],
 };
+
+/** What of the usual number of seeds is enough before a commit, and the fewest. */
+const quickFactor = 0.2;
+const quickSeedsMin = 20;
 
 /** What `npm run soak` runs: all that has seeds, or times that are shorter than those of users. */
 const soaked: readonly string[] = [
@@ -103,7 +107,7 @@ async function main(args: readonly string[]): Promise<number> {
 /** The plan, or what is wrong with the arguments. */
 function planOf(args: readonly string[]): Plan | string {
   const [first = "", ...rest] = args;
-  if (first === "quick") return { checks, paths: quick };
+  if (first === "quick") return planQuick();
   if (first === "changed") return planChanged(rest);
   if (first === "soak") return planSoak(rest);
   const known = [...checks, ...Object.keys(kinds)];
@@ -118,6 +122,16 @@ function planOf(args: readonly string[]): Plan | string {
     checks: checks.filter((name) => chosen.includes(name)),
     paths: Object.fromEntries(entries.map(([name, { folder }]) => [name, [folder]])),
   };
+}
+
+function planQuick(): Plan {
+  const env = { [seedsFactorName]: String(quickFactor), [seedsMinName]: String(quickSeedsMin) };
+  console.log(
+    Object.entries(env)
+      .map((pair) => pair.join("="))
+      .join(" "),
+  );
+  return { checks, paths: quick, env };
 }
 
 function planSoak(args: readonly string[]): Plan | string {

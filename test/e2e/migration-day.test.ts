@@ -2,10 +2,10 @@ import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { captureCli } from "../support/cli.js";
-import { debugPage, quickDrain, startDropInProcess, statistics } from "../support/drop-in.js";
+import { debugPage, quickDrain, startDropIn, statistics } from "../support/drop-in.js";
 import { Envoy } from "../support/envoy.js";
 import { fromHeader } from "../support/envoy-config.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
@@ -50,7 +50,7 @@ const tokensHere = policyOf("tokens", tokens(", charge: settle"));
 const stage = useStage("file");
 const http = new HttpClient();
 let redis: RedisServer;
-let headgate: HeadgateProcess;
+let headgate: HostedHeadgate;
 let envoy: Envoy;
 let config: string;
 
@@ -75,7 +75,7 @@ beforeAll(async () => {
     MERGE_DOMAIN_CONFIG: "true",
   };
   const upstream = await startUpstream(stage);
-  headgate = await HeadgateProcess.start(stage, { env });
+  headgate = await HostedHeadgate.start(stage, { env });
   envoy = await Envoy.start(stage, {
     upstreamPort: upstream.port,
     headgatePorts: [headgate.grpcPort],
@@ -220,7 +220,7 @@ describe("migration day", () => {
       ...[`key: user, ${yearly(4)}`, `key: client, ${yearly(1_000)}`, `key: account, ${yearly(5)}`],
       tokens(", charge: settle"),
     );
-    const after = await startDropInProcess(stage, { policy: text, env: redisEnv(redis.port) });
+    const after = await startDropIn(stage, { policy: text, env: redisEnv(redis.port) });
     expect(await after.ask("user=ann")).toBe("OVER: over 0/4");
     expect(await after.ask("account=acme")).toBe("OVER: over 0/5");
     expect(await after.ask("client=steady")).toBe(`OK: ${1_000 - clientCount - 1}/1000`);
