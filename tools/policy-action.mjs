@@ -1,7 +1,8 @@
 /**
  * What action.yml runs: checks and tests a policy, compares it with the base of the pull request,
  * and reports as annotations and a job summary. Plain JavaScript on Node's built-ins, since nothing
- * is installed where it starts; Headgate itself comes by `npx`, in the version of this action.
+ * is installed where it starts. Headgate is the one that was built beside it, or comes by `npx`, in
+ * the version of this action.
  *
  * What a policy holds is its author's: it reaches the log escaped, or where no command is read.
  */
@@ -19,6 +20,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 
 /** GitHub shows ten of a kind for each step; the rest is in the log. */
 const annotationsMax = 50;
@@ -192,8 +194,10 @@ function summarize(title, lines) {
 }
 
 function headgate(words) {
-  const command = input("command") || `npx --yes headgate@${ownVersion()}`;
-  const [program = "", ...args] = command.split(" ").filter((word) => word !== "");
+  const named = input("command")
+    .split(" ")
+    .filter((word) => word !== "");
+  const [program = "", ...args] = named.length > 0 ? named : ownCommand();
   const { status, stdout, stderr, error } = run(program, [...args, ...words]);
   if (error !== undefined) throw new Error(`${program} cannot be started: ${error.message}`);
   return { code: status, out: stdout, err: stderr };
@@ -210,8 +214,12 @@ function run(program, words) {
   return spawnSync(program, words, { encoding: "utf8", maxBuffer: outputBytesMax, stdio });
 }
 
-function ownVersion() {
-  return JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")).version;
+/** What was built in this action's checkout, else the package of its version. */
+function ownCommand() {
+  const built = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+  if (existsSync(built)) return [process.execPath, built];
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  return ["npx", "--yes", `headgate@${manifest.version}`];
 }
 
 /** An input of the action. Source: GitHub's runner sets INPUT_ and the name in capitals. */

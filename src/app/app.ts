@@ -90,13 +90,13 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
   policies.watch();
   const places = { grpc: ports.grpcAddress, http: ports.httpAddress };
   if (health.isServing) logger.info({ event: "serving", ...places }, "Serving.");
-  else logger.info({ event: "waiting", ...places }, "Listening, and waiting for a policy.");
+  else logger.info({ event: "waiting", ...places }, "Listening; waiting for a policy.");
 
   const stop = async (drainDelayMs: number): Promise<boolean> => {
     stopFollowing();
     health.stopServing();
     const line = { event: "draining", drainDelayMs, drainGraceMs: config.drainGraceMs };
-    logger.info(line, "Stopping: health says so, and calls are still answered.");
+    logger.info(line, "Stopping: health is NOT_SERVING, calls are still answered.");
     await sleep(clock, drainDelayMs);
     // Clients of all ports are sent elsewhere at the same time, and calls in flight have the grace.
     const others = [stack.closeNow(admin), stack.closeNow(controlPlane)];
@@ -104,7 +104,8 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
     const isClean = await stack.closeNow(ports);
     await stack.close();
     if (isClean) logger.info({ event: "stopped" }, "Stopped.");
-    else logger.warn({ event: "stoppedByForce" }, "Stopped; calls that took too long were cut.");
+    else
+      logger.warn({ event: "stoppedByForce" }, "Stopped; calls that took too long were cancelled.");
     return isClean;
   };
   let closing: Promise<boolean> | undefined;

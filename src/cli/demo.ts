@@ -1,27 +1,21 @@
 import { type Command, Option } from "commander";
 import { type DemoFlags, demoFlagRows } from "../demo/demo-options.js";
 import type { CommandContext } from "./terminal/context.js";
+import { addHelpTexts } from "./terminal/help-texts.js";
 
 /** Adds `headgate demo`: Headgate, a real Envoy in front of it, an upstream and light traffic. */
 export function addDemo(program: Command, context: CommandContext): void {
   const command = program
     .command("demo")
-    .description("a first look: Headgate with a real Envoy in front, and traffic to watch")
-    .addHelpText(
-      "before",
-      `Examples:
+    .description("try Headgate with a real Envoy in front and example traffic");
+  addHelpTexts(command, {
+    examples: `
   headgate demo
   headgate demo --quiet-traffic --envoy-port 10080
-  headgate demo --policy my-policy.yaml
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-Everything listens on loopback and ends with Ctrl-C.
-
-Exit codes: 0 ended as asked, 1 failure, 2 usage, 3 invalid policy.`,
-    );
+  headgate demo --policy my-policy.yaml`,
+    notes: "\nEverything listens on loopback and stops with Ctrl-C.",
+    exitCodes: "Exit codes: 0 stopped as requested, 1 failure, 2 usage, 3 invalid policy.",
+  });
   for (const { flags, docs } of demoFlagRows) command.addOption(new Option(flags, docs));
   command.action(async (flags: DemoFlags) => {
     // It runs the whole service, and no other command waits until that is read.

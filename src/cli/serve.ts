@@ -1,33 +1,30 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../app/base/failure.js";
 import { loadConfig } from "../app/config/config.js";
-import { type OptionName, optionNames, optionRow } from "../app/options/options.js";
+import { optionFlag } from "../app/options/option.js";
+import { type OptionName, optionRow, optionSections } from "../app/options/options.js";
 import type { CommandContext } from "./terminal/context.js";
+import { addHelpTexts } from "./terminal/help-texts.js";
 
 /** Adds `headgate serve`: the service alone, with every option of the configuration's table. */
 export function addServe(program: Command, context: CommandContext): void {
-  const command = program
-    .command("serve")
-    .description("run the service until a signal stops it")
-    .addHelpText(
-      "before",
-      `Examples:
+  const command = program.command("serve").description("run the service until a signal stops it");
+  addHelpTexts(command, {
+    examples: `
   headgate serve --policy policy.yaml
   headgate serve --policy /etc/headgate --log-level debug
-  REDIS_URL=redis:6379 REDIS_AUTH_FILE=/run/secrets/redis headgate serve --policy policy.yaml
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-Every option may also come from the environment; flags win. Secrets only come from there:
+  REDIS_URL=redis:6379 REDIS_AUTH_FILE=/run/secrets/redis headgate serve --policy policy.yaml`,
+    notes: `
+Every option can also be set in the environment; flags take precedence. Only there you can set
+secrets:
 REDIS_URL, REDIS_AUTH, or the files that REDIS_URL_FILE and REDIS_AUTH_FILE name.
 
 SIGTERM, SIGINT and SIGHUP drain and stop; a second signal stops at once. The policy's files are
-watched: a changed policy becomes active by itself, and a wrong one keeps the old one.
-
-Exit codes: 0 stopped as asked, 1 failure or cut off while stopping, 2 usage, 3 invalid policy.`,
-    );
+watched: a changed policy becomes active at once, and an invalid one is ignored.`,
+    exitCodes:
+      "Exit codes: 0 stopped as requested, 1 failure or calls cancelled at the end, 2 usage, " +
+      "3 invalid policy.",
+  });
   const flags = addFlags(command);
   command.action(async () => {
     const given: Partial<Record<OptionName, string>> = {};
@@ -52,9 +49,11 @@ async function serve(
   if (loaded.kind === "problems") {
     const lines = loaded.problems.map((problem) => `  ${problem}`);
     output.err(
-      ["The configuration is wrong:", ...lines, "See `headgate help serve` for all options."].join(
-        "\n",
-      ),
+      [
+        "The configuration is invalid:",
+        ...lines,
+        "See `headgate help serve` for all options.",
+      ].join("\n"),
     );
     return exitCodes.usage;
   }
@@ -69,21 +68,19 @@ async function serve(
 /** Adds a flag for each row that has one; answers where the command keeps each one's value. */
 function addFlags(command: Command): ReadonlyMap<OptionName, string> {
   const attributes = new Map<OptionName, string>();
-  for (const name of optionNames) {
-    const row = optionRow(name);
-    if (row.flag === undefined) continue;
-    const isSwitch = row.valueName === "true|false";
-    const value = isSwitch ? `[${row.valueName}]` : `<${row.valueName}>`;
-    const standard =
-      row.defaultText === undefined || row.defaultText === ""
-        ? ""
-        : ` Default: ${row.defaultText}.`;
-    const option = new Option(
-      `--${row.flag} ${value}`,
-      `${row.docs.replaceAll("`", "")}${standard} (${row.env})`,
-    ).helpGroup(`${row.section}:`);
-    command.addOption(option);
-    attributes.set(name, option.attributeName());
+  for (const [section, names] of optionSections) {
+    for (const name of names) {
+      const row = optionRow(name);
+      const flag = optionFlag(row);
+      if (flag === undefined) continue;
+      const isSwitch = row.valueName === "true|false";
+      const value = isSwitch ? `[${row.valueName}]` : `<${row.valueName}>`;
+      const standard = row.defaultText ? ` Default: ${row.defaultText}.` : "";
+      const docs = `${row.docs.replaceAll("`", "")}${standard} (${row.env})`;
+      const option = new Option(`--${flag} ${value}`, docs).helpGroup(`${section}:`);
+      command.addOption(option);
+      attributes.set(name, option.attributeName());
+    }
   }
   return attributes;
 }

@@ -38,8 +38,7 @@ export function renderEnvoyConfig(text: string, ports: EnvoyPorts): string {
   return rendered.replace(/(?<=port_value: )@(\w+)/g, (_, name: string) => String(wanted[name]));
 }
 
-/** What an Envoy is started with. */
-export interface EnvoyParts {
+interface EnvoyParts {
   /** Path of the program. */
   readonly program: string;
   /** The whole configuration. */

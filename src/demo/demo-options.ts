@@ -1,4 +1,4 @@
-import { type OptionRow, wholeNumberOption } from "../app/options/option.js";
+import { type OptionRow, optionFlag, wholeNumberOption } from "../app/options/option.js";
 
 /** What the command line said; a text for each flag with a value. */
 export interface DemoFlags {
@@ -29,15 +29,15 @@ export interface DemoOptions {
 }
 
 /** What is seen of the traffic: each second, only what is new about it, or none is made. */
-export type TrafficChoice = "shown" | "quiet" | "none";
+type TrafficChoice = "shown" | "quiet" | "none";
 
 /** Options, or everything that is wrong with them. */
-export type ParsedDemoOptions =
+type ParsedDemoOptions =
   | { readonly kind: "options"; readonly options: DemoOptions }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
 /** A flag as the command line declares and explains it. */
-export interface DemoFlagRow {
+interface DemoFlagRow {
   readonly flags: string;
   readonly docs: string;
 }
@@ -45,10 +45,10 @@ export interface DemoFlagRow {
 const portMax = 65_535;
 
 const ports = {
-  envoyPort: portOption({ env: "ENVOY_PORT", flag: "envoy-port", defaultValue: 10_000 }),
-  grpcPort: portOption({ env: "GRPC_PORT", flag: "grpc-port", defaultValue: 8_081 }),
-  port: portOption({ env: "PORT", flag: "port", defaultValue: 8_080 }),
-  upstreamPort: portOption({ env: "UPSTREAM_PORT", flag: "upstream-port", defaultValue: 0 }),
+  envoyPort: portOption({ env: "ENVOY_PORT", defaultValue: 10_000 }),
+  grpcPort: portOption({ env: "GRPC_PORT", defaultValue: 8_081 }),
+  port: portOption({ env: "PORT", defaultValue: 8_080 }),
+  upstreamPort: portOption({ env: "UPSTREAM_PORT", defaultValue: 0 }),
 } as const;
 
 /** The names of the ports' settings, for messages. */
@@ -61,17 +61,17 @@ export const portSettings = {
 
 /** All flags of `headgate demo`, in the order of its help. */
 export const demoFlagRows: readonly DemoFlagRow[] = [
-  portFlag(ports.envoyPort, "where callers reach Envoy"),
-  portFlag(ports.grpcPort, "where Envoy asks Headgate"),
-  portFlag(ports.port, "Headgate's HTTP: /json, health, /metrics"),
-  portFlag(ports.upstreamPort, "the small service behind Envoy; 0 takes a free port"),
+  portFlag(ports.envoyPort, "the port of Envoy for callers"),
+  portFlag(ports.grpcPort, "the port of Headgate for Envoy"),
+  portFlag(ports.port, "Headgate's HTTP port: /json, health, /metrics"),
+  portFlag(ports.upstreamPort, "the port of the small service behind Envoy; 0 picks a free port"),
   {
     flags: "--policy <PATH>",
-    docs: "a policy of yours for the domain demo, in place of the demo's",
+    docs: "your own policy for the domain demo",
   },
   { flags: "--no-traffic", docs: "send no requests" },
-  { flags: "--quiet-traffic", docs: "send requests, and report only the first refusal" },
-  { flags: "--no-install", docs: "do not install Envoy when there is none" },
+  { flags: "--quiet-traffic", docs: "send requests, but report only the first refusal" },
+  { flags: "--no-install", docs: "do not install Envoy if it is missing" },
 ];
 
 /** Reads the demo's options: flags, then environment, then defaults; all problems at once. */
@@ -102,18 +102,19 @@ export function parseDemoOptions(sources: {
 
 function portOption(row: {
   readonly env: string;
-  readonly flag: string;
   readonly defaultValue: number;
 }): OptionRow<number> {
-  return wholeNumberOption({ ...row, section: "Listening", docs: "", min: 0, max: portMax });
+  return wholeNumberOption({ ...row, docs: "", range: [0, portMax] });
 }
 
-function portFlag({ env, flag, defaultText }: OptionRow<number>, docs: string): DemoFlagRow {
-  return { flags: `--${flag} <NUMBER>`, docs: `${docs} (default ${defaultText}; env ${env})` };
+function portFlag(row: OptionRow<number>, docs: string): DemoFlagRow {
+  const { env, defaultText } = row;
+  const more = `(default ${defaultText}; env ${env})`;
+  return { flags: `--${optionFlag(row)} <NUMBER>`, docs: `${docs} ${more}` };
 }
 
-function settingName({ env, flag }: OptionRow<number>): string {
-  return `--${flag} or ${env}`;
+function settingName(row: OptionRow<number>): string {
+  return `--${optionFlag(row)} or ${row.env}`;
 }
 
 /** The port, or what is wrong with it. */
@@ -125,7 +126,7 @@ function readPort(
   if (text === undefined) return row.defaultValue;
   const parsed = row.parse(text);
   if (parsed.kind === "value") return parsed.value;
-  return `${flag === undefined ? row.env : `--${row.flag}`} ${parsed.message}`;
+  return `${flag === undefined ? row.env : `--${optionFlag(row)}`} ${parsed.message}`;
 }
 
 /** Two servers cannot have one port. */
@@ -137,7 +138,7 @@ function sharedPorts(options: DemoOptions): readonly string[] {
     const owner = owners.get(port);
     if (port === 0) continue;
     if (owner === undefined) owners.set(port, portSettings[name]);
-    else problems.push(`${portSettings[name]}: port ${port} is taken by ${owner} already`);
+    else problems.push(`${portSettings[name]}: port ${port} is already used by ${owner}`);
   }
   return problems;
 }

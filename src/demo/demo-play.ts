@@ -1,4 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -7,6 +8,7 @@ import { type App, startApp } from "../app/app.js";
 import { systemClock } from "../app/base/clock.js";
 import { exitCodes, StartFailure } from "../app/base/failure.js";
 import { listen } from "../app/base/listen.js";
+import type { LogEvent, Logger } from "../app/base/logger.js";
 import { isInstalledPackage, ownFile } from "../app/base/own-file.js";
 import type { Style } from "../app/base/style.js";
 import { loadConfig } from "../app/config/config.js";
@@ -15,7 +17,6 @@ import { envoyTool } from "../programs/install.js";
 import { findProgram, lookUp, thisMachine } from "../programs/provision.js";
 import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
-import { createDemoLogger } from "./demo-log.js";
 import { type DemoOptions, portSettings } from "./demo-options.js";
 import { TrafficReport } from "./demo-report.js";
 import type { DemoScope } from "./demo-scope.js";
@@ -26,10 +27,8 @@ import {
   demoCallers,
   Traffic,
 } from "./demo-traffic.js";
-import { startUpstream } from "./demo-upstream.js";
 
-/** What a demo is played with. */
-export interface Play {
+interface Play {
   readonly options: DemoOptions;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly scope: DemoScope;
@@ -78,7 +77,7 @@ export async function play(parts: Play): Promise<number> {
   print(renderTry(running, style));
   if (options.traffic === "none") print(renderNext(running, style));
   else await startTraffic(parts, { running, asker });
-  return started.kind === "missing" ? endless() : endOfEnvoy(parts, started, folder);
+  return started.kind === "missing" ? new Promise(() => {}) : endOfEnvoy(parts, started, folder);
 }
 
 /** Takes every port for a moment: all that are taken are told at once, before anything runs. */
@@ -189,7 +188,8 @@ async function startEnvoy(
     ? findProgram(envoyTool, machine)
     : lookUp(envoyTool, machine));
   if (found.kind === "missing") return found;
-  if (scope.isClosed) return { kind: "missing", why: "the demo is ending", hint: "start it again" };
+  if (scope.isClosed)
+    return { kind: "missing", why: "the demo is stopping", hint: "start it again" };
   const config = renderEnvoyConfig(readFileSync(exampleFile("edge/envoy.yaml"), "utf8"), ports);
   const envoy = new Envoy({ program: found.path, config, folder: folder.path, clock });
   await scope.add(() => envoy.stop());
@@ -268,17 +268,13 @@ async function endOfEnvoy(
 }
 
 function describeEnd({ logPath }: Envoy, { how, logTail }: EnvoyEnd): string {
-  return `Envoy ended by itself (${how}). The end of its log, ${logPath}:\n\n${logTail}\n`;
+  return `Envoy ended (${how}). The end of its log, ${logPath}:\n\n${logTail}\n`;
 }
 
 function sleep(delayMs: number): Promise<void> {
   return new Promise((resolve) => {
     clock.schedule(delayMs, resolve);
   });
-}
-
-function endless(): Promise<never> {
-  return new Promise(() => {});
 }
 
 /** A file of the example that the demo runs. */
@@ -290,4 +286,69 @@ function exampleFile(name: string): string {
 function displayPath(path: string): string {
   const short = relative(process.cwd(), path);
   return short.startsWith("..") ? path : short;
+}
+
+/**
+ * The service's log as the demo shows it: what a person has caused or must know, as sentences. The
+ * policy's first load is told by the banner.
+ */
+export function createDemoLogger({
+  print,
+  style,
+}: {
+  readonly print: (text: string) => void;
+  readonly style: Style;
+}): Logger {
+  let loadCount = 0;
+  return {
+    debug: () => {},
+    info: ({ event, ruleCount }: LogEvent) => {
+      if (event === "policyLoaded") loadCount += 1;
+      if (event !== "policyLoaded" || loadCount === 1) return;
+      print(`\n  ${style.good("The edited policy is active:")} ${String(ruleCount)} rules.\n`);
+    },
+    warn: (_event, sentence) => print(`\n  ${sentence}\n`),
+    error: (_event, sentence) =>
+      print(`\n  ${style.bad(sentence.trimEnd().replaceAll("\n", "\n  "))}\n`),
+  };
+}
+
+/** A running service behind Envoy. */
+export interface Upstream {
+  readonly port: number;
+  close(): void;
+}
+
+/** Connections at a time: Envoy opens a few, curl at most one more. */
+const upstreamConnectionsMax = 1_000;
+
+/**
+ * Starts the small service that the demo's Envoy stands before: it answers every request alike.
+ *
+ * @throws ServiceError LISTEN_FAILED
+ */
+async function startUpstream(place: {
+  readonly port: number;
+  readonly portSetting: string;
+}): Promise<Upstream> {
+  const server = createHttpServer((request, response) => {
+    request.resume();
+    response.setHeader("content-type", "text/plain; charset=utf-8");
+    response.end("Hello from the service: Headgate let this request in.\n");
+  });
+  // Envoy keeps its connections; one that we closed first would answer a request with 503.
+  server.keepAliveTimeout = 0;
+  const { port } = await listen(server, {
+    ...place,
+    host: "127.0.0.1",
+    hostSetting: "127.0.0.1",
+    connectionsMax: upstreamConnectionsMax,
+  });
+  return {
+    port,
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
 }

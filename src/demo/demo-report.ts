@@ -1,8 +1,7 @@
 import type { Style } from "../app/base/style.js";
 import type { Answer, Caller, SeenLimit } from "./demo-traffic.js";
 
-/** What a `TrafficReport` is made of. */
-export interface TrafficReportParts {
+interface TrafficReportParts {
   readonly callers: readonly Caller[];
   readonly style: Style;
   readonly print: (text: string) => void;
@@ -91,10 +90,10 @@ export class TrafficReport {
   #explain(caller: Caller, { limit, waitSeconds }: Extract<Answer, { kind: "refused" }>): void {
     const { style, print, policyPath } = this.#parts;
     const rule = limit === undefined ? "the limit" : describeLimit(limit);
-    const when = waitSeconds === undefined ? "" : ` The next one fits in ${waitSeconds} s.`;
+    const when = waitSeconds === undefined ? "" : ` The next request fits in ${waitSeconds} s.`;
     print("");
     print(`  ${style.bad("The first 429:")} ${caller.name} has used up ${rule}.${when}`);
-    print(style.dim(`  Every caller has a bucket of its own; the rules are in ${policyPath}.`));
+    print(style.dim(`  Every caller has its own bucket. The rules are in ${policyPath}.`));
     print("");
   }
 }

@@ -5,8 +5,7 @@ import { type DemoFlags, parseDemoOptions } from "./demo-options.js";
 import { play } from "./demo-play.js";
 import { DemoScope } from "./demo-scope.js";
 
-/** What the demo is started with. */
-export interface DemoSources {
+interface DemoSources {
   readonly flags: DemoFlags;
   readonly env: Readonly<Record<string, string | undefined>>;
 }

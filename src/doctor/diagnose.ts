@@ -11,11 +11,11 @@ import { checkExtProc } from "./ext-proc-checks.js";
 import { checkLimits } from "./limit-checks.js";
 import { checkLoop } from "./loop-checks.js";
 import { checkAnswers } from "./response-checks.js";
-import { checkRoad } from "./routing-checks.js";
+import { checkRouting } from "./routing-checks.js";
 import { checkSides } from "./side-checks.js";
 
 const areas: readonly DoctorCheck[] = [
-  checkRoad,
+  checkRouting,
   checkDescriptors,
   checkAnswers,
   checkExtProc,

@@ -7,7 +7,7 @@ export const statsCharsMax = 134_217_728;
 export type EnvoyStats = ReadonlyMap<string, number>;
 
 /** Statistics, or why they are none. */
-export type ReadStats =
+type ReadStats =
   | { readonly kind: "stats"; readonly stats: EnvoyStats }
   | { readonly kind: "unreadable"; readonly why: string };
 
@@ -43,7 +43,7 @@ function readLines(text: string): ReadStats {
 
 function checked(stats: EnvoyStats): ReadStats {
   if (stats.size > 0) return { kind: "stats", stats };
-  const why = "they hold no counter and no gauge: ask /stats?format=json for them";
+  const why = "they contain no counter and no gauge: use /stats?format=json";
   return { kind: "unreadable", why };
 }
 

@@ -7,6 +7,15 @@ import { mapAt, millisecondsAt, numberAt, shownName, textAt, valueAt } from "./j
 /** A share of calls without an answer from which on it is an error, and no mere warning. */
 const failedRatioMax = 0.01;
 
+/**
+ * How long an Envoy warms up, in seconds. Its first calls wait for connections, for cold code, or
+ * for a Headgate that starts beside it. What it misses while it is watched counts also then.
+ */
+const warmUpSeconds = 60;
+
+/** Fewer missed answers than these show no ratio. */
+const failedCountMin = 5;
+
 /** What Envoy waits for a rate limit where no `timeout` is written. Source: RateLimit.timeout. */
 const defaultTimeoutMs = 20;
 
@@ -36,7 +45,7 @@ function checkHeadgate({ headgate, headgateFailure, policy }: DoctorInput): read
     return [{ kind: "finding", id: "HG505", severity: "error", seen: headgateFailure }];
   }
   if (headgate === undefined) {
-    const seen = "Headgate itself: name its HTTP port by --headgate";
+    const seen = "Headgate itself: set --headgate to its HTTP port";
     return [{ kind: "unseen", id: "HG505", seen }];
   }
   const diagnostics: Diagnostic[] = [...checkStore(headgate), ...checkStatus(headgate)];
@@ -61,20 +70,20 @@ function checkStore({ storeState }: HeadgateView): readonly Diagnostic[] {
   const id = "HG512";
   if (storeState === undefined) return [];
   if (storeState === "ok") return [{ kind: "pass", id, seen: "Headgate reaches its store" }];
-  const seen = `/readyz says that the store is ${shownName(storeState)}`;
+  const seen = `/readyz reports that the store is ${shownName(storeState)}`;
   return [{ kind: "finding", id, severity: "error", seen }];
 }
 
 function checkStatus(headgate: HeadgateView): readonly Diagnostic[] {
   const { status, lastReloadProblem, storeState } = headgate;
   const id = "HG505";
-  const shown = shownName(status ?? "nothing that is understood");
-  const seen = `/readyz says ${shown}`;
+  const shown = shownName(status ?? "nothing known");
+  const seen = `/readyz reports ${shown}`;
   if (status === "ready") return [{ kind: "pass", id, seen }];
   if (status !== "degraded") return [{ kind: "finding", id, severity: "error", seen }];
   // A store that is away says it all.
   if (!lastReloadProblem && storeState === "unavailable") return [];
-  const why = lastReloadProblem ? ": the newest policy is refused, or gone from the store" : "";
+  const why = lastReloadProblem ? ": the newest policy is invalid, or missing in the store" : "";
   return [{ kind: "finding", id, severity: "warning", seen: `${seen}${why}` }];
 }
 
@@ -91,7 +100,7 @@ function checkFailures(
     if (!filters.some(({ kind }) => kind === row.kind)) return [];
     const last = stats.at(-1);
     if (last === undefined) {
-      return [{ kind: "unseen", id: row.id, seen: "answers that did not come: no statistics" }];
+      return [{ kind: "unseen", id: row.id, seen: "missing answers: no statistics" }];
     }
     return [judgeFailures(row, row.count(last), input)];
   });
@@ -110,23 +119,30 @@ function judgeFailures(
 ): Diagnostic {
   const total = answered + failed;
   if (failed === 0) {
-    return { kind: "pass", id, seen: `Envoy has ${answered} answers of ${what}, and missed none` };
+    return {
+      kind: "pass",
+      id,
+      seen: `Envoy got ${answered} answers from ${what}, and missed none`,
+    };
   }
   const [first] = stats;
-  const recent = first === undefined || stats.length < 2 ? undefined : failed - count(first).failed;
+  const before = first === undefined || stats.length < 2 ? undefined : count(first);
+  const recentFailed = Math.max(0, failed - (before?.failed ?? 0));
+  const recentTotal = recentFailed + Math.max(0, answered - (before?.answered ?? 0));
+  const uptimeSeconds = stats.at(-1)?.get("server.uptime") ?? Number.POSITIVE_INFINITY;
+  const isWarming = before === undefined && uptimeSeconds < warmUpSeconds;
   const parts = [
-    `Envoy missed ${failed} of ${total} answers of ${what} (${percent(failed / total)})`,
-    `${letPass} requests went on without`,
-    ...(recent === undefined ? [] : [`${Math.max(0, recent)} of them while it was watched`]),
+    `Envoy missed ${failed} of ${total} answers from ${what} (${percent(failed / total)})`,
+    `${letPass} requests passed without one`,
+    ...(before === undefined ? [] : [`${recentFailed} of them while it was watched`]),
+    ...(isWarming
+      ? [`it started ${uptimeSeconds} s ago: --watch 5s shows whether it goes on`]
+      : []),
     ...(headgate === undefined ? [] : [ownCounts(id, headgate)]),
   ];
-  const isOver = recent === 0 || failed / total < failedRatioMax;
-  return {
-    kind: "finding",
-    id,
-    severity: isOver ? "warning" : "error",
-    seen: parts.join("; "),
-  };
+  const isMuch = recentFailed >= failedCountMin && recentFailed / recentTotal >= failedRatioMax;
+  const severity = isMuch && !isWarming ? "error" : "warning";
+  return { kind: "finding", id, severity, seen: parts.join("; ") };
 }
 
 /** What Headgate knows of it: late and lost answers it does not. */
@@ -164,30 +180,30 @@ function checkOverflows(
       of("upstream_rq_pending_overflow"),
     ];
     if (active + pending === 0) return [];
-    const seen = `${active + pending} calls were refused by the breaker of ${shownName(cluster)}`;
+    const seen = `the breaker of ${shownName(cluster)} refused ${active + pending} calls`;
     return [{ kind: "finding", id: "HG522", severity: "error", seen }];
   });
-  return findingsOr(findings, { id: "HG522", seen: "no call to Headgate met a breaker" });
+  return findingsOr(findings, { id: "HG522", seen: "no breaker refused a call to Headgate" });
 }
 
 function checkTimeout(headgateFilter: HeadgateFilter, { headgate }: DoctorInput): Diagnostic {
   const id = "HG523";
   const timeoutMs = millisecondsAt(headgateFilter.config, "timeout") ?? defaultTimeoutMs;
   const name = shownName(filterName(headgateFilter));
-  const told = { kind: "finding", id, severity: "warning" } as const;
+  const reported = { kind: "finding", id, severity: "warning" } as const;
   if (timeoutMs === 0) {
-    return { ...told, severity: "error", seen: `${name} waits without end (timeout: 0s)` };
+    return { ...reported, severity: "error", seen: `${name} waits forever (timeout: 0s)` };
   }
   if (timeoutMs > timeoutMsMax) {
-    return { ...told, seen: `${name} waits ${timeoutMs} ms, and requests wait with it` };
+    return { ...reported, seen: `${name} waits up to ${timeoutMs} ms, and so do requests` };
   }
   const neededMs = headgate?.decisionMsP99;
   if (timeoutMs < timeoutMsMin || (neededMs !== undefined && neededMs > timeoutMs)) {
-    const needed = neededMs === undefined ? "" : `; 99 of 100 decisions take up to ${neededMs} ms`;
-    const budget = `HEADGATE_STORE_BUDGET_MS is 10 unless it is set`;
-    return { ...told, seen: `${name} waits ${timeoutMs} ms${needed}; ${budget}` };
+    const needed = neededMs === undefined ? "" : `; p99 of decisions is at most ${neededMs} ms`;
+    const budget = "HEADGATE_STORE_BUDGET_MS is 10 by default";
+    return { ...reported, seen: `${name} waits up to ${timeoutMs} ms${needed}; ${budget}` };
   }
-  return { kind: "pass", id, seen: `${name} waits ${timeoutMs} ms` };
+  return { kind: "pass", id, seen: `${name} waits up to ${timeoutMs} ms` };
 }
 
 /** Runtime keys win over what is configured. Source: RateLimit.filter_enabled, filter_enforced. */
@@ -196,8 +212,8 @@ function checkShare(
   { runtime }: DoctorInput,
 ): readonly Diagnostic[] {
   const rows = [
-    ["filter_enabled", "ratelimit.http_filter_enabled", "asked for"],
-    ["filter_enforced", "ratelimit.http_filter_enforcing", "enforced for"],
+    ["filter_enabled", "ratelimit.http_filter_enabled", "checked"],
+    ["filter_enforced", "ratelimit.http_filter_enforcing", "enforced"],
   ] as const;
   const findings = rows.flatMap(([field, defaultKey, what]): readonly Diagnostic[] => {
     const key = textAt(headgateFilter.config, field, "runtime_key") ?? defaultKey;
@@ -207,10 +223,10 @@ function checkShare(
     });
     if (percentOf >= 100) return [];
     const name = shownName(filterName(headgateFilter));
-    const seen = `${name} is ${what} ${percentOf} % of requests (${shownName(key)})`;
+    const seen = `${name} is ${what} for ${percentOf} % of requests (${shownName(key)})`;
     return [{ kind: "finding", id: "HG510", severity: "warning", seen }];
   });
-  return findingsOr(findings, { id: "HG510", seen: "asked and enforced for all requests" });
+  return findingsOr(findings, { id: "HG510", seen: "checked and enforced for all requests" });
 }
 
 const denominators: Readonly<Record<string, number>> = { TEN_THOUSAND: 100, MILLION: 10_000 };

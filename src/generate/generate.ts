@@ -12,7 +12,7 @@ import { lintPolicy } from "./lint-policy.js";
 import { type Target, targets } from "./targets.js";
 
 /** What is generated from what. */
-export interface GenerateRequest {
+interface GenerateRequest {
   readonly target: Target;
   readonly policy: GeneratedPolicy;
   readonly options: GenerateOptions;
@@ -56,7 +56,7 @@ function checkPaths(documents: readonly Document[]): readonly GenerateProblem[] 
       {
         id: "HG455",
         spot: { service: undefined, path: [] },
-        message: `a file cannot be called ${quoteText(path)}${isTaken ? " twice" : ""}`,
+        message: `the file name ${quoteText(path)} is not allowed${isTaken ? " twice" : ""}`,
         hint: "give services other names",
         severity: "error",
       } satisfies GenerateProblem,

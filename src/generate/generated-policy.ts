@@ -1,12 +1,11 @@
-import { saidBy } from "../policy/format/format-policy.js";
+import { policyContent } from "../policy/format/format-policy.js";
 import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
 import type { GeneratedPolicy } from "./base/generator.js";
 
 /** What a policy is called whose files give it no name. */
 const defaultName = "policy";
 
-/** What a policy was read from. */
-export interface PolicySourceTexts {
+interface PolicySourceTexts {
   readonly texts: readonly PolicyText[];
   /** A short hash, by which people know policies. */
   readonly hashOf: (texts: readonly PolicyText[]) => string;
@@ -19,6 +18,6 @@ export function generatedPolicy(
 ): GeneratedPolicy {
   const { name = defaultName, domains, rules, services, quotas, proxies } = parsed;
   // Another comment, or another order of names, makes no file stale; nor does another Headgate.
-  const hash = hashOf(texts.map(({ text }) => ({ file: "", text: saidBy(text) })));
+  const hash = hashOf(texts.map(({ text }) => ({ file: "", text: policyContent(text) })));
   return { name, domains, rules, services, quotas, proxies, hash, texts };
 }

@@ -7,7 +7,7 @@ import { generateAlerts } from "./observe/alerts.js";
 import { generateDashboards } from "./observe/dashboards.js";
 
 /** What is generated for one target. */
-export interface TargetRow {
+interface TargetRow {
   readonly name: string;
   readonly generate: Generator;
   /** Whether it configures the proxies before services, and not Headgate or what watches it. */

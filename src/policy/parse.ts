@@ -1,6 +1,6 @@
 import { isAlias, isMap, isScalar, type ParsedNode } from "yaml";
 import { defaultDefaults, type LimitDefaults, type Rule } from "../core/limits/limit.js";
-import { domainTop, readDescriptors } from "./limits/descriptors.js";
+import { domainAncestors, readDescriptors } from "./limits/descriptors.js";
 import { domainForms } from "./limits/domain.js";
 import { LimitNames } from "./limits/limit-names.js";
 import { RuleList } from "./limits/rule-list.js";
@@ -11,8 +11,7 @@ import { PolicyPlaces } from "./policy-places.js";
 import { quoteText, visibleText } from "./problems/problem.js";
 import { type FoundProblems, ProblemLog } from "./problems/problem-log.js";
 import { SourceText } from "./problems/source-text.js";
-import type { ProxyPolicy } from "./proxies/proxies.js";
-import { ProxiesOnce } from "./proxies/proxies.js";
+import { ProxiesReader, type ProxyPolicy } from "./proxies/proxies.js";
 import { QuotaList } from "./quotas/quota-list.js";
 import type { QuotaPolicy } from "./quotas/quota-policy.js";
 import { readQuotas } from "./quotas/quotas.js";
@@ -85,7 +84,7 @@ export function parsePolicy(
   const names = new LimitNames();
   const rules = new RuleList();
   const services = new ServiceList();
-  const proxies = new ProxiesOnce();
+  const proxies = new ProxiesReader();
   const quotas = new QuotaList(names);
   const policyNames: string[] = [];
   const places = new PolicyPlaces();
@@ -132,7 +131,7 @@ interface Reading {
   readonly services: ServiceList;
   readonly domains: Map<string, KnownDomain>;
   readonly quotas: QuotaList;
-  readonly proxies: ProxiesOnce;
+  readonly proxies: ProxiesReader;
   readonly policyNames: string[];
   readonly places: PolicyPlaces;
   readonly options: ParseOptions;
@@ -147,8 +146,8 @@ interface KnownDomain {
 function reportSize(source: SourceText, log: ProblemLog): void {
   log.report(source, firstCharacter, {
     id: "HG107",
-    message: "the text is too long to be read",
-    expected: `at most ${fileCharsMax} characters a file, ${policyCharsMax} together`,
+    message: "the text is too long",
+    expected: `at most ${fileCharsMax} characters in a file, ${policyCharsMax} in all files`,
   });
 }
 
@@ -160,7 +159,7 @@ function readSource(source: SourceText, reading: Reading): void {
   const yaml = readYaml(source, reading.log);
   if (yaml.kind === "unreadable") return;
   if (yaml.kind === "empty" || (isScalar(yaml.node) && yaml.node.value === null)) {
-    const message = "the file holds no policy";
+    const message = "the file contains no policy";
     reading.log.report(source, firstCharacter, { id: "HG110", message, expected: expectedTop });
     return;
   }
@@ -191,7 +190,7 @@ function findDialect(root: ParsedNode, reader: NodeReader): Dialect | undefined 
   const known = [...domainForms.ratelimit.shape.names, ...policyForm.shape.names];
   return reader.report(root, {
     id: "HG111",
-    message: "this is neither a ratelimit file nor a policy",
+    message: "this is neither a ratelimit file nor a Headgate policy",
     expected: expectedTop,
     suggestion: typeof first === "string" ? findNearestName(first, known) : undefined,
   });
@@ -247,8 +246,8 @@ function readDescribed(
   const overrideMax = readField(form, block, "overrideMax");
   const most = overrideMax === undefined ? {} : { overrideMax };
   const disclosure = readDisclosure(block, inherited.disclosure);
-  const told = disclosure === undefined ? {} : { disclosure };
-  const defaults = { ...inherited, onStoreFailure, ...most, ...told };
+  const reported = disclosure === undefined ? {} : { disclosure };
+  const defaults = { ...inherited, onStoreFailure, ...most, ...reported };
   let siblings = new Siblings();
   if (domainField !== undefined && domain !== undefined) {
     // Of an aliased item the second use is wrong, not its text.
@@ -258,7 +257,7 @@ function readDescribed(
   }
   const list = block.field("descriptors");
   if (list === undefined) return domain;
-  const place = { reader, dialect, rules, names, defaults, siblings, above: domainTop };
+  const place = { reader, dialect, rules, names, defaults, siblings, above: domainAncestors };
   readDescriptors(list, { ...place, domain: domain ?? "" });
   return domain;
 }
@@ -273,7 +272,7 @@ function addDomain(
   if (known !== undefined && options.mergesDomains === true) return known.siblings;
   const siblings = new Siblings();
   if (known !== undefined) {
-    const message = `the domain ${quoteText(domain)} is defined already in ${known.place}`;
+    const message = `the domain ${quoteText(domain)} is already defined in ${known.place}`;
     reader.report(node, { id: "HG150", message });
     return siblings;
   }

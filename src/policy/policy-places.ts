@@ -3,10 +3,10 @@ import type { Problem } from "./problems/problem.js";
 import type { Fields, NodeReader } from "./text/node-reader.js";
 
 /** Where something is said: what a problem shows of it. */
-export type PolicyPlace = Pick<Problem, "file" | "line" | "column" | "excerpt" | "caret">;
+type PolicyPlace = Pick<Problem, "file" | "line" | "column" | "excerpt" | "caret">;
 
-/** What is looked for: as `PolicyLocation` of generators. */
-interface Spot {
+/** A place in a policy, by names. */
+export interface PolicyLocation {
   /** Undefined: `proxies`, or the policy as a whole. */
   readonly service: string | undefined;
   /** Names from the service (or from `spec`) down; items of lists by number from 0, or by name. */
@@ -32,7 +32,7 @@ export class PolicyPlaces {
    * Where that is said, or the nearest that holds it where it is left out: at last the service, or
    * `spec`. Undefined in files that say nothing of services and proxies.
    */
-  find({ service, path }: Spot): PolicyPlace | undefined {
+  find({ service, path }: PolicyLocation): PolicyPlace | undefined {
     if (service === undefined) {
       const found = this.#findNamed(path);
       if (found !== undefined) return found;

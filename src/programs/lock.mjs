@@ -36,7 +36,7 @@ export async function withLock(path, work) {
 
 async function acquire(path) {
   const startedMs = performance.now();
-  let told = false;
+  let reported = false;
   while (!tryAcquire(path)) {
     if (isAbandoned(path)) {
       takeAway(path);
@@ -45,8 +45,8 @@ async function acquire(path) {
     if (performance.now() - startedMs > waitMaxMs) {
       throw new Error(`${path} is held by process ${readOwner(path)?.pid}; gave up waiting for it`);
     }
-    if (!told) process.stderr.write("another process is installing here; waiting for it ...\n");
-    told = true;
+    if (!reported) process.stderr.write("another process is installing here; waiting for it ...\n");
+    reported = true;
     await sleep(pollMs);
   }
   const beat = setInterval(() => touch(path), beatMs);

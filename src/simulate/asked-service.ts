@@ -1,15 +1,12 @@
 import { GenerationalMap } from "../core/collections/generational-map.js";
 import { type ServiceQuery, serviceQuery } from "../decide/admission/service-query.js";
-import type { DescriptorQuery } from "../decide/rate-limit/query.js";
 import type { PolicySimulator } from "../decide/shadow/policy-simulator.js";
-import type { TrialPart } from "../decide/shadow/simulated-parts.js";
+import type { SimulatedPart } from "../decide/shadow/simulated-parts.js";
 import { addressAttribute, pathHeader } from "../policy/cel/request-facts.js";
 import type { Policy } from "../policy/policy.js";
-import type {
-  DescriptorPart,
-  ServiceDescriptor,
-  ServicePolicy,
-} from "../policy/services/service-policy.js";
+import type { DescriptorPart } from "../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../policy/services/service-rate-limit.js";
 import type { LoggedRequest, WantedFacts } from "./logged-request.js";
 
 /** Descriptors that are kept with what they match, of all services together. */
@@ -22,7 +19,7 @@ export const keptHostsMax = 10_000;
 type AskingService = Pick<ServicePolicy, "name" | "rateLimit">;
 
 /** A descriptor that a request asks. */
-export interface AskedPart extends TrialPart {
+export interface AskedPart extends SimulatedPart {
   readonly kind: "asked";
   /** `key=value, key=value` */
   readonly text: string;
@@ -38,7 +35,7 @@ export type SimulatedDescriptor =
   | { readonly kind: "absent" };
 
 /** Where a request's descriptors come from. */
-export interface AskedServicesParts {
+interface AskedServicesParts {
   readonly trial: PolicySimulator;
   /** Asks the same limits of every request, whatever its host; undefined: as the services say. */
   readonly forAll: AskingService | undefined;
@@ -226,7 +223,11 @@ class DescriptorSource {
     const [descriptor] = query?.descriptors ?? [];
     if (query !== undefined && descriptor !== undefined) {
       const part = this.#trial.preparePart(query.domain, descriptor, timeUs);
-      return { kind: "asked", text: descriptorText(descriptor), ...part };
+      return {
+        kind: "asked",
+        text: descriptor.entries.map(({ key, value }) => `${key}=${value}`).join(", "),
+        ...part,
+      };
     }
     const [left] = leftOut;
     if (left === undefined || left.why === "absent") return absent;
@@ -241,7 +242,3 @@ function ownText(text: string): string {
 
 const nothing: ServiceQuery = { query: undefined, leftOut: [] };
 const absent: SimulatedDescriptor = { kind: "absent" };
-
-function descriptorText({ entries }: DescriptorQuery): string {
-  return entries.map(({ key, value }) => `${key}=${value}`).join(", ");
-}

@@ -12,8 +12,7 @@ const heldMax = 4_096;
 /** Keys of a rule that are counted at once. */
 const keyCountersMax = 1_000;
 
-/** What a `Replay` is made of. */
-export interface ReplayParts extends PolicySimulatorParts {
+interface ReplayParts extends PolicySimulatorParts {
   /**
    * Asks the same limits of every request, whatever its host; undefined: as the policy's services
    * say, each for its own hosts.
@@ -48,7 +47,7 @@ export interface ReplayReport {
 }
 
 /** What one rule would have done. */
-export interface ReplayedRule {
+interface ReplayedRule {
   readonly domain: string;
   readonly label: string;
   readonly callCount: number;

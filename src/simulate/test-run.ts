@@ -96,7 +96,7 @@ class TestRun {
       if (times === 1) {
         const other = word === "allowed" ? "denied" : "allowed";
         const [hoped, was] = wanted === 1 ? [word, other] : [other, word];
-        fail(`expected it to be ${hoped}, and it was ${was}${describe(met)}`);
+        fail(`expected ${hoped}, got ${was}${describe(met)}`);
       } else fail(`expected ${wanted} of ${times} ${word}, and ${found} were${describe(met)}`);
       // The other count says the same.
       break;
@@ -107,17 +107,17 @@ class TestRun {
       const nearest = all.includes(rule) ? undefined : findNearestName(rule, all);
       const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
       const what = bindingLabels.length === 0 ? "no rule" : bindingLabels.join(", ");
-      fail(`expected the rule ${rule}, and it was ${what}${hint}`);
+      fail(`expected the rule ${rule}, got ${what}${hint}`);
     }
     const left = Math.min(...statuses(met).map(({ limitRemaining }) => limitRemaining ?? Infinity));
     if (remaining !== undefined && remaining !== left) {
       const found = Number.isFinite(left) ? `${left}` : "no limits";
-      fail(`expected ${remaining} hits left, and there are ${found}`);
+      fail(`expected ${remaining} hits left, got ${found}`);
     }
     const retryMs = retryMsOf(met);
     if (retryAfterMs !== undefined && retryAfterMs !== retryMs) {
       const found = retryMs === undefined ? "nothing was over" : `it is ${retryMs} ms`;
-      fail(`expected that it fits after ${retryAfterMs} ms, and ${found}`);
+      fail(`expected that it fits after ${retryAfterMs} ms, but ${found}`);
     }
   }
 }
@@ -155,10 +155,10 @@ function retryMsOf(met: Met): number | undefined {
 /** Which rules had to do with it. */
 function describe(met: Met): string {
   const labels = labelsOf(met);
-  if (labels.length === 0) return " (no rule met it)";
+  if (labels.length === 0) return " (no rule matched)";
   return met.last?.verdict.isDenied === true
     ? ` (over: ${labels.join(", ")})`
-    : ` (met: ${labels.join(", ")})`;
+    : ` (matched: ${labels.join(", ")})`;
 }
 
 /** What Envoy would ask; a sentence where that cannot be told. */
@@ -188,10 +188,10 @@ function queryOf(
     remoteAddress === undefined ? [] : [["source.address", remoteAddress] as const],
   );
   const asked = serviceQuery(indexed.service, { headers, attributes });
-  if (asked === undefined) return `the service "${indexed.service.name}" asks for no limits`;
+  if (asked === undefined) return `the service "${indexed.service.name}" has no rate limits`;
   const unknown = asked.leftOut.find(({ why }) => why === "unknown");
   if (unknown !== undefined) {
-    return `only Envoy knows the part "${unknown.key}"; ask by descriptors, with \`ask\``;
+    return `only Envoy knows the part "${unknown.key}"; use descriptors, with \`ask\``;
   }
   return { query: asked.query };
 }

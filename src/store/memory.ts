@@ -30,8 +30,7 @@ const drainedKeptUs = 60_000_000;
 /** Slots looked at when there is no room, before a new key is refused. */
 const sweptWhenFull = 64;
 
-/** What a `MemoryLimitStore` is made of. */
-export interface MemoryLimitStoreOptions {
+interface MemoryLimitStoreOptions {
   readonly clock: Clock;
   /**
    * Makes the secret under which keys have digests, so that no caller can make two meet. Default: a

@@ -1,5 +1,5 @@
 import { systemClock, systemRandom } from "../../src/app/base/clock.js";
-import { defaultShedThresholds } from "../../src/core/settings/priority.js";
+import { defaultShedThresholds } from "../../src/core/admission/priority.js";
 import { Admission } from "../../src/decide/admission/admission.js";
 import type { AdmissionCall, AdmissionRequest } from "../../src/decide/admission/admission-call.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";

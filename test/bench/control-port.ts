@@ -261,8 +261,8 @@ function policyOf({ nodeCount, serviceCount }: ControlPortOrder): string {
   const limit = 20 * nodeCount;
   const services = Array.from({ length: serviceCount }, (_, i) => {
     const law = `law: gradient, limits: {initial: ${limit}, max: ${2 * limit}}`;
-    const told = "sources: [envoyMetrics], feedback: [circuitBreakers]";
-    return `    - {name: ${clusterName(i)}, concurrency: {${law}, ${told}}}`;
+    const reported = "sources: [envoyMetrics], feedback: [circuitBreakers]";
+    return `    - {name: ${clusterName(i)}, concurrency: {${law}, ${reported}}}`;
   });
   return [
     "apiVersion: headgate.dev/v1alpha1",

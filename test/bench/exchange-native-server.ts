@@ -1,7 +1,7 @@
 import type {
+  AdmissionDecider,
+  AdmissionGrant,
   AdmissionTicket,
-  Admits,
-  Admitted,
 } from "../../src/decide/admission/admission-call.js";
 import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
 import { createExternalProcessorService } from "../../src/rpc/ext-proc/ext-proc.js";
@@ -12,7 +12,7 @@ import { listenNatively } from "./native-listener.js";
  * The service itself on our own transport, in front of an admission that looks at what a real one
  * looks at and lets everybody in.
  */
-const nothingToSay: Admitted = {
+const nothingToSay: AdmissionGrant = {
   priority: "normal",
   setHeaders: [],
   removeHeaders: [],
@@ -26,7 +26,7 @@ const ticket: AdmissionTicket = {
   end() {},
 };
 
-const openDoor: Admits = {
+const openDoor: AdmissionDecider = {
   requestHeaderNames: new Set([":authority", ":path", ":method", "x-account", "grpc-timeout"]),
   responseHeaderNames: new Set([":status", "grpc-status", "endpoint-load-metrics"]),
   attributeNames: new Set(["xds.cluster_name"]),

@@ -1,5 +1,5 @@
-import type { EstimatedWaitSettings } from "../../src/core/settings/admission-settings.js";
-import { defaultGateSettings } from "../../src/core/settings/gate.js";
+import type { EstimatedWaitSettings } from "../../src/core/admission/estimated-wait.js";
+import { defaultGateSettings } from "../../src/core/admission/gate.js";
 import {
   type ErlangRun,
   erlangFigures,

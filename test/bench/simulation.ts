@@ -21,7 +21,7 @@ const shownMax = 5;
  */
 export async function runSeeds({ first, count }: SeedRange): Promise<string | undefined> {
   const startMs = performance.now();
-  let toldMs = startMs;
+  let reportedMs = startMs;
   let failedCount = 0;
   let firstFailed: RunReport | undefined;
   for (let done = 0; done < count; ) {
@@ -33,8 +33,8 @@ export async function runSeeds({ first, count }: SeedRange): Promise<string | un
       process.stderr.write(`\nseed ${report.seed} failed\n`);
     }
     const nowMs = performance.now();
-    if (nowMs - toldMs < progressMs && done < count) continue;
-    toldMs = nowMs;
+    if (nowMs - reportedMs < progressMs && done < count) continue;
+    reportedMs = nowMs;
     const msPerSeed = (nowMs - startMs) / done;
     const leftSeconds = Math.round(((count - done) * msPerSeed) / 1_000);
     const counts = `${done} of ${count} seeds, ${failedCount} failed`;

@@ -49,8 +49,8 @@ async function start() {
     { id: { quota: "free", free: "x" } },
   ]);
   await waitFor("each is told", () => {
-    const told = envoy.actions.filter((one) => one.told.endsWith(" tokens"));
-    return new Set(told.map(({ id }) => id["class"])).size === 2 ? told : undefined;
+    const reported = envoy.actions.filter((one) => one.reported.endsWith(" tokens"));
+    return new Set(reported.map(({ id }) => id["class"])).size === 2 ? reported : undefined;
   });
   return { port, envoy };
 }
@@ -128,12 +128,12 @@ describe.each(adminProtocols)("quotas in the admin API over %s", (protocol) => {
     const { quotas } = adminClients(port, { protocol });
     const unknown = await failure(quotas.listQuotaPools({ quota: "pase" }));
     expect(unknown.code).toBe(Code.NotFound);
-    expect(unknown.rawMessage).toBe('there is no such quota; did you mean "pace"?');
+    expect(unknown.rawMessage).toBe('unknown quota; did you mean "pace"?');
     const other = await failure(quotas.listQuotaPools({ quota: "pace", domain: "other" }));
     expect(other.code).toBe(Code.NotFound);
     const wrong = await failure(quotas.listQuotaPools({ count: 101, sharesPerPool: 1_001 }));
     expect(wrong.rawMessage).toBe(
-      "count: it must be from 0 to 100; shares_per_pool: it must be from 0 to 1000",
+      "count: must be from 0 to 100; shares_per_pool: must be from 0 to 1000",
     );
   });
 });
@@ -159,7 +159,7 @@ describe("a page token", () => {
     for (const call of calls) {
       const { code, rawMessage } = await failure(call);
       expect(code).toBe(Code.InvalidArgument);
-      expect(rawMessage).toBe("page_token: the policy has changed; begin again");
+      expect(rawMessage).toBe("page_token: the policy has changed; start again");
     }
   });
 });
@@ -208,7 +208,7 @@ describe("a quota", () => {
   it.each([
     ["an override", { case: "amount", value: { hits: 20n, burst: 20n } }, /^\d+ tokens$/, 21],
     ["a freeze", { case: "isFrozen", value: true }, /^deny$/, 0],
-  ] as const)("gives Envoys less at once by %s", async (_, effect, told, mostHz) => {
+  ] as const)("gives Envoys less at once by %s", async (_, effect, reported, mostHz) => {
     const { port, envoy } = await start();
     const { limits, fleet } = adminClients(port);
     const entries = [{ key: "tenant", value: "a" }];
@@ -219,7 +219,9 @@ describe("a quota", () => {
         envoy.actions.findLast(({ id }) => id["quota"] === "pace" && id["class"] === name),
       );
       const sum = last.reduce((hz, one) => hz + (one?.hz ?? Number.NaN), 0);
-      return last.every((one) => told.test(one?.told ?? "")) && sum <= mostHz ? last : undefined;
+      return last.every((one) => reported.test(one?.reported ?? "")) && sum <= mostHz
+        ? last
+        : undefined;
     });
     const { entries: audited } = await fleet.listAudit({});
     expect(audited.map(({ action }) => action)).toEqual(["SetOverride"]);

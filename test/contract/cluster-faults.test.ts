@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { isServiceError } from "../../src/core/base/errors.js";
-import type { Charge } from "../../src/core/limits/bucket.js";
-import { unitsPerHit } from "../../src/core/limits/bucket.js";
+import { type Charge, unitsPerHit } from "../../src/core/limits/bucket.js";
 import { Membership } from "../../src/fleet/claims/membership.js";
 import type { StoreOutcome } from "../../src/store/limit-store.js";
 import { clusterTags, keySlot, tagIndex } from "../../src/store/redis/cluster/cluster-tags.js";

@@ -76,11 +76,11 @@ describe("the worst inputs of a decoder", () => {
         looks.begin();
         try {
           const size = measureSize(await held(bytes), bytes);
-          const told = `${what}, of ${bytes.length} bytes`;
+          const reported = `${what}, of ${bytes.length} bytes`;
           if (size.bytes > 10 * bytes.length + freeBytes)
-            faults.push(`${told}: ${size.bytes} bytes`);
+            faults.push(`${reported}: ${size.bytes} bytes`);
           if (isAtOnce && size.objectCount > objectsMax) {
-            faults.push(`${told}: ${size.objectCount} objects`);
+            faults.push(`${reported}: ${size.objectCount} objects`);
           }
         } catch (thrown) {
           // It is refused, before anything is made of the rest.

@@ -65,15 +65,16 @@ describe("headgate generate --verify", () => {
     expect(err).not.toContain("headgate-verify-");
   });
 
-  it("says so where there is no Envoy, and writes", async () => {
+  it("fails where there is no Envoy, says how to get one, and writes nothing", async () => {
     const { code, err, isWritten } = await verify(join(folder, "nothing"));
-    expect({ code, isWritten }).toEqual({ code: 0, isWritten: true });
-    expect(err).toMatch(/^Not verified: .+\. .+ run `headgate demo` once, which installs one\.$/m);
+    expect({ code, isWritten }).toEqual({ code: 1, isWritten: false });
+    expect(err).toMatch(/^Not verified: .+ run `headgate demo` once .+ leave out --verify\./m);
   });
 
-  it("says so where fragments are all there is", async () => {
-    const { code, err } = await verify(await requireProgram("envoy"), "--form", "fragments");
-    expect(code).toBe(0);
-    expect(err).toMatch(/Not verified: there is no whole configuration\./);
+  it("fails where fragments are all there is: Envoy validates whole configurations", async () => {
+    const envoy = await requireProgram("envoy");
+    const { code, err, isWritten } = await verify(envoy, "--form", "fragments");
+    expect({ code, isWritten }).toEqual({ code: 1, isWritten: false });
+    expect(err).toMatch(/^Not verified: there is no complete configuration\. .+--form bootstrap/m);
   });
 });

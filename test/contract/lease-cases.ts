@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { QuotaClaim } from "../../src/core/quota/quota.js";
-import { type LeasesQuotas, leaseAsksPerCallMax } from "../../src/core/quota/quota-leases.js";
+import { type LeasesQuotas, leaseAsksPerCallMax } from "../../src/core/quota/quota.js";
 import { claimHz, leasedHz, testClaim } from "../support/quota-claims.js";
 import { realClock } from "../support/real-clock.js";
 import { waitFor } from "../support/wait.js";
@@ -44,14 +44,14 @@ function describeSharing(join: Join): void {
       [one, { hungryMicroHz: hz(500), hungryWeight: 1, weight: 1 }],
       [three, { hungryMicroHz: hz(500), hungryWeight: 3, weight: 3 }],
     ] as const;
-    const told = [0, 0, 0];
+    const reported = [0, 0, 0];
     for (let round = 0; round < 3; round += 1) {
       for (const [i, [replica, claim]] of claims.entries()) {
-        const heldMicroHz = hz(told[i] ?? 0);
-        told[i] = await claimHz(replica, { ...claim, heldMicroHz }, at);
+        const heldMicroHz = hz(reported[i] ?? 0);
+        reported[i] = await claimHz(replica, { ...claim, heldMicroHz }, at);
       }
     }
-    expect(told).toEqual([20, 20, 60]);
+    expect(reported).toEqual([20, 20, 60]);
   });
 
   it("gives nobody what another one's Envoys may still use", async () => {

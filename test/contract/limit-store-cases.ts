@@ -1,5 +1,4 @@
-import type { Charge } from "../../src/core/limits/bucket.js";
-import { costHitsMax } from "../../src/core/limits/bucket.js";
+import { type Charge, costHitsMax } from "../../src/core/limits/bucket.js";
 import { sizedKey } from "../../src/core/limits/key.js";
 import { drainTimeUsMax, hitsMax } from "../../src/core/limits/limit.js";
 import { testCharge, testKey } from "../support/charges.js";

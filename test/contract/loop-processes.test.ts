@@ -1,6 +1,6 @@
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { defaultLeaderLeaseMs } from "../../src/fleet/loop/leader.js";
+import { bundledProgram } from "../support/bundled-program.js";
 import type { ChildProgram } from "../support/child-program.js";
 import { startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
@@ -10,11 +10,11 @@ import type { LoopLine, LoopOrder } from "./loop-program.js";
 const stage = useStage("file");
 
 function start(order: LoopOrder): ChildProgram {
-  const file = fileURLToPath(new URL("loop-program.ts", import.meta.url));
+  const file = bundledProgram(new URL("loop-program.ts", import.meta.url));
   return stage.spawn({
     name: "replica",
     file: process.execPath,
-    args: ["--import", "tsx", file, JSON.stringify(order)],
+    args: [file, JSON.stringify(order)],
   });
 }
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { systemRandom } from "../../src/app/base/clock.js";
 import { policyVersion } from "../../src/app/config/policy-files.js";
 import { ServiceError } from "../../src/core/base/errors.js";
-import { keptAuditMax } from "../../src/fleet/records/known-audit.js";
 import {
+  keptAuditMax,
   type RecordsEvent,
   ReplicatedRecords,
 } from "../../src/fleet/records/replicated-records.js";

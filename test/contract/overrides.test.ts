@@ -137,6 +137,6 @@ it("a record that is none of ours is left out, and told once", async () => {
   const name = "headgate_override_records_unreadable";
   await waitFor("both are met", async () => (await replica.metric(name)) === 2);
   await waitFor("hers holds", () => replica.isDenied("user=ann"));
-  const told = replica.events.filter(({ event }) => event === "overridesUnreadable");
-  expect(told).toHaveLength(1);
+  const reported = replica.events.filter(({ event }) => event === "overridesUnreadable");
+  expect(reported).toHaveLength(1);
 });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { QuotaClaim } from "../../src/core/quota/quota.js";
-import type { LeasesQuotas } from "../../src/core/quota/quota-leases.js";
+import type { LeasesQuotas, QuotaClaim } from "../../src/core/quota/quota.js";
 import { QuotaLeases, type QuotaLeasesParts } from "../../src/fleet/claims/quota-leases.js";
 import { type LeaseRecords, takeClaim } from "../../src/store/coordination/quota-lease-law.js";
 import { RedisQuotas } from "../../src/store/redis/coordination/redis-quotas.js";
@@ -60,10 +59,10 @@ describe.each(enginesFor.scripts)("the script of leases on %s", (engine) => {
       };
       const leaseMs = 3_600_000;
       const [answer] = await replica.leases.exchange([{ pool, claim, leaseMs }]);
-      const told = takeClaim(records, { replica: replica.id, beat: step, claim, leaseMs }, 1);
+      const reported = takeClaim(records, { replica: replica.id, beat: step, claim, leaseMs }, 1);
       if (answer?.kind !== "leased") throw new Error("it is leased");
       const { rateMicroHz, elsewhere } = answer.lease;
-      expect({ rateMicroHz, elsewhere }, `step ${step}`).toEqual(told);
+      expect({ rateMicroHz, elsewhere }, `step ${step}`).toEqual(reported);
     }
   });
 });

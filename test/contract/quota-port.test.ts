@@ -40,8 +40,8 @@ async function start(): Promise<TestApp & { readonly client: QuotaClient }> {
 
 const bucketOf = (tenant: string) => ({ quota: "pace", tenant });
 
-function toldOf(actions: readonly SeenAction[], tenant: string): string | undefined {
-  return actions.findLast(({ id }) => id["tenant"] === tenant)?.told;
+function reportedOf(actions: readonly SeenAction[], tenant: string): string | undefined {
+  return actions.findLast(({ id }) => id["tenant"] === tenant)?.reported;
 }
 
 describe("quotas on the control port", () => {
@@ -56,15 +56,15 @@ describe("quotas on the control port", () => {
     ]);
     const actions = await waitFor("each is told", () => {
       const seen = new Map(stream.actions.map((action) => [action.id["quota"], action]));
-      return seen.size === 4 && seen.get("pace")?.told.endsWith(" tokens") ? seen : undefined;
+      return seen.size === 4 && seen.get("pace")?.reported.endsWith(" tokens") ? seen : undefined;
     });
     const { hz = 0, ttlSeconds } = actions.get("pace") ?? {};
     expect(ttlSeconds).toBe(10);
     expect(hz).toBeGreaterThan(50);
     expect(hz).toBeLessThanOrEqual(104);
-    expect(actions.get("free")).toMatchObject({ told: "allow", ttlSeconds: 60 });
-    expect(actions.get("shut")).toMatchObject({ told: "deny" });
-    expect(actions.get("tried")).toMatchObject({ told: "allow" });
+    expect(actions.get("free")).toMatchObject({ reported: "allow", ttlSeconds: 60 });
+    expect(actions.get("shut")).toMatchObject({ reported: "deny" });
+    expect(actions.get("tried")).toMatchObject({ reported: "allow" });
   });
 
   it.each([
@@ -87,7 +87,7 @@ describe("quotas on the control port", () => {
     const stream = client.open("edge-1");
     stream.report(domain, [{ id }]);
     stream.report("edge", [{ id: bucketOf("well") }]);
-    await waitFor("the others are served", () => toldOf(stream.actions, "well"));
+    await waitFor("the others are served", () => reportedOf(stream.actions, "well"));
     expect(stream.actions.every((action) => action.id["tenant"] === "well")).toBe(true);
     expect(await metric("headgate_quota_ignored_reports_total", { cause })).toBe(1);
     expect(await metric("headgate_quota_ignored_reports_total")).toBe(1);
@@ -120,7 +120,7 @@ describe("quotas on the control port", () => {
       return (await metric("headgate_quota_ignored_reports_total", labels)) >= 1;
     });
     await waitFor("another bucket is served", () => {
-      if (toldOf(stream.actions, "b") !== undefined) return true;
+      if (reportedOf(stream.actions, "b") !== undefined) return true;
       stream.report("edge", [{ id: bucketOf("b") }]);
       return false;
     });
@@ -135,7 +135,7 @@ describe("quotas on the control port", () => {
     }));
     stream.report("edge", usages);
     const last = `t${bucketsPerStreamMax}`;
-    expect(await waitFor("the last is told", () => toldOf(stream.actions, last))).toBe("allow");
+    expect(await waitFor("the last is told", () => reportedOf(stream.actions, last))).toBe("allow");
     expect(await metric("headgate_quota_overflows_total", { bound: "stream" })).toBe(1);
     expect(await metric("headgate_quota_holders")).toBe(bucketsPerStreamMax);
   });
@@ -149,7 +149,7 @@ describe("quotas on the control port", () => {
     const { client, metric } = await start();
     const stream = client.open("edge-1");
     stream.report("edge", [{ id: bucketOf("a") }]);
-    await waitFor("it is told", () => toldOf(stream.actions, "a"));
+    await waitFor("it is told", () => reportedOf(stream.actions, "a"));
     // Until it is told there is nothing that it could have had too much of.
     stream.report("edge", [{ id: bucketOf("a"), elapsedSeconds: 1 }]);
     stream.report("edge", [{ id: bucketOf("a"), ...usage }]);
@@ -163,9 +163,9 @@ describe("quotas on the control port", () => {
     const { client, events, metric } = await start();
     const [first, second] = [client.open("edge-1"), client.open("edge-1")];
     first.report("edge", [{ id: bucketOf("a") }]);
-    await waitFor("the first is told", () => toldOf(first.actions, "a"));
+    await waitFor("the first is told", () => reportedOf(first.actions, "a"));
     second.report("edge", [{ id: bucketOf("a") }]);
-    await waitFor("the second is told", () => toldOf(second.actions, "a"));
+    await waitFor("the second is told", () => reportedOf(second.actions, "a"));
     expect(await metric("headgate_quota_unusual_reports_total", { reason: "node_twice" })).toBe(1);
     expect(await metric("headgate_quota_holders")).toBe(2);
     expect(events).toContainEqual({ event: "quotaNodeTwice", header: "x-headgate-node" });
@@ -175,14 +175,14 @@ describe("quotas on the control port", () => {
     const { client, metric } = await start();
     const first = client.open("edge-1");
     first.report("edge", [{ id: bucketOf("a") }]);
-    await waitFor("it is told", () => toldOf(first.actions, "a"));
+    await waitFor("it is told", () => reportedOf(first.actions, "a"));
     first.cancel();
     await waitFor("it has gone", async () => (await metric("headgate_quota_streams")) === 0);
     // What it was told it may use still.
     expect(await metric("headgate_quota_holders")).toBe(1);
     const again = client.open("edge-1");
     again.report("edge", [{ id: bucketOf("a") }]);
-    await waitFor("it is told again", () => toldOf(again.actions, "a"));
+    await waitFor("it is told again", () => reportedOf(again.actions, "a"));
     expect(await metric("headgate_quota_rejoins_total")).toBe(1);
     expect(await metric("headgate_quota_holders")).toBe(1);
   });

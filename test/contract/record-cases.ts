@@ -84,13 +84,13 @@ function describeChanges(world: () => RecordWorld): void {
 function describeBounds(world: () => RecordWorld): void {
   it("tells of changes until it is asked not to", async () => {
     const records = world().open();
-    const told: RecordKind[] = [];
-    const stop = records.onChange((kind) => told.push(kind));
+    const reported: RecordKind[] = [];
+    const stop = records.onChange((kind) => reported.push(kind));
     await records.change(change());
     await records.change(change({ kind: "gate", id: "orders" }));
     stop();
     await records.change(change({ id: "two" }));
-    expect(told).toEqual(["override", "gate"]);
+    expect(reported).toEqual(["override", "gate"]);
   });
 
   it("has room for so many of a kind, and no more", async () => {

@@ -71,8 +71,8 @@ describe.each(enginesFor.rights)("RedisLimitStore's access to %s", (engine) => {
       }
       expect(error).toMatchObject({ code, transient: false });
       await expect(store.take([once(testCharge())], soon())).rejects.toMatchObject({ code });
-      const told = JSON.stringify([error, String(error), (error as Error).stack, events]);
-      expect(told).not.toContain(password.slice(0, 4));
+      const reported = JSON.stringify([error, String(error), (error as Error).stack, events]);
+      expect(reported).not.toContain(password.slice(0, 4));
       expect((error as Error).cause).toBeUndefined();
     } finally {
       await store.close();

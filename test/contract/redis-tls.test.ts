@@ -178,13 +178,13 @@ describe.concurrent("the files of TLS with Redis", () => {
     const files = await clientFiles();
     const env = { REDIS_URL: "127.0.0.1:1", ...tlsEnv(files) };
     await expect(open({ ...env, REDIS_TLS_CACERT: files.key })).rejects.toThrow(
-      /^REDIS_TLS_CACERT names a file without whole certificates/,
+      /^REDIS_TLS_CACERT names a file without a complete certificate/,
     );
     await expect(open({ ...env, REDIS_TLS_CLIENT_KEY: "/none-73" })).rejects.toThrow(
       /^REDIS_TLS_CLIENT_KEY names a file that cannot be read: no such file or directory; mount/,
     );
     await expect(open({ ...env, REDIS_TLS_CLIENT_KEY: files.authority })).rejects.toThrow(
-      /are no pair/,
+      /do not match/,
     );
   });
 });

@@ -84,9 +84,9 @@ describe.concurrent("a cluster whose nodes announce other addresses", () => {
       await cluster.control(i).config("SET", "cluster-announce-port", String(proxy.port));
     }
     await waitFor("all nodes know them", async () => {
-      const told = await Promise.all([0, 1, 2].map((i) => cluster.control(i).cluster("SLOTS")));
+      const reported = await Promise.all([0, 1, 2].map((i) => cluster.control(i).cluster("SLOTS")));
       return proxies.every(({ port }) =>
-        told.every((one) => JSON.stringify(one).includes(`${port}`)),
+        reported.every((one) => JSON.stringify(one).includes(`${port}`)),
       );
     });
     const opened = await open({
@@ -141,8 +141,8 @@ describe.concurrent("REDIS_TIMEOUT", () => {
     // The certificate is a stranger's, which only somebody sees who has waited for it.
     await waitFor("it is seen", async () => {
       const thrown: unknown = await opened.store.take([once(byMinute)], soon()).catch((e) => e);
-      const isTold = String(thrown).includes("not signed by an authority");
-      return isTold && isServiceError(thrown) && thrown.code === "STORE_TLS_FAILED";
+      const isReported = String(thrown).includes("not signed by an authority");
+      return isReported && isServiceError(thrown) && thrown.code === "STORE_TLS_FAILED";
     });
   });
 });

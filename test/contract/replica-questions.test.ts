@@ -36,9 +36,9 @@ describe.each(enginesFor.behaviour)("ReplicaQuestions on %s", (engine) => {
     }
     await store.control.hset(questions, "too long", `${untilMs} {}`);
     await store.control.hset(questions, "0f", `${untilMs} "${"x".repeat(70_000)}"`);
-    let toldCount = 0;
+    let reportedCount = 0;
     const other = join("none:", "other", () => {
-      toldCount += 1;
+      reportedCount += 1;
     });
     const body = Buffer.from([0, 10, 255, 10]);
     other.answer(once(body));
@@ -47,7 +47,7 @@ describe.each(enginesFor.behaviour)("ReplicaQuestions on %s", (engine) => {
       return answers.length > 0 ? answers : undefined;
     });
     expect(answer).toEqual({ replica: "other", body });
-    expect(toldCount).toBe(1);
+    expect(reportedCount).toBe(1);
     await asked.close();
     other.close();
   });

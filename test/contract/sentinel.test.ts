@@ -183,7 +183,9 @@ describe.concurrent("openRedisSentinel()", () => {
       open({ url, auth: "hunter-1" }),
       open({ url, auth: "hunter-0", sentinelAuth: "hunter-2" }),
     ];
-    const errors = await Promise.all(strangers.map((one) => one.store.verify(soon()).catch(told)));
+    const errors = await Promise.all(
+      strangers.map((one) => one.store.verify(soon()).catch(reported)),
+    );
     expect(errors).toEqual([
       expect.stringMatching(/^STORE_UNAUTHENTICATED.*REDIS_SENTINEL_AUTH/),
       expect.stringMatching(/^STORE_UNAUTHENTICATED.*REDIS_SENTINEL_AUTH/),
@@ -251,6 +253,6 @@ describe.concurrent("openRedis()", () => {
   });
 });
 
-function told(error: unknown): string {
+function reported(error: unknown): string {
   return isServiceError(error) ? `${error.code} ${error.message}` : String(error);
 }

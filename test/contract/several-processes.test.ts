@@ -1,5 +1,5 @@
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { bundledProgram } from "../support/bundled-program.js";
 import { startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
 import { within } from "../support/wait.js";
@@ -34,11 +34,11 @@ it("several processes on one Redis admit together what the law allows", async ()
 });
 
 async function hammer(order: HammerOrder): Promise<readonly HammerTally[]> {
-  const file = fileURLToPath(new URL("hammer.ts", import.meta.url));
+  const file = bundledProgram(new URL("hammer.ts", import.meta.url));
   const program = stage.spawn({
     name: "hammer",
     file: process.execPath,
-    args: ["--import", "tsx", file, JSON.stringify(order)],
+    args: [file, JSON.stringify(order)],
   });
   const exit = await within("the hammer is done", 50_000, program.exited);
   if (exit.code !== 0) throw new Error(`the hammer failed: ${program.output}`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { defaultGateSettings } from "../../src/core/admission/gate.js";
 import type { ShareSnapshot } from "../../src/core/feedback/feedback.js";
-import { defaultGateSettings } from "../../src/core/settings/gate.js";
 import { encodeSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 import { snapshotAgeMsMax } from "../../src/fleet/loop/snapshot-holder.js";
 import { enginesFor } from "../support/engines.js";

@@ -58,13 +58,13 @@ describe.each(enginesFor.behaviour)("records as they are stored in %s", (engine)
     pipeline.hset(`${keyPrefix}{fleet}:records:counters`, "override", count);
     await pipeline.exec();
     const records = open();
-    let toldCount = 0;
+    let reportedCount = 0;
     records.onChange(() => {
-      toldCount += 1;
+      reportedCount += 1;
     });
     await waitFor("all are known", () => records.list("override").size === count);
     expect(records.list("override").get("r7000")?.value).toEqual({ i: 7_000 });
-    expect(toldCount).toBe(12);
+    expect(reportedCount).toBe(12);
   });
 
   it("reads everything anew where it has missed more than is remembered", async () => {

@@ -1,6 +1,6 @@
 import { connect } from "node:http2";
-import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
+import { bundledProgram } from "../support/bundled-program.js";
 import type { ChildProgram } from "../support/child-program.js";
 import { framed } from "../support/recorded-stream.js";
 import { useStage } from "../support/stage.js";
@@ -16,8 +16,7 @@ let program: ChildProgram;
 
 // In a process of its own, where nobody else has buffers.
 beforeAll(() => {
-  const file = fileURLToPath(new URL("transport-program.ts", import.meta.url));
-  const args = ["--import", "tsx", file];
+  const args = [bundledProgram(new URL("transport-program.ts", import.meta.url))];
   program = stage.spawn({ name: "transports", file: process.execPath, args });
 });
 

@@ -215,12 +215,12 @@ describe.each(portNames)("%s", (name) => {
     const seen: Buffer[] = [];
     watch.on("data", (bytes: Buffer) => seen.push(bytes));
     watch.end(framed(""));
-    const told = () => Buffer.concat(seen).toString("hex");
+    const reported = () => Buffer.concat(seen).toString("hex");
     const serving = framed(Buffer.from([8, 1])).toString("hex");
     const notServing = framed(Buffer.from([8, 2])).toString("hex");
-    await waitFor("the first status comes", () => told() === serving);
+    await waitFor("the first status comes", () => reported() === serving);
     health.stopServing();
-    await waitFor("the change comes", () => told() === serving + notServing);
+    await waitFor("the change comes", () => reported() === serving + notServing);
     watch.close(8);
     expect(grpcStatusOf(await check())).toBe(0);
   });

@@ -187,7 +187,7 @@ describe.concurrent("headgate doctor", () => {
     const healthy = await examine(pair, "--watch", "1s");
     // A machine that is busy with other work may delay an answer of admission by 200 ms; Envoy
     // counts that, and then it is to be told.
-    const lateCount = await pair.envoy.stat("http.ingress.ext_proc.message_timeouts");
+    const lateCount = await pair.envoy.stat("http.ingress.ext_proc.headgate.message_timeouts");
     expect(healthy.ids, healthy.text).toEqual(lateCount > 0 ? ["HG521"] : []);
     expect(healthy.code).toBe(0);
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { type DropIn, startDropIn, told } from "../support/drop-in.js";
+import { type DropIn, reported, startDropIn } from "../support/drop-in.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
@@ -89,7 +89,7 @@ describe("decisions in place of envoyproxy/ratelimit", () => {
     });
     for (const { key, seconds } of units) {
       const answer = await windows.client.ask({ descriptors: [[`${key}=a`]] });
-      expect(told(answer)).toBe("OK: 9/10");
+      expect(reported(answer)).toBe("OK: 9/10");
       const status = answer.kind === "decided" ? answer.response.statuses[0] : undefined;
       const leftSeconds = Number(status?.durationUntilReset?.seconds);
       const wantedSeconds = seconds - ((Date.now() / 1_000) % seconds);
@@ -132,7 +132,7 @@ describe("decisions in place of envoyproxy/ratelimit", () => {
     expect([refused.status, JSON.parse(refused.body).code]).toEqual([503, "POLICY_MISSING"]);
     const client = new RlsClient(empty.grpcPort);
     stage.atEnd(() => client.close());
-    expect(told(await client.ask({ descriptors: [["user=a"]] }))).toBe("UNAVAILABLE");
+    expect(reported(await client.ask({ descriptors: [["user=a"]] }))).toBe("UNAVAILABLE");
 
     const redis = await startRedis(stage);
     const failing = await startDropIn(stage, {

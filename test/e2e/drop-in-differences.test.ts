@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { captureCli } from "../support/cli.js";
-import { type DropIn, startDropIn, told } from "../support/drop-in.js";
+import { type DropIn, reported, startDropIn } from "../support/drop-in.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import type { RlsAsk } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
@@ -155,13 +155,14 @@ describe("differences in what limits do", () => {
     };
     const raised = ["OK: 1/2", "OK: 0/2", "OVER: over 0/2", "OK: 6/9"];
     expect(await answersOf(usual, [2, 2, 2, 9])).toEqual(raised);
-    expect(await answersOf(usual, [1_000_000, 2, 9])).toEqual([
-      "OK: 999996/1000000",
+    // So few a day that none comes back before the next is asked for.
+    expect(await answersOf(usual, [1_000, 2, 9])).toEqual([
+      "OK: 996/1000",
       "OVER: over 0/2",
       "OK: 5/9",
     ]);
     expect(await answersOf(switched, [2, 2, 9])).toEqual(["OK: 1/2", "OK: 0/2", "OK: 6/9"]);
-    expect(await answersOf(switched, [1_000_000, 9])).toEqual(["OK: 999996/1000000", "OK: 4/9"]);
+    expect(await answersOf(switched, [1_000, 9])).toEqual(["OK: 996/1000", "OK: 4/9"]);
   });
 
   it("key-and-value: `a` with `b_c` is not `a_b` with `c`, nor its counter", async () => {
@@ -186,13 +187,13 @@ describe("differences in what limits do", () => {
     const env = { RESPONSE_DYNAMIC_METADATA: "false" };
     const { headgate } = await startDropIn(stage, { policy, env });
     const descriptors = [{ entries: [{ key: "other", value: "named" }] }];
-    let told: unknown;
+    let reported: unknown;
     for (let i = 0; i < 11; i += 1) {
-      expect(told).toBeUndefined();
+      expect(reported).toBeUndefined();
       const { body } = await headgate.postJson({ domain: "edge", descriptors });
-      told = JSON.parse(body).dynamicMetadata;
+      reported = JSON.parse(body).dynamicMetadata;
     }
-    expect(told).toEqual({ domain: "edge", rule: "other" });
+    expect(reported).toEqual({ domain: "edge", rule: "other" });
   });
 
   it("bounded-keys: values that a caller makes up share one bucket after a while", async () => {
@@ -223,7 +224,7 @@ spec:
     const now = new Date();
     const nextMonthMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1);
     expectNear(await resetSeconds(calendar, monthly), (nextMonthMs - now.getTime()) / 1_000);
-    expect(told(await calendar.client.ask(monthly))).toBe("OK: 8/10");
+    expect(reported(await calendar.client.ask(monthly))).toBe("OK: 8/10");
   });
 });
 

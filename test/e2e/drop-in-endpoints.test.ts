@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { rateLimitConfigTypeUrl } from "../../src/rpc/policy-xds/rate-limit-config.js";
 import { captureCli } from "../support/cli.js";
-import { type DropIn, debugPage, quickDrain, startDropIn, told } from "../support/drop-in.js";
+import { type DropIn, debugPage, quickDrain, reported, startDropIn } from "../support/drop-in.js";
 import { freePort } from "../support/free-port.js";
 import { grpcHealth } from "../support/grpc-health.js";
 import { HttpClient } from "../support/http-client.js";
@@ -260,6 +260,6 @@ describe("tools of envoyproxy/ratelimit", () => {
       overallCode: "OK",
       statuses: [{ limitRemaining: 9 }],
     });
-    expect(told(await service.client.ask({ descriptors: [["user=tool"]] }))).toBe("OK: 8/10");
+    expect(reported(await service.client.ask({ descriptors: [["user=tool"]] }))).toBe("OK: 8/10");
   });
 });

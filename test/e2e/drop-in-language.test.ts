@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { captureCli } from "../support/cli.js";
-import { type DropIn, startDropIn, told } from "../support/drop-in.js";
+import { type DropIn, reported, startDropIn } from "../support/drop-in.js";
 import { useStage } from "../support/stage.js";
 
 /** Hits of yearly limits do not come back while a test runs. */
@@ -82,7 +82,7 @@ async function repeat(times: number, question: () => Promise<string>): Promise<r
 describe("the YAML of envoyproxy/ratelimit", () => {
   it("has all names of a descriptor, and metadata of any form, which comes back", async () => {
     const answer = await service.client.ask({ descriptors: [["whole=language"]] });
-    expect(told(answer)).toBe("OK: 8/9");
+    expect(reported(answer)).toBe("OK: 8/9");
     expect(answer).toMatchObject({
       response: {
         dynamicMetadata: {

@@ -4,7 +4,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { TestAuthority } from "../support/certificates.js";
-import { debugPage, quickDrain, startDropIn, statistics, told } from "../support/drop-in.js";
+import { debugPage, quickDrain, reported, startDropIn, statistics } from "../support/drop-in.js";
 import { freePort } from "../support/free-port.js";
 import { HeadgateProcess, type RunningHeadgate } from "../support/headgate-process.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
@@ -66,7 +66,7 @@ describe("differences around Redis", () => {
     redis.pause();
     const answer = await client.ask(question);
     redis.resume();
-    expect(told(answer)).toBe("OK: 9/10");
+    expect(reported(answer)).toBe("OK: 9/10");
     expect(answer.elapsedMs).toBeLessThan(redisTimeoutMs / 10);
     expect(await headgate.metric("headgate_fallback_decisions_total")).toBe(1);
   });
@@ -232,7 +232,7 @@ describe("differences to a control plane", () => {
     expect([answer.status, JSON.parse(answer.body).code]).toEqual([503, "POLICY_MISSING"]);
     const client = new RlsClient(headgate.grpcPort);
     stage.atEnd(() => client.close());
-    expect(told(await client.ask(question))).toBe("UNAVAILABLE");
+    expect(reported(await client.ask(question))).toBe("UNAVAILABLE");
     expect((await headgate.get("/healthcheck")).status).toBe(500);
   });
 
@@ -318,7 +318,7 @@ describe("differences of TLS on the gRPC port", () => {
         credentials: credentials.createSsl(root, key, certificate),
       });
       stage.atEnd(() => client.close());
-      return told(await client.ask(question));
+      return reported(await client.ask(question));
     };
     expect(await outcomeFrom(named)).toBe("OK: 9/10");
     expect(await outcomeFrom(publicOne)).toBe("UNAVAILABLE");

@@ -8,10 +8,10 @@ import {
   debugPage,
   ignoredNames,
   quickDrain,
+  reported,
   settingNames,
   startDropIn,
   startDropInProcess,
-  told,
 } from "../support/drop-in.js";
 import type { RunningHeadgate } from "../support/headgate-process.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
@@ -76,7 +76,7 @@ describe("environment names of envoyproxy/ratelimit", () => {
 
     const client = new RlsClient({ target: `unix:${socket}` });
     stage.atEnd(() => client.close());
-    expect(told(await client.ask(question))).toBe("OK: 9/10");
+    expect(reported(await client.ask(question))).toBe("OK: 9/10");
     expect(await onSocket.ask("user=a")).toBe("UNAVAILABLE");
   });
 
@@ -103,7 +103,7 @@ describe("environment names of envoyproxy/ratelimit", () => {
         ),
       });
       stage.atEnd(() => client.close());
-      return told(await client.ask(question));
+      return reported(await client.ask(question));
     };
     expect(await outcomeFor("edge")).toBe("OK: 9/10");
     expect(await outcomeFor("other")).toBe("UNAVAILABLE");
@@ -245,7 +245,7 @@ describe("environment names of envoyproxy/ratelimit", () => {
     const answers = [];
     for (let count = 0; count < 11; count += 1) answers.push(await client.ask(question));
     // Half of ten is near; the eleventh is over, and passes for SHADOW_MODE.
-    expect(told(answers[10] ?? never)).toBe("OK: over 0/10");
+    expect(reported(answers[10] ?? never)).toBe("OK: over 0/10");
     expect(answers[0]).toMatchObject({ response: { dynamicMetadata: { domain: "edge" } } });
     expect((await redis.client().keys("*")).every((key) => key.startsWith("mine:"))).toBe(true);
     expect(await headgate.metric("headgate_near_limit_hits_total")).toBe(5);

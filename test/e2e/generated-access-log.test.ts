@@ -41,17 +41,17 @@ async function logOf(admission: string) {
     const found = envoy.output.split("\n").filter((line) => line.startsWith("{"));
     return found.length >= requestCount ? found : undefined;
   });
-  const told = lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
-  return { told, headgate, envoy };
+  const reported = lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
+  return { reported, headgate, envoy };
 }
 
 /** Story: generated Envoys wrote no log, and `replay` had nothing to read. */
 describe("the access log of a generated Envoy", { timeout: 60_000 }, () => {
   it("is read by `headgate replay`, and names the rule that refused a request", async () => {
-    const { told, headgate, envoy } = await logOf(
+    const { reported, headgate, envoy } = await logOf(
       "rateLimit: {domain: shop, inExtProc: false, descriptors: [[remote_address]]}",
     );
-    const refused = told.filter(({ rate_limit_rule }) => rate_limit_rule === "remote_address");
+    const refused = reported.filter(({ rate_limit_rule }) => rate_limit_rule === "remote_address");
     expect(refused).toHaveLength(requestCount - limit);
     for (const line of refused) {
       expect(line).toMatchObject({ path: "/cart", response_code: 429, response_flags: "RL" });
@@ -66,17 +66,17 @@ describe("the access log of a generated Envoy", { timeout: 60_000 }, () => {
   });
 
   it("names the rule and the cause of what admission refused", async () => {
-    const { told } = await logOf(
+    const { reported } = await logOf(
       "rateLimit: {domain: shop, inExtProc: true, descriptors: [[remote_address]]}\n" +
         "          admission: {maxInFlight: 100}",
     );
-    const refused = told.filter(({ response_code }) => response_code === 429);
+    const refused = reported.filter(({ response_code }) => response_code === 429);
     expect(refused).toHaveLength(requestCount - limit);
     for (const line of refused) {
       const why = { admission_rule: "remote_address", admission_cause: "rateLimit" };
       expect(line).toMatchObject({ path: "/cart", ...why });
     }
-    const passed = told.filter(({ response_code }) => response_code === 200);
+    const passed = reported.filter(({ response_code }) => response_code === 200);
     for (const line of passed) expect(line).toMatchObject({ admission_cause: null });
   });
 });

@@ -237,7 +237,7 @@ describe("a generated Envoy and a Headgate", () => {
     const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` };
     const headgate = await HeadgateProcess.start(stage, { policy: edge.policy, env });
     const askOften = (): Promise<readonly HttpAnswer[]> =>
-      Promise.all(Array.from({ length: 5 }, () => edge.send("/reports", { "x-user": "a" })));
+      Promise.all(Array.from({ length: 20 }, () => edge.send("/reports", { "x-user": "a" })));
     await waitFor("an assignment is active", async () =>
       (await askOften()).some(({ status }) => status === 429),
     );

@@ -77,18 +77,18 @@ beforeAll(async () => {
 interface Step {
   readonly values: Readonly<Record<string, string>>;
   readonly status: 200 | 429;
-  readonly told?: Partial<RateLimitHeaders>;
+  readonly reported?: Partial<RateLimitHeaders>;
 }
 
 /** Sends the requests one after the other. */
 async function check(steps: readonly Step[]): Promise<void> {
-  for (const [i, { values, status, told = {} }] of steps.entries()) {
+  for (const [i, { values, status, reported = {} }] of steps.entries()) {
     const answer = await gateway.send(values);
     expect({ step: i + 1, status: answer.status, ...rateLimitHeaders(answer) }).toMatchObject({
       step: i + 1,
       status,
       isRateLimited: status === 429,
-      ...told,
+      ...reported,
     });
   }
 }
@@ -98,13 +98,17 @@ describe("a limit behind Envoy", () => {
     const values = { account: "spends-its-burst" };
     const limit = "2, 2;w=6";
     await check([
-      { values, status: 200, told: { limit, remaining: 1, retryAfterSeconds: undefined } },
-      { values, status: 200, told: { limit, remaining: 0 } },
-      { values, status: 429, told: { limit, remaining: 0, resetSeconds: 3, retryAfterSeconds: 3 } },
+      { values, status: 200, reported: { limit, remaining: 1, retryAfterSeconds: undefined } },
+      { values, status: 200, reported: { limit, remaining: 0 } },
+      {
+        values,
+        status: 429,
+        reported: { limit, remaining: 0, resetSeconds: 3, retryAfterSeconds: 3 },
+      },
       // A refused request costs nothing: it moves no promise.
-      { values, status: 429, told: { remaining: 0, retryAfterSeconds: 3 } },
+      { values, status: 429, reported: { remaining: 0, retryAfterSeconds: 3 } },
       // Another account is another bucket.
-      { values: { account: "fresh" }, status: 200, told: { remaining: 1 } },
+      { values: { account: "fresh" }, status: 200, reported: { remaining: 1 } },
     ]);
   });
 
@@ -141,42 +145,46 @@ describe("a limit behind Envoy", () => {
   it("charges nobody when one of several descriptors is over", async () => {
     const values = { wide: "both", narrow: "both" };
     await check([
-      { values, status: 200, told: { limit: "2, 10;w=3600, 2;w=3600", remaining: 1 } },
-      { values, status: 200, told: { remaining: 0 } },
-      { values, status: 429, told: { remaining: 0 } },
+      { values, status: 200, reported: { limit: "2, 10;w=3600, 2;w=3600", remaining: 1 } },
+      { values, status: 200, reported: { remaining: 0 } },
+      { values, status: 429, reported: { remaining: 0 } },
       { values, status: 429 },
     ]);
     // From memory the other limit is left out, and Envoy's headers tell of the one that is over.
     await waitFor("a refusal from memory", async () => {
-      const told = rateLimitHeaders(await gateway.send(values));
-      expect(told).toMatchObject({ isRateLimited: true, remaining: 0 });
-      return told.limit === "2, 2;w=3600" ? told : undefined;
+      const reported = rateLimitHeaders(await gateway.send(values));
+      expect(reported).toMatchObject({ isRateLimited: true, remaining: 0 });
+      return reported.limit === "2, 2;w=3600" ? reported : undefined;
     });
     expect([await peek("wide", "both"), await peek("narrow", "both")]).toEqual([8, 0]);
-    await check([{ values: { wide: "both" }, status: 200, told: { remaining: 7 } }]);
+    await check([{ values: { wide: "both" }, status: 200, reported: { remaining: 7 } }]);
   });
 
   it("limits nested descriptors by plan and user, by every limit of the key", async () => {
     const free = { plan: "free", user: "ann" };
     const partner = { plan: "partner", user: "ann" };
     await check([
-      { values: free, status: 200, told: { remaining: 1 } },
-      { values: free, status: 200, told: { remaining: 0 } },
-      { values: free, status: 429, told: { remaining: 0, limit: '100, 100;w=3600;name="pace"' } },
-      { values: { plan: "free", user: "bob" }, status: 200, told: { remaining: 1 } },
-      { values: partner, status: 200, told: { remaining: 4 } },
+      { values: free, status: 200, reported: { remaining: 1 } },
+      { values: free, status: 200, reported: { remaining: 0 } },
+      {
+        values: free,
+        status: 429,
+        reported: { remaining: 0, limit: '100, 100;w=3600;name="pace"' },
+      },
+      { values: { plan: "free", user: "bob" }, status: 200, reported: { remaining: 1 } },
+      { values: partner, status: 200, reported: { remaining: 4 } },
       // A plan that the policy does not know has no limit.
-      { values: { plan: "staff", user: "ann" }, status: 200, told: { remaining: undefined } },
+      { values: { plan: "staff", user: "ann" }, status: 200, reported: { remaining: undefined } },
     ]);
   });
 
   it("prefers the exact value to the wildcard, which counts every value by itself", async () => {
     await check([
-      { values: { path: "/api/orders" }, status: 200, told: { remaining: 2 } },
-      { values: { path: "/api/users" }, status: 200, told: { remaining: 0 } },
+      { values: { path: "/api/orders" }, status: 200, reported: { remaining: 2 } },
+      { values: { path: "/api/users" }, status: 200, reported: { remaining: 0 } },
       { values: { path: "/api/users" }, status: 429 },
-      { values: { path: "/api/items" }, status: 200, told: { remaining: 0 } },
-      { values: { path: "/about" }, status: 200, told: { remaining: undefined } },
+      { values: { path: "/api/items" }, status: 200, reported: { remaining: 0 } },
+      { values: { path: "/about" }, status: 200, reported: { remaining: undefined } },
     ]);
   });
 
@@ -184,7 +192,7 @@ describe("a limit behind Envoy", () => {
     await check([
       { values: { open: "anyone" }, status: 200 },
       { values: { open: "anyone" }, status: 200 },
-      { values: { blocked: "anyone" }, status: 429, told: { remaining: 0 } },
+      { values: { blocked: "anyone" }, status: 429, reported: { remaining: 0 } },
       { values: { blocked: "anyone", open: "anyone" }, status: 429 },
     ]);
   });

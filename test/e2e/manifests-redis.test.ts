@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { redisUserCommand } from "../../src/generate/kubernetes/kubernetes.js";
 import { policyNeeds } from "../../src/generate/kubernetes/policy-needs.js";
-import { redisUserCommand } from "../../src/generate/kubernetes/redis-rights.js";
 import { adminClients } from "../support/admin.js";
 import { markedBlock, signalKeyRights } from "../support/docs.js";
 import { freePort } from "../support/free-port.js";

@@ -166,13 +166,13 @@ describe("migration day", () => {
     const there = await captureCli(["check", "--ratelimit", config, ...merge]);
     expect(there.code, there.err).toBe(0);
     expect(there.out).toContain("OK: 3 files, 1 domain, 4 rules, 4 limits.");
-    expect(there.out).toContain("keep ratelimit's way: HEADGATE_ALGORITHM=fixed_window");
+    expect(there.out).toContain("keep the old way: HEADGATE_ALGORITHM=fixed_window");
     const [old, wanted] = [join(stage.folder, "old.yaml"), join(stage.folder, "new.yaml")];
     await writeFile(old, usersThere);
     await writeFile(wanted, usersHere);
     const { out } = await captureCli(["diff", "-o", "json", old, wanted]);
     expect(JSON.parse(out).changes).toMatchObject([
-      { place: "edge", words: expect.stringContaining("costs told after the response") },
+      { place: "edge", words: expect.stringContaining("costs reported after the response") },
     ]);
   });
 

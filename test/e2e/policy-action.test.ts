@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { copyFile, mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -60,6 +60,7 @@ interface ActionRun {
 async function runAction(
   inputs: Readonly<Record<string, string>> = {},
   base?: string,
+  main = resolve(actionFile().runs.main),
 ): Promise<ActionRun> {
   const folder = await mkdtemp(join(stage.folder, "runner-"));
   const [event, summary] = [join(folder, "event.json"), join(folder, "summary.md")];
@@ -69,9 +70,10 @@ async function runAction(
   const program = stage.spawn({
     name: "action",
     file: process.execPath,
-    args: [resolve(actionFile().runs.main)],
+    args: [main],
     cwd: repository,
     env: {
+      PATH: `${dirname(main)}:${process.env["PATH"]}`,
       GITHUB_EVENT_PATH: event,
       GITHUB_STEP_SUMMARY: summary,
       ...Object.fromEntries(
@@ -139,6 +141,27 @@ describe("the action", () => {
     expect(summary).toMatch(/^### Headgate: Check\n\n```text\nOK: 1 file\.\n```/);
     expect(summary).toContain("✓ three");
     expect(summary).toMatch(/stricter +shop\/user per-user +5 per minute becomes 3 per minute/);
+  });
+
+  it("runs the Headgate that was built beside it, and else that of its own version", async () => {
+    await write("policy.yaml", five);
+    const built = await runAction({ command: "" });
+    expect(built).toMatchObject({ code: 0, commands: [] });
+    expect(built.summary).toContain("OK: 1 file.");
+
+    const action = await mkdtemp(join(stage.folder, "action-"));
+    await mkdir(join(action, "tools"));
+    const main = join(action, actionFile().runs.main);
+    await copyFile(actionFile().runs.main, main);
+    await writeFile(join(action, "package.json"), '{"version": "7.8.9", "type": "module"}');
+    // An npx that says what it is asked to run.
+    const npx = join(action, "tools/npx");
+    await writeFile(npx, '#!/bin/sh\necho "asked: $*" >&2\n', { mode: 0o755 });
+    const { code, commands } = await runAction({ command: "" }, undefined, main);
+    expect({ code, commands }).toEqual({
+      code: 1,
+      commands: ["::error::asked: --yes headgate@7.8.9 check -o json -- policy.yaml"],
+    });
   });
 
   it("marks each problem of a policy in its line, and fails", async () => {

@@ -31,14 +31,14 @@ const denial: Strategy = { case: "blanketRule", value: BlanketRule.DENY_ALL };
 const allowance: Strategy = { case: "blanketRule", value: BlanketRule.ALLOW_ALL };
 
 /** What the tenant `a` is told, one after the other, and how many requests that lets pass. */
-const steps: readonly { readonly told: Strategy; readonly most: number }[] = [
-  { told: bucketOf(20), most: 20 },
-  { told: bucketOf(20), most: 0 },
-  { told: bucketOf(30), most: 0 },
-  { told: bucketOf(30, slowSeconds / 2), most: 0 },
-  { told: bucketOf(5), most: 0 },
-  { told: denial, most: 0 },
-  { told: bucketOf(30), most: 30 },
+const steps: readonly { readonly reported: Strategy; readonly most: number }[] = [
+  { reported: bucketOf(20), most: 20 },
+  { reported: bucketOf(20), most: 0 },
+  { reported: bucketOf(30), most: 0 },
+  { reported: bucketOf(30, slowSeconds / 2), most: 0 },
+  { reported: bucketOf(5), most: 0 },
+  { reported: denial, most: 0 },
+  { reported: bucketOf(30), most: 30 },
 ];
 
 /** More than any of them lets pass. */
@@ -53,14 +53,14 @@ describe("what the quotas' ledger counts on of an Envoy", () => {
     server.answer = ({ id }) => {
       const step = steps[Number(id["tenant"])];
       if (step === undefined) return undefined;
-      return [assignment({ ...id, tenant: "a" }, step.told), assignment(id, allowance)];
+      return [assignment({ ...id, tenant: "a" }, step.reported), assignment(id, allowance)];
     };
     const filter = { domain: "shop", quota: "tenants", keys: ["tenant"], node: "edge-1" };
     const envoy = await Envoy.start(stage, {
       upstreamPort: upstream.port,
       headgatePorts: [],
       rateLimits: [],
-      filtersBefore: [quotaFilter({ ...filter, settings: denyUntilTold })],
+      filtersBefore: [quotaFilter({ ...filter, settings: denyUntilReported })],
       moreClusters: [controlCluster([server.port])],
     });
     const http = new HttpClient();
@@ -99,6 +99,6 @@ function assignment(bucket: Readonly<Record<string, string>>, strategy: Strategy
 }
 
 /** So that nothing passes but by what the server says. */
-const denyUntilTold = {
+const denyUntilReported = {
   no_assignment_behavior: { fallback_rate_limit: { blanket_rule: "DENY_ALL" } },
 };

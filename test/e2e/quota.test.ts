@@ -70,7 +70,7 @@ const logCounts = (event: string): readonly number[] =>
     .map(({ process }) => process.output.split(`"${event}"`).length - 1);
 
 /** Tells whether each of them has told of it once more than now. */
-function toldFromNowOn(event: string): () => boolean {
+function reportedFromNowOn(event: string): () => boolean {
   const before = logCounts(event);
   return () => logCounts(event).every((count, i) => count > (before[i] ?? 0));
 }
@@ -281,9 +281,9 @@ describe("quotas while the store is away", { timeout: 10 * settledMs }, () => {
     const even = traffics.get("even") ?? (await drive("even", { 0: 20, 1: 20, 2: 20 }));
     for (const traffic of traffics.values()) if (traffic !== even) traffic.pace([]);
     await waitFor("its limit passes", () => isLimit(sum(even.latelyHz(2_000))), settled);
-    const isUnrenewed = toldFromNowOn("quotaLeasesUnrenewed");
-    const isLost = toldFromNowOn("quotaLeasesLost");
-    const isFound = toldFromNowOn("quotaLeasesFound");
+    const isUnrenewed = reportedFromNowOn("quotaLeasesUnrenewed");
+    const isLost = reportedFromNowOn("quotaLeasesLost");
+    const isFound = reportedFromNowOn("quotaLeasesFound");
     scenario.redis.pause();
     const pausedMs = performance.now();
     await waitFor("claims fail", isUnrenewed, {

@@ -79,9 +79,9 @@ const costFilter = httpFilter("set_metadata", "Config", {
 const laterFilter = httpFilter("header_mutation", "HeaderMutation", {
   mutations: {
     response_mutations: [
-      told("x-owner", "metadata:owner:team"),
-      told("x-domain", "domain"),
-      told("x-asked", "descriptors"),
+      reported("x-owner", "metadata:owner:team"),
+      reported("x-domain", "domain"),
+      reported("x-asked", "descriptors"),
       echoed("x-seen-limit", "x-up-limit"),
       echoed("x-seen-left", "x-up-left"),
       echoed("x-seen-wait", "x-up-wait"),
@@ -89,7 +89,7 @@ const laterFilter = httpFilter("header_mutation", "HeaderMutation", {
   },
 });
 
-function told(key: string, path: string): Json {
+function reported(key: string, path: string): Json {
   return answered(key, `%DYNAMIC_METADATA(envoy.filters.http.ratelimit:${path})%`);
 }
 

@@ -91,16 +91,16 @@ describe("the name of a rule that refuses", () => {
     {
       key: "quiet",
       header: undefined,
-      told: { domain: "edge", rule: "quiet", limit: "daily" },
+      reported: { domain: "edge", rule: "quiet", limit: "daily" },
     },
-    { key: "loud", header: "loud", told: { domain: "edge", rule: "loud", limit: null } },
-    { key: "silent", header: undefined, told: nothing },
-  ])("stands where the policy says: $key", async ({ key, header, told }) => {
+    { key: "loud", header: "loud", reported: { domain: "edge", rule: "loud", limit: null } },
+    { key: "silent", header: undefined, reported: nothing },
+  ])("stands where the policy says: $key", async ({ key, header, reported }) => {
     const passed = await send(`${key}-passed`, { [`x-${key}`]: "someone" });
     expect(passed).toMatchObject({ status: 200, header: undefined, line: nothing });
     const refused = await send(`${key}-refused`, { [`x-${key}`]: "someone" });
     expect({ status: refused.status, header: refused.header }).toEqual({ status: 429, header });
-    expect(refused.line).toMatchObject({ status: 429, ...told });
+    expect(refused.line).toMatchObject({ status: 429, ...reported });
   });
 
   it("is told by admission of the rate limit that it asks", async () => {

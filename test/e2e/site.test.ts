@@ -1,5 +1,4 @@
 import { mkdirSync } from "node:fs";
-import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Browser } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -16,19 +15,6 @@ const samples = [
   "/reference/settings.html",
 ];
 
-/** Pages of one folder are made alike, and to judge all of them would take minutes. */
-const judgedPerFolder = 1;
-
-function someOfEachFolder(paths: readonly string[]): ReadonlySet<string> {
-  const counts = new Map<string, number>();
-  const chosen = paths.filter((path) => {
-    const count = (counts.get(dirname(path)) ?? 0) + 1;
-    counts.set(dirname(path), count);
-    return count <= judgedPerFolder;
-  });
-  return new Set(chosen);
-}
-
 describe("the site of the documentation", () => {
   let site: Site;
   let browser: Browser;
@@ -39,9 +25,9 @@ describe("the site of the documentation", () => {
     browser = await startBrowser(stage);
   }, 300_000);
 
-  it("renders every page at 360 pixels, without a complaint of the browser", async () => {
+  it("renders every page at 360 pixels, without a complaint of the browser or of axe", async () => {
     const wrong: string[] = [];
-    const judged = someOfEachFolder(site.paths);
+    const judgedLooks = new Set<string>();
     const left = site.paths.values();
     const readSome = async (): Promise<void> => {
       const reader = await SiteReader.open(browser, site, "light");
@@ -52,7 +38,7 @@ describe("the site of the documentation", () => {
         facts.set(path, seen);
         if (seen.headings.length !== 1) wrong.push(`${path}: ${seen.headings.length} titles`);
         if (seen.textLength < 100) wrong.push(`${path}: hardly any text`);
-        if (judged.has(path)) wrong.push(...(await reader.judge("text")));
+        wrong.push(...(await reader.judgeText(judgedLooks)));
         const { overflow } = seen;
         if (overflow > 0) wrong.push(`${path}: ${overflow} px wider than a phone`);
       }
@@ -87,7 +73,7 @@ describe("the site of the documentation", () => {
       await reader.show(path);
       const isDark = "document.documentElement.classList.contains('dark')";
       expect(await reader.page.evaluate(isDark)).toBe(theme === "dark");
-      expect(await reader.judge("whole")).toEqual([]);
+      expect(await reader.judge()).toEqual([]);
       for (const [name, size] of Object.entries({ wide, narrow })) {
         await reader.resize(size);
         // For people who look.

@@ -58,7 +58,7 @@ function credentialsOf(uri: string): ChannelCredentials {
 const bucketOf = (tenant: string) => ({ quota: "pace", tenant });
 
 /** Hits a second that it was told last of a tenant. */
-function toldHz({ actions }: QuotaClientStream, tenant: string): number {
+function reportedHz({ actions }: QuotaClientStream, tenant: string): number {
   return actions.findLast(({ id }) => id["tenant"] === tenant)?.hz ?? 0;
 }
 
@@ -75,8 +75,8 @@ class HonestEnvoy {
   }
 
   /** Hits a second that it was told last. */
-  get toldHz(): number {
-    return toldHz(this.#stream, "a");
+  get reportedHz(): number {
+    return reportedHz(this.#stream, "a");
   }
 
   /** Tells what passed since the last time; as Envoy does, with that time cut to whole seconds. */
@@ -85,7 +85,7 @@ class HonestEnvoy {
     if (elapsed < 1) return;
     this.#reportedMs += elapsed * 1_000;
     const asked = Math.round(this.#hz * elapsed);
-    const allowed = Math.min(asked, Math.floor(this.toldHz * elapsed));
+    const allowed = Math.min(asked, Math.floor(this.reportedHz * elapsed));
     const usage = { allowed, denied: asked - allowed, elapsedSeconds: Math.floor(elapsed) };
     this.#stream.report("edge", [{ id: bucketOf("a"), ...usage }]);
   }
@@ -195,22 +195,22 @@ it.concurrent("leaves an honest Envoy its share beside twenty streams of a liar"
   const honest = new HonestEnvoy(quotas(honestName).open("edge-1"), demandHz);
   const isServed = (envoy: HonestEnvoy): boolean => {
     envoy.report();
-    return envoy.toldHz > 0.9 * demandHz;
+    return envoy.reportedHz > 0.9 * demandHz;
   };
   await waitFor("it has what it asks for", () => isServed(honest));
   const liar = quotas(liarName);
   const streams = Array.from({ length: 20 }, (_, i) => liar.open(`liar-${i}`));
   const lie = { id: bucketOf("a"), allowed: 1_000_000, denied: 1_000_000, elapsedSeconds: 3_600 };
-  const told = new UnstalledReadings();
+  const reported = new UnstalledReadings();
   const seconds = { withinMs: 90_000, everyMs: 100 };
   const lieOn = (): boolean => {
     for (const stream of streams) stream.report("edge", [lie]);
     honest.report();
-    told.add(honest.toldHz);
-    return told.values.length > 150;
+    reported.add(honest.reportedHz);
+    return reported.values.length > 150;
   };
   await waitFor("they have told their lies for a while", lieOn, seconds);
-  expect(Math.min(...told.values)).toBeGreaterThan(0.9 * demandHz);
+  expect(Math.min(...reported.values)).toBeGreaterThan(0.9 * demandHz);
   // And who comes only now has as much.
   const late = new HonestEnvoy(quotas(lateName).open("edge-2"), demandHz);
   await waitFor("who comes later has it", () => lieOn() && isServed(late), seconds);
@@ -276,24 +276,24 @@ it.concurrent("leaves an honest Envoy its share beside liars at two processes", 
   const honest = new HonestEnvoy(clientOf(headgates[1], honestName).open("edge-1"), demandHz);
   await waitFor("it has what it asks for", () => {
     honest.report();
-    return honest.toldHz > 0.9 * demandHz;
+    return honest.reportedHz > 0.9 * demandHz;
   });
   const streams = headgates.flatMap((headgate) => {
     const liar = clientOf(headgate, liarName);
     return Array.from({ length: 10 }, (_, i) => liar.open(`liar-${i}`));
   });
   const lie = { id: bucketOf("a"), allowed: 1_000_000, denied: 1_000_000, elapsedSeconds: 3_600 };
-  const told = new UnstalledReadings();
+  const reported = new UnstalledReadings();
   const lieOn = (): boolean => {
     for (const stream of streams) stream.report("edge", [lie]);
     honest.report();
-    told.add(honest.toldHz);
-    return told.values.length > 300;
+    reported.add(honest.reportedHz);
+    return reported.values.length > 300;
   };
   const seconds = { withinMs: 90_000, everyMs: 100 };
   await waitFor("they have told their lies for a while", lieOn, seconds);
   // In the first seconds neither process knows what the other has.
-  expect(Math.min(...told.values.slice(-100))).toBeGreaterThan(0.9 * demandHz);
+  expect(Math.min(...reported.values.slice(-100))).toBeGreaterThan(0.9 * demandHz);
   for (const headgate of headgates)
     expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
 });
@@ -352,7 +352,7 @@ describe("a liar", () => {
     expect(await failed("identity_not_allowed")).toBe(refused.length);
     const quota = quotas(honestName).open("edge-9.edge");
     quota.report("edge", [{ id: bucketOf("a") }]);
-    await waitFor("its bucket is told", () => toldHz(quota, "a") > 0);
+    await waitFor("its bucket is told", () => reportedHz(quota, "a") > 0);
   });
 
   it("gives one identity its part of streams, Envoys and buckets, and others theirs", async () => {
@@ -392,7 +392,7 @@ describe("a liar", () => {
     });
     const honest = quotas(honestName).open("edge-1");
     honest.report("edge", [{ id: bucketOf("honest") }]);
-    await waitFor("others are served", () => toldHz(honest, "honest") > 0);
+    await waitFor("others are served", () => reportedHz(honest, "honest") > 0);
     const envoy = control(honestName).subscribe(testNode("edge-1"));
     await waitFor("others have a layer", () => envoy.layers.length > 0);
     expect(await overflows("domain")).toBe(heldCount - 1_000);

@@ -8,6 +8,7 @@ import { doctorProblemRows } from "../../src/doctor/doctor-problems.js";
 import { generateProblemRows } from "../../src/generate/base/generate-problems.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { problemRows } from "../../src/policy/problems/problem.js";
+import { envoyTool } from "../../src/programs/install.js";
 import { type Block, blocksOf, markedBlocks, readPages, referencePage } from "../support/docs.js";
 import { readQuery } from "../support/promql.js";
 
@@ -163,17 +164,31 @@ describe("snippets of the documentation", () => {
   });
 
   it("show queries that Prometheus reads, of metrics that are there", () => {
-    const known = referencePage("metrics.md");
+    const rows = referencePage("metrics.md").matchAll(/<\/a>`(\w+)` \| \w+ \| ([^|]*) \|/g);
+    const labelsOf = new Map(
+      [...rows].map(([, name = "", labels = ""]) => [name, labels.match(/\w+/g) ?? []]),
+    );
     for (const block of withMark("promql")) {
       for (const line of block.text.split("\n").filter((text) => !/^(#|$)/.test(text))) {
-        const { isRight, selectors } = readQuery(line);
+        const { isRight, selectors, grouping } = readQuery(line);
         expect(isRight, `${placeOf(block)} ${line}`).toBe(true);
         expect(selectors.length, line).toBeGreaterThan(0);
-        for (const { metric } of selectors.filter((one) => one.metric.startsWith("headgate_"))) {
-          expect(known, line).toContain(`\`${metric.replace(/_(bucket|sum|count)$/, "")}\``);
-        }
+        const own = selectors.filter(({ metric }) => metric.startsWith("headgate_"));
+        const names = own.map(({ metric }) => metric.replace(/_(bucket|sum|count)$/, ""));
+        for (const name of names) expect([...labelsOf.keys()], line).toContain(name);
+        if (own.length < selectors.length) continue;
+        // Those of the scrape, and of a histogram.
+        const common = ["namespace", "job", "instance", "le"];
+        const labels = [...common, ...names.flatMap((name) => labelsOf.get(name) ?? [])];
+        const wanted = [...grouping, ...own.flatMap((one) => one.labels)];
+        expect(labels, `${placeOf(block)} ${line}`).toEqual(expect.arrayContaining(wanted));
       }
     }
+  });
+
+  it("say where the demo leaves its Envoy", () => {
+    const place = `~/.cache/headgate/${envoyTool.installs[0]?.folder}/bin/envoy`;
+    expect(readFileSync("docs/guides/install.md", "utf8")).toContain(`\`${place}\``);
   });
 
   it("show settings that the process knows", () => {

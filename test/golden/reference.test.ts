@@ -89,8 +89,8 @@ describe("docs/reference", () => {
     const pairs = reportedSeverities();
     expect(pairs.length).toBeGreaterThan(50);
     const wrong = pairs.filter(([id, severity]) => {
-      const { severity: told = "error" } = rows[id] ?? {};
-      return told !== "either" && told !== severity;
+      const { severity: reported = "error" } = rows[id] ?? {};
+      return reported !== "either" && reported !== severity;
     });
     expect(wrong).toEqual([]);
   });

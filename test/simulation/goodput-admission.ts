@@ -1,6 +1,6 @@
 import type { SharesPermits } from "../../src/core/admission/permit-share.js";
+import type { Priority } from "../../src/core/admission/priority.js";
 import type { Clock } from "../../src/core/base/clock.js";
-import type { Priority } from "../../src/core/settings/admission-settings.js";
 import { Admission } from "../../src/decide/admission/admission.js";
 import type {
   AdmissionRequest,

@@ -1,5 +1,5 @@
 import { ClassCounts } from "../../src/core/admission/class-counts.js";
-import { type Priority, priorities } from "../../src/core/settings/admission-settings.js";
+import { type Priority, priorities } from "../../src/core/admission/priority.js";
 import type { EventCalendar } from "../support/station.js";
 import { HeadgateProtection } from "./goodput-admission.js";
 import {
@@ -112,8 +112,8 @@ function tellDimensions(failed: readonly WorldResult[], all: readonly WorldResul
       const names = [...new Set(all.map(({ one }) => of(one)))].sort();
       const count = (results: readonly WorldResult[], name: string): number =>
         results.filter(({ one }) => of(one) === name).length;
-      const told = names.map((name) => `${name} ${count(failed, name)}/${count(all, name)}`);
-      return `\n    ${told.join(", ")}`;
+      const reported = names.map((name) => `${name} ${count(failed, name)}/${count(all, name)}`);
+      return `\n    ${reported.join(", ")}`;
     })
     .join("");
 }

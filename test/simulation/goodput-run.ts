@@ -1,5 +1,5 @@
+import { type Priority, priorities } from "../../src/core/admission/priority.js";
 import type { Random } from "../../src/core/base/clock.js";
-import { type Priority, priorities } from "../../src/core/settings/admission-settings.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
   type DrawMs,

@@ -118,11 +118,11 @@ describe("the goodput matrix", async () => {
 
   it.each(sets)("holds worlds that $name against them", { timeout: timeoutMs }, (set) => {
     const own = set.seeds.map(resultOf);
-    const told = tellMatrix(own);
-    process.stdout.write(`${told}\n`);
+    const reported = tellMatrix(own);
+    process.stdout.write(`${reported}\n`);
     for (const verdict of verdictNames) {
       const missed = own.filter(({ missing }) => missing[verdict] > 0);
-      expect(missed.length, told).toBeLessThanOrEqual(set.missedCountMax[verdict]);
+      expect(missed.length, reported).toBeLessThanOrEqual(set.missedCountMax[verdict]);
     }
   });
 

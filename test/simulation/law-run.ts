@@ -1,5 +1,7 @@
-import type { ConcurrencySettings } from "../../src/core/concurrency/concurrency-laws.js";
-import { createConcurrencyLimit } from "../../src/core/concurrency/concurrency-laws.js";
+import {
+  type ConcurrencySettings,
+  createConcurrencyLimit,
+} from "../../src/core/concurrency/concurrency-laws.js";
 import type {
   ConcurrencyLimit,
   SampleOutcome,

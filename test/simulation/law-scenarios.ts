@@ -5,7 +5,7 @@ import {
   type LawName,
   lawNames,
 } from "../../src/core/concurrency/concurrency-laws.js";
-import type { LimitBounds } from "../../src/core/settings/admission-settings.js";
+import type { LimitBounds } from "../../src/core/concurrency/limit-bounds.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { policyOf } from "../support/service-texts.js";
 import type { LawScenario } from "./law-run.js";

@@ -1,25 +1,24 @@
 import {
+  type EstimatedWaitSettings,
   isOverWaitCap,
   type QueueState,
   sigmoidRejectRatio,
 } from "../../src/core/admission/estimated-wait.js";
+import { Gate, type GateSettings, type GateState } from "../../src/core/admission/gate.js";
 import {
-  type Dismissal,
+  type Priority,
+  priorities,
+  type ShedThresholds,
+  sheds,
+} from "../../src/core/admission/priority.js";
+import type { RefusalCause } from "../../src/core/admission/refusal.js";
+import {
   type QueuePlace,
+  type QueueRefusal,
+  type QueueSettings,
   WaitingRoom,
 } from "../../src/core/admission/waiting-room.js";
 import { ServiceTime } from "../../src/core/concurrency/service-time.js";
-import {
-  type EstimatedWaitSettings,
-  type GateSettings,
-  type Priority,
-  priorities,
-  type QueueSettings,
-  type RefusalCause,
-  type ShedThresholds,
-} from "../../src/core/settings/admission-settings.js";
-import { Gate, type GateState } from "../../src/core/settings/gate.js";
-import { sheds } from "../../src/core/settings/priority.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
   burstyMs,
@@ -194,7 +193,7 @@ export class QueueRun {
     return this.#inFlightCount < this.#scenario.serverCount;
   }
 
-  #dismiss(dismissed: readonly Dismissal<undefined>[]): void {
+  #dismiss(dismissed: readonly QueueRefusal<undefined>[]): void {
     for (const { place, cause } of dismissed) this.#refused(place.priority, cause);
   }
 

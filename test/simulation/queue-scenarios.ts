@@ -1,5 +1,5 @@
-import type { EstimatedWaitSettings } from "../../src/core/settings/admission-settings.js";
-import { defaultShedThresholds } from "../../src/core/settings/priority.js";
+import type { EstimatedWaitSettings } from "../../src/core/admission/estimated-wait.js";
+import { defaultShedThresholds } from "../../src/core/admission/priority.js";
 import type { QueueScenario } from "./queue-run.js";
 
 /** The virtual-queue text's hard threshold: 30 s of expected wait. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { QueueOrder } from "../../src/core/settings/admission-settings.js";
-import { defaultGateSettings } from "../../src/core/settings/gate.js";
+import { defaultGateSettings } from "../../src/core/admission/gate.js";
+import type { QueueOrder } from "../../src/core/admission/waiting-room.js";
 import { quantile } from "../support/station.js";
 import { type Mmc, meanWait, waitProbability, waitQuantile } from "./erlang-c.js";
 import { erlangFigures, runErlang, textStation, waitFigures } from "./erlang-run.js";

@@ -16,7 +16,7 @@ const afterExpiryMs = 60_000;
  * Whole seconds of a TTL count; the first request is reported at once, the rest each five seconds.
  */
 export class SimulatedBucket {
-  #told: QuotaAssignment | undefined;
+  #reported: QuotaAssignment | undefined;
   #tokens = 0;
   #filledMs = 0;
   #untilMs = 0;
@@ -26,8 +26,8 @@ export class SimulatedBucket {
   #isKnown = false;
 
   /** What it goes by now. */
-  told(nowMs: number): QuotaAssignment | undefined {
-    return nowMs < this.#untilMs ? this.#told : undefined;
+  reported(nowMs: number): QuotaAssignment | undefined {
+    return nowMs < this.#untilMs ? this.#reported : undefined;
   }
 
   /** Whether a report is due; the next one is five seconds after it was taken. */
@@ -36,23 +36,23 @@ export class SimulatedBucket {
   }
 
   take(assignment: QuotaAssignment, nowMs: number): void {
-    const isSame = nowMs < this.#untilMs && isEqual(this.#told, assignment);
+    const isSame = nowMs < this.#untilMs && isEqual(this.#reported, assignment);
     if (!isSame && assignment.kind === "bucket") {
-      const before = this.told(nowMs);
+      const before = this.reported(nowMs);
       this.#fill(nowMs);
       // What is left stays; only what was no bucket is made a full one.
       const left = before?.kind === "bucket" ? this.#tokens : assignment.tokensMax;
       this.#tokens = Math.min(left, assignment.tokensMax);
       this.#filledMs = nowMs;
     }
-    this.#told = assignment;
+    this.#reported = assignment;
     this.#untilMs = nowMs + Math.floor(assignment.ttlMs / 1_000) * 1_000;
   }
 
   /** Nothing is known of it any more, as after an abandon. */
   forget(): void {
     this.#isKnown = false;
-    this.#told = undefined;
+    this.#reported = undefined;
     this.#untilMs = 0;
     this.#allowedHits = 0;
     this.#deniedHits = 0;
@@ -60,7 +60,7 @@ export class SimulatedBucket {
 
   /** Requests come. @returns those that its assignment lets pass; `first`: it has to report now */
   ask(hits: number, nowMs: number): { readonly allowed: number; readonly isFirst: boolean } {
-    if (this.#isKnown && this.#told !== undefined && nowMs >= this.#untilMs + afterExpiryMs) {
+    if (this.#isKnown && this.#reported !== undefined && nowMs >= this.#untilMs + afterExpiryMs) {
       this.forget();
     }
     const isFirst = !this.#isKnown && hits > 0;
@@ -92,17 +92,17 @@ export class SimulatedBucket {
   }
 
   #fill(nowMs: number): void {
-    const told = this.told(nowMs);
-    if (told?.kind !== "bucket") return;
-    const filled = ((nowMs - this.#filledMs) * told.rateMicroHz) / 1e9;
-    this.#tokens = Math.min(told.tokensMax, this.#tokens + filled);
+    const reported = this.reported(nowMs);
+    if (reported?.kind !== "bucket") return;
+    const filled = ((nowMs - this.#filledMs) * reported.rateMicroHz) / 1e9;
+    this.#tokens = Math.min(reported.tokensMax, this.#tokens + filled);
     this.#filledMs = nowMs;
   }
 
   #allowed(hits: number, nowMs: number): number {
-    const told = this.told(nowMs);
-    if (told === undefined) return 0;
-    if (told.kind === "blanket") return told.rule === "allow" ? hits : 0;
+    const reported = this.reported(nowMs);
+    if (reported === undefined) return 0;
+    if (reported.kind === "blanket") return reported.rule === "allow" ? hits : 0;
     this.#fill(nowMs);
     const allowed = Math.min(hits, Math.floor(this.#tokens + 1e-9));
     this.#tokens -= allowed;

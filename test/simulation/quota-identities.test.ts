@@ -18,7 +18,7 @@ interface Shared {
 
 /** A replica that divides a pool with others, and streams of who lies to it. */
 class LiedToReplica {
-  readonly told = new Map<QuotaHolder, number>();
+  readonly reported = new Map<QuotaHolder, number>();
   readonly #id: string;
   readonly #shared: Shared;
   readonly #liars: readonly QuotaHolder[];
@@ -76,7 +76,7 @@ class LiedToReplica {
     if (change.kind !== "assign") return;
     const { assignment } = change;
     const hz = assignment.kind === "bucket" ? assignment.rateMicroHz / microHz : 0;
-    this.told.set(change.holder, hz);
+    this.reported.set(change.holder, hz);
   }
 }
 
@@ -95,7 +95,7 @@ describe("one identity at several replicas", () => {
     const last = replicas.at(-1);
     if (last === undefined) throw new Error("one at least");
     const honest = last.join("2b");
-    const honestHz = (): number => last.told.get(honest) ?? 0;
+    const honestHz = (): number => last.reported.get(honest) ?? 0;
     for (let nowMs = 0; nowMs <= 120_000; nowMs += 250) {
       for (const replica of replicas) {
         if (nowMs % 1_000 === 0) replica.exchange(nowMs);

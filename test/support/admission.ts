@@ -1,23 +1,22 @@
 import type { Refusal, ScalarValue } from "../../src/core/admission/exchange-messages.js";
 import type { SharesPermits } from "../../src/core/admission/permit-share.js";
-import type { Priority } from "../../src/core/settings/admission-settings.js";
+import type { Priority } from "../../src/core/admission/priority.js";
 import { Admission, type AdmissionEvent } from "../../src/decide/admission/admission.js";
 import type {
   AdmissionCall,
+  AdmissionGrant,
   AdmissionRequest,
   AdmissionTicket,
   AdmissionVerdict,
-  Admitted,
 } from "../../src/decide/admission/admission-call.js";
 import type { ReadGateSettings } from "../../src/decide/admission/fleet-gate.js";
 import type { ServiceAdmission } from "../../src/decide/admission/service-admission.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../src/decide/rate-limit/decider.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
-import type { AdmissionPolicy } from "../../src/policy/services/service-admission.js";
-import { permitsAlone } from "../../src/policy/services/service-admission.js";
+import { type AdmissionPolicy, permitsAlone } from "../../src/policy/services/service-admission.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
-import { defaultUpstream } from "../../src/policy/upstream/default-upstream.js";
+import { defaultBlocks } from "../../src/policy/upstream/default-upstream.js";
 import { createTestDecider } from "./decider.js";
 import { FakeClock } from "./fake-clock.js";
 import { testPolicy } from "./policies.js";
@@ -45,7 +44,7 @@ export function testService(
     rateLimit: undefined,
     priority: {
       header: "x-request-priority",
-      usual: "normal",
+      default: "normal",
       rules: [],
       bypassPaths: ["/healthz"],
       authPaths: [],
@@ -54,7 +53,14 @@ export function testService(
     admission: admission && testAdmission(admission),
     concurrency: undefined,
     workloadLabels: { app: "orders" },
-    ...defaultUpstream,
+    ...defaultBlocks,
+    direction: "inbound",
+    clusters: [],
+    healthChecks: undefined,
+    retries: undefined,
+    localRateLimit: undefined,
+    adaptiveConcurrency: undefined,
+    admissionControl: undefined,
     ...fields,
   };
 }
@@ -85,21 +91,21 @@ export interface TestRequest {
 
 /** A request that has asked, and what it was told. */
 export class AskingRequest implements AdmissionCall {
-  readonly terms: Admitted[] = [];
+  readonly terms: AdmissionGrant[] = [];
   readonly refusals: Refusal[] = [];
   readonly waits: number[] = [];
   ticket: AdmissionTicket | undefined;
   /** Whether `begin` has returned: nothing is told before. */
   isBegun = false;
   /** What a test does as soon as the request is told something. */
-  onTold: ((visit: AskingRequest) => void) | undefined;
+  onReported: ((visit: AskingRequest) => void) | undefined;
 
   decided(verdict: AdmissionVerdict): void {
     if (!this.isBegun) throw new Error("called back before begin() has returned");
     if (verdict.kind === "admitted") this.terms.push(verdict.terms);
     else if (verdict.kind === "refused") this.refusals.push(verdict.refusal);
     else this.waits.push(verdict.timeoutMs);
-    this.onTold?.(this);
+    this.onReported?.(this);
   }
 
   /** In a word: `admitted`, `waiting`, `asking`, or the cause of the refusal. */

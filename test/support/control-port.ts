@@ -1,8 +1,8 @@
-import { fileURLToPath } from "node:url";
+import type { GateState } from "../../src/core/admission/gate.js";
 import type { NodeReport } from "../../src/core/feedback/feedback.js";
-import type { GateState } from "../../src/core/settings/gate.js";
 import type { PushTimes } from "../../src/rpc/control/layer-pusher.js";
 import type { ControlService } from "../../src/rpc/nodes/control-stream.js";
+import { bundledProgram } from "./bundled-program.js";
 import type { ChildProgram } from "./child-program.js";
 import type { SharesWish } from "./share-snapshots.js";
 import type { Stage } from "./stage.js";
@@ -72,11 +72,11 @@ export class ControlPortProcess implements ControlPort {
   }
 
   static async start(stage: Stage, settings: ControlPortSettings): Promise<ControlPortProcess> {
-    const script = fileURLToPath(new URL("./control-port-program.ts", import.meta.url));
+    const script = bundledProgram(new URL("./control-port-program.ts", import.meta.url));
     const program = stage.spawn({
       name: "control port",
       file: process.execPath,
-      args: ["--import", "tsx", script, JSON.stringify(settings)],
+      args: [script, JSON.stringify(settings)],
     });
     const line = await waitFor(
       "the control port listens",

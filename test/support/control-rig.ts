@@ -52,7 +52,7 @@ export function testNode(id: string, version: readonly [number, number] = [1, 40
 }
 
 /** A service that takes its limit back to Envoy, and listens to it. */
-export function toldService(
+export function reportedService(
   name: string,
   fields: Partial<ServicePolicy> = {},
   concurrency: Partial<NonNullable<ServicePolicy["concurrency"]>> = {},
@@ -227,7 +227,7 @@ export class ControlRig {
   readonly plane: ControlPlane;
 
   constructor(
-    services: readonly ServicePolicy[] = [toldService("orders")],
+    services: readonly ServicePolicy[] = [reportedService("orders")],
     parts: Partial<ControlPlaneParts> = {},
   ) {
     this.plane = new ControlPlane({ clock: this.clock, random: new FakeRandom(), ...parts });

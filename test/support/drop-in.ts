@@ -48,7 +48,7 @@ function dropInOf<Headgate extends RunningHeadgate>(
 ): DropIn<Headgate> {
   const client = new RlsClient(headgate.grpcPort);
   stage.atEnd(() => client.close());
-  const askAll = async (question: RlsAsk): Promise<string> => told(await client.ask(question));
+  const askAll = async (question: RlsAsk): Promise<string> => reported(await client.ask(question));
   return { headgate, client, ask: (...entries) => askAll({ descriptors: [entries] }), askAll };
 }
 
@@ -56,13 +56,13 @@ function dropInOf<Headgate extends RunningHeadgate>(
  * An answer in short: the overall code, then for each descriptor what is left and of how much.
  * Examples: `OK: 4/5, -` (nothing limits the second), `OVER: over 0/5, unknown`, `UNAVAILABLE`.
  */
-export function told(answer: RlsAnswer): string {
+export function reported(answer: RlsAnswer): string {
   if (answer.kind === "failed") return answer.statusName;
-  const statuses = answer.response.statuses.map(toldStatus);
+  const statuses = answer.response.statuses.map(reportedStatus);
   return `${answer.isDenied ? "OVER" : "OK"}: ${statuses.join(", ")}`;
 }
 
-function toldStatus({ code, currentLimit, limitRemaining }: DescriptorStatus): string {
+function reportedStatus({ code, currentLimit, limitRemaining }: DescriptorStatus): string {
   if (code === RateLimitResponse_Code.UNKNOWN) return "unknown";
   const over = code === RateLimitResponse_Code.OVER_LIMIT ? "over " : "";
   if (currentLimit !== undefined) {

@@ -5,11 +5,11 @@ import type { Refusal } from "../../src/core/admission/exchange-messages.js";
 import type {
   AdmissionAnswer,
   AdmissionCall,
+  AdmissionDecider,
+  AdmissionGrant,
   AdmissionRequest,
   AdmissionTicket,
   AdmissionVerdict,
-  Admits,
-  Admitted,
   ResponseFacts,
 } from "../../src/decide/admission/admission-call.js";
 import {
@@ -134,7 +134,7 @@ export interface AskedRequest {
 }
 
 /** Lets a test say what becomes of each request: at once, or by the call that it is given. */
-export class DoorKeeper implements Admits {
+export class DoorKeeper implements AdmissionDecider {
   readonly requestHeaderNames = new Set([":path", ":method", "x-name"]);
   readonly responseHeaderNames = new Set([":status", "grpc-status", "endpoint-load-metrics"]);
   readonly attributeNames = new Set(["request.path", "source.address"]);
@@ -172,7 +172,7 @@ export class Answering {
     this.#ticket = ticket;
   }
 
-  admitted(terms: Admitted): void {
+  admitted(terms: AdmissionGrant): void {
     this.#tell({ kind: "admitted", terms, ticket: this.#ticket });
   }
 
@@ -196,7 +196,7 @@ export class Answering {
 }
 
 /** Terms that change nothing. */
-export const plainTerms: Admitted = {
+export const plainTerms: AdmissionGrant = {
   priority: "normal",
   setHeaders: [],
   removeHeaders: [],

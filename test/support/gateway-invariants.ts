@@ -226,7 +226,7 @@ function gatewayListeners({ folder }: GeneratedCase) {
 function unreachableLimits(of: Translation, given: GeneratedCase): readonly string[] {
   const asked = translatedLimits(of);
   const managers = managersOf(of);
-  return gatewayRules(given).flatMap(({ policy, index, isToldLater }) =>
+  return gatewayRules(given).flatMap(({ policy, index, isReportedLater }) =>
     gatewayListeners(given).flatMap(({ name }) => {
       const found = asked.filter((limit) => {
         return limit.policy === policy && limit.index === index && limit.domain === name;
@@ -236,7 +236,8 @@ function unreachableLimits(of: Translation, given: GeneratedCase): readonly stri
           rds.routeConfigName === name &&
           httpFilters.some((filter) => filter.name === "envoy.filters.http.ratelimit"),
       );
-      const isWhole = found.length > 0 && found.every((one) => one.isToldLater === isToldLater);
+      const isWhole =
+        found.length > 0 && found.every((one) => one.isReportedLater === isReportedLater);
       return isAsked && isWhole ? [] : [`${name}: nothing asks for rule ${index} of ${policy}`];
     }),
   );

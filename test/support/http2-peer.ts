@@ -102,7 +102,7 @@ export function data(streamId: number, payload: Buffer | string = "", flags = 0)
 export class PeerRequest implements StreamReader {
   readonly stream: ServerStream;
   readonly fields: HeaderFields;
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   bodyBytes = 0;
   #answersAtEnd: boolean;
 
@@ -114,21 +114,21 @@ export class PeerRequest implements StreamReader {
 
   onData(bytes: Uint8Array, isEnd: boolean): void {
     this.bodyBytes += bytes.length;
-    this.told.push(isEnd ? `data ${bytes.length}, end` : `data ${bytes.length}`);
+    this.reported.push(isEnd ? `data ${bytes.length}, end` : `data ${bytes.length}`);
     if (isEnd) this.#answer();
   }
 
   onEnd(trailers: HeaderFields | undefined): void {
-    this.told.push(trailers === undefined ? "end" : `trailers ${trailers.count}`);
+    this.reported.push(trailers === undefined ? "end" : `trailers ${trailers.count}`);
     this.#answer();
   }
 
   onReset(): void {
-    this.told.push("reset");
+    this.reported.push("reset");
   }
 
   onDrain(): void {
-    this.told.push("drain");
+    this.reported.push("drain");
   }
 
   #answer(): void {

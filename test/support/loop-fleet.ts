@@ -1,5 +1,5 @@
+import type { GateSettings } from "../../src/core/admission/gate.js";
 import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
-import type { GateSettings } from "../../src/core/settings/admission-settings.js";
 import type { ServicePressure } from "../../src/fleet/loop/report-codec.js";
 import { type LoopEvent, SharedLoop } from "../../src/fleet/loop/shared-loop.js";
 import {
@@ -8,7 +8,7 @@ import {
   parseRank,
   type SnapshotVersion,
 } from "../../src/store/coordination/snapshot-version.js";
-import { publishScript } from "../../src/store/redis/coordination/snapshot-script.js";
+import { publishScript } from "../../src/store/redis/coordination/redis-loop.js";
 import type {
   ScriptCall,
   ScriptReply,

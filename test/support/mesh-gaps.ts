@@ -2,7 +2,7 @@ import { z } from "zod";
 import { quotaBucketKey } from "../../src/core/quota/quota.js";
 import type { GeneratedPolicy } from "../../src/generate/base/generator.js";
 import { inboundPort, meshName, outboundVirtualHost } from "../../src/generate/istio/mesh-name.js";
-import { quotaClassKey } from "../../src/policy/quotas/quota-policy.js";
+import { quotaClassKey } from "../../src/policy/quotas/quota-parts.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { type Chain, chainsOf, isHostOf, type VirtualHost } from "./mesh-invariants.js";
 import type { TranslatedProxy } from "./translated-istio.js";
@@ -100,9 +100,9 @@ const perRouteShape = z.object({
  * The limits that requests of a virtual host ask for, where a filter asks. An action that names no
  * key has the key of its kind. Source: envoy.config.route.v3.RateLimit.Action.
  */
-function askedAt({ filters }: Chain, { typed_per_filter_config: told }: VirtualHost) {
+function askedAt({ filters }: Chain, { typed_per_filter_config: reported }: VirtualHost) {
   const name = "envoy.filters.http.ratelimit";
-  const { data } = perRouteShape.safeParse(told[name]);
+  const { data } = perRouteShape.safeParse(reported[name]);
   if (data === undefined || filters.every((one) => one.name !== name)) return [];
   return data.rate_limits.map(({ actions }) => {
     const keys = actions.flatMap((action) =>

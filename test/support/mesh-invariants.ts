@@ -80,7 +80,7 @@ export function meshViolations(
     for (const host of chain.hosts) {
       const service = services.find((one) => isHostOf(host, one, { chain, own }));
       checkRoutes(host, { chain, report });
-      checkTold(host, { chain, service, report });
+      checkReported(host, { chain, service, report });
       if (service === undefined) continue;
       const place = `${service.name}, ${chain.isInbound ? "inbound" : "outbound"}`;
       covers.set(place, [...(covers.get(place) ?? []), coverOf(chain, host)]);
@@ -221,8 +221,8 @@ function takesAll({ match }: Route): boolean {
 }
 
 /** What a virtual host says to filters: to those that are there, and of its own service alone. */
-function checkTold(
-  { name, typed_per_filter_config: told }: VirtualHost,
+function checkReported(
+  { name, typed_per_filter_config: reported }: VirtualHost,
   place: {
     readonly chain: Chain;
     readonly service: ServicePolicy | undefined;
@@ -230,7 +230,7 @@ function checkTold(
   },
 ): void {
   const { chain, service, report } = place;
-  for (const [filter, setting] of Object.entries(told)) {
+  for (const [filter, setting] of Object.entries(reported)) {
     if (!isGenerated(filter)) continue;
     if (service === undefined) report(`${name} is nobody's and is told to ${filter}`);
     if (chain.filters.every((one) => one.name !== filter)) report(`${filter} is not there`);
@@ -259,7 +259,7 @@ function checkStrangers(
     return services.some((service) => isHostOf(host, service, { chain, own }));
   });
   for (const filter of filters.filter(({ name }) => isGenerated(name))) {
-    const isQuiet = isOffUnlessTold(filter);
+    const isQuiet = isOffUnlessReported(filter);
     const quotaHosts = hostsOfQuota(filter);
     if (!(isInbound && isOfOne) && !isQuiet && quotaHosts.length === 0) {
       report(`${filter.name} acts on hosts of nobody`);
@@ -268,15 +268,15 @@ function checkStrangers(
     if (quotaHosts.some((host) => !known.includes(host))) {
       report(`${filter.name} is for hosts of nobody`);
     }
-    const isTold = hosts.some((host) => filter.name in host.typed_per_filter_config);
+    const isReported = hosts.some((host) => filter.name in host.typed_per_filter_config);
     const isReached = quotaHosts.some((host) => hosts.some(({ name }) => name.startsWith(host)));
-    if ((isQuiet || quotaHosts.length > 0) && !isTold && !isReached) {
+    if ((isQuiet || quotaHosts.length > 0) && !isReported && !isReached) {
       report(`${filter.name} never acts`);
     }
   }
 }
 
-function isOffUnlessTold({ name, disabled, typed_config: config }: Filter): boolean {
+function isOffUnlessReported({ name, disabled, typed_config: config }: Filter): boolean {
   if (disabled === true) return true;
   const type = config["@type"].split(".").at(-1);
   if (type === "ExtensionWithMatcher") {

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { bundledProgram } from "./bundled-program.js";
 
 /** Requests of one kind. */
 export interface LoadClass {
@@ -61,8 +61,8 @@ export function unstalled(answers: readonly LoadAnswer[]): readonly LoadAnswer[]
 
 /** Sends it, in a process of its own so that nothing else makes it late. */
 export async function runOpenLoop(order: OpenLoopOrder): Promise<readonly LoadAnswer[]> {
-  const script = fileURLToPath(new URL("./open-loop-load-program.ts", import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", script, JSON.stringify(order)], {
+  const script = bundledProgram(new URL("./open-loop-load-program.ts", import.meta.url));
+  const child = spawn(process.execPath, [script, JSON.stringify(order)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const killAtExit = (): void => void child.kill("SIGKILL");

@@ -1,5 +1,4 @@
-import type { QuotaClaim } from "../../src/core/quota/quota.js";
-import type { LeasesQuotas, QuotaLeaseAnswer } from "../../src/core/quota/quota-leases.js";
+import type { LeasesQuotas, QuotaClaim, QuotaLeaseAnswer } from "../../src/core/quota/quota.js";
 
 /** Names of pools are digests. */
 export const testPool = "a7".repeat(16);

@@ -19,7 +19,7 @@ const { RateLimitStrategy_BlanketRule: BlanketRule } = strategies;
 /** What a bucket was told, in words: `allow`, `deny`, `abandon`, or its tokens and rate. */
 export interface SeenAction {
   readonly id: Readonly<Record<string, string>>;
-  readonly told: string;
+  readonly reported: string;
   readonly ttlSeconds: number;
   /** Hits a second of a token bucket. */
   readonly hz: number;
@@ -53,7 +53,7 @@ export function readActions(bytes: Uint8Array): readonly SeenAction[] {
   return fromBinary(RateLimitQuotaResponseSchema, bytes).bucketAction.map((one): SeenAction => {
     const id = idOf(one.bucketId);
     if (one.bucketAction.case !== "quotaAssignmentAction") {
-      return { id, told: "abandon", ttlSeconds: 0, hz: 0 };
+      return { id, reported: "abandon", ttlSeconds: 0, hz: 0 };
     }
     const { assignmentTimeToLive: ttl, rateLimitStrategy } = one.bucketAction.value;
     const ttlSeconds = Number(ttl?.seconds ?? 0);
@@ -61,10 +61,10 @@ export function readActions(bytes: Uint8Array): readonly SeenAction[] {
     if (strategy?.case === "tokenBucket") {
       const { tokensPerFill = 0, fillInterval, maxTokens } = strategy.value;
       const hz = tokensPerFill / Number(fillInterval?.seconds ?? 0);
-      return { id, told: `${maxTokens} tokens`, ttlSeconds, hz };
+      return { id, reported: `${maxTokens} tokens`, ttlSeconds, hz };
     }
     const isAllowed = strategy?.case === "blanketRule" && strategy.value === BlanketRule.ALLOW_ALL;
-    return { id, told: isAllowed ? "allow" : "deny", ttlSeconds, hz: 0 };
+    return { id, reported: isAllowed ? "allow" : "deny", ttlSeconds, hz: 0 };
   });
 }
 

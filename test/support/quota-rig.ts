@@ -1,8 +1,7 @@
 import { sha256 } from "../../src/app/base/sha256.js";
 import { type Peer, unknownPeer } from "../../src/core/base/peer.js";
 import { noOverrides, type OverrideTable } from "../../src/core/limits/override-table.js";
-import type { QuotaAssignment } from "../../src/core/quota/quota.js";
-import type { LeasesQuotas } from "../../src/core/quota/quota-leases.js";
+import type { LeasesQuotas, QuotaAssignment } from "../../src/core/quota/quota.js";
 import {
   type QuotaEvent,
   QuotaRegistry,
@@ -162,7 +161,7 @@ interface EnvoyBucket {
   denied: number;
   reportedMs: number;
   isKnown: boolean;
-  told: QuotaAssignment | undefined;
+  reported: QuotaAssignment | undefined;
   untilMs: number;
 }
 
@@ -222,9 +221,9 @@ export class SimulatedEnvoy {
   }
 
   /** The seconds' rate of what it was told of a tenant; 0 for nothing. */
-  toldHz(tenant: string): number {
-    const told = this.buckets.get(tenant)?.told;
-    return told?.kind === "bucket" ? told.rateMicroHz / 1e6 : 0;
+  reportedHz(tenant: string): number {
+    const reported = this.buckets.get(tenant)?.reported;
+    return reported?.kind === "bucket" ? reported.rateMicroHz / 1e6 : 0;
   }
 
   step(): void {
@@ -241,10 +240,10 @@ export class SimulatedEnvoy {
     const seconds = (nowMs - bucket.atMs) / 1_000;
     bucket.atMs = nowMs;
     bucket.due += bucket.hz * seconds;
-    const { told } = bucket;
-    if (told?.kind === "bucket") {
-      const filled = bucket.tokens + (told.rateMicroHz / 1e6) * seconds;
-      bucket.tokens = Math.min(told.tokensMax, filled);
+    const { reported } = bucket;
+    if (reported?.kind === "bucket") {
+      const filled = bucket.tokens + (reported.rateMicroHz / 1e6) * seconds;
+      bucket.tokens = Math.min(reported.tokensMax, filled);
     }
     for (; bucket.due >= 1; bucket.due -= 1) {
       if (this.#admits(bucket, nowMs)) {
@@ -264,10 +263,10 @@ export class SimulatedEnvoy {
   }
 
   #admits(bucket: EnvoyBucket, nowMs: number): boolean {
-    const { told } = bucket;
-    if (told === undefined) return true;
+    const { reported } = bucket;
+    if (reported === undefined) return true;
     if (nowMs >= bucket.untilMs) return false;
-    if (told.kind === "blanket") return told.rule === "allow";
+    if (reported.kind === "blanket") return reported.rule === "allow";
     if (bucket.tokens < 1) return false;
     bucket.tokens -= 1;
     return true;
@@ -287,21 +286,21 @@ export class SimulatedEnvoy {
   #read(): void {
     if (!this.isReading) return;
     const nowMs = this.#clock.monotonicMs();
-    for (const { id, told } of this.#session?.takeActions(1_000) ?? []) {
+    for (const { id, reported } of this.#session?.takeActions(1_000) ?? []) {
       const tenant = new TextDecoder().decode(id);
       const bucket = this.buckets.get(tenant);
       if (bucket === undefined) continue;
-      if (told.kind === "abandon") {
-        Object.assign(bucket, { told: undefined, isKnown: false });
+      if (reported.kind === "abandon") {
+        Object.assign(bucket, { reported: undefined, isKnown: false });
         continue;
       }
-      const { assignment } = told;
-      const isFull = bucket.told?.kind !== "bucket" || nowMs >= bucket.untilMs;
+      const { assignment } = reported;
+      const isFull = bucket.reported?.kind !== "bucket" || nowMs >= bucket.untilMs;
       if (assignment.kind === "bucket") {
         const { tokensMax } = assignment;
         bucket.tokens = isFull ? tokensMax : Math.min(bucket.tokens, tokensMax);
       }
-      bucket.told = assignment;
+      bucket.reported = assignment;
       bucket.untilMs = nowMs + Math.floor(assignment.ttlMs / 1_000) * 1_000;
     }
   }
@@ -314,6 +313,6 @@ const emptyBucket: Omit<EnvoyBucket, "hz" | "atMs"> = {
   denied: 0,
   reportedMs: 0,
   isKnown: false,
-  told: undefined,
+  reported: undefined,
   untilMs: 0,
 };

@@ -72,9 +72,9 @@ export class RedisCluster {
     });
     // Who does not know it would not vote for it.
     await waitFor("all know it", async () => {
-      const told = this.#controls.map((one) => one.call("cluster", "nodes"));
+      const reported = this.#controls.map((one) => one.call("cluster", "nodes"));
       const following = new RegExp(`:${replica.port}@.* slave ${primary} .* connected`);
-      return (await Promise.all(told)).every((nodes) => following.test(String(nodes)));
+      return (await Promise.all(reported)).every((nodes) => following.test(String(nodes)));
     });
     return replica;
   }

@@ -1,4 +1,4 @@
-import { fileURLToPath } from "node:url";
+import { bundledProgram } from "./bundled-program.js";
 import { HttpClient } from "./http-client.js";
 import type { Stage } from "./stage.js";
 import { waitFor } from "./wait.js";
@@ -44,11 +44,11 @@ export async function startSaturableUpstream(
   stage: Stage,
   settings: SaturableSettings,
 ): Promise<SaturableUpstream> {
-  const script = fileURLToPath(new URL("./saturable-upstream-program.ts", import.meta.url));
+  const script = bundledProgram(new URL("./saturable-upstream-program.ts", import.meta.url));
   const child = stage.spawn({
     name: "saturable upstream",
     file: process.execPath,
-    args: ["--import", "tsx", script, JSON.stringify(settings)],
+    args: [script, JSON.stringify(settings)],
   });
   const port = Number(
     await waitFor("the upstream listens", () => /^\d+$/m.exec(child.output)?.[0]),

@@ -108,6 +108,8 @@ export class SimulatedFleet {
   readonly #late: { readonly atMs: number; readonly report: NodeReport }[] = [];
   #messages: Message[] = [];
   #snapshots: readonly { readonly snapshot: ShareSnapshot; readonly writtenMs: number }[] = [];
+  /** What each snapshot says to each Envoy: they look at it at every tick. */
+  readonly #layers = new WeakMap<ShareSnapshot, Map<string, NodeLayer>>();
   #pushCount = 0;
   #nowMs = 0;
 
@@ -294,11 +296,9 @@ export class SimulatedFleet {
     // Nobody renews what nobody has decided for so long.
     if (this.#nowMs >= snapshotMs + ttlMs) return;
     const isDue = this.#nowMs >= ledger.sentAtMs + refreshMs;
-    const layer = {
-      ...layerOf(envoy.id, snapshot),
-      untilMs: snapshotMs + ttlMs + snapshotSpreadMs,
-    };
-    if (!isDue && isSame(layer, ledger.sentLayer)) return;
+    const reported = this.#layerOf(envoy.id, snapshot);
+    if (!isDue && isSame(reported, ledger.sentLayer)) return;
+    const layer = { ...reported, untilMs: snapshotMs + ttlMs + snapshotSpreadMs };
     this.#pushCount += 1;
     const nonce = String(this.#pushCount);
     const keptMs = ledger.noteSent(nonce, layer, this.#nowMs);
@@ -313,6 +313,15 @@ export class SimulatedFleet {
         if (isOpen()) ledger.noteAcknowledged(nonce, this.#nowMs);
       });
     });
+  }
+
+  #layerOf(nodeId: string, snapshot: ShareSnapshot): NodeLayer {
+    const known = this.#layers.get(snapshot)?.get(nodeId);
+    if (known !== undefined) return known;
+    const layer = layerOf(nodeId, snapshot);
+    const layers = this.#layers.get(snapshot) ?? new Map<string, NodeLayer>();
+    this.#layers.set(snapshot, layers.set(nodeId, layer));
+    return layer;
   }
 
   #after(envoy: SimulatedEnvoy, deliver: () => void): void {
@@ -365,6 +374,7 @@ function layerOf(nodeId: string, { term, version, services }: ShareSnapshot): No
 }
 
 function isSame(one: NodeLayer, other: NodeLayer | undefined): boolean {
+  if (one.shares === other?.shares) return true;
   if (other === undefined || one.shares.size !== other.shares.size) return false;
   for (const [service, share] of one.shares) if (other.shares.get(service) !== share) return false;
   return true;

@@ -13,8 +13,7 @@ import {
   ClusterTopology,
   type NodeAddress,
 } from "../../src/store/redis/cluster/cluster-topology.js";
-import type { RedisSide } from "../../src/store/redis/cluster/split-redis.js";
-import { createRedisStore } from "../../src/store/redis/cluster/split-redis.js";
+import { createRedisStore, type RedisSide } from "../../src/store/redis/cluster/split-redis.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
 import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import type { SimulatedCluster } from "./simulated-cluster.js";

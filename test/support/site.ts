@@ -158,13 +158,30 @@ export class SiteReader {
     return pageFacts.parse(await this.page.evaluate(factsScript));
   }
 
-  /**
-   * What breaks rules of accessibility in a part of the page, serious or worse; as text. Colors are
-   * the same on all pages, and half of the work to judge: in the text alone they are left out.
-   */
-  async judge(part: "whole" | "text"): Promise<readonly string[]> {
+  /** What breaks rules of accessibility in the whole page, serious or worse; as text. */
+  async judge(): Promise<readonly string[]> {
     await this.page.addScriptTag({ path: axePath });
-    const found = axeResult.parse(await this.page.evaluate(axeScripts[part]));
+    return this.#reported(
+      axeResult.parse(await this.page.evaluate(`${judgeScript}; judge("body", {})`)),
+    );
+  }
+
+  /**
+   * The same of the page's text, in both themes. How well a text stands out follows from its
+   * colors, size and weight. Looks that were judged on an earlier page are therefore left out: they
+   * would take two thirds of the time.
+   *
+   * @param known the looks that were judged; those of this page are added
+   */
+  async judgeText(known: Set<string>): Promise<readonly string[]> {
+    await this.page.addScriptTag({ path: axePath });
+    const script = `${judgeScript}; judgeText(${JSON.stringify([...known])})`;
+    const { looks, found } = textResult.parse(await this.page.evaluate(script));
+    for (const look of looks) known.add(look);
+    return this.#reported(found);
+  }
+
+  #reported(found: z.infer<typeof axeResult>): readonly string[] {
     return found.map(({ id, impact, nodes }) => {
       const places = nodes.slice(0, 3).map(({ target }) => target.join(" "));
       return `${this.#path}: ${id} (${impact}), ${nodes.length} times: ${places.join("; ")}`;
@@ -207,19 +224,47 @@ const axeResult = z.array(
   }),
 );
 
-const axeScripts = {
-  whole: axeScript("body", "{}"),
-  text: axeScript("main", `{ "color-contrast": { enabled: false } }`),
-};
+const textResult = z.object({ looks: z.array(z.string()), found: axeResult });
 
-function axeScript(part: string, rules: string): string {
-  return `axe
-    .run("${part}", { resultTypes: ["violations"], rules: ${rules} })
-    .then(({ violations }) =>
-      violations
-        .filter(({ impact }) => impact === "serious" || impact === "critical")
-        .map(({ id, impact, nodes }) => {
-          return { id, impact, nodes: nodes.map(({ target }) => ({ target })) };
-        }),
-    )`;
-}
+/** Runs in the page: one frame, and styles that are there, so that axe need not look for others. */
+const judgeScript = `
+const quick = { iframes: false, preload: false, resultTypes: ["violations"] };
+const judge = async (part, options) =>
+  (await axe.run(part, { ...quick, ...options })).violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, impact, nodes }) => {
+      return { id, impact, nodes: nodes.map(({ target }) => ({ target })) };
+    });
+const lookOf = (element) => {
+  const { color, fontSize, fontWeight } = getComputedStyle(element);
+  const look = [color, fontSize, fontWeight];
+  for (let at = element; at !== null; at = at.parentElement) {
+    const { backgroundColor, opacity } = getComputedStyle(at);
+    if (opacity !== "1") look.push(opacity);
+    if (backgroundColor === "rgba(0, 0, 0, 0)") continue;
+    look.push(backgroundColor);
+    if (!backgroundColor.startsWith("rgba")) break;
+  }
+  return look.join(" ");
+};
+const markNew = (known) => {
+  const before = known.size;
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    const look = texts.currentNode.data.trim() === "" ? undefined : lookOf(element);
+    if (look === undefined || known.has(look)) continue;
+    known.add(look);
+    element.toggleAttribute("data-judged", true);
+  }
+  return known.size > before;
+};
+const judgeText = async (looks) => {
+  const known = new Set(looks);
+  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-judged]" }] });
+  markNew(known);
+  const found = await judge("main", {});
+  document.documentElement.classList.toggle("dark");
+  if (markNew(known)) found.push(...(await judge("main", { runOnly: ["color-contrast"] })));
+  return { looks: [...known], found };
+}`;

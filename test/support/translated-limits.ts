@@ -15,7 +15,7 @@ export interface TranslatedLimit {
   /** The entries of its descriptor: without a value, each value counts by itself. */
   readonly entries: readonly { readonly key: string; readonly value: string | undefined }[];
   /** Whether hits are told once the response is through. */
-  readonly isToldLater: boolean;
+  readonly isReportedLater: boolean;
 }
 
 /** Each action has one name, and below it these. */
@@ -77,7 +77,7 @@ function limitsOf(route: z.infer<typeof routeShape>): readonly TranslatedLimit[]
       index: limits.length,
       domain: own.domain,
       entries: actions.map(entryOf),
-      isToldLater: applyOnStreamDone,
+      isReportedLater: applyOnStreamDone,
     });
   }
   return limits;
@@ -136,7 +136,7 @@ export interface GatewayRule {
   readonly index: number;
   readonly requests: number;
   readonly unit: z.infer<typeof unitShape>;
-  readonly isToldLater: boolean;
+  readonly isReportedLater: boolean;
   readonly isShadow: boolean;
 }
 
@@ -157,7 +157,7 @@ export function gatewayRules(given: GeneratedCase): readonly GatewayRule[] {
         policy: `${metadata.namespace}/${metadata.name}`,
         index,
         ...limit,
-        isToldLater: cost?.response !== undefined,
+        isReportedLater: cost?.response !== undefined,
         isShadow: shadowMode,
       }),
     );

@@ -1,5 +1,4 @@
-import type { AddressInfo } from "node:net";
-import { connect, createServer, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Stage } from "./stage.js";
 
 /** A server that takes connections and reads nothing: whoever sends to it has to keep it. */

@@ -44,8 +44,7 @@ export interface AdminAccess {
   close(): void;
 }
 
-/** What access is opened with. */
-export interface AdminAccessParts {
+interface AdminAccessParts {
   readonly choice: AdminChoice;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -74,7 +73,10 @@ async function openList(
   const list = new AccessFile(path, logger);
   const problems = await list.look();
   if (problems.length > 0) {
-    const lines = ["HEADGATE_ADMIN_ACCESS is wrong:", ...problems.map((problem) => `  ${problem}`)];
+    const lines = [
+      "HEADGATE_ADMIN_ACCESS is invalid:",
+      ...problems.map((problem) => `  ${problem}`),
+    ];
     throw new StartFailure(exitCodes.usage, lines.join("\n"));
   }
   const looks = new SerializedPoll(() => list.look());
@@ -124,7 +126,7 @@ class AccessFile {
     if (!isFirst) {
       this.#logger.error(
         { event: "adminAccessRefused", problems: parsed.problems },
-        "The new access list is wrong, and the old one stays active.",
+        "The new access list is invalid; the old one stays active.",
       );
     }
     return parsed.problems;
@@ -134,7 +136,7 @@ class AccessFile {
 async function readAccessText(path: string): Promise<string | { readonly problem: string }> {
   try {
     const found = await stat(path);
-    if (!found.isFile()) return { problem: "it names something that is not a file" };
+    if (!found.isFile()) return { problem: "the path is not a file" };
     if (found.size > accessListBytesMax) {
       return { problem: `the file has more than ${accessListBytesMax} bytes` };
     }

@@ -26,11 +26,11 @@ export class AdminCallLog {
 
   constructor(clock: Pick<Clock, "schedule">, logger: Logger) {
     this.#refused = new MinuteLog(clock, {
-      tell: (event) => logger.warn(event, "The admin API refuses a call."),
+      tell: (event) => logger.warn(event, "The admin API refused a call."),
       tellUnlogged: (count) => logger.warn(unlogged("refused", count), unloggedSentence),
     });
     this.#looked = new MinuteLog(clock, {
-      tell: (event) => logger.info(event, "Somebody looks at what callers send."),
+      tell: (event) => logger.info(event, "An operator reads callers' values."),
       tellUnlogged: (count) => logger.info(unlogged("looked", count), unloggedSentence),
     });
   }
@@ -52,7 +52,8 @@ export class AdminCallLog {
   }
 }
 
-const unloggedSentence = "Calls of the last minute without a line: like another, or too many.";
+const unloggedSentence =
+  "Admin calls of the last minute without a log line: repeated, or too many.";
 
 function unlogged(kind: "refused" | "looked", unloggedCount: number): LogEvent {
   return { event: "adminCallsUnlogged", kind, unloggedCount };
@@ -67,7 +68,7 @@ interface MinuteLines {
 class MinuteLog {
   readonly #clock: Pick<Clock, "schedule">;
   readonly #lines: MinuteLines;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #unloggedCount = 0;
   #cancel: Cancel | undefined;
 
@@ -79,11 +80,11 @@ class MinuteLog {
   note(event: LogEvent): void {
     this.#cancel ??= this.#clock.schedule(minuteMs, () => this.end());
     const id = JSON.stringify(event);
-    if (this.#told.has(id) || this.#told.size >= linesPerMinuteMax) {
+    if (this.#reported.has(id) || this.#reported.size >= linesPerMinuteMax) {
       this.#unloggedCount += 1;
       return;
     }
-    this.#told.add(id);
+    this.#reported.add(id);
     this.#lines.tell(event);
   }
 
@@ -91,7 +92,7 @@ class MinuteLog {
   end(): void {
     this.#cancel?.();
     this.#cancel = undefined;
-    this.#told.clear();
+    this.#reported.clear();
     const unloggedCount = this.#unloggedCount;
     this.#unloggedCount = 0;
     if (unloggedCount > 0) this.#lines.tellUnlogged(unloggedCount);

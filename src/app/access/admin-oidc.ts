@@ -6,7 +6,7 @@ import { askSource } from "../base/signal-http.js";
 import type { OidcChoice } from "../config/admin-choice.js";
 
 /** What a token of an identity provider says, or why it is not taken. */
-export type VerifiedToken =
+type VerifiedToken =
   /** @property untilEpochMs when it expires */
   | {
       readonly kind: "claims";

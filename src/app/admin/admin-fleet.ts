@@ -1,9 +1,10 @@
+import { priorities } from "../../core/admission/priority.js";
+import { refusalCauses } from "../../core/admission/refusal.js";
 import {
   type NodeReport,
   reservedHighOf,
   type ServiceShares,
 } from "../../core/feedback/feedback.js";
-import { priorities, refusalCauses } from "../../core/settings/admission-settings.js";
 import type { Admission } from "../../decide/admission/admission.js";
 import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
@@ -12,8 +13,7 @@ import type { FleetView, NodeShareView, ServiceState } from "../../rpc/admin/adm
 import type { ControlPlane } from "../../rpc/control/control-plane.js";
 import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
 
-/** What is known of the fleet is read from. */
-export interface AdminFleetParts {
+interface AdminFleetParts {
   readonly replica: string;
   readonly policies: { current(): { readonly services: readonly ServicePolicy[] } | undefined };
   readonly loop: () => FleetLoopStatus | undefined;
@@ -27,10 +27,10 @@ export interface AdminFleetParts {
 }
 
 /** Services that are told of; a policy may have more. */
-const toldServicesMax = 1_000;
+const reportedServicesMax = 1_000;
 
 /** Shares of one service that are told of. */
-const toldSharesMax = 200;
+const reportedSharesMax = 200;
 
 /** The fleet and its services, for the admin API. */
 export function createFleetView(parts: AdminFleetParts): FleetView {
@@ -52,7 +52,7 @@ export function createFleetView(parts: AdminFleetParts): FleetView {
       const admissions = new Map([...parts.admission.services()].map((one) => [one.name, one]));
       return services
         .filter(isAsked)
-        .slice(0, toldServicesMax)
+        .slice(0, reportedServicesMax)
         .map((service) => stateOf(parts, service, admissions.get(service.name)));
     },
   };
@@ -134,7 +134,7 @@ function sharesOf(
   for (const report of plane.lastReports) {
     if (report.service === service) reports.set(report.nodeId, report);
   }
-  return [...shares].slice(0, toldSharesMax).map(([node, share]) => {
+  return [...shares].slice(0, reportedSharesMax).map(([node, share]) => {
     const known = plane.registry.find(node);
     const version = known?.ledger.acknowledgedLayer?.version;
     return {

@@ -34,8 +34,7 @@ import { TlsConnection } from "../tls/tls-connection.js";
 import { AdminConnections, type AdminPeer, adminRequestMsMax } from "./admin-connections.js";
 import { answerEarly } from "./early-answer.js";
 
-/** What the admin port is opened with. */
-export interface AdminPortParts {
+interface AdminPortParts {
   readonly choice: AdminChoice;
   readonly access: AdminAccess;
   readonly services: AdminServiceParts;
@@ -87,7 +86,7 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
   const place = { host, port, hostSetting: setting, portSetting: setting };
   try {
     const address = await listen(server, { ...place, connectionsMax: adminConnectionsMax });
-    logger.info({ event: "adminListening", address }, "The admin port is open.");
+    logger.info({ event: "adminListening", address }, "The admin port is listening.");
     return {
       address,
       close: async () => {
@@ -99,7 +98,7 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
   } catch (thrown) {
     connections.finish();
     if (!isServiceError(thrown)) throw thrown;
-    logger.warn({ event: "adminPortFailed" }, `There is no admin port: ${thrown.message}`);
+    logger.warn({ event: "adminPortFailed" }, `The admin port is off: ${thrown.message}`);
     return { close: async () => {} };
   }
 }
@@ -194,7 +193,7 @@ class AdminRequestHandler {
       this.#refuse(request, response, {
         method: "none",
         peer,
-        refusal: { code: Code.Unimplemented, message: "there is no such method here" },
+        refusal: { code: Code.Unimplemented, message: "unknown method" },
       });
       return;
     }
@@ -227,7 +226,8 @@ class AdminRequestHandler {
     const { choice, access } = this.#parts;
     if (choice.accessPath === undefined && !isLoopbackHost(hostOf(request))) {
       // A page of a browser here may call any name that leads to this machine.
-      const message = "without an access list only 127.0.0.1, [::1] and localhost are names of it";
+      const message =
+        "without an access list, only the host names 127.0.0.1, [::1] and localhost are accepted";
       return { code: Code.PermissionDenied, message };
     }
     const addressWaitMs = this.#addresses.take(peer.address);
@@ -241,7 +241,7 @@ class AdminRequestHandler {
     const waitMs = this.#callers.take(principal.name);
     if (waitMs > 0) return tooFast(waitMs);
     if (method.messageBytesMax > adminMessageBytesMax && this.#longCount >= longRequestsMax) {
-      const message = `${longRequestsMax} calls with policies are being answered; try again`;
+      const message = `${longRequestsMax} calls with policies are in progress; try again`;
       return { code: Code.ResourceExhausted, message };
     }
     return principal;
@@ -340,7 +340,7 @@ function tooFast(waitMs: number): Refusal {
 function notAllowed({ role }: AdminMethod, { accessPath }: AdminChoice): Refusal {
   const hint =
     accessPath === undefined
-      ? "; set HEADGATE_ADMIN_ACCESS, or HEADGATE_ADMIN_OPEN for everybody on this machine"
+      ? "; set HEADGATE_ADMIN_ACCESS, or HEADGATE_ADMIN_OPEN to allow everybody on this machine"
       : "";
   return { code: Code.PermissionDenied, message: `this needs the role ${role}${hint}` };
 }
@@ -350,10 +350,13 @@ function unknownCaller({ kind }: Exclude<Authentication, { kind: "principal" }>)
     case "expired":
       return { code: Code.Unauthenticated, message: "expired" };
     case "unavailable":
-      return { code: Code.Unavailable, message: "tokens cannot be looked at now; try again" };
+      return {
+        code: Code.Unavailable,
+        message: "tokens cannot be checked at the moment; try again",
+      };
     case "missing":
       return { code: Code.Unauthenticated, message: "credentials are needed: a bearer token" };
     case "unknown":
-      return { code: Code.Unauthenticated, message: "the credentials are not known here" };
+      return { code: Code.Unauthenticated, message: "the credentials are unknown" };
   }
 }

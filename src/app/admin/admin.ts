@@ -1,7 +1,7 @@
 import { Explainer } from "../../decide/inspect/explain.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
-import type { PolicyFile } from "../../rpc/admin/admin-parts.js";
+import type { PolicyText } from "../../policy/parse.js";
 import { answersFor } from "../../rpc/admin/replica-answers.js";
 import type { AdminServiceParts, ReadCandidate } from "../../rpc/admin/service-parts.js";
 import type { OpenAdmission } from "../admission/admission.js";
@@ -22,7 +22,7 @@ import { createFleetView } from "./admin-fleet.js";
 import { type AdminPort, openAdminPort } from "./admin-port.js";
 
 /** What the admin API shows and changes. */
-export interface AdminParts extends Foundation {
+interface AdminParts extends Foundation {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
   readonly admission: OpenAdmission;
@@ -58,7 +58,10 @@ function createQuestions(
   if (!coordination.isShared) return undefined;
   const onUnreadable = (): void => {
     const event = { event: "replicaQuestionUnreadable" };
-    logger.warn(event, "A question of another replica is none, or of another version: left out.");
+    logger.warn(
+      event,
+      "Ignored a question of another replica that is invalid or from another version.",
+    );
   };
   return new ReplicaQuestions({ ...runtime, store: coordination.questions, onUnreadable });
 }
@@ -125,7 +128,7 @@ function createServices(
 
 /** Reads a policy as the active one would be. */
 async function readCandidate(
-  files: readonly PolicyFile[],
+  files: readonly PolicyText[],
   { clock, parser }: Pick<Runtime, "clock" | "parser">,
   policies: Foundation["policies"],
 ): Promise<ReadCandidate> {

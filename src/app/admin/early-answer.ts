@@ -11,7 +11,7 @@ export const restBytesMax = policyMessageBytesMax + 65_536;
 const restMsMax = 5_000;
 
 /** A request whose body nobody has read, and where its answer goes. */
-export interface EarlyExchange {
+interface EarlyExchange {
   readonly request: IncomingMessage | Http2ServerRequest;
   readonly response: ServerResponse | Http2ServerResponse;
 }

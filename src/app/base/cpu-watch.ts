@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 
 /** Why an event loop was late: see `lateReasonOf`. */
-export type LateReason = "throttled" | "busy" | "starved";
+type LateReason = "throttled" | "busy" | "starved";
 
 /** What this process had of the CPU in a time. */
-export interface CpuUse {
+interface CpuUse {
   readonly elapsedMs: number;
   /** On all CPUs together. */
   readonly usedMs: number;
@@ -16,14 +16,13 @@ export interface CpuUse {
 }
 
 /** Where CPU time is read from. */
-export interface CpuReadings {
+interface CpuReadings {
   usedMs(): number;
   /** The text of the control group's `cpu.stat`; undefined where there is none. */
   cpuStat(): string | undefined;
 }
 
-/** What a `CpuWatch` is made of. */
-export interface CpuWatchParts {
+interface CpuWatchParts {
   readonly clock: Clock;
   /** Default: this process's own. */
   readonly readings?: CpuReadings;
@@ -111,8 +110,8 @@ export function lateReasonOf({ throttledMs, usedMs }: CpuUse, lateMs: number): L
 /** What to do about each. */
 export const lateRemedies: Readonly<Record<LateReason, string>> = {
   throttled: "The container's CPU limit kept this process from running: raise or remove the limit.",
-  busy: "This process used the CPU itself: add replicas, or look for what else it does.",
-  starved: "Others had the CPU, or this process was stopped: request more CPU for it.",
+  busy: "This process used the CPU itself: add replicas, or check what else it does.",
+  starved: "Other processes used the CPU, or this process was stopped: request more CPU.",
 };
 
 function ownReadings(): CpuReadings {

@@ -17,13 +17,13 @@ export interface Logger {
 }
 
 /** What is logged, and how. */
-export interface LogSettings {
+interface LogSettings {
   readonly logLevel: "trace" | "debug" | "info" | "warn" | "warning" | "error" | "fatal" | "panic";
   readonly logFormat: "auto" | "text" | "json";
 }
 
 /** Where logs go. */
-export interface LogTarget {
+interface LogTarget {
   readonly isTerminal: boolean;
   /** File descriptor. */
   readonly fd: number;

@@ -24,8 +24,7 @@ const lookMs = 100;
 /** Least time between two rounds of the collector that we ask for, in milliseconds. */
 export const collectEveryMs = 5_000;
 
-/** What a `MemoryWatch` looks at. */
-export interface MemoryWatchParts {
+interface MemoryWatchParts {
   readonly clock: Clock;
   /** Told what is used up. */
   readonly pressure: Pick<Pressure, "memoryFull">;
@@ -44,7 +43,7 @@ export interface ProcessMemory {
   /** What objects and buffers take, with those that the collector has not met yet. */
   inUseBytes(): number;
   /** Calls back after each round of the collector over the whole heap. */
-  onCollected(told: () => void): Cancel;
+  onCollected(reported: () => void): Cancel;
   /** Runs such a round now. */
   collect(): void;
 }
@@ -117,9 +116,9 @@ export const ownMemory: ProcessMemory = {
     const { used_heap_size: used, external_memory: external } = getHeapStatistics();
     return used + external;
   },
-  onCollected: (told) => {
+  onCollected: (reported) => {
     const observer = new PerformanceObserver((entries) => {
-      if (entries.getEntries().some(isMajor)) told();
+      if (entries.getEntries().some(isMajor)) reported();
     });
     observer.observe({ entryTypes: ["gc"] });
     return () => observer.disconnect();

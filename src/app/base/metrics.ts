@@ -22,6 +22,17 @@ export interface ReadMetric {
   readonly read: (add: AddSeries) => void;
 }
 
+/** Reads a series for each entry, whose name is its label's. */
+export function byLabel(
+  label: string,
+  entries: () => Iterable<readonly [name: string, value: number]>,
+): Pick<ReadMetric, "labelNames" | "read"> {
+  const read = (add: AddSeries): void => {
+    for (const [name, value] of entries()) add(value, { [label]: name });
+  };
+  return { labelNames: [label], read };
+}
+
 /** A histogram with counts by bucket and how to read it: `add` is called for each series. */
 export interface ReadHistogram {
   readonly name: string;
@@ -32,8 +43,7 @@ export interface ReadHistogram {
   readonly read: (add: (buckets: BucketCounts, labels: Labels) => void) => void;
 }
 
-/** Counts by bucket. */
-export interface BucketCounts {
+interface BucketCounts {
   /** Upper bounds, ascending; there is one more bucket, above the last. */
   readonly bounds: readonly number[];
   readonly counts: readonly number[];

@@ -1,5 +1,5 @@
 /** What can be closed. */
-export interface Closing {
+interface Closing {
   close(): unknown;
 }
 

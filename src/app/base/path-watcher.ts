@@ -2,8 +2,7 @@ import { type FSWatcher, realpathSync, watch } from "node:fs";
 import { dirname } from "node:path";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 
-/** What a `PathWatcher` is made of. */
-export interface PathWatcherParts {
+interface PathWatcherParts {
   /** The file or directory whose contents matter. */
   readonly path: string;
   /** Further directories whose changes count. */

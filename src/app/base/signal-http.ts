@@ -74,10 +74,13 @@ function openRequest({ url, authorization, accept }: SignalAsk): ClientRequest {
 
 function refusalOf({ statusCode, headers }: IncomingMessage): ServiceError | undefined {
   if (statusCode !== httpStatuses.ok)
-    return new ServiceError("SIGNAL_REFUSED", `Its status is ${statusCode}.`);
+    return new ServiceError("SIGNAL_REFUSED", `The response status is ${statusCode}.`);
   const encoding = headers["content-encoding"] ?? "identity";
   if (encoding === "identity") return undefined;
-  return new ServiceError("SIGNAL_MALFORMED", "It is compressed, which was not asked for.");
+  return new ServiceError(
+    "SIGNAL_MALFORMED",
+    "The response is compressed, which was not requested.",
+  );
 }
 
 function readPieces(
@@ -103,7 +106,7 @@ function readPieces(
     if (isOver) return;
     byteCount += bytes.length;
     if (byteCount > bytesMax) {
-      over(new ServiceError("SIGNAL_TOO_LARGE", `It has more than ${bytesMax} bytes.`));
+      over(new ServiceError("SIGNAL_TOO_LARGE", `The response has more than ${bytesMax} bytes.`));
     } else {
       handOn(decoder.write(bytes));
     }

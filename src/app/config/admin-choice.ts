@@ -22,7 +22,7 @@ export interface AdminChoice {
 }
 
 /** What the options say together. */
-export type ChosenAdmin =
+type ChosenAdmin =
   | {
       readonly kind: "admin";
       readonly admin: AdminChoice | undefined;
@@ -63,13 +63,15 @@ export function chooseAdmin(
   const isLoopback = isLoopbackHost(place.host);
   if (!isLoopback && accessPath === undefined) {
     problems.push(
-      "HEADGATE_ADMIN_ADDR is reached from beyond this machine, but HEADGATE_ADMIN_ACCESS is not " +
-        "set: everybody could call; name a file that says who may, or listen on 127.0.0.1",
+      "HEADGATE_ADMIN_ADDR can be reached from other machines, but " +
+        "HEADGATE_ADMIN_ACCESS is not set, so everybody could call; set it to an " +
+        "access list, or listen on 127.0.0.1",
     );
   }
   if (isOpen && accessPath !== undefined) {
     problems.push(
-      "HEADGATE_ADMIN_OPEN is true, but HEADGATE_ADMIN_ACCESS says who may call; keep one of them",
+      "HEADGATE_ADMIN_OPEN is true, but HEADGATE_ADMIN_ACCESS defines who may " +
+        "call; remove one of them",
     );
   }
   const oidc = chooseOidc(values, problems);
@@ -77,8 +79,9 @@ export function chooseAdmin(
   const notices: string[] = [];
   if (!isLoopback && !values.grpcServerUseTls) {
     notices.push(
-      "The admin API is reached from beyond this machine in plaintext: whoever listens on the " +
-        "way reads tokens. Set GRPC_SERVER_USE_TLS, or let a proxy or a mesh protect it.",
+      "The admin API can be reached from other machines in plaintext, so tokens " +
+        "can be read in transit. Set GRPC_SERVER_USE_TLS, or protect it with a proxy " +
+        "or a mesh.",
     );
   }
   const { adminCallsPerSecond: callsPerSecond } = values;
@@ -92,14 +95,15 @@ function checkProfiles(values: AdminValues & ProfileValues, problems: string[]):
   if (!debugProfiles || debugHost === "") return;
   if (!isLoopbackHost(debugHost)) {
     problems.push(
-      "HEADGATE_DEBUG_PROFILES is true, but DEBUG_HOST is reached from beyond this machine: heap " +
-        "snapshots hold passwords; listen on 127.0.0.1",
+      "HEADGATE_DEBUG_PROFILES is true, but DEBUG_HOST can be reached from other " +
+        "machines, and heap snapshots contain passwords; listen on 127.0.0.1",
     );
   }
   if (adminAddress === undefined || (adminAccess === undefined && !adminOpen)) {
     problems.push(
-      "HEADGATE_DEBUG_PROFILES is true, but profiles are for operators of the admin API, and it " +
-        "has none; set HEADGATE_ADMIN_ADDR, and HEADGATE_ADMIN_ACCESS or HEADGATE_ADMIN_OPEN",
+      "HEADGATE_DEBUG_PROFILES is true, but profiles need operators of the admin " +
+        "API, and it has none; set HEADGATE_ADMIN_ADDR, and HEADGATE_ADMIN_ACCESS or " +
+        "HEADGATE_ADMIN_OPEN",
     );
   }
 }
@@ -117,8 +121,8 @@ function chooseOidc(values: AdminValues, problems: string[]): OidcChoice | undef
   }
   if (values.adminAccess === undefined) {
     problems.push(
-      "HEADGATE_ADMIN_OIDC_ISSUER needs HEADGATE_ADMIN_ACCESS: its lines `subject:` and `group:` " +
-        "say what holders of tokens may do",
+      "HEADGATE_ADMIN_OIDC_ISSUER needs HEADGATE_ADMIN_ACCESS, whose lines " +
+        "`subject:` and `group:` give rights to token holders",
     );
   }
   // Of principals' names: what comes behind it is the subject.

@@ -2,13 +2,13 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { ignoredNotices } from "../options/ignored-options.js";
+import { optionFlag } from "../options/option.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "../options/options.js";
 import { parseTimings, type Timings, testTimingsName } from "../options/test-timings.js";
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
 import { chooseControl } from "./control-choice.js";
 import { checkOpenPorts } from "./open-ports.js";
-import type { PolicyFileStyle } from "./policy-files.js";
-import { readErrorWords } from "./policy-files.js";
+import { type PolicyFileStyle, readErrorWords } from "./policy-files.js";
 import { chooseSignals, type SignalChoice } from "./signal-choice.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
@@ -72,7 +72,7 @@ export type LoadedConfig =
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
 /** Where settings come from. */
-export interface ConfigSources {
+interface ConfigSources {
   /** By option name; undefined where the flag was not given. */
   readonly flags: Readonly<Partial<Record<OptionName, string>>>;
   /** The environment. */
@@ -109,13 +109,13 @@ function readOption(name: OptionName, { flags, env }: ConfigSources): ReadOption
   const flag = flags[name];
   if (flag !== undefined) {
     const parsed = row.parse(flag);
-    return parsed.kind === "value" ? parsed : problem(`--${row.flag} ${parsed.message}`);
+    return parsed.kind === "value" ? parsed : problem(`--${optionFlag(row)} ${parsed.message}`);
   }
   const text = env[row.env];
   const fileName = `${row.env}_FILE`;
   const path = row.isSecret ? env[fileName] : undefined;
   if (path !== undefined && path !== "") {
-    if (text !== undefined) return problem(`${row.env} and ${fileName} are both set; keep one`);
+    if (text !== undefined) return problem(`${row.env} and ${fileName} are both set; remove one`);
     return readSecret(path, fileName);
   }
   if (text === undefined) return { kind: "value", value: row.defaultValue };
@@ -245,7 +245,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
         : [],
     notices: [
       ...notices(sources, store),
-      ...(values.policySource === "store" && store.kind === "memory" ? [lonePolicyNotice] : []),
+      ...(values.policySource === "store" && store.kind === "memory" ? [unsharedPolicyNotice] : []),
       ...(tls.kind === "plaintext" ? tls.notices : []),
       ...(xds.kind === "xds" ? xds.notices : []),
       ...admin.notices,
@@ -260,13 +260,14 @@ function runtimeStyle({ runtimeIgnoreDotFiles }: OptionValues): PolicyFileStyle 
   return runtimeIgnoreDotFiles ? "allButDotFiles" : "allFiles";
 }
 
-const lonePolicyNotice =
-  "HEADGATE_POLICY_SOURCE is store, and the store is this process: a policy that is applied ends " +
-  "with it. Set REDIS_URL to keep it.";
+const unsharedPolicyNotice =
+  "HEADGATE_POLICY_SOURCE is store, and the store is in memory: an applied policy " +
+  "is lost when this process ends. Set REDIS_URL to keep it.";
 
 const testTimingsNotice =
-  `${testTimingsName} is set, which only tests may do: leases and lifetimes differ from the ` +
-  "documented ones, and replicas with other values cannot work with this one.";
+  `${testTimingsName} is set, which is for tests only: leases and lifetimes differ ` +
+  "from the documented ones, and replicas with other values cannot work with this " +
+  "one.";
 
 function isSet(name: OptionName, { flags, env }: ConfigSources): boolean {
   return flags[name] !== undefined || env[optionRow(name).env] !== undefined;

@@ -3,7 +3,7 @@ import type { OptionName, OptionValues } from "../options/options.js";
 import { isLoopbackHost } from "./admin-choice.js";
 
 /** Where the control port listens after all, or what is wrong with it. */
-export type ChosenControl =
+type ChosenControl =
   | {
       readonly kind: "control";
       /** Undefined: there is no control port. */
@@ -14,14 +14,10 @@ export type ChosenControl =
     }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
-/** The options that this is about. */
-export type ControlValues = Pick<
-  OptionValues,
-  "controlAddress" | "configType" | "xdsServer" | "policy"
->;
+type ControlValues = Pick<OptionValues, "controlAddress" | "configType" | "xdsServer" | "policy">;
 
 /** How the configuration was said. */
-export interface ControlSources {
+interface ControlSources {
   /** Whether a flag or the environment sets the option. */
   readonly isSet: (name: OptionName) => boolean;
   /** Whether any setting of ours is used, which envoyproxy/ratelimit does not have. */
@@ -45,7 +41,7 @@ export function chooseControl(values: ControlValues, sources: ControlSources): C
   }
   const fact = `CONFIG_GRPC_XDS_SERVER_URL is this process's own control port`;
   if (!isNamed) return closed(`${fact} by default, so there is none. Set HEADGATE_CONTROL_ADDR.`);
-  const remedy = "name a control plane, or another HEADGATE_CONTROL_ADDR";
+  const remedy = "set it to a control plane, or choose another HEADGATE_CONTROL_ADDR";
   return { kind: "problems", problems: [`${fact}, which has no policy to send; ${remedy}`] };
 }
 

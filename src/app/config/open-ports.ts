@@ -3,12 +3,11 @@ import { isLoopbackHost } from "./admin-choice.js";
 import type { ChosenTls } from "./tls-choice.js";
 
 /** What is to be said of ports that anybody may reach. */
-export type OpenPorts =
+type OpenPorts =
   | { readonly kind: "notice"; readonly notice: string | undefined }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
-/** The options that this is about. */
-export type OpenPortValues = Pick<
+type OpenPortValues = Pick<
   OptionValues,
   "host" | "httpJson" | "grpcHost" | "grpcUds" | "controlAddress" | "requireClientCertificates"
 >;
@@ -30,7 +29,7 @@ export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPort
   ];
   if (open.length === 0) return nothing;
   const names = new Intl.ListFormat("en").format(open);
-  const fact = `${names} can be reached from beyond this machine, with no client's certificate`;
+  const fact = `${names} can be reached from other machines without a client certificate`;
   const remedy = "set GRPC_SERVER_USE_TLS and GRPC_CLIENT_TLS_CACERT";
   if (isRequired) {
     return {
@@ -39,8 +38,8 @@ export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPort
     };
   }
   const notice =
-    `${fact}: whoever reaches it asks and reports like an Envoy. To change that, ${remedy}; or ` +
-    "let a mesh or a NetworkPolicy say who may.";
+    `${fact}: anyone who can reach it can act as an Envoy. To change that, ` +
+    `${remedy}; or restrict access with a mesh or a NetworkPolicy.`;
   return { kind: "notice", notice };
 }
 

@@ -9,7 +9,7 @@ export interface SignalChoice {
 }
 
 /** A Prometheus and who asks it. */
-export interface PrometheusChoice {
+interface PrometheusChoice {
   /** Without user and password. */
   readonly url: string;
   /** What the header `authorization` says; a secret. */
@@ -17,7 +17,7 @@ export interface PrometheusChoice {
 }
 
 /** A choice, or what is wrong with the settings; no problem echoes a value. */
-export type ChosenSignals =
+type ChosenSignals =
   | { readonly kind: "signals"; readonly signals: SignalChoice }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 

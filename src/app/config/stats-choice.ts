@@ -38,7 +38,7 @@ export type StatsValues = Pick<
 >;
 
 /** What the options say together, or everything that is wrong with that. */
-export type ChosenStats =
+type ChosenStats =
   | { readonly kind: "stats"; readonly stats: StatsChoice }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 

@@ -15,13 +15,13 @@ export interface Mogrifier {
 }
 
 /** A statistic's name, and the tags that were made of it. */
-export interface Mogrified {
+interface Mogrified {
   readonly name: string;
   readonly tags: readonly StatTag[];
 }
 
 /** A rule without its tags, or which of its parts is wrong and how. */
-export type ParsedMogrifier =
+type ParsedMogrifier =
   | { readonly kind: "value"; readonly value: Omit<Mogrifier, "tags"> }
   | {
       readonly kind: "problem";
@@ -42,7 +42,7 @@ export function parseMogrifier(texts: {
     return { kind: "value", value };
   } catch {
     // The words of the engine quote the text.
-    const message = "is not a regular expression as ECMAScript has them";
+    const message = "is not a valid ECMAScript regular expression";
     return { kind: "problem", part: "PATTERN", message };
   }
 }

@@ -36,8 +36,7 @@ export interface Decisions {
   close(): Promise<void>;
 }
 
-/** What decisions stand on. */
-export type DecisionsParts = Pick<Foundation, "policies" | "opened" | "operator"> & {
+type DecisionsParts = Pick<Foundation, "policies" | "opened" | "operator"> & {
   readonly fleet: Fleet;
 };
 

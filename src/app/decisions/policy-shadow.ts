@@ -1,7 +1,7 @@
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
-import type { Switches } from "../../decide/rate-limit/switches.js";
+import type { LimitSwitches } from "../../decide/rate-limit/switches.js";
 import { ShadowRun } from "../../decide/shadow/shadow.js";
 import { noDifference, type ShadowCounts } from "../../decide/shadow/shadow-counts.js";
 import type { ShadowLedger } from "../../fleet/claims/shadow-ledger.js";
@@ -17,8 +17,7 @@ import type { PolicyFeed } from "../policy/active-policy.js";
 import { readShadow, type StoredShadow, shadowId } from "../policy/policy-admin-records.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
 
-/** What a `PolicyShadow` is made of. */
-export interface PolicyShadowParts {
+interface PolicyShadowParts {
   readonly records: SharedRecords;
   readonly ledger: Pick<ShadowLedger, "add">;
   readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
@@ -35,7 +34,7 @@ export interface PolicyShadowParts {
   readonly logger: Logger;
   readonly storeBudgetMs: number;
   readonly newKeysPerSecondMax: number;
-  readonly switches: Switches;
+  readonly switches: LimitSwitches;
   readonly digest: (text: string) => string;
   /** Whether this process has no time, or no store, for what nobody waits for. */
   readonly isBusy: () => boolean;
@@ -171,7 +170,10 @@ export class PolicyShadow {
     const input = { kind: "texts", sources: files } as const;
     const parsing = await parser({ input, parse, version, clock });
     if (parsing.kind === "policy") return parsing.policy;
-    logger.error({ event: "shadowRefused", version }, "The shadow policy is wrong: it cannot run.");
+    logger.error(
+      { event: "shadowRefused", version },
+      "The shadow policy is invalid and cannot run.",
+    );
     return undefined;
   }
 
@@ -188,7 +190,7 @@ export class PolicyShadow {
     const sums: LedgerSums = new Map();
     this.#running = { stored, run, sums, unsent: undefined, hasBegun: false };
     const { version } = stored;
-    logger.info({ event: "shadowBegan", version }, "A shadow policy runs.");
+    logger.info({ event: "shadowBegan", version }, "A shadow policy is running.");
     void this.#tell();
   }
 
@@ -249,7 +251,7 @@ export class PolicyShadow {
     const { version } = stored;
     this.#parts.logger.info(
       { event: "shadowExpired", version },
-      "Nobody has looked at what the shadow policy would change for an hour: it ends.",
+      "The shadow policy ends, because nobody has read its report for an hour.",
     );
     this.#end();
     this.#takeAway(stored);

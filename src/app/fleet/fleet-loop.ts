@@ -21,8 +21,7 @@ import {
   PolicyMaker,
 } from "./fleet-maker.js";
 
-/** What the loop of the fleet is opened with. */
-export interface FleetLoopAppParts {
+interface FleetLoopAppParts {
   readonly config: Pick<Config, "layerTtlMs" | "timings">;
   readonly clock: Clock;
   readonly random: Random;

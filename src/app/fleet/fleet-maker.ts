@@ -1,20 +1,18 @@
+import type { GateSettings } from "../../core/admission/gate.js";
 import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
 import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { FleetLoop } from "../../core/feedback/feedback-loop.js";
+import type { ServiceQueue } from "../../core/feedback/feedback-pressure.js";
 import type { LoopTimes, ServiceLoopSettings } from "../../core/feedback/feedback-settings.js";
-import type { GateSettings } from "../../core/settings/admission-settings.js";
 import type { ReadGateSettings } from "../../decide/admission/fleet-gate.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
-import type { SnapshotQueue } from "../../fleet/loop/fleet-gates.js";
 import type { Allocator, TermStart } from "../../fleet/loop/leader-term.js";
 import type { Policy } from "../../policy/policy.js";
-import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
-import { defaultProxies } from "../../policy/proxies/proxies.js";
+import { defaultProxies, type ProxyPolicy } from "../../policy/proxies/proxies.js";
 import { configuredShare, hasCriticalRoutes } from "../../policy/services/configured-share.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
-/** What a `PolicyMaker` is made of. */
-export interface PolicyMakerParts {
+interface PolicyMakerParts {
   readonly policies: PolicySource;
   readonly start: TermStart;
   readonly times: LoopTimes;
@@ -56,7 +54,7 @@ export class PolicyMaker implements Allocator {
     this.#loop = new FleetLoop({ term, leaderId, services, nowMs, times, ...from });
   }
 
-  noteQueue(service: string, queue: SnapshotQueue, nowMs: number): void {
+  noteQueue(service: string, queue: ServiceQueue, nowMs: number): void {
     this.#loop.noteQueue(service, queue, nowMs);
   }
 

@@ -2,15 +2,14 @@ import type { Clock } from "../../core/base/clock.js";
 import { LogInterval } from "../../core/base/log-interval.js";
 import type { DeciderEvent } from "../../decide/rate-limit/decider.js";
 import type { OverloadCause } from "../../decide/rate-limit/pressure.js";
-import { RefusalLog, type ToldRefusal } from "../../decide/rate-limit/refusal-log.js";
+import { type LoggedRefusal, RefusalLog } from "../../decide/rate-limit/refusal-log.js";
 import { type CpuWatch, lateReasonOf, lateRemedies } from "../base/cpu-watch.js";
 import type { Logger } from "../base/logger.js";
 import type { ReadMetric } from "../base/metrics.js";
 import type { Config } from "../config/config.js";
 import { remedyOf } from "../store/store-remedies.js";
 
-/** What a decider's events are logged with. */
-export interface DeciderLogParts {
+interface DeciderLogParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly cpu: Pick<CpuWatch, "use">;
@@ -27,10 +26,11 @@ export function createDeciderLog(parts: DeciderLogParts): (event: DeciderEvent) 
     if (event.kind === "circuitOpened") {
       logger.warn(
         { event: event.kind, code: event.code, remedy: remedyOf(event.code) },
-        "The store fails: limits answer by their on_store_failure, and single probes look for it.",
+        "The store fails: limits answer with their on_store_failure, and single " +
+          "probes test the store.",
       );
     } else if (event.kind === "circuitClosed") {
-      logger.info({ event: event.kind }, "The store answers again and decides.");
+      logger.info({ event: event.kind }, "The store answers again.");
     } else if (event.kind === "overloadBegan") {
       logOverload(event.cause, parts);
     } else if (event.kind === "overloadEnded") {
@@ -40,7 +40,7 @@ export function createDeciderLog(parts: DeciderLogParts): (event: DeciderEvent) 
       const { stalledMs } = event;
       logger.info(
         { event: event.kind, stalledMs: Math.round(stalledMs), ...lateness(cpu, stalledMs) },
-        "The process stood still for a moment. Told at most once a minute.",
+        "The process was paused for a moment. Logged at most once a minute.",
       );
     }
   };
@@ -51,16 +51,16 @@ function logOverload(cause: OverloadCause, { logger, cpu }: DeciderLogParts): vo
   if (cause === "heap" || cause === "residentMemory") {
     logger.warn(
       line,
-      "Memory is used up: calls are answered unread, by the strictest on_store_failure, and " +
-        "admission answers as its ownOverload says.",
+      "Memory is exhausted: calls are answered without parsing, by the strictest " +
+        "on_store_failure, and admission answers by ownOverload.",
     );
   } else if (cause === "inFlight") {
-    logger.warn(line, "Too many requests in work: limits answer by their on_store_failure.");
+    logger.warn(line, "Too many requests in flight: limits answer with their on_store_failure.");
   } else {
     logger.warn(
       { ...line, ...lateness(cpu, cpu.use.elapsedMs) },
-      "Answers stay late: limits in the store answer by their on_store_failure, and admission as " +
-        "its ownOverload says.",
+      "Responses stay late: store limits answer with their on_store_failure, and " +
+        "admission by ownOverload.",
     );
   }
 }
@@ -81,24 +81,25 @@ export function createRefusalLog(
   logger: Logger,
 ): RefusalLog | undefined {
   if (refusalsLoggedPerSecond === 0 || !writtenLevels.has(logLevel)) return undefined;
-  const onRefused = (told: ToldRefusal): void => logRefusal(told, logger);
+  const onRefused = (reported: LoggedRefusal): void => logRefusal(reported, logger);
   return new RefusalLog({ perSecondMax: refusalsLoggedPerSecond, onRefused });
 }
 
-function logRefusal({ kind, ...told }: ToldRefusal, logger: Logger): void {
+function logRefusal({ kind, ...reported }: LoggedRefusal, logger: Logger): void {
   const sentence =
     kind === "rule"
-      ? "A rule refuses requests: refusedCount of them since its line before."
-      : "A service refuses requests: refusedCount of them for this cause since its line before.";
-  logger.info({ event: "refused", ...told }, sentence);
+      ? "A rule denies requests; refusedCount is their number since its last line."
+      : "A service refuses requests; refusedCount is their number for this cause " +
+        "since its last line.";
+  logger.info({ event: "refused", ...reported }, sentence);
 }
 
 /** What the log does not say of refusals. */
 export function refusalLogMetric(log: RefusalLog): ReadMetric {
   return {
     name: "headgate_refusals_unlogged_total",
-    help: "Refused requests without a log line of their own; later lines say how many they were.",
+    help: "Refused requests without their own log line; later lines contain their number.",
     labelNames: [],
-    read: (add) => add(log.untoldCount, {}),
+    read: (add) => add(log.unloggedCount, {}),
   };
 }

@@ -1,5 +1,3 @@
-import { type ErrorCode, errorRows } from "../../core/base/errors.js";
-import type { Rule } from "../../core/limits/limit.js";
 import type { DecisionCounters, HitCounters } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import { stepLabel } from "../../policy/limits/rule-list.js";
@@ -16,12 +14,12 @@ export interface StatsSources {
 }
 
 /** One statistic as it is now, as envoyproxy/ratelimit names it. */
-export type Stat =
+type Stat =
   | { readonly kind: "counter"; readonly name: string; readonly value: number }
   | { readonly kind: "gauge"; readonly name: string; readonly value: number };
 
 /** Hits under one name, with what the name is made of. */
-export interface NamedHits {
+interface NamedHits {
   readonly domain: string;
   /** A level of the path each; the caller's own text where the policy asked for it. */
   readonly steps: readonly string[];
@@ -52,16 +50,16 @@ export function* namedHits({ counters, policies }: StatsSources): Generator<Name
   for (const rule of policy.rules) {
     const hits = byRule[rule.index]?.hits;
     if (hits === undefined || !hasHits(hits)) continue;
-    yield { domain: statText(rule.domain), steps: ruleSteps(rule), hits };
+    yield {
+      domain: statText(rule.domain),
+      steps: rule.path.map((step) => statText(stepLabel(step))),
+      hits,
+    };
   }
   for (const { rule, label, hits } of counters.detailed) {
     if (!hasHits(hits)) continue;
     yield { domain: statText(rule.domain), steps: statText(label).split("."), hits };
   }
-}
-
-function ruleSteps({ path }: Rule): readonly string[] {
-  return path.map((step) => statText(stepLabel(step)));
 }
 
 /** What comes before `.total_hits` and the others. */
@@ -87,14 +85,10 @@ export function failedCounts({ counters }: StatsSources): {
   let storeErrorCount = 0;
   let serviceErrorCount = 0;
   for (const [code, count] of counters.failedByCode) {
-    if (isStoreCode(code)) storeErrorCount += count;
+    if (code.startsWith("STORE_")) storeErrorCount += count;
     else serviceErrorCount += count;
   }
   return { storeErrorCount, serviceErrorCount };
-}
-
-function isStoreCode(code: ErrorCode): boolean {
-  return code.startsWith("STORE_") && Object.hasOwn(errorRows, code);
 }
 
 /** The statistics of the service as a whole. */

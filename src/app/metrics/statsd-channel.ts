@@ -3,7 +3,7 @@ import { lookup } from "node:dns/promises";
 import { connect } from "node:net";
 
 /** Where packets go during one flush. */
-export interface StatsdChannel {
+interface StatsdChannel {
   /** Resolves when the packet has left, which says nothing of its arrival. */
   send(packet: Buffer): Promise<void>;
   close(): Promise<void>;

@@ -22,9 +22,9 @@ import { type StatChange, statNameLengthMax } from "./statsd-lines.js";
 export class StatDifferences {
   readonly #sources: StatsSources;
   /** Hits as they were told; ends with the rule that they belong to. */
-  readonly #toldHits = new WeakMap<HitCounters, HitCounters>();
-  readonly #toldCounts = new Map<string, number>();
-  #toldTimes: readonly number[] = [];
+  readonly #reportedHits = new WeakMap<HitCounters, HitCounters>();
+  readonly #reportedCounts = new Map<string, number>();
+  #reportedTimes: readonly number[] = [];
 
   constructor(sources: StatsSources) {
     this.#sources = sources;
@@ -41,23 +41,23 @@ export class StatDifferences {
         yield stat;
         continue;
       }
-      const increase = stat.value - (this.#toldCounts.get(stat.name) ?? 0);
-      this.#toldCounts.set(stat.name, stat.value);
+      const increase = stat.value - (this.#reportedCounts.get(stat.name) ?? 0);
+      this.#reportedCounts.set(stat.name, stat.value);
       if (increase > 0) yield { kind: "counter", name: stat.name, increase };
     }
     yield* this.#takeTimes(this.#sources.counters);
     for (const named of namedHits(this.#sources)) {
-      const told = this.#toldHits.get(named.hits);
-      if (told !== undefined && isSame(told, named.hits)) continue;
+      const reported = this.#reportedHits.get(named.hits);
+      if (reported !== undefined && isSame(reported, named.hits)) continue;
       const now = { ...named.hits };
-      this.#toldHits.set(named.hits, now);
+      this.#reportedHits.set(named.hits, now);
       const prefix = hitsPrefix(named);
       if (prefix.length > statNameLengthMax) {
         onDropped();
         continue;
       }
       for (const { name, field } of hitStats) {
-        const increase = now[field] - (told?.[field] ?? 0);
+        const increase = now[field] - (reported?.[field] ?? 0);
         if (increase > 0) yield { kind: "counter", name: `${prefix}.${name}`, increase };
       }
     }
@@ -65,11 +65,11 @@ export class StatDifferences {
 
   /** Times are kept in buckets: each is told by its upper bound, the last one by its lower. */
   *#takeTimes({ latencyCounts }: DecisionCounters): Generator<StatChange, void, undefined> {
-    const told = this.#toldTimes;
+    const reported = this.#reportedTimes;
     const now = [...latencyCounts];
-    this.#toldTimes = now;
+    this.#reportedTimes = now;
     for (const [index, count] of now.entries()) {
-      const more = count - (told[index] ?? 0);
+      const more = count - (reported[index] ?? 0);
       const timeMs = latencyBoundsMs[index] ?? latencyBoundsMs.at(-1) ?? 0;
       const name = `ratelimit_server.${countedMethod}.response_time`;
       if (more > 0) yield { kind: "times", name, timeMs, count: more };

@@ -119,7 +119,7 @@ function secondsSince(atMs: number, nowMs: number): number {
 export const shownSharesMax = 200;
 
 /** The version that an Envoy has acknowledged last; undefined: it is not connected here. */
-export type AcknowledgedVersion = (nodeId: string) => string | undefined;
+type AcknowledgedVersion = (nodeId: string) => string | undefined;
 
 /** The loop of the fleet, for people: who leads, what was decided, and of what. */
 export function renderLoop(

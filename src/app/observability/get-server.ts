@@ -53,7 +53,7 @@ export function createGetServer(
     serve(request, response, answer).catch((thrown: unknown) => {
       onBug(thrown);
       if (!response.headersSent)
-        send(response, textPage(httpStatuses.internalServerError, "This is a fault of ours."));
+        send(response, textPage(httpStatuses.internalServerError, "Internal error."));
       else response.destroy();
     });
   });
@@ -71,7 +71,7 @@ async function serve(
 ): Promise<void> {
   if (request.method !== "GET" && request.method !== "HEAD") {
     send(response, {
-      ...textPage(httpStatuses.methodNotAllowed, "Use GET here."),
+      ...textPage(httpStatuses.methodNotAllowed, "Method not allowed; use GET."),
       headers: { allow: "GET" },
     });
     return;
@@ -82,7 +82,7 @@ async function serve(
   const page = await answer({
     path,
     query: new URLSearchParams(rest.join("?")),
-    host: hostOf(request.headers.host ?? ""),
+    host: (request.headers.host ?? "").replace(/:[0-9]*$/, ""),
     authorization: request.headers.authorization,
     signal: abort.signal,
   });
@@ -90,10 +90,6 @@ async function serve(
   // Nobody reads it, and it would wait for its reader for ever.
   if (page.body instanceof Readable) page.body.destroy();
   send(response, { ...page, body: "" });
-}
-
-function hostOf(text: string): string {
-  return text.replace(/:[0-9]*$/, "");
 }
 
 function send(response: ServerResponse, { status, contentType, body, headers }: Page): void {

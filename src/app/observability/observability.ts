@@ -21,8 +21,7 @@ export interface Observability {
   close(): Promise<void>;
 }
 
-/** What observability stands on. */
-export interface ObservabilityParts extends Pick<Foundation, "policies" | "opened" | "access"> {
+interface ObservabilityParts extends Pick<Foundation, "policies" | "opened" | "access"> {
   readonly decisions: Decisions;
   readonly fleet: Fleet;
   readonly controlPlane: OpenControlPlane;

@@ -1,7 +1,7 @@
+import { gateProblem } from "../../core/admission/gate.js";
 import { auditEntry } from "../../core/base/audit-entry.js";
 import type { Clock } from "../../core/base/clock.js";
 import type { JsonObject } from "../../core/base/json.js";
-import { gateProblem } from "../../core/settings/gate.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import { type GateRegistry, thresholdsToJson } from "../../fleet/records/gate-registry.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
@@ -14,8 +14,7 @@ import type {
 } from "../../rpc/admin/admin-parts.js";
 import { gateSettings } from "../fleet/fleet-maker.js";
 
-/** What a `GateAdmin` is made of. */
-export interface GateAdminParts {
+interface GateAdminParts {
   readonly records: SharedRecords;
   readonly gates: GateRegistry;
   readonly policies: PolicySource;
@@ -59,7 +58,7 @@ export class GateAdmin implements GateAdministration {
     const own = this.#policyGates().get(service);
     if (own === undefined) return { kind: "refused", why: "The policy has no such gate." };
     const problem = ratios && gateProblem({ ...own, ...ratios });
-    if (problem !== undefined) return { kind: "refused", why: `A gate cannot be so: ${problem}.` };
+    if (problem !== undefined) return { kind: "refused", why: `Invalid thresholds: ${problem}.` };
     const before = this.#parts.gates.find(service);
     const { expectedVersion } = request;
     if (ratios === undefined && before === undefined) {
@@ -86,7 +85,10 @@ export class GateAdmin implements GateAdministration {
     });
     if (outcome.kind === "conflict") return outcome;
     if (outcome.kind === "full") {
-      return { kind: "refused", why: "As many gates as may be are changed already: clear some." };
+      return {
+        kind: "refused",
+        why: "The maximum number of gates is changed already: clear some.",
+      };
     }
     const thresholds = this.get(service);
     if (thresholds === undefined) return { kind: "refused", why: "The policy has no such gate." };

@@ -5,16 +5,16 @@ import {
   changeSentence,
   comparePolicies,
 } from "../../policy/diff/policy-diff.js";
+import type { PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import { problemRows } from "../../policy/problems/problem.js";
 import { defaultProxies } from "../../policy/proxies/proxies.js";
-import type { PolicyFile, PolicyReview } from "../../rpc/admin/admin-parts.js";
+import type { PolicyReview } from "../../rpc/admin/admin-parts.js";
 import { policyVersion } from "../config/policy-files.js";
 import type { OpenPolicies } from "../policy/policies.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
 
-/** What a `PolicyReviewer` is made of. */
-export interface PolicyReviewerParts {
+interface PolicyReviewerParts {
   readonly policies: Pick<OpenPolicies, "feed" | "parse">;
   /** Default: a worker thread. */
   readonly parser?: ParsesPolicies;
@@ -25,7 +25,7 @@ export interface PolicyReviewerParts {
 export const reviewsWaitingMax = 4;
 
 /** A policy that was read, with what it changes; or what is wrong with it. */
-export type Reviewed =
+type Reviewed =
   | { readonly kind: "policy"; readonly policy: Policy; readonly changes: readonly string[] }
   | { readonly kind: "problems"; readonly review: PolicyReview };
 
@@ -44,7 +44,7 @@ export class PolicyReviewer {
    *
    * @throws ServiceError OVERLOADED where too many wait, INTERNAL where it could not be read at all
    */
-  async review(files: readonly PolicyFile[]): Promise<Reviewed> {
+  async review(files: readonly PolicyText[]): Promise<Reviewed> {
     if (this.#waitingCount >= reviewsWaitingMax) throw new ServiceError("OVERLOADED");
     this.#waitingCount += 1;
     const own = this.#reviewing.then(() => this.#reviewNow(files));
@@ -56,7 +56,7 @@ export class PolicyReviewer {
     }
   }
 
-  async #reviewNow(files: readonly PolicyFile[]): Promise<Reviewed> {
+  async #reviewNow(files: readonly PolicyText[]): Promise<Reviewed> {
     const { policies, clock, parser = parsePolicyInWorker } = this.#parts;
     const parsing = await parser({
       input: { kind: "texts", sources: files },

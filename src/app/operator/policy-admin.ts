@@ -2,11 +2,11 @@ import { type AuditActor, auditEntry } from "../../core/base/audit-entry.js";
 import type { Clock, Random } from "../../core/base/clock.js";
 import type { JsonObject } from "../../core/base/json.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
+import type { PolicyText } from "../../policy/parse.js";
 import type {
   ChangeRequest,
   PolicyAdministration,
   PolicyChangeOutcome,
-  PolicyFile,
   PolicyReview,
   PolicyVersion,
   ShadowReport,
@@ -24,8 +24,7 @@ import type { ParsesPolicies } from "../policy/policy-parsing.js";
 import { PolicyReviewer } from "./policy-admin-review.js";
 import { PolicyRepository, type RepositoryOutcome } from "./policy-repository.js";
 
-/** What a `PolicyAdmin` is made of. */
-export interface PolicyAdminParts {
+interface PolicyAdminParts {
   readonly policies: OpenPolicies;
   readonly records: SharedRecords;
   readonly shadow: Pick<PolicyShadow, "report" | "refresh">;
@@ -90,14 +89,14 @@ export class PolicyAdmin implements PolicyAdministration {
     return all.map((one) => ({ ...one, files: [] }));
   }
 
-  async review(files: readonly PolicyFile[]): Promise<PolicyReview> {
+  async review(files: readonly PolicyText[]): Promise<PolicyReview> {
     const reviewed = await this.#reviewer.review(files);
     if (reviewed.kind === "problems") return reviewed.review;
     return { problems: [], unreportedCount: 0, changes: reviewed.changes };
   }
 
   async apply(
-    files: readonly PolicyFile[],
+    files: readonly PolicyText[],
     request: Asked & { readonly isShadow: boolean; readonly isDryRun: boolean },
   ): Promise<PolicyChangeOutcome> {
     const { isShadow, isDryRun } = request;
@@ -114,7 +113,7 @@ export class PolicyAdmin implements PolicyAdministration {
     // One that is active here may be lost in the store: to apply it again repairs that.
     const isKept = policy.version === current?.version && this.#isKept(current);
     if (isKept || (isShadow && policy.version === current?.version)) {
-      if (isShadow) return { kind: "refused", why: "This policy is the active one." };
+      if (isShadow) return { kind: "refused", why: "This policy is already active." };
       return { kind: "changed", policy: current, changes };
     }
     if (recordBytes(policyToJson(policy)) > policyRecordBytesMax) {
@@ -191,7 +190,7 @@ export class PolicyAdmin implements PolicyAdministration {
     const place = origin === "xds" ? "the control plane" : "its files";
     const why =
       `The policy comes from ${place}: change it there, or start with ` +
-      "HEADGATE_POLICY_SOURCE=store. It can run as the shadow policy.";
+      "HEADGATE_POLICY_SOURCE=store. You can run it as the shadow policy.";
     return { kind: "refused", why };
   }
 
@@ -200,7 +199,7 @@ export class PolicyAdmin implements PolicyAdministration {
     return (source === "files" && files.length > 0) || this.#repository.isCurrent(version);
   }
 
-  #made(files: readonly PolicyFile[], { actor, reason }: ChangeRequest): StoredPolicy {
+  #made(files: readonly PolicyText[], { actor, reason }: ChangeRequest): StoredPolicy {
     const appliedEpochMs = Math.floor(this.#parts.clock.epochUs() / 1_000);
     const version = policyVersion(files);
     return { version, appliedEpochMs, author: actor.name, reason, files, source: "admin" };
@@ -245,7 +244,7 @@ export class PolicyAdmin implements PolicyAdministration {
 
   #failed(outcome: Exclude<RepositoryOutcome, "changed">): PolicyChangeOutcome {
     if (outcome === "conflict") return conflictWith(this.current());
-    return { kind: "refused", why: "The store keeps as many policies as it may." };
+    return { kind: "refused", why: "The store keeps the maximum number of policies." };
   }
 
   #audit(

@@ -17,13 +17,13 @@ function parseListenText(text: string): ListenText | undefined {
   return { host: bracketed ?? (plain || "0.0.0.0"), port };
 }
 
-type AddressText = Omit<OptionRow<unknown>, "valueName" | "isSecret" | "parse" | "defaultValue">;
+type AddressText = Omit<OptionRow<unknown>, "valueName" | "parse" | "defaultValue">;
 
 /** Where something listens. */
 export function addressOption(
   row: AddressText & { readonly defaultValue: ListenText },
 ): OptionRow<ListenText> {
-  return { ...row, valueName: "ADDRESS", isSecret: false, parse: parseAddress };
+  return { ...row, valueName: "ADDRESS", parse: parseAddress };
 }
 
 /** Where something listens; an empty text is nowhere. */
@@ -33,7 +33,6 @@ export function optionalAddressOption(
   return {
     ...row,
     valueName: "ADDRESS",
-    isSecret: false,
     parse: (text) => (text === "" ? { kind: "value", value: undefined } : parseAddress(text)),
   };
 }

@@ -1,11 +1,12 @@
 import type { Algorithm, FailureMode, LimitDefaults } from "../../core/limits/limit.js";
-import { toldRefusalsPerSecondMax } from "../../decide/rate-limit/refusal-log.js";
-import type { Switches } from "../../decide/rate-limit/switches.js";
+import { loggedRefusalsPerSecondMax } from "../../decide/rate-limit/refusal-log.js";
+import type { LimitSwitches } from "../../decide/rate-limit/switches.js";
 import type { ResponseExtrasOptions } from "../../rpc/rls/rls-extras.js";
 import {
   choiceOption,
   decimalOption,
   type OptionRow,
+  type OptionText,
   type ParsedOption,
   switchOption,
   wholeNumberOption,
@@ -14,151 +15,119 @@ import {
 /** What a header may be called; 64 are enough. Source: RFC 9110, section 5.6.2, token. */
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
 
-function headerNameOption(row: {
-  readonly env: string;
-  readonly flag: string;
-  readonly defaultValue: string;
-  readonly docs: string;
-}): OptionRow<string> {
+function headerNameOption(row: OptionText & { readonly defaultValue: string }): OptionRow<string> {
   const parse = (text: string): ParsedOption<string> => {
     if (headerName.test(text)) return { kind: "value", value: text };
-    return { kind: "problem", message: "must be the name of a header, of at most 64 characters" };
+    return { kind: "problem", message: "must be a header name of at most 64 characters" };
   };
-  return {
-    ...row,
-    section: "Decisions",
-    valueName: "NAME",
-    defaultText: row.defaultValue,
-    isSecret: false,
-    parse,
-  };
+  return { ...row, valueName: "NAME", defaultText: row.defaultValue, parse };
 }
 
 /** What the process changes about every decision and answer. */
 export const decisionOptionRows = {
   algorithm: choiceOption<Algorithm["kind"]>({
-    section: "Decisions",
     env: "HEADGATE_ALGORITHM",
-    flag: "algorithm",
     choices: ["gcra", "fixed_window"],
     defaultValue: "gcra",
     docs:
-      "How limits are decided that do not say it: smoothly, or in windows counted from 1970, as " +
-      "envoyproxy/ratelimit has them. A limit with a `burst` is smooth in any case.",
+      "The default algorithm: smooth (`gcra`), or windows counted from 1970 as in " +
+      "envoyproxy/ratelimit. A limit with a `burst` is always smooth.",
   }),
   onStoreFailure: choiceOption<FailureMode>({
-    section: "Decisions",
     env: "HEADGATE_ON_STORE_FAILURE",
-    flag: "on-store-failure",
     choices: ["local", "allow", "deny", "error"],
     defaultValue: "local",
     docs:
-      "What answers while Redis is away for limits that do not say it. `error` is what " +
-      "envoyproxy/ratelimit does: Envoy's own `failure_mode_deny` decides.",
+      "The default failure mode of limits while Redis is unreachable. `error` is " +
+      "the behaviour of envoyproxy/ratelimit: Envoy's own `failure_mode_deny` " +
+      "decides.",
   }),
   shadowMode: switchOption({
-    section: "Decisions",
     env: "SHADOW_MODE",
-    flag: "shadow-mode",
     defaultValue: false,
     docs:
-      "Decides and counts everything and refuses nobody; statuses still say what would be over. " +
-      "What would have been refused is in `headgate_shadowed_requests_total`.",
+      "Decides and counts everything but denies nothing. Statuses still show what " +
+      "would be over; `headgate_shadowed_requests_total` counts it.",
   }),
   quotaMode: switchOption({
-    section: "Decisions",
     env: "QUOTA_MODE",
-    flag: "quota-mode",
     defaultValue: false,
-    docs: "As if every descriptor said `quota_mode`: refused only when all limits are over.",
+    docs:
+      "Treats every descriptor as if it had `quota_mode`: a request is denied only " +
+      "when all its limits are over.",
   }),
   chargesDenied: switchOption({
-    section: "Decisions",
     env: "HEADGATE_CHARGE_DENIED",
-    flag: "charge-denied",
     defaultValue: false,
     docs:
-      "Counts hits that were refused as well, up to one more burst, as envoyproxy/ratelimit " +
-      "does: who keeps asking stays out, and one limit's refusals use up the others.",
+      "Also charges denied hits, up to one more burst, as envoyproxy/ratelimit " +
+      "does. Callers that keep retrying stay denied, and denials of one limit use " +
+      "up the others.",
   }),
   nearLimitRatio: decimalOption({
-    section: "Decisions",
     env: "NEAR_LIMIT_RATIO",
-    flag: "near-limit-ratio",
-    min: 0,
-    max: 1,
+    range: [0, 1],
     defaultValue: 0.8,
-    docs: "The part of a limit from which on hits are counted as near it.",
+    docs: "The ratio of a limit from which hits count as near the limit.",
   }),
   hasDynamicMetadata: switchOption({
-    section: "Decisions",
     env: "RESPONSE_DYNAMIC_METADATA",
-    flag: "response-dynamic-metadata",
     defaultValue: false,
     docs:
-      "Responses say in their dynamic metadata what was asked, and the `metadata` of the rules " +
-      "that let it pass, for filters that come later.",
+      "Responses contain the request's descriptors and the `metadata` of the rules " +
+      "that allowed it as dynamic metadata, for later filters.",
   }),
   hasLimitHeaders: switchOption({
-    section: "Decisions",
     env: "LIMIT_RESPONSE_HEADERS_ENABLED",
-    flag: "limit-response-headers-enabled",
     defaultValue: false,
-    docs: "Responses carry the tightest limit in three headers, where its rule says nothing else.",
+    docs: "Responses contain the tightest limit in three headers, unless its rule sets `headers`.",
   }),
   tellsWait: switchOption({
-    section: "Decisions",
     env: "HEADGATE_RETRY_AFTER_HEADER",
-    flag: "retry-after-header",
     defaultValue: false,
     docs:
-      "Refusals carry `retry-after`, unless the rule says `headers: none`: for Envoys that do " +
-      "not tell the wait themselves (`enable_retry_after_header`, from 1.40).",
+      "Denials carry `retry-after`, unless the rule has `headers: none`. For " +
+      "Envoys without `enable_retry_after_header` (before 1.40).",
   }),
   limitHeader: headerNameOption({
     env: "LIMIT_LIMIT_HEADER",
-    flag: "limit-limit-header",
     defaultValue: "RateLimit-Limit",
-    docs: "The header for the limit's hits in a period.",
+    docs: "The header for the hits allowed in a period.",
   }),
   remainingHeader: headerNameOption({
     env: "LIMIT_REMAINING_HEADER",
-    flag: "limit-remaining-header",
     defaultValue: "RateLimit-Remaining",
-    docs: "The header for the hits that are left.",
+    docs: "The header for the remaining hits.",
   }),
   resetHeader: headerNameOption({
     env: "LIMIT_RESET_HEADER",
-    flag: "limit-reset-header",
     defaultValue: "RateLimit-Reset",
-    docs: "The header for the whole seconds until the limit is unused, or until it lets in again.",
+    docs:
+      "The header for the whole seconds until the limit is unused, or until a denied " +
+      "request fits.",
   }),
   hasRequestHeaders: switchOption({
-    section: "Decisions",
     env: "LIMIT_REQUEST_HEADERS_ENABLED",
-    flag: "limit-request-headers-enabled",
     defaultValue: false,
     docs:
-      "Requests that go on to the upstream carry the tightest limit in three headers, unless its " +
-      "rule says `headers: none`. Envoy adds them to what the client sent: remove those first.",
+      "Requests to the upstream carry the tightest limit in three headers, unless " +
+      "its rule has `headers: none`. Envoy appends them to headers from the " +
+      "client: remove those first.",
   }),
   requestLimitHeader: headerNameOption({
     env: "LIMIT_REQUEST_LIMIT_HEADER",
-    flag: "limit-request-limit-header",
     defaultValue: "RateLimit-Limit",
-    docs: "The upstream's header for the limit's hits in a period.",
+    docs: "The upstream header for the hits allowed in a period.",
   }),
   requestRemainingHeader: headerNameOption({
     env: "LIMIT_REQUEST_REMAINING_HEADER",
-    flag: "limit-request-remaining-header",
     defaultValue: "RateLimit-Remaining",
-    docs: "The upstream's header for the hits that are left.",
+    docs: "The upstream header for the remaining hits.",
   }),
   requestResetHeader: headerNameOption({
     env: "LIMIT_REQUEST_RESET_HEADER",
-    flag: "limit-request-reset-header",
     defaultValue: "RateLimit-Reset",
-    docs: "The upstream's header for the whole seconds of `LIMIT_RESET_HEADER`.",
+    docs: "The upstream header for the whole seconds of `LIMIT_RESET_HEADER`.",
   }),
 } as const;
 
@@ -176,7 +145,7 @@ export function limitDefaultsOf(
 }
 
 /** What the process changes about every limit. */
-export function switchesOf(values: DecisionValues): Switches {
+export function switchesOf(values: DecisionValues): LimitSwitches {
   const { shadowMode, quotaMode, chargesDenied } = values;
   const defaults = limitDefaultsOf(values);
   return { isShadow: shadowMode, isQuota: quotaMode, chargesDenied, defaults };
@@ -204,15 +173,13 @@ export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
 /** How refusals are told in the log. */
 export const refusalOptionRows = {
   refusalsLoggedPerSecond: wholeNumberOption({
-    section: "Logs",
     env: "HEADGATE_REFUSALS_LOGGED_PER_SECOND",
-    flag: "refusals-logged-per-second",
-    min: 0,
-    max: toldRefusalsPerSecondMax,
+    range: [0, loggedRefusalsPerSecondMax],
     defaultValue: 1,
     docs:
-      "Lines at level `info` of refused requests, for each rule that a policy does not keep out " +
-      "of the log (`tellRule`), and each cause of a service; 0 for none. All together they are " +
-      `${toldRefusalsPerSecondMax} a second at most; each says how many requests it stands for.`,
+      "Log lines per second at level `info` about denied requests, for each rule " +
+      "(unless `tellRule` turns it off) and for each cause of a service; 0: none. " +
+      `The total is at most ${loggedRefusalsPerSecondMax} a second. Each line ` +
+      "contains the number of requests that it represents.",
   }),
 } as const;

@@ -3,28 +3,10 @@ export type ParsedOption<T> =
   | { readonly kind: "value"; readonly value: T }
   | { readonly kind: "problem"; readonly message: string };
 
-/** Where an option stands in help and in the documentation. */
-export type OptionSection =
-  | "Policy"
-  | "Control plane"
-  | "Listening"
-  | "Admin"
-  | "Decisions"
-  | "Store"
-  | "Signals"
-  | "Overload"
-  | "Stopping"
-  | "Logs"
-  | "Statistics"
-  | "Tracing";
-
 /** One setting of the process: all there is to know about it, in one place. */
 export interface OptionRow<T> {
-  readonly section: OptionSection;
-  /** Environment name. */
+  /** Environment name; its flag follows from it. */
   readonly env: string;
-  /** Long flag without dashes; absent where it would show a secret to all users of the machine. */
-  readonly flag?: string;
   /** What stands for the value in help. */
   readonly valueName: string;
   readonly defaultValue: T;
@@ -32,8 +14,8 @@ export interface OptionRow<T> {
   readonly defaultText?: string;
   /** One or two sentences, Markdown. */
   readonly docs: string;
-  /** The value may also come from the file that `<env>_FILE` names. */
-  readonly isSecret: boolean;
+  /** The value may also come from the file that `<env>_FILE` names, and has no flag. */
+  readonly isSecret?: true;
   readonly parse: (text: string) => ParsedOption<T>;
 }
 
@@ -49,47 +31,45 @@ export interface IgnoredOptionRow {
 
 /** What every kind of option is described by. */
 export interface OptionText {
-  readonly section: OptionSection;
   readonly env: string;
-  readonly flag: string;
   readonly docs: string;
+}
+
+/**
+ * The long flag of an option without dashes: its environment name in lower case, without what all
+ * of ours or all of a control plane's begin with. Undefined for secrets, which a flag would show to
+ * all users of the machine.
+ */
+export function optionFlag(row: Pick<OptionRow<unknown>, "env" | "isSecret">): string | undefined {
+  if (row.isSecret) return undefined;
+  const name = row.env.replace(/^(?:HEADGATE|CONFIG_GRPC)_/, "");
+  return name.toLowerCase().replaceAll("_", "-");
 }
 
 /** Any text, also an empty one. */
 export function textOption(
   row: OptionText & { readonly valueName: string; readonly defaultValue: string },
 ): OptionRow<string> {
-  return { ...row, defaultText: row.defaultValue, isSecret: false, parse: value };
+  return { ...row, defaultText: row.defaultValue, parse: value };
 }
 
 /** A text that may be left out; an empty one counts as left out. */
 export function optionalTextOption(
   row: OptionText & { readonly valueName: string },
 ): OptionRow<string | undefined> {
-  return {
-    ...row,
-    defaultValue: undefined,
-    isSecret: false,
-    parse: (text) => value(text || undefined),
-  };
+  return { ...row, defaultValue: undefined, parse: (text) => value(text || undefined) };
 }
 
 /** A secret: from the environment or a file, never from a flag. */
 export function secretOption(
-  row: Omit<OptionText, "flag"> & { readonly valueName: string },
+  row: OptionText & { readonly valueName: string },
 ): OptionRow<string | undefined> {
-  return {
-    ...row,
-    defaultValue: undefined,
-    isSecret: true,
-    parse: (text) => value(text || undefined),
-  };
+  return { ...optionalTextOption(row), isSecret: true };
 }
 
 /** What an option for a number is described by; both bounds are taken. */
 interface NumberText extends OptionText {
-  readonly min: number;
-  readonly max: number;
+  readonly range: readonly [min: number, max: number];
   readonly defaultValue: number;
 }
 
@@ -104,7 +84,7 @@ export function decimalOption(row: NumberText): OptionRow<number> {
 }
 
 function numberOption(
-  { min, max, ...rest }: NumberText,
+  { range: [min, max], ...rest }: NumberText,
   { pattern, kind }: { readonly pattern: RegExp; readonly kind: string },
 ): OptionRow<number> {
   const parse = (text: string): ParsedOption<number> => {
@@ -112,13 +92,7 @@ function numberOption(
     if (pattern.test(text) && number >= min && number <= max) return value(number);
     return { kind: "problem", message: `must be ${kind} from ${min} to ${max}` };
   };
-  return {
-    ...rest,
-    valueName: "NUMBER",
-    defaultText: String(rest.defaultValue),
-    isSecret: false,
-    parse,
-  };
+  return { ...rest, valueName: "NUMBER", defaultText: String(rest.defaultValue), parse };
 }
 
 /** One of a few words, letters' case aside. */
@@ -139,13 +113,7 @@ export function choiceOption<T extends string>(
     const message = refusals?.get(text.toLowerCase()) ?? `must be one of ${choices.join(", ")}`;
     return { kind: "problem", message };
   };
-  return {
-    ...rest,
-    valueName,
-    defaultText: row.defaultValue,
-    isSecret: false,
-    parse,
-  };
+  return { ...rest, valueName, defaultText: row.defaultValue, parse };
 }
 
 /** Source: Go's strconv.ParseBool, which envoyproxy/ratelimit reads its switches with. */
@@ -163,13 +131,7 @@ export function switchOption(
     if (found !== undefined) return value(found);
     return { kind: "problem", message: "must be true or false" };
   };
-  return {
-    ...row,
-    valueName: "true|false",
-    defaultText: String(row.defaultValue),
-    isSecret: false,
-    parse,
-  };
+  return { ...row, valueName: "true|false", defaultText: String(row.defaultValue), parse };
 }
 
 /** A switch that knows whether it was set. */
@@ -205,7 +167,7 @@ export function durationOption(
       message: `must be a time like 250ms, 10s or 1h30m, ${atLeast}at most ${maxMs}ms`,
     };
   };
-  return { ...rest, valueName: "TIME", isSecret: false, parse };
+  return { ...rest, valueName: "TIME", parse };
 }
 
 function durationMs(text: string): number | undefined {

@@ -14,7 +14,7 @@ import {
 } from "./option.js";
 import { redisOptionRows } from "./redis-options.js";
 import { signalOptionRows } from "./signal-options.js";
-import { statsOptionRows } from "./stats-options.js";
+import { debugOptionRows, statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
 import { tracingOptionRows } from "./tracing-options.js";
 import { policyStartOptionRows, xdsOptionRows } from "./xds-options.js";
@@ -24,332 +24,290 @@ const dayMs = 86_400_000;
 
 /** Memcached cannot decide a limit in one step. */
 const memcacheRefusal =
-  "is memcache, which is not supported: keep limits in Redis or Valkey (BACKEND_TYPE=redis, " +
-  "REDIS_URL=host:port), or without one in each process by itself (BACKEND_TYPE=memory)";
+  "is memcache, which is not supported: use Redis or Valkey (BACKEND_TYPE=redis, " +
+  "REDIS_URL=host:port), or keep limits in each process (BACKEND_TYPE=memory)";
+
+const policyRows = {
+  policy: optionalTextOption({
+    env: "HEADGATE_POLICY",
+    valueName: "PATH",
+    docs:
+      "The policy: a YAML file, or a directory whose `*.yaml` and `*.yml` files " +
+      "form one policy. Default: the directory that the three RUNTIME_ names form.",
+  }),
+  runtimeRoot: textOption({
+    env: "RUNTIME_ROOT",
+    valueName: "DIRECTORY",
+    defaultValue: "/srv/runtime_data/current",
+    docs: "The directory where configuration is mounted; often a symbolic link that is swapped.",
+  }),
+  runtimeSubdirectory: textOption({
+    env: "RUNTIME_SUBDIRECTORY",
+    valueName: "NAME",
+    defaultValue: "",
+    docs: "A directory below RUNTIME_ROOT.",
+  }),
+  runtimeAppDirectory: textOption({
+    env: "RUNTIME_APPDIRECTORY",
+    valueName: "NAME",
+    defaultValue: "config",
+    docs:
+      "The directory below RUNTIME_ROOT and RUNTIME_SUBDIRECTORY that contains the policy " +
+      "files.",
+  }),
+  runtimeWatchRoot: switchOption({
+    env: "RUNTIME_WATCH_ROOT",
+    defaultValue: true,
+    docs:
+      "Whether Headgate notices a swap of RUNTIME_ROOT itself at once. It always " +
+      "watches the policy directory, and reads it again every 10 s.",
+  }),
+  runtimeIgnoreDotFiles: switchOption({
+    env: "RUNTIME_IGNOREDOTFILES",
+    defaultValue: false,
+    docs:
+      "Whether to ignore files and directories below RUNTIME_APPDIRECTORY whose " +
+      "names start with a dot. Names with two dots, as in a ConfigMap, are always " +
+      "ignored.",
+  }),
+  ...policyStartOptionRows,
+} as const;
+
+const listeningRows = {
+  host: textOption({
+    env: "HOST",
+    valueName: "ADDRESS",
+    defaultValue: "0.0.0.0",
+    docs: "The address of the HTTP port: `/json`, health and metrics.",
+  }),
+  port: wholeNumberOption({
+    env: "PORT",
+    range: [0, portMax],
+    defaultValue: 8080,
+    docs: "HTTP port; 0 picks a free port.",
+  }),
+  monitoringAddress: optionalAddressOption({
+    env: "HEADGATE_MONITORING_ADDR",
+    defaultValue: undefined,
+    docs:
+      "A second address for health and metrics, `host:port`, without `/json`, for " +
+      "probes and scrapers. `:port` binds all addresses, port 0 picks a free port. " +
+      "Empty: none.",
+  }),
+  httpJson: switchOption({
+    env: "HEADGATE_JSON",
+    defaultValue: true,
+    docs:
+      "Whether `POST /json` is on. It has no authentication, so it is always off " +
+      "if gRPC clients need certificates (GRPC_CLIENT_TLS_CACERT).",
+  }),
+  grpcHost: textOption({
+    env: "GRPC_HOST",
+    valueName: "ADDRESS",
+    defaultValue: "0.0.0.0",
+    docs: "The address of the gRPC port: RateLimitService and health.",
+  }),
+  grpcPort: wholeNumberOption({
+    env: "GRPC_PORT",
+    range: [0, portMax],
+    defaultValue: 8081,
+    docs: "gRPC port; 0 picks a free port.",
+  }),
+  ...tlsOptionRows,
+  connectionsPerAddressMax: wholeNumberOption({
+    env: "HEADGATE_CONNECTIONS_PER_ADDRESS_MAX",
+    range: [1, 20_000],
+    defaultValue: 2_500,
+    docs:
+      "Maximum connections of one address, on the gRPC port and on the control " +
+      "port. Raise it if all Envoys come through one load balancer.",
+  }),
+  ...controlPortOptionRows,
+  grpcConnectionAgeMsMax: durationOption({
+    env: "GRPC_MAX_CONNECTION_AGE",
+    defaultText: "24h",
+    defaultValue: dayMs,
+    maxMs: 20 * dayMs,
+    docs: "Age at which a gRPC connection is asked to close, plus or minus 10 %.",
+  }),
+  grpcConnectionAgeGraceMs: durationOption({
+    env: "GRPC_MAX_CONNECTION_AGE_GRACE",
+    defaultText: "1h",
+    defaultValue: dayMs / 24,
+    maxMs: 20 * dayMs,
+    docs: "How long calls on such a connection may still take.",
+  }),
+  ...debugOptionRows,
+} as const;
+
+const storeRows = {
+  backendType: choiceOption({
+    env: "BACKEND_TYPE",
+    choices: ["auto", "redis", "memory"],
+    refusals: new Map([["memcache", memcacheRefusal]]),
+    defaultValue: "auto",
+    docs:
+      "Where limits are kept. `auto` is `redis` with REDIS_URL, otherwise " +
+      "`memory`, which no other replica shares.",
+  }),
+  ...redisOptionRows,
+  keyPrefix: textOption({
+    env: "CACHE_KEY_PREFIX",
+    valueName: "TEXT",
+    defaultValue: "headgate:",
+    docs: "The prefix of all Redis keys. Replicas that share limits must have the same prefix.",
+  }),
+  storeBudgetMs: wholeNumberOption({
+    env: "HEADGATE_STORE_BUDGET_MS",
+    range: [1, 10_000],
+    defaultValue: 10,
+    docs:
+      "The longest time a decision waits for Redis, in milliseconds; never more " +
+      "than 60 % of the caller's deadline.",
+  }),
+  replicas: wholeNumberOption({
+    env: "HEADGATE_REPLICAS",
+    range: [1, 10_000],
+    defaultValue: 1,
+    docs:
+      "How many replicas share the limits. While Redis is unreachable, each " +
+      "enforces its share, by the larger of this number and the last number seen.",
+  }),
+  memoryKeysMax: wholeNumberOption({
+    env: "HEADGATE_MEMORY_KEYS_MAX",
+    range: [1_000, 10_000_000],
+    defaultValue: 1_000_000,
+    docs:
+      "The maximum number of keys in the embedded store, each about 50 bytes plus " +
+      "its request. A second embedded store, for local shares while the store is " +
+      "unreachable, has the same maximum, up to 200,000.",
+  }),
+  newKeysPerSecondMax: wholeNumberOption({
+    env: "HEADGATE_NEW_KEYS_PER_SECOND_MAX",
+    range: [1, 1_000_000_000],
+    defaultValue: 10_000,
+    docs:
+      "New keys of one rule per second. Further new keys share one bucket, so that " +
+      "callers with invented values cannot fill the store.",
+  }),
+} as const;
+
+const overloadRows = {
+  loopDelayMsMax: wholeNumberOption({
+    env: "HEADGATE_LOOP_DELAY_MS_MAX",
+    range: [10, 600_000],
+    defaultValue: 100,
+    docs:
+      "The event loop lag, in milliseconds, that counts as late. If the loop is " +
+      "late more often than in time for a second, Headgate does not call Redis " +
+      "until it keeps up again. Limits then answer with on_store_failure, and " +
+      "admission with `ownOverload`.",
+  }),
+  requestsInFlightMax: wholeNumberOption({
+    env: "HEADGATE_REQUESTS_IN_FLIGHT_MAX",
+    range: [1, 1_000_000],
+    defaultValue: 20_000,
+    docs:
+      "Maximum requests in flight; together they use at most an eighth of the " +
+      "heap. Above it, limits answer with on_store_failure until half of them are " +
+      "answered.",
+  }),
+  memoryBytesMax: wholeNumberOption({
+    env: "HEADGATE_MEMORY_BYTES_MAX",
+    range: [0, Number.MAX_SAFE_INTEGER],
+    defaultValue: 0,
+    docs:
+      "The memory of the process, in bytes; 0: the limit of its container " +
+      "(cgroup). If nine tenths of it are resident and half in use, or 0.85 of the " +
+      "heap is in use, calls are answered without parsing.",
+  }),
+  permitLeaseMsMax: wholeNumberOption({
+    env: "HEADGATE_PERMIT_LEASE_MS_MAX",
+    range: [1_000, dayMs],
+    defaultValue: 300_000,
+    docs:
+      "Maximum time that a request holds a permit, in milliseconds, if its service " +
+      "has no timeout (`timeouts.request: 0`). Other requests hold it for at most " +
+      "their timeout, but at least a minute. The end of the ext_proc stream " +
+      "releases it earlier.",
+  }),
+  permitsPeerPercentMax: wholeNumberOption({
+    env: "HEADGATE_PERMITS_PEER_PERCENT_MAX",
+    range: [1, 100],
+    defaultValue: 100,
+    docs:
+      "The share of a service's permits in a replica that one client of the gRPC " +
+      "port may use, in percent, over all its connections. A client is a " +
+      "certificate, or without one an address. Requests beyond it are refused " +
+      "without waiting. Lower it if many Envoys have their own certificates or " +
+      "addresses.",
+  }),
+  requestBytesMax: wholeNumberOption({
+    env: "HEADGATE_REQUEST_BYTES_MAX",
+    range: [requestBytesBounds.min, requestBytesBounds.max],
+    defaultValue: requestBytesBounds.defaultValue,
+    docs:
+      "The largest message on the gRPC port, in bytes. A larger message counts as " +
+      "over the limit. If `max_request_headers_kb` of your Envoys is above 60, set " +
+      "four times as much.",
+  }),
+} as const;
+
+const stoppingRows = {
+  drainDelayMs: wholeNumberOption({
+    env: "HEADGATE_DRAIN_DELAY_MS",
+    range: [0, 600_000],
+    defaultValue: 5_000,
+    docs:
+      "After SIGTERM (not Ctrl-C): how long calls are still accepted while health " +
+      "is NOT_SERVING, so that load balancers notice.",
+  }),
+  drainGraceMs: wholeNumberOption({
+    env: "HEADGATE_DRAIN_GRACE_MS",
+    range: [0, 600_000],
+    defaultValue: 10_000,
+    docs:
+      "How long calls in flight may then take, before connections are closed and " +
+      "the exit code is 1.",
+  }),
+} as const;
+
+const logRows = {
+  logLevel: choiceOption({
+    env: "LOG_LEVEL",
+    choices: ["trace", "debug", "info", "warn", "warning", "error", "fatal", "panic"],
+    defaultValue: "info",
+    valueName: "LEVEL",
+    docs:
+      "The minimum severity of log lines: `trace`, `debug`, `info`, `warn` (or " +
+      "`warning`), `error`, `fatal` (or `panic`).",
+  }),
+  logFormat: choiceOption({
+    env: "LOG_FORMAT",
+    choices: ["auto", "json", "text"],
+    defaultValue: "auto",
+    docs:
+      "The log format: one JSON object a line, or text for people. `auto` is text on a " +
+      "terminal.",
+  }),
+  ...refusalOptionRows,
+} as const;
 
 /**
  * Every setting of the process. Flags win over the environment, which wins over the defaults here.
  * Names without HEADGATE_ are those of envoyproxy/ratelimit, and mean what they mean there.
  */
 const optionRows = {
-  policy: optionalTextOption({
-    section: "Policy",
-    env: "HEADGATE_POLICY",
-    flag: "policy",
-    valueName: "PATH",
-    docs:
-      "The policy: a YAML file, or a directory whose `*.yaml` and `*.yml` files are read " +
-      "together. Without it, the directory that the three RUNTIME_ names make.",
-  }),
-  runtimeRoot: textOption({
-    section: "Policy",
-    env: "RUNTIME_ROOT",
-    flag: "runtime-root",
-    valueName: "DIRECTORY",
-    defaultValue: "/srv/runtime_data/current",
-    docs: "Where configuration is mounted; often a symbolic link that is swapped.",
-  }),
-  runtimeSubdirectory: textOption({
-    section: "Policy",
-    env: "RUNTIME_SUBDIRECTORY",
-    flag: "runtime-subdirectory",
-    valueName: "NAME",
-    defaultValue: "",
-    docs: "A directory below RUNTIME_ROOT.",
-  }),
-  runtimeAppDirectory: textOption({
-    section: "Policy",
-    env: "RUNTIME_APPDIRECTORY",
-    flag: "runtime-appdirectory",
-    valueName: "NAME",
-    defaultValue: "config",
-    docs: "The directory below RUNTIME_ROOT and RUNTIME_SUBDIRECTORY that holds the policy files.",
-  }),
-  runtimeWatchRoot: switchOption({
-    section: "Policy",
-    env: "RUNTIME_WATCH_ROOT",
-    flag: "runtime-watch-root",
-    defaultValue: true,
-    docs:
-      "Whether a swap of RUNTIME_ROOT itself is watched for at once. The policy directory is " +
-      "watched either way, and read again every 10 s.",
-  }),
-  runtimeIgnoreDotFiles: switchOption({
-    section: "Policy",
-    env: "RUNTIME_IGNOREDOTFILES",
-    flag: "runtime-ignoredotfiles",
-    defaultValue: false,
-    docs:
-      "Whether files and directories below RUNTIME_APPDIRECTORY whose names begin with a dot are " +
-      "left out. Those that begin with two dots, as in a ConfigMap, always are.",
-  }),
-  ...policyStartOptionRows,
+  ...policyRows,
   ...xdsOptionRows,
-  host: textOption({
-    section: "Listening",
-    env: "HOST",
-    flag: "host",
-    valueName: "ADDRESS",
-    defaultValue: "0.0.0.0",
-    docs: "Where HTTP listens: `/json`, health and metrics.",
-  }),
-  port: wholeNumberOption({
-    section: "Listening",
-    env: "PORT",
-    flag: "port",
-    min: 0,
-    max: portMax,
-    defaultValue: 8080,
-    docs: "HTTP port; 0 takes a free one.",
-  }),
-  monitoringAddress: optionalAddressOption({
-    section: "Listening",
-    env: "HEADGATE_MONITORING_ADDR",
-    flag: "monitoring-addr",
-    defaultValue: undefined,
-    docs:
-      "A second place for health and metrics, `host:port`, without `/json`: what probes and " +
-      "scrapers need to reach and nothing else. `:port` is all addresses, port 0 a free one. " +
-      "Empty: none.",
-  }),
-  httpJson: switchOption({
-    section: "Listening",
-    env: "HEADGATE_JSON",
-    flag: "json",
-    defaultValue: true,
-    docs:
-      "Whether `POST /json` decides. It asks nobody who they are, so where clients of gRPC need " +
-      "certificates (GRPC_CLIENT_TLS_CACERT) it never does.",
-  }),
-  grpcHost: textOption({
-    section: "Listening",
-    env: "GRPC_HOST",
-    flag: "grpc-host",
-    valueName: "ADDRESS",
-    defaultValue: "0.0.0.0",
-    docs: "Where gRPC listens: RateLimitService and health.",
-  }),
-  grpcPort: wholeNumberOption({
-    section: "Listening",
-    env: "GRPC_PORT",
-    flag: "grpc-port",
-    min: 0,
-    max: portMax,
-    defaultValue: 8081,
-    docs: "gRPC port; 0 takes a free one.",
-  }),
-  ...tlsOptionRows,
-  connectionsPerAddressMax: wholeNumberOption({
-    section: "Listening",
-    env: "HEADGATE_CONNECTIONS_PER_ADDRESS_MAX",
-    flag: "connections-per-address-max",
-    min: 1,
-    max: 20_000,
-    defaultValue: 2_500,
-    docs:
-      "Connections that one address may have open, on the gRPC port and on the control port. " +
-      "Raise it where all Envoys come through one load balancer.",
-  }),
-  ...controlPortOptionRows,
+  ...listeningRows,
   ...adminOptionRows,
-  grpcConnectionAgeMsMax: durationOption({
-    section: "Listening",
-    env: "GRPC_MAX_CONNECTION_AGE",
-    flag: "grpc-max-connection-age",
-    defaultText: "24h",
-    defaultValue: dayMs,
-    maxMs: 20 * dayMs,
-    docs: "Age at which a gRPC connection is asked to go, plus or minus 10 %.",
-  }),
-  grpcConnectionAgeGraceMs: durationOption({
-    section: "Listening",
-    env: "GRPC_MAX_CONNECTION_AGE_GRACE",
-    flag: "grpc-max-connection-age-grace",
-    defaultText: "1h",
-    defaultValue: dayMs / 24,
-    maxMs: 20 * dayMs,
-    docs: "How long calls on such a connection may still take.",
-  }),
   ...decisionOptionRows,
-  backendType: choiceOption({
-    section: "Store",
-    env: "BACKEND_TYPE",
-    flag: "backend-type",
-    choices: ["auto", "redis", "memory"],
-    refusals: new Map([["memcache", memcacheRefusal]]),
-    defaultValue: "auto",
-    docs:
-      "Where limits are kept; `auto` is `redis` with REDIS_URL, else `memory`, which no other " +
-      "replica shares.",
-  }),
-  ...redisOptionRows,
-  keyPrefix: textOption({
-    section: "Store",
-    env: "CACHE_KEY_PREFIX",
-    flag: "cache-key-prefix",
-    valueName: "TEXT",
-    defaultValue: "headgate:",
-    docs: "What every Redis key begins with. Replicas that share limits share it.",
-  }),
-  storeBudgetMs: wholeNumberOption({
-    section: "Store",
-    env: "HEADGATE_STORE_BUDGET_MS",
-    flag: "store-budget-ms",
-    min: 1,
-    max: 10_000,
-    defaultValue: 10,
-    docs:
-      "The longest a decision waits for Redis, in milliseconds; never more than 60 % of the " +
-      "caller's own deadline.",
-  }),
-  replicas: wholeNumberOption({
-    section: "Store",
-    env: "HEADGATE_REPLICAS",
-    flag: "replicas",
-    min: 1,
-    max: 10_000,
-    defaultValue: 1,
-    docs:
-      "How many replicas share the limits. While Redis is away each answers with its share by " +
-      "the larger of this and the last number seen.",
-  }),
-  memoryKeysMax: wholeNumberOption({
-    section: "Store",
-    env: "HEADGATE_MEMORY_KEYS_MAX",
-    flag: "memory-keys-max",
-    min: 1_000,
-    max: 10_000_000,
-    defaultValue: 1_000_000,
-    docs:
-      "The most keys the embedded store holds, about 50 bytes each and as much for the request " +
-      "that asks. A second one, for the local shares while the store is away, holds as many, but " +
-      "never more than 200,000.",
-  }),
-  newKeysPerSecondMax: wholeNumberOption({
-    section: "Store",
-    env: "HEADGATE_NEW_KEYS_PER_SECOND_MAX",
-    flag: "new-keys-per-second-max",
-    min: 1,
-    max: 1_000_000_000,
-    defaultValue: 10_000,
-    docs:
-      "New keys that one rule may bring a second; what is above shares one bucket, so that " +
-      "a caller who makes up values cannot fill the store.",
-  }),
+  ...storeRows,
   ...signalOptionRows,
-  loopDelayMsMax: wholeNumberOption({
-    section: "Overload",
-    env: "HEADGATE_LOOP_DELAY_MS_MAX",
-    flag: "loop-delay-ms-max",
-    min: 10,
-    max: 600_000,
-    defaultValue: 100,
-    docs:
-      "Lateness of the event loop, in milliseconds, that counts. Once it was late for a second " +
-      "more than in time, which no single stall is, Redis is not asked: limits answer by their " +
-      "on_store_failure, and admission as its `ownOverload` says, until it keeps up again.",
-  }),
-  requestsInFlightMax: wholeNumberOption({
-    section: "Overload",
-    env: "HEADGATE_REQUESTS_IN_FLIGHT_MAX",
-    flag: "requests-in-flight-max",
-    min: 1,
-    max: 1_000_000,
-    defaultValue: 20_000,
-    docs:
-      "Requests that may be in work at a time, and together take no more than an eighth of the " +
-      "heap; above, and until half of it is answered, limits answer by their on_store_failure.",
-  }),
-  memoryBytesMax: wholeNumberOption({
-    section: "Overload",
-    env: "HEADGATE_MEMORY_BYTES_MAX",
-    flag: "memory-bytes-max",
-    min: 0,
-    max: Number.MAX_SAFE_INTEGER,
-    defaultValue: 0,
-    docs:
-      "Memory that the process may have, in bytes; 0: as much as its container (cgroup). With " +
-      "nine tenths of it resident and half of it in use, or 0.85 of the heap in use, calls are " +
-      "answered unread.",
-  }),
-  permitLeaseMsMax: wholeNumberOption({
-    section: "Overload",
-    env: "HEADGATE_PERMIT_LEASE_MS_MAX",
-    flag: "permit-lease-ms-max",
-    min: 1_000,
-    max: dayMs,
-    defaultValue: 300_000,
-    docs:
-      "How long a request may hold a permit, in milliseconds, whose service has no timeout " +
-      "(`timeouts.request: 0`), unless its ext_proc stream ends before. Others hold it for that " +
-      "timeout, or their caller's where that is less, but for a minute at least.",
-  }),
-  permitsPeerPercentMax: wholeNumberOption({
-    section: "Overload",
-    env: "HEADGATE_PERMITS_PEER_PERCENT_MAX",
-    flag: "permits-peer-percent-max",
-    min: 1,
-    max: 100,
-    defaultValue: 100,
-    docs:
-      "The part of a service's permits in a replica that one client of the gRPC port may have in " +
-      "use, in percent, over all its connections: by its certificate, or without one by its " +
-      "address. What it asks for beyond that is refused, and does not wait. Lower it where many " +
-      "Envoys have certificates or addresses of their own.",
-  }),
-  requestBytesMax: wholeNumberOption({
-    section: "Overload",
-    env: "HEADGATE_REQUEST_BYTES_MAX",
-    flag: "request-bytes-max",
-    min: requestBytesBounds.min,
-    max: requestBytesBounds.max,
-    defaultValue: requestBytesBounds.defaultValue,
-    docs:
-      "The largest message on the gRPC port, in bytes: what is larger is over the limit. Raise " +
-      "it where `max_request_headers_kb` of your Envoys is above 60, to four times as much.",
-  }),
-  drainDelayMs: wholeNumberOption({
-    section: "Stopping",
-    env: "HEADGATE_DRAIN_DELAY_MS",
-    flag: "drain-delay-ms",
-    min: 0,
-    max: 600_000,
-    defaultValue: 5_000,
-    docs:
-      "After SIGTERM (not Ctrl-C): how long calls are still taken while health says NOT_SERVING, " +
-      "so that load balancers notice.",
-  }),
-  drainGraceMs: wholeNumberOption({
-    section: "Stopping",
-    env: "HEADGATE_DRAIN_GRACE_MS",
-    flag: "drain-grace-ms",
-    min: 0,
-    max: 600_000,
-    defaultValue: 10_000,
-    docs:
-      "How long calls in flight may take after that, before connections are cut and the exit " +
-      "code is 1.",
-  }),
-  logLevel: choiceOption({
-    section: "Logs",
-    env: "LOG_LEVEL",
-    flag: "log-level",
-    choices: ["trace", "debug", "info", "warn", "warning", "error", "fatal", "panic"],
-    defaultValue: "info",
-    valueName: "LEVEL",
-    docs:
-      "The least severe lines that are written: `trace`, `debug`, `info`, `warn` (or " +
-      "`warning`), `error`, `fatal` (or `panic`).",
-  }),
-  logFormat: choiceOption({
-    section: "Logs",
-    env: "LOG_FORMAT",
-    flag: "log-format",
-    choices: ["auto", "json", "text"],
-    defaultValue: "auto",
-    docs: "One JSON object a line, or text for people; `auto` is text on a terminal.",
-  }),
-  ...refusalOptionRows,
+  ...overloadRows,
+  ...stoppingRows,
+  ...logRows,
   ...statsOptionRows,
   ...tracingOptionRows,
 } as const;
@@ -367,8 +325,26 @@ function isOptionName(name: string): name is OptionName {
   return Object.hasOwn(optionRows, name);
 }
 
-/** The names of all rows, in the order of help and documentation. */
-export const optionNames: readonly OptionName[] = Object.keys(optionRows).filter(isOptionName);
+/** The names of all rows, by where they stand in help and documentation, in its order. */
+export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Map(
+  Object.entries({
+    Policy: policyRows,
+    "Control plane": xdsOptionRows,
+    Listening: listeningRows,
+    Admin: adminOptionRows,
+    Decisions: decisionOptionRows,
+    Store: storeRows,
+    Signals: signalOptionRows,
+    Overload: overloadRows,
+    Stopping: stoppingRows,
+    Logs: logRows,
+    Statistics: statsOptionRows,
+    Tracing: tracingOptionRows,
+  }).map(([section, rows]) => [section, Object.keys(rows).filter(isOptionName)]),
+);
+
+/** The same, in one list. */
+export const optionNames: readonly OptionName[] = [...optionSections.values()].flat();
 
 /** A row whose value's type does not matter. */
 export function optionRow(name: OptionName): OptionRow<unknown> {

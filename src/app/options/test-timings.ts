@@ -32,7 +32,7 @@ export type Timings = { readonly [name in keyof typeof defaultTimings]: number }
 const timingMsMax = 3_600_000;
 
 /** The timings, or why there are none; the reason never echoes the text. */
-export type ParsedTimings =
+type ParsedTimings =
   | { readonly kind: "timings"; readonly timings: Timings }
   | { readonly kind: "problem"; readonly message: string };
 

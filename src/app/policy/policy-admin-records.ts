@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "../../core/base/json.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
-import type { PolicyFile, PolicyVersion } from "../../rpc/admin/admin-parts.js";
+import type { PolicyText } from "../../policy/parse.js";
+import type { PolicyVersion } from "../../rpc/admin/admin-parts.js";
 import { recordBytesMax, type SharedRecord } from "../../store/coordination/record-store.js";
 
 /** The most bytes of a policy's record: its texts as JSON. */
@@ -21,7 +22,7 @@ export function versionId(number: number): string {
 }
 
 /** Which policies there are, by the numbers of their records; the active one first. */
-export interface PolicyIndex {
+interface PolicyIndex {
   readonly numbers: readonly number[];
   /** Of this record; 0: there is none yet. */
   readonly recordVersion: number;
@@ -42,7 +43,7 @@ export interface StoredShadow extends StoredPolicy {
 }
 
 /** A record of policies, read. */
-export type ReadRecord<T> =
+type ReadRecord<T> =
   | { readonly kind: "none" }
   | { readonly kind: "found"; readonly value: T }
   /** Nobody of ours wrote it, or a later version did. */
@@ -126,9 +127,9 @@ function policyFromJson({ value }: SharedRecord): StoredPolicy | undefined {
   return files && { version, appliedEpochMs, ...restored, author, reason, source, files };
 }
 
-function readFiles(value: JsonValue | undefined): readonly PolicyFile[] | undefined {
+function readFiles(value: JsonValue | undefined): readonly PolicyText[] | undefined {
   if (!Array.isArray(value)) return undefined;
-  const files: PolicyFile[] = [];
+  const files: PolicyText[] = [];
   for (const item of value) {
     if (!Array.isArray(item)) return undefined;
     const [file, text] = item;

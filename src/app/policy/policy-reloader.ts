@@ -14,8 +14,7 @@ import {
 } from "./active-policy.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 
-/** What a `PolicyReloader` is made of. */
-export interface PolicyReloaderParts {
+interface PolicyReloaderParts {
   /** A policy file, or a directory of them. */
   readonly path: string;
   /** Which files of a directory are read. Default `yamlFiles`. */
@@ -31,7 +30,7 @@ export interface PolicyReloaderParts {
 }
 
 /** How a look at the policy's files ended. */
-export type PolicyLook = { readonly kind: "unchanged" } | PolicyUpdate;
+type PolicyLook = { readonly kind: "unchanged" } | PolicyUpdate;
 
 /**
  * Keeps the active policy: loads it, watches its files and swaps it whole. Files that are wrong

@@ -30,7 +30,7 @@ import { type GrpcAddress, listenForGrpc } from "./grpc-listener.js";
 import { createHttpServer, type HttpParts } from "./http.js";
 
 /** The ports that decide: gRPC, and HTTP. */
-export interface DecisionPorts {
+interface DecisionPorts {
   readonly grpcAddress: GrpcAddress;
   readonly httpAddress: ListenAddress;
   /** Takes no more connections, and tells clients to go elsewhere. */
@@ -39,8 +39,7 @@ export interface DecisionPorts {
   close(): Promise<boolean>;
 }
 
-/** What the ports stand on. */
-export interface DecisionPortsParts extends Pick<Foundation, "tls"> {
+interface DecisionPortsParts extends Pick<Foundation, "tls"> {
   readonly decisions: Decisions;
   readonly admission: OpenAdmission;
   readonly tracing: OpenTracing | undefined;

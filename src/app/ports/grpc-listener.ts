@@ -11,14 +11,13 @@ import { peerOf } from "../tls/tls-peer.js";
 export type GrpcAddress = ListenAddress | SocketAddress;
 
 /** What takes gRPC connections. */
-export interface GrpcListener {
+interface GrpcListener {
   readonly address: GrpcAddress;
   /** Takes no more connections; those that it took go on. */
   close(): void;
 }
 
-/** What a listener is made of. */
-export interface GrpcListenerParts {
+interface GrpcListenerParts {
   readonly config: Config;
   /** Takes the connections, secured ones where there is TLS. */
   readonly transport: NativeTransport;

@@ -56,7 +56,7 @@ export interface OpenStore {
  *
  * @param name letters, digits and colons
  */
-export type OpenSpace = (name: string) => LimitStore;
+type OpenSpace = (name: string) => LimitStore;
 
 /**
  * The most keys of the store that answers for `on_store_failure: local`, 10 MB of them: it is
@@ -76,7 +76,7 @@ const startWaitMsMax = 2_000;
 export async function openStore(parts: StoreParts): Promise<OpenStore> {
   const { config, clock, random, logger } = parts;
   if (config.store.kind === "memory") {
-    const sentence = "Limits are kept in this process: no other replica shares them.";
+    const sentence = "Limits are kept in this process; other replicas do not share them.";
     logger.info({ event: "storeOpened", store: "memory" }, sentence);
     const store = new MemoryLimitStore({ clock, random, keysMax: config.memoryKeysMax });
     const openSpace = (): LimitStore => openLocalStore(config, parts);
@@ -117,12 +117,12 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     const remedy = remedyOf(code);
     if (code === "STORE_UNAUTHENTICATED" || code === "STORE_ACCESS_DENIED") {
       await store.close();
-      const words = [`Redis at ${address} refuses us.`, message, remedy].join(" ");
+      const words = [`Redis at ${address} refuses the connection.`, message, remedy].join(" ");
       throw new StartFailure(exitCodes.failure, words);
     }
     logger.warn(
       { event: "storeAway", store: "redis", address, code, message, remedy },
-      "Redis does not answer; limits answer by their on_store_failure until it does.",
+      "Redis does not answer; until it does, limits answer with their on_store_failure.",
     );
   }
   const isAway = (): boolean => mainSide.isAway() || (secondSide?.isAway() ?? false);

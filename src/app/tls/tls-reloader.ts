@@ -6,15 +6,14 @@ import { SerializedPoll } from "../base/serialized-poll.js";
 import type { TlsChoice } from "../config/tls-choice.js";
 import { type ReadTls, readTlsFiles, type TlsMaterial } from "./tls-files.js";
 
-/** What a `TlsReloader` is made of. */
-export interface TlsReloaderParts {
+interface TlsReloaderParts {
   readonly choice: TlsChoice;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /** How a look at the files ended. */
-export type TlsLook =
+type TlsLook =
   | { readonly kind: "unchanged" }
   | { readonly kind: "loaded"; readonly material: TlsMaterial }
   | { readonly kind: "refused"; readonly problems: readonly string[] };
@@ -39,7 +38,7 @@ export class TlsReloader {
   #isStale = false;
   #loadedCount = 0;
   #refusedCount = 0;
-  #hasToldExpiry = false;
+  #hasReportedExpiry = false;
   /** What the last look found, so that the same is neither checked nor reported again. */
   #seen: string | undefined;
   readonly #looks = new SerializedPoll(() => this.#lookOnce());
@@ -112,11 +111,11 @@ export class TlsReloader {
   #swap(material: TlsMaterial): TlsLook {
     this.#active = material;
     this.#isStale = false;
-    this.#hasToldExpiry = false;
+    this.#hasReportedExpiry = false;
     this.#loadedCount += 1;
     const { logger } = this.#parts;
     const expires = isoTime(material.expiryEpochUs);
-    const sentence = "New gRPC connections get this certificate.";
+    const sentence = "New gRPC connections use this certificate.";
     logger.info({ event: "tlsCertificateLoaded", expires }, sentence);
     return { kind: "loaded", material };
   }
@@ -129,8 +128,8 @@ export class TlsReloader {
       const keptExpires = isoTime(this.#active.expiryEpochUs);
       this.#parts.logger.error(
         { event: "tlsCertificateRefused", problems, keptExpires },
-        "The new TLS files are refused, and the old ones stay active; they are looked at again " +
-          `when they change:\n  ${problems.join("\n  ")}`,
+        "The new TLS files are invalid; the old ones stay active until they change " +
+          `again:\n  ${problems.join("\n  ")}`,
       );
     }
     return { kind: "refused", problems };
@@ -140,16 +139,16 @@ export class TlsReloader {
   #tellExpiry(): void {
     const { clock, logger, choice } = this.#parts;
     const active = this.#active;
-    if (active === undefined || this.#hasToldExpiry) return;
+    if (active === undefined || this.#hasReportedExpiry) return;
     const nowUs = clock.epochUs();
     const isEarly = nowUs < active.beginEpochUs;
     if (!isEarly && nowUs < active.expiryEpochUs) return;
-    this.#hasToldExpiry = true;
+    this.#hasReportedExpiry = true;
     const when = isEarly ? "is not valid yet" : "has expired";
     logger.warn(
       { event: isEarly ? "tlsCertificateEarly" : "tlsCertificateExpired" },
-      `The certificate of ${choice.certificate.setting} ${when}: clients refuse it. ` +
-        "Renew it; new files are taken by themselves.",
+      `The certificate of ${choice.certificate.setting} ${when}, so clients reject ` +
+        "it. Renew it; Headgate loads new files by itself.",
     );
   }
 }

@@ -10,8 +10,7 @@ const handshakeMsMax = 5_000;
 /** The most handshakes at a time; one more connection is closed at once and may try again. */
 export const handshakesMax = 1_000;
 
-/** What a `TlsTermination` is made of. */
-export interface TlsTerminationParts {
+interface TlsTerminationParts {
   readonly material: TlsMaterial;
   /** What a client's certificate must hold; only where the material has authorities of clients. */
   readonly clientSan?: ClientSan;

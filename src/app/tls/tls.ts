@@ -3,7 +3,7 @@ import type { TLSSocket } from "node:tls";
 import type { Clock } from "../../core/base/clock.js";
 import { exitCodes, StartFailure } from "../base/failure.js";
 import type { Logger } from "../base/logger.js";
-import type { MetricGroup } from "../base/metrics.js";
+import { byLabel, type MetricGroup } from "../base/metrics.js";
 import type { TlsChoice } from "../config/tls-choice.js";
 import type { TlsMaterial } from "./tls-files.js";
 import { type TlsRefusal, TlsRefusals } from "./tls-refusal.js";
@@ -11,7 +11,7 @@ import { type CertificateStatus, TlsReloader } from "./tls-reloader.js";
 import { TlsTermination } from "./tls-termination.js";
 
 /** What is known of the gRPC port's TLS, for metrics. */
-export interface TlsStatus extends CertificateStatus {
+interface TlsStatus extends CertificateStatus {
   /** Connections refused before their first call, by cause. */
   readonly refusedByCause: ReadonlyMap<TlsRefusal, number>;
 }
@@ -41,7 +41,7 @@ export async function openTls(
   const look = await reloader.look();
   if (look.kind !== "loaded") {
     const problems = look.kind === "refused" ? look.problems : [];
-    const lines = ["The configuration is wrong:", ...problems.map((problem) => `  ${problem}`)];
+    const lines = ["The configuration is invalid:", ...problems.map((problem) => `  ${problem}`)];
     throw new StartFailure(exitCodes.usage, lines.join("\n"));
   }
   const refusals = new TlsRefusals({ clock, logger });
@@ -78,7 +78,7 @@ export function tlsMetrics(status: () => TlsStatus): MetricGroup {
     gauges: [
       {
         name: "headgate_tls_certificate_expiry_timestamp_seconds",
-        help: "When the gRPC port's active certificate expires.",
+        help: "Expiry time of the gRPC port's active certificate.",
         read: (add) => add(status().expiryEpochUs / 1_000_000),
       },
       {
@@ -90,7 +90,7 @@ export function tlsMetrics(status: () => TlsStatus): MetricGroup {
     counters: [
       {
         name: "headgate_tls_certificate_loads_total",
-        help: "TLS files loaded and refused, the first ones included.",
+        help: "TLS files loaded and refused, including the first.",
         labelNames: ["result"],
         read: (add) => {
           add(status().loadedCount, { result: "loaded" });
@@ -100,10 +100,7 @@ export function tlsMetrics(status: () => TlsStatus): MetricGroup {
       {
         name: "headgate_tls_refused_connections_total",
         help: "gRPC connections refused before their first call, by cause.",
-        labelNames: ["cause"],
-        read: (add) => {
-          for (const [cause, count] of status().refusedByCause) add(count, { cause });
-        },
+        ...byLabel("cause", () => status().refusedByCause),
       },
     ],
   };

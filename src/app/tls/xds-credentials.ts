@@ -2,7 +2,8 @@ import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { AdsTls } from "../../rpc/policy-xds/grpc-js-ads-stream.js";
 import { readErrorWords } from "../config/policy-files.js";
-import type { XdsFile, XdsTlsChoice } from "../config/xds-choice.js";
+import type { NamedFile } from "../config/tls-choice.js";
+import type { XdsTlsChoice } from "../config/xds-choice.js";
 
 /** The largest file of a certificate, a key or authorities, in bytes. */
 export const xdsTlsFileBytesMax = 524_288;
@@ -27,7 +28,7 @@ export function readXdsCredentials(choice: XdsTlsChoice): AdsTls {
   return read;
 }
 
-function readPem({ setting, path }: XdsFile): string {
+function readPem({ setting, path }: NamedFile): string {
   let text: string;
   try {
     if (statSync(path).size > xdsTlsFileBytesMax) {
@@ -53,6 +54,8 @@ function checkWithOpenSsl({ authority, identity }: AdsTls, choice: XdsTlsChoice)
     const { authority: ca, identity: own } = choice;
     const files = [own?.certificate, own?.key, ca].flatMap((file) => file?.setting ?? []);
     const code = String(Reflect.get(Object(error), "code"));
-    throw new Error(`OpenSSL refuses ${files.join(", ")} (${code}): do they belong together?`);
+    throw new Error(
+      `OpenSSL rejects ${files.join(", ")} (${code}): check that they belong together`,
+    );
   }
 }

@@ -1,3 +1,4 @@
+import { createSecureContext } from "node:tls";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { type Command, Option } from "commander";
@@ -12,7 +13,6 @@ import { visibleText } from "../../policy/problems/problem.js";
 import { readSmallFile } from "../input/small-file.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
-import { readAdminTlsFiles, type TlsFlags } from "./admin-tls.js";
 import type { AdminAsker } from "./admin-unreached.js";
 
 /** What stands on the command line about where a Headgate is. */
@@ -33,11 +33,16 @@ const answerBytesMax = 16 * 1_048_576;
 export function addAdminFlags(command: Command): Command {
   return command
     .addOption(
-      new Option("--admin-url <URL>", `its admin port; ${defaultAdminUrl} (HEADGATE_ADMIN_URL)`),
+      new Option(
+        "--admin-url <URL>",
+        `the URL of the admin port; default ${defaultAdminUrl} (HEADGATE_ADMIN_URL)`,
+      ),
     )
-    .addOption(new Option("--admin-ca <FILE>", "whom to trust, in PEM (HEADGATE_ADMIN_CA)"))
-    .addOption(new Option("--admin-cert <FILE>", "who we are, in PEM (HEADGATE_ADMIN_CERT)"))
-    .addOption(new Option("--admin-key <FILE>", "its key, in PEM (HEADGATE_ADMIN_KEY)"));
+    .addOption(new Option("--admin-ca <FILE>", "CA certificates, as PEM (HEADGATE_ADMIN_CA)"))
+    .addOption(
+      new Option("--admin-cert <FILE>", "your client certificate, as PEM (HEADGATE_ADMIN_CERT)"),
+    )
+    .addOption(new Option("--admin-key <FILE>", "its private key, as PEM (HEADGATE_ADMIN_KEY)"));
 }
 
 /**
@@ -63,12 +68,12 @@ export function createAdminClient(
   const token = readToken(env);
   const isPlain = url.protocol === "http:";
   if (token !== undefined && isPlain && !isLoopback(url.hostname)) {
-    output.err(`Note: the token goes to ${visibleText(url.host)} unencrypted; https is safer.`);
+    output.err(`Note: the token is sent to ${visibleText(url.host)} unencrypted; https is safer.`);
   }
   if (isPlain && (flags.adminCa ?? flags.adminCert ?? flags.adminKey) !== undefined) {
     throw new CommandFailure(
       exitCodes.usage,
-      "--admin-ca, --admin-cert and --admin-key belong to a URL that begins with https://.",
+      "--admin-ca, --admin-cert and --admin-key need a URL that starts with https://.",
     );
   }
   const files = isPlain ? {} : readAdminTlsFiles(flags, env);
@@ -99,14 +104,14 @@ function readUrl(text: string): URL {
     // It may hold a password, and is not quoted.
     throw new CommandFailure(
       exitCodes.usage,
-      `The URL of the admin port must begin with http:// or https://, as ${defaultAdminUrl} does.`,
+      `The URL of the admin port must start with http:// or https://, such as ${defaultAdminUrl}.`,
     );
   }
   if (url.username !== "" || url.password !== "") {
     throw new CommandFailure(
       exitCodes.usage,
-      "The URL of the admin port holds a name or a password; a token goes in " +
-        "HEADGATE_ADMIN_TOKEN.",
+      "The URL of the admin port contains a name or a password; use " +
+        "HEADGATE_ADMIN_TOKEN for a token.",
     );
   }
   return url;
@@ -118,7 +123,7 @@ function readToken(env: CommandContext["env"]): string | undefined {
   if (text !== undefined && file !== undefined) {
     throw new CommandFailure(
       exitCodes.usage,
-      "HEADGATE_ADMIN_TOKEN and HEADGATE_ADMIN_TOKEN_FILE are both set; keep one.",
+      "HEADGATE_ADMIN_TOKEN and HEADGATE_ADMIN_TOKEN_FILE are both set; remove one.",
     );
   }
   const token = file === undefined ? text : readSmallFile(file).trim();
@@ -127,7 +132,7 @@ function readToken(env: CommandContext["env"]): string | undefined {
   if (!/^[\u0021-\u007e]+$/.test(token)) {
     throw new CommandFailure(
       exitCodes.usage,
-      "The token holds characters that no token has; it must be one word.",
+      "The token contains invalid characters; it must be one word.",
     );
   }
   return token;
@@ -146,4 +151,60 @@ function nonEmpty(text: string | undefined): string | undefined {
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+/** What stands on the command line about files. */
+interface TlsFlags {
+  readonly adminCa?: string;
+  readonly adminCert?: string;
+  readonly adminKey?: string;
+}
+
+/** What TLS needs to know beyond the authorities that everybody trusts; all in PEM. */
+interface TlsFiles {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+/**
+ * Reads whom to trust and who we are: from flags, or else from the environment.
+ *
+ * @throws CommandFailure for files that cannot be read, hold something else, or do not fit
+ */
+function readAdminTlsFiles(flags: TlsFlags, env: CommandContext["env"]): TlsFiles {
+  const ca = readPem(flags.adminCa ?? env["HEADGATE_ADMIN_CA"], "CERTIFICATE");
+  const cert = readPem(flags.adminCert ?? env["HEADGATE_ADMIN_CERT"], "CERTIFICATE");
+  const key = readPem(flags.adminKey ?? env["HEADGATE_ADMIN_KEY"], "PRIVATE KEY");
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new CommandFailure(
+      exitCodes.usage,
+      "A certificate needs its key: set --admin-cert (HEADGATE_ADMIN_CERT) and " +
+        "--admin-key (HEADGATE_ADMIN_KEY).",
+    );
+  }
+  const files = {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+  };
+  try {
+    createSecureContext(files);
+  } catch {
+    // What OpenSSL says of it helps nobody.
+    throw new CommandFailure(
+      exitCodes.failure,
+      "The files of --admin-cert and --admin-key cannot be used: the key must " +
+        "belong to the certificate, without a passphrase.",
+    );
+  }
+  return files;
+}
+
+function readPem(path: string | undefined, label: string): string | undefined {
+  if (path === undefined || path === "") return undefined;
+  const text = readSmallFile(path);
+  if (new RegExp(`^-----BEGIN (?:[A-Z]+ )*${label}-----`, "m").test(text)) return text;
+  const what = label === "CERTIFICATE" ? "certificate" : "private key";
+  throw new CommandFailure(exitCodes.failure, `${visibleText(path)} contains no ${what} in PEM.`);
 }

@@ -2,6 +2,7 @@ import { type Command, CommanderError } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts, type HelpTexts } from "../terminal/help-texts.js";
 import { many } from "../terminal/many.js";
 import { addPrintFlags, Printer, type PrintFlags } from "../terminal/print.js";
 import { adminCallFailure } from "./admin-call-failure.js";
@@ -13,7 +14,7 @@ import {
 } from "./admin-client.js";
 
 /** What every command has that talks to a Headgate. */
-export interface AdminCommandFlags extends AdminFlags, PrintFlags {}
+interface AdminCommandFlags extends AdminFlags, PrintFlags {}
 
 /** What such a command works with. */
 export interface AdminCommandParts {
@@ -23,17 +24,26 @@ export interface AdminCommandParts {
   readonly context: CommandContext;
 }
 
-/** Exit codes of these commands, for the end of their help. */
-export const adminExitCodes =
-  "Exit codes: 0 done, 1 refused or failed, 2 usage, 5 no Headgate can be reached.";
+const adminExitCodes =
+  "Exit codes: 0 done, 1 refused or failed, 2 usage, 5 Headgate cannot be reached.";
 
-/** The same, of those that read policies. */
-export const policyExitCodes = `Exit codes: 0 done, 1 refused or failed, 2 usage, 3 invalid policy,
-5 no Headgate can be reached.`;
+/** Exit codes of commands that also read policies, for the end of their help. */
+export const policyExitCodes =
+  "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 invalid policy,\n5 Headgate " +
+  "cannot be reached.";
 
-/** Adds the flags that all of them share, after their own. */
-export function addAdminCommandFlags(command: Command): Command {
-  return addAdminFlags(addPrintFlags(command));
+/**
+ * Adds the flags that all of them share, after their own, and what their help says; by default with
+ * the exit codes of a command that reads no policy.
+ */
+export function addAdminCommandFlags(
+  command: Command,
+  texts: Omit<HelpTexts, "exitCodes"> & Partial<HelpTexts>,
+): Command {
+  return addHelpTexts(addAdminFlags(addPrintFlags(command)), {
+    exitCodes: adminExitCodes,
+    ...texts,
+  });
 }
 
 /** What stands on the command line of a command that shows the fleet. */
@@ -43,7 +53,7 @@ export interface FleetViewFlags {
 
 /** Adds the flag of a command that shows what each replica sees. */
 export function addFleetViewFlags(command: Command): Command {
-  return command.option("--this-replica", "only what the replica that answers sees");
+  return command.option("--this-replica", "only what the answering replica sees");
 }
 
 /** Says on standard error how many replicas did not answer. */
@@ -66,20 +76,16 @@ export interface ChangeFlags {
  */
 export function addChangeFlags(command: Command, replaced: string): Command {
   return command
-    .requiredOption("--reason <TEXT>", "why, for the audit log")
+    .requiredOption("--reason <TEXT>", "the reason, for the audit log")
     .option("--expected-version <VERSION>", replaced)
-    .option("--yes", "do not ask on a terminal");
+    .option("--yes", "do not ask for confirmation");
 }
 
-/**
- * Runs a command, and tells what went wrong as a sentence.
- *
- * @param run answers the exit code where it is not 0
- */
+/** Runs a command, and tells what went wrong as a sentence, or by the exit code alone. */
 export async function runAdmin(
   command: Command,
   context: CommandContext,
-  run: (call: AdminCommandParts) => Promise<number | undefined>,
+  run: (call: AdminCommandParts) => Promise<void>,
 ): Promise<void> {
   const flags: AdminCommandFlags = command.opts();
   let client: AdminClient | undefined;
@@ -92,7 +98,8 @@ export async function runAdmin(
       printer: new Printer(flags.output, context),
       context,
     };
-    context.exitWith((await run(call)) ?? exitCodes.ok);
+    await run(call);
+    context.exitWith(exitCodes.ok);
   } catch (thrown) {
     if (thrown instanceof CommanderError) throw thrown;
     const failure = adminCallFailure(thrown, client ?? nobody);

@@ -17,7 +17,7 @@ const everyMsMin = 100;
 export function readEvery(text: string): number {
   const everyMs = parseDurationMs(text);
   if (everyMs === undefined || everyMs < everyMsMin) {
-    throw usageFailure(`--every must be a duration from ${everyMsMin}ms on, such as 2s`);
+    throw usageFailure(`--every must be a duration of at least ${everyMsMin}ms, such as 2s`);
   }
   return everyMs;
 }
@@ -30,8 +30,7 @@ export function isRedrawn(
   return context.terminal.isScreen && printer.format === "table" && once !== true;
 }
 
-/** What `watch` shows. */
-export interface WatchedParts {
+interface WatchedParts {
   readonly everyMs: number;
   readonly draw: () => Promise<readonly string[]>;
   /** Told each key but those that end it. Default: nothing. */

@@ -242,9 +242,9 @@ function fishOption({ flags, description, value }: CompletedOption): string {
   const names = flags.map((flag) =>
     flag.startsWith("--") ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`,
   );
-  const told = [...names, `-d ${quoted(description)}`];
-  if (value === undefined) return told.join(" ");
-  if (value.kind === "choices") told.push(`-x -a ${quoted(value.choices.join(" "))}`);
-  else told.push(value.kind === "any" ? "-x" : "-r -F");
-  return told.join(" ");
+  const reported = [...names, `-d ${quoted(description)}`];
+  if (value === undefined) return reported.join(" ");
+  if (value.kind === "choices") reported.push(`-x -a ${quoted(value.choices.join(" "))}`);
+  else reported.push(value.kind === "any" ? "-x" : "-r -F");
+  return reported.join(" ");
 }

@@ -1,5 +1,6 @@
 import { Argument, type Command, type Option } from "commander";
 import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts } from "../terminal/help-texts.js";
 import {
   type CompletedCommand,
   type CompletedOption,
@@ -10,7 +11,7 @@ import {
 } from "./completion-scripts.js";
 
 /** Reads what commander was told. */
-export function completionTree(command: Command): CompletedCommand {
+function completionTree(command: Command): CompletedCommand {
   const [argument] = command.registeredArguments;
   const commands = command.commands.map(completionTree);
   const known = command.name() === "help" ? siblingsOf(command) : argument?.argChoices;
@@ -54,24 +55,17 @@ function firstLine(text: string): string {
 
 /** Adds `headgate completion`: a script that teaches a shell this command line. */
 export function addCompletion(program: Command, { output }: CommandContext): void {
-  program
+  const command = program
     .command("completion")
-    .description("print a script with which a shell completes commands, options and choices")
-    .addArgument(new Argument("<SHELL>", "the shell").choices(shells))
-    .addHelpText(
-      "before",
-      `Examples:
+    .description("print a completion script for a shell")
+    .addArgument(new Argument("<SHELL>", "the shell").choices(shells));
+  addHelpTexts(command, {
+    examples: `
   source <(headgate completion bash)
   source <(headgate completion zsh)
-  headgate completion fish > ~/.config/fish/completions/headgate.fish
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-Exit codes: 0 printed, 2 usage.`,
-    )
-    .action((shell: Shell) => {
-      output.out(completionScript(shell, completionTree(program)));
-    });
+  headgate completion fish > ~/.config/fish/completions/headgate.fish`,
+    exitCodes: "Exit codes: 0 printed, 2 usage.",
+  }).action((shell: Shell) => {
+    output.out(completionScript(shell, completionTree(program)));
+  });
 }

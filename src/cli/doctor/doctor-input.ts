@@ -19,7 +19,7 @@ import {
 } from "./doctor-sources.js";
 
 /** What is compared. */
-export interface DoctorSubject {
+interface DoctorSubject {
   readonly source:
     | { readonly kind: "envoy"; readonly url: URL; readonly watchMs: number }
     | { readonly kind: "files"; readonly configDump: string; readonly stats: string | undefined };

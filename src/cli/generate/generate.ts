@@ -3,11 +3,18 @@ import { exitCodes } from "../../app/base/failure.js";
 import { policyVersion, readErrorWords, readPolicyFiles } from "../../app/config/policy-files.js";
 import { kustomizationFile } from "../../generate/base/custom-object.js";
 import type { Document } from "../../generate/base/document.js";
+import {
+  type ExistingObject,
+  type ExistingProblem,
+  readExisting,
+} from "../../generate/base/existing-object.js";
 import type { GeneratedPolicy, GenerateOptions } from "../../generate/base/generator.js";
+import { isPlainMap, mapIn, plainTree } from "../../generate/base/plain-tree.js";
 import { renderDocument, ScalarTexts } from "../../generate/base/render.js";
 import { hasObjects } from "../../generate/check/check-objects.js";
 import { generate } from "../../generate/generate.js";
 import { generatedPolicy } from "../../generate/generated-policy.js";
+import { titleOf } from "../../generate/merge/merge-into.js";
 import { type Target, targetNames } from "../../generate/targets.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
@@ -16,7 +23,6 @@ import { lookUp, thisMachine } from "../../programs/provision.js";
 import type { CommandContext } from "../terminal/context.js";
 import { many } from "../terminal/many.js";
 import { documentChecks } from "./document-checks.js";
-import { leftOut, readObjects } from "./existing-objects.js";
 import { addGenerateFlags, type GenerateFlags, readGenerateOptions } from "./generate-flags.js";
 import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
 import {
@@ -33,13 +39,13 @@ import { writeFolder } from "./write-folder.js";
 export function addGenerate(program: Command, context: CommandContext): void {
   const command = program
     .command("generate")
-    .description("make configuration for proxies, meshes and clusters from a policy")
-    .argument("<TARGET>", `what for: ${targetNames.join(", ")}`)
+    .description("generate configuration for proxies, meshes and clusters from a policy")
+    .argument("<TARGET>", `the target: ${targetNames.join(", ")}`)
     .argument("<POLICY...>", "files, or directories of *.yaml and *.yml files");
   addGenerateFlags(command);
   command
     .addOption(
-      new Option("-o, --output <format>", "how to report")
+      new Option("-o, --output <format>", "the report format")
         .choices(["text", "json"])
         .default("text"),
     )
@@ -63,25 +69,22 @@ const examplesText = `Examples:
   headgate generate gateway policy.yaml | kubectl apply --server-side -f -
 `;
 
-const helpText = `
-Everything is checked before anything is written: against Envoy's own API and its rules, also in
-patches, against what Kubernetes, Istio and Envoy Gateway publish of their objects, and for mistakes
-that Envoy would take. An error writes nothing.
-
-Files go into the folder of --out together or not at all. A file that was not generated, or was
-changed since, stays as it is unless --force says otherwise; one that is no longer generated goes.
-The folder's .headgate-TARGET.sha256 lists what was generated.
-
-Istio and Envoy Gateway heed one object of a kind for a host or target. With --with, ours go into
-those that you have: DestinationRule, Sidecar and the HTTP routes of VirtualServices; and
-BackendTrafficPolicy, ClientTrafficPolicy and EnvoyExtensionPolicy. What yours say stays, without
-its comments; where the policy says it otherwise you are warned. Objects into which nothing goes
-are not printed: they stay yours.
-
-Objects are applied by \`kubectl apply --server-side\`: without it, those of more than 262,144 bytes
-are refused. A cluster takes 1.5 MiB; what is larger is an error here.
-
-Exit codes: 0 ok, 1 failure, 2 usage, 3 invalid, 4 the files of --check are stale.`;
+const helpText =
+  "\nHeadgate checks everything before it writes: against Envoy's API and its validation " +
+  "rules (also in\npatches), against the schemas of Kubernetes, Istio and Envoy Gateway, " +
+  "and for mistakes that Envoy\nwould accept. If there is an error, it writes " +
+  "nothing.\n\nFiles are written to the folder of --out together or not at all. A file " +
+  "that was not generated, or\nwas changed since, is kept unless you set --force. Files " +
+  "that are no longer generated are removed.\nThe folder's .headgate-TARGET.sha256 lists " +
+  "the generated files.\n\nIstio and Envoy Gateway use one object of a kind for each host " +
+  "or target. With --with, settings are\nmerged into your own objects: DestinationRule, " +
+  "Sidecar and the HTTP routes of VirtualServices; and\nBackendTrafficPolicy, " +
+  "ClientTrafficPolicy and EnvoyExtensionPolicy. Your settings win, and comments\nare not " +
+  "kept. If the policy differs, you get a warning. Objects without new settings are not " +
+  "printed.\n\nApply objects with `kubectl apply --server-side`: without it, objects of " +
+  "more than 262,144 bytes\nare refused. A cluster accepts at most 1.5 MiB; a larger " +
+  "object is an error.\n\nExit codes: 0 ok, 1 failure, 2 usage, 3 invalid, 4 files of " +
+  "--check are stale.";
 
 /** Objects that are applied in another way are kept once more, in an annotation of 256 KiB. */
 const applyText = "Apply objects with `kubectl apply --server-side`.";
@@ -137,8 +140,8 @@ async function runGenerate(run: Run): Promise<number> {
   const notMerged = leftOut(existing, documents);
   const made: Made = { run, policy, documents, files, problems, leftOut: notMerged };
   if (problems.some(({ severity }) => severity === "error")) return refuseMade(made);
-  if (!(await isVerified(made))) return exitCodes.invalidPolicy;
-  return handOut(made);
+  const verified = await verify(made);
+  return verified === exitCodes.ok ? handOut(made) : verified;
 }
 
 function fail({ output }: CommandContext, message: string): number {
@@ -152,7 +155,9 @@ function refusePolicy(run: Run, parsed: Extract<ParsedPolicy, { kind: "problems"
     const { problems, unreportedCount } = parsed;
     output.out(JSON.stringify({ ok: false, problems, unreportedCount, files: [] }, undefined, 2));
   } else {
-    output.err(`${formatProblems(parsed)}\n\nThe policy is wrong; nothing was written.`);
+    output.err(`${formatProblems(parsed)}
+
+The policy is invalid; nothing was written.`);
   }
   return exitCodes.invalidPolicy;
 }
@@ -164,39 +169,47 @@ function refuseMade(made: Made): number {
   return exitCodes.invalidPolicy;
 }
 
-/** Also where nobody asked, or no Envoy is there; the latter is said. */
-async function isVerified({ run, documents }: Made): Promise<boolean> {
-  if (run.flags.verify !== true) return true;
+/** The exit code of a verification: ok where nobody asked, a failure where it cannot be made. */
+async function verify({ run, documents }: Made): Promise<number> {
+  if (run.flags.verify !== true) return exitCodes.ok;
   const { output, env } = run.context;
   const objects = await verifyObjects(run.target, documents, env["PATH"] ?? "");
   if (objects?.kind === "missing") {
-    output.err(`Not verified: ${objects.command} is not on PATH.`);
-    return true;
+    return failUnverified(run, `${objects.command} is not on PATH. Install it`);
   }
   if (objects?.kind === "asked") {
     const { command, refusal, leavesOut } = objects;
-    const words = leavesOut === undefined ? "" : `, by their schemas alone: ${leavesOut}`;
+    const words = leavesOut === undefined ? "" : `, by schemas only: ${leavesOut}`;
     if (refusal === undefined) output.err(`Verified by ${command}${words}.`);
-    else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
-    return refusal === undefined;
+    else output.err(`${command} rejects it: ${visibleLines(refusal)}\nNothing was written.`);
+    return refusal === undefined ? exitCodes.ok : exitCodes.invalidPolicy;
   }
   const envoy = await lookUp(envoyTool, thisMachine());
   if (envoy.kind === "missing") {
-    output.err(
-      `Not verified: ${envoy.why}. Put envoy on PATH, name one in ENVOY_BIN, or run ` +
-        "`headgate demo` once, which installs one.",
+    const remedy = "Put envoy on PATH, name one in ENVOY_BIN";
+    return failUnverified(
+      run,
+      `${envoy.why}. ${remedy}, run \`headgate demo\` once to install one`,
     );
-    return true;
   }
   const verdicts = await verifyWithEnvoy(documents, envoy);
+  if (verdicts.length === 0) {
+    const remedy = "Make one with `generate envoy --form bootstrap`";
+    return failUnverified(run, `there is no whole configuration. ${remedy}`);
+  }
   const refused = verdicts.filter(({ refusal }) => refusal !== undefined);
   for (const { path, refusal } of refused) {
-    output.err(`${path}: Envoy ${envoy.version} refuses it: ${visibleLines(refusal ?? "")}`);
+    output.err(`${path}: Envoy ${envoy.version} rejects it: ${visibleLines(refusal ?? "")}`);
   }
   if (refused.length > 0) output.err("Nothing was written.");
-  else if (verdicts.length === 0) output.err("Not verified: there is no whole configuration.");
   else output.err(`Verified by Envoy ${envoy.version}: ${many(verdicts.length, "configuration")}.`);
-  return refused.length === 0;
+  return refused.length === 0 ? exitCodes.ok : exitCodes.invalidPolicy;
+}
+
+/** Who asked for a verification must not take what was not verified for verified. */
+function failUnverified({ context }: Run, why: string): number {
+  context.output.err(`Not verified: ${why}, or leave out --verify. Nothing was written.`);
+  return exitCodes.failure;
 }
 
 function visibleLines(text: string): string {
@@ -216,7 +229,7 @@ async function handOut(made: Made): Promise<number> {
     return exitCodes.ok;
   }
   if (files.length > 1 && made.documents.some(({ kind }) => kind.format !== "yaml")) {
-    return fail(context, `${files.length} files of several kinds go to a folder: name it in --out`);
+    return fail(context, `${files.length} files of several kinds need a folder: set --out`);
   }
   // What is piped into `kubectl apply -f -` is objects; a kustomization names files.
   const objects = files.filter(({ path }) => path !== kustomizationFile);
@@ -238,14 +251,14 @@ async function handOutToFolder(made: Made, folder: string): Promise<number> {
     } else if (isStale) {
       const words = [formatStale(steps), ...[...blocked, ...foreign].map(visibleText)];
       const again = foreign.length > 0 ? ", and with --force" : "";
-      const told = words.filter((text) => text !== "").join("\n");
-      context.output.out(`${told}\n\nRun it again without --check${again}.`);
+      const reported = words.filter((text) => text !== "").join("\n");
+      context.output.out(`${reported}\n\nRun it again without --check${again}.`);
     }
     return isStale ? exitCodes.stale : exitCodes.ok;
   }
   const stopped = flags.force === true ? blocked : [...blocked, ...foreign];
   if (stopped.length > 0) {
-    const hint = blocked.length > 0 ? "" : " --force writes over it.";
+    const hint = blocked.length > 0 ? "" : " Use --force to overwrite.";
     return fail(context, `${stopped.map(visibleText).join("; ")}. Nothing was written.${hint}`);
   }
   try {
@@ -269,7 +282,7 @@ const namedMax = 10;
 function formatLeftOut(titles: readonly string[]): string {
   const named = titles.slice(0, namedMax).map(visibleText).join(", ");
   const more = titles.length > namedMax ? `, and ${titles.length - namedMax} more` : "";
-  return `Left out, since nothing of the policy goes into them: ${named}${more}.`;
+  return `Not printed, because they get no settings of the policy: ${named}${more}.`;
 }
 
 function asJson({ policy, run, problems, leftOut: titles }: Made, result: object): string {
@@ -287,6 +300,46 @@ function countSteps(steps: readonly { readonly kind: string }[]): string {
   const count = (kind: string): number => steps.filter((step) => step.kind === kind).length;
   return (
     `${many(count("add"), "file")} added, ${count("change")} changed, ` +
-    `${count("remove")} removed, ${count("keep")} as they were`
+    `${count("remove")} removed, ${count("keep")} unchanged`
   );
+}
+
+/** Objects of files that `--with` names, or what is wrong with them. */
+type ReadObjects =
+  | { readonly kind: "read"; readonly objects: readonly ExistingObject[] }
+  | { readonly kind: "unreadable"; readonly message: string }
+  | { readonly kind: "problems"; readonly problems: readonly LocatedProblem[] };
+
+/** Reads files of objects, or all YAML files of folders; each once. */
+async function readObjects(paths: readonly string[]): Promise<ReadObjects> {
+  const files: PolicyText[] = [];
+  for (const path of new Set(paths)) {
+    const read = await readPolicyFiles(path);
+    if (read.kind === "unreadable") return read;
+    files.push(...read.sources);
+  }
+  const { objects, problems } = readExisting(files);
+  if (problems.length === 0) return { kind: "read", objects };
+  return { kind: "problems", problems: problems.map(located) };
+}
+
+function located({ expected, suggestion: _none, ...problem }: ExistingProblem): LocatedProblem {
+  const hint = expected ?? "pass Kubernetes objects, in YAML";
+  return { ...problem, hint, severity: "error", service: undefined, path: [] };
+}
+
+/** Titles of the user's objects into which nothing went, and which are not printed. */
+export function leftOut(
+  objects: readonly ExistingObject[],
+  documents: readonly Document[],
+): readonly string[] {
+  const made = new Set(documents.filter(hasObjects).flatMap(({ parts }) => parts.map(keyOfPart)));
+  return objects.filter((one) => !made.has(titleOf(one))).map(titleOf);
+}
+
+function keyOfPart(part: Document["parts"][number]): string {
+  const plain = plainTree(part);
+  if (!isPlainMap(plain)) return "";
+  const { name, namespace } = mapIn(plain, "metadata");
+  return `${String(plain["kind"])} ${String(namespace)}/${String(name)}`;
 }

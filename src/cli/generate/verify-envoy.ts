@@ -14,7 +14,7 @@ const verifyMsMax = 30_000;
 const saidCharsMax = 4_000;
 
 /** What Envoy itself says of a document. */
-export interface EnvoyVerdict {
+interface EnvoyVerdict {
   readonly path: string;
   /** Undefined: it takes it. */
   readonly refusal: string | undefined;

@@ -33,7 +33,7 @@ const verifiers: Partial<Record<Target, Verifier>> = {
 };
 
 /** What came of asking the program of a target; undefined: there is none for it. */
-export type ObjectsVerdict =
+type ObjectsVerdict =
   | { readonly kind: "missing"; readonly command: string }
   | {
       readonly kind: "asked";

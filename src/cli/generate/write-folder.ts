@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import type { FileStep } from "./generated-folder.js";
 
 /** Steps, and the list of what is there after them. */
-export interface FolderChange {
+interface FolderChange {
   readonly steps: readonly FileStep[];
   readonly list: { readonly name: string; readonly text: string };
 }

@@ -6,7 +6,7 @@ import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import type { Output } from "../terminal/output.js";
 
 /** A policy that a command was given, or the exit code after what is wrong has been told. */
-export type PolicyArgument =
+type PolicyArgument =
   | { readonly kind: "policy"; readonly policy: Policy; readonly sources: readonly PolicyText[] }
   | { readonly kind: "failed"; readonly exitCode: number };
 

@@ -29,7 +29,7 @@ export async function readPolicyTexts(
 }
 
 /** Texts of policy files, or why there are none. */
-export type ReadTexts =
+type ReadTexts =
   | { readonly kind: "sources"; readonly sources: readonly PolicyText[] }
   | { readonly kind: "unreadable"; readonly message: string };
 

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { GetFleetResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { addAdminCommandFlags, adminExitCodes, runAdmin } from "../admin/admin-command.js";
+import { addAdminCommandFlags, runAdmin } from "../admin/admin-command.js";
 import type { CommandContext } from "../terminal/context.js";
 import { drawFleet } from "./services-report.js";
 
@@ -9,25 +9,14 @@ export function addFleet(program: Command, context: CommandContext): void {
   const command = program
     .command("fleet")
     .description("show the replicas, who leads, and the share of each Envoy");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate fleet
-  headgate fleet -o json | jq '.services[].shares[] | {node, share}'
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-An Envoy that was heard of "elsewhere" talks to another replica.
-
-${adminExitCodes}`,
-    )
-    .action(() =>
-      runAdmin(command, context, async ({ client, printer }) => {
-        printer.print(GetFleetResponseSchema, await client.fleet.getFleet({}), drawFleet);
-        return undefined;
-      }),
-    );
+  headgate fleet -o json | jq '.services[].shares[] | {node, share}'`,
+    notes: '\nAn Envoy with "elsewhere" is connected to another replica.',
+  }).action(() =>
+    runAdmin(command, context, async ({ client, printer }) => {
+      printer.print(GetFleetResponseSchema, await client.fleet.getFleet({}), drawFleet);
+    }),
+  );
 }

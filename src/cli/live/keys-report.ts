@@ -90,7 +90,7 @@ export function effectText({ effect }: Pick<Override, "effect">): string {
 
 /** Until when it holds. */
 export function untilText({ expiresAt }: Pick<Override, "expiresAt">): string {
-  return expiresAt === undefined ? "until it is taken away" : `until ${timeText(expiresAt)}`;
+  return expiresAt === undefined ? "until it is removed" : `until ${timeText(expiresAt)}`;
 }
 
 /** Whom an override is for: `shop plan=free, user=ann and what is below`. */

@@ -8,7 +8,6 @@ import {
 import {
   type AdminCommandParts,
   addAdminCommandFlags,
-  adminExitCodes,
   confirm,
   runAdmin,
 } from "../admin/admin-command.js";
@@ -24,7 +23,7 @@ import { addOverride } from "./override-command.js";
 export function addKeys(program: Command, context: CommandContext): void {
   const keys = program
     .command("keys")
-    .description("look at a key, or change what it may do")
+    .description("show a key, or change its limits")
     .addHelpText(
       "before",
       `Examples:
@@ -35,11 +34,7 @@ export function addKeys(program: Command, context: CommandContext): void {
   headgate keys overrides
 `,
     )
-    .addHelpText(
-      "after",
-      `
-\`headgate keys help override\` has the rest of each.`,
-    );
+    .addHelpText("after", "\n`headgate keys help override` shows the options of each command.");
   addGet(keys, context);
   addReset(keys, context);
   addOverride(keys, context);
@@ -54,32 +49,22 @@ interface SelectorFlags {
 function addGet(keys: Command, context: CommandContext): void {
   const command = keys
     .command("get")
-    .description("show what a key holds now")
+    .description("show the current state of a key")
     .argument("<DOMAIN>", "its domain")
     .argument("<ENTRIES>", "its descriptor, such as plan=free,user=ann")
     .option("--limit <NAME>", "only this limit of its rule");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate keys get shop plan=free,user=ann
-  headgate keys get shop plan=free,user=ann --limit pace -o json
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${entriesHelp}
-
-${adminExitCodes}`,
-    )
-    .action((domain: string, text: string, { limit = "" }: SelectorFlags) =>
-      runAdmin(command, context, async ({ client, printer }) => {
-        const key = { domain, entries: [...parseEntries(text)], limitName: limit };
-        printer.print(GetKeyResponseSchema, await client.limits.getKey({ key }), drawKey);
-        return undefined;
-      }),
-    );
+  headgate keys get shop plan=free,user=ann --limit pace -o json`,
+    notes: `
+${entriesHelp}`,
+  }).action((domain: string, text: string, { limit = "" }: SelectorFlags) =>
+    runAdmin(command, context, async ({ client, printer }) => {
+      const key = { domain, entries: [...parseEntries(text)], limitName: limit };
+      printer.print(GetKeyResponseSchema, await client.limits.getKey({ key }), drawKey);
+    }),
+  );
 }
 
 interface ResetFlags extends SelectorFlags {
@@ -90,47 +75,37 @@ interface ResetFlags extends SelectorFlags {
 function addReset(keys: Command, context: CommandContext): void {
   const command = keys
     .command("reset")
-    .description("empty a key")
+    .description("reset a key")
     .argument("<DOMAIN>", "its domain")
     .argument("<ENTRIES>", "its descriptor, such as plan=free,user=ann")
-    .requiredOption("--reason <TEXT>", "why, for the audit log")
+    .requiredOption("--reason <TEXT>", "the reason, for the audit log")
     .option("--limit <NAME>", "only this limit of its rule")
-    .option("--yes", "do not ask on a terminal");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
-  headgate keys reset shop plan=free,user=ann --reason "a loop of ours, fixed"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${entriesHelp}
-
-${adminExitCodes}`,
-    )
-    .action((domain: string, text: string, flags: ResetFlags) =>
-      runAdmin(command, context, (call) => reset({ domain, text, flags }, call)),
-    );
+    .option("--yes", "do not ask for confirmation");
+  addAdminCommandFlags(command, {
+    examples: `
+  headgate keys reset shop plan=free,user=ann --reason "a loop of ours, fixed"`,
+    notes: `
+${entriesHelp}`,
+  }).action((domain: string, text: string, flags: ResetFlags) =>
+    runAdmin(command, context, (call) => reset({ domain, text, flags }, call)),
+  );
 }
 
 async function reset(
   asked: { readonly domain: string; readonly text: string; readonly flags: ResetFlags },
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const { domain, flags } = asked;
   const entries = [...parseEntries(asked.text)];
-  await confirm(context, flags.yes, `Empty ${domain} ${formatEntries(entries)}?`);
+  await confirm(context, flags.yes, `Reset ${domain} ${formatEntries(entries)}?`);
   const answer = await client.limits.resetKey({
     key: { domain, entries, limitName: flags.limit ?? "" },
     reason: flags.reason,
   });
   printer.print(ResetKeyResponseSchema, answer, ({ resetCount, carriedLimitsLeft }) => [
     resetCount === 0 ? "Nothing was in use." : `Emptied ${many(resetCount, "bucket")}.`,
-    ...(carriedLimitsLeft ? ["Limits that requests carry themselves are left as they are."] : []),
+    ...(carriedLimitsLeft ? ["Limits that requests carry themselves are not changed."] : []),
   ]);
-  return undefined;
 }
 
 interface ListFlags {
@@ -143,39 +118,30 @@ function addOverrides(keys: Command, context: CommandContext): void {
   const command = keys
     .command("overrides")
     .description("list overrides and freezes")
-    .argument("[DOMAIN]", "only of this domain")
-    .option("--begins-with <ENTRIES>", "only of descriptors that begin so: plan=free")
+    .argument("[DOMAIN]", "only decisions of this domain")
+    .option("--begins-with <ENTRIES>", "only descriptors with this prefix: plan=free")
     .option("--rule <LABEL>", "only those that change a limit of this rule; needs DOMAIN")
     .option("--frozen", "only freezes");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+  addAdminCommandFlags(command, {
+    examples: `
   headgate keys overrides
   headgate keys overrides shop -o yaml
   headgate keys overrides shop --begins-with plan=free
-  headgate keys overrides --frozen
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-\`headgate rules\` has the labels; \`headgate keys get\` says which override holds
-for a key.
-${entriesHelp}
-
-${adminExitCodes}`,
-    )
-    .action((domain: string | undefined, flags: ListFlags) =>
-      runAdmin(command, context, (call) => listOverrides(domain ?? "", flags, call)),
-    );
+  headgate keys overrides --frozen`,
+    notes: `
+\`headgate rules\` lists the labels. \`headgate keys get\` shows which override
+applies to a key.
+${entriesHelp}`,
+  }).action((domain: string | undefined, flags: ListFlags) =>
+    runAdmin(command, context, (call) => listOverrides(domain ?? "", flags, call)),
+  );
 }
 
 async function listOverrides(
   domain: string,
   { beginsWith, rule, frozen }: ListFlags,
   { client, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const asked = {
     domain,
     beginsWith: beginsWith === undefined ? [] : [...parseEntries(beginsWith)],
@@ -188,7 +154,6 @@ async function listOverrides(
     (page) => client.limits.listOverrides({ ...asked, ...page }),
     ({ overrides }) => {
       all.overrides.push(...overrides);
-      return "more";
     },
   );
   printer.print(ListOverridesResponseSchema, all, (list, drawing) =>
@@ -196,5 +161,4 @@ async function listOverrides(
       ? ["There are no such overrides."]
       : drawOverrides(list, drawing),
   );
-  return undefined;
 }

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { systemClock } from "../../app/base/clock.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
 import { hitsMax } from "../../core/limits/limit.js";
 import { multiplierMax } from "../../core/limits/override.js";
 import type { Override, OverrideSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
@@ -7,13 +8,12 @@ import type { AdminClient } from "../admin/admin-client.js";
 import { momentAfter, momentAt } from "../input/moment.js";
 import { readCount } from "../input/number-flags.js";
 import { usageFailure } from "../terminal/command-failure.js";
-import type { SelectedEntry } from "../terminal/key-selector.js";
 import { eachPage } from "../terminal/pages.js";
 
 /** For whom an override is. */
 export interface OverrideTarget {
   readonly domain: string;
-  readonly entries: readonly SelectedEntry[];
+  readonly entries: readonly DescriptorEntry[];
   readonly isPrefix: boolean;
   /** Empty: each limit. */
   readonly limitName: string;
@@ -41,10 +41,10 @@ type EffectInit = NonNullable<MessageInitShape<typeof OverrideSchema>["effect"]>
  */
 export function readOverrideEffect({ hits, burst, times }: EffectFlags): EffectInit {
   if ((hits === undefined) === (times === undefined)) {
-    throw usageFailure("say what it gives: --hits 200, or --times 2x");
+    throw usageFailure("set its effect: --hits 200, or --times 2x");
   }
   if (times !== undefined) {
-    if (burst !== undefined) throw usageFailure("--burst belongs to --hits; --times has its own");
+    if (burst !== undefined) throw usageFailure("--burst needs --hits; --times includes the burst");
     return { case: "multiplier", value: readTimes(times) };
   }
   const amount = { hits: BigInt(readCount("--hits", hits ?? "", hitsMax)), burst: 0n };
@@ -67,8 +67,7 @@ function readTimes(text: string): number {
  * @throws CommandFailure
  */
 export function readEnd({ for: span, until }: EndFlags): Pick<Partial<Override>, "expiresAt"> {
-  if (span !== undefined && until !== undefined)
-    throw usageFailure("keep one of --for and --until");
+  if (span !== undefined && until !== undefined) throw usageFailure("use either --for or --until");
   if (span !== undefined) {
     return { expiresAt: momentAfter({ flag: "--for", text: span, clock: systemClock }) };
   }
@@ -89,7 +88,7 @@ export async function findOverride(
     (page) => limits.listOverrides({ ...asked, ...page }),
     ({ overrides }) => {
       found = overrides.find((override) => isFor(override, target));
-      return found === undefined ? "more" : "enough";
+      return found && "enough";
     },
   );
   return found;

@@ -9,7 +9,6 @@ import {
 import {
   addAdminCommandFlags,
   addFleetViewFlags,
-  adminExitCodes,
   type FleetViewFlags,
   noteSilent,
   runAdmin,
@@ -25,42 +24,30 @@ import { drawTable } from "../terminal/text-table.js";
 export function addRules(program: Command, context: CommandContext): void {
   const command = program
     .command("rules")
-    .description("list the rules of the active policy, and what they have counted")
-    .argument("[DOMAIN]", "only of this domain");
-  addAdminCommandFlags(addFleetViewFlags(command))
-    .addHelpText(
-      "before",
-      `Examples:
+    .description("list the rules of the active policy, and their counts")
+    .argument("[DOMAIN]", "only decisions of this domain");
+  addAdminCommandFlags(addFleetViewFlags(command), {
+    examples: `
   headgate rules
   headgate rules shop
-  headgate rules -o json | jq '.rules[] | select(.counts.overLimitHits > 0)'
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-Counts are of each replica, since it started.
-
-${adminExitCodes}`,
-    )
-    .action((domain: string | undefined, { thisReplica = false }: FleetViewFlags) =>
-      runAdmin(command, context, async (call) => {
-        const { client, printer } = call;
-        const all = create(ListRulesResponseSchema);
-        await eachPage(
-          (page) => client.limits.listRules({ domain: domain ?? "", thisReplica, ...page }),
-          (page) => {
-            all.rules.push(...page.rules);
-            all.policyVersion = page.policyVersion;
-            all.silentReplicas = Math.max(all.silentReplicas, page.silentReplicas);
-            return "more";
-          },
-        );
-        printer.print(ListRulesResponseSchema, all, drawRules);
-        noteSilent(call, all.silentReplicas);
-        return undefined;
-      }),
-    );
+  headgate rules -o json | jq '.rules[] | select(.counts.overLimitHits > 0)'`,
+    notes: "\nCounts are for each replica, since it started.",
+  }).action((domain: string | undefined, { thisReplica = false }: FleetViewFlags) =>
+    runAdmin(command, context, async (call) => {
+      const { client, printer } = call;
+      const all = create(ListRulesResponseSchema);
+      await eachPage(
+        (page) => client.limits.listRules({ domain: domain ?? "", thisReplica, ...page }),
+        (page) => {
+          all.rules.push(...page.rules);
+          all.policyVersion = page.policyVersion;
+          all.silentReplicas = Math.max(all.silentReplicas, page.silentReplicas);
+        },
+      );
+      printer.print(ListRulesResponseSchema, all, drawRules);
+      noteSilent(call, all.silentReplicas);
+    }),
+  );
 }
 
 /** The list for people. */

@@ -9,7 +9,7 @@ import { clockText, countText, replicaText, safeText } from "../terminal/quantit
 import { truncateText } from "../terminal/text-width.js";
 
 /** What is refused of one service, before its limits are asked or instead of them. */
-export interface ServiceRefusals {
+interface ServiceRefusals {
   readonly service: string;
   /** Circuit breakers of Envoys, by the newest that was reported; or admission of replicas. */
   readonly by: "breakers" | "admission";
@@ -22,7 +22,7 @@ export interface ServiceRefusals {
 }
 
 /** Services that are told of; a fleet in which more are full has one trouble, not many. */
-const toldServicesMax = 5;
+const reportedServicesMax = 5;
 
 /** How often a stream of decisions asks for them, in milliseconds: Envoys report as often. */
 const everyMs = 1_000;
@@ -84,7 +84,7 @@ function growthPerSecond(before: CountedRefusals, { refused, atMs }: CountedRefu
 }
 
 /** A look each time that it is called. */
-export type LookAtRefusals = () => Promise<readonly ServiceRefusals[]>;
+type LookAtRefusals = () => Promise<readonly ServiceRefusals[]>;
 
 /** Looks at the services of the fleet, or of one replica. */
 export function refusalLooks(
@@ -111,7 +111,7 @@ export async function keyRefusalRows(
     return drawRefusals(await look(), drawing);
   } catch (thrown) {
     const { message } = adminCallFailure(thrown, call.client);
-    const words = `What services refuse is not shown: ${message}`;
+    const words = `Refusals of services are not shown: ${message}`;
     return ["", drawing.style.dim(truncateText(safeText(words), drawing.columnsMax))];
   }
 }
@@ -127,7 +127,7 @@ export function drawRefusals(
   { style, columnsMax }: Drawing,
 ): readonly string[] {
   return (["breakers", "admission"] as const).flatMap((by) => {
-    const own = refusals.filter((one) => one.by === by).slice(0, toldServicesMax);
+    const own = refusals.filter((one) => one.by === by).slice(0, reportedServicesMax);
     if (own.length === 0) return [];
     const rows = own.map((one) => {
       const rate = rateOf(one);
@@ -139,7 +139,7 @@ export function drawRefusals(
 }
 
 /** Where lines about refusals go. */
-export interface RefusalFollower {
+interface RefusalFollower {
   readonly clock: Pick<Clock, "schedule">;
   readonly onRefusal: (one: ServiceRefusals) => void;
   /** Once for each time in which they cannot be asked for. */
@@ -162,7 +162,7 @@ export function followRefusals(
       const refusals = await lookAt();
       isAway = false;
       const going = refusals.filter(({ perSecond }) => perSecond !== undefined && !isOver);
-      for (const one of going.slice(0, toldServicesMax)) onRefusal(one);
+      for (const one of going.slice(0, reportedServicesMax)) onRefusal(one);
     } catch (thrown) {
       if (!isAway && !isOver) onFailure(thrown);
       isAway = true;
@@ -183,7 +183,7 @@ export function followerOf({ context, printer, client }: AdminCommandParts): Ref
     onRefusal: (one) => context.output.out(drawRefusalLine(one, printer.drawing())),
     onFailure: (thrown) => {
       const { message } = adminCallFailure(thrown, client);
-      context.output.err(`Note: what services refuse is not shown: ${message}`);
+      context.output.err(`Note: refusals of services are not shown: ${message}`);
     },
   };
 }

@@ -1,7 +1,6 @@
 import type {
   GetFleetResponse,
   ListServicesResponse,
-  NodeShare,
   Service,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
@@ -41,7 +40,7 @@ export function drawServices(
     safeText(service.name),
     safeText(service.law),
     inUseText(service),
-    ...(reserves ? [reservedText(service)] : []),
+    ...(reserves ? [service.reservedHigh === 0n ? "-" : countText(service.reservedHigh)] : []),
     ...(hasRtt ? [millisText(service.rttMs)] : []),
     ...(hasLeast ? [millisText(service.minRttMs)] : []),
     service.gate === "" ? "-" : safeText(service.gate),
@@ -105,11 +104,6 @@ function inUseText({ inFlight, concurrencyLimit }: Service): string {
   return `${countText(inFlight)} of ${countText(concurrencyLimit)}`;
 }
 
-/** The part of the limit that only Envoy's priority HIGH may use. */
-function reservedText({ reservedHigh }: Service): string {
-  return reservedHigh === 0n ? "-" : countText(reservedHigh);
-}
-
 /** What Envoys' breakers refuse: admission never sees it. */
 function overflowText({ overflowPerSecond }: Service): string {
   return overflowPerSecond === 0 ? "-" : `${overflowPerSecond.toFixed(1)}/s`;
@@ -127,9 +121,9 @@ export function drawFleet(fleet: GetFleetResponse, drawing: Drawing): readonly s
   const lines = [
     `${many(replicaCount, "replica")}; this one is ${style.bold(safeText(replica))}` +
       leaderText(fleet),
-    `Store: ${safeText(store)}${isDegraded ? `, ${style.bad("away at the moment")}` : ""}`,
+    `Store: ${safeText(store)}${isDegraded ? `, ${style.bad("not connected at the moment")}` : ""}`,
   ];
-  if (leader === "" && replicaCount > 1) lines.push(style.bad("Nobody leads at the moment."));
+  if (leader === "" && replicaCount > 1) lines.push(style.bad("There is no leader at the moment."));
   for (const service of services) lines.push("", ...drawShares(service, drawing));
   if (services.length === 0) lines.push("", "No service has a limit that Envoys share.");
   return lines;
@@ -144,7 +138,8 @@ function drawShares(service: Service, { style, columnsMax }: Drawing): readonly 
   const { name, concurrencyLimit, reservedHigh, overflowPerSecond, shares } = service;
   const limit =
     concurrencyLimit === 0n ? "no limit yet" : `${countText(concurrencyLimit)} at a time`;
-  const reserved = reservedHigh === 0n ? "" : `, ${countText(reservedHigh)} of them for HIGH`;
+  const reserved =
+    reservedHigh === 0n ? "" : `, ${countText(reservedHigh)} of them reserved for HIGH`;
   const refused =
     overflowPerSecond === 0 ? "" : style.bad(`; breakers refuse ${overflowText(service)}`);
   const title = `${style.bold(safeText(name))}: ${limit}${reserved}${refused}`;
@@ -156,20 +151,16 @@ function drawShares(service: Service, { style, columnsMax }: Drawing): readonly 
       { title: "share", align: "right" },
       { title: "", paint: style.good },
       { title: "in flight", align: "right" },
-      { title: "heard of", align: "right" },
+      { title: "last report", align: "right" },
     ],
     shares.map((share) => [
       `  ${safeText(share.node)}`,
       countText(share.share),
       drawBar(Number(share.share) / most, shareBarColumns),
       countText(share.inFlight),
-      ageText(share),
+      share.age === undefined ? "elsewhere" : `${waitText(share.age)} ago`,
     ]),
     columnsMax,
   );
   return [title, ...table];
-}
-
-function ageText({ age }: NodeShare): string {
-  return age === undefined ? "elsewhere" : `${waitText(age)} ago`;
 }

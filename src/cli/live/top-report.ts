@@ -27,8 +27,8 @@ export type TopView =
   | { readonly by: "near"; readonly answer: NearLimitKeysResponse };
 
 const titles: Readonly<Record<TopBy, string>> = {
-  hits: "Keys asked most often",
-  denials: "Keys refused most often",
+  hits: "Keys with most requests",
+  denials: "Keys with most denials",
   near: "Keys nearest to their limit",
 };
 
@@ -37,11 +37,11 @@ export function drawTop(view: TopView, drawing: Drawing): readonly string[] {
   const { style, columnsMax } = drawing;
   const since = view.by === "near" ? "" : sinceText(view.answer.since);
   const title = style.bold(truncateText(`${titles[view.by]}${since}`, columnsMax));
-  const barColumns = barColumnsIn(columnsMax);
+  const barColumns = Math.max(4, Math.min(16, Math.floor(columnsMax / 8)));
   const isFleet = isOfFleet(view.answer.keys);
   const rows =
     view.by === "near" ? nearRows(view.answer, barColumns) : countRows(view.answer, barColumns);
-  if (rows.length === 0) return [title, "", "No key has been seen yet."];
+  if (rows.length === 0) return [title, "", "No keys yet."];
   const color = view.by === "hits" ? style.good : style.bad;
   const columns = [
     { title: view.by === "near" ? "used" : "calls", align: "right" },
@@ -87,9 +87,4 @@ function keyCells(key: KeySelector | undefined, ruleLabel: string): readonly str
   const { domain = "", entries = [], limitName = "" } = key ?? {};
   const limit = limitName === "" ? "" : ` (${safeText(limitName)})`;
   return [safeText(domain), safeText(ruleLabel), entriesText(entries) + limit];
-}
-
-/** Keys are worth more than bars where there is little room. */
-function barColumnsIn(columnsMax: number): number {
-  return Math.max(4, Math.min(16, Math.floor(columnsMax / 8)));
 }

@@ -6,12 +6,15 @@ import { exitCodes } from "../../app/base/failure.js";
 import { isInstalledPackage, ownFile } from "../../app/base/own-file.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
 import { parsePolicy } from "../../policy/parse.js";
+import { spec } from "../../policy/policy-form.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { proxies } from "../../policy/proxies/proxies.js";
+import { service } from "../../policy/services/service-form.js";
+import type { Form, NameRow } from "../../policy/text/form.js";
 import type { DeclaredFields } from "../../policy/text/object.js";
-import { retries, timeouts } from "../../policy/upstream/retries.js";
 import { writeWholeFile } from "../input/whole-file.js";
 import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts } from "../terminal/help-texts.js";
 import { policySchemaText, schemaFileName } from "./schema.js";
 
 interface InitOptions {
@@ -26,40 +29,34 @@ export function addInit(program: Command, context: CommandContext): void {
   const command = program
     .command("init")
     .description("write a first policy, with comments")
-    .argument("[FILE]", "where to, or - for standard output", "policy.yaml")
-    .option("--name <NAME>", "the policy's name", "my-policy")
-    .option("--service <NAME>", "the service that it protects", "my-service")
-    .option("--upstream <HOST:PORT>", "where the service listens; default <service>:8080")
-    .option("--force", "replace a policy that is there")
-    .addHelpText(
-      "before",
-      `Examples:
+    .argument("[FILE]", "the file to write, or - for standard output", "policy.yaml")
+    .option("--name <NAME>", "the name of the policy", "my-policy")
+    .option("--service <NAME>", "the service to protect", "my-service")
+    .option("--upstream <HOST:PORT>", "the address of the service; default <service>:8080")
+    .option("--force", "replace an existing policy");
+  addHelpTexts(command, {
+    examples: `
   headgate init
   headgate init --name shop --service orders --upstream orders.shop.svc.cluster.local:8080
-  headgate init - | headgate check -
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-Its first line tells editors where its JSON Schema is: in the package, where the project has one in
-its node_modules, and otherwise in ${schemaFileName}, which is written beside it.
-
-Exit codes: 0 written, 1 the file is there or cannot be written, 2 usage.`,
-    )
-    .action(async (file: string, options: InitOptions) => {
-      const complain = (message: string): never => command.error(`error: ${message}`);
-      const upstream = readUpstream(options);
-      if (upstream === undefined) return complain("--upstream is a host and a port: orders:8080");
-      const schema = file === "-" ? schemaFileName : await schemaPath(dirname(file));
-      const { name, service } = options;
-      const text = starterPolicy({ name, service, upstream, schema });
-      const parsed = parsePolicy([{ file: "policy.yaml", text }]);
-      if (parsed.kind === "problems") return complain(formatProblems(parsed));
-      if (file === "-") return context.output.out(text.trimEnd());
-      const isForced = options.force === true;
-      context.exitWith(await write({ file, text, schema, isForced }, context));
-    });
+  headgate init - | headgate check -`,
+    notes: `
+The first line points editors to the JSON Schema: in the package, if the project has it in its
+node_modules, otherwise in ${schemaFileName}, which is written next to the policy.`,
+    exitCodes: "Exit codes: 0 written, 1 the file exists or cannot be written, 2 usage.",
+  }).action(async (file: string, options: InitOptions) => {
+    const complain = (message: string): never => command.error(`error: ${message}`);
+    const upstream = readUpstream(options);
+    if (upstream === undefined)
+      return complain("--upstream must be a host and a port: orders:8080");
+    const schema = file === "-" ? schemaFileName : await schemaPath(dirname(file));
+    const { name, service } = options;
+    const text = starterPolicy({ name, service, upstream, schema });
+    const parsed = parsePolicy([{ file: "policy.yaml", text }]);
+    if (parsed.kind === "problems") return complain(formatProblems(parsed));
+    if (file === "-") return context.output.out(text.trimEnd());
+    const isForced = options.force === true;
+    context.exitWith(await write({ file, text, schema, isForced }, context));
+  });
 }
 
 /**
@@ -146,7 +143,7 @@ interface Starter {
 }
 
 /** The text of a first policy: small, right, and with a word on each part. */
-function starterPolicy({ name, service, upstream, schema }: Starter): string {
+function starterPolicy({ name, service: protectedName, upstream, schema }: Starter): string {
   const quoted = (text: string): string => (isPlain(text) ? text : JSON.stringify(text));
   return `# yaml-language-server: $schema=${schema}
 
@@ -166,21 +163,17 @@ spec:
 
   # The upstream services that Envoy protects.
   services:
-    - name: ${quoted(service)}
-      # The \`:authority\` values of this service. Without them, Envoy's routes name it.
+    - name: ${quoted(protectedName)}
+${note(service.rows.hosts, 6)}
       # hosts: [orders.example]
       upstream: {address: ${quoted(upstream.address)}, port: ${upstream.port}}
       rateLimit: {domain: ${quoted(name)}, descriptors: [[remote_address]]}
       # Admission control: learns how many requests the service can take at once, and sheds the
       # least important ones first when there are more. A dry run counts and refuses nothing.
       admission: {dryRun: true}
-      # How long what may take. These are the defaults:
-      # timeouts: ${defaultsOf(timeouts)}
-      # Retries requests that the service has certainly not started.
-      # retries: ${defaultsOf(retries)}
+${optionsOf(service.rows)}
 
-  # Limits that proxies enforce themselves, without a call for each request. Headgate assigns each
-  # proxy its part of the limit.
+${note(spec.rows.quotas, 2)}
   # quotas:
   #   - name: tenants
   #     domain: ${quoted(name)}
@@ -188,7 +181,7 @@ spec:
   #     rate: {hits: 1000, period: 1s, burst: 2000}
 
   proxies:
-    # How many proxies share a limit while no Headgate assigns them their part.
+${note(proxies.rows.expected, 4)}
     expected: ${proxies.rows.expected.writtenDefault}
     # Headgate, and where Envoy listens, for a first try on one machine. Without these lines Envoy
     # asks headgate.headgate.svc.cluster.local and listens on all addresses.
@@ -197,12 +190,44 @@ spec:
 `;
 }
 
-/** What a map says that says nothing: each name that has a default, with it. */
-function defaultsOf({ rows }: { readonly rows: DeclaredFields }): string {
-  const said = Object.entries(rows).flatMap(([name, { writtenDefault, fallback }]) =>
-    writtenDefault === undefined || fallback === undefined ? [] : [`${name}: ${writtenDefault}`],
+/** The longest line of a comment, in characters. */
+const noteCharsMax = 100;
+
+/** What a field is for, as a comment. */
+function note({ docs }: NameRow, indent: number): string {
+  const lines: string[] = [];
+  for (const word of docs.split(" ")) {
+    const [last = "", longer = `${last} ${word}`] = [lines.at(-1)];
+    const fits = lines.length > 0 && indent + 2 + longer.length <= noteCharsMax;
+    lines.splice(fits ? -1 : lines.length, 1, fits ? longer : word);
+  }
+  return lines.map((line) => `${" ".repeat(indent)}# ${line}`).join("\n");
+}
+
+/** What the service does not say, as comments: each map that has defaults, with them. */
+function optionsOf(rows: DeclaredFields): string {
+  const indent = 6;
+  return Object.entries(rows)
+    .filter(([name]) => !["upstream", "rateLimit", "admission"].includes(name))
+    .flatMap(([name, row]) => {
+      const said = defaultsOf(row.form);
+      if (said.length === 0) return [];
+      const flow = `${name}: {${said.join(", ")}}`;
+      const isShort = indent + 2 + flow.length <= noteCharsMax;
+      const lines = isShort ? [flow] : [`${name}:`, ...said.map((line) => `  ${line}`)];
+      return [note(row, indent), ...lines.map((line) => `${" ".repeat(indent)}# ${line}`)];
+    })
+    .join("\n");
+}
+
+/** What a map says that says nothing: each name that has a default, with it; none if it must. */
+function defaultsOf(form: Form): readonly string[] {
+  if (form.kind === "any") return form.of.flatMap(defaultsOf);
+  if (form.kind !== "map" || form.map().required.length > 0) return [];
+  return Object.entries<NameRow & { readonly fallback?: unknown }>(form.map().rows).flatMap(
+    ([name, { writtenDefault, fallback }]) =>
+      writtenDefault === undefined || fallback === undefined ? [] : [`${name}: ${writtenDefault}`],
   );
-  return `{${said.join(", ")}}`;
 }
 
 /** Whether YAML reads it as the text that it is. */

@@ -3,7 +3,7 @@ import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** What a policy says of a quota, in words: for people, and by the same names for machines. */
-export interface QuotaSummary {
+interface QuotaSummary {
   readonly name: string;
   readonly domain: string;
   /** The keys of a bucket, and the header that tells a class. */

@@ -8,6 +8,7 @@ import { visibleText } from "../../policy/problems/problem.js";
 import { makeJsonSchema } from "../../policy/text/json-schema.js";
 import { writeWholeFile } from "../input/whole-file.js";
 import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts } from "../terminal/help-texts.js";
 
 /** The file that `headgate schema --write` writes, where none is named. */
 export const schemaFileName = "headgate.schema.json";
@@ -24,35 +25,29 @@ interface SchemaOptions {
 
 /** Adds `headgate schema`: the JSON Schema of a policy file, for editors. */
 export function addSchema(program: Command, context: CommandContext): void {
-  program
+  const command = program
     .command("schema")
     .description("print or write the JSON Schema of a policy file, for editors")
-    .option("--ratelimit", "the schema of a file of envoyproxy/ratelimit instead")
-    .option("--write [PATH]", `write it to a file; default ${schemaFileName}`)
-    .addHelpText(
-      "before",
-      `Examples:
+    .option("--ratelimit", "the schema for envoyproxy/ratelimit files instead")
+    .option("--write [PATH]", `write it to a file; default ${schemaFileName}`);
+  addHelpTexts(command, {
+    examples: `
   headgate schema --write
   headgate schema --ratelimit --write ratelimit.schema.json
-  sed -i '1i # yaml-language-server: $schema=${schemaFileName}' policy.yaml
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-An editor that knows the schema completes names, explains them and marks mistakes in a single file;
-\`headgate check\` finds all mistakes, of all files together. After an update, write it again.
-
-Exit codes: 0 printed or written, 1 cannot be written, 2 usage.`,
-    )
-    .action(async ({ ratelimit, write }: SchemaOptions) => {
-      const text =
-        ratelimit === true
-          ? textOf(makeJsonSchema(domainForms.ratelimit, { title: "envoyproxy/ratelimit file" }))
-          : policySchemaText();
-      if (write === undefined) return context.output.out(text.trimEnd());
-      context.exitWith(await writeSchema(write === true ? schemaFileName : write, text, context));
-    });
+  sed -i '1i # yaml-language-server: $schema=${schemaFileName}' policy.yaml`,
+    notes:
+      "\nWith the schema, an editor completes and explains keys, and marks mistakes in a " +
+      "single file.\n`headgate check` finds all mistakes, in all files together. Write the " +
+      "schema again after an update.",
+    exitCodes: "Exit codes: 0 printed or written, 1 cannot be written, 2 usage.",
+  }).action(async ({ ratelimit, write }: SchemaOptions) => {
+    const text =
+      ratelimit === true
+        ? textOf(makeJsonSchema(domainForms.ratelimit, { title: "envoyproxy/ratelimit file" }))
+        : policySchemaText();
+    if (write === undefined) return context.output.out(text.trimEnd());
+    context.exitWith(await writeSchema(write === true ? schemaFileName : write, text, context));
+  });
 }
 
 async function writeSchema(

@@ -6,7 +6,7 @@ import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** What a policy says of a service, in words: for people, and by the same names for machines. */
-export interface ServiceReportRow {
+interface ServiceReportRow {
   readonly name: string;
   /**
    * `off`, or the checks before it; behind `dry run:` those that only count. It says where a
@@ -75,7 +75,7 @@ function checksOf({ concurrency, priority }: ServicePolicy, admission: Admission
   const parts = [words.join(" "), dry.length > 0 ? `dry run: ${dry.join(" ")}` : ""];
   if (present.length > 0) return parts.filter((part) => part !== "").join("; ");
   const hasBreakers = concurrency?.feedback.includes("circuitBreakers") === true;
-  return hasBreakers && priority.rules.length > 0 ? "permits; breakers know no classes" : "permits";
+  return hasBreakers && priority.rules.length > 0 ? "permits; breakers ignore classes" : "permits";
 }
 
 function limitOf({ admission, concurrency }: ServicePolicy): string {

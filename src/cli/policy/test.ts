@@ -7,12 +7,13 @@ import { readPolicyFiles } from "../../app/config/policy-files.js";
 import { isServiceError } from "../../core/base/errors.js";
 import { defaultDefaults } from "../../core/limits/limit.js";
 import type { Policy } from "../../policy/policy.js";
-import { type PolicyTest, type PolicyTests, parsePolicyTests } from "../../policy/policy-tests.js";
+import { type PolicyTest, parsePolicyTests } from "../../policy/policy-tests.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
 import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts } from "../terminal/help-texts.js";
 import { renderJunit, renderTests, type TestedFile } from "./test-report.js";
 
 interface TestOptions {
@@ -22,29 +23,24 @@ interface TestOptions {
 
 /** Adds `headgate test`: requests over virtual time, and what must come of them. */
 export function addTest(program: Command, context: CommandContext): void {
-  program
+  const command = program
     .command("test")
-    .description("run tests of a policy: requests over time, and what must come of them")
-    .argument("<FILE...>", "files of tests")
-    .option("--policy <FILE>", "test this policy in place of the one that a file names", collect)
+    .description("run tests of a policy: requests over time, and their expected results")
+    .argument("<FILE...>", "test files")
+    .option("--policy <FILE>", "test this policy instead of the one in the files", collect)
     .addOption(
-      new Option("-o, --output <format>", "how to report")
+      new Option("-o, --output <format>", "the report format")
         .choices(["text", "json", "junit"])
         .default("text"),
-    )
-    .addHelpText(
-      "before",
-      `Examples:
+    );
+  addHelpTexts(command, {
+    examples: `
   headgate test policy.tests.yaml
   headgate test -o junit *.tests.yaml > report.xml
-  headgate test --policy candidate.yaml policy.tests.yaml
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-A file of tests names its policy and holds tests, each on limits that nobody has used yet, in a time
-of its own. A step asks once or several times at one moment, or waits:
+  headgate test --policy candidate.yaml policy.tests.yaml`,
+    notes: `
+A test file names its policy and contains tests. Each test starts with unused limits and its own
+clock. A step sends one or several requests at one moment, or waits:
 
   policy: policy.yaml
   tests:
@@ -58,13 +54,11 @@ of its own. A step asks once or several times at one moment, or waits:
         - http: {host: orders.shop.example, headers: {x-plan: free, x-user: ann}}
           expect: allowed
 
-expect also takes {allowed: N, denied: N} of several, rule (its label) and remaining.
-
-Exit codes: 0 all passed, 1 some failed, 2 usage, 3 tests or policy invalid.`,
-    )
-    .action(async (paths: readonly string[], options: TestOptions) => {
-      context.exitWith(await test(paths, options, context));
-    });
+expect also accepts {allowed: N, denied: N} for several requests, rule (its label) and remaining.`,
+    exitCodes: "Exit codes: 0 all passed, 1 some failed, 2 usage, 3 tests or policy invalid.",
+  }).action(async (paths: readonly string[], options: TestOptions) => {
+    context.exitWith(await test(paths, options, context));
+  });
 }
 
 async function test(
@@ -104,7 +98,8 @@ async function testFile(
     output.err(formatProblems(parsed));
     return exitCodes.invalidPolicy;
   }
-  const policies = options.policy ?? policiesOf(parsed.tests, path);
+  const policies =
+    options.policy ?? parsed.tests.policies.map((name) => resolve(dirname(path), name));
   const argument = await readPolicyArgument(policies, "test", output);
   if (argument.kind === "failed") return argument.exitCode;
   const { policy } = argument;
@@ -112,11 +107,6 @@ async function testFile(
   const outcomes = parsed.tests.tests.map((one) => runOne(one, policy));
   const durationMs = systemClock.monotonicMs() - startMs;
   return { file: path, outcomes, durationMs, ...reachOf(outcomes, policy) };
-}
-
-/** Named as seen from the file of the tests. */
-function policiesOf({ policies }: PolicyTests, path: string): readonly string[] {
-  return policies.map((name) => resolve(dirname(path), name));
 }
 
 function runOne(test: PolicyTest, policy: Policy): TestedFile["outcomes"][number] {
@@ -134,8 +124,8 @@ function runOne(test: PolicyTest, policy: Policy): TestedFile["outcomes"][number
     const failures = [{ line: test.line, message: thrown.message }];
     outcome = { name: test.name, line: test.line, failures, callCount: 0, rules: new Set() };
   }
-  const { rules, ...told } = outcome;
-  return { ...told, ruleIndexes: [...rules] };
+  const { rules, ...reported } = outcome;
+  return { ...reported, ruleIndexes: [...rules] };
 }
 
 /** Which rules no test has met. */

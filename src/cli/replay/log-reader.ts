@@ -14,7 +14,7 @@ export const logFormats = ["auto", "envoy", "json", "csv"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
 /** A line as a request; `titles` for one that names the columns of CSV; undefined: unreadable. */
-export type ReadLine = LoggedRequest | "titles" | undefined;
+type ReadLine = LoggedRequest | "titles" | undefined;
 
 /** Reads the lines of one log. */
 export class LogReader {
@@ -61,13 +61,13 @@ export class LogReader {
   }
 }
 
-const timeHint = `${timeFields.join(", ")}, or what --field time=NAME says`;
+const timeHint = `${timeFields.join(", ")}, or the field of --field time=NAME`;
 
 const hints: Readonly<Record<LogFormat, string>> = {
-  envoy: "--format envoy is the text that Envoy, or Istio, writes by default",
-  json: `--format json is an object a line, with a time: ${timeHint}`,
-  csv: `--format csv begins with a line of titles, one of them the time: ${timeHint}`,
+  envoy: "--format envoy is the default text format of Envoy and Istio",
+  json: `--format json is one object a line, with a time: ${timeHint}`,
+  csv: `--format csv starts with a header line, with a time: ${timeHint}`,
   auto:
-    "it is not the text that Envoy writes by default, not an object of JSON a line, and not CSV " +
-    `with titles, or none says the time: ${timeHint}`,
+    "it is neither Envoy's default text, nor one JSON object a line, nor CSV with " +
+    `a header line, or it has no time: ${timeHint}`,
 };

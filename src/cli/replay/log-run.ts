@@ -10,8 +10,7 @@ import { type LogLines, openLog } from "./log-lines.js";
 import { type LogFormat, LogReader } from "./log-reader.js";
 import type { ReplayOutcome } from "./replay-report.js";
 
-/** What a `LogRun` is made of. */
-export interface LogRunParts {
+interface LogRunParts {
   readonly policy: Policy;
   /** Asks the same limits of every request; undefined: as the policy's services say. */
   readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;

@@ -1,6 +1,9 @@
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
-import { ApplyPolicyResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type ApplyPolicyResponse,
+  ApplyPolicyResponseSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   type AdminCommandParts,
   addAdminCommandFlags,
@@ -10,7 +13,7 @@ import {
 } from "../admin/admin-command.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
 import { drawApplied, drawChanges, drawProblems } from "../policy/policy-report.js";
-import { usageFailure } from "../terminal/command-failure.js";
+import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { many } from "../terminal/many.js";
 
@@ -28,43 +31,38 @@ export function addApply(program: Command, context: CommandContext): void {
     .command("apply")
     .description("apply a policy to all replicas, or run it as the shadow policy")
     .argument("<FILE...>", "policy files and directories, together one policy")
-    .option("--shadow", "as the shadow policy: it decides nothing, and is reported on")
-    .option("--dry-run", "only say what would change")
-    .option("--reason <TEXT>", "why, for the audit log; needed but for --dry-run")
-    .option("--expected-version <VERSION>", "of the policy that is replaced; default: as it is")
-    .option("--yes", "do not ask on a terminal");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+    .option("--shadow", "run it as the shadow policy, which reports but decides nothing")
+    .option("--dry-run", "only print the changes")
+    .option("--reason <TEXT>", "the reason, for the audit log; required without --dry-run")
+    .option(
+      "--expected-version <VERSION>",
+      "the version of the policy to replace; default: the current one",
+    )
+    .option("--yes", "do not ask for confirmation");
+  addAdminCommandFlags(command, {
+    examples: `
   headgate apply policy.yaml --dry-run
   headgate apply policy.yaml --shadow --reason "half the free plan"
   headgate shadow
   headgate enforce --reason "nobody was hurt"
-  headgate rollback --reason "somebody was"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-A Headgate that reads its policy from files or a control plane refuses; start it
-with HEADGATE_POLICY_SOURCE=store. It takes --shadow nevertheless.
-
-${policyExitCodes}`,
-    )
-    .action((paths: readonly string[], flags: ApplyFlags) =>
-      runAdmin(command, context, (call) => apply(paths, flags, call)),
-    );
+  headgate rollback --reason "somebody was"`,
+    notes: `
+Headgate refuses this if its policy comes from files or a control plane. Start
+it with HEADGATE_POLICY_SOURCE=store. --shadow always works.`,
+    exitCodes: policyExitCodes,
+  }).action((paths: readonly string[], flags: ApplyFlags) =>
+    runAdmin(command, context, (call) => apply(paths, flags, call)),
+  );
 }
 
 async function apply(
   paths: readonly string[],
   flags: ApplyFlags,
   call: AdminCommandParts,
-): Promise<number | undefined> {
+): Promise<void> {
   const { client, context, printer } = call;
   if (flags.dryRun !== true && (flags.reason ?? "").trim() === "") {
-    throw usageFailure("--reason is needed: it is what others find in the audit log");
+    throw usageFailure("--reason is required, for the audit log");
   }
   const files = await readPolicyTexts(paths);
   const expectedVersion = flags.expectedVersion ?? (await currentVersion(call));
@@ -76,14 +74,14 @@ async function apply(
   });
   if (trial.problems.length > 0 || flags.dryRun === true) {
     printer.print(ApplyPolicyResponseSchema, trial, ({ problems, changes, unreportedCount }) => {
-      if (problems.length === 0) return ["It would change:", ...drawChanges(changes)];
+      if (problems.length === 0) return ["Changes:", ...drawChanges(changes)];
       const more = unreportedCount > 0 ? [`and ${unreportedCount} more`] : [];
       return [...drawProblems(problems), ...more];
     });
-    return trial.problems.length > 0 ? exitCodes.invalidPolicy : undefined;
+    return endOf(trial);
   }
   if (context.terminal.canAsk && flags.yes !== true) {
-    context.output.err(["It changes:", ...drawChanges(trial.changes)].join("\n"));
+    context.output.err(["Changes:", ...drawChanges(trial.changes)].join("\n"));
   }
   const where = flags.shadow === true ? "Run it as the shadow policy" : "Activate it";
   await confirm(context, flags.yes, `${where} (${many(trial.changes.length, "change")})?`);
@@ -95,13 +93,19 @@ async function apply(
   const how = flags.shadow === true ? "Shadow policy" : "Active";
   printer.print(ApplyPolicyResponseSchema, answer, (applied) => [
     ...(applied.problems.length > 0 ? drawProblems(applied.problems) : drawApplied(applied, how)),
-    ...(applied.changes.length > 0 ? ["It changes:", ...drawChanges(applied.changes)] : []),
+    ...(applied.changes.length > 0 ? ["Changes:", ...drawChanges(applied.changes)] : []),
     ...(flags.shadow === true && applied.policy !== undefined ? ["", shadowNext] : []),
   ]);
-  return answer.problems.length > 0 ? exitCodes.invalidPolicy : undefined;
+  endOf(answer);
 }
 
-const shadowNext = "`headgate shadow` reports on it, `enforce` activates it, `rollback` ends it.";
+/** What is wrong has been told: only the exit code is left to say. */
+function endOf({ problems }: ApplyPolicyResponse): void {
+  if (problems.length > 0) throw new CommandFailure(exitCodes.invalidPolicy, "");
+}
+
+const shadowNext =
+  "`headgate shadow` shows its report, `enforce` activates it, `rollback` ends it.";
 
 /** What is replaced is what is there now; whoever has looked before names it. */
 async function currentVersion({ client }: AdminCommandParts): Promise<string> {

@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { AuditEntry, ListAuditResponse } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { formatEntries, type SelectedEntry } from "../terminal/key-selector.js";
+import { formatEntries } from "../terminal/key-selector.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, safeText, timeText } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
@@ -42,10 +43,10 @@ function drawNarrow(
 ): readonly string[] {
   const head = `${time}  ${truncateText(who, whoColumnsMax)}  `;
   const rest = truncateText(of, columnsMax - textWidth(head) - what.length - 2);
-  const told = [change, why].filter((text) => text !== "").join(": ");
+  const reported = [change, why].filter((text) => text !== "").join(": ");
   return [
     `${style.dim(head)}${style.bold(what)}  ${rest}`,
-    ...wrapText(told, columnsMax - 2).map((line) => `  ${line}`),
+    ...wrapText(reported, columnsMax - 2).map((line) => `  ${line}`),
   ];
 }
 
@@ -83,7 +84,7 @@ function subjectText(entry: AuditEntry): string {
   return `${domain} ${formatEntries(read)}${below}${limit}`;
 }
 
-function readEntries(value: JsonValue | undefined): readonly SelectedEntry[] | undefined {
+function readEntries(value: JsonValue | undefined): readonly DescriptorEntry[] | undefined {
   if (!Array.isArray(value)) return undefined;
   return value.flatMap((pair: JsonValue) => {
     const [key, text] = Array.isArray(pair) ? pair : [];

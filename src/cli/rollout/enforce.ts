@@ -4,7 +4,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
-  adminExitCodes,
   type ChangeFlags,
   confirm,
   runAdmin,
@@ -15,23 +14,17 @@ import { nothingBeside } from "./shadow.js";
 
 /** Adds `headgate enforce`: the shadow policy becomes the active one. */
 export function addEnforce(program: Command, context: CommandContext): void {
-  const command = program.command("enforce").description("make the shadow policy the active one");
-  addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
-    .addHelpText(
-      "before",
-      `Examples:
-  headgate enforce --reason "nobody was hurt"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${adminExitCodes}`,
-    )
-    .action((flags: ChangeFlags) => runAdmin(command, context, (call) => enforce(flags, call)));
+  const command = program.command("enforce").description("activate the shadow policy");
+  addAdminCommandFlags(
+    addChangeFlags(command, "the version of the policy to replace; default: the current one"),
+    {
+      examples: `
+  headgate enforce --reason "nobody was hurt"`,
+    },
+  ).action((flags: ChangeFlags) => runAdmin(command, context, (call) => enforce(flags, call)));
 }
 
-async function enforce(flags: ChangeFlags, call: AdminCommandParts): Promise<undefined> {
+async function enforce(flags: ChangeFlags, call: AdminCommandParts): Promise<void> {
   const { client, context, printer } = call;
   const { policy, shadow } = await client.policies.getPolicy({});
   if (shadow === undefined) throw nothingBeside();
@@ -41,5 +34,4 @@ async function enforce(flags: ChangeFlags, call: AdminCommandParts): Promise<und
   printer.print(EnforcePolicyResponseSchema, answer, ({ policy: now }) => [
     `Active: ${now === undefined ? "nothing" : policyText(now)}`,
   ]);
-  return undefined;
 }

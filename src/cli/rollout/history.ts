@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { ListPoliciesResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { addAdminCommandFlags, adminExitCodes, runAdmin } from "../admin/admin-command.js";
+import { addAdminCommandFlags, runAdmin } from "../admin/admin-command.js";
 import { drawHistory } from "../policy/policy-report.js";
 import type { CommandContext } from "../terminal/context.js";
 import { eachPage } from "../terminal/pages.js";
@@ -10,33 +10,22 @@ import { eachPage } from "../terminal/pages.js";
 export function addHistory(program: Command, context: CommandContext): void {
   const command = program
     .command("history")
-    .description("list the policies that were active, the newest first");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+    .description("list the policies that were active, newest first");
+  addAdminCommandFlags(command, {
+    examples: `
   headgate history
-  headgate history -o json | jq -r '.policies[].version'
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-${adminExitCodes}`,
-    )
-    .action(() =>
-      runAdmin(command, context, async ({ client, printer }) => {
-        const policies: Awaited<ReturnType<typeof client.policies.listPolicies>>["policies"] = [];
-        await eachPage(
-          (page) => client.policies.listPolicies(page),
-          (page) => {
-            policies.push(...page.policies);
-            return "more";
-          },
-        );
-        const all = create(ListPoliciesResponseSchema, { policies });
-        printer.print(ListPoliciesResponseSchema, all, drawHistory);
-        return undefined;
-      }),
-    );
+  headgate history -o json | jq -r '.policies[].version'`,
+  }).action(() =>
+    runAdmin(command, context, async ({ client, printer }) => {
+      const policies: Awaited<ReturnType<typeof client.policies.listPolicies>>["policies"] = [];
+      await eachPage(
+        (page) => client.policies.listPolicies(page),
+        (page) => {
+          policies.push(...page.policies);
+        },
+      );
+      const all = create(ListPoliciesResponseSchema, { policies });
+      printer.print(ListPoliciesResponseSchema, all, drawHistory);
+    }),
+  );
 }

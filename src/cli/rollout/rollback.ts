@@ -7,7 +7,6 @@ import {
   type AdminCommandParts,
   addAdminCommandFlags,
   addChangeFlags,
-  adminExitCodes,
   type ChangeFlags,
   confirm,
   runAdmin,
@@ -20,33 +19,26 @@ import { safeText } from "../terminal/quantity.js";
 export function addRollback(program: Command, context: CommandContext): void {
   const command = program
     .command("rollback")
-    .description("make an earlier policy active again, or end the shadow policy")
-    .argument("[VERSION]", "which one (`headgate history`); default: the one before");
-  addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
-    .addHelpText(
-      "before",
-      `Examples:
+    .description("activate an earlier policy again, or end the shadow policy")
+    .argument("[VERSION]", "the version (`headgate history`); default: the previous one");
+  addAdminCommandFlags(
+    addChangeFlags(command, "the version of the policy to replace; default: the current one"),
+    {
+      examples: `
   headgate rollback --reason "too strict for partners"
-  headgate rollback 3f2a91c0 --reason "back to last week"
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-Without VERSION it ends the shadow policy, where there is one.
-
-${adminExitCodes}`,
-    )
-    .action((version: string | undefined, flags: ChangeFlags) =>
-      runAdmin(command, context, (call) => rollBack(version, flags, call)),
-    );
+  headgate rollback 3f2a91c0 --reason "back to last week"`,
+      notes: "\nWithout VERSION it ends the shadow policy, if there is one.",
+    },
+  ).action((version: string | undefined, flags: ChangeFlags) =>
+    runAdmin(command, context, (call) => rollBack(version, flags, call)),
+  );
 }
 
 async function rollBack(
   version: string | undefined,
   flags: ChangeFlags,
   { client, context, printer }: AdminCommandParts,
-): Promise<undefined> {
+): Promise<void> {
   const { policy: before, shadow } = await client.policies.getPolicy({});
   const ended = version === undefined ? shadow : undefined;
   await confirm(context, flags.yes, questionOf(version, ended));
@@ -59,13 +51,12 @@ async function rollBack(
     ...(ended === undefined ? [] : [`Ended the shadow policy: ${policyText(ended)}`]),
     ...(policy === undefined ? [] : [`Active: ${policyText(policy)}`]),
   ]);
-  return undefined;
 }
 
 /** Without a version it ends the shadow policy, and does nothing else, where something does. */
 function questionOf(version: string | undefined, ended: PolicyVersion | undefined): string {
   if (ended !== undefined) return `End ${policyText(ended)}, the shadow policy?`;
   return version === undefined
-    ? "Go back to the policy before?"
+    ? "Go back to the previous policy?"
     : `Go back to policy ${safeText(version)}?`;
 }

@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { GetShadowReportResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { addAdminCommandFlags, adminExitCodes, runAdmin } from "../admin/admin-command.js";
+import { addAdminCommandFlags, runAdmin } from "../admin/admin-command.js";
 import { drawShadowReport } from "../policy/policy-report.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
@@ -11,33 +11,23 @@ import type { CommandContext } from "../terminal/context.js";
 export function addShadow(program: Command, context: CommandContext): void {
   const command = program
     .command("shadow")
-    .description("report what the shadow policy would have decided otherwise");
-  addAdminCommandFlags(command)
-    .addHelpText(
-      "before",
-      `Examples:
+    .description("report what the shadow policy would have decided differently");
+  addAdminCommandFlags(command, {
+    examples: `
   headgate shadow
-  headgate shadow -o json | jq '[.rules[].newlyDeniedCount] | add'
-`,
-    )
-    .addHelpText(
-      "after",
-      `
-Counts are of all replicas, up to a second ago. \`headgate apply --shadow\` puts a
-policy there.
-
-${adminExitCodes}`,
-    )
-    .action(() =>
-      runAdmin(command, context, async ({ client, printer }) => {
-        const report = await client.policies.getShadowReport({}).catch((thrown: unknown) => {
-          const isNone = thrown instanceof ConnectError && thrown.code === Code.NotFound;
-          throw isNone ? nothingBeside() : thrown;
-        });
-        printer.print(GetShadowReportResponseSchema, report, drawShadowReport);
-        return undefined;
-      }),
-    );
+  headgate shadow -o json | jq '[.rules[].newlyDeniedCount] | add'`,
+    notes: `
+Counts are of all replicas, at most a second old. \`headgate apply --shadow\`
+starts a shadow policy.`,
+  }).action(() =>
+    runAdmin(command, context, async ({ client, printer }) => {
+      const report = await client.policies.getShadowReport({}).catch((thrown: unknown) => {
+        const isNone = thrown instanceof ConnectError && thrown.code === Code.NotFound;
+        throw isNone ? nothingBeside() : thrown;
+      });
+      printer.print(GetShadowReportResponseSchema, report, drawShadowReport);
+    }),
+  );
 }
 
 /** What there is to say where there is no shadow policy. */

@@ -1,11 +1,6 @@
+import type { DescriptorEntry } from "../../core/limits/key.js";
 import { quoteText } from "../../policy/problems/problem.js";
 import { usageFailure } from "./command-failure.js";
-
-/** One entry of a descriptor. */
-export interface SelectedEntry {
-  readonly key: string;
-  readonly value: string;
-}
 
 /** The most entries of a descriptor. */
 export const selectedEntriesMax = 32;
@@ -21,8 +16,8 @@ export const entriesHelp = `A descriptor is written as key=value,key=value, the 
  *
  * @throws CommandFailure
  */
-export function parseEntries(text: string): readonly SelectedEntry[] {
-  const entries: SelectedEntry[] = [];
+export function parseEntries(text: string): readonly DescriptorEntry[] {
+  const entries: DescriptorEntry[] = [];
   let key: string | undefined;
   let word = "";
   const end = (): void => {
@@ -53,7 +48,7 @@ export function parseEntries(text: string): readonly SelectedEntry[] {
 }
 
 /** Writes it so that `parseEntries` reads the same. */
-export function formatEntries(entries: readonly SelectedEntry[]): string {
+export function formatEntries(entries: readonly DescriptorEntry[]): string {
   return entries
     .map(({ key, value }) => {
       const name = key.replaceAll(/[,=\\]/g, "\\$&");

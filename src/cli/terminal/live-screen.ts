@@ -2,7 +2,7 @@ import type { Clock } from "../../core/base/clock.js";
 import type { Terminal } from "./terminal.js";
 
 /** A screen that is drawn again and again. */
-export interface LiveParts {
+interface LiveParts {
   readonly terminal: Terminal;
   readonly clock: Clock;
   /** From one picture to the next, in milliseconds. */

@@ -12,7 +12,7 @@ interface Page {
 /** Asks for page after page until there is none, or until `take` has enough. */
 export async function eachPage<P extends Page>(
   ask: (page: { readonly pageSize: number; readonly pageToken: string }) => Promise<P>,
-  take: (page: P) => "more" | "enough",
+  take: (page: P) => "enough" | undefined,
 ): Promise<void> {
   let pageToken = "";
   for (let count = 0; count < pagesMax; count += 1) {

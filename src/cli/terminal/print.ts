@@ -13,7 +13,7 @@ import { renderYaml } from "../../generate/base/render.js";
 import type { CommandContext } from "./context.js";
 
 /** For people, or for programs. */
-export type PrintFormat = "table" | "json" | "yaml";
+type PrintFormat = "table" | "json" | "yaml";
 
 /** What stands on the command line. */
 export interface PrintFlags {

@@ -1,8 +1,9 @@
 import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { formatTimestamp } from "../../core/base/timestamp.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { formatDuration } from "../../policy/text/duration.js";
-import { formatEntries, type SelectedEntry } from "./key-selector.js";
+import { formatEntries } from "./key-selector.js";
 
 /** A count with thousands apart: `12,345`. */
 export function countText(count: number | bigint): string {
@@ -62,7 +63,7 @@ export function safeText(text: string): string {
 }
 
 /** A descriptor as commands take it: `plan=free,user=ann`. */
-export function entriesText(entries: readonly SelectedEntry[]): string {
+export function entriesText(entries: readonly DescriptorEntry[]): string {
   return safeText(formatEntries(entries));
 }
 

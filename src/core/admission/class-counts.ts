@@ -1,4 +1,4 @@
-import { type Priority, priorities } from "../settings/admission-settings.js";
+import { type Priority, priorities } from "./priority.js";
 
 /** How many there are of each class. */
 export class ClassCounts {

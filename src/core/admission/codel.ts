@@ -1,7 +1,13 @@
-import type { CodelSettings } from "../settings/admission-settings.js";
+/** Source: RFC 8289, "Controlled Delay Active Queue Management". */
+export interface CodelSettings {
+  /** The sojourn time that may stand: more for requests than the 5 of the RFC for packets. */
+  readonly targetMs: number;
+  /** How long it may stand above the target before one is dropped. */
+  readonly intervalMs: number;
+}
 
 /** A request as it leaves the queue. */
-export interface Departure {
+interface Departure {
   /** How long it was in the queue. */
   readonly sojournMs: number;
   /** No other one is behind it. */

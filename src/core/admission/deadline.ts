@@ -1,6 +1,15 @@
 import { formatGrpcTimeout, parseGrpcTimeout } from "../base/grpc-timeout.js";
-import type { DeadlineSettings } from "../settings/admission-settings.js";
 import type { HeaderField } from "./exchange-messages.js";
+
+/** When a request's remaining time is too short. */
+export interface DeadlineSettings {
+  /** Less than this left: refused at once. */
+  readonly minRemainingMs: number;
+  /** Kept back of the budget that goes on to the upstream. */
+  readonly marginMs: number;
+  /** A request header with the time left, in milliseconds, beside Envoy's and gRPC's own. */
+  readonly header: string | undefined;
+}
 
 /** How a gRPC caller states its time. Source: gRPC over HTTP2, "Timeout". */
 export const grpcTimeoutHeader = "grpc-timeout";
@@ -52,8 +61,7 @@ export function isTooLittle(
   return remainingMs < minRemainingMs;
 }
 
-/** What `budgetHeaders` takes. */
-export interface BudgetQuestion {
+interface BudgetQuestion {
   readonly deadline: Deadline;
   /** How long the request has been here. */
   readonly waitedMs: number;

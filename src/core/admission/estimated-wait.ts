@@ -1,8 +1,23 @@
-import type {
-  EstimatedWaitSettings,
-  SigmoidSettings,
-  WaitBound,
-} from "../settings/admission-settings.js";
+/** A duration, or a multiple of the measured service time. */
+export type WaitBound =
+  | { readonly kind: "duration"; readonly ms: number }
+  | { readonly kind: "serviceTimes"; readonly multiple: number };
+
+/** A logistic curve over the estimated wait. */
+export interface SigmoidSettings {
+  /** The estimated wait at which one half is admitted. */
+  readonly midpoint: WaitBound;
+  /** Steepness per second of wait. */
+  readonly slopePerSecond: number;
+}
+
+/** What may be admitted by the wait it must expect. */
+export interface EstimatedWaitSettings {
+  /** Refused from this wait on; undefined: no cap. */
+  readonly max: WaitBound | undefined;
+  /** Admitted with a falling probability; undefined: no curve. */
+  readonly sigmoid: SigmoidSettings | undefined;
+}
 
 /** A service and its queue, as a new request finds them. */
 export interface QueueState {

@@ -91,7 +91,7 @@ export type ExchangeFault =
   | "bodiesStreamed";
 
 /** What follows from an event: replies leave first, then effects in their order. */
-export interface ExchangeStep {
+interface ExchangeStep {
   readonly state: ExchangeState;
   readonly replies: readonly ExchangeReply[];
   readonly effects: readonly ExchangeEffect[];

@@ -18,8 +18,7 @@ export function startsFromOthers<T extends Partial<LearningLaw>>(law: T): law is
   return law.startFrom !== undefined;
 }
 
-/** What a `LearnedShare` is made of. */
-export interface LearnedShareParts {
+interface LearnedShareParts {
   /** The pool's among replicas. */
   readonly name: string;
   readonly law: LearningLaw;

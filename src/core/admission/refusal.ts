@@ -4,6 +4,7 @@ import { httpStatuses } from "../base/http-status.js";
 import { problemJson, problemJsonType } from "../base/problem-json.js";
 import { encodeRetryStatus } from "../base/rpc-status.js";
 import { snakeCase } from "../base/snake-case.js";
+import type { RuleDisclosure } from "../limits/limit.js";
 import {
   asciiHeaderText,
   defaultDisclosure,
@@ -12,7 +13,6 @@ import {
   reportedRuleText,
   ruleHeader,
 } from "../limits/reported-rule.js";
-import type { RefusalCause, RejectSettings } from "../settings/admission-settings.js";
 import {
   type HeaderField,
   metadataNamespace,
@@ -21,8 +21,39 @@ import {
   type ScalarValue,
 } from "./exchange-messages.js";
 
+/** How refusals look. */
+export interface RejectSettings {
+  /** The least `retry-after`, in whole seconds from 1. */
+  readonly retryAfterSecondsMin: number;
+  /** Added at most, as a share of it; upwards only. */
+  readonly retryAfterJitterRatio: number;
+  /** HTTP status instead of the cause's own, by cause. */
+  readonly statusByCause: Readonly<Partial<Record<RefusalCause, number>>>;
+  /** Where they name the service and the cause. Absent: `defaultDisclosure`. */
+  readonly disclosure?: RuleDisclosure;
+}
+
+/** Why a request is refused; also a metric's label. */
+export const refusalCauses = [
+  "rateLimit",
+  "priority",
+  "queueFull",
+  "queueTimeout",
+  "waitCap",
+  "sigmoid",
+  "concurrency",
+  "load",
+  "gate",
+  "throttle",
+  "deadline",
+  "ownOverload",
+] as const;
+
+/** One of `refusalCauses`. */
+export type RefusalCause = (typeof refusalCauses)[number];
+
 /** What a cause looks like from outside. */
-export interface RefusalRow {
+interface RefusalRow {
   /** HTTP status. */
   readonly status: number;
   /** gRPC status. */
@@ -81,13 +112,12 @@ export interface RefusedRequest {
   readonly contentType: string | undefined;
 }
 
-/** What `refusalOf` takes. */
-export interface RefusalQuestion {
+interface RefusalQuestion {
   /** The service, as the policy calls it. */
   readonly service: string;
   readonly cause: RefusalCause;
   /** The rule whose limit it is; undefined for other causes, and where nobody knows. */
-  readonly told?: ReportedRule | undefined;
+  readonly reportedRule?: ReportedRule | undefined;
   readonly request: RefusedRequest;
   /** What `retryAfterSeconds` says. */
   readonly retrySeconds: number;
@@ -147,22 +177,24 @@ export function refusalOf(
 /** Example: `x-headgate-rule: orders/queueTimeout`, or the rule of a rate limit. */
 function namingHeaders(
   { disclosure = defaultDisclosure }: Pick<RejectSettings, "disclosure">,
-  { service, cause, told }: RefusalQuestion,
+  { service, cause, reportedRule }: RefusalQuestion,
 ): readonly HeaderField[] {
-  if (!(told?.disclosure ?? disclosure).header) return [];
+  if (!(reportedRule?.disclosure ?? disclosure).header) return [];
   const value =
-    told === undefined ? asciiHeaderText(`${service}/${cause}`) : reportedRuleText(told);
+    reportedRule === undefined
+      ? asciiHeaderText(`${service}/${cause}`)
+      : reportedRuleText(reportedRule);
   return [{ name: ruleHeader, value }];
 }
 
 function namingMetadata(
   { disclosure = defaultDisclosure }: Pick<RejectSettings, "disclosure">,
-  { service, cause, told }: RefusalQuestion,
+  { service, cause, reportedRule }: RefusalQuestion,
 ): ReplyMetadata | undefined {
   const fields = new Map<string, ScalarValue>();
   if (disclosure.metadata) fields.set("service", service).set("cause", cause);
-  if (told?.disclosure.metadata === true) {
-    for (const [name, value] of reportedRuleFields(told)) fields.set(name, value);
+  if (reportedRule?.disclosure.metadata === true) {
+    for (const [name, value] of reportedRuleFields(reportedRule)) fields.set(name, value);
   }
   return fields.size === 0 ? undefined : { namespace: metadataNamespace, fields };
 }

@@ -1,4 +1,4 @@
-import type { RejectSettings } from "../settings/admission-settings.js";
+import type { RejectSettings } from "./refusal.js";
 
 /** The longest that an estimate asks a caller to stay away: estimates are coarse. In seconds. */
 export const estimatedSecondsMax = 60;

@@ -1,13 +1,28 @@
 import { type Expiring, ExpiryHeap } from "../collections/expiry-heap.js";
 import { LinkedList, type ListNode } from "../collections/linked-list.js";
-import { type Priority, priorities, type QueueSettings } from "../settings/admission-settings.js";
-import { Codel } from "./codel.js";
+import { Codel, type CodelSettings } from "./codel.js";
+import { type Priority, priorities } from "./priority.js";
+
+/** In which order waiting requests are let in. */
+export type QueueOrder = "priority" | "fifo" | "newestFirstUnderOverload";
+
+/** A bounded queue in front of the permits. */
+export interface QueueSettings {
+  /** The most that wait. */
+  readonly sizeMax: number;
+  /** The longest that one waits. */
+  readonly waitMsMax: number;
+  /** Who goes first. */
+  readonly order: QueueOrder;
+  /** CoDel's test on how long heads have waited; undefined switches it off. */
+  readonly codel: CodelSettings | undefined;
+}
 
 /** The share of its places from which a room counts as overloaded. */
 const overloadedShare = 0.5;
 
 /** A request that asks for a place. */
-export interface Newcomer<T> {
+export interface QueueCandidate<T> {
   /** What the room hands back with its decision. */
   readonly payload: T;
   readonly priority: Priority;
@@ -32,17 +47,17 @@ export interface QueuePlace<T> {
 }
 
 /** A request that leaves without having been let in, and the cause that it is told. */
-export interface Dismissal<T> {
+export interface QueueRefusal<T> {
   readonly place: QueuePlace<T>;
   readonly cause: "queueFull" | "queueTimeout" | "deadline";
 }
 
 /** What came of a step. */
-export interface RoomAnswer<T> {
+export interface WaitingRoomStep<T> {
   /** The place that was given or whose request is let in; undefined: none. */
   readonly place: QueuePlace<T> | undefined;
   /** Requests that have to be refused now, none of them in the room any more. */
-  readonly dismissed: readonly Dismissal<T>[];
+  readonly dismissed: readonly QueueRefusal<T>[];
 }
 
 /** Whose turn it may be. */
@@ -135,7 +150,7 @@ export class WaitingRoom<T> {
   }
 
   /** Takes a request in. There is no place for it in a full room: then its cause is `queueFull`. */
-  enter(newcomer: Newcomer<T>, nowMs: number): RoomAnswer<T> {
+  enter(newcomer: QueueCandidate<T>, nowMs: number): WaitingRoomStep<T> {
     const dismissed = this.#expired(nowMs);
     if (this.#seats.size >= this.#settings.sizeMax) {
       const displaced = this.#displacedBy(newcomer.priority);
@@ -156,7 +171,7 @@ export class WaitingRoom<T> {
    *   queue still believes in. Infinity for none
    * @param turn whose turn it may be; others keep their places. Default anybody's
    */
-  next(nowMs: number, positionMax: number, turn: Turn<T> = anybodysTurn): RoomAnswer<T> {
+  next(nowMs: number, positionMax: number, turn: Turn<T> = anybodysTurn): WaitingRoomStep<T> {
     const dismissed = this.#expired(nowMs);
     for (;;) {
       const place = this.#first(turn);
@@ -174,7 +189,7 @@ export class WaitingRoom<T> {
   }
 
   /** Takes out everybody whose time is over. To be called at `nextExpiryMs`; it may be later. */
-  expire(nowMs: number): readonly Dismissal<T>[] {
+  expire(nowMs: number): readonly QueueRefusal<T>[] {
     return this.#expired(nowMs);
   }
 
@@ -183,7 +198,7 @@ export class WaitingRoom<T> {
     return this.#remove(place);
   }
 
-  #placeFor({ payload, priority, remainingMs }: Newcomer<T>, nowMs: number): QueuePlace<T> {
+  #placeFor({ payload, priority, remainingMs }: QueueCandidate<T>, nowMs: number): QueuePlace<T> {
     const { waitMsMax } = this.#settings;
     const isCallerFirst = remainingMs !== undefined && remainingMs < waitMsMax;
     return {
@@ -240,8 +255,8 @@ export class WaitingRoom<T> {
     return this.#codel.drops({ sojournMs: nowMs - place.enteredMs, isLast }, nowMs);
   }
 
-  #expired(nowMs: number): Dismissal<T>[] {
-    const dismissed: Dismissal<T>[] = [];
+  #expired(nowMs: number): QueueRefusal<T>[] {
+    const dismissed: QueueRefusal<T>[] = [];
     for (let seat = this.#expiries.first; seat !== undefined; seat = this.#expiries.first) {
       const { place } = seat;
       if (place.expiresMs > nowMs) break;
@@ -257,7 +272,7 @@ export class WaitingRoom<T> {
     return this.#isOverloaded && this.#settings.order === "newestFirstUnderOverload";
   }
 
-  #dismissOlder(arrival: ListNode<QueuePlace<T>>, dismissed: Dismissal<T>[]): void {
+  #dismissOlder(arrival: ListNode<QueuePlace<T>>, dismissed: QueueRefusal<T>[]): void {
     for (let node = arrival.older; node !== undefined; node = arrival.older) {
       this.#remove(node.value);
       dismissed.push({ place: node.value, cause: "queueTimeout" });

@@ -31,7 +31,7 @@ export interface AccessGrant extends RoleGrant {
 }
 
 /** An access list, or everything that is wrong with it. */
-export type ParsedAccessList =
+type ParsedAccessList =
   | { readonly kind: "list"; readonly grants: readonly AccessGrant[] }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 

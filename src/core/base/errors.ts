@@ -2,91 +2,68 @@
  * Why the environment failed us. Outcomes (denied) are values, bad user text is `Problem[]`, bugs
  * are failed asserts; only failures of the world outside carry one of these codes.
  */
-export interface ErrorRow {
+interface ErrorRow {
   /** What happened, in words for a person; never holds a caller's value or a credential. */
   readonly meaning: string;
   /** Whether the same call may succeed when it is made again later. */
   readonly transient: boolean;
 }
 
+function passing(meaning: string): ErrorRow {
+  return { meaning, transient: true };
+}
+
+function lasting(meaning: string): ErrorRow {
+  return { meaning, transient: false };
+}
+
 /** Every code there is. The documented table is held equal to these rows by a test. */
 export const errorRows = {
-  STORE_TIMEOUT: { meaning: "The store did not answer inside its budget.", transient: true },
-  STORE_UNAVAILABLE: { meaning: "There is no usable connection to the store.", transient: true },
-  STORE_CIRCUIT_OPEN: {
-    meaning: "The store failed repeatedly and is not asked until a probe succeeds.",
-    transient: true,
-  },
-  STORE_OUT_OF_MEMORY: {
-    meaning: "The store refuses writes: its memory is full.",
-    transient: true,
-  },
-  STORE_READ_ONLY: { meaning: "The store is a replica and refuses writes.", transient: true },
-  STORE_NOT_SAVING: {
-    meaning: "The store cannot save to disk, and refuses writes.",
-    transient: true,
-  },
-  STORE_TOO_FEW_REPLICAS: {
-    meaning: "The store has fewer replicas than it wants for writes, and refuses them.",
-    transient: true,
-  },
-  STORE_TOO_MANY_CLIENTS: {
-    meaning: "The store serves as many clients as it may, and refused our connection.",
-    transient: true,
-  },
-  STORE_LOADING: { meaning: "The store is still loading its data.", transient: true },
-  STORE_UNAUTHENTICATED: {
-    meaning: "The store refused our user or password.",
-    transient: false,
-  },
-  STORE_ACCESS_DENIED: {
-    meaning: "The store knows our user and does not let it do this (see its ACL).",
-    transient: false,
-  },
-  STORE_TLS_FAILED: { meaning: "TLS with the store failed.", transient: true },
-  STORE_PROTOCOL: {
-    meaning: "The store answered something we do not understand.",
-    transient: false,
-  },
-  STORE_FULL: { meaning: "The embedded store holds as many keys as it may.", transient: true },
-  STORE_CLOSED: { meaning: "The store was closed: this process is stopping.", transient: false },
-  SIGNAL_TIMEOUT: { meaning: "A signal's source did not answer in time.", transient: true },
-  SIGNAL_UNAVAILABLE: { meaning: "A signal's source cannot be reached.", transient: true },
-  SIGNAL_REFUSED: {
-    meaning: "A signal's source answered with an error, or sent us elsewhere.",
-    transient: true,
-  },
-  SIGNAL_MALFORMED: {
-    meaning: "A signal's source answered something we do not understand.",
-    transient: true,
-  },
-  SIGNAL_TOO_LARGE: {
-    meaning: "A signal's source answered more than we read.",
-    transient: true,
-  },
-  SIGNAL_EMPTY: { meaning: "A signal's source has no such reading.", transient: true },
-  SIGNAL_UNCONFIGURED: {
-    meaning: "A signal's source is one that this process is not told how to reach.",
-    transient: false,
-  },
-  OVERLOADED: {
-    meaning: "This process has more work than it can do in time, and did not ask the store.",
-    transient: true,
-  },
-  MEMORY_FULL: {
-    meaning: "This process has used up its memory, and did not read the request.",
-    transient: true,
-  },
-  POLICY_MISSING: { meaning: "No policy is loaded yet.", transient: true },
-  REQUEST_TOO_LARGE: {
-    meaning: "The request asks more than is counted in one, and is refused as one over its limit.",
-    transient: false,
-  },
-  REQUEST_INVALID: { meaning: "The request breaks the API's contract.", transient: false },
-  DEADLINE_PASSED: { meaning: "The caller's deadline passed before a decision.", transient: true },
-  LISTEN_FAILED: { meaning: "A port could not be opened.", transient: false },
-  CONFIG_INVALID: { meaning: "The process configuration is wrong.", transient: false },
-  INTERNAL: { meaning: "A bug: the call failed, the process lives.", transient: false },
+  STORE_TIMEOUT: passing("The store did not answer inside its budget."),
+  STORE_UNAVAILABLE: passing("There is no usable connection to the store."),
+  STORE_CIRCUIT_OPEN: passing(
+    "The store failed repeatedly and is not asked until a probe succeeds.",
+  ),
+  STORE_OUT_OF_MEMORY: passing("The store refuses writes: its memory is full."),
+  STORE_READ_ONLY: passing("The store is a replica and refuses writes."),
+  STORE_NOT_SAVING: passing("The store cannot save to disk, and refuses writes."),
+  STORE_TOO_FEW_REPLICAS: passing(
+    "The store has fewer replicas than it wants for writes, and refuses them.",
+  ),
+  STORE_TOO_MANY_CLIENTS: passing(
+    "The store serves as many clients as it may, and refused our connection.",
+  ),
+  STORE_LOADING: passing("The store is still loading its data."),
+  STORE_UNAUTHENTICATED: lasting("The store refused our user or password."),
+  STORE_ACCESS_DENIED: lasting(
+    "The store knows our user and does not let it do this (see its ACL).",
+  ),
+  STORE_TLS_FAILED: passing("TLS with the store failed."),
+  STORE_PROTOCOL: lasting("The store answered something we do not understand."),
+  STORE_FULL: passing("The embedded store holds as many keys as it may."),
+  STORE_CLOSED: lasting("The store was closed: this process is stopping."),
+  SIGNAL_TIMEOUT: passing("A signal's source did not answer in time."),
+  SIGNAL_UNAVAILABLE: passing("A signal's source cannot be reached."),
+  SIGNAL_REFUSED: passing("A signal's source answered with an error, or sent us elsewhere."),
+  SIGNAL_MALFORMED: passing("A signal's source answered something we do not understand."),
+  SIGNAL_TOO_LARGE: passing("A signal's source answered more than we read."),
+  SIGNAL_EMPTY: passing("A signal's source has no such reading."),
+  SIGNAL_UNCONFIGURED: lasting(
+    "A signal's source is one that this process is not told how to reach.",
+  ),
+  OVERLOADED: passing(
+    "This process has more work than it can do in time, and did not ask the store.",
+  ),
+  MEMORY_FULL: passing("This process has used up its memory, and did not read the request."),
+  POLICY_MISSING: passing("No policy is loaded yet."),
+  REQUEST_TOO_LARGE: lasting(
+    "The request asks more than is counted in one, and is refused as one over its limit.",
+  ),
+  REQUEST_INVALID: lasting("The request breaks the API's contract."),
+  DEADLINE_PASSED: passing("The caller's deadline passed before a decision."),
+  LISTEN_FAILED: lasting("A port could not be opened."),
+  CONFIG_INVALID: lasting("The process configuration is wrong."),
+  INTERNAL: lasting("A bug: the call failed, the process lives."),
 } as const satisfies Record<string, ErrorRow>;
 
 /** A row's name. Match on this, never on a message and never with `instanceof` across packages. */

@@ -17,5 +17,13 @@ export const grpcStatuses = {
   unavailable: 14,
 } as const;
 
-/** Statuses by which others say that something went wrong, and Headgate never does. */
-export const othersGrpcStatuses = { unknown: 2, dataLoss: 15 } as const;
+/** Statuses that only others answer with. */
+export const othersGrpcStatuses = {
+  cancelled: 1,
+  unknown: 2,
+  alreadyExists: 6,
+  aborted: 10,
+  outOfRange: 11,
+  dataLoss: 15,
+  unauthenticated: 16,
+} as const;

@@ -18,7 +18,7 @@ const statusNames: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** What a caller is told of a refusal. */
-export interface RefusalProblem {
+interface RefusalProblem {
   /** HTTP status. */
   readonly status: number;
   /** A sentence for people. */

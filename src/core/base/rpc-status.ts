@@ -1,5 +1,5 @@
 /** What a gRPC client is told of a refusal. */
-export interface RetryStatus {
+interface RetryStatus {
   /** A gRPC status, 1 to 16. */
   readonly code: number;
   /** Printable ASCII. */

@@ -7,7 +7,7 @@ export interface SeriesSelector {
 }
 
 /** What a label has to be, or not to be. */
-export interface LabelMatcher {
+interface LabelMatcher {
   readonly label: string;
   readonly value: string;
   readonly isEqual: boolean;

@@ -1,7 +1,6 @@
 import { withHeadroom } from "../admission/class-counts.js";
-import type { LimitBounds } from "../settings/admission-settings.js";
 import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
-import { withinBounds } from "./limit-bounds.js";
+import { type LimitBounds, withinBounds } from "./limit-bounds.js";
 import { MinRtt } from "./min-rtt.js";
 import type { RttStatistic } from "./rtt-statistic.js";
 import { SampleWindow } from "./sample-window.js";

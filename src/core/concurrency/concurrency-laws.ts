@@ -1,4 +1,3 @@
-import type { LimitBounds } from "../settings/admission-settings.js";
 import { AimdLimit, type AimdSettings } from "./aimd-limit.js";
 import type { BaselineLimit, KnownBaseline } from "./baseline-limit.js";
 import type { ConcurrencyLimit } from "./concurrency-limit.js";
@@ -7,12 +6,13 @@ import { FixedLimit } from "./fixed-limit.js";
 import { GradientLimit, type GradientSettings } from "./gradient-limit.js";
 import { KneeLimit } from "./knee-limit.js";
 import { LatencyShed, type LatencyShedSettings } from "./latency-shed.js";
+import type { LimitBounds } from "./limit-bounds.js";
 import { SignalLimit, type SignalSettings } from "./signal-limit.js";
 import { VegasLimit, type VegasSettings } from "./vegas-limit.js";
 import { WindowLimit } from "./window-limit.js";
 
 /** What those who use a law have to know of it. */
-export interface LawTraits {
+interface LawTraits {
   /**
    * What moves its limit. `requests`: single ones; `windows`: single ones, or many that Envoys have
    * added up; `readings`: of something else.

@@ -1,7 +1,6 @@
-import type { LimitBounds } from "../settings/admission-settings.js";
 import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
 import { type GradientSettings, gradientMin } from "./gradient-limit.js";
-import { withinBounds } from "./limit-bounds.js";
+import { type LimitBounds, withinBounds } from "./limit-bounds.js";
 import { SampleWindow } from "./sample-window.js";
 
 /** Windows of the long mean: the newest counts 2 / 601. */

@@ -1,5 +1,5 @@
-import type { LimitBounds } from "../settings/admission-settings.js";
 import type { ConcurrencyLimit } from "./concurrency-limit.js";
+import type { LimitBounds } from "./limit-bounds.js";
 
 /**
  * The law that does not learn: the limit is `limits.max`.

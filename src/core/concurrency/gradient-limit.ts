@@ -1,10 +1,10 @@
-import type { LimitBounds } from "../settings/admission-settings.js";
 import { BaselineLimit, type BaselineView } from "./baseline-limit.js";
+import type { LimitBounds } from "./limit-bounds.js";
 import { isMostlyLate } from "./min-rtt.js";
 import type { RttStatistic } from "./rtt-statistic.js";
 
 /** Whose latency without queueing a law compares with. */
-export type RttBaseline =
+type RttBaseline =
   /** The lowest, measured anew where the limit is reached: it never takes queueing for normal. */
   | "minRtt"
   /** The long mean of Gradient2, which follows what is the case, queueing too. */

@@ -1,5 +1,4 @@
 import { withHeadroom } from "../admission/class-counts.js";
-import type { LimitBounds } from "../settings/admission-settings.js";
 import type {
   ConcurrencyLimit,
   ConcurrencySample,
@@ -7,7 +6,7 @@ import type {
   WindowedSample,
 } from "./concurrency-limit.js";
 import { type KneeFit, LatencyByLevel } from "./latency-by-level.js";
-import { withinBounds } from "./limit-bounds.js";
+import { type LimitBounds, withinBounds } from "./limit-bounds.js";
 
 /**
  * The shortest time between two steps, the fewest round trips, and how many of them one after the

@@ -1,6 +1,6 @@
 import { assert } from "../base/errors.js";
-import type { LimitBounds } from "../settings/admission-settings.js";
 import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
+import type { LimitBounds } from "./limit-bounds.js";
 import { type RttStatistic, statisticOf } from "./rtt-statistic.js";
 
 /** A share of requests is refused while latency stands above a threshold. */

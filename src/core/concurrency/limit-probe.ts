@@ -31,7 +31,7 @@ const closeRatio = 1.15;
 const newsRatio = 1.25;
 
 /** Latencies added up. */
-export interface LatencySum {
+interface LatencySum {
   readonly sumMs: number;
   readonly count: number;
 }
@@ -40,7 +40,7 @@ export interface LatencySum {
 export const emptyPool: LatencySum = { sumMs: 0, count: 0 };
 
 /** How deep a probe is, and what was seen there. */
-export interface ProbeLevel {
+interface ProbeLevel {
   level: number;
   /** The baseline that shows at this level if it holds; undefined: it is too high for that. */
   expectedMs: number | undefined;
@@ -85,7 +85,7 @@ export interface ProbeResult {
 }
 
 /** Where the next level begins. */
-export interface NextLevel {
+interface NextLevel {
   readonly inFlight: number;
   readonly limitMin: number;
   /** Undefined where the baseline was never measured. */

@@ -60,7 +60,7 @@ export const leftMsMax = 30_000;
 const settleRttCount = 3;
 
 /** What is asked of a law together with a window. */
-export interface WindowContext {
+interface WindowContext {
   /** The law's limit, without the probe. */
   readonly limit: number;
   /** Below it no probe goes, whole and from 1. */

@@ -11,7 +11,7 @@ export const serviceTimeIdleMsMax = 2_000;
 export const serviceTimeMsMax = 3_600_000;
 
 /** How long a `ServiceTime` remembers. */
-export interface ServiceTimeMemory {
+interface ServiceTimeMemory {
   /** Time constant of forgetting, above 0. Default `serviceTimeMemoryMs` */
   readonly memoryMs?: number;
   /** Longer where so many requests in a row take longer. Default 0 */

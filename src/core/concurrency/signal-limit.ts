@@ -1,6 +1,5 @@
-import type { LimitBounds } from "../settings/admission-settings.js";
 import type { ConcurrencyLimit, SignalReading } from "./concurrency-limit.js";
-import { withinBounds } from "./limit-bounds.js";
+import { type LimitBounds, withinBounds } from "./limit-bounds.js";
 import { PidController, type PidSettings } from "./pid.js";
 
 /** A limit by a reading from elsewhere, such as a lag. */

@@ -1,6 +1,5 @@
-import type { LimitBounds } from "../settings/admission-settings.js";
 import { BaselineLimit, type BaselineView } from "./baseline-limit.js";
-import { withinBounds } from "./limit-bounds.js";
+import { type LimitBounds, withinBounds } from "./limit-bounds.js";
 import { isMostlyLate } from "./min-rtt.js";
 import type { RttStatistic } from "./rtt-statistic.js";
 

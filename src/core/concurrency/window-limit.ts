@@ -1,6 +1,5 @@
-import type { LimitBounds } from "../settings/admission-settings.js";
 import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
-import { withinBounds } from "./limit-bounds.js";
+import { type LimitBounds, withinBounds } from "./limit-bounds.js";
 
 /** Successes in a row by which the window grows by one. */
 export const windowGrowthCount = 10;

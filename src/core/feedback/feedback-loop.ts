@@ -26,7 +26,7 @@ export interface FleetLoopParts {
 }
 
 /** A reading for the law `signal`. */
-export interface ServiceReading {
+interface ServiceReading {
   readonly reading: SignalReading;
   readonly nowMs: number;
 }

@@ -18,7 +18,7 @@ const highDemandKeptPerSecond = 0.85;
 const refusedRatioMax = 100;
 
 /** What one Envoy said last of one service. */
-export interface NodeNumbers {
+interface NodeNumbers {
   /** When that was true; minus infinity where it has said nothing since this leader began. */
   readonly atMs: number;
   readonly inFlight: number;
@@ -32,7 +32,7 @@ export interface NodeNumbers {
 }
 
 /** A report that is news. */
-export interface NodeNews {
+interface NodeNews {
   readonly report: NodeReport;
   /** When what it counts begins; minus infinity for an Envoy's first, of which nobody knows. */
   readonly fromMs: number;

@@ -2,7 +2,7 @@ import { isLearning, type LawName } from "../concurrency/concurrency-laws.js";
 import type { LimitPace } from "./feedback-settings.js";
 
 /** Where a limit stands, and what may be made of it. */
-export interface PacedStep {
+interface PacedStep {
   /** The limit in force: a whole number from 1. */
   readonly limit: number;
   /** What the law wants: from 1. */

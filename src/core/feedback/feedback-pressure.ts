@@ -1,5 +1,5 @@
 import { gateInputRatio, type QueueState } from "../admission/estimated-wait.js";
-import { fadingInput, Gate, type GateState } from "../settings/gate.js";
+import { fadingInput, Gate, type GateState } from "../admission/gate.js";
 import type { ServiceLoopSettings } from "./feedback-settings.js";
 
 /** Requests that wait before a service, over all replicas. */

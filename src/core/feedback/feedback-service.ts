@@ -12,8 +12,7 @@ import { type FleetTotals, fleetTotals } from "./feedback-totals.js";
 import { FleetWindow } from "./feedback-window.js";
 import { ShareLedger } from "./share-ledger.js";
 
-/** What a `ServiceLoop` goes by. */
-export interface ServiceLoopParts {
+interface ServiceLoopParts {
   readonly settings: ServiceLoopSettings;
   readonly times: LoopTimes;
   readonly pace: LimitPace;
@@ -231,8 +230,9 @@ export class ServiceLoop {
   #highDemand(nodeId: string): number | undefined {
     const { demand, highDemand } = this.#nodes.numbers(nodeId);
     const { highRatio } = this.settings;
-    const told = highDemand !== undefined && highDemand >= highDemandMin ? highDemand : undefined;
-    return highRatio === undefined ? told : (highDemand ?? highRatio * demand);
+    const reported =
+      highDemand !== undefined && highDemand >= highDemandMin ? highDemand : undefined;
+    return highRatio === undefined ? reported : (highDemand ?? highRatio * demand);
   }
 
   #moveLimit(nowMs: number): void {

@@ -1,5 +1,6 @@
+import type { SigmoidSettings } from "../admission/estimated-wait.js";
+import type { GateSettings } from "../admission/gate.js";
 import type { ConcurrencySettings } from "../concurrency/concurrency-laws.js";
-import type { GateSettings, SigmoidSettings } from "../settings/admission-settings.js";
 
 /** What the loop goes by for one service: plain data, so that it may be compared as text. */
 export interface ServiceLoopSettings {

@@ -2,7 +2,7 @@ import type { FeedbackNodes } from "./feedback-nodes.js";
 import type { ShareLedger } from "./share-ledger.js";
 
 /** Envoys of one service and what they were given, at one time. */
-export interface TotalsView {
+interface TotalsView {
   readonly nodes: FeedbackNodes;
   readonly ledger: Pick<ShareLedger, "share">;
   /** Of the service: a whole number from 1. */

@@ -1,4 +1,4 @@
-import type { GateState } from "../settings/gate.js";
+import type { GateState } from "../admission/gate.js";
 
 /** What one Envoy did for one service in the time since its last report, as one replica saw it. */
 export interface NodeReport {

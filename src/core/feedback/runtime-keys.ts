@@ -1,4 +1,4 @@
-import type { Priority } from "../settings/admission-settings.js";
+import type { Priority } from "../admission/priority.js";
 
 /** The runtime layer with what the fleet's loop has decided; Envoys ask for it by this name. */
 export const runtimeLayerName = "headgate";
@@ -7,10 +7,10 @@ export const runtimeLayerName = "headgate";
 export type BreakerPriority = "default" | "high";
 
 /** Thresholds of a circuit breaker that count requests. */
-export type BreakerThreshold = "max_requests" | "max_pending_requests" | "max_retries";
+type BreakerThreshold = "max_requests" | "max_pending_requests" | "max_retries";
 
 /** What a retry budget consists of. */
-export type RetryBudgetPart = "budget_percent" | "min_retry_concurrency";
+type RetryBudgetPart = "budget_percent" | "min_retry_concurrency";
 
 /**
  * The runtime key of a circuit breaker's threshold. Dots and bars in a cluster's name stay.

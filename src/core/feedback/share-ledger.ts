@@ -2,15 +2,14 @@ import { assert } from "../base/errors.js";
 import { fairShares, type ShareClaim } from "./fair-share.js";
 import type { LoopTimes } from "./feedback-settings.js";
 
-/** What a `ShareLedger` goes by. */
-export interface ShareLedgerParts {
+interface ShareLedgerParts {
   readonly times: Pick<LoopTimes, "ttlMs" | "snapshotSpreadMs" | "obeyMsMax">;
   /** What an Envoy lets into work without a share. */
   readonly configuredShare: number;
 }
 
 /** What somebody knows of one Envoy. */
-export interface HeldNews {
+interface HeldNews {
   /** The most that it may let into work: a whole number from 1. */
   readonly held: number;
   /** When that was so. */
@@ -18,7 +17,7 @@ export interface HeldNews {
 }
 
 /** What one step is to come to. */
-export interface GrantOrder {
+interface GrantOrder {
   /** What each Envoy is to have in the end: whole numbers from 1, together at most `bound`. */
   readonly targets: ReadonlyMap<string, number>;
   /** The most that all together may hold. */

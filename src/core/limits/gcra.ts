@@ -289,7 +289,7 @@ function draftFor(charge: Charge, drafts: Draft[], surroundings: Surroundings): 
   let base = pastBucket(stored, nowUs);
   let isRewritten = stored !== undefined && base !== stored;
   let levelNow = levelAt(charge, base, nowUs);
-  const lastKey = charge.lastKey === undefined ? undefined : untoldKey(charge.lastKey, drafts);
+  const lastKey = charge.lastKey === undefined ? undefined : unreportedKey(charge.lastKey, drafts);
   const lastLevel = lastKey === undefined ? 0 : carriedLevel(charge, lastKey, surroundings);
   if (levelNow === 0 && lastLevel > 0) {
     levelNow = lastLevel;
@@ -310,7 +310,7 @@ function draftFor(charge: Charge, drafts: Draft[], surroundings: Surroundings): 
 }
 
 /** The key, unless a draft before has it. */
-function untoldKey(lastKey: LimitKey, drafts: readonly Draft[]): LimitKey | undefined {
+function unreportedKey(lastKey: LimitKey, drafts: readonly Draft[]): LimitKey | undefined {
   return drafts.some((earlier) => earlier.lastKey === lastKey) ? undefined : lastKey;
 }
 

@@ -49,7 +49,7 @@ export function limitKey(
 }
 
 /** What of a limit goes into keys. */
-export type LimitIdentity = Pick<Limit, "name" | "periodUs" | "algorithm">;
+type LimitIdentity = Pick<Limit, "name" | "periodUs" | "algorithm">;
 
 /**
  * The key of the one bucket that new keys of a rule share while there are too many of them. It is

@@ -53,7 +53,7 @@ interface LimitedStyled extends StyledStatus {
 }
 
 /** What the process adds, where the rule of the tightest limit does not say otherwise. */
-export interface LimitResponseOptions {
+interface LimitResponseOptions {
   readonly isDenied: boolean;
   /** The process's own headers, for rules that say nothing; absent: none. */
   readonly names?: LimitHeaderNames | undefined;
@@ -76,12 +76,12 @@ export function limitResponse(
   const tightest = tightestOf(limited);
   if (tightest === undefined) return { headers: [], requestHeaders: [] };
   const isRefusing = isDenied && tightest.status.isOver;
-  const told = [
+  const reported = [
     ...ownHeaders(tightest, names),
     ...ietfHeaders(limited.filter((one) => one.headers === "ietf")),
   ];
-  const hasWait = isRefusing && (told.length > 0 || tellsWait) && tightest.headers !== "none";
-  const headers = hasWait ? [...told, retryAfter(tightest)] : told;
+  const hasWait = isRefusing && (reported.length > 0 || tellsWait) && tightest.headers !== "none";
+  const headers = hasWait ? [...reported, retryAfter(tightest)] : reported;
   const requestHeaders =
     requestNames === undefined || tightest.headers === "none"
       ? []
@@ -199,7 +199,7 @@ function remainingWindow(status: LimitedStatus): HitWindow {
 }
 
 /** The part of the rate that whole seconds should say at least. */
-const toldRateRatioMin = 0.9;
+const reportedRateRatioMin = 0.9;
 
 /**
  * Up to `mostHits`, 1 or more, and the whole seconds in which so many drain. Rounded up, seconds
@@ -215,7 +215,7 @@ function drainedWindow(limit: CurrentLimit, mostHits: number): HitWindow {
   for (let seconds = Math.ceil(mostHits / perSecond); seconds > 0; seconds -= 1) {
     const hits = Math.min(mostHits, Math.floor(perSecond * seconds));
     const window = { hits, seconds };
-    if (hits >= toldRateRatioMin * perSecond * seconds) return window;
+    if (hits >= reportedRateRatioMin * perSecond * seconds) return window;
     if (best === undefined || hits * best.seconds > best.hits * seconds) best = window;
   }
   return best ?? { hits: mostHits, seconds: 1 };
@@ -243,7 +243,7 @@ function countedWindow(limit: CurrentLimit, leftHits: number, endsInSeconds: num
       Math.floor(limit.hits / Math.ceil(lengthS / seconds)),
     );
     if (hits * best.seconds > best.hits * seconds) best = { hits, seconds };
-    if (best.hits >= toldRateRatioMin * perSecond * best.seconds || seconds === 1) break;
+    if (best.hits >= reportedRateRatioMin * perSecond * best.seconds || seconds === 1) break;
   }
   return best;
 }

@@ -237,3 +237,8 @@ export interface Rule {
   /** Where its refusals name it. Absent: `defaultDisclosure`. */
   readonly disclosure?: RuleDisclosure;
 }
+
+/** The limits of a rule; none where it has no say, or lets everything pass. */
+export function limitsOf({ effect }: Pick<Rule, "effect">): readonly Limit[] {
+  return effect.kind === "limited" ? effect.limits : [];
+}

@@ -10,7 +10,7 @@ export interface TriedRule {
 }
 
 /** Why a descriptor does not meet a rule. */
-export type WhyNot =
+type WhyNot =
   /** The entry at a place, from 0, has another key than the path. */
   | { readonly kind: "key"; readonly at: number; readonly step: PathStep }
   /** It has the key, and another value. */

@@ -69,7 +69,7 @@ function times(amount: number, by: number): number {
 }
 
 /** Why a limit cannot be what an override makes of it. */
-export type OverrideRefusal =
+type OverrideRefusal =
   /** More than `mostTimes` as much as the policy gives, in hits or in burst. */
   | "aboveMax"
   /** A full bucket would take more than ten years to drain. */

@@ -2,8 +2,7 @@ import { assert } from "../base/errors.js";
 import { microHzPerHz, type QuotaLimit } from "./quota.js";
 import { type CeilingParts, ceilingMicroHz, ceilingMicroHzMax, limitHz } from "./quota-ceiling.js";
 
-/** What an account goes by. */
-export interface AccountSettings extends CeilingParts {
+interface AccountSettings extends CeilingParts {
   readonly limits: readonly QuotaLimit[];
 }
 

@@ -4,8 +4,7 @@ import type { QuotaHolder } from "./quota.js";
 import type { DivisionColumns } from "./quota-division.js";
 import { crowdOf, type QuotaParty } from "./quota-party.js";
 
-/** What a `QuotaHolders` is made of. */
-export interface QuotaHoldersOptions {
+interface QuotaHoldersOptions {
   /** The most at once, 1 to `quotaHoldersMax`. Default `quotaHoldersMax`. */
   readonly holdersMax?: number;
   /** The most of one identity, from 1. Default `holdersMax`. */
@@ -20,15 +19,15 @@ export interface QuotaHoldersOptions {
 export const quotaHoldersMax = 1_000_000;
 
 /** What a holder was told last. */
-export const toldNothing = 0;
-/** See `toldNothing`. */
-export const toldDeny = 1;
-/** See `toldNothing`. */
-export const toldAllow = 2;
+export const assignedNothing = 0;
+/** See `assignedNothing`. */
+export const assignedDeny = 1;
+/** See `assignedNothing`. */
+export const assignedAllow = 2;
 /** A rate. */
-export const toldRate = 3;
+export const assignedRate = 3;
 /** One hit, and next to no rate. */
-export const toldTicket = 4;
+export const assignedTicket = 4;
 
 const sizeMin = 64;
 
@@ -81,7 +80,7 @@ export class QuotaHolders {
   tokens = new Uint32Array(0);
   /** Hits that it may have admitted and not reported, but for what `top` has brought since. */
   unreported = new Float64Array(0);
-  told = new Uint8Array(0);
+  assigned = new Uint8Array(0);
   isLeft = new Uint8Array(0);
   isHungry = new Uint8Array(0);
   /** Its single hit is used. */
@@ -185,7 +184,7 @@ export class QuotaHolders {
     this.target[holder] = 0;
     this.tokens[holder] = 0;
     this.unreported[holder] = 0;
-    this.told[holder] = toldNothing;
+    this.assigned[holder] = assignedNothing;
     this.isLeft[holder] = 0;
     this.isHungry[holder] = 0;
     this.isSpent[holder] = 0;
@@ -241,7 +240,7 @@ export class QuotaHolders {
     this.unreported = longer(this.unreported, size);
     this.tokens = longerWords(this.tokens, size);
     this.place = longerWords(this.place, size);
-    this.told = longerBytes(this.told, size);
+    this.assigned = longerBytes(this.assigned, size);
     this.isLeft = longerBytes(this.isLeft, size);
     this.isHungry = longerBytes(this.isHungry, size);
     this.isSpent = longerBytes(this.isSpent, size);

@@ -6,12 +6,12 @@ import {
   quotaTtlMsMin,
 } from "./quota.js";
 import {
+  assignedAllow,
+  assignedDeny,
+  assignedNothing,
+  assignedRate,
+  assignedTicket,
   type QuotaHolders,
-  toldAllow,
-  toldDeny,
-  toldNothing,
-  toldRate,
-  toldTicket,
 } from "./quota-holders.js";
 
 /** An Envoy has taken in what it was sent, and what it reports has arrived, within this time. */
@@ -51,7 +51,11 @@ export interface LedgerSettings {
 
 /** What a holder is to be told. */
 export interface Telling {
-  readonly told: typeof toldDeny | typeof toldAllow | typeof toldRate | typeof toldTicket;
+  readonly assigned:
+    | typeof assignedDeny
+    | typeof assignedAllow
+    | typeof assignedRate
+    | typeof assignedTicket;
   /** For a rate: from 1. */
   readonly rateMicroHz?: number;
   /** For a rate and for hits: from 1. */
@@ -83,7 +87,7 @@ export class QuotaLedger {
   #settings: LedgerSettings;
   #lease: QuotaLease = { rateMicroHz: 0, untilMs: 0, elsewhere: [] };
   #heldMicroHz = 0;
-  #toldMicroHz = 0;
+  #assignedMicroHz = 0;
   #tokens = 0;
   #bankHits = 0;
   #atMs: number;
@@ -110,8 +114,8 @@ export class QuotaLedger {
   }
 
   /** What all holders were told last. */
-  get toldMicroHz(): number {
-    return this.#toldMicroHz;
+  get assignedMicroHz(): number {
+    return this.#assignedMicroHz;
   }
 
   /** Tokens that can be paid for; below 0 where more was given than there was. */
@@ -187,24 +191,24 @@ export class QuotaLedger {
   /** Notes what a holder is told from now on; it does not matter whether it is something else. */
   tell(
     holder: QuotaHolder,
-    { told, rateMicroHz = 0, tokens: given = 1 }: Telling,
+    { assigned, rateMicroHz = 0, tokens: given = 1 }: Telling,
     nowMs: number,
   ): void {
     this.#accrue(nowMs);
     const holders = this.#holders;
     const before = holders.rate[holder] ?? 0;
-    let rate = told === toldRate ? rateMicroHz : 0;
-    const tokens = told === toldRate || told === toldTicket ? given : 0;
-    if (told === toldTicket) {
+    let rate = assigned === assignedRate ? rateMicroHz : 0;
+    const tokens = assigned === assignedRate || assigned === assignedTicket ? given : 0;
+    if (assigned === assignedTicket) {
       // A different bucket is a full one.
       rate = before === ticketMicroHz ? ticketMicroHz + 1 : ticketMicroHz;
     }
-    const isSame = holders.told[holder] === told && before === rate;
+    const isSame = holders.assigned[holder] === assigned && before === rate;
     if (!isSame) {
       const held = Math.max(holders.held[holder] ?? 0, rate);
       if (held > rate && before > rate) holders.heldUntilMs[holder] = holders.untilMs[holder] ?? 0;
       this.#heldMicroHz += held - (holders.held[holder] ?? 0);
-      this.#toldMicroHz += rate - before;
+      this.#assignedMicroHz += rate - before;
       this.#tokens += tokens - (holders.tokens[holder] ?? 0);
       const cost = this.costOf(holder, tokens, nowMs);
       this.#bankHits -= cost;
@@ -213,7 +217,7 @@ export class QuotaLedger {
       holders.unreported[holder] = (holders.unreported[holder] ?? 0) + cost;
       holders.rate[holder] = rate;
       holders.tokens[holder] = tokens;
-      holders.told[holder] = told;
+      holders.assigned[holder] = assigned;
       holders.isSpent[holder] = 0;
       holders.changedMs[holder] = nowMs;
     }
@@ -263,24 +267,24 @@ export class QuotaLedger {
     this.#accrue(nowMs);
     const holders = this.#holders;
     this.#heldMicroHz -= holders.held[holder] ?? 0;
-    this.#toldMicroHz -= holders.rate[holder] ?? 0;
+    this.#assignedMicroHz -= holders.rate[holder] ?? 0;
     this.#tokens -= holders.tokens[holder] ?? 0;
     holders.held[holder] = 0;
     holders.rate[holder] = 0;
     holders.tokens[holder] = 0;
-    holders.told[holder] = toldNothing;
+    holders.assigned[holder] = assignedNothing;
   }
 
   /** What a holder was told, as it stands on the wire. */
   assignment(holder: QuotaHolder, ttlMs: number): QuotaAssignment | undefined {
-    const { told, rate, tokens } = this.#holders;
-    switch (told[holder]) {
-      case toldDeny:
+    const { assigned, rate, tokens } = this.#holders;
+    switch (assigned[holder]) {
+      case assignedDeny:
         return { kind: "blanket", rule: "deny", ttlMs };
-      case toldAllow:
+      case assignedAllow:
         return { kind: "blanket", rule: "allow", ttlMs };
-      case toldRate:
-      case toldTicket:
+      case assignedRate:
+      case assignedTicket:
         return {
           kind: "bucket",
           rateMicroHz: rate[holder] ?? 1,
@@ -297,8 +301,8 @@ export class QuotaLedger {
    * after it is over, as late as messages are taken to be.
    */
   #keptTokens(holder: QuotaHolder, nowMs: number): number {
-    const { told, tokens, untilMs } = this.#holders;
-    const isBucket = told[holder] === toldRate || told[holder] === toldTicket;
+    const { assigned, tokens, untilMs } = this.#holders;
+    const isBucket = assigned[holder] === assignedRate || assigned[holder] === assignedTicket;
     if (!isBucket || nowMs + 2 * confirmMs > (untilMs[holder] ?? 0)) return 0;
     return tokens[holder] ?? 0;
   }

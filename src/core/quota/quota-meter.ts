@@ -1,12 +1,12 @@
 import { microHzPerHz, type QuotaHolder, type QuotaUsage, quotaReportMs } from "./quota.js";
 import type { QuotaAccount } from "./quota-account.js";
 import {
+  assignedAllow,
+  assignedDeny,
+  assignedNothing,
+  assignedRate,
+  assignedTicket,
   type QuotaHolders,
-  toldAllow,
-  toldDeny,
-  toldNothing,
-  toldRate,
-  toldTicket,
 } from "./quota-holders.js";
 import { confirmMs } from "./quota-ledger.js";
 import type { QuotaParty } from "./quota-party.js";
@@ -55,7 +55,7 @@ const steadyRatio = 0.1;
 export type UsageVerdict = "plausible" | "too_much" | "unassigned" | "elapsed";
 
 /** What came of a report. */
-export interface MeterReading {
+interface MeterReading {
   readonly verdict: UsageVerdict;
   /** Until when it tells what was so. */
   readonly clockMs: number;
@@ -116,8 +116,8 @@ export class QuotaMeter {
    * that lets it. What it used before would be charged for the next five seconds, and be wrong.
    */
   expect(holder: QuotaHolder, nowMs: number): void {
-    const { demand, rate, told } = this.#holders;
-    const most = told[holder] === toldRate ? (rate[holder] ?? 0) : 0;
+    const { demand, rate, assigned } = this.#holders;
+    const most = assigned[holder] === assignedRate ? (rate[holder] ?? 0) : 0;
     this.estimate(holder, Math.min(demand[holder] ?? 0, most), nowMs);
   }
 
@@ -143,23 +143,23 @@ export class QuotaMeter {
     { hits, isOpen, openMicroHz }: ClaimedUse,
     nowMs: number,
   ): number {
-    const { party: parties, reportedMs, told, top, unreported } = this.#holders;
-    if (told[holder] === toldAllow) return hits;
+    const { party: parties, reportedMs, assigned, top, unreported } = this.#holders;
+    if (assigned[holder] === assignedAllow) return hits;
     const sinceMs = Math.max(0, nowMs - (reportedMs[holder] ?? nowMs));
     const brought = ((top[holder] ?? 0) * sinceMs * slackRatio) / 1_000 / microHzPerHz;
-    const assigned = (unreported[holder] ?? 0) + brought;
+    const allowance = (unreported[holder] ?? 0) + brought;
     const party = parties[holder];
-    const own = Math.min(hits, Math.ceil(assigned + (isOpen ? 0 : slackHits)));
+    const own = Math.min(hits, Math.ceil(allowance + (isOpen ? 0 : slackHits)));
     // What it used before it was told anything here is not paid for with what it was told here.
     const isMixed = isOpen && !this.#isOpen(holder);
-    unreported[holder] = isMixed ? assigned : assigned - own;
+    unreported[holder] = isMixed ? allowance : allowance - own;
     if (own === hits || party === undefined || !isOpen) return own;
     return own + takeOpen(party, hits - own, { openMicroHz, nowMs });
   }
 
   #isOpen(holder: QuotaHolder): boolean {
-    const { told } = this.#holders;
-    return told[holder] === toldNothing || told[holder] === toldAllow;
+    const { assigned } = this.#holders;
+    return assigned[holder] === assignedNothing || assigned[holder] === assignedAllow;
   }
 
   /** What it may have in force still, and may report late, is all that is left of what it had. */
@@ -199,7 +199,8 @@ export class QuotaMeter {
   }
 
   #note(holder: QuotaHolder, usage: NotedUse, nowMs: number): boolean {
-    const { demand, estimate, isHungry, isMeasured, isSpent, rate, told, usedMs } = this.#holders;
+    const { demand, estimate, isHungry, isMeasured, isSpent, rate, assigned, usedMs } =
+      this.#holders;
     const { allowedHits, deniedHits, elapsedMs } = usage;
     const askedHits = allowedHits + deniedHits;
     const timedMs = elapsedMs < demandMsMin ? quotaReportMs : elapsedMs;
@@ -211,13 +212,13 @@ export class QuotaMeter {
     const usedMicroHz = Math.min(asked, microHzOf(allowedHits, timedMs));
     if (askedHits > 0) usedMs[holder] = nowMs;
     if (elapsedMs >= demandMsMin) isMeasured[holder] = 1;
-    if (told[holder] === toldTicket && this.#isUsedUp(holder, usage)) isSpent[holder] = 1;
+    if (assigned[holder] === assignedTicket && this.#isUsedUp(holder, usage)) isSpent[holder] = 1;
     if (deniedHits > 0) isHungry[holder] = 1;
     else if (allowedHits > 0 || weight === 1 || asked < rareMicroHz) isHungry[holder] = 0;
     demand[holder] = asked;
-    const most = told[holder] === toldAllow ? usedMicroHz : (rate[holder] ?? 0);
+    const most = assigned[holder] === assignedAllow ? usedMicroHz : (rate[holder] ?? 0);
     // A single hit is charged when it is reported; there is no rate to estimate.
-    const isEstimated = told[holder] !== toldTicket && told[holder] !== toldDeny;
+    const isEstimated = assigned[holder] !== assignedTicket && assigned[holder] !== assignedDeny;
     const next = isEstimated ? Math.min(usedMicroHz, most) : 0;
     this.#account.estimate(next - (estimate[holder] ?? 0), nowMs);
     estimate[holder] = next;

@@ -16,12 +16,12 @@ import {
 import { QuotaAccount, type QuotaCharged } from "./quota-account.js";
 import { ceilingMicroHzMax } from "./quota-ceiling.js";
 import {
+  assignedAllow,
+  assignedDeny,
+  assignedNothing,
+  assignedRate,
+  assignedTicket,
   type QuotaHolders,
-  toldAllow,
-  toldDeny,
-  toldNothing,
-  toldRate,
-  toldTicket,
 } from "./quota-holders.js";
 import { confirmMs, type LedgerSettings, QuotaLedger } from "./quota-ledger.js";
 import { isOpenPaid, QuotaMeter, type UsageVerdict } from "./quota-meter.js";
@@ -35,8 +35,7 @@ import {
   wantedMicroHz,
 } from "./quota-round.js";
 
-/** What a `QuotaPool` is made of. */
-export interface QuotaPoolParts {
+interface QuotaPoolParts {
   readonly settings: QuotaPoolSettings;
   /** Of the whole process. */
   readonly holders: QuotaHolders;
@@ -44,7 +43,7 @@ export interface QuotaPoolParts {
 }
 
 /** How a pool stands, for people. */
-export interface QuotaPoolRates {
+interface QuotaPoolRates {
   readonly heldMicroHz: number;
   readonly leaseMicroHz: number;
   readonly bankHits: number;
@@ -211,17 +210,17 @@ export class QuotaPool {
     const holders = this.#holders;
     const plain = this.#plain();
     if (plain !== undefined) {
-      if (holders.told[holder] !== plain) this.#ledger.tell(holder, { told: plain }, nowMs);
+      if (holders.assigned[holder] !== plain) this.#ledger.tell(holder, { assigned: plain }, nowMs);
       holders.untilMs[holder] = nowMs + unlimitedQuotaTtlMs + confirmMs;
       return this.#ledger.assignment(holder, unlimitedQuotaTtlMs);
     }
     const ttlMs = this.#ledger.ttlMs(nowMs);
     if (ttlMs === undefined) return undefined;
-    const told = holders.told[holder];
-    if (told === toldNothing || told === toldAllow) this.#welcome(holder, nowMs);
-    else if (told === toldTicket && holders.isSpent[holder] === 1) {
+    const assigned = holders.assigned[holder];
+    if (assigned === assignedNothing || assigned === assignedAllow) this.#welcome(holder, nowMs);
+    else if (assigned === assignedTicket && holders.isSpent[holder] === 1) {
       // The next round may give it another one: only after a blanket rule a bucket is a full one.
-      this.#ledger.tell(holder, { told: toldDeny }, nowMs);
+      this.#ledger.tell(holder, { assigned: assignedDeny }, nowMs);
       this.#isDirty = true;
     } else this.#ledger.renew(holder, nowMs);
     return this.#ledger.assignment(holder, ttlMs);
@@ -321,7 +320,7 @@ export class QuotaPool {
     this.#meetElsewhere(lease.elsewhere);
     this.#account.lease(lease.rateMicroHz, nowMs);
     const isNear = Math.abs(lease.rateMicroHz - before) <= 0.02 * before;
-    if (!isNear || this.#ledger.toldMicroHz > lease.rateMicroHz) this.#isDirty = true;
+    if (!isNear || this.#ledger.assignedMicroHz > lease.rateMicroHz) this.#isDirty = true;
   }
 
   /** Everybody in it, for people. */
@@ -351,13 +350,13 @@ export class QuotaPool {
     this.#partsWeight = weight;
   }
 
-  #plain(): typeof toldAllow | typeof toldDeny | undefined {
+  #plain(): typeof assignedAllow | typeof assignedDeny | undefined {
     switch (this.#settings.mode) {
       case "denied":
-        return toldDeny;
+        return assignedDeny;
       case "counted":
       case "unlimited":
-        return toldAllow;
+        return assignedAllow;
       default:
         return undefined;
     }
@@ -387,22 +386,22 @@ export class QuotaPool {
     const fit = fitMicroHz(this.#holders, holder, { newcomers, nowMs });
     if (fit > 0 && (rateMicroHz < fit || !ledger.canPay(holder, tokens, nowMs))) return;
     if (rateMicroHz >= slowMicroHz && ledger.canPay(holder, tokens, nowMs)) {
-      ledger.tell(holder, { told: toldRate, rateMicroHz, tokens }, nowMs);
+      ledger.tell(holder, { assigned: assignedRate, rateMicroHz, tokens }, nowMs);
     } else {
-      const told = ledger.canPay(holder, 1, nowMs) ? toldTicket : toldDeny;
-      ledger.tell(holder, { told }, nowMs);
+      const assigned = ledger.canPay(holder, 1, nowMs) ? assignedTicket : assignedDeny;
+      ledger.tell(holder, { assigned }, nowMs);
     }
   }
 
   /** Everything that time alone does. */
   #look(nowMs: number): readonly QuotaChange[] {
-    const { reportedMs, rate, told, usedMs, wasOpen } = this.#holders;
+    const { reportedMs, rate, assigned, usedMs, wasOpen } = this.#holders;
     const idle: QuotaHolder[] = [];
     for (const holder of this.#members) {
       // Until it hears from us again it goes by what its quota says for after an assignment.
       if (this.#ledger.expire(holder, nowMs)) wasOpen[holder] = 1;
       const isSilent = nowMs - (reportedMs[holder] ?? 0) >= silentMs;
-      if (isSilent && told[holder] === toldRate) {
+      if (isSilent && assigned[holder] === assignedRate) {
         this.#meter.estimate(holder, rate[holder] ?? 0, nowMs);
       } else if (isSilent) this.#meter.estimate(holder, 0, nowMs);
       if (nowMs - (usedMs[holder] ?? 0) >= quotaIdleMs) idle.push(holder);
@@ -422,10 +421,13 @@ export class QuotaPool {
     });
   }
 
-  #tellAll(told: typeof toldAllow | typeof toldDeny, nowMs: number): readonly QuotaChange[] {
+  #tellAll(
+    assigned: typeof assignedAllow | typeof assignedDeny,
+    nowMs: number,
+  ): readonly QuotaChange[] {
     const changes: QuotaChange[] = [];
     for (const holder of this.#members) {
-      if (this.#holders.told[holder] === told) continue;
+      if (this.#holders.assigned[holder] === assigned) continue;
       const assignment = this.answer(holder, nowMs);
       if (assignment !== undefined) changes.push({ kind: "assign", holder, assignment });
     }

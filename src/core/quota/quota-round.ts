@@ -1,12 +1,12 @@
 import { microHzPerHz, type QuotaChange, type QuotaHolder, quotaReportMs } from "./quota.js";
 import { divideRate } from "./quota-division.js";
 import {
+  assignedAllow,
+  assignedDeny,
+  assignedNothing,
+  assignedRate,
+  assignedTicket,
   type QuotaHolders,
-  toldAllow,
-  toldDeny,
-  toldNothing,
-  toldRate,
-  toldTicket,
 } from "./quota-holders.js";
 import { confirmMs, type QuotaLedger, type Telling } from "./quota-ledger.js";
 
@@ -94,13 +94,13 @@ export function fitMicroHz(
   { newcomers: { evenMicroHz, hasRoom }, nowMs }: Pick<RoundOrder, "newcomers" | "nowMs">,
 ): number {
   const isNew = nowMs - (holders.changedMs[holder] ?? 0) < newcomerMsMax;
-  if (!hasRoom || !isNew || holders.told[holder] !== toldNothing) return 0;
+  if (!hasRoom || !isNew || holders.assigned[holder] !== assignedNothing) return 0;
   const fit = fitRatio * evenMicroHz * holders.partWeight(holder);
   return fit < slowMicroHz ? 0 : fit;
 }
 
 /** What one round of a pool is about. */
-export interface RoundOrder {
+interface RoundOrder {
   readonly holders: QuotaHolders;
   readonly ledger: QuotaLedger;
   /** Those whose streams are open. */
@@ -188,7 +188,7 @@ export class QuotaRound {
 
   #takeBack(): void {
     const { ledger, holders } = this.#order;
-    const isOver = ledger.toldMicroHz > this.#leaseMicroHz;
+    const isOver = ledger.assignedMicroHz > this.#leaseMicroHz;
     const isLacking = this.#lackMicroHz > Math.max(0, this.#roomMicroHz - ledger.heldMicroHz);
     // One large share that is cut makes more room for its tokens than many small ones.
     if (isOver) {
@@ -205,13 +205,13 @@ export class QuotaRound {
     const { ledger, holders, nowMs } = this.#order;
     const had = holders.rate[holder] ?? 0;
     const aim = holders.target[holder] ?? 0;
-    const isEnough = ledger.toldMicroHz <= this.#roomMicroHz;
-    if (isEnough || holders.told[holder] !== toldRate || had <= aim) return;
+    const isEnough = ledger.assignedMicroHz <= this.#roomMicroHz;
+    if (isEnough || holders.assigned[holder] !== assignedRate || had <= aim) return;
     const next = Math.floor(had <= aim * keepRatio ? aim * cutRatio : aim);
     const tokens = ledger.tokensOf(holder, next, nowMs);
     if (next >= slowKeptMicroHz && ledger.canLend(holder, tokens, nowMs)) {
-      this.#tell(holder, { told: toldRate, rateMicroHz: next, tokens });
-    } else this.#tell(holder, { told: toldDeny });
+      this.#tell(holder, { assigned: assignedRate, rateMicroHz: next, tokens });
+    } else this.#tell(holder, { assigned: assignedDeny });
   }
 
   /** Others want what it does not need, or has above its share. */
@@ -219,15 +219,15 @@ export class QuotaRound {
     const { ledger, holders, nowMs } = this.#order;
     const had = holders.rate[holder] ?? 0;
     const aim = holders.target[holder] ?? 0;
-    if (holders.told[holder] !== toldRate || had <= aim) return;
+    if (holders.assigned[holder] !== assignedRate || had <= aim) return;
     const next = Math.floor(this.#eased(holder));
     if (next < slowKeptMicroHz) {
-      this.#tell(holder, { told: toldDeny });
+      this.#tell(holder, { assigned: assignedDeny });
       return;
     }
     const tokens = ledger.tokensOf(holder, next, nowMs);
     if (this.#isWorth(holder, next, tokens) && ledger.canPay(holder, tokens, nowMs)) {
-      this.#tell(holder, { told: toldRate, rateMicroHz: next, tokens });
+      this.#tell(holder, { assigned: assignedRate, rateMicroHz: next, tokens });
     }
   }
 
@@ -266,7 +266,7 @@ export class QuotaRound {
     if (!this.#isWorth(holder, aim, tokens)) return;
     const isWorth = next >= slowMicroHz && this.#isWorth(holder, next, tokens);
     if (isWorth && ledger.canPay(holder, tokens, nowMs)) {
-      this.#tell(holder, { told: toldRate, rateMicroHz: next, tokens });
+      this.#tell(holder, { assigned: assignedRate, rateMicroHz: next, tokens });
       return;
     }
     if (holders.isHungry[holder] !== 1) return;
@@ -281,8 +281,8 @@ export class QuotaRound {
   }
 
   #isSlow(holder: QuotaHolder): boolean {
-    const { target, told } = this.#order.holders;
-    const least = told[holder] === toldRate ? slowKeptMicroHz : slowMicroHz;
+    const { target, assigned } = this.#order.holders;
+    const least = assigned[holder] === assignedRate ? slowKeptMicroHz : slowMicroHz;
     return (target[holder] ?? 0) < least;
   }
 
@@ -310,12 +310,12 @@ export class QuotaRound {
     const bankHits = ledger.bankHits(nowMs) - this.#savedHits;
     // Who asks for nothing has a hit for the first request of many, where nobody else needs it.
     if (bankHits < 1 || (hungry === 0 && bankHits < ledger.bankHitsMax / 2)) return;
-    const { isHungry, target, told, turn } = holders;
+    const { isHungry, target, assigned, turn } = holders;
     const waiting = members.filter((holder) => {
-      if (!this.#isSlow(holder) || told[holder] === toldRate) return false;
+      if (!this.#isSlow(holder) || assigned[holder] === assignedRate) return false;
       if (this.#fit(holder) > 0) return false;
       // Envoy fills a bucket only after a blanket rule: who has used its hits is denied first.
-      return told[holder] !== toldTicket && isHungry[holder] === hungry;
+      return assigned[holder] !== assignedTicket && isHungry[holder] === hungry;
     });
     waiting.sort((one, other) => (turn[one] ?? 0) - (turn[other] ?? 0));
     const first = turn[waiting[0] ?? -1] ?? 0;
@@ -331,22 +331,23 @@ export class QuotaRound {
       left -= hits;
       // Who comes back after a while does not get all that it did not ask for.
       turn[holder] = Math.max(turn[holder] ?? 0, first) + hits / holders.partWeight(holder);
-      this.#tell(holder, { told: toldTicket, tokens: hits });
+      this.#tell(holder, { assigned: assignedTicket, tokens: hits });
     }
   }
 
   /** Who has nothing, or nothing left, is told so; its place is with those who wait for hits. */
   #denyOthers(): void {
-    const { isSpent, told } = this.#order.holders;
+    const { isSpent, assigned } = this.#order.holders;
     this.#each((holder) => {
       if (this.#fit(holder) > 0) {
         this.#waitingCount += 1;
         return;
       }
-      const isUsedUp = told[holder] === toldTicket && isSpent[holder] === 1;
-      const isUnlimited = told[holder] === toldNothing || told[holder] === toldAllow;
+      const isUsedUp = assigned[holder] === assignedTicket && isSpent[holder] === 1;
+      const isUnlimited =
+        assigned[holder] === assignedNothing || assigned[holder] === assignedAllow;
       if (isUsedUp) this.#waitingCount += 1;
-      if (isUsedUp || isUnlimited) this.#tell(holder, { told: toldDeny });
+      if (isUsedUp || isUnlimited) this.#tell(holder, { assigned: assignedDeny });
     });
   }
 

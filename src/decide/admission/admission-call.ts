@@ -1,5 +1,5 @@
 import type { HeaderField, Refusal, ScalarValue } from "../../core/admission/exchange-messages.js";
-import type { Priority } from "../../core/settings/admission-settings.js";
+import type { Priority } from "../../core/admission/priority.js";
 
 /** One request that asks to be let in, as its headers and Envoy's attributes tell. */
 export interface AdmissionRequest {
@@ -16,7 +16,7 @@ export interface AdmissionRequest {
 }
 
 /** What goes on with an admitted request. */
-export interface Admitted {
+export interface AdmissionGrant {
   readonly priority: Priority;
   /** For the upstream: the class, and the time left where it is known. */
   readonly setHeaders: readonly HeaderField[];
@@ -33,12 +33,12 @@ export interface Admitted {
   readonly isFollowed: boolean;
 }
 
-/** What `Admits.begin` returns: what became of a request, as far as that is known at once. */
+/** What `AdmissionDecider.begin` returns: what became of a request, as far as it is known. */
 export type AdmissionAnswer =
   /** @property ticket undefined where nobody needs to know how it ends: see `isFollowed` */
   | {
       readonly kind: "admitted";
-      readonly terms: Admitted;
+      readonly terms: AdmissionGrant;
       readonly ticket: AdmissionTicket | undefined;
     }
   | { readonly kind: "refused"; readonly refusal: Refusal }
@@ -50,7 +50,7 @@ export type AdmissionAnswer =
 /** What became of a request. */
 export type AdmissionVerdict = Exclude<AdmissionAnswer, { readonly kind: "asking" }>;
 
-/** Who asks, for what is known only after `Admits.begin` has returned. */
+/** Who asks, for what is known only after `AdmissionDecider.begin` has returned. */
 export interface AdmissionCall {
   /**
    * Nothing after `admitted` or `refused`, and nothing once the ticket's exchange has ended; after
@@ -71,7 +71,7 @@ export interface ResponseFacts {
   readonly loadMetrics: string | undefined;
 }
 
-/** A request's hold on its place, from `Admits.begin` on. */
+/** A request's hold on its place, from `AdmissionDecider.begin` on. */
 export interface AdmissionTicket {
   /** The upstream's headers came, or trailers with more to say. At most a few times. */
   responded(facts: ResponseFacts): void;
@@ -87,7 +87,7 @@ export interface AdmissionTicket {
 }
 
 /** Who decides per request: made by the composition root, used by the ext_proc service. */
-export interface Admits {
+export interface AdmissionDecider {
   /** Header names that it wants to see of requests, in lower case. */
   readonly requestHeaderNames: ReadonlySet<string>;
   /** Header names that it wants to see of responses, in lower case. */

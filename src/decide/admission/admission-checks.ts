@@ -1,14 +1,9 @@
 import { isTooLittle } from "../../core/admission/deadline.js";
 import { isOverWaitCap, sigmoidRejectRatio } from "../../core/admission/estimated-wait.js";
-import type {
-  AdmissionBlock,
-  RefusalCause,
-  ShedThreshold,
-  ShedThresholds,
-} from "../../core/settings/admission-settings.js";
-import type { Gate } from "../../core/settings/gate.js";
-import { sheds } from "../../core/settings/priority.js";
-import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
+import type { Gate } from "../../core/admission/gate.js";
+import { type ShedThreshold, type ShedThresholds, sheds } from "../../core/admission/priority.js";
+import type { RefusalCause } from "../../core/admission/refusal.js";
+import type { AdmissionBlock, AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
 import type { PermitsByKey } from "./permits.js";

@@ -1,10 +1,6 @@
+import { type Priority, priorities } from "../../core/admission/priority.js";
+import { type RefusalCause, refusalCauses } from "../../core/admission/refusal.js";
 import type { SampleOutcome } from "../../core/concurrency/concurrency-limit.js";
-import {
-  type Priority,
-  priorities,
-  type RefusalCause,
-  refusalCauses,
-} from "../../core/settings/admission-settings.js";
 
 /** Upper bounds of how long requests waited, in milliseconds. */
 const waitBoundsMs: readonly number[] = [

@@ -1,18 +1,17 @@
-import type { Dismissal, QueuePlace } from "../../core/admission/waiting-room.js";
+import { type Priority, priorities } from "../../core/admission/priority.js";
+import type { QueuePlace, QueueRefusal } from "../../core/admission/waiting-room.js";
 import type { Cancel, Clock } from "../../core/base/clock.js";
-import { type Priority, priorities } from "../../core/settings/admission-settings.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import type { PermitPool } from "./permit-pool.js";
 
-/** What a `AdmissionQueue` is made of. */
-export interface AdmissionQueueParts {
+interface AdmissionQueueParts {
   readonly clock: Clock;
   /** A bound on all pools together; may be one of them. */
   readonly whole: PermitPool<AdmittedRequest>;
   /** Lets a visit in that has left its queue. */
   readonly admit: (visit: AdmittedRequest, nowMs: number) => void;
   /** Refuses visits that have left their queues. */
-  readonly dismiss: (dismissed: readonly Dismissal<AdmittedRequest>[], nowMs: number) => void;
+  readonly dismiss: (dismissed: readonly QueueRefusal<AdmittedRequest>[], nowMs: number) => void;
 }
 
 /**
@@ -132,8 +131,8 @@ export class AdmissionQueue {
 }
 
 /** What came of asking for a place. */
-export interface WaitingAnswer {
+interface WaitingAnswer {
   readonly place: QueuePlace<AdmittedRequest> | undefined;
   /** Who had to go for it, or had waited for too long. */
-  readonly dismissed: readonly Dismissal<AdmittedRequest>[];
+  readonly dismissed: readonly QueueRefusal<AdmittedRequest>[];
 }

@@ -2,11 +2,8 @@ import { GenerationalMap } from "../../core/collections/generational-map.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { ReportedRule } from "../../core/limits/reported-rule.js";
 import type { Verdict } from "../../core/limits/verdict.js";
-import type {
-  AskablePart,
-  DescriptorPart,
-  ServiceRateLimit,
-} from "../../policy/services/service-policy.js";
+import type { AskablePart, DescriptorPart } from "../../policy/services/descriptor-parts.js";
+import type { ServiceRateLimit } from "../../policy/services/service-rate-limit.js";
 import type { Decider } from "../rate-limit/decider.js";
 import { type PreparedQuery, preparedBytes } from "../rate-limit/prepared-query.js";
 import type { DescriptorQuery, RateLimitQuery } from "../rate-limit/query.js";
@@ -15,7 +12,7 @@ import type { AdmissionRequest } from "./admission-call.js";
 import { descriptorText } from "./callers.js";
 
 /** What rate limits are asked of. */
-export type AskedDecider = Pick<Decider, "prepare" | "isCurrent" | "ask"> &
+export type RateLimitDecider = Pick<Decider, "prepare" | "isCurrent" | "ask"> &
   Partial<Pick<Decider, "wantsQuery">>;
 
 /** What a rate limit says to a request. */
@@ -26,7 +23,7 @@ export type RateLimitAnswer =
       /** In which time the same request passes. */
       readonly retryMs: number;
       /** The rule that it meets; undefined where nobody knows. */
-      readonly told: ReportedRule | undefined;
+      readonly reportedRule: ReportedRule | undefined;
     }
   /** Nobody could say (`on_store_failure: error`, no time left). */
   | { readonly kind: "failed" };
@@ -42,7 +39,7 @@ const failed: RateLimitAnswer = { kind: "failed" };
 
 /** Asks for the rate limits of one service, in the call that admits its requests. */
 export class RateLimitAsker {
-  readonly #decider: AskedDecider;
+  readonly #decider: RateLimitDecider;
   readonly #limit: ServiceRateLimit;
   readonly #kept = new GenerationalMap<string, PreparedQuery>(
     keptQueriesBytesMax,
@@ -50,7 +47,7 @@ export class RateLimitAsker {
   );
   readonly #reportedRules = new ReportedRules();
 
-  constructor(decider: AskedDecider, limit: ServiceRateLimit) {
+  constructor(decider: RateLimitDecider, limit: ServiceRateLimit) {
     this.#decider = decider;
     this.#limit = limit;
   }
@@ -94,8 +91,8 @@ export class RateLimitAsker {
       if (isOver && durationUntilResetUs > retryUs) retryUs = durationUntilResetUs;
     }
     const refusing = refusingRule(prepared, verdict);
-    const told = refusing && this.#reportedRules.of(refusing);
-    return { kind: "denied", retryMs: retryUs / 1_000, told };
+    const reportedRule = refusing && this.#reportedRules.of(refusing);
+    return { kind: "denied", retryMs: retryUs / 1_000, reportedRule };
   }
 
   #prepare(query: RateLimitQuery): PreparedQuery {

@@ -1,18 +1,18 @@
 import { budgetHeaders } from "../../core/admission/deadline.js";
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { Priority } from "../../core/admission/priority.js";
 import { isGrpcRequest } from "../../core/admission/refusal.js";
-import type { Priority } from "../../core/settings/admission-settings.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { AdmissionVerdict, Admitted } from "./admission-call.js";
+import type { AdmissionGrant, AdmissionVerdict } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 
 /** What goes on with admitted requests of a service; nearly always the same few objects. */
 export class AdmissionTerms {
   readonly #policy: ServicePolicy;
   readonly #draw: () => number;
-  readonly #full: Readonly<Record<Priority, Admitted>>;
-  readonly #sampled: Readonly<Record<Priority, Admitted>>;
-  readonly #unsampled: Readonly<Record<Priority, Admitted>>;
+  readonly #full: Readonly<Record<Priority, AdmissionGrant>>;
+  readonly #sampled: Readonly<Record<Priority, AdmissionGrant>>;
+  readonly #unsampled: Readonly<Record<Priority, AdmissionGrant>>;
   /** For requests whose end nobody needs to know. */
   readonly unfollowed: Readonly<Record<Priority, AdmissionVerdict>>;
   /** For a path that is not counted: its class is nobody's business, and not to be believed. */
@@ -33,7 +33,7 @@ export class AdmissionTerms {
       low: passed(unfollowed.low),
     };
     this.bypassed = passed({
-      ...unfollowed[policy.priority.usual],
+      ...unfollowed[policy.priority.default],
       setHeaders: [],
       removeHeaders: [policy.priority.header],
       metadata: undefined,
@@ -41,7 +41,7 @@ export class AdmissionTerms {
   }
 
   /** For a request that holds a permit; `waitedMs` is how long it was here. */
-  followed(visit: AdmittedRequest, waitedMs: number): Admitted {
+  followed(visit: AdmittedRequest, waitedMs: number): AdmissionGrant {
     const terms = this.#sample()[visit.priority];
     const deadline = this.#policy.admission?.deadline;
     if (deadline === undefined || visit.deadline === undefined) return terms;
@@ -50,22 +50,22 @@ export class AdmissionTerms {
     return { ...terms, setHeaders: [...terms.setHeaders, ...budget] };
   }
 
-  #sample(): Readonly<Record<Priority, Admitted>> {
+  #sample(): Readonly<Record<Priority, AdmissionGrant>> {
     const sampleRatio = this.#policy.admission?.sampleRatio ?? 1;
     if (sampleRatio >= 1) return this.#full;
     return this.#draw() < sampleRatio ? this.#sampled : this.#unsampled;
   }
 }
 
-function passed(terms: Admitted): AdmissionVerdict {
+function passed(terms: AdmissionGrant): AdmissionVerdict {
   return { kind: "admitted", terms, ticket: undefined };
 }
 
 function byPriority(
   { name, priority: { header } }: ServicePolicy,
-  fields: Pick<Admitted, "responseHeaders" | "isFollowed">,
-): Readonly<Record<Priority, Admitted>> {
-  const of = (priority: Priority): Admitted => ({
+  fields: Pick<AdmissionGrant, "responseHeaders" | "isFollowed">,
+): Readonly<Record<Priority, AdmissionGrant>> {
+  const of = (priority: Priority): AdmissionGrant => ({
     priority,
     setHeaders: [{ name: header, value: priority }],
     removeHeaders: [],

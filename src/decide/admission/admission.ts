@@ -1,19 +1,23 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../core/admission/deadline.js";
+import { orcaHeader } from "../../core/admission/orca.js";
 import type { Cancel } from "../../core/base/clock.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
-import { orcaHeader } from "../../core/settings/orca.js";
 import type { Policy } from "../../policy/policy.js";
 import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
-import type { AdmissionAnswer, AdmissionCall, AdmissionRequest, Admits } from "./admission-call.js";
+import type {
+  AdmissionAnswer,
+  AdmissionCall,
+  AdmissionDecider,
+  AdmissionRequest,
+} from "./admission-call.js";
 import { ServiceAdmission, type ServiceAdmissionParts } from "./service-admission.js";
 import type { ServiceEvent } from "./service-events.js";
 
 /** What happens to admission, for logs. */
 export type AdmissionEvent = ServiceEvent;
 
-/** What an `Admission` is made of. */
-export interface AdmissionParts extends ServiceAdmissionParts {
+interface AdmissionParts extends ServiceAdmissionParts {
   readonly policies: PolicySource;
 }
 
@@ -41,7 +45,7 @@ const commonHeaderNames: readonly string[] = [
  * Admission to all services of the active policy. A service keeps what it has learnt, who is in
  * it and who waits for as long as policies name it.
  */
-export class Admission implements Admits {
+export class Admission implements AdmissionDecider {
   readonly #parts: AdmissionParts;
   #policy: Policy | undefined;
   #services: ReadonlyMap<string, ServiceAdmission> = new Map();

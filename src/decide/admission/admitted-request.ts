@@ -1,8 +1,8 @@
 import type { Deadline } from "../../core/admission/deadline.js";
 import type { QueueState } from "../../core/admission/estimated-wait.js";
+import type { Priority } from "../../core/admission/priority.js";
 import type { QueuePlace } from "../../core/admission/waiting-room.js";
 import type { Expiring } from "../../core/collections/expiry-heap.js";
-import type { Priority } from "../../core/settings/admission-settings.js";
 import type {
   AdmissionAnswer,
   AdmissionCall,
@@ -19,7 +19,7 @@ import type { KeyCount } from "./permits.js";
  * Where a request stands. A permit is taken on the way into `admitted` and given back on the way
  * out of it, and no way leads back into it: so each is given back exactly once.
  */
-export type AdmittedRequestStage =
+type AdmittedRequestStage =
   /** Nothing is decided. */
   | "asking"
   /** In the queue. */
@@ -40,7 +40,7 @@ export interface AdmittedRequestHost {
 }
 
 /** How a visit begins. */
-export interface AdmittedRequestParts {
+interface AdmittedRequestParts {
   readonly host: AdmittedRequestHost;
   readonly request: AdmissionRequest;
   readonly priority: Priority;

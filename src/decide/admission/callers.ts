@@ -1,6 +1,6 @@
 import { addressAttribute, routeAttribute } from "../../policy/cel/request-facts.js";
+import type { AskablePart } from "../../policy/services/descriptor-parts.js";
 import type { KeyedPermits } from "../../policy/services/service-admission.js";
-import type { AskablePart } from "../../policy/services/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
 
 /**

@@ -1,8 +1,7 @@
-import type { GateSettings } from "../../core/settings/admission-settings.js";
-import type { Gate, GateState } from "../../core/settings/gate.js";
+import type { Gate, GateSettings, GateState } from "../../core/admission/gate.js";
 
 /** A gate as the fleet has it. */
-export interface FleetGate {
+interface FleetGate {
   /** The share of the fleet's requests that the expected wait would refuse, 0 to 1. */
   readonly rejectRatio: number;
   readonly state: GateState;
@@ -34,7 +33,7 @@ export function setGate(gate: Gate, settings: GateSettings): void {
  *
  * @param ownRatio the share of requests that the expected wait would refuse here
  */
-export function moveGate(gate: Gate, told: FleetGate | undefined, ownRatio: number): void {
-  if (told === undefined) gate.update(ownRatio);
-  else gate.follow(told.rejectRatio, told.state);
+export function moveGate(gate: Gate, reported: FleetGate | undefined, ownRatio: number): void {
+  if (reported === undefined) gate.update(ownRatio);
+  else gate.follow(reported.rejectRatio, reported.state);
 }

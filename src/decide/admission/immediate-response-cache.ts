@@ -1,15 +1,18 @@
 import type { Refusal } from "../../core/admission/exchange-messages.js";
-import { isGrpcRequest, refusalOf } from "../../core/admission/refusal.js";
+import {
+  isGrpcRequest,
+  type RefusalCause,
+  type RejectSettings,
+  refusalOf,
+} from "../../core/admission/refusal.js";
 import { type RetryWait, retryAfterSeconds } from "../../core/admission/retry-after.js";
 import type { ReportedRule } from "../../core/limits/reported-rule.js";
-import type { RefusalCause, RejectSettings } from "../../core/settings/admission-settings.js";
 import type { AdmissionRequest } from "./admission-call.js";
 
 /** Refusals that are kept; with more they are begun anew. */
 export const keptRefusalsMax = 1_000;
 
-/** What a `ImmediateResponseCache` is made of. */
-export interface RefusalCacheParts {
+interface RefusalCacheParts {
   /** As the policy calls it. */
   readonly service: string;
   readonly settings: RejectSettings;
@@ -18,10 +21,10 @@ export interface RefusalCacheParts {
 }
 
 /** What is told of a refusal beside its cause. */
-export interface RefusalGrounds {
+export interface RefusalDetail {
   readonly wait: RetryWait;
   /** The rule whose limit it is; absent for other causes, and where nobody knows. */
-  readonly told?: ReportedRule | undefined;
+  readonly reportedRule?: ReportedRule | undefined;
 }
 
 /**
@@ -41,19 +44,20 @@ export class ImmediateResponseCache {
     return this.#kept.size;
   }
 
-  refusal(cause: RefusalCause, { headers }: AdmissionRequest, why: RefusalGrounds): Refusal {
+  refusal(cause: RefusalCause, { headers }: AdmissionRequest, why: RefusalDetail): Refusal {
     const { service, settings, draw } = this.#parts;
-    const { told } = why;
+    const { reportedRule } = why;
     const retrySeconds = retryAfterSeconds(settings, why.wait, draw());
     const contentType = headers.get("content-type");
     const method = headers.get(":method");
     const kind = isGrpcRequest(contentType) ? "grpc" : method === "HEAD" ? "head" : "http";
-    const rule = told === undefined ? "" : ` ${told.rule} ${told.limit ?? ""}`;
+    const rule =
+      reportedRule === undefined ? "" : ` ${reportedRule.rule} ${reportedRule.limit ?? ""}`;
     const name = `${cause} ${kind} ${retrySeconds}${rule}`;
     const known = this.#kept.get(name);
     if (known !== undefined) return known;
     const request = { method, contentType };
-    const refusal = refusalOf(settings, { service, cause, told, request, retrySeconds });
+    const refusal = refusalOf(settings, { service, cause, reportedRule, request, retrySeconds });
     if (this.#kept.size >= keptRefusalsMax) this.#kept.clear();
     this.#kept.set(name, refusal);
     return refusal;

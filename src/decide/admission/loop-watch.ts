@@ -1,8 +1,7 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { Pressure, PressureEvent } from "../rate-limit/pressure.js";
 
-/** What a watch is made of. */
-export interface LoopWatchParts {
+interface LoopWatchParts {
   readonly clock: Clock;
   readonly pressure: Pressure;
   readonly onEvent: (event: PressureEvent) => void;

@@ -6,14 +6,16 @@ import type {
   PermitShare,
   SharesPermits,
 } from "../../core/admission/permit-share.js";
+import type { Priority } from "../../core/admission/priority.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
 import {
-  type Dismissal,
-  type Newcomer,
+  type QueueCandidate,
   type QueuePlace,
-  type RoomAnswer,
+  type QueueRefusal,
+  type QueueSettings,
   type Turn,
   WaitingRoom,
+  type WaitingRoomStep,
 } from "../../core/admission/waiting-room.js";
 import { assert } from "../../core/base/errors.js";
 import { Tally } from "../../core/collections/tally.js";
@@ -30,7 +32,6 @@ import type {
 } from "../../core/concurrency/concurrency-limit.js";
 import { ServiceTime } from "../../core/concurrency/service-time.js";
 import { windowMargin } from "../../core/concurrency/window-limit.js";
-import type { Priority, QueueSettings } from "../../core/settings/admission-settings.js";
 import { Permits } from "./permits.js";
 
 /** What limits a pool; each part may be missing. */
@@ -41,8 +42,7 @@ export interface PoolSettings {
   readonly queue: QueueSettings | undefined;
 }
 
-/** What a `PermitPool` is made of. */
-export interface PoolParts {
+interface PoolParts {
   /** The part of a limit that one peer may have in use, 1 to 100. */
   readonly peerPercentMax: number;
   /** Names the pool among replicas. */
@@ -393,21 +393,21 @@ export class PermitPool<T> implements PermitHolder {
   }
 
   /** Lets a request wait; see `WaitingRoom.enter`. */
-  enter(newcomer: Newcomer<T>, nowMs: number): RoomAnswer<T> {
+  enter(newcomer: QueueCandidate<T>, nowMs: number): WaitingRoomStep<T> {
     const isBeyondWindow = this.#boundsQueue && this.waitingCount >= this.waitingMax;
     if (this.#room === undefined || isBeyondWindow) return nobody;
     return this.#room.enter(newcomer, nowMs);
   }
 
   /** Who goes in next, for a permit that is free for these classes, of whose turn it may be. */
-  next(nowMs: number, turn: Turn<T>): RoomAnswer<T> {
+  next(nowMs: number, turn: Turn<T>): WaitingRoomStep<T> {
     const windowLimit = this.#boundsQueue ? this.#law?.limit : undefined;
     const positionMax = (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
     return this.#room?.next(nowMs, positionMax, turn) ?? nobody;
   }
 
   /** Takes out whose wait is over. */
-  expire(nowMs: number): readonly Dismissal<T>[] {
+  expire(nowMs: number): readonly QueueRefusal<T>[] {
     return this.#room?.expire(nowMs) ?? [];
   }
 
@@ -483,12 +483,12 @@ const closedQueue: QueueSettings = {
  */
 const splitDeviations = 2;
 
-/** Standard deviations by which a queue that is longer than usual may be slower than its mean. */
+/** Standard deviations by which a long queue may be slower than its mean. */
 const scatterMax = 6;
 
 const unknownWait: RetryWait = { kind: "unknown" };
 
-const nobody: RoomAnswer<never> = { place: undefined, dismissed: [] };
+const nobody: WaitingRoomStep<never> = { place: undefined, dismissed: [] };
 
 /** Settings are plain data, made in one place in one order of fields. */
 function isSame(

@@ -1,7 +1,7 @@
 import { ClassCounts } from "../../core/admission/class-counts.js";
+import type { Priority } from "../../core/admission/priority.js";
 import { assert } from "../../core/base/errors.js";
 import type { Demand } from "../../core/concurrency/concurrency-limit.js";
-import type { Priority } from "../../core/settings/admission-settings.js";
 
 /** Ended requests for which the demand of critical ones is remembered. */
 const demandMemoryCount = 500;
@@ -95,8 +95,7 @@ export interface KeyCount {
   inUseCount: number;
 }
 
-/** Bounds of `PermitsByKey`. */
-export interface KeyedPermitsOptions {
+interface KeyedPermitsOptions {
   /** Permits of one key, from 1. */
   readonly max: number;
   /** Keys with permits in use that are told apart; new ones above share one count. */

@@ -38,7 +38,7 @@ export interface RequestOutcome {
 }
 
 /** When a request ended, and how. */
-export interface AdmittedRequestEnd {
+interface AdmittedRequestEnd {
   readonly end: Parameters<AdmissionTicket["end"]>[0];
   readonly nowMs: number;
   /** From then on it is late whatever its deadline says; undefined: only the deadline counts. */

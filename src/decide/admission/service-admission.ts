@@ -6,12 +6,13 @@ import {
 } from "../../core/admission/deadline.js";
 import { gateInputRatio } from "../../core/admission/estimated-wait.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
+import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
-import type { Dismissal } from "../../core/admission/waiting-room.js";
+import type { QueueRefusal } from "../../core/admission/waiting-room.js";
 import type { Clock } from "../../core/base/clock.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
-import type { AdmissionBlock, RefusalCause } from "../../core/settings/admission-settings.js";
+import type { AdmissionBlock } from "../../policy/services/service-admission.js";
 import type { IndexedService } from "../../policy/services/service-index.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type {
@@ -26,7 +27,7 @@ import type { RateLimitAnswer } from "./admission-rate-limit.js";
 import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
-import type { RefusalGrounds } from "./immediate-response-cache.js";
+import type { RefusalDetail } from "./immediate-response-cache.js";
 import { permitLeaseMs } from "./permit-lease.js";
 import type { PermitPool } from "./permit-pool.js";
 import { requestOutcome } from "./request-outcome.js";
@@ -309,7 +310,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
       this.#enter(visit, this.#parts.clock.monotonicMs());
     } else {
       const wait: RetryWait = { kind: "known", ms: answer.retryMs };
-      this.#refuse(visit, "rateLimit", { wait, told: answer.told });
+      this.#refuse(visit, "rateLimit", { wait, reportedRule: answer.reportedRule });
     }
   }
 
@@ -405,7 +406,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     this.#blocks.admission?.health?.signals.outside(largest / full, holdMs, nowMs);
   }
 
-  #refuse(visit: AdmittedRequest, cause: RefusalCause, grounds: RefusalGrounds): void {
+  #refuse(visit: AdmittedRequest, cause: RefusalCause, grounds: RefusalDetail): void {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#close(visit);
     this.counts.refused.add(visit.priority, cause);
@@ -417,7 +418,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     visit.tell({ kind: "refused", refusal });
   }
 
-  #dismiss(dismissed: readonly Dismissal<AdmittedRequest>[], nowMs: number): void {
+  #dismiss(dismissed: readonly QueueRefusal<AdmittedRequest>[], nowMs: number): void {
     for (const { place, cause } of dismissed) {
       const visit = place.payload;
       // The one before may have ended its neighbours.

@@ -1,16 +1,12 @@
+import { Gate, type GateSettings } from "../../core/admission/gate.js";
+import type { RefusalCause, RejectSettings } from "../../core/admission/refusal.js";
 import type { Random } from "../../core/base/clock.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
-import type {
-  GateSettings,
-  RefusalCause,
-  RejectSettings,
-} from "../../core/settings/admission-settings.js";
-import { Gate } from "../../core/settings/gate.js";
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { RefusalLog, RefusingCause } from "../rate-limit/refusal-log.js";
 import { type AdmissionCheck, createChecks } from "./admission-checks.js";
-import { type AskedDecider, RateLimitAsker } from "./admission-rate-limit.js";
+import { RateLimitAsker, type RateLimitDecider } from "./admission-rate-limit.js";
 import { AdmissionTerms } from "./admission-terms.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { type ReadGateSettings, setGate } from "./fleet-gate.js";
@@ -27,7 +23,7 @@ export interface BlockParts {
   readonly isOverloaded: () => boolean;
   /** Whether it hears of things later than they are; absent: never. */
   readonly isLate?: (nowMs: number) => boolean;
-  readonly decider: AskedDecider;
+  readonly decider: RateLimitDecider;
   /** What operators have changed about gates; absent: nothing, ever. */
   readonly gateSettings?: ReadGateSettings;
   /** Whoever tells of refusals; absent: nobody, ever. */

@@ -1,5 +1,5 @@
+import type { GateState } from "../../core/admission/gate.js";
 import type { CapacityChange } from "../../core/concurrency/signal-update.js";
-import type { GateState } from "../../core/settings/gate.js";
 import { otherKey } from "./service-pools.js";
 
 /** What happens to a service, for logs; all names are the policy's. */
@@ -7,7 +7,7 @@ export type ServiceEvent =
   | { readonly kind: "gateChanged"; readonly service: string; readonly state: GateState }
   | ({ readonly kind: "capacityChanged"; readonly service: string } & CapacityChange)
   /** Requests that were let in in the last second had waited for long. */
-  | ({ readonly kind: "waitedLong"; readonly service: string } & LongWaitsTold);
+  | ({ readonly kind: "waitedLong"; readonly service: string } & LongWaitsEvent);
 
 /**
  * Changes of capacity until they are told: readings may come ten times a second, of a hundred keys.
@@ -41,7 +41,7 @@ function sizeOf({ from, to }: CapacityChange): number {
 export const longWaitMs = 100;
 
 /** Long waits of a span of time. */
-export interface LongWaitsTold {
+interface LongWaitsEvent {
   /** Whose wait was the longest, as metrics name it. */
   readonly key: string;
   readonly count: number;
@@ -50,20 +50,20 @@ export interface LongWaitsTold {
 
 /** Adds up waits of those who were let in after long: an overload has thousands, and one line. */
 export class LongWaits {
-  #told: LongWaitsTold | undefined;
+  #reported: LongWaitsEvent | undefined;
 
   /** One was let in; a wait up to `longWaitMs` is not long. */
   add(key: string, waitMs: number): void {
     if (waitMs <= longWaitMs) return;
-    const before = this.#told ?? { key, count: 0, longestMs: waitMs };
+    const before = this.#reported ?? { key, count: 0, longestMs: waitMs };
     const longest = waitMs > before.longestMs ? { key, longestMs: waitMs } : {};
-    this.#told = { ...before, ...longest, count: before.count + 1 };
+    this.#reported = { ...before, ...longest, count: before.count + 1 };
   }
 
   /** What there was since the last call; undefined: nothing. */
-  take(): LongWaitsTold | undefined {
-    const told = this.#told;
-    this.#told = undefined;
-    return told;
+  take(): LongWaitsEvent | undefined {
+    const reported = this.#reported;
+    this.#reported = undefined;
+    return reported;
   }
 }

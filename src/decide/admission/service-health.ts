@@ -1,11 +1,10 @@
+import { type LoadSettings, LoadSignals } from "../../core/admission/load.js";
+import { parseOrcaReport } from "../../core/admission/orca.js";
 import { LatencyBaseline } from "../../core/concurrency/latency-baseline.js";
-import type { LoadSettings } from "../../core/settings/admission-settings.js";
-import { LoadSignals } from "../../core/settings/load.js";
-import { parseOrcaReport } from "../../core/settings/orca.js";
 import type { RequestOutcome } from "./request-outcome.js";
 
 /** How long one request was served, and with what outcome. */
-export interface ServedRequest extends Pick<RequestOutcome, "outcome" | "isFailed"> {
+interface ServedRequest extends Pick<RequestOutcome, "outcome" | "isFailed"> {
   readonly latencyMs: number;
   readonly nowMs: number;
 }

@@ -2,13 +2,13 @@ import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { ConcurrencySettings } from "../../core/concurrency/concurrency-laws.js";
 import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
 import type { CapacityChange, SignalUpdate } from "../../core/concurrency/signal-update.js";
-import type { ServiceConcurrency, ServicePolicy } from "../../policy/services/service-policy.js";
+import type { ServiceConcurrency } from "../../policy/services/service-concurrency.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { PermitPool, type PoolSettings } from "./permit-pool.js";
 
-/** What the pools of a service are made of. */
-export interface ServicePoolsParts {
+interface ServicePoolsParts {
   readonly policy: ServicePolicy;
   /** Absent where this process is alone. */
   readonly shares: SharesPermits | undefined;
@@ -35,7 +35,7 @@ const idleLooksMax = 16;
 export const otherKey = "other";
 
 /** One key's pool. */
-export interface KeyedPool {
+interface KeyedPool {
   /** A name of the policy's, or `otherKey`. */
   readonly label: string;
   readonly pool: PermitPool<AdmittedRequest>;
@@ -197,8 +197,9 @@ export class ServicePools {
     law.read(reading, this.#parts.nowMs());
     const to = law.limit;
     const { label: key } = pool;
-    const told = changes.get(key);
-    if (from === to || (told && Math.abs(told.to - told.from) >= Math.abs(to - from))) return;
+    const reported = changes.get(key);
+    if (from === to || (reported && Math.abs(reported.to - reported.from) >= Math.abs(to - from)))
+      return;
     changes.set(key, { key, from, to, reading });
   }
 

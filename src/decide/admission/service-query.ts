@@ -1,12 +1,8 @@
 import { pathHeader, type RequestFacts } from "../../policy/cel/request-facts.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
-import type {
-  DescriptorHits,
-  DescriptorPart,
-  ServiceDescriptor,
-  ServicePolicy,
-  TextMatch,
-} from "../../policy/services/service-policy.js";
+import type { DescriptorPart, TextMatch } from "../../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../../policy/services/service-rate-limit.js";
 import { type IpAddress, parseSourceAddress } from "../../policy/text/network.js";
 import type { DescriptorQuery, RateLimitQuery } from "../rate-limit/query.js";
 import { descriptorText } from "./callers.js";
@@ -91,12 +87,7 @@ function makeDescriptor(
     if (value === undefined) return { key: part.key, why: "absent" };
     entries.push({ key: part.key, value });
   }
-  return { entries, hits: hitsOf(hits), isRefund };
-}
-
-/** A cost that Envoy finds in the request is taken for one hit. */
-function hitsOf(hits: DescriptorHits): number {
-  return hits.kind === "fixed" ? hits.count : 1;
+  return { entries, hits: hits.kind === "fixed" ? hits.count : 1, isRefund };
 }
 
 const unknown = Symbol("only Envoy can tell");

@@ -1,6 +1,6 @@
+import { Throttle } from "../../core/admission/throttle.js";
 import { GenerationalMap } from "../../core/collections/generational-map.js";
-import type { ThrottleSettings } from "../../core/settings/admission-settings.js";
-import { Throttle } from "../../core/settings/throttle.js";
+import type { ThrottlePolicy } from "../../policy/services/admission-blocks.js";
 
 /** The most bytes of callers' counts that are kept at once, per service. */
 export const throttledCallersBytesMax = 5_242_880;
@@ -10,11 +10,11 @@ export const throttleBytes = 500;
 
 /** The throttle of a service and, where the policy says so, one for each caller beside it. */
 export class Throttles {
-  readonly settings: ThrottleSettings;
+  readonly settings: ThrottlePolicy;
   readonly #service: Throttle;
   readonly #callers: GenerationalMap<string, Throttle> | undefined;
 
-  constructor(settings: ThrottleSettings) {
+  constructor(settings: ThrottlePolicy) {
     this.settings = settings;
     this.#service = new Throttle(settings);
     this.#callers =

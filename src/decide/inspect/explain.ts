@@ -27,7 +27,7 @@ import {
   prepareQuery,
 } from "../rate-limit/prepared-query.js";
 import type { RateLimitQuery } from "../rate-limit/query.js";
-import type { Switches } from "../rate-limit/switches.js";
+import type { LimitSwitches } from "../rate-limit/switches.js";
 import { WindowSource } from "../rate-limit/window-source.js";
 
 /** Why a call would pass or be refused now. */
@@ -74,9 +74,8 @@ export interface ExplainedLimit {
   readonly fullAfterUs: number | undefined;
 }
 
-/** What an `Explainer` is made of. */
-export interface ExplainerParts {
-  readonly switches: Switches;
+interface ExplainerParts {
+  readonly switches: LimitSwitches;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   /** Rules of a policy that settle since calls peeked at them; absent where no call is known. */

@@ -43,8 +43,7 @@ export type KeyLookup<T> =
   /** The rule has limits, and none of that name. @property names of those that it has */
   | { readonly kind: "limitUnknown"; readonly names: readonly string[] };
 
-/** What a `KeyInspector` is made of. */
-export interface KeyInspectorParts {
+interface KeyInspectorParts {
   readonly policies: PolicySource;
   readonly overrides: { current(): OverrideTable };
   readonly explainer: Pick<Explainer, "explain">;

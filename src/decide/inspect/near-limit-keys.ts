@@ -26,7 +26,7 @@ export interface NearLimitKey {
 }
 
 /** How a key was when it was seen last. */
-export interface SeenNear {
+interface SeenNear {
   readonly limitName: string | undefined;
   /** 0 to 1: what is over has used all. */
   readonly usedRatio: number;

@@ -6,8 +6,7 @@ import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { QuotaReach, ReachDescriptor } from "./quota-reach.js";
 import type { QuotaLeaseState } from "./quota-view.js";
 
-/** What a `DrivenPool` is made of. */
-export interface DrivenPoolParts {
+interface DrivenPoolParts {
   /** Names it among replicas: no text of callers. */
   readonly name: string;
   readonly reach: QuotaReach;

@@ -16,7 +16,7 @@ export interface QuotaBucketRecord extends ReachDescriptor {
 }
 
 /** What an Envoy whose stream is closed may take up again on another one. */
-export interface LeftHolder {
+interface DetachedHolder {
   readonly pool: DrivenPool;
   readonly holder: QuotaHolder;
   /** Until when it counts. */
@@ -33,7 +33,7 @@ export class QuotaBuckets {
   /** By domain and identity. */
   readonly #countByMaker = new Tally<string>();
   readonly #makerBucketsMax: number;
-  readonly #left = new Map<string, LeftHolder>();
+  readonly #left = new Map<string, DetachedHolder>();
 
   /** @param identityPercentMax of a domain's descriptors that one identity brings. Default 100 */
   constructor(identityPercentMax = 100) {
@@ -78,7 +78,7 @@ export class QuotaBuckets {
   }
 
   /** An Envoy's stream is closed: this is what it held of one bucket. */
-  leave(name: string, left: LeftHolder): void {
+  leave(name: string, left: DetachedHolder): void {
     this.#left.set(name, left);
   }
 

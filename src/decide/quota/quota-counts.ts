@@ -10,8 +10,7 @@ const unusualUsages = [
   "node_twice",
 ] as const;
 
-/** A row of `unusualUsages`. */
-export type UnusualUsage = (typeof unusualUsages)[number];
+type UnusualUsage = (typeof unusualUsages)[number];
 
 /** Why a bucket has no share, as metrics name it. */
 const ignoredBuckets = [
@@ -38,17 +37,19 @@ const quotaOverflows = ["stream", "identity", "domain", "process"] as const;
 export type QuotaOverflow = (typeof quotaOverflows)[number];
 
 /** What buckets are told, as metrics name it. */
-const toldKinds = ["bucket", "allow", "deny", "abandon"] as const;
+const quotaInstructionKinds = ["bucket", "allow", "deny", "abandon"] as const;
 
-/** A row of `toldKinds`. */
-export type ToldKind = (typeof toldKinds)[number];
+/** A row of `quotaInstructionKinds`. */
+export type QuotaInstructionKind = (typeof quotaInstructionKinds)[number];
 
 /** What those who divide quotas have seen: plain integers, read when scraped. */
 export class QuotaCounts {
   readonly unusual = new Map<UnusualUsage, number>(unusualUsages.map((one) => [one, 0]));
   readonly ignored = new Map<IgnoredBucket, number>(ignoredBuckets.map((one) => [one, 0]));
   readonly overflows = new Map<QuotaOverflow, number>(quotaOverflows.map((one) => [one, 0]));
-  readonly told = new Map<ToldKind, number>(toldKinds.map((one) => [one, 0]));
+  readonly reported = new Map<QuotaInstructionKind, number>(
+    quotaInstructionKinds.map((one) => [one, 0]),
+  );
   /** Reports of buckets. */
   reportCount = 0;
   /** Buckets of one stream that went on on another one of the same Envoy. */

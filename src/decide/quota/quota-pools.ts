@@ -1,9 +1,13 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
 import { type Charge, levelAt, unitsPerHit } from "../../core/limits/bucket.js";
-import { type QuotaChange, quotaLeaseSlackMs } from "../../core/quota/quota.js";
+import {
+  type LeasesQuotas,
+  type QuotaChange,
+  type QuotaLeaseAnswer,
+  quotaLeaseSlackMs,
+} from "../../core/quota/quota.js";
 import { QuotaHolders, quotaHoldersMax } from "../../core/quota/quota-holders.js";
-import type { LeasesQuotas, QuotaLeaseAnswer } from "../../core/quota/quota-leases.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import {
   batchChargesMax,
@@ -23,8 +27,7 @@ export type QuotaLeaseEvent =
   | { readonly kind: "quotaLeasesLost" }
   | { readonly kind: "quotaLeasesFound" };
 
-/** What `QuotaPools` are made of. */
-export interface QuotaPoolsParts {
+interface QuotaPoolsParts {
   readonly store: Pick<LimitStore, "take">;
   readonly leases: LeasesQuotas;
   readonly clock: Clock;

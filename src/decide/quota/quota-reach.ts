@@ -6,15 +6,14 @@ import type { QuotaLimit, QuotaPoolSettings } from "../../core/quota/quota.js";
 import type { Policy } from "../../policy/policy.js";
 import type { DecisionCounters, RuleCounters } from "../rate-limit/counters.js";
 import { type LimitCheck, type PrepareParts, prepareQuery } from "../rate-limit/prepared-query.js";
-import type { Switches } from "../rate-limit/switches.js";
+import type { LimitSwitches } from "../rate-limit/switches.js";
 import type { WindowSource } from "../rate-limit/window-source.js";
 
-/** What finding the limits of a bucket needs besides the bucket. */
-export interface ReachParts {
+interface ReachParts {
   readonly policy: Policy;
   readonly overrides: OverrideTable;
   readonly counters: DecisionCounters;
-  readonly switches: Switches;
+  readonly switches: LimitSwitches;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   readonly nowMs: number;
@@ -31,7 +30,7 @@ export interface ReachDescriptor {
 }
 
 /** A limit as it is charged: enforcing ones first, then those that are only counted. */
-export interface ReachedLimit {
+interface ReachedLimit {
   readonly limit: Limit;
   readonly charge: Charge;
 }

@@ -4,15 +4,15 @@ import { LogInterval } from "../../core/base/log-interval.js";
 import { Tally } from "../../core/collections/tally.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
-import { type QuotaChange, quotaBucketKey } from "../../core/quota/quota.js";
-import type { LeasesQuotas } from "../../core/quota/quota-leases.js";
+import { type LeasesQuotas, type QuotaChange, quotaBucketKey } from "../../core/quota/quota.js";
 import type { Policy } from "../../policy/policy.js";
 import { readQuotaBucket } from "../../policy/quotas/quota-bucket.js";
-import { type QuotaPolicy, quotaClassKey } from "../../policy/quotas/quota-policy.js";
+import { quotaClassKey } from "../../policy/quotas/quota-parts.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { LimitStore } from "../../store/limit-store.js";
 import type { DecisionCounters } from "../rate-limit/counters.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
-import type { Switches } from "../rate-limit/switches.js";
+import type { LimitSwitches } from "../rate-limit/switches.js";
 import { WindowSource } from "../rate-limit/window-source.js";
 import { QuotaBuckets } from "./quota-buckets.js";
 import { type IgnoredBucket, QuotaCounts } from "./quota-counts.js";
@@ -45,7 +45,7 @@ export interface QuotaRegistryParts {
   readonly leases: LeasesQuotas;
   readonly clock: Clock;
   readonly counters: DecisionCounters;
-  readonly switches: Switches;
+  readonly switches: LimitSwitches;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   /** How many replicas share the limits now, at least 1. */

@@ -2,7 +2,7 @@ import type { Peer } from "../../core/base/peer.js";
 import type { QuotaAssignment, QuotaUsage } from "../../core/quota/quota.js";
 
 /** What a bucket is told. */
-export type QuotaTold =
+export type QuotaInstruction =
   | { readonly kind: "assign"; readonly assignment: QuotaAssignment }
   /** Envoy drops it, and tells of it anew when it is used again. */
   | { readonly kind: "abandon" };
@@ -11,7 +11,7 @@ export type QuotaTold =
 export interface QuotaAction {
   /** As the Envoy named it. */
   readonly id: Uint8Array;
-  readonly told: QuotaTold;
+  readonly reported: QuotaInstruction;
 }
 
 /** What an Envoy says of one bucket. */

@@ -7,18 +7,24 @@ import {
   unlimitedQuotaTtlMs,
 } from "../../core/quota/quota.js";
 import { readQuotaBucket } from "../../policy/quotas/quota-bucket.js";
-import { type QuotaPolicy, quotaClassKey } from "../../policy/quotas/quota-policy.js";
+import { quotaClassKey } from "../../policy/quotas/quota-parts.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { RuleCounters } from "../rate-limit/counters.js";
 import type { DrivenPool } from "./driven-pool.js";
 import type { QuotaBucketRecord, QuotaBuckets } from "./quota-buckets.js";
-import type { IgnoredBucket, QuotaCounts, QuotaOverflow, ToldKind } from "./quota-counts.js";
+import type {
+  IgnoredBucket,
+  QuotaCounts,
+  QuotaInstructionKind,
+  QuotaOverflow,
+} from "./quota-counts.js";
 import type { ReachDescriptor } from "./quota-reach.js";
 import type {
   BucketReport,
   QuotaAction,
   QuotaCaller,
+  QuotaInstruction,
   QuotaSession,
-  QuotaTold,
 } from "./quota-session.js";
 
 /** Buckets of one stream that have a share; more are told what holds before the first one. */
@@ -176,10 +182,10 @@ export class OpenQuotaSession implements QuotaSession {
   }
 
   /** Says something of a bucket, as soon as its Envoy reads. */
-  tell({ key, id }: Pick<QuotaMember, "key" | "id">, told: QuotaTold): void {
+  tell({ key, id }: Pick<QuotaMember, "key" | "id">, reported: QuotaInstruction): void {
     if (this.#isClosed) return;
-    this.#host.counts.add(this.#host.counts.told, toldKind(told));
-    this.#pending.set(key, { id, told });
+    this.#host.counts.add(this.#host.counts.reported, reportedKind(reported));
+    this.#pending.set(key, { id, reported });
   }
 
   /** Nobody uses it: its pool has let go of it. Until its time is up it may be taken up again. */
@@ -334,9 +340,9 @@ export class OpenQuotaSession implements QuotaSession {
  * Envoy cuts the time that it tells to whole seconds; how long ago its last report came says the
  * rest, as far as the two agree.
  */
-function likelyElapsedMs(toldMs: number, measuredMs: number): number {
-  if (toldMs <= 0) return toldMs;
-  return Math.min(toldMs + 999, Math.max(toldMs, measuredMs));
+function likelyElapsedMs(reportedMs: number, measuredMs: number): number {
+  if (reportedMs <= 0) return reportedMs;
+  return Math.min(reportedMs + 999, Math.max(reportedMs, measuredMs));
 }
 
 /** A request that an Envoy decides by a quota counts as one that is asked for. */
@@ -354,7 +360,7 @@ function countUsage(
   counters.hits.over += overHits;
 }
 
-function toldKind(told: QuotaTold): ToldKind {
-  if (told.kind === "abandon") return "abandon";
-  return told.assignment.kind === "bucket" ? "bucket" : told.assignment.rule;
+function reportedKind(reported: QuotaInstruction): QuotaInstructionKind {
+  if (reported.kind === "abandon") return "abandon";
+  return reported.assignment.kind === "bucket" ? "bucket" : reported.assignment.rule;
 }

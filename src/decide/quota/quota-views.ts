@@ -4,8 +4,7 @@ import { keysIdentity } from "./quota-reach.js";
 import type { QuotaMember } from "./quota-sessions.js";
 import type { QuotaHolderView, QuotaPoolView, QuotaView } from "./quota-view.js";
 
-/** What a view is made of. */
-export interface ViewParts {
+interface ViewParts {
   readonly pools: {
     values(): Iterable<DrivenPool>;
     find(identity: string): DrivenPool | undefined;

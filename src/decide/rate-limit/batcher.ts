@@ -10,8 +10,7 @@ import {
   type StoreResult,
 } from "../../store/limit-store.js";
 
-/** What a `Batcher` is made of. */
-export interface BatcherParts {
+interface BatcherParts {
   readonly store: LimitStore;
   readonly clock: Clock;
   readonly breaker: Breaker;
@@ -24,7 +23,7 @@ export interface BatcherParts {
 }
 
 /** How much was sent to the store so far; `DecisionCounters` says what each is. */
-export interface BatchCounts {
+interface BatchCounts {
   batchCount: number;
   batchRequestCount: number;
   batchChargeCount: number;

@@ -6,16 +6,14 @@ import type { DecidedRequest } from "./decided-request.js";
 import type { PreparedQuery } from "./prepared-query.js";
 import type { Hits } from "./query.js";
 
-/** A call that was decided. */
-export interface DecidedCall {
+interface DecidedCall {
   readonly prepared: PreparedQuery;
   readonly hits: Hits;
   readonly request: DecidedRequest;
   readonly verdict: Verdict;
 }
 
-/** What a `CallCounter` is made of. */
-export interface CallCounterParts {
+interface CallCounterParts {
   readonly counters: DecisionCounters;
   /** The part of a limit from which on hits count as near it, 0 to 1. */
   readonly nearLimitRatio: number;

@@ -41,7 +41,7 @@ export interface RuleCounters {
 }
 
 /** Hits under a name that holds values of requests (`detailed_metric`, `value_to_metric`). */
-export interface DetailedHits {
+interface DetailedHits {
   readonly rule: RuleCounters;
   /** The rule's path with the request's values in it: a caller's text. */
   readonly label: string;

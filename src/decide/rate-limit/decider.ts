@@ -11,7 +11,7 @@ import { Batcher, type BatcherEvent, type BatchOutcome } from "./batcher.js";
 import { CallCounter } from "./call-counter.js";
 import type { DecisionCounters } from "./counters.js";
 import type { DecidedRequest } from "./decided-request.js";
-import { chargesFor, Decision, type DecisionCall, type Settle } from "./decision.js";
+import { chargesFor, Decision, type DecisionCall, type ResolveDecision } from "./decision.js";
 import type { DecisionObserver, ObservedCall } from "./decision-observer.js";
 import { decideWithoutStore } from "./fallback.js";
 import { KeyRecords } from "./key-records.js";
@@ -30,7 +30,7 @@ import type { Hits, RateLimitQuery } from "./query.js";
 import { type QueryShape, shapedQuery } from "./query-shapes.js";
 import type { RefusalLog } from "./refusal-log.js";
 import { type ShedMode, shedModeOf } from "./shedding.js";
-import type { Switches } from "./switches.js";
+import type { LimitSwitches } from "./switches.js";
 import { WindowSource } from "./window-source.js";
 
 /** What a `Decider` is made of. */
@@ -50,7 +50,7 @@ export interface DeciderParts {
   /** New keys that one rule may bring a second; more share one bucket. Default 10,000. */
   readonly newKeysPerSecondMax: number;
   /** What the process changes about every limit. */
-  readonly switches: Switches;
+  readonly switches: LimitSwitches;
   /** The part of a limit from which on hits count as near it, 0 to 1. Default 0.8. */
   readonly nearLimitRatio: number;
   /** A strong hash of a text, in hexadecimal, for values that are too long for a key. */
@@ -77,7 +77,8 @@ export class Decider {
   readonly #parts: DeciderParts;
   readonly #observers: readonly DecisionObserver[];
   readonly #batcher: Batcher;
-  readonly #settling: Settle = (decision, outcome, index) => this.#settle(decision, outcome, index);
+  readonly #settling: ResolveDecision = (decision, outcome, index) =>
+    this.#settle(decision, outcome, index);
   readonly #breaker = new Breaker();
   readonly #newKeys: NewKeyGuard;
   readonly #callCounter: CallCounter;

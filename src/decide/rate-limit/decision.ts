@@ -22,7 +22,7 @@ export interface DecisionCall {
 const callerBudgetRatio = 0.6;
 
 /** Takes the store's answer for a decision. */
-export type Settle = (decision: Decision, outcome: BatchOutcome, index: number) => void;
+export type ResolveDecision = (decision: Decision, outcome: BatchOutcome, index: number) => void;
 
 /** A call on its way through the store. */
 export class Decision implements PendingRequest {
@@ -39,11 +39,11 @@ export class Decision implements PendingRequest {
   /** Undefined where nobody looks at this one. */
   /** Those who want to see it. */
   readonly observed: readonly ObservedCall[];
-  readonly #settle: Settle;
+  readonly #settle: ResolveDecision;
   #isSettled = false;
 
   constructor(
-    settle: Settle,
+    settle: ResolveDecision,
     { prepared, charges, call, bytes, startMs, observed }: DecisionParts,
   ) {
     this.prepared = prepared;

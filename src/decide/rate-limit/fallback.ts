@@ -16,7 +16,7 @@ const deniedCharge = {
 } as const;
 
 /** What is asked while the store is away: charges, and the failure mode of each one's limit. */
-export interface FallbackAsk {
+interface FallbackAsk {
   readonly charges: readonly Charge[];
   /** One a charge; never `error`, which is the caller's to sort out. */
   readonly modes: readonly FailureMode[];

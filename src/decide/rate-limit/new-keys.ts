@@ -1,8 +1,7 @@
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import type { Limit, LimitKey } from "../../core/limits/limit.js";
 
-/** What a `NewKeyGuard` is made of. */
-export interface NewKeyGuardOptions {
+interface NewKeyGuardOptions {
   /** New keys of one rule that one second may bring. */
   readonly newKeysPerSecondMax: number;
 }

@@ -4,7 +4,7 @@ import { type KeyRecords, refusalMsMax, type SeenBucket } from "./key-records.js
 import type { LimitCheck } from "./prepared-query.js";
 
 /** Results as the store gave them, and when. */
-export interface StoreAnswer {
+interface StoreAnswer {
   readonly results: readonly ChargeResult[];
   readonly nowUs: number;
   /** When the store was asked and when it had answered, monotonic. */
@@ -13,7 +13,7 @@ export interface StoreAnswer {
 }
 
 /** What the store was asked, and where what it said is kept. */
-export interface AskedOfStore {
+interface OverLimitStoreResult {
   readonly asks: readonly LimitCheck[];
   readonly charges: readonly Charge[];
   readonly records: KeyRecords;
@@ -21,7 +21,7 @@ export interface AskedOfStore {
 
 /** Keeps what the store said of each key of a request that it refused. */
 export function rememberAnswer(
-  { asks, charges, records }: AskedOfStore,
+  { asks, charges, records }: OverLimitStoreResult,
   { results, nowUs, sentMs, receivedMs }: StoreAnswer,
 ): void {
   for (let i = 0; i < asks.length; i += 1) {
@@ -50,7 +50,7 @@ export function findRecords(asks: readonly LimitCheck[], records: KeyRecords): v
 }
 
 /** A refusal without the store. */
-export interface RememberedRefusal {
+interface RememberedRefusal {
   /** One an ask. Undefined where it is not known to be over: others may have charged it since. */
   readonly results: readonly (ChargeResult | undefined)[];
   readonly nowUs: number;
@@ -59,7 +59,7 @@ export interface RememberedRefusal {
 }
 
 /** A call that asks: a `Decision`. */
-export interface AskedOfMemory {
+interface OverLimitCacheCall {
   readonly prepared: { readonly asks: readonly LimitCheck[] };
   readonly charges: readonly Charge[];
 }
@@ -74,7 +74,7 @@ export interface AskedOfMemory {
  * @param sinceMs what was asked of the store by then is not believed, monotonic
  */
 export function refuseFromMemory(
-  { prepared: { asks }, charges }: AskedOfMemory,
+  { prepared: { asks }, charges }: OverLimitCacheCall,
   nowMs: number,
   sinceMs: number,
 ): RememberedRefusal | undefined {

@@ -27,7 +27,7 @@ import type { DecisionCounters, HitCounters, RuleCounters } from "./counters.js"
 import type { KeyRecord, KeyRecords } from "./key-records.js";
 import type { NewKeyGuard } from "./new-keys.js";
 import type { DescriptorQuery, LimitOverride, RateLimitQuery } from "./query.js";
-import { type Switches, switchedRole } from "./switches.js";
+import { type LimitSwitches, switchedRole } from "./switches.js";
 import { commonWindow, type WindowSource } from "./window-source.js";
 
 /** A limit that a query asks, with all that is known of it before the call. */
@@ -106,7 +106,7 @@ export interface PrepareParts {
   /** Rules that settle since a call has peeked at them. Default: none. */
   readonly peekedRules?: ReadonlySet<Rule>;
   readonly counters: DecisionCounters;
-  readonly switches: Switches;
+  readonly switches: LimitSwitches;
   readonly records: Pick<KeyRecords, "find" | "recordOf">;
   /** Whether the prepared query will be kept, and with it a record of each of its keys. */
   readonly isKept: boolean;

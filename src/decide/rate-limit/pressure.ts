@@ -123,8 +123,8 @@ export class Pressure {
     this.#addLook(lateMs, nextDueMs - nowMs);
     this.overload(nowMs);
     this.#tickDueMs = nextDueMs;
-    const told = this.#tell(nowMs);
-    return told ?? (isStalled ? { kind: "loopStalled", stalledMs: lateMs } : undefined);
+    const reported = this.#tell(nowMs);
+    return reported ?? (isStalled ? { kind: "loopStalled", stalledMs: lateMs } : undefined);
   }
 
   #addLook(lateMs: number, intervalMs: number): void {

@@ -5,10 +5,10 @@ import type { PreparedQuery } from "./prepared-query.js";
 import { refusingRule } from "./refusing-rule.js";
 
 /** The most refusals that are told in a second, of all rules and services together. */
-export const toldRefusalsPerSecondMax = 10;
+export const loggedRefusalsPerSecondMax = 10;
 
 /** A refusal that stands for others: all names are the policy's, and no value is a caller's. */
-export type ToldRefusal = {
+export type LoggedRefusal = {
   /** Requests that the same rule or cause has refused since it was told last, with this one. */
   readonly refusedCount: number;
 } & (
@@ -22,11 +22,10 @@ export type ToldRefusal = {
   | { readonly kind: "service"; readonly service: string; readonly cause: string }
 );
 
-/** What a `RefusalLog` is made of. */
-export interface RefusalLogParts {
+interface RefusalLogParts {
   /** How often a rule, or a cause of a service, is told in a second; 0: never. */
   readonly perSecondMax: number;
-  readonly onRefused: (told: ToldRefusal) => void;
+  readonly onRefused: (reported: LoggedRefusal) => void;
 }
 
 /** What a service refuses, for one cause: whoever asks keeps it, and asks with the same one. */
@@ -42,16 +41,16 @@ export interface RefusingCause {
 export class RefusalLog {
   readonly #parts: RefusalLogParts;
   readonly #tallies = new WeakMap<Rule | RefusingCause, Tally>();
-  readonly #all = new SecondBudget(toldRefusalsPerSecondMax);
-  #untoldCount = 0;
+  readonly #all = new SecondBudget(loggedRefusalsPerSecondMax);
+  #unloggedCount = 0;
 
   constructor(parts: RefusalLogParts) {
     this.#parts = parts;
   }
 
   /** Refusals that nobody was told of by a line of their own. */
-  get untoldCount(): number {
-    return this.#untoldCount;
+  get unloggedCount(): number {
+    return this.#unloggedCount;
   }
 
   /** A request was refused by a rule. */
@@ -89,7 +88,7 @@ export class RefusalLog {
     }
     tally.refusedCount += 1;
     if (!tally.budget.hasSome(nowMs) || !this.#all.hasSome(nowMs)) {
-      this.#untoldCount += 1;
+      this.#unloggedCount += 1;
       return 0;
     }
     tally.budget.take();

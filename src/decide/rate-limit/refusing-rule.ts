@@ -4,7 +4,7 @@ import type { CurrentLimit, Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "./prepared-query.js";
 
 /** A rule, and the one of its limits that a refused request waits longest for. */
-export interface RefusingRule {
+interface RefusingRule {
   readonly rule: Rule;
   readonly limit: CurrentLimit;
 }
@@ -42,11 +42,11 @@ export class ReportedRules {
   of({ rule, limit }: RefusingRule): ReportedRule {
     const known = this.#known.get(rule);
     if (known !== undefined) {
-      for (const told of known) if (told.limit === limit.name) return told;
+      for (const found of known) if (found.limit === limit.name) return found;
     }
-    const told = reportedRule(rule, limit);
-    if (known === undefined) this.#known.set(rule, [told]);
-    else known.push(told);
-    return told;
+    const made = reportedRule(rule, limit);
+    if (known === undefined) this.#known.set(rule, [made]);
+    else known.push(made);
+    return made;
   }
 }

@@ -7,7 +7,7 @@ import {
 } from "../../core/limits/limit.js";
 
 /** What the process changes about every limit, whatever the policy says of it. */
-export interface Switches {
+export interface LimitSwitches {
   /** Everything is decided and counted, nobody is refused (`SHADOW_MODE`). */
   readonly isShadow: boolean;
   /** Every limit denies only together with all others of a request (`QUOTA_MODE`). */
@@ -28,7 +28,7 @@ export interface Switches {
  */
 export function switchedRole(
   role: Role,
-  { isShadow, isQuota, chargesDenied }: Switches,
+  { isShadow, isQuota, chargesDenied }: LimitSwitches,
   isSettling: boolean,
 ): Role {
   const own = denialOf(role);

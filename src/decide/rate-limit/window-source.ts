@@ -35,7 +35,7 @@ export class WindowSource {
 }
 
 /** What was made for the windows of its time. */
-export interface Windowed {
+interface Windowed {
   readonly asks: readonly { readonly limit: Limit; charge: Charge }[];
   charges: readonly Charge[];
   /** How long they hold; undefined where none has windows. */

@@ -15,7 +15,7 @@ import { NewKeyGuard } from "../rate-limit/new-keys.js";
 import { PeekedRules } from "../rate-limit/peeked-rules.js";
 import { type PreparedQuery, prepareQuery } from "../rate-limit/prepared-query.js";
 import type { DescriptorQuery, Hits, RateLimitQuery } from "../rate-limit/query.js";
-import { type Switches, switchedRole } from "../rate-limit/switches.js";
+import { type LimitSwitches, switchedRole } from "../rate-limit/switches.js";
 import { WindowSource } from "../rate-limit/window-source.js";
 import { CallBuckets, SimulatedBuckets } from "./simulated-buckets.js";
 import {
@@ -23,7 +23,7 @@ import {
   type PartKey,
   PartShapes,
   replacedNames,
-  type TrialPart,
+  type SimulatedPart,
 } from "./simulated-parts.js";
 
 /** The most keys with something in them at once. */
@@ -32,7 +32,7 @@ const trialKeysMax = 2_000_000;
 /** What a `PolicySimulator` is made of. */
 export interface PolicySimulatorParts {
   readonly policy: Policy;
-  readonly switches: Switches;
+  readonly switches: LimitSwitches;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   /** Default `trialKeysMax`. */
@@ -46,14 +46,14 @@ export interface SimulatedDecision {
 }
 
 /** What a policy makes of a call whose descriptors were matched one by one. */
-export interface PartsDecision {
+interface PartsDecision {
   readonly isDenied: boolean;
   /** What each part met, in their order. */
   readonly parts: readonly PartFinding[];
 }
 
 /** `unasked`: no limit, or only such as another part stands in for. */
-export type PartFinding = "unasked" | "within" | "over";
+type PartFinding = "unasked" | "within" | "over";
 
 /**
  * A policy tried out, without a store and in a time of its own: for tests of policies, for access
@@ -137,7 +137,7 @@ export class PolicySimulator {
    *
    * @throws ServiceError REQUEST_INVALID
    */
-  preparePart(domain: string, descriptor: DescriptorQuery, nowUs: number): TrialPart {
+  preparePart(domain: string, descriptor: DescriptorQuery, nowUs: number): SimulatedPart {
     const prepared = this.prepare({ domain, descriptors: [descriptor] }, nowUs);
     const { entries, override } = descriptor;
     const matched =
@@ -151,7 +151,7 @@ export class PolicySimulator {
    *
    * @throws ServiceError STORE_FULL, as `ask`; REQUEST_INVALID
    */
-  askParts(parts: readonly TrialPart[], nowUs: number): PartsDecision {
+  askParts(parts: readonly SimulatedPart[], nowUs: number): PartsDecision {
     const replaced = this.#hasReplaces ? replacedNames(parts) : undefined;
     let count = 0;
     for (const { shape } of parts) count += shape.asks.length;
@@ -182,7 +182,7 @@ export class PolicySimulator {
     return { isDenied: grantedCount === 0 && !this.#parts.switches.isShadow, parts: findings };
   }
 
-  #addCharges(part: TrialPart, { replaced, nowUs, charges }: CallParts): void {
+  #addCharges(part: SimulatedPart, { replaced, nowUs, charges }: CallParts): void {
     const { rule } = part.shape;
     const isSettling = rule !== undefined && this.#peeked.under(this.policy).has(rule);
     let placed: PartKey | undefined = part;

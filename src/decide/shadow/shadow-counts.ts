@@ -32,7 +32,7 @@ export interface ShadowCounts {
 export const shadowRulesMax = 1_000;
 
 /** A call, and what was made of it under one policy. */
-export interface TreatedCall {
+interface EvaluatedCall {
   readonly prepared: Pick<PreparedQuery, "descriptors">;
   readonly verdict: Verdict;
 }
@@ -69,7 +69,7 @@ export class ShadowCounter {
    * A call was. It differs where one policy refuses it and the other does not; then it counts for
    * the rules that refuse it, and as the same for all others that it met.
    */
-  compare(domain: string, live: TreatedCall, candidate: TreatedCall): void {
+  compare(domain: string, live: EvaluatedCall, candidate: EvaluatedCall): void {
     this.#comparedCount += 1;
     const { isDenied } = candidate.verdict;
     const differs = isDenied !== live.verdict.isDenied;
@@ -115,7 +115,7 @@ export class ShadowCounter {
 
   *#rulesOf(
     domain: string,
-    { prepared, verdict }: TreatedCall,
+    { prepared, verdict }: EvaluatedCall,
     counts: (status: DescriptorVerdict | undefined) => boolean,
   ): Iterable<RuleDifference> {
     for (let i = 0; i < prepared.descriptors.length; i += 1) {

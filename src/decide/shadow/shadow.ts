@@ -21,13 +21,12 @@ import { NewKeyGuard } from "../rate-limit/new-keys.js";
 import { PeekedRules } from "../rate-limit/peeked-rules.js";
 import { type PreparedQuery, prepareQuery } from "../rate-limit/prepared-query.js";
 import type { Hits, RateLimitQuery } from "../rate-limit/query.js";
-import type { Switches } from "../rate-limit/switches.js";
+import type { LimitSwitches } from "../rate-limit/switches.js";
 import { WindowSource } from "../rate-limit/window-source.js";
-import { ShadowBeginnings } from "./shadow-beginnings.js";
 import { ShadowCounter, type ShadowCounts } from "./shadow-counts.js";
+import { ShadowInitialBuckets } from "./shadow-initial-buckets.js";
 
-/** What a `ShadowRun` is made of. */
-export interface ShadowRunParts {
+interface ShadowRunParts {
   /** The candidate. */
   readonly policy: Policy;
   readonly overrides: { current(): OverrideTable };
@@ -41,7 +40,7 @@ export interface ShadowRunParts {
   /** The longest a store call may take, in milliseconds. */
   readonly storeBudgetMs: number;
   readonly newKeysPerSecondMax: number;
-  readonly switches: Switches;
+  readonly switches: LimitSwitches;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   /** Whether this process has no time, or no store, for what nobody waits for. */
@@ -100,7 +99,7 @@ export class ShadowRun implements ObservedCall {
   readonly #records = new KeyRecords(0);
   readonly #windows = new WindowSource();
   readonly #peeked = new PeekedRules();
-  readonly #beginnings: ShadowBeginnings;
+  readonly #beginnings: ShadowInitialBuckets;
   readonly #newKeys: NewKeyGuard;
   readonly #batcher: Batcher;
   #queue: AnsweredCall[] = [];
@@ -116,7 +115,7 @@ export class ShadowRun implements ObservedCall {
     const { clock, store, storeBudgetMs } = parts;
     this.#parts = parts;
     this.#bounds = { ...shadowBounds, ...parts.bounds };
-    this.#beginnings = new ShadowBeginnings(1_000 * parts.sinceEpochMs);
+    this.#beginnings = new ShadowInitialBuckets(1_000 * parts.sinceEpochMs);
     this.#newKeys = new NewKeyGuard(parts);
     this.#secondEndsMs = clock.monotonicMs() + secondMs;
     this.#batcher = new Batcher({

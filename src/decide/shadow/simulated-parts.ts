@@ -6,7 +6,7 @@ import type { DescriptorQuery } from "../rate-limit/query.js";
 import type { PlacedKey } from "./simulated-buckets.js";
 
 /** What all descriptors that meet the same limits in the same way have in common. */
-export interface PartShape {
+interface PartShape {
   /** The rule whose limits are met; undefined: none. */
   readonly rule: Rule | undefined;
   /** Limits of a whole call that the rule stands in for, by name. */
@@ -20,7 +20,7 @@ export interface PartShape {
 }
 
 /** What is asked of one limit. */
-export interface SimulatedCheck {
+interface SimulatedCheck {
   readonly limit: Limit;
   readonly charge: Omit<Charge, "key" | "windows">;
 }
@@ -35,7 +35,7 @@ export interface PartKey extends PlacedKey {
  * and a processor waits for each place of memory that it has not seen for a while: so it is small,
  * and is itself the key of its first ask.
  */
-export interface TrialPart extends PartKey {
+export interface SimulatedPart extends PartKey {
   readonly shape: PartShape;
 }
 
@@ -55,7 +55,7 @@ export class PartShapes {
     descriptor: DescriptorQuery,
     { asks, descriptors }: PreparedQuery,
     matched: Rule | undefined,
-  ): TrialPart {
+  ): SimulatedPart {
     let next: PartKey | undefined;
     for (const { charge } of asks.slice(1).toReversed()) {
       next = { key: charge.key, place: 0, turn: 0, next };
@@ -95,7 +95,7 @@ function partAsk({ limit, charge }: LimitCheck, cost: number): SimulatedCheck {
 }
 
 /** Names of limits that some part of a call stands in for; undefined: none. */
-export function replacedNames(parts: readonly TrialPart[]): ReadonlySet<string> | undefined {
+export function replacedNames(parts: readonly SimulatedPart[]): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (const { replaces } of parts.map(({ shape }) => shape)) {
     if (replaces.length === 0) continue;

@@ -9,8 +9,7 @@ export type MembershipEvent =
   | { readonly kind: "fleetLost"; readonly code: ErrorCode }
   | { readonly kind: "fleetFound" };
 
-/** What a `Membership` is made of. */
-export interface MembershipOptions {
+interface MembershipOptions {
   readonly store: MemberStore;
   readonly clock: Clock;
   readonly random: Random;

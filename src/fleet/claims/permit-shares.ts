@@ -17,8 +17,7 @@ export type PermitSharesEvent =
   /** A lease ended unrenewed: limits are divided by the number of replicas until there is one. */
   { readonly kind: "sharesLost"; readonly code: ErrorCode } | { readonly kind: "sharesFound" };
 
-/** What `PermitShares` are made of. */
-export interface PermitSharesOptions {
+interface PermitSharesOptions {
   readonly store: PermitStore;
   readonly clock: Clock;
   readonly random: Random;
@@ -132,7 +131,7 @@ export class PermitShares implements SharesPermits {
     else if (batches.length > 0) this.#noteSuccess();
     this.#heartbeat = undefined;
     if (this.#isStopped || this.#shares.size === 0) return;
-    const isComplete = [...this.#shares].every((share) => share.isTold);
+    const isComplete = [...this.#shares].every((share) => share.isReported);
     this.#schedule(isComplete ? Math.max(0, dueMs - clock.monotonicMs()) : 0);
   }
 
@@ -194,7 +193,7 @@ class Share implements PermitShare {
   readonly #parts: ShareParts;
   #settle: () => void = () => {};
   /** When a heartbeat has told of it first; undefined: none has. */
-  #toldMs: number | undefined;
+  #reportedMs: number | undefined;
   #answer: PermitAnswer = { grantedCount: 0, othersInUseCount: 0, limit: 0 };
   #untilMs = Number.NEGATIVE_INFINITY;
   /** What was needed since the last heartbeat that was answered. */
@@ -209,8 +208,8 @@ class Share implements PermitShare {
   }
 
   /** Whether a heartbeat has told of it, well or not. */
-  get isTold(): boolean {
-    return this.#toldMs !== undefined;
+  get isReported(): boolean {
+    return this.#reportedMs !== undefined;
   }
 
   isLeased(nowMs: number): boolean {
@@ -241,7 +240,7 @@ class Share implements PermitShare {
   /** What a heartbeat says. */
   tell(nowMs: number): PermitClaim {
     const { holder } = this;
-    this.#toldMs ??= nowMs;
+    this.#reportedMs ??= nowMs;
     const inUseCount = holder.inUseCount();
     // Before the first answer nothing is anybody's but what is in use.
     const heldCount = this.#isHeard ? this.permits(nowMs) : 0;
@@ -257,7 +256,7 @@ class Share implements PermitShare {
 
   /** @param answer what may be held; undefined: a later heartbeat was answered before */
   hear(answer: PermitAnswer | undefined, { nowMs, untilMs, leaseMs }: HearingTimes): void {
-    if ((answer?.grantedCount ?? 0) > 0 || nowMs - (this.#toldMs ?? nowMs) >= leaseMs)
+    if ((answer?.grantedCount ?? 0) > 0 || nowMs - (this.#reportedMs ?? nowMs) >= leaseMs)
       this.settle();
     if (answer === undefined) return;
     const before = this.permits(nowMs);

@@ -1,9 +1,5 @@
 import type { Random } from "../../core/base/clock.js";
-import type {
-  LeasesQuotas,
-  QuotaLeaseAnswer,
-  QuotaLeaseAsk,
-} from "../../core/quota/quota-leases.js";
+import type { LeasesQuotas, QuotaLeaseAnswer, QuotaLeaseAsk } from "../../core/quota/quota.js";
 import type { QuotaStore } from "../../store/coordination/quota-store.js";
 
 /** What `QuotaLeases` are made of. */

@@ -61,7 +61,7 @@ export class ReplicaQuestions {
   readonly #open = new Map<string, OpenAnswer>();
   #cancelNext: Cancel | undefined;
   #isClosed = false;
-  #isUnreadableTold = false;
+  #isUnreadableReported = false;
 
   constructor(options: ReplicaQuestionsOptions) {
     this.#options = options;
@@ -142,8 +142,8 @@ export class ReplicaQuestions {
   }
 
   #noteUnreadable(): void {
-    if (this.#isUnreadableTold) return;
-    this.#isUnreadableTold = true;
+    if (this.#isUnreadableReported) return;
+    this.#isUnreadableReported = true;
     this.#options.onUnreadable?.();
   }
 

@@ -5,12 +5,6 @@ import type {
   LedgerSums,
 } from "../../store/coordination/ledger-store.js";
 
-/** What a `ShadowLedger` is made of. */
-export interface ShadowLedgerParts {
-  readonly store: LedgerStore;
-  readonly random: Random;
-}
-
 /** The sums of a shadow policy that runs in all replicas, as one replica adds to them. */
 export class ShadowLedger {
   readonly #store: LedgerStore;
@@ -19,7 +13,7 @@ export class ShadowLedger {
   /** The entry that was added last, and whether it is known to be in. */
   #last: LedgerEntry | undefined;
 
-  constructor({ store, random }: ShadowLedgerParts) {
+  constructor({ store, random }: { readonly store: LedgerStore; readonly random: Random }) {
     this.#store = store;
     this.#replicaId = random.id();
   }

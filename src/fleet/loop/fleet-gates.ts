@@ -1,5 +1,5 @@
-import type { GateSettings } from "../../core/settings/admission-settings.js";
-import { fadingInput, Gate, type GateState } from "../../core/settings/gate.js";
+import { fadingInput, Gate, type GateSettings, type GateState } from "../../core/admission/gate.js";
+import type { ServiceQueue } from "../../core/feedback/feedback-pressure.js";
 import type { ServicePressure } from "./report-codec.js";
 
 /** What holds for the gate of a service, over the fleet. */
@@ -56,15 +56,8 @@ export class FleetGates {
   }
 }
 
-/** Requests that wait before a service, over all replicas. */
-export interface SnapshotQueue {
-  readonly waitingCount: number;
-  /** How long a request is in work, in milliseconds; undefined: not known. */
-  readonly serviceMs: number | undefined;
-}
-
 /** What the replicas tell of one service, together. */
-export interface FleetPressure extends SnapshotQueue {
+export interface FleetPressure extends ServiceQueue {
   /** See `FleetGates`. */
   readonly rejectRatio: number;
 }
@@ -83,11 +76,11 @@ export function addPressures(
     else known.push(pressure);
   }
   const sums = new Map<string, FleetPressure>();
-  for (const [service, told] of byService) {
+  for (const [service, reported] of byService) {
     sums.set(service, {
-      waitingCount: told.reduce((sum, { waitingCount }) => sum + waitingCount, 0),
-      rejectRatio: meanByWeight(told, ({ rejectRatio }) => rejectRatio) ?? 0,
-      serviceMs: meanByWeight(told, ({ serviceMs }) => serviceMs),
+      waitingCount: reported.reduce((sum, { waitingCount }) => sum + waitingCount, 0),
+      rejectRatio: meanByWeight(reported, ({ rejectRatio }) => rejectRatio) ?? 0,
+      serviceMs: meanByWeight(reported, ({ serviceMs }) => serviceMs),
     });
   }
   return sums;
@@ -95,12 +88,12 @@ export function addPressures(
 
 /** Of those that know it. Who holds no permits counts like one with a single one. */
 function meanByWeight(
-  told: readonly ServicePressure[],
+  reported: readonly ServicePressure[],
   of: (pressure: ServicePressure) => number | undefined,
 ): number | undefined {
   let sum = 0;
   let weights = 0;
-  for (const pressure of told) {
+  for (const pressure of reported) {
     const value = of(pressure);
     if (value === undefined) continue;
     const weight = Math.max(1, pressure.weight);

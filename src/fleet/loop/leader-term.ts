@@ -1,19 +1,14 @@
+import type { GateSettings } from "../../core/admission/gate.js";
 import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
-import type { GateSettings } from "../../core/settings/admission-settings.js";
-import {
-  addPressures,
-  FleetGates,
-  type FleetPressure,
-  type GateVerdict,
-  type SnapshotQueue,
-} from "./fleet-gates.js";
+import type { ServiceQueue } from "../../core/feedback/feedback-pressure.js";
+import { addPressures, FleetGates, type FleetPressure, type GateVerdict } from "./fleet-gates.js";
 import type { ServicePressure } from "./report-codec.js";
 import type { FleetSnapshot } from "./snapshot-codec.js";
 
 /** What decides limits and shares; see `FleetLoop` of the core. */
 export interface Allocator {
   /** Requests that wait before a service now. */
-  noteQueue(service: string, queue: SnapshotQueue, nowMs: number): void;
+  noteQueue(service: string, queue: ServiceQueue, nowMs: number): void;
   /**
    * Once a second.
    *

@@ -12,7 +12,7 @@ export type LeaderEvent =
   | { readonly kind: "leaseFound" };
 
 /** Nobody renewed the lease in time, the store knows another leader, or this replica goes. */
-export type EndOfTerm = "lapsed" | "outranked" | "stopped";
+type EndOfTerm = "lapsed" | "outranked" | "stopped";
 
 /** What a `Leader` is made of. */
 export interface LeaderOptions {

@@ -24,7 +24,7 @@ export interface ServicePressure {
 }
 
 /** A report as it travels. */
-export interface EncodedReport {
+interface EncodedReport {
   readonly bytes: Buffer;
   /** Rows for which there was no room. */
   readonly leftOutCount: number;

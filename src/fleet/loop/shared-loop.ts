@@ -10,8 +10,7 @@ import { decodeReport, encodeReport, type ServicePressure } from "./report-codec
 import { decodeSnapshot, encodeSnapshot, type FleetSnapshot } from "./snapshot-codec.js";
 import { type SnapshotEvent, SnapshotHolder, snapshotAgeMsMax } from "./snapshot-holder.js";
 
-/** What a `SharedLoop` is made of. */
-export interface SharedLoopOptions {
+interface SharedLoopOptions {
   readonly store: LoopStore;
   readonly clock: Clock;
   /** This replica: lower-case hexadecimal. */
@@ -35,7 +34,7 @@ export interface SharedLoopOptions {
 export type LoopEvent = LeaderEvent | SnapshotEvent | UnreadableEvent;
 
 /** Replicas of another version are there, which are left out; it is told once. */
-export interface UnreadableEvent {
+interface UnreadableEvent {
   readonly kind: "fleetUnreadable";
   readonly what: "report" | "snapshot";
 }
@@ -78,7 +77,7 @@ export class SharedLoop {
   #waiting: readonly NodeReport[] | undefined;
   #reportNumber = 0;
   #isStopped = false;
-  readonly #toldUnreadable = new Set<UnreadableEvent["what"]>();
+  readonly #reportedUnreadable = new Set<UnreadableEvent["what"]>();
   readonly #counts = { published: 0, refused: 0, failed: 0, unreadable: 0, leftOut: 0 };
 
   /** Takes part at once, until `stop`. */
@@ -269,8 +268,8 @@ export class SharedLoop {
 
   #noteUnreadable(what: UnreadableEvent["what"]): void {
     this.#counts.unreadable += 1;
-    if (this.#toldUnreadable.has(what)) return;
-    this.#toldUnreadable.add(what);
+    if (this.#reportedUnreadable.has(what)) return;
+    this.#reportedUnreadable.add(what);
     this.#options.onEvent?.({ kind: "fleetUnreadable", what });
   }
 

@@ -1,10 +1,10 @@
+import { type GateState, gateStates } from "../../core/admission/gate.js";
 import type {
   NodeShare,
   ServiceFacts,
   ServiceShares,
   ShareSnapshot,
 } from "../../core/feedback/feedback.js";
-import { type GateState, gateStates } from "../../core/settings/gate.js";
 import type { SnapshotVersion } from "../../store/coordination/snapshot-version.js";
 import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
 import type { GateVerdict } from "./fleet-gates.js";
@@ -17,7 +17,7 @@ export interface FleetSnapshot {
 }
 
 /** A snapshot as it travels; its rank travels beside it, where the store can read it. */
-export interface EncodedSnapshot {
+interface EncodedSnapshot {
   readonly bytes: Buffer;
   /** Services for which there was no room: configured defaults hold there. */
   readonly leftOutCount: number;
@@ -51,7 +51,7 @@ export function encodeSnapshot(
     usedBytes += cost;
     return true;
   };
-  const told = [...verdicts]
+  const reported = [...verdicts]
     .slice(0, snapshotServicesMax)
     .filter(([name]) => fitting(name, verdictBytes));
   const services = [...snapshot.services]
@@ -66,8 +66,8 @@ export function encodeSnapshot(
   const writer = new ByteWriter();
   writer.byte(format);
   nodeIds.write(writer);
-  writer.whole(told.length);
-  for (const [name, { rejectRatio, state }] of told) {
+  writer.whole(reported.length);
+  for (const [name, { rejectRatio, state }] of reported) {
     writer.text(name);
     writer.ratio(rejectRatio);
     writer.byte(gateStates.indexOf(state));
@@ -77,7 +77,7 @@ export function encodeSnapshot(
     writer.text(name);
     writeService(writer, service, nodeIds);
   }
-  const leftOutCount = verdicts.size + snapshot.services.size - told.length - services.length;
+  const leftOutCount = verdicts.size + snapshot.services.size - reported.length - services.length;
   return { bytes: writer.finish(), leftOutCount };
 }
 

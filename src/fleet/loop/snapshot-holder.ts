@@ -25,8 +25,7 @@ export interface HeldSnapshot {
   readonly atMs: number;
 }
 
-/** What a `SnapshotHolder` is made of. */
-export interface SnapshotHolderOptions {
+interface SnapshotHolderOptions {
   readonly clock: Clock;
   /** How long a snapshot holds that nobody renews. Default `snapshotAgeMsMax`. */
   readonly ageMsMax?: number;

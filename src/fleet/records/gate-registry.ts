@@ -1,10 +1,9 @@
+import { type GateSettings, gateProblem } from "../../core/admission/gate.js";
 import type { JsonObject } from "../../core/base/json.js";
-import type { GateSettings } from "../../core/settings/admission-settings.js";
-import { gateProblem } from "../../core/settings/gate.js";
 import type { SharedRecords } from "./shared-records.js";
 
 /** Thresholds that an operator gave a gate, as a record has them. */
-export interface StoredThresholds {
+interface StoredThresholds {
   /** From which part of refusals on it begins to hold back, and above which it closes; 0 to 1. */
   readonly openBelowRatio: number;
   readonly closeAboveRatio: number;

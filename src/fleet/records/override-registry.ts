@@ -6,8 +6,7 @@ import type { SharedRecord } from "../../store/coordination/record-store.js";
 import { overrideFromJson } from "./override-record.js";
 import type { SharedRecords } from "./shared-records.js";
 
-/** What an `OverrideRegistry` is made of. */
-export interface OverrideRegistryParts {
+interface OverrideRegistryParts {
   readonly records: SharedRecords;
   readonly clock: Clock;
   /** Told when records are found that cannot be read, once until all can be. */

@@ -5,7 +5,7 @@ import type { SignalReader, SignalReadings } from "./signal-readings.js";
 import { SignalRegistry, type SignalRegistrySettings } from "./signal-registry.js";
 
 /** How a source is asked. */
-export interface SignalPollerSettings extends SignalRegistrySettings {
+interface SignalPollerSettings extends SignalRegistrySettings {
   /** Time from one question to the next, in milliseconds. */
   readonly everyMs: number;
   /** The longest that one question may take, at most `everyMs`. */
@@ -13,7 +13,7 @@ export interface SignalPollerSettings extends SignalRegistrySettings {
 }
 
 /** Least time between two tellings of failures: a source may fail at every other question. */
-export const failureToldMsMin = 10_000;
+export const failureReportedMsMin = 10_000;
 
 /** What happens to a source, at change, for logs. */
 export type SignalEvent =
@@ -24,8 +24,7 @@ export type SignalEvent =
   /** It answers again. */
   | { readonly kind: "signalFound" };
 
-/** What a `SignalPoller` is made of. */
-export interface SignalPollerParts {
+interface SignalPollerParts {
   readonly reader: SignalReader;
   readonly settings: SignalPollerSettings;
   readonly clock: Clock;
@@ -47,8 +46,8 @@ export class SignalPoller {
   #cancel: Cancel = () => {};
   #isClosed = false;
   /** The failure that was told, while it lasts. */
-  #toldFailure: ErrorCode | undefined;
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #reportedFailure: ErrorCode | undefined;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
   #isMissing = false;
   /** Resolves when the first question is over, whether well or not, or nobody asks any more. */
   readonly settled: Promise<void>;
@@ -123,11 +122,14 @@ export class SignalPoller {
   #tell(failure: ServiceError | undefined, nowMs: number): void {
     const { onEvent, settings } = this.#parts;
     if (failure === undefined) {
-      if (this.#toldFailure !== undefined) onEvent({ kind: "signalFound" });
-      this.#toldFailure = undefined;
-    } else if (failure.code !== this.#toldFailure && nowMs - this.#toldAtMs >= failureToldMsMin) {
-      this.#toldFailure = failure.code;
-      this.#toldAtMs = nowMs;
+      if (this.#reportedFailure !== undefined) onEvent({ kind: "signalFound" });
+      this.#reportedFailure = undefined;
+    } else if (
+      failure.code !== this.#reportedFailure &&
+      nowMs - this.#reportedAtMs >= failureReportedMsMin
+    ) {
+      this.#reportedFailure = failure.code;
+      this.#reportedAtMs = nowMs;
       onEvent({ kind: "signalFailing", code: failure.code, detail: failure.message });
     }
     const wasMissing = this.#isMissing;

@@ -14,7 +14,7 @@ export const defaultGenerateOptions: GenerateOptions = {
 };
 
 /** Versions of one program that can be generated for. */
-export interface VersionRange {
+interface VersionRange {
   readonly min: MinorVersion;
   /** The newest that is known; what newer ones have is not used. */
   readonly max: MinorVersion;

@@ -1,4 +1,5 @@
 import type { Rule } from "../../core/limits/limit.js";
+import type { PolicyLocation } from "../../policy/policy-places.js";
 import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
@@ -58,14 +59,6 @@ export interface ImageName {
   readonly tag?: string;
   /** `sha256:` and 64 digits. */
   readonly digest?: string;
-}
-
-/** Where in a policy something is wrong for a target. */
-export interface PolicyLocation {
-  /** Undefined: `proxies`, or the policy as a whole. */
-  readonly service: string | undefined;
-  /** Names from the service (or from `spec`) down, such as ["circuitBreakers", "retryBudget"]. */
-  readonly path: readonly string[];
 }
 
 /** Something that a target cannot say, or should not. */

@@ -146,9 +146,9 @@ function mergeTraffic(theirs: PlainMap, ours: TreeMap, place: MergePlace): Tree 
   merged["subsets"] = subsets.map((subset, index) => {
     if (!isPlainMap(subset) || !isPlainMap(subset["trafficPolicy"])) return subset;
     const own = subset["trafficPolicy"];
-    const told = Object.entries(settings).filter(([name]) => Object.hasOwn(own, name));
+    const reported = Object.entries(settings).filter(([name]) => Object.hasOwn(own, name));
     const where = at(["subsets", index, "trafficPolicy"]);
-    const hidden = mergeMaps(own, Object.fromEntries(told), where);
+    const hidden = mergeMaps(own, Object.fromEntries(reported), where);
     const policy = withPorts(hidden, { theirs: own, ours: settings, place: where });
     return { ...subset, trafficPolicy: policy };
   });

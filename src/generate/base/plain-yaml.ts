@@ -2,7 +2,7 @@ import type { Document } from "yaml";
 import type { PlainValue } from "./plain-tree.js";
 
 /** What a document holds, or why that cannot be told. */
-export type ReadDocument =
+type ReadDocument =
   /** @property tree undefined for a document that holds nothing */
   | { readonly kind: "read"; readonly tree: PlainValue | undefined }
   | { readonly kind: "unreadable"; readonly why: string };
@@ -15,7 +15,7 @@ export function readPlain(document: Document.Parsed): ReadDocument {
     return { kind: "read", tree: tree === "" ? undefined : tree };
   } catch {
     // The library counts what aliases stand for.
-    return { kind: "unreadable", why: "its aliases stand for too much" };
+    return { kind: "unreadable", why: "its aliases expand to too much" };
   }
 }
 

@@ -4,9 +4,10 @@ import { visibleText } from "../../policy/problems/problem.js";
 import { type Document, Noted, type Tree, type TreeMap } from "./document.js";
 import type { GeneratedPolicy } from "./generator.js";
 import { isTreeList, plainTree } from "./plain-tree.js";
+import { unnoted } from "./tree-members.js";
 
 /** What documents were made from, for their first lines. */
-export interface Origin {
+interface Origin {
   readonly target: string;
   readonly policy: Pick<GeneratedPolicy, "name" | "hash">;
 }
@@ -106,7 +107,7 @@ class YamlWriter {
   }
 
   writeValue(tree: Tree, indent: string): void {
-    const value = withoutComments(tree);
+    const value = unnoted(tree);
     // Lines that begin with `---` end a document, but for those that are indented.
     const inline = this.#inline(value, indent === "" ? "  " : indent);
     if (inline !== undefined) this.#writeLine(inline, indent);
@@ -135,7 +136,7 @@ class YamlWriter {
         this.writeValue(tree, below);
         continue;
       }
-      const value = withoutComments(tree);
+      const value = unnoted(tree);
       const inline = this.#inline(value, below);
       this.#writeLine(inline === undefined ? `${key}:` : `${key}: ${inline}`, indent);
       if (inline === undefined) this.writeValue(value, below);
@@ -179,12 +180,6 @@ export class ScalarTexts {
     this.#keys.set(name, known);
     return known;
   }
-}
-
-function withoutComments(tree: Tree): Exclude<Tree, Noted> {
-  let at = tree;
-  while (at instanceof Noted) at = at.value;
-  return at;
 }
 
 /** Texts that no reader of YAML takes for anything else; the second ones are durations. */

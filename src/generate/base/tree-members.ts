@@ -2,7 +2,7 @@ import { Noted, type Tree, type TreeMap } from "./document.js";
 import { isTreeList } from "./plain-tree.js";
 
 /** A value without the comments right before it. */
-function unnoted(tree: Tree): Exclude<Tree, Noted> {
+export function unnoted(tree: Tree): Exclude<Tree, Noted> {
   let at = tree;
   while (at instanceof Noted) at = at.value;
   return at;

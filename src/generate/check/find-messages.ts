@@ -2,20 +2,14 @@ import { parseAllDocuments } from "yaml";
 import { quoteText } from "../../policy/problems/problem.js";
 import type { CheckProblem, JsonPath } from "../base/check-problem.js";
 import type { Document } from "../base/document.js";
-import {
-  isPlainList,
-  isPlainMap,
-  type PlainMap,
-  type PlainValue,
-  plainTree,
-} from "../base/plain-tree.js";
+import { isPlainList, isPlainMap, type PlainValue, plainTree } from "../base/plain-tree.js";
 import { readPlain } from "../base/plain-yaml.js";
 import type { EnvoyTree } from "./check-message.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { findPatchPlace } from "./patch-place.js";
 
 /** What of a document Envoy will read, and what cannot be told. */
-export interface FoundMessages {
+interface FoundMessages {
   readonly trees: readonly EnvoyTree[];
   readonly problems: readonly CheckProblem[];
 }
@@ -114,7 +108,7 @@ function findInJsonPatch(patch: Placed, api: EnvoyApi): FoundMessages {
     default:
       return unclear(
         patch,
-        `what stands at ${quoteText(jsonPath + pointer)} of ${quoteText(resource)} is unknown`,
+        `the type at ${quoteText(jsonPath + pointer)} of ${quoteText(resource)} is unknown`,
       );
   }
 }
@@ -140,7 +134,7 @@ function findInText(placed: Placed, isPartial: boolean): FoundMessages {
   if (typeof value !== "string") return nothing;
   const [document, ...more] = parseAllDocuments(value, { logLevel: "silent" });
   if (document === undefined || more.length > 0 || document.errors.length > 0) {
-    return unclear(placed, "the text is not one YAML document");
+    return unclear(placed, "the text is not a single YAML document");
   }
   const read = readPlain(document);
   if (read.kind === "unreadable") return unclear(placed, read.why);
@@ -150,18 +144,15 @@ function findInText(placed: Placed, isPartial: boolean): FoundMessages {
 }
 
 function unclear({ path }: Placed, message: string): FoundMessages {
-  const hint = "write the patch so that its message can be told";
+  const hint = "write the patch so that its message type can be derived";
   return { trees: [], problems: [{ id: "HG453", path, message, hint, severity: "error" }] };
 }
 
 function at({ value, path }: Placed, ...names: readonly string[]): Placed {
   let found: PlainValue | undefined = value;
-  for (const name of names) found = isPlainMap(found) ? ownValue(found, name) : undefined;
+  for (const name of names)
+    found = isPlainMap(found) && Object.hasOwn(found, name) ? found[name] : undefined;
   return { value: found, path: [...path, ...names] };
-}
-
-function ownValue(map: PlainMap, name: string): PlainValue | undefined {
-  return Object.hasOwn(map, name) ? map[name] : undefined;
 }
 
 function itemsAt(placed: Placed, ...names: readonly string[]): readonly Placed[] {

@@ -12,7 +12,7 @@ export interface LintScope {
 }
 
 /** What a lint has found. */
-export interface LintFinding {
+interface LintFinding {
   readonly id: GenerateProblemId;
   readonly path: JsonPath;
   readonly message: string;

@@ -2,7 +2,7 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { EnvoyApi } from "./envoy-api.js";
 
 /** What stands at a place of a resource. */
-export type ResourcePlace =
+type ResourcePlace =
   /** A message, or a list of it. */
   | { readonly kind: "message"; readonly message: string }
   /** A number, a text, or a list or map of them. */
@@ -16,7 +16,7 @@ const connectionFilter =
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 
 /** A place within a resource, as a patch names it. */
-export interface PatchPath {
+interface PatchPath {
   /** Full name of the resource's message. */
   readonly resource: string;
   /** Source: RFC 9535; empty where there is none. */

@@ -1,5 +1,5 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import { objectName, specObject } from "../base/custom-object.js";
+import { type ObjectPlace, objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { findItem } from "../base/merge-values.js";
 import { isPlainList, mapIn } from "../base/plain-tree.js";
@@ -40,7 +40,7 @@ export function extensionPolicy(
       {
         backendRefs: [backend],
         backendSettings: {
-          circuitBreaker: noted("Each request in work holds a stream of it.", {
+          circuitBreaker: noted("Each active request holds a stream.", {
             maxPendingRequests: streamsMax,
             maxParallelRequests: streamsMax,
           }),
@@ -66,19 +66,13 @@ export function extensionPolicy(
 /** Envoy's own wait for an answer, in milliseconds. */
 const messageTimeoutMs = 200;
 
-/** A Service of the cluster. */
-interface ServiceName {
-  readonly name: string;
-  readonly namespace: string;
-}
-
 /** Headgate's Service; undefined where its address is not one. */
-function headgateService({ policy }: EnvoyContext): ServiceName | undefined {
+function headgateService({ policy }: EnvoyContext): ObjectPlace | undefined {
   return serviceOf(policy.proxies.headgate.address);
 }
 
 /** The Service of the cluster that a full host name is of; undefined where it is none. */
-export function serviceOf(address: string): ServiceName | undefined {
+export function serviceOf(address: string): ObjectPlace | undefined {
   const [, name, namespace] = /^([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.|$)/.exec(address) ?? [];
   return name === undefined || namespace === undefined ? undefined : { name, namespace };
 }
@@ -89,8 +83,8 @@ function headgateBackend(context: EnvoyContext): TreeMap | undefined {
     context.report({
       id: "HG354",
       spot: { service: undefined, path: ["proxies", "headgate", "address"] },
-      message: "Envoy Gateway asks Services of the cluster, and this is the name of none",
-      hint: "such as headgate.headgate.svc.cluster.local; of one outside make a Service",
+      message: "Envoy Gateway calls Services of the cluster, and this is not the name of one",
+      hint: "such as headgate.headgate.svc.cluster.local; for an address outside, create a Service",
       severity: "error",
     });
     return undefined;
@@ -129,7 +123,7 @@ export function backendTlsPolicy(context: EnvoyContext): TreeMap | undefined {
     {
       targetRefs: [{ group: "", kind: "Service", name: service.name }],
       validation: {
-        caCertificateRefs: noted("The Secret of Headgate's pods, by its ca.crt.", [
+        caCertificateRefs: noted("The Secret of Headgate's pods, for its ca.crt.", [
           { group: "", kind: "Secret", name: serverSecret },
         ]),
         hostname: tls.serverName,
@@ -190,9 +184,13 @@ export function extProcOf(service: ServicePolicy, context: EnvoyContext): Tree |
   const config = whole === undefined ? undefined : asMap(memberOf(whole, "typed_config"));
   if (config === undefined) return undefined;
   const grpc = asMap(config["grpc_service"]);
-  const told = {
+  const reported = {
     ...grpc,
     initial_metadata: [{ key: "x-headgate-service", value: service.name }],
   };
-  return { name: filter, disabled: true, typed_config: withMember(config, "grpc_service", told) };
+  return {
+    name: filter,
+    disabled: true,
+    typed_config: withMember(config, "grpc_service", reported),
+  };
 }

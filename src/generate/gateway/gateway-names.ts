@@ -50,7 +50,7 @@ export function xdsListeners(context: EnvoyContext): readonly string[] {
 }
 
 /** A virtual host of Envoy, and the routes of which it is a part. */
-export interface XdsVirtualHost {
+interface XdsVirtualHost {
   readonly routes: string;
   readonly name: string;
 }

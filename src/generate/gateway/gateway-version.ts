@@ -46,8 +46,7 @@ export const gatewayFeatures = {
   weeks: trafficField(9, `${rules}.limit.unit=Week`),
 } as const satisfies Readonly<Record<string, GatewayField>>;
 
-/** One of `gatewayFeatures`. */
-export type GatewayFeature = keyof typeof gatewayFeatures;
+type GatewayFeature = keyof typeof gatewayFeatures;
 
 /** Whether the Envoy Gateway that is generated for has something. */
 export function hasGatewayFeature(
@@ -76,7 +75,8 @@ export function reportOldGateway(
   report({
     id: "HG350",
     spot: { service, path },
-    message: `Envoy Gateway ${formatMinorVersion(options.gatewayVersion)} has no ${what}`,
+    message:
+      `Envoy Gateway ${formatMinorVersion(options.gatewayVersion)} does not support ` + `${what}`,
     hint: `--gateway-version ${formatMinorVersion(since(feature))}, or ${instead}`,
     severity: "error",
   });

@@ -1,16 +1,17 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { type ObjectPlace, objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
-import { asMap } from "../base/tree-members.js";
+import { asMap, memberOf, withMember } from "../base/tree-members.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { typed } from "../envoy/base/values.js";
+import { adaptiveConcurrencyFilter, reportSharedPins } from "../envoy/http/adaptive-concurrency.js";
+import { admissionControlFilter } from "../envoy/http/admission-control.js";
 import { headerBounds } from "../envoy/http/listener.js";
-import { localRateLimitPerRoute } from "../envoy/http/local-rate-limit.js";
+import { localRateLimitFilter, localRateLimitPerRoute } from "../envoy/http/local-rate-limit.js";
 import { localReplies } from "../envoy/http/local-replies.js";
 import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/http/priority-header.js";
-import { quotasPerRoute } from "../envoy/http/quota-filter.js";
+import { quotaFilters, quotasPerRoute } from "../envoy/http/quota-filter.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
-import { addedFilterNames, addedFilters, protectionsOf } from "./added-filters.js";
 import { extProcOf, serviceExtProc } from "./extension-policy.js";
 import {
   envoyGatewayVersion,
@@ -72,8 +73,8 @@ function reportListeners({ policy, report }: EnvoyContext): void {
     id: "HG367",
     spot: { service: undefined, path: ["proxies", "gateway", "listeners"] },
     message:
-      "the Gateway's listeners are not named, and what is patched would be there for one called " +
-      "http, on port 80, alone",
+      "the Gateway's listeners are not named, so patches apply only to one called " +
+      "http on port 80",
     hint: "listeners: [{name: http, port: 80}, {name: https, port: 443}], as the Gateway has them",
     severity: "error",
   });
@@ -111,7 +112,7 @@ function filterPatches(services: readonly ServicePolicy[], context: EnvoyContext
 
 function repliesPatches(context: EnvoyContext): readonly Tree[] {
   return firstNoted(
-    "Every answer with which this proxy sheds load says when to come back.",
+    "Every response of this proxy that sheds load carries retry-after.",
     listenerPatches(context, {
       op: "add",
       jsonPath: `..filters[?(@.name=='${manager}')].typed_config`,
@@ -177,7 +178,10 @@ function extProcPatches(service: ServicePolicy, context: EnvoyContext): readonly
     jsonPath: `..http_filters[?(@.name=='${filter}')]`,
     value,
   });
-  return firstNoted(`What the EnvoyExtensionPolicy of ${service.name} has no words for.`, patches);
+  return firstNoted(
+    `Settings that the EnvoyExtensionPolicy of ${service.name} cannot express.`,
+    patches,
+  );
 }
 
 /** On for the hosts of its service, whatever routes they have. */
@@ -187,16 +191,11 @@ function priorityPatches(service: ServicePolicy, context: EnvoyContext): readonl
   return service.hosts.flatMap((host) =>
     own.flatMap(([filter, value]) =>
       hostPatches(host, context, {
-        path: `/typed_per_filter_config/${pointerName(filter)}`,
+        path: `/typed_per_filter_config/${filter.replaceAll("~", "~0").replaceAll("/", "~1")}`,
         value,
       }),
     ),
   );
-}
-
-/** Source: RFC 6901 section 3. */
-function pointerName(name: string): string {
-  return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 function reportStatedPriority({ name, priority }: ServicePolicy, { report }: EnvoyContext): void {
@@ -204,9 +203,10 @@ function reportStatedPriority({ name, priority }: ServicePolicy, { report }: Env
     id: "HG343",
     spot: { service: name, path: ["hosts"] },
     message:
-      `a caller's ${priority.header} is removed on the virtual hosts of a gateway, and the ` +
-      "service has no hosts: while Headgate is away, what callers state reaches the service",
-    hint: "add hosts: [shop.example.com], as the HTTPRoute has them",
+      `the virtual hosts of a gateway remove a caller's ${priority.header}, and ` +
+      "the service has no hosts: while Headgate is unreachable, the header reaches " +
+      "the service as sent",
+    hint: "add hosts: [shop.example.com], as in the HTTPRoute",
     severity: "warning",
   });
 }
@@ -272,10 +272,55 @@ function hostsOf(
     report({
       id: "HG343",
       spot: { service: name, path: ["hosts"] },
-      message: `${block} acts on the virtual hosts of a gateway, and the service has no hosts`,
-      hint: "add hosts: [shop.example.com], as the HTTPRoute has them",
+      message: `${block} applies to the virtual hosts of a gateway, and the service has no hosts`,
+      hint: "add hosts: [shop.example.com], as in the HTTPRoute",
       severity: "error",
     });
   }
   return hosts;
+}
+
+/**
+ * Filters that Envoy Gateway has no kinds for, in the order in which requests meet them. A listener
+ * may serve hosts of others as well: each filter is off, or does nothing, but for its services.
+ */
+function addedFilters(services: readonly ServicePolicy[], context: EnvoyContext): readonly Tree[] {
+  reportSharedPins(services, context);
+  return [
+    localRateLimitFilter(services, context),
+    ...quotaFilters(services, context).map(({ filter }) => filter),
+    ...protections.flatMap(({ filterOf }) => offAtFirst(filterOf(services, context))),
+  ].filter((filter) => filter !== undefined);
+}
+
+/** What has one setting for all of its services. */
+const protections = [
+  {
+    name: "envoy.filters.http.adaptive_concurrency",
+    block: "adaptiveConcurrency",
+    filterOf: adaptiveConcurrencyFilter,
+  },
+  {
+    name: "envoy.filters.http.admission_control",
+    block: "admissionControl",
+    filterOf: admissionControlFilter,
+  },
+] as const;
+
+function offAtFirst(filter: Tree | undefined): readonly Tree[] {
+  if (filter === undefined) return [];
+  return [withMember(filter, "disabled", noted("Enabled by virtual hosts.", true))];
+}
+
+/** What is on for the hosts of a service, and the block of the policy that asks for it. */
+function protectionsOf(
+  service: ServicePolicy,
+): readonly { readonly name: string; readonly block: string }[] {
+  return protections.filter(({ block }) => service[block] !== undefined);
+}
+
+/** What they are called, for routes that they are not to see. */
+function addedFilterNames(context: EnvoyContext): readonly string[] {
+  const filters = addedFilters(context.policy.services, context);
+  return filters.map((filter) => String(memberOf(filter, "name")));
 }

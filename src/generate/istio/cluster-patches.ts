@@ -44,9 +44,10 @@ export function clusterPatches(service: ServicePolicy, place: IstioPlace): reado
 
 function criticalBreaker(service: ServicePolicy, { envoy }: IstioPlace): TreeMap {
   return {
-    thresholds: noted("Added to the row that Istio makes, which is of all other requests.", [
-      criticalThreshold(service, envoy),
-    ]),
+    thresholds: noted(
+      "Added to the threshold that Istio generates, which is for all other requests.",
+      [criticalThreshold(service, envoy)],
+    ),
   };
 }
 
@@ -58,8 +59,8 @@ function outlierExtras({ outlierDetection: policy }: ServicePolicy): TreeMap | u
   if (policy === undefined) return undefined;
   // As Istio and Envoy have it by themselves.
   const { successRate, failurePercentage, ejectionMsMax } = policy;
-  const isUsual = successRate === undefined && failurePercentage === undefined;
-  if (isUsual && ejectionMsMax === envoyEjectionMsMax) return undefined;
+  const isDefault = successRate === undefined && failurePercentage === undefined;
+  if (isDefault && ejectionMsMax === envoyEjectionMsMax) return undefined;
   const {
     max_ejection_time,
     enforcing_success_rate,

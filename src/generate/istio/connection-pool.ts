@@ -3,8 +3,8 @@ import { type ObjectPlace, specObject } from "../base/custom-object.js";
 import { noted, type TreeMap } from "../base/document.js";
 import type { GenerateOptions } from "../base/generator.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
+import { durationText } from "../envoy/base/values.js";
 import { requestsMaxOf } from "../envoy/cluster/requests-max.js";
-import { istioDuration } from "./istio-object.js";
 
 /** The largest number that Istio takes here: no limit. */
 const poolMax = 2_147_483_647;
@@ -26,8 +26,8 @@ export function limitedPool(service: ServicePolicy, context: EnvoyContext): Tree
   return {
     tcp: {
       maxConnections: circuitBreakers.connectionsMax,
-      connectTimeout: istioDuration(timeouts.connectMs),
-      maxConnectionDuration: timeouts.maxConnectionMs && istioDuration(timeouts.maxConnectionMs),
+      connectTimeout: durationText(timeouts.connectMs),
+      maxConnectionDuration: timeouts.maxConnectionMs && durationText(timeouts.maxConnectionMs),
     },
     http: {
       http1MaxPendingRequests: circuitBreakers.pendingRequestsMax,
@@ -41,8 +41,8 @@ export function limitedPool(service: ServicePolicy, context: EnvoyContext): Tree
 export function openPool({ circuitBreakers, timeouts }: ServicePolicy): TreeMap {
   return {
     tcp: {
-      connectTimeout: istioDuration(timeouts.connectMs),
-      maxConnectionDuration: timeouts.maxConnectionMs && istioDuration(timeouts.maxConnectionMs),
+      connectTimeout: durationText(timeouts.connectMs),
+      maxConnectionDuration: timeouts.maxConnectionMs && durationText(timeouts.maxConnectionMs),
     },
     http: { maxRetries: circuitBreakers.retriesMax },
   };
@@ -58,7 +58,7 @@ export function sidecarObject(
   place: ObjectPlace,
 ): TreeMap {
   const open = {
-    tcp: { maxConnections: poolMax, connectTimeout: istioDuration(service.timeouts.connectMs) },
+    tcp: { maxConnections: poolMax, connectTimeout: durationText(service.timeouts.connectMs) },
     http: { http1MaxPendingRequests: poolMax, http2MaxRequests: poolMax },
   };
   return specObject({ apiVersion: "networking.istio.io/v1", kind: "Sidecar" }, place, {
@@ -66,6 +66,6 @@ export function sidecarObject(
     inboundConnectionPool:
       service.direction === "inbound"
         ? limitedPool(service, context)
-        : noted("Its callers hold its limits: here are none.", open),
+        : noted("No limits here: its callers enforce them.", open),
   });
 }

@@ -2,7 +2,7 @@ import { type ObjectPlace, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 
 /** In which of Istio's chains a patch acts. Source: Istio, EnvoyFilter.PatchContext. */
-export type PatchContext = "SIDECAR_INBOUND" | "SIDECAR_OUTBOUND" | "GATEWAY";
+type PatchContext = "SIDECAR_INBOUND" | "SIDECAR_OUTBOUND" | "GATEWAY";
 
 /** Which of a context's listeners, routes and clusters a patch acts on. */
 export interface PatchPlace {
@@ -139,7 +139,10 @@ export function firstRoutePatches(
     .reverse()
     .map((patch, index) =>
       index === 0 && routes.length > 1
-        ? noted("Each goes before the ones that are there, so the last route comes first.", patch)
+        ? noted(
+            "Each route is inserted before the existing ones, so the last one comes first.",
+            patch,
+          )
         : patch,
     );
 }

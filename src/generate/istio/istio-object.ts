@@ -3,8 +3,3 @@ export const istioRootNamespace = "istio-system";
 
 /** Labels of the pods of Istio's own gateway. */
 export const istioGatewayLabels: Readonly<Record<string, string>> = { istio: "ingressgateway" };
-
-/** Milliseconds as every reader of Istio's durations takes them: seconds, with a fraction. */
-export function istioDuration(ms: number): string {
-  return `${ms / 1_000}s`;
-}

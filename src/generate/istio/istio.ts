@@ -1,17 +1,19 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import {
   filledDocuments,
+  metadata,
   type ObjectPlace,
   objectName,
   objectsDocument,
 } from "../base/custom-object.js";
-import type { Document, Tree } from "../base/document.js";
+import type { Document, Tree, TreeMap } from "../base/document.js";
 import type {
   GeneratedPolicy,
   GenerateOptions,
   GenerateProblem,
   Generator,
 } from "../base/generator.js";
+import { renderYaml } from "../base/render.js";
 import {
   broughtEnvoy,
   type EnvoyBundler,
@@ -20,11 +22,11 @@ import {
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { reportOptions } from "../envoy/base/option-support.js";
 import { isHeldHere, isOutside } from "../envoy/base/sides.js";
+import { mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
 import { headerBounds } from "../envoy/http/listener.js";
 import { type MetadataPlace, reportMetadata } from "../envoy/http/metadata-needs.js";
 import { type MergedTimes, mergeTimes, type ServiceTimes } from "../merge/merge-times.js";
 import { mergedDocument } from "../merge/merged-document.js";
-import { bootstrapConfigMap } from "./bootstrap-override.js";
 import { clusterPatches } from "./cluster-patches.js";
 import { sidecarObject } from "./connection-pool.js";
 import { destinationRule } from "./destination-rule.js";
@@ -98,7 +100,7 @@ function meshContext(
 function metadataPlace({ report }: EnvoyContext): MetadataPlace {
   return {
     isClosed: false,
-    who: "unless a filter of yours does, nothing",
+    who: "nothing, unless you add a filter that does",
     hint: "a RequestAuthentication (jwt_authn), or an EnvoyFilter of priority 0 (json_to_metadata)",
     report,
   };
@@ -128,8 +130,8 @@ function serviceTimes(
 }
 
 const timesTitle =
-  "Your VirtualServices, with the policy's times and retries in their HTTP routes to its " +
-  "services. Routes that say their own keep them.";
+  "Your VirtualServices, with the policy's timeouts and retries in their HTTP " +
+  "routes to its services. Routes with their own settings keep them.";
 
 function headgateDocument(place: ServicesPlace): Document {
   const { envoy, problems } = place;
@@ -139,8 +141,8 @@ function headgateDocument(place: ServicesPlace): Document {
 }
 
 const headgateTitle =
-  "How the mesh reaches Headgate for decisions.\n" +
-  "The namespace of Headgate has sidecars, or the mesh takes plaintext from it.";
+  "How the mesh reaches Headgate for decisions.\nEither the namespace of Headgate " +
+  "has sidecars, or the mesh accepts plaintext from it.";
 
 /** Breakers, outlier detection, times and retries, for whoever calls. */
 function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonly Document[] {
@@ -150,18 +152,18 @@ function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonl
     envoy.report({
       id: "HG340",
       spot: { service: service.name, path: ["upstream"] },
-      message: "Istio knows services by full host names, and the policy has none of this one",
-      hint: "upstream: {address: orders.shop.svc.cluster.local, port: 8080}, with its own names",
+      message: "Istio identifies services by full host names, and the policy has none for this one",
+      hint: "upstream: {address: orders.shop.svc.cluster.local, port: 8080}, with its real names",
       severity: "error",
     });
     return [];
   }
   const isRouted = times.hosts.has(mesh.host);
   const parts = [
-    destinationRuleOf(service, mesh, envoy),
+    destinationRule(service, mesh, { ...envoy, place: placeOf(service, envoy) }),
     ...(isRouted ? [] : [virtualServiceOf(service, mesh, envoy)]),
   ];
-  const title = `What callers of ${service.name} hold.`;
+  const title = `Settings for callers of ${service.name}.`;
   const document = objectsDocument(`services/${objectName(service.name)}.yaml`, title, parts);
   const hint = (merged: ReadonlySet<string>): string => {
     const isRuled = merged.has("DestinationRule");
@@ -171,14 +173,10 @@ function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonl
       : isRouted
         ? "one DestinationRule"
         : "one of each kind";
-    return ` There is ${one} for a host: where you have one, move these settings into it.`;
+    return ` A host can have only ${one}. If you already have one, merge these settings into it.`;
   };
   const { existing } = envoy.options;
   return [mergedDocument(document, { existing, problems, service: service.name, hint })];
-}
-
-function destinationRuleOf(service: ServicePolicy, mesh: MeshName, envoy: EnvoyContext): Tree {
-  return destinationRule(service, mesh, { ...envoy, place: placeOf(service, envoy) });
 }
 
 function virtualServiceOf(service: ServicePolicy, mesh: MeshName, envoy: EnvoyContext): Tree {
@@ -194,7 +192,7 @@ function sidecarDocuments(policy: GeneratedPolicy, place: ServicesPlace): readon
   const { envoy, problems } = place;
   const inside = policy.services.filter((service) => !isOutside(service));
   const own = inside.map((service) => {
-    const title = `The sidecar of ${service.name}: its pods are found by their labels.`;
+    const title = `The sidecar of ${service.name}, selected by the labels of its pods.`;
     const hint = (merged: ReadonlySet<string>) => (merged.has("Sidecar") ? "" : oneSidecarTitle);
     const path = `sidecars/${objectName(service.name)}.yaml`;
     const own = ownPlace(service, envoy);
@@ -214,16 +212,16 @@ function sidecarDocuments(policy: GeneratedPolicy, place: ServicesPlace): readon
 }
 
 const oneSidecarTitle =
-  " Pods have one Sidecar: where you have one for them, move these settings into it.";
+  " Pods can have only one Sidecar. If you already have one, merge these settings into it.";
 
 const callersTitle =
-  "What the sidecars of callers do, in the whole mesh: in Istio's root namespace it holds for " +
-  "all of them. In another namespace, or with a workloadSelector, it holds for fewer.";
+  "Settings for the sidecars of callers. In Istio's root namespace they apply to " +
+  "the whole mesh. In another namespace, or with a workloadSelector, they apply to " +
+  "fewer sidecars.";
 
-const bootstrapTitle =
-  "What a sidecar's Envoy reads as it starts. Pods with the annotation\n" +
-  "sidecar.istio.io/bootstrapOverride: headgate-bootstrap\n" +
-  "take it, once they are made anew.";
+const bootstrapTitle = `The bootstrap of a sidecar's Envoy. Pods with the annotation
+sidecar.istio.io/bootstrapOverride: headgate-bootstrap
+use it after they are recreated.`;
 
 function gatewayDocuments(
   policy: GeneratedPolicy,
@@ -245,22 +243,23 @@ function gatewayDocuments(
 
 function gatewayTitle({ options, policy }: EnvoyContext, { hosts }: MergedTimes): string {
   const all = policy.services.flatMap((service) => service.hosts);
-  const isTold = all.length > 0 && all.every((host) => hosts.has(host));
+  const isReported = all.length > 0 && all.every((host) => hosts.has(host));
   const where = matchesByDomain(options)
     ? ". "
-    : ", on ports 80 and 443, where each is the first host of its VirtualService: before Istio " +
-      "1.27 patches find others nowhere. ";
+    : ", on ports 80 and 443, if each host is the first in its VirtualService: " +
+      "patches before Istio 1.27 do not find others. ";
   return (
-    `What Istio's gateway does for the hosts of the policy${where}Another gateway's labels ` +
-    "stand in proxies.gateway.labels. Times and retries of its routes are those of their " +
-    `VirtualServices: ${isTold ? "virtual-services.yaml" : "services/"} has the policy's.`
+    `Settings of Istio's gateway for the hosts of the policy${where}Set the labels ` +
+    "of another gateway in proxies.gateway.labels. Timeouts and retries of its " +
+    "routes belong in their VirtualServices: " +
+    `${isReported ? "virtual-services.yaml" : "services/"} has the policy's.`
   );
 }
 
 const gatewayBootstrapTitle =
-  "What the gateway's Envoy reads as it starts. Mount it into the gateway's container " +
-  "istio-proxy at /etc/istio/custom-bootstrap, and set there\n" +
-  "ISTIO_BOOTSTRAP_OVERRIDE=/etc/istio/custom-bootstrap/custom_bootstrap.json";
+  "The bootstrap of the gateway's Envoy. Mount it into the gateway's container " +
+  "istio-proxy at /etc/istio/custom-bootstrap, and set " +
+  "there\nISTIO_BOOTSTRAP_OVERRIDE=/etc/istio/custom-bootstrap/custom_bootstrap.json";
 
 /**
  * What proxies at a place do. What is said of one of several services stands in an object of its
@@ -308,8 +307,44 @@ function reportPort({ context, port, services, envoy }: IstioPlace): void {
   envoy.report({
     id: "HG368",
     spot: { service: service.name, path: ["clusters"] },
-    message: "the container's port is not named: what its sidecar does it does on every port",
+    message: "the container port is not named, so the settings of the sidecar apply to every port",
     hint: 'add clusters: ["inbound|8080||"], with that port',
     severity: "warning",
   });
+}
+
+/** What the ConfigMap is called; pods name it in `sidecar.istio.io/bootstrapOverride`. */
+const bootstrapConfigMapName = "headgate-bootstrap";
+
+/** The listeners of each kind of proxy that callers' connections come in by. */
+const listenersOf = {
+  sidecar: ["virtualInbound"],
+  edge: ["0.0.0.0_8080", "0.0.0.0_8443"],
+} as const;
+
+/**
+ * What Envoy reads once, as it starts, in the ConfigMap that Istio's agent hands to it as
+ * `--config-yaml`: Envoy merges that into the bootstrap.
+ *
+ * Source: Istio, `sidecar.istio.io/bootstrapOverride`; pilot-agent, `ISTIO_BOOTSTRAP_OVERRIDE`.
+ */
+function bootstrapConfigMap(context: EnvoyContext, namespace: string): TreeMap {
+  const { connectionsMax } = context.policy.proxies.listener;
+  const limits = listenersOf[context.role].map((name) => {
+    return [`envoy.resource_limits.listener.${name}.connection_limit`, connectionsMax];
+  });
+  const bootstrap = mergedBootstrap(context, {
+    clusterNote:
+      "Istio's certificates do not apply here. Headgate's control port must accept " +
+      "plaintext from inside the cluster, or set certificates in " +
+      "proxies.headgate.tls.",
+    runtimeKeys: Object.fromEntries(limits),
+    hasAdminLayer: true,
+  });
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: metadata({ name: bootstrapConfigMapName, namespace }),
+    data: { "custom_bootstrap.json": renderYaml(bootstrap) },
+  };
 }

@@ -2,12 +2,12 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { defaultBlocks } from "../../policy/upstream/default-upstream.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
+import { durationText } from "../envoy/base/values.js";
 import { hedgePolicy } from "../envoy/http/retries.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
 import { virtualHost } from "../envoy/http/virtual-host.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
 import { type FilterNames, filterNamesAt } from "./filter-patches.js";
-import { istioDuration } from "./istio-object.js";
 import { inboundCluster } from "./mesh-name.js";
 import { type IstioPlace, virtualHostsAt } from "./place.js";
 import { notSkipped } from "./skipping-filter.js";
@@ -16,14 +16,14 @@ import { retryWaits } from "./virtual-service.js";
 /** What the routes of a service at a place have beside those that Istio makes. */
 export function routePatches(service: ServicePolicy, place: IstioPlace): readonly Tree[] {
   const names = filterNamesAt(service, place);
-  const told = toldTo(service, place, names);
+  const reported = reportedTo(service, place, names);
   const extras = routeExtras(service, place);
   const first = firstRoutes(service, place, names);
-  if (told === undefined && extras === undefined && first.length === 0) return [];
+  if (reported === undefined && extras === undefined && first.length === 0) return [];
   const hosts = virtualHostsAt(service, place);
   if (hosts.length === 0) reportNoHosts(service, place);
   return hosts.flatMap((host) => [
-    ...(told === undefined ? [] : [virtualHostPatch(place, host, told)]),
+    ...(reported === undefined ? [] : [virtualHostPatch(place, host, reported)]),
     ...(extras === undefined ? [] : [routeMergePatch(place, host, { route: extras })]),
     ...firstRoutePatches(place, host, first),
   ]);
@@ -55,7 +55,7 @@ export function hasUrgentRoutes(service: ServicePolicy, place: IstioPlace): bool
 }
 
 /** What the filters are told about a service, for all of its routes. */
-function toldTo(
+function reportedTo(
   service: ServicePolicy,
   place: IstioPlace,
   names: FilterNames,
@@ -66,9 +66,9 @@ function toldTo(
     ...asMap(memberOf(whole, "typed_per_filter_config")),
     ...Object.fromEntries(names.own.map((name) => [name, notSkipped()])),
   };
-  const isTold = Object.keys(filters).length > 0;
-  if (limits === undefined && !isTold) return undefined;
-  return { rate_limits: limits, typed_per_filter_config: isTold ? filters : undefined };
+  const isReported = Object.keys(filters).length > 0;
+  if (limits === undefined && !isReported) return undefined;
+  return { rate_limits: limits, typed_per_filter_config: isReported ? filters : undefined };
 }
 
 function reportNoHosts({ name }: ServicePolicy, { context, envoy }: IstioPlace): void {
@@ -78,7 +78,8 @@ function reportNoHosts({ name }: ServicePolicy, { context, envoy }: IstioPlace):
     id: "HG343",
     spot: { service: name, path: ["hosts"] },
     message:
-      "gateways know services by their hosts: without any, nothing is done for this one there",
+      "gateways identify services by hosts, and this service has none, so it gets " +
+      "no settings there",
     hint: "add hosts: [shop.example.com], or generate with --role sidecar",
     severity: "warning",
   });
@@ -91,11 +92,11 @@ function routeExtras(service: ServicePolicy, { context, envoy }: IstioPlace): Tr
   const waits = isCaller ? retryWaits(service, envoy.options.envoyVersion) : undefined;
   const upgrades = upgradeChanges(service.upgrades);
   const extras: TreeMap = {
-    idle_timeout: idleMs === undefined ? undefined : istioDuration(idleMs),
-    max_stream_duration: maxStreamMs && { max_stream_duration: istioDuration(maxStreamMs) },
+    idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
+    max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
     upgrade_configs: upgrades,
     hedge_policy: isCaller ? hedgePolicy(service.retries) : undefined,
-    retry_policy: waits && noted("How long is waited, of which Istio knows little.", waits),
+    retry_policy: waits && noted("Timeouts that Istio does not support fully.", waits),
   };
   return Object.values(extras).every((value) => value === undefined) ? undefined : extras;
 }
@@ -147,10 +148,10 @@ function reportNoCluster(
     id: "HG344",
     spot: { service: name, path: ["clusters"] },
     message: isShedding
-      ? "the service's sidecar has to tell requests that are not refused from others, and its " +
-        "cluster has the container's port in its name"
-      : "at the service's sidecar bypassed and critical requests are treated as all others: its " +
-        "cluster has the container's port in its name",
+      ? "the service's sidecar must recognize requests that are not refused, and the " +
+        "name of its cluster contains the container port"
+      : "the service's sidecar treats bypassed and critical requests like all " +
+        "others, because the name of its cluster contains the container port",
     hint: 'add clusters: ["inbound|8080||"], with that port',
     severity: isShedding ? "error" : "warning",
   });

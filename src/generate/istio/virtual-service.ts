@@ -6,8 +6,8 @@ import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { MinorVersion } from "../base/generator.js";
 import { isTreeList, plainTree } from "../base/plain-tree.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
+import { durationText } from "../envoy/base/values.js";
 import { retryPolicy } from "../envoy/http/retries.js";
-import { istioDuration } from "./istio-object.js";
 import type { MeshName } from "./mesh-name.js";
 
 /**
@@ -38,10 +38,10 @@ export function routeTimes(
   envoyVersion: MinorVersion,
 ): TreeMap {
   return {
-    timeout: timeouts.requestMs === 0 ? undefined : istioDuration(timeouts.requestMs),
+    timeout: timeouts.requestMs === 0 ? undefined : durationText(timeouts.requestMs),
     retries:
       retries === undefined
-        ? noted("Without this line refusals (503) are tried again twice.", { attempts: 0 })
+        ? noted("Without this line, refused requests (503) are retried twice.", { attempts: 0 })
         : retriesOf(retries, envoyVersion),
   };
 }
@@ -55,23 +55,23 @@ export function routeTimes(
 export function reportGatewayTimes(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
-  told: ReadonlySet<string>,
+  reported: ReadonlySet<string>,
 ): void {
   for (const service of services) {
     const { name, timeouts, retries } = service;
-    const hosts = service.hosts.filter((host) => !told.has(host));
-    const isUsual =
+    const hosts = service.hosts.filter((host) => !reported.has(host));
+    const isDefault =
       timeouts.requestMs === defaultBlocks.timeouts.requestMs && retries === undefined;
-    if (isUsual || hosts.length === 0) continue;
+    if (isDefault || hosts.length === 0) continue;
     const times = routeTimes(service, context.options.envoyVersion);
     const words = JSON.stringify(plainTree(times));
     context.report({
       id: "HG347",
       spot: { service: name, path: [retries === undefined ? "timeouts" : "retries"] },
       message:
-        "routes of a gateway are yours, and what the policy says of times and retries holds for " +
-        "callers in the mesh alone",
-      hint: `in VirtualServices of ${hosts.join(", ")}, say of each http route ${words}`,
+        "the routes of a gateway are your own, so the policy's timeouts and " +
+        "retries apply only to callers in the mesh",
+      hint: `in VirtualServices of ${hosts.join(", ")}, set for each http route ${words}`,
       severity: "warning",
     });
   }
@@ -80,7 +80,7 @@ export function reportGatewayTimes(
 function retriesOf(retries: RetryPolicy, envoyVersion: MinorVersion): Tree {
   return {
     attempts: retries.retriesMax,
-    perTryTimeout: retries.perTryMs === undefined ? undefined : istioDuration(retries.perTryMs),
+    perTryTimeout: retries.perTryMs === undefined ? undefined : durationText(retries.perTryMs),
     retryOn: retryOn(retries, envoyVersion),
   };
 }

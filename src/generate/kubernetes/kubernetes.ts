@@ -6,7 +6,6 @@ import { certificateFile, monitorFile, objectFiles } from "./objects.js";
 import { policyFiles } from "./policy-files.js";
 import { type PolicyNeeds, policyNeeds } from "./policy-needs.js";
 import { manifestProblems } from "./policy-problems.js";
-import { redisUserCommand } from "./redis-rights.js";
 import { signalEgress } from "./signal-egress.js";
 import { holds, type KubernetesValues, LiteralSource, valuesWith } from "./value-source.js";
 
@@ -100,19 +99,20 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
   const needsRedis = holds({ name: "redis.enabled" }, values);
   const first = [
     "kubectl apply --server-side -k .",
-    "It needs an image of yours, named below, and label headgate.dev/client=true on the " +
-      "namespaces whose proxies may ask.",
+    "Set your own image below, and label headgate.dev/client=true on the " +
+      "namespaces whose proxies may call Headgate.",
   ];
   if (holds({ name: "tls.enabled" }, values)) {
     first.push(
-      `It needs the Secret ${values.get("tls.secretName")}, with \`tls.crt\`, \`tls.key\` and ` +
-        `\`ca.crt\`: with cert-manager ${certificateFile} makes it.`,
+      `It needs the Secret ${values.get("tls.secretName")} with \`tls.crt\`, ` +
+        `\`tls.key\` and \`ca.crt\`. With cert-manager, ${certificateFile} creates ` +
+        "it.",
     );
   }
   if (needsRedis) {
     first.push(
-      `It needs a Redis, whose address and user are in the Secret ${secret}, as \`url\` and ` +
-        "`auth` (../redis-user.txt makes the user).",
+      `It needs a Redis. Put its address and user into the Secret ${secret}, as ` +
+        "`url` and `auth` (../redis-user.txt creates the user).",
     );
   }
   return {
@@ -125,7 +125,7 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
         kind: "Kustomization",
         resources: names.includes(monitorFile)
           ? names
-          : noted(`With the Prometheus operator also ${monitorFile}.`, names),
+          : noted(`With the Prometheus operator, also apply ${monitorFile}.`, names),
         images: [imageEntry(values)],
       },
     ],
@@ -138,7 +138,7 @@ function imageEntry(values: KubernetesValues): Tree {
     return { name, digest: String(values.get("image.digest")) };
   }
   const note =
-    "A version and not `latest`, so that a rollback is one; `digest` in its place pins it.";
+    "A version instead of `latest`, so that a rollback works. `digest` pins the image exactly.";
   return noted(note, { name, newTag: String(values.get("image.tag")) });
 }
 
@@ -156,7 +156,7 @@ function namespaceFile(namespace: string): Document {
           labels: {
             "app.kubernetes.io/name": "headgate",
             "pod-security.kubernetes.io/enforce": noted(
-              "Headgate needs no privilege at all, so the strictest standard holds here.",
+              "Headgate needs no privileges, so the strictest standard applies here.",
               "restricted",
             ),
           },
@@ -173,4 +173,41 @@ function redisUser({ signalKeys }: PolicyNeeds): Document {
     title: "",
     parts: [redisUserCommand("headgate", signalKeys)],
   };
+}
+
+/** What every key of Headgate's begins with. Default of CACHE_KEY_PREFIX. */
+const keyPattern = "headgate:*";
+
+/** The commands that Headgate sends, and those that its scripts run; what it needs and no more. */
+const rights =
+  "+evalsha +script|load +time +mget +set +del +pexpire +zadd +zcard +zrem +zrange " +
+  "+zrangebyscore +zremrangebyscore +hset +hget +hgetall +hdel +hlen +hincrby +lpush +ltrim " +
+  "+lrange +ping +client|setname";
+
+/** What reading a key of others' needs beyond that. */
+const signalRights = "+type +get +strlen +llen";
+
+/** Stands where a password's digest belongs. Redis refuses it: nobody gets a known password. */
+const digestPlaceholder = "SHA256_OF_ITS_PASSWORD";
+
+/**
+ * The command that makes a Redis user with least privilege. In a cluster it also needs
+ * `+cluster|slots +asking`, behind sentinels `+role`.
+ *
+ * @param signalKeys keys that the policy's signals are read from
+ */
+export function redisUserCommand(user: string, signalKeys: readonly string[]): string {
+  const keys = [keyPattern, ...signalKeys.map(escapePattern)].map((key) => `~${key}`);
+  const more = signalKeys.length === 0 ? "" : ` ${signalRights}`;
+  return `ACL SETUSER ${user} on #${digestPlaceholder} ${keys.join(" ")} -@all ${rights}${more}`;
+}
+
+/**
+ * A key as a pattern that means it alone, but where that cannot be written: a pattern holds no
+ * spaces, and redis-cli takes quotes for its own; there any one character will do.
+ *
+ * Source: Redis, "KEYS" (supported patterns) and ACL SETUSER.
+ */
+function escapePattern(key: string): string {
+  return key.replaceAll(/[*?[\]\\^]/g, "\\$&").replaceAll(/[\s"']/g, "?");
 }

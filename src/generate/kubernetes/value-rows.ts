@@ -25,290 +25,221 @@ const dnsLabel = "^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$";
 const objectName = "^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$";
 const portMax = 65_535;
 
+type RowOf<Kind extends ValueRow["kind"]> = Extract<ValueRow, { readonly kind: Kind }>;
+
+function text(defaultValue: string, pattern: string, docs: string): RowOf<"text"> {
+  return { kind: "text", defaultValue, pattern, docs };
+}
+
+/** Both bounds are taken. */
+function number(
+  defaultValue: number,
+  [min, max]: readonly [min: number, max: number],
+  docs: string,
+): RowOf<"number"> {
+  return { kind: "number", defaultValue, min, max, docs };
+}
+
+function toggle(defaultValue: boolean, docs: string): RowOf<"switch"> {
+  return { kind: "switch", defaultValue, docs };
+}
+
+function texts(defaultValue: RowOf<"texts">["defaultValue"], docs: string): RowOf<"texts"> {
+  return { kind: "texts", defaultValue, docs };
+}
+
+function map(defaultValue: TreeMap, docs: string): RowOf<"map"> {
+  return { kind: "map", defaultValue, docs };
+}
+
+function list(defaultValue: readonly Tree[], docs: string): RowOf<"list"> {
+  return { kind: "list", defaultValue, docs };
+}
+
 /**
  * Everything that installations differ in: what plain manifests are made with, and the values of
  * the chart. The names are paths: `image.tag` is `tag` in the map `image`.
  */
 const valueRows = {
-  name: {
-    kind: "text",
-    defaultValue: "headgate",
-    pattern: dnsLabel,
-    docs: "What all objects are called, and how proxies find them.",
-  },
-  "image.repository": {
-    kind: "text",
-    defaultValue: "headgate",
-    pattern: "^[a-z0-9][-a-zA-Z0-9._/:]{0,254}$",
-    docs: "Where your image is, without its tag.",
-  },
-  "image.tag": {
-    kind: "text",
-    defaultValue: "0.1.0",
-    pattern: "^[A-Za-z0-9_][-A-Za-z0-9._]{0,127}$",
-    docs: "A version and not `latest`, so that a rollback is one.",
-  },
-  "image.digest": {
-    kind: "text",
-    defaultValue: "",
-    pattern: "^(sha256:[0-9a-f]{64})?$",
-    docs:
-      "Its digest, such as sha256:..., in place of the tag: what runs is then what was pushed, " +
-      "whatever the registry says of the tag.",
-  },
-  "image.pullPolicy": {
-    kind: "text",
-    defaultValue: "IfNotPresent",
-    pattern: "^(Always|IfNotPresent|Never)$",
-    docs: "When the image is fetched.",
-  },
-  imagePullSecrets: {
-    kind: "list",
-    defaultValue: [],
-    docs: "Secrets for the registry, such as [{name: registry}].",
-  },
-  "replicas.min": {
-    kind: "number",
-    defaultValue: 2,
-    min: 1,
-    max: 1_000,
-    docs: "Replicas that there are at least. Without Redis each of them answers with its share.",
-  },
-  "replicas.max": {
-    kind: "number",
-    defaultValue: 8,
-    min: 1,
-    max: 1_000,
-    docs: "Replicas that there are at most.",
-  },
-  "replicas.cpuPercent": {
-    kind: "number",
-    defaultValue: 70,
-    min: 10,
-    max: 100,
-    docs: "CPU in use, of what is requested, from which on there are more of them.",
-  },
-  "autoscaling.enabled": {
-    kind: "switch",
-    defaultValue: true,
-    docs: "Whether their number follows the load. Off: replicas.min of them.",
-  },
-  "redis.enabled": {
-    kind: "switch",
-    defaultValue: true,
-    docs: "Whether replicas share what they count in a Redis. Without it each counts for itself.",
-  },
-  "redis.secretName": {
-    kind: "text",
-    defaultValue: "headgate-redis",
-    pattern: objectName,
-    docs: "The Secret with `url` and `auth` (`user:password`) of that Redis.",
-  },
-  "redis.port": {
-    kind: "number",
-    defaultValue: 6_379,
-    min: 1,
-    max: portMax,
-    docs: "The port of its pods, for the network policy.",
-  },
-  "redis.podLabels": {
-    kind: "texts",
-    defaultValue: { "app.kubernetes.io/name": "redis" },
-    docs: "The labels of its pods, in any namespace, for the network policy.",
-  },
-  "ports.grpc": {
-    kind: "number",
-    defaultValue: 8_081,
-    min: 1,
-    max: portMax,
-    docs: "Where proxies ask.",
-  },
-  "ports.control": {
-    kind: "number",
-    defaultValue: 18_000,
-    min: 1,
-    max: portMax,
-    docs: "Where proxies get their shares, and tell what they do.",
-  },
-  "controlPort.enabled": {
-    kind: "switch",
-    defaultValue: true,
-    docs: "Whether that port is open; a policy without services needs none.",
-  },
-  "tls.enabled": {
-    kind: "switch",
-    defaultValue: true,
-    docs:
-      "Whether both ports speak TLS. Off, whoever reaches them asks, reports and gives hits back " +
-      "like a proxy, and what is said can be read on the way: a mesh has to see to both.",
-  },
-  "tls.secretName": {
-    kind: "text",
-    defaultValue: "headgate-tls",
-    pattern: objectName,
-    docs: "The Secret with `tls.crt`, `tls.key` and `ca.crt`, as cert-manager makes it.",
-  },
-  "tls.clientCertificates": {
-    kind: "switch",
-    defaultValue: true,
-    docs:
-      "Whether proxies need a certificate that the authorities in `ca.crt` vouch for. Off, " +
-      "whoever reaches the ports asks, reports and gives hits back like a proxy.",
-  },
-  "tls.serverName": {
-    kind: "text",
-    defaultValue: "",
-    pattern: "^([-A-Za-z0-9.]{1,253})?$",
-    docs: "A name that proxies expect in the certificate, besides those of the Services.",
-  },
-  "certManager.enabled": {
-    kind: "switch",
-    defaultValue: false,
-    docs: "Whether cert-manager makes the Secret `tls.secretName`; its CRDs must be there.",
-  },
-  "certManager.issuer": {
-    kind: "map",
-    defaultValue: { name: "headgate-ca", kind: "Issuer" },
-    docs:
-      "The issuer that signs it, and the proxies' certificates: every client of its authority " +
-      "is let in.",
-  },
-  connectionAge: {
-    kind: "text",
-    defaultValue: "30m",
-    pattern: "^([0-9]+(s|m|h))+$",
-    docs:
-      "Age at which proxies are asked to connect again. A cluster IP chooses a pod a connection, " +
-      "so this is how new pods get their part.",
-  },
-  "drain.delayMs": {
-    kind: "number",
-    defaultValue: 5_000,
-    min: 0,
-    max: 600_000,
-    docs: "How long calls are still taken after SIGTERM, while endpoints and health checks notice.",
-  },
-  "drain.graceMs": {
-    kind: "number",
-    defaultValue: 10_000,
-    min: 0,
-    max: 600_000,
-    docs: "How long calls in flight may take after that.",
-  },
-  cpu: {
-    kind: "text",
-    defaultValue: "500m",
-    pattern: "^([0-9]+m|[0-9]+(\\.[0-9]+)?)$",
-    docs: "CPU that is requested.",
-  },
-  cpuLimit: {
-    kind: "text",
-    defaultValue: "",
-    pattern: "^([0-9]+m|[0-9]+(\\.[0-9]+)?)?$",
-    docs: "The limit of CPU. By default there is none: a throttled answer comes too late.",
-  },
-  ephemeralStorage: {
-    kind: "text",
-    defaultValue: "",
-    pattern: "^([0-9]+[KMG]i)?$",
-    docs: "The limit of the node's disk, such as 64Mi, for logs alone: nothing else is written.",
-  },
-  memoryMi: {
-    kind: "number",
-    defaultValue: 512,
-    min: 256,
-    max: 65_536,
-    docs:
-      "The limit of memory, in MiB. Half of it is requested and JavaScript's heap at most; the " +
-      "rest is for tables, buffers and the program.",
-  },
-  requestBytesMax: {
-    kind: "number",
-    defaultValue: requestBytesBounds.defaultValue,
-    min: requestBytesBounds.min,
-    max: requestBytesBounds.max,
-    docs:
-      "The largest message of a proxy, in bytes: four times its max_request_headers_kb. What is " +
-      "larger is refused.",
-  },
-  logLevel: {
-    kind: "text",
-    defaultValue: "info",
-    pattern: "^(trace|debug|info|warn|error|fatal)$",
-    docs: "The least severe lines that are written.",
-  },
-  prometheusUrl: {
-    kind: "text",
-    defaultValue: "",
-    pattern: "^(https?://[-A-Za-z0-9._:/]+)?$",
-    docs: "The Prometheus that is asked where a policy's `prometheus` names no `server`.",
-  },
-  extraEnv: {
-    kind: "list",
-    defaultValue: [],
-    docs: 'More settings, such as [{name: LIMIT_RESPONSE_HEADERS_ENABLED, value: "true"}].',
-  },
-  podAnnotations: { kind: "map", defaultValue: {}, docs: "More annotations of the pods." },
-  nodeSelector: { kind: "map", defaultValue: {}, docs: "Labels of the nodes that may have pods." },
-  tolerations: { kind: "list", defaultValue: [], docs: "Taints of nodes that do not matter." },
-  affinity: { kind: "map", defaultValue: {}, docs: "Where pods would rather be." },
-  priorityClassName: {
-    kind: "text",
-    defaultValue: "",
-    pattern: "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$",
-    docs: "How important the pods are to the scheduler.",
-  },
-  "networkPolicy.enabled": {
-    kind: "switch",
-    defaultValue: true,
-    docs: "Whether only proxies, the monitoring, Redis and DNS are let in and out.",
-  },
-  "networkPolicy.clientLabels": {
-    kind: "texts",
-    defaultValue: { "headgate.dev/client": "true" },
-    docs: "Labels of the namespaces whose proxies may ask.",
-  },
-  "networkPolicy.monitoringLabels": {
-    kind: "texts",
-    defaultValue: { "kubernetes.io/metadata.name": "monitoring" },
-    docs: "Labels of the namespaces that may scrape.",
-  },
-  "networkPolicy.dnsNamespaceLabels": {
-    kind: "texts",
-    defaultValue: { "kubernetes.io/metadata.name": "kube-system" },
-    docs: "Labels of the namespace that DNS is in.",
-  },
-  "networkPolicy.dnsPodLabels": {
-    kind: "texts",
-    defaultValue: { "k8s-app": "kube-dns" },
-    docs: "Labels of its pods.",
-  },
-  "networkPolicy.extraEgress": {
-    kind: "list",
-    defaultValue: [],
-    docs: "More rules of egress: a Redis outside the cluster, sources of signals, a collector.",
-  },
-  "serviceMonitor.enabled": {
-    kind: "switch",
-    defaultValue: false,
-    docs: "Whether the Prometheus operator is told to scrape; its CRDs must be there.",
-  },
-  "serviceMonitor.interval": {
-    kind: "text",
-    defaultValue: "15s",
-    pattern: "^[0-9]+(ms|s|m)$",
-    docs: "How often it does.",
-  },
-  "serviceMonitor.labels": {
-    kind: "texts",
-    defaultValue: {},
-    docs: "Labels by which it finds the ServiceMonitor.",
-  },
-  policy: {
-    kind: "texts",
-    defaultValue: {},
-    docs: "The policy: texts by file name. An edit is active without a restart.",
-  },
+  name: text("headgate", dnsLabel, "The name of all objects. Proxies find Headgate by it."),
+  "image.repository": text(
+    "headgate",
+    "^[a-z0-9][-a-zA-Z0-9._/:]{0,254}$",
+    "Your image, without its tag.",
+  ),
+  "image.tag": text(
+    "0.1.0",
+    "^[A-Za-z0-9_][-A-Za-z0-9._]{0,127}$",
+    "A version instead of `latest`, so that a rollback works.",
+  ),
+  "image.digest": text(
+    "",
+    "^(sha256:[0-9a-f]{64})?$",
+    "The digest, such as sha256:..., instead of the tag: it pins exactly the image " +
+      "that you pushed.",
+  ),
+  "image.pullPolicy": text(
+    "IfNotPresent",
+    "^(Always|IfNotPresent|Never)$",
+    "When the image is pulled.",
+  ),
+  imagePullSecrets: list([], "Secrets for the registry, such as [{name: registry}]."),
+  "replicas.min": number(
+    2,
+    [1, 1_000],
+    "Minimum number of replicas. Without Redis, each enforces its share.",
+  ),
+  "replicas.max": number(8, [1, 1_000], "Maximum number of replicas."),
+  "replicas.cpuPercent": number(
+    70,
+    [10, 100],
+    "CPU usage, in percent of the request, at which replicas are added.",
+  ),
+  "autoscaling.enabled": toggle(
+    true,
+    "Whether the number of replicas follows the load. If false: always replicas.min.",
+  ),
+  "redis.enabled": toggle(
+    true,
+    "Whether replicas share their counts in a Redis. If false, each counts on its own.",
+  ),
+  "redis.secretName": text(
+    "headgate-redis",
+    objectName,
+    "The Secret with `url` and `auth` (`user:password`) of that Redis.",
+  ),
+  "redis.port": number(6_379, [1, portMax], "The port of the Redis pods, for the network policy."),
+  "redis.podLabels": texts(
+    { "app.kubernetes.io/name": "redis" },
+    "The labels of the Redis pods, in any namespace, for the network policy.",
+  ),
+  "ports.grpc": number(8_081, [1, portMax], "The decision port."),
+  "ports.control": number(
+    18_000,
+    [1, portMax],
+    "The control port: Envoys get their shares and report their load here.",
+  ),
+  "controlPort.enabled": toggle(
+    true,
+    "Whether the control port is open. A policy without services does not need it.",
+  ),
+  "tls.enabled": toggle(
+    true,
+    "Whether both ports use TLS. If false, traffic is readable and anyone with " +
+      "access can act as a proxy: request decisions, report usage and refund hits. A " +
+      "mesh must prevent both.",
+  ),
+  "tls.secretName": text(
+    "headgate-tls",
+    objectName,
+    "The Secret with `tls.crt`, `tls.key` and `ca.crt`, in the form that cert-manager writes.",
+  ),
+  "tls.clientCertificates": toggle(
+    true,
+    "Whether proxies need a certificate signed by a CA in `ca.crt`. If false, " +
+      "anyone who reaches the ports can act as a proxy: request decisions, report " +
+      "usage and refund hits.",
+  ),
+  "tls.serverName": text(
+    "",
+    "^([-A-Za-z0-9.]{1,253})?$",
+    "An additional name in the certificate that proxies expect, besides those of the Services.",
+  ),
+  "certManager.enabled": toggle(
+    false,
+    "Whether cert-manager creates the Secret `tls.secretName`. Install its CRDs first.",
+  ),
+  "certManager.issuer": map(
+    { name: "headgate-ca", kind: "Issuer" },
+    "The issuer that signs the certificates of Headgate and of the proxies. Every " +
+      "client of its CA is accepted.",
+  ),
+  connectionAge: text(
+    "30m",
+    "^([0-9]+(s|m|h))+$",
+    "Age at which proxies are asked to reconnect. A cluster IP selects a pod for " +
+      "each connection, so this is how new pods get their share.",
+  ),
+  "drain.delayMs": number(
+    5_000,
+    [0, 600_000],
+    "How long calls are still accepted after SIGTERM, while endpoints and health checks notice.",
+  ),
+  "drain.graceMs": number(10_000, [0, 600_000], "How long calls in flight may then take."),
+  cpu: text("500m", "^([0-9]+m|[0-9]+(\\.[0-9]+)?)$", "The CPU request."),
+  cpuLimit: text(
+    "",
+    "^([0-9]+m|[0-9]+(\\.[0-9]+)?)?$",
+    "The CPU limit. None by default, because a throttled answer arrives too late.",
+  ),
+  ephemeralStorage: text(
+    "",
+    "^([0-9]+[KMG]i)?$",
+    "The ephemeral storage limit, such as 64Mi. Only logs are written.",
+  ),
+  memoryMi: number(
+    512,
+    [256, 65_536],
+    "The memory limit, in MiB. Half of it is requested, and is the maximum " +
+      "JavaScript heap. The rest is for tables, buffers and the program.",
+  ),
+  requestBytesMax: number(
+    requestBytesBounds.defaultValue,
+    [requestBytesBounds.min, requestBytesBounds.max],
+    "The largest message of a proxy, in bytes: four times its " +
+      "max_request_headers_kb. Larger messages are refused.",
+  ),
+  logLevel: text(
+    "info",
+    "^(trace|debug|info|warn|error|fatal)$",
+    "The minimum severity of log lines.",
+  ),
+  prometheusUrl: text(
+    "",
+    "^(https?://[-A-Za-z0-9._:/]+)?$",
+    "The URL of Prometheus for a policy whose `prometheus` names no `server`.",
+  ),
+  extraEnv: list(
+    [],
+    'Additional settings, such as [{name: LIMIT_RESPONSE_HEADERS_ENABLED, value: "true"}].',
+  ),
+  podAnnotations: map({}, "Additional annotations of the pods."),
+  nodeSelector: map({}, "Labels of the nodes that may run pods."),
+  tolerations: list([], "Tolerations of the pods."),
+  affinity: map({}, "Affinity of the pods."),
+  priorityClassName: text(
+    "",
+    "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$",
+    "The priority class of the pods.",
+  ),
+  "networkPolicy.enabled": toggle(
+    true,
+    "Whether traffic is restricted to proxies, monitoring, Redis and DNS.",
+  ),
+  "networkPolicy.clientLabels": texts(
+    { "headgate.dev/client": "true" },
+    "Labels of the namespaces whose proxies may call Headgate.",
+  ),
+  "networkPolicy.monitoringLabels": texts(
+    { "kubernetes.io/metadata.name": "monitoring" },
+    "Labels of the namespaces that may scrape.",
+  ),
+  "networkPolicy.dnsNamespaceLabels": texts(
+    { "kubernetes.io/metadata.name": "kube-system" },
+    "Labels of the namespace of DNS.",
+  ),
+  "networkPolicy.dnsPodLabels": texts({ "k8s-app": "kube-dns" }, "Labels of the DNS pods."),
+  "networkPolicy.extraEgress": list(
+    [],
+    "Additional egress rules: a Redis outside the cluster, sources of signals, a collector.",
+  ),
+  "serviceMonitor.enabled": toggle(
+    false,
+    "Whether to create a ServiceMonitor for the Prometheus operator. Install its CRDs first.",
+  ),
+  "serviceMonitor.interval": text("15s", "^[0-9]+(ms|s|m)$", "The scrape interval."),
+  "serviceMonitor.labels": texts({}, "Labels by which the operator finds the ServiceMonitor."),
+  policy: texts({}, "The policy: texts by file name. An edit is active without a restart."),
 } as const satisfies Readonly<Record<string, ValueRow>>;
 
 /** The name of a row. */

@@ -113,7 +113,7 @@ export class LiteralSource implements ValueSource {
 
   itemsOf(name: ValueNameOf<"list">): readonly Tree[] {
     const value = this.#value(name);
-    return isList(value) ? value : [];
+    return Array.isArray(value) ? value : [];
   }
 
   entriesOf(name: ValueNameOf<"texts" | "map">): TreeMap {
@@ -130,8 +130,4 @@ export class LiteralSource implements ValueSource {
 /** Puts a text in the place of each `@`; `\\@` becomes the character itself. */
 export function fillIn(around: string, next: () => string): string {
   return around.replaceAll(/\\?@/g, (found) => (found === "@" ? next() : "@"));
-}
-
-function isList(value: Tree): value is readonly Tree[] {
-  return Array.isArray(value);
 }

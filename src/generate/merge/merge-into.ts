@@ -1,9 +1,10 @@
+import type { PolicyLocation } from "../../policy/policy-places.js";
 import { quoteText } from "../../policy/problems/problem.js";
 import { formatJsonPath, type JsonPath } from "../base/check-problem.js";
 import { objectName } from "../base/custom-object.js";
 import type { Tree, TreeMap } from "../base/document.js";
 import type { ExistingObject } from "../base/existing-object.js";
-import type { GenerateProblem, PolicyLocation } from "../base/generator.js";
+import type { GenerateProblem } from "../base/generator.js";
 import { istioGroup, type MergeRule, mergeRuleOf, type PlainObject } from "../base/merge-rules.js";
 import { type MergeConflict, type MergeStyle, mergeMaps } from "../base/merge-values.js";
 import {
@@ -16,7 +17,7 @@ import {
 import { asMap } from "../base/tree-members.js";
 
 /** What came of objects that are generated, beside those of a user. */
-export interface MergedObjects {
+interface MergedObjects {
   /** The user's with ours in them, in the place of ours. */
   readonly objects: readonly Tree[];
   readonly problems: readonly GenerateProblem[];
@@ -125,13 +126,13 @@ export function reportConflicts(
     const [own, other] = [shortValue(theirs), shortValue(ours)];
     const words =
       own === undefined || other === undefined
-        ? "stays as it is, and the policy says it otherwise"
-        : `stays ${own}, and the policy says ${other}`;
+        ? "keeps its value, and the policy has another one"
+        : `keeps ${own}, and the policy has ${other}`;
     problems.push({
       id: "HG349",
       spot: { service, path: service === undefined ? proxiesPath(user) : policyPath(path) },
       message: `${place} ${words}`,
-      hint: "leave it out of your object, or say the same in the policy",
+      hint: "remove it from your object, or set the same value in the policy",
       severity: "warning",
     });
   }
@@ -198,8 +199,8 @@ function withFreeName(
     return { ...ours, metadata: { ...asMap(ours["metadata"]), name: other } };
   }
   report(place, {
-    message: `${placedTitle(taken)} is for something else, and one of that name is generated`,
-    hint: "give yours another name",
+    message: `${placedTitle(taken)} has another target, and a generated object has its name`,
+    hint: "rename your object",
   });
   return tree;
 }
@@ -215,13 +216,13 @@ function reportAmbiguous(
     if (second !== undefined) {
       report(place, {
         message: `${placedTitle(user)} and ${placedTitle(second)} are both for ${subject(ours)}`,
-        hint: `make one ${kind} of the two: only one of them acts`,
+        hint: `merge them into one ${kind}: only one of them takes effect`,
       });
     }
     if (isShared?.(plainOf(user)) === true) {
       report(place, {
-        message: `${placedTitle(user)} is for more than ${subject(ours)}`,
-        hint: `give ${subject(ours)} a ${kind} of its own, and leave it out of this one`,
+        message: `${placedTitle(user)} covers more than ${subject(ours)}`,
+        hint: `create a separate ${kind} for ${subject(ours)}, and remove it from this one`,
       });
     }
   }

@@ -52,20 +52,20 @@ export function mergeTimes(
     });
     const spec = mapIn(user.object, "spec");
     const routes = isPlainList(spec["http"]) ? spec["http"] : [];
-    let isTold = false;
+    let isReported = false;
     const http = routes.map((route, index) => {
       if (!isPlainMap(route)) return route;
       const service = served.find(({ meshHost }) => leadsTo(route, meshHost, user.namespace));
       if (service === undefined) return route;
-      isTold = true;
+      isReported = true;
       for (const host of service.found) hosts.add(host);
       const conflicts: MergeConflict[] = [];
       const place = { path: ["spec", "http", index], style: routeStyle, conflicts };
-      const told = mergeMaps(route, service.times, place);
+      const reported = mergeMaps(route, service.times, place);
       reportConflicts(user, conflicts, { service: service.service, problems });
-      return told;
+      return reported;
     });
-    if (!isTold) continue;
+    if (!isReported) continue;
     merged.push(user);
     objects.push({ ...user.object, apiVersion: `${istioGroup}/v1`, spec: { ...spec, http } });
   }

@@ -5,7 +5,7 @@ import type { GenerateProblem } from "../base/generator.js";
 import { mergeInto, titleOf } from "./merge-into.js";
 
 /** What a document is merged with. */
-export interface MergeContext {
+interface MergeContext {
   readonly existing: readonly ExistingObject[];
   readonly problems: GenerateProblem[];
   /** Whose settings the document has; undefined: those of `proxies`. */
@@ -22,7 +22,7 @@ export function mergedDocument(
   const made = mergeInto(existing, parts, service);
   problems.push(...made.problems);
   const names = made.merged.map(titleOf).join(", ");
-  const yours = names === "" ? "" : `\nYours, with these settings: ${names}.`;
+  const yours = names === "" ? "" : `\nYour object, with these settings: ${names}.`;
   const hinted = hint(new Set(made.merged.map(({ kind }) => kind)));
   return objectsDocument(path, `${title}${hinted}${yours}`, made.objects);
 }

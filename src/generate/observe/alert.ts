@@ -2,7 +2,7 @@
 export const severities = ["critical", "warning", "info"] as const;
 
 /** One of them. */
-export type Severity = (typeof severities)[number];
+type Severity = (typeof severities)[number];
 
 /** What an alert says, whatever it is raised by. */
 export interface AlertWords {

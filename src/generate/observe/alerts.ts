@@ -1,3 +1,4 @@
+import { denialOf, limitsOf } from "../../core/limits/limit.js";
 import { metadata } from "../base/custom-object.js";
 import type { Document, Tree, TreeMap } from "../base/document.js";
 import type {
@@ -7,11 +8,10 @@ import type {
   GenerateProblem,
 } from "../base/generator.js";
 import { type AlertRule, type AlertWords, severities, type TrialSeries } from "./alert.js";
-import { counterTrial, gaugeTrial, trialMinutes } from "./alert-trials.js";
+import { counterTrial, gaugeTrial, growing, trialMinutes } from "./alert-trials.js";
 import { type AlertName, alertWords } from "./alert-words.js";
 import { envoyAlerts } from "./envoy-alerts.js";
 import { type InhibitRule, inhibitRules } from "./inhibit-rules.js";
-import { limitAlerts } from "./limit-alerts.js";
 import { loopAlerts } from "./loop-alerts.js";
 import { processAlerts } from "./process-alerts.js";
 import { by, grows } from "./promql.js";
@@ -31,7 +31,7 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
     {
       path: rulesFile,
       kind: { format: "yaml", is: "rules" },
-      title: "Rules of Prometheus; name this file in `rule_files`.",
+      title: "Prometheus rules. List this file in `rule_files`.",
       parts: [{ groups }],
     },
     {
@@ -51,8 +51,8 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
       path: "tests/headgate.yaml",
       kind: { format: "yaml", is: "rules" },
       title:
-        "A trial of each rule, raised and not: promtool test rules tests/headgate.yaml\n" +
-        "Keep it out of `rule_files`.",
+        "Tests of each rule: promtool test rules tests/headgate.yaml\nDo not list " +
+        "this file in `rule_files`.",
       parts: [trialsOf(rules, options)],
     },
     ...(inhibited.length === 0 ? [] : [inhibitDocument(inhibited)]),
@@ -70,8 +70,10 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
 const withoutRunbookUrl: GenerateProblem = {
   id: "HG380",
   spot: { service: undefined, path: ["proxies", "runbookUrl"] },
-  message: "alerts link to a file, which whoever is paged cannot open",
-  hint: "runbookUrl: https://wiki.example.com/headgate, or --runbook-url, where you put runbook.md",
+  message: "alerts link to a file that on-call cannot open",
+  hint:
+    "runbookUrl: https://wiki.example.com/headgate, or --runbook-url, with the place " +
+    "where you publish runbook.md",
   severity: "warning",
 };
 
@@ -79,7 +81,7 @@ function inhibitDocument(inhibited: readonly InhibitRule[]): Document {
   return {
     path: "alertmanager.yaml",
     kind: { format: "yaml", is: "rules" },
-    title: "One cause, one page: add these to the `inhibit_rules` of Alertmanager.",
+    title: "One page for one cause: add these to the `inhibit_rules` of Alertmanager.",
     parts: [{ inhibit_rules: inhibited.map((rule) => ({ ...rule })) }],
   };
 }
@@ -94,7 +96,7 @@ export function alertRules(
   return [
     ...processAlerts(policy, options),
     ...limitAlerts(policy),
-    ...quotaAlerts(policy),
+    ...(policy.quotas.length === 0 ? [] : quotaRules),
     ...serviceAlerts(policy),
     ...loopAlerts(policy),
     ...envoyAlerts(policy, options),
@@ -182,11 +184,6 @@ function filledIn(text: string, labels: Readonly<Record<string, string>>): strin
   return text.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? "");
 }
 
-/** What can be wrong where Envoys decide by themselves. */
-function quotaAlerts({ quotas }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
-  return quotas.length === 0 ? [] : quotaRules;
-}
-
 const leases = "headgate_quota_leases";
 const ignored = "headgate_quota_ignored_reports_total";
 const overflows = "headgate_quota_overflows_total";
@@ -211,3 +208,60 @@ const quotaRules: readonly AlertRule<AlertName>[] = [
     trial: counterTrial(overflows, { series: { bound: "stream" } }),
   },
 ];
+
+const hits = "headgate_hits_total";
+const near = "headgate_near_limit_hits_total";
+const ofRule: readonly string[] = ["domain", "rule"];
+const trialRule = { domain: "shop", rule: "user" };
+
+/** What the limits of a policy can run into. */
+function limitAlerts({ rules }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
+  const limits = rules.flatMap(limitsOf);
+  if (limits.length === 0) return [];
+  const isTried = limits.some(({ role }) => denialOf(role) === "shadow");
+  return [
+    {
+      alert: "HeadgateNearLimit",
+      expr: `${grows(near, ofRule)} > 0.5 * ${grows(`${hits}{outcome="within"}`, ofRule)}`,
+      forMinutes: 10,
+      trial: {
+        raising: [growing(near, trialRule, 60), growing(hits, within, 80)],
+        labels: { job: "headgate", ...trialRule },
+        quiet: [growing(near, trialRule, 10), growing(hits, within, 80)],
+      },
+    },
+    overAlert("HeadgateOverLimit", "over"),
+    ...(isTried ? [overAlert("HeadgateShadowOver", "shadow_over")] : []),
+    {
+      alert: "HeadgateKeysFlood",
+      expr: `${grows("headgate_overflow_descriptors_total", ofRule)} > 0`,
+      forMinutes: 5,
+      trial: counterTrial("headgate_overflow_descriptors_total", { series: trialRule }),
+    },
+    {
+      alert: "HeadgateDomainUnknown",
+      expr: `${grows("headgate_unknown_domain_requests_total")} > 0`,
+      forMinutes: 10,
+      trial: counterTrial("headgate_unknown_domain_requests_total"),
+    },
+  ];
+}
+
+const within = { ...trialRule, outcome: "within" };
+
+/** More than a tenth of what is asked, and not only for a moment. */
+function overAlert(alert: AlertName, outcome: "over" | "shadow_over"): AlertRule<AlertName> {
+  const over = grows(`${hits}{outcome="${outcome}"}`, ofRule);
+  const asked = grows(`${hits}{outcome=~"within|over|shadow_over"}`, ofRule);
+  const refused = { ...trialRule, outcome };
+  return {
+    alert,
+    expr: `${over} > 0.1 * ${asked}`,
+    forMinutes: 10,
+    trial: {
+      raising: [growing(hits, refused, 20), growing(hits, within, 80)],
+      labels: { job: "headgate", ...trialRule },
+      quiet: [growing(hits, refused, 2), growing(hits, within, 80)],
+    },
+  };
+}

@@ -53,7 +53,7 @@ export interface Choice {
 }
 
 /** One dashboard. */
-export interface Dashboard {
+interface Dashboard {
   /** Stays the same as long as it is meant to be the same one; at most 40 characters. */
   readonly uid: string;
   readonly title: string;

@@ -62,7 +62,7 @@ export function sumBy(labels: readonly string[]): string {
 }
 
 /** What a panel shows beside its queries. */
-export interface PanelWords {
+interface PanelWords {
   readonly title: string;
   readonly about: string;
   readonly unit: Unit;

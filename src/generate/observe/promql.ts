@@ -51,13 +51,9 @@ export function matchersText(matchers: Matchers): string {
     .map(([label, wanted]) =>
       typeof wanted === "string"
         ? `${label}=${quoted(wanted)}`
-        : `${label}=~${quoted(unique(wanted.map(namePattern)).join("|"))}`,
+        : `${label}=~${quoted([...new Set(wanted.map(namePattern))].join("|"))}`,
     )
     .join(",");
-}
-
-function unique(texts: readonly string[]): readonly string[] {
-  return [...new Set(texts)];
 }
 
 /** A name; where Envoy Gateway calls a cluster by an HTTPRoute's rule, those of all its rules. */

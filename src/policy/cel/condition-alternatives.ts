@@ -1,14 +1,13 @@
 import type { ASTNode } from "@marcbachmann/cel-js";
 
-/** What a test of a request looks at. */
-export type TestedFact =
+type TestedFact =
   /** A header by its name in lower case, pseudo-headers such as `:path` among them. */
   | { readonly kind: "header"; readonly name: string }
   /** The path without its query. */
   | { readonly kind: "urlPath" };
 
 /** How a fact is looked at, as proxies can do it too. */
-export type FactTestKind = "exact" | "prefix" | "suffix" | "contains" | "present";
+type FactTestKind = "exact" | "prefix" | "suffix" | "contains" | "present";
 
 /** One test of one fact. */
 export interface FactTest {
@@ -128,7 +127,8 @@ function factOf(node: ASTNode): TestedFact | undefined {
   return header === undefined ? undefined : { kind: "header", name: header };
 }
 
-function isHeaders(node: ASTNode): boolean {
+/** Whether a part of a condition is `request.headers`. */
+export function isHeaders(node: ASTNode): boolean {
   if (node.op !== ".") return false;
   const [owner, name] = node.args;
   return name === "headers" && owner.op === "id" && owner.args === "request";

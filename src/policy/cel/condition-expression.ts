@@ -1,4 +1,5 @@
 import type { ASTNode } from "@marcbachmann/cel-js";
+import { isHeaders } from "./condition-alternatives.js";
 
 /**
  * A condition as Envoy's matchers take it: `cel.expr.Expr` as JSON.
@@ -20,13 +21,13 @@ export interface CelExpression {
 }
 
 /** A value that is written out; whole numbers as texts, as JSON has those of 64 bits. */
-export type CelConstant =
+type CelConstant =
   | { readonly string_value: string }
   | { readonly bool_value: boolean }
   | { readonly int64_value: string };
 
 /** How a condition was taken over. */
-export type WrittenExpression =
+type WrittenExpression =
   | { readonly kind: "expression"; readonly expression: CelExpression }
   /** Envoy has not all that conditions offer. */
   | { readonly kind: "foreign"; readonly node: ASTNode; readonly what: string };
@@ -169,10 +170,4 @@ type NodeOf<Op extends ASTNode["op"]> = Extract<ASTNode, { readonly op: Op }>;
 function constantOf(value: unknown): CelConstant {
   if (typeof value === "string") return { string_value: value };
   return typeof value === "boolean" ? { bool_value: value } : { int64_value: String(value) };
-}
-
-function isHeaders(node: ASTNode): boolean {
-  if (node.op !== ".") return false;
-  const [owner, name] = node.args;
-  return name === "headers" && owner.op === "id" && owner.args === "request";
 }

@@ -1,7 +1,7 @@
 import type { RequestFacts } from "./request-facts.js";
 
 /** What a part of a condition can be; undefined: the request does not say it (an error in CEL). */
-export type PartValue = string | number | boolean;
+type PartValue = string | number | boolean;
 
 /** Reads a part of a condition from a request. Never throws. */
 export type PartReader = (facts: RequestFacts) => PartValue | undefined;
@@ -14,7 +14,7 @@ export const textTests: ReadonlyMap<string, (whole: string, part: string) => boo
 ]);
 
 /** Operators that compare. */
-export type ComparisonOperator = "==" | "!=" | "<" | "<=" | ">" | ">=";
+type ComparisonOperator = "==" | "!=" | "<" | "<=" | ">" | ">=";
 
 /** What they say of two values of one type; texts are ordered by their UTF-16 units. */
 export const comparisons: Readonly<

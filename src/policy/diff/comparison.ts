@@ -2,6 +2,7 @@ import {
   isPattern,
   type Limit,
   type LimitUnit,
+  limitsOf,
   type Role,
   type Rule,
 } from "../../core/limits/limit.js";
@@ -9,7 +10,7 @@ import { type DifferenceRow, joined } from "../migration/difference-row.js";
 import { type DifferenceId, differenceRows } from "../migration/differences.js";
 
 /** The most that a limit admits, over all it may meet: whole hits. */
-export interface WorstCase {
+interface WorstCase {
   /** In a moment: for the reference around a window's edge, for GCRA out of an unused bucket. */
   readonly atOnceCount: number;
   /** Between two edges of the unit, when nothing was used before. */
@@ -32,7 +33,7 @@ export interface LimitComparison {
 }
 
 /** What a configuration uses that means the same in both. */
-export interface SameFeature {
+interface SameFeature {
   readonly what: string;
   readonly ruleCount: number;
 }
@@ -98,10 +99,6 @@ function isSmoothLimit({ algorithm }: Limit): boolean {
   return algorithm?.kind !== "fixed_window";
 }
 
-function limitsOf({ effect }: Rule): readonly Limit[] {
-  return effect.kind === "limited" ? effect.limits : [];
-}
-
 const isLimited = ({ effect }: Rule): boolean => effect.kind === "limited";
 
 function hasRole(role: Role): (rule: Rule) => boolean {
@@ -114,8 +111,8 @@ const sameFeatures: readonly {
 }[] = [
   {
     what: joined(
-      "how requests are matched: level by level the exact value, then patterns in file order,",
-      "then the key alone",
+      "how requests are matched: level by level, first the exact value, then patterns in",
+      "file order, then the key alone",
     ),
     concerns: () => true,
   },
@@ -137,7 +134,7 @@ const sameFeatures: readonly {
     concerns: hasRole("quota"),
   },
   {
-    what: "`replaces`: the named limits do not count beside it",
+    what: "`replaces`: the named limits are skipped",
     concerns: ({ replaces }) => replaces !== undefined,
   },
   {

@@ -1,8 +1,9 @@
 import { quoteText } from "../problems/problem.js";
 import { formatDuration } from "../text/duration.js";
-import type { Form, MapForm, NameRow } from "../text/form.js";
+import type { ChangeEffect, ChangeTraits, Form, MapForm, NameRow } from "../text/form.js";
 import { formatBytes } from "../text/quantities.js";
-import { grouped } from "./limit-words.js";
+import { groupThousands } from "./limit-words.js";
+import { opposite } from "./policy-change.js";
 
 /** A field that differs. */
 export interface FieldChange {
@@ -13,19 +14,25 @@ export interface FieldChange {
   /** Undefined: it is not there any more. */
   readonly is: unknown;
   readonly words: string;
+  readonly effect: ChangeEffect;
+  /** Whether proxies have it by configuration that has to be generated anew. */
+  readonly isGenerated: boolean;
 }
 
 /**
  * The fields in which two values differ, each in words; a default is called so.
  *
  * @param form what names the fields and knows their defaults
+ * @param isGenerated of fields that do not say it
  */
 export function fieldChanges(wanted: {
   readonly before: object;
   readonly after: object;
   readonly form: MapForm;
+  readonly isGenerated: boolean;
 }): readonly FieldChange[] {
-  return compareMaps({ ...wanted, path: [] });
+  const { isGenerated, ...pair } = wanted;
+  return compareMaps({ ...pair, traits: { isGenerated }, path: [] });
 }
 
 interface MapPair {
@@ -33,17 +40,28 @@ interface MapPair {
   readonly after: object;
   readonly form: MapForm | undefined;
   readonly path: readonly string[];
+  /** Of the map; for what no declaration names, they hold on. */
+  readonly traits: ChangeTraits;
 }
 
-function compareMaps({ before, after, form, path }: MapPair): readonly FieldChange[] {
+function compareMaps({
+  before,
+  after,
+  form,
+  path,
+  traits: outer,
+}: MapPair): readonly FieldChange[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].flatMap((field) => {
     const [was, is] = [memberOf(before, field), memberOf(after, field)];
     if (textOf(was) === textOf(is)) return [];
     const declared = declaredAs(form, field);
     const here = [...path, ...declared.names];
+    const { row = outer } = declared;
+    const { larger = "different", isGenerated = outer.isGenerated === true } = row;
+    const traits = { larger, isGenerated };
     if (isMap(was) && isMap(is)) {
-      return compareMaps({ before: was, after: is, form: declared.form, path: here });
+      return compareMaps({ before: was, after: is, form: declared.form, path: here, traits });
     }
     const name = here.join(".");
     const defaultValue = declared.row?.default;
@@ -51,8 +69,19 @@ function compareMaps({ before, after, form, path }: MapPair): readonly FieldChan
       const isDefault = defaultValue !== undefined && textOf(value) === textOf(defaultValue);
       return `${valueWords(value, field, declared)}${isDefault ? " (the default)" : ""}`;
     };
-    return [{ name, was, is, words: changeWords({ name, was, is, say }) }];
+    const effect = effectOf({ was, is }, row);
+    return [{ name, was, is, words: changeWords({ name, was, is, say }), effect, isGenerated }];
   });
+}
+
+function effectOf(
+  { was, is }: Pick<FieldChange, "was" | "is">,
+  { larger = "different", added = "different" }: ChangeTraits,
+): ChangeEffect {
+  if (was === undefined) return added;
+  if (is === undefined) return opposite(added);
+  if (typeof was !== "number" || typeof is !== "number") return "different";
+  return is > was ? larger : opposite(larger);
 }
 
 function changeWords(change: {
@@ -63,9 +92,9 @@ function changeWords(change: {
 }): string {
   const { name, was, is, say } = change;
   if (was === undefined) return `${name} is new: ${say(is)}`;
-  if (is === undefined) return `${name} goes: it was ${say(was)}`;
+  if (is === undefined) return `${name} is removed: it was ${say(was)}`;
   const [old, now] = [say(was), say(is)];
-  return old === now ? `${name} changes in its details` : `${name}: ${old} becomes ${now}`;
+  return old === now ? `details of ${name} change` : `${name} changes from ${old} to ${now}`;
 }
 
 function memberOf(map: object, name: string): unknown {
@@ -126,7 +155,7 @@ function plainName(field: string): string {
 }
 
 /** Most parts of a value that are told. */
-export const toldPartsMax = 8;
+export const reportedPartsMax = 8;
 
 function valueWords(value: unknown, field: string, declared?: Declared): string {
   if (value === undefined) return "off";
@@ -158,9 +187,9 @@ function itemWords(item: unknown, field: string): string {
 }
 
 function shortened(parts: readonly string[]): string {
-  const more = parts.length - toldPartsMax;
+  const more = parts.length - reportedPartsMax;
   if (more <= 0) return parts.join(", ");
-  return `${parts.slice(0, toldPartsMax).join(", ")} and ${more} more`;
+  return `${parts.slice(0, reportedPartsMax).join(", ")} and ${more} more`;
 }
 
 /** By its form, or else by the unit that its name ends in. */
@@ -169,5 +198,5 @@ function numberWords(value: number, field: string, form?: Form): string {
   if (/Ms(?:Max|Min)?$/.test(field) && Number.isInteger(value)) return formatDuration(value);
   if (form?.kind === "bytes") return formatBytes(value);
   if (/Percent(?:Max|Min)?$/.test(field)) return `${value} %`;
-  return Number.isInteger(value) ? grouped(value) : String(value);
+  return Number.isInteger(value) ? groupThousands(value) : String(value);
 }

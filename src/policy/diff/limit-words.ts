@@ -7,9 +7,9 @@ export function rateWords({ hits, unit, unitMultiplier }: Limit): string {
     unitMultiplier === 1
       ? unit
       : unit === "second"
-        ? `${grouped(unitMultiplier)} s`
-        : `${grouped(unitMultiplier)} ${unit}s`;
-  return `${grouped(hits)} per ${period}`;
+        ? `${groupThousands(unitMultiplier)} s`
+        : `${groupThousands(unitMultiplier)} ${unit}s`;
+  return `${groupThousands(hits)} per ${period}`;
 }
 
 /** A limit in words. Example: `1,800 per minute, at most 100 at once`. */
@@ -18,7 +18,7 @@ export function limitWords(limit: Limit): string {
   if (algorithm?.kind === "fixed_window") return `${rateWords(limit)}, in ${windowWords(limit)}`;
   return burst === hits
     ? rateWords(limit)
-    : `${rateWords(limit)}, at most ${grouped(burst)} at once`;
+    : `${rateWords(limit)}, at most ${groupThousands(burst)} at once`;
 }
 
 /** How a limit's windows are counted. */
@@ -34,7 +34,7 @@ export function hitsPerSecond({ hits, unit, unitMultiplier }: Limit): number {
 }
 
 /** A whole number with commas between thousands. */
-export function grouped(count: number): string {
+export function groupThousands(count: number): string {
   const [whole = "", fraction] = String(count).split(".");
   const text = whole.replaceAll(/\B(?=(\d{3})+$)/g, ",");
   return fraction === undefined ? text : `${text}.${fraction}`;

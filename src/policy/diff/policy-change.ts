@@ -1,8 +1,16 @@
-/** What a change does to requests, those that somebody will notice first. */
-export const changeEffects = ["stricter", "looser", "different"] as const;
+import type { ChangeEffect } from "../text/form.js";
 
-/** `stricter`: some that passed may be refused. `looser`: some that were refused may pass. */
-export type ChangeEffect = (typeof changeEffects)[number];
+/** Every effect, those that somebody will notice first. */
+export const changeEffects: readonly ChangeEffect[] = ["stricter", "looser", "different"];
+
+/** What the same change does the other way round. */
+export function opposite(effect: ChangeEffect): ChangeEffect {
+  if (effect === "different") return effect;
+  return effect === "stricter" ? "looser" : "stricter";
+}
+
+/** Said of what proxies have by configuration: an edit of the policy does not bring it there. */
+export const generateAnew = "; regenerate the proxies' configuration";
 
 /** One change of a policy, in words. */
 export interface PolicyChange {

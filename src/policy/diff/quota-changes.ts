@@ -1,8 +1,10 @@
-import type { ExpiredQuota, QuotaPart, QuotaPolicy } from "../quotas/quota-policy.js";
-import { quota as form } from "../quotas/quotas.js";
+import type { QuotaPart } from "../quotas/quota-parts.js";
+import type { ExpiredQuota, QuotaPolicy } from "../quotas/quota-policy.js";
+import { quota as form } from "../quotas/quota-policy.js";
 import { formatDuration } from "../text/duration.js";
+import type { ChangeEffect } from "../text/form.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
-import type { ChangeEffect, PolicyChange } from "./policy-change.js";
+import { generateAnew, type PolicyChange } from "./policy-change.js";
 
 /**
  * What changes of quotas, field by field; they are the same where their names are. A rate of a
@@ -23,37 +25,35 @@ export function compareQuotas(
   ];
 }
 
-const anew = "; generate the proxies' configuration anew";
-
 function placeOf({ name }: QuotaPolicy): string {
   return `quota ${name}`;
 }
 
 function goneQuota(quota: QuotaPolicy): PolicyChange {
-  const words = `the quota goes: Envoys that still have it are no longer told anything${anew}`;
-  return { effect: "different", place: placeOf(quota), words };
+  const words = "the quota goes: Envoys that still have it are no longer told anything";
+  return { effect: "different", place: placeOf(quota), words: `${words}${generateAnew}` };
 }
 
 function newQuota(quota: QuotaPolicy): PolicyChange {
   const { domain, bucket, services } = quota;
   const keys = bucket.map(({ key }) => key).join(", ");
   const whose = services === undefined ? "all services" : services.join(", ");
-  const words = `a new quota of ${domain}, by [${keys}], for ${whose}${anew}`;
+  const words = `a new quota of ${domain}, by [${keys}], for ${whose}${generateAnew}`;
   return { effect: "stricter", place: placeOf(quota), words };
 }
 
 function changedQuota(before: QuotaPolicy, after: QuotaPolicy): readonly PolicyChange[] {
   const place = placeOf(after);
-  const pair = { before: toldOf(before), after: toldOf(after) };
-  return fieldChanges({ ...pair, form }).map((change) => ({
+  const pair = { before: reportedOf(before), after: reportedOf(after) };
+  return fieldChanges({ ...pair, form, isGenerated: true }).map((change) => ({
     effect: effectOf(change),
     place,
-    words: `${change.words}${isHeadgates(change) ? "" : anew}`,
+    words: `${change.words}${isGenerated(change) ? generateAnew : ""}`,
   }));
 }
 
 /** A quota as it is told: its lists as texts. */
-function toldOf({ bucket, afterExpiry, deny, match, ...rest }: QuotaPolicy): object {
+function reportedOf({ bucket, afterExpiry, deny, match, ...rest }: QuotaPolicy): object {
   return {
     ...rest,
     match: match.length === 0 ? undefined : match.map((one) => JSON.stringify(one)),
@@ -85,21 +85,12 @@ function expiryText({ forSeconds, fallback }: ExpiredQuota): string {
   return `${hits} in ${formatDuration(1_000 * periodSeconds)}, ${burst} at once, for ${time}`;
 }
 
-/** What Headgate goes by alone: Envoys learn it with their next assignment. */
-function isHeadgates({ name, was, is }: FieldChange): boolean {
-  if (name === "callsShare" || name === "ttl") return true;
-  return name.startsWith("classes.weights.") && was !== undefined && is !== undefined;
+/** A class that comes or goes is in the configuration; how much it weighs is not. */
+function isGenerated(change: FieldChange): boolean {
+  return change.isGenerated || change.was === undefined || change.is === undefined;
 }
 
-function effectOf({ name, was, is }: FieldChange): ChangeEffect {
+function effectOf({ name, is, effect }: FieldChange): ChangeEffect {
   if (name === "beforeAssignment") return is === "deny" ? "stricter" : "looser";
-  if (name === "callsShare" && typeof was === "number" && typeof is === "number") {
-    return is > was ? "stricter" : "looser";
-  }
-  // What is asked of a request: without it, more requests are in the quota.
-  if (name === "services" || name === "match" || name === "when") {
-    if (is === undefined) return "stricter";
-    return was === undefined ? "looser" : "different";
-  }
-  return "different";
+  return effect;
 }

@@ -23,13 +23,13 @@ interface Comment {
 }
 
 /** A text without its comments, at the same offsets. */
-export interface BareText {
+interface UncommentedText {
   readonly text: string;
   readonly comments: readonly Comment[];
 }
 
 /** Takes the comments out of a text. */
-export function takeComments(text: string): BareText {
+export function stripComments(text: string): UncommentedText {
   const source = new SourceText({ file: "", text }, 0);
   const comments: Comment[] = [];
   let bare = "";
@@ -85,7 +85,7 @@ interface Holder {
  * the bare text: a comment belongs to what follows it, unless it is indented deeper; one behind a
  * value belongs to the value.
  */
-export function returnComments(document: Document, bare: BareText, original: string): void {
+export function restoreComments(document: Document, bare: UncommentedText, original: string): void {
   visit(document, (_, node) => {
     if (isScalar(node) || isCollection(node) || isAlias(node)) delete node.spaceBefore;
   });
@@ -104,7 +104,7 @@ class CommentPlacer {
   /** Comments before an item, each in a line of its own. */
   readonly #before = new Map<Item, Comment[]>();
 
-  constructor(document: Document, { comments }: BareText, original: string) {
+  constructor(document: Document, { comments }: UncommentedText, original: string) {
     this.#document = document;
     this.#comments = comments;
     this.#source = new SourceText({ file: "", text: original }, 0);

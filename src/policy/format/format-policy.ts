@@ -25,13 +25,13 @@ import { SourceText } from "../problems/source-text.js";
 import { findAliasTargets } from "../text/aliases.js";
 import type { Form, MapForm } from "../text/form.js";
 import { readYaml } from "../text/yaml-text.js";
-import { returnComments, takeComments } from "./format-comments.js";
+import { restoreComments, stripComments } from "./format-comments.js";
 
 /** Widest line with a map or list in braces or brackets; wider ones become lines of their own. */
 export const formattedColumnsMax = 100;
 
 /** A text in its one form, or why it has none. */
-export type FormattedPolicy =
+type FormattedPolicy =
   | { readonly kind: "formatted"; readonly text: string }
   | {
       readonly kind: "problems";
@@ -59,7 +59,10 @@ export function formatPolicy(given: PolicyText): FormattedPolicy {
     if (next === text) break;
     text = next;
   }
-  assert(saidBy(source.text) === saidBy(text), "a formatted policy says what it said before");
+  assert(
+    policyContent(source.text) === policyContent(text),
+    "a formatted policy says what it said before",
+  );
   return { kind: "formatted", text };
 }
 
@@ -67,7 +70,7 @@ export function formatPolicy(given: PolicyText): FormattedPolicy {
  * What a policy's text says, whatever its comments and the order of its names. What it says through
  * aliases must be bounded, as it is in a text that was read.
  */
-export function saidBy(text: string): string {
+export function policyContent(text: string): string {
   const value: unknown = parseTypeless(text).toJS({ maxAliasCount: -1 });
   return JSON.stringify(value, (_, part: unknown) => {
     const isMap = typeof part === "object" && part !== null && !Array.isArray(part);
@@ -80,9 +83,9 @@ export function saidBy(text: string): string {
 const roundsMax = 8;
 
 function formatOnce(text: string, hasAliases: boolean): string {
-  const bare = takeComments(text);
+  const bare = stripComments(text);
   const document = parseTypeless(bare.text);
-  returnComments(document, bare, text);
+  restoreComments(document, bare, text);
   const { contents } = document;
   assert(contents !== null, "a text that was read has a tree");
   if (!hasAliases) order(contents, { kind: "map", map: () => formOf(contents) });

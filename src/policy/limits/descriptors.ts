@@ -54,7 +54,7 @@ function formOf(dialect: Dialect) {
   return object(
     {
       title: "a descriptor",
-      docs: "One entry of what Envoy asks about, and what lies below it.",
+      docs: "One entry of the descriptor that Envoy sends, and the entries nested below it.",
       ...(dialect === "headgate"
         ? { blank: ["value", "descriptors"], clashing: [["rate_limit", "rate_limits"]] }
         : {
@@ -63,23 +63,23 @@ function formOf(dialect: Dialect) {
           }),
     },
     {
-      key: field(ruledText(keyRule), "The key of an entry; a `*` in it stands for any text.", {
+      key: field(ruledText(keyRule), "The key of an entry. A `*` in it matches any text.", {
         needs: "the key of a descriptor entry",
       }),
       value: field(
         readBy(any(value, words("")), value.read),
-        "The entry's value, in which a `*` stands for any text. Left out: any value, each by " +
-          "itself.",
+        "The value of the entry. A `*` in it matches any text. Default: any value, " +
+          "and each value has its own bucket.",
       ),
-      rate_limit: field(asWritten(limit), "The limit of what ends here."),
+      rate_limit: field(asWritten(limit), "The limit of the descriptor that ends here."),
       rate_limits: field(
         asWritten(list(limit, limitsPerDescriptorMax, 1)),
-        "Several limits of what ends here: a request needs room in all of them.",
+        "Several limits of the descriptor that ends here. A request must fit all of them.",
       ),
       ...rows,
       descriptors: field(
         asWritten(list({ kind: "map", map: () => formBelow(dialect) })),
-        "What the next entry may be.",
+        "The possible next entries.",
       ),
     },
   );
@@ -93,7 +93,7 @@ function formBelow(dialect: Dialect): MapForm {
 }
 
 /** Where a list of descriptors stands. */
-export interface Level {
+export interface DescriptorLevel {
   readonly reader: NodeReader;
   readonly dialect: Dialect;
   readonly rules: RuleList;
@@ -104,11 +104,11 @@ export interface Level {
   /** What stands beside: in a domain of several files, also what the files before said. */
   readonly siblings: Siblings;
   /** The descriptors above, outermost first. */
-  readonly above: Above;
+  readonly above: DescriptorAncestors;
 }
 
 /** What a descriptor has from those above it. */
-export interface Above {
+export interface DescriptorAncestors {
   readonly path: readonly PathStep[];
   /** By step: see `Rule.sharePatterns`. */
   readonly sharePatterns: readonly (string | undefined)[];
@@ -119,10 +119,15 @@ export interface Above {
 }
 
 /** Above the descriptors of a domain. */
-export const domainTop: Above = { path: [], sharePatterns: [], metricPath: [], label: "" };
+export const domainAncestors: DescriptorAncestors = {
+  path: [],
+  sharePatterns: [],
+  metricPath: [],
+  label: "",
+};
 
 /** Reads a list of descriptors and what is below them into `level.rules`, parents first. */
-export function readDescriptors(field: Field, level: Level): void {
+export function readDescriptors(field: Field, level: DescriptorLevel): void {
   const items = level.reader.readList(field, "a list of descriptors");
   for (const item of items ?? []) {
     if (level.rules.isOverfull) return;
@@ -130,7 +135,7 @@ export function readDescriptors(field: Field, level: Level): void {
   }
 }
 
-function readDescriptor(node: ParsedNode, level: Level): undefined {
+function readDescriptor(node: ParsedNode, level: DescriptorLevel): undefined {
   const { reader, dialect, rules, domain, names } = level;
   const block = Block.at(reader, node, descriptorForms[dialect].shape);
   if (block === undefined) return undefined;
@@ -157,7 +162,11 @@ function readDescriptor(node: ParsedNode, level: Level): undefined {
   return undefined;
 }
 
-function below(above: Above, step: PathStep, settings: RuleSettings): Above {
+function below(
+  above: DescriptorAncestors,
+  step: PathStep,
+  settings: RuleSettings,
+): DescriptorAncestors {
   const text = stepLabel(step);
   return {
     path: [...above.path, step],
@@ -170,7 +179,7 @@ function below(above: Above, step: PathStep, settings: RuleSettings): Above {
 /** The rule of the last step, with no more in it than it says. */
 function draftRule(
   domain: string,
-  { path, sharePatterns, metricPath, label }: Above,
+  { path, sharePatterns, metricPath, label }: DescriptorAncestors,
   { read, settings, disclosure, dialect }: DraftSettings,
 ): RuleDraft {
   const { effect, replaces } = read;
@@ -219,7 +228,7 @@ function readStep(block: Block, dialect: Dialect): PathStep | undefined {
 function warnOfNumber(reader: NodeReader, field: Field, text: string): void {
   const node = reader.contentOf(field);
   if (field.value === undefined || !isScalar(node) || typeof node.value !== "number") return;
-  const message = `"${field.name}" is a number, and taken as the text ${quoteText(text)}`;
+  const message = `"${field.name}" is a number and is read as the text ${quoteText(text)}`;
   reader.warn(field.value, { id: "HG172", message });
 }
 
@@ -230,10 +239,14 @@ function findValue(block: Block): Field | undefined {
   return isScalar(node) && node.value === "" ? undefined : written;
 }
 
-function isPathInBounds(reader: NodeReader, node: ParsedNode, { path, label }: Above): boolean {
+function isPathInBounds(
+  reader: NodeReader,
+  node: ParsedNode,
+  { path, label }: DescriptorAncestors,
+): boolean {
   if (path.length <= pathStepsMax && label.length <= pathCharsMax) return true;
   const size = `${path.length} levels, ${label.length} characters`;
-  const message = `the path to this descriptor has ${size}`;
+  const message = `the path of this descriptor has ${size}`;
   const expected = `at most ${pathStepsMax} levels and ${pathCharsMax} characters`;
   reader.report(node, { id: "HG161", message, expected });
   return false;

@@ -1,9 +1,10 @@
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { quotaBucketKey } from "../../core/quota/quota.js";
-import { type QuotaPolicy, quotaClassKey } from "./quota-policy.js";
+import { quotaClassKey } from "./quota-parts.js";
+import type { QuotaPolicy } from "./quota-policy.js";
 
 /** What a bucket means for the limits of its domain. */
-export interface QuotaBucket {
+interface QuotaBucket {
   /** The descriptor that it is: its parts in the order of the policy. */
   readonly entries: readonly DescriptorEntry[];
   /** Of its class; 1 for one of none. */
@@ -11,7 +12,7 @@ export interface QuotaBucket {
 }
 
 /** How a bucket id reads. */
-export type ReadQuotaBucket =
+type ReadQuotaBucket =
   | { readonly kind: "bucket"; readonly bucket: QuotaBucket }
   /** Not what the quota's filter makes: an Envoy of an older policy, or none of ours. */
   | { readonly kind: "foreign" };

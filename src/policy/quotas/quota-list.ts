@@ -1,5 +1,10 @@
 import type { ParsedNode } from "yaml";
-import { defaultDefaults, type LimitDefaults, type Rule } from "../../core/limits/limit.js";
+import {
+  defaultDefaults,
+  type Limit,
+  type LimitDefaults,
+  type Rule,
+} from "../../core/limits/limit.js";
 import type { LimitNames } from "../limits/limit-names.js";
 import { type RuleList, rulesMax, stepLabel } from "../limits/rule-list.js";
 import { quoteText, visibleText } from "../problems/problem.js";
@@ -7,8 +12,8 @@ import type { ProxyPolicy } from "../proxies/proxies.js";
 import { LimitPaths, mayMeet } from "../services/limit-paths.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
-import { expiredQuota } from "./quota-expiry.js";
-import type { QuotaPart, QuotaPolicy } from "./quota-policy.js";
+import type { QuotaPart } from "./quota-parts.js";
+import type { ExpiredQuota, QuotaPolicy, QuotaRate } from "./quota-policy.js";
 import { isDivisible, quotaLimit, type ReadExpiry, type ReadQuotaRate } from "./quota-settings.js";
 
 /** Quotas of one policy. Each is a filter of every Envoy that it is for. */
@@ -33,7 +38,7 @@ export interface QuotaDraft {
 }
 
 /** What a quota is held against when all files are read. */
-export interface QuotaSurroundings {
+interface QuotaContext {
   readonly domains: readonly string[];
   /** Those of quotas' own rates among them. */
   readonly rules: readonly Rule[];
@@ -66,7 +71,7 @@ export class QuotaList {
   takeName(name: string, node: ParsedNode, reader: NodeReader): void {
     const known = this.#namePlaces.get(name);
     if (known !== undefined) {
-      const message = `a quota of the name ${quoteText(name)} stands already in ${known}`;
+      const message = `a quota named ${quoteText(name)} is already defined in ${known}`;
       reader.report(node, { id: "HG261", message });
       return;
     }
@@ -104,8 +109,8 @@ export class QuotaList {
     const text = pathText(domain, path);
     const other = taken.get(text);
     if (other !== undefined) {
-      const message = `${other} of the domain ${quoteText(domain)} stands at this path already`;
-      const expected = "no rate here: its limits hold for the quota, too";
+      const message = `${other} of the domain ${quoteText(domain)} already has this path`;
+      const expected = "no rate here: the quota also enforces the existing limits";
       reader.report(nodes.rate, { id: "HG268", message, expected });
       return;
     }
@@ -114,14 +119,14 @@ export class QuotaList {
     const { disclosure } = this.#defaults.get(domain) ?? defaultDefaults;
     const label = path.map(stepLabel).join(".");
     const effect = { kind: "limited", limits: [limit] } as const;
-    const told = disclosure === undefined ? {} : { disclosure };
-    if (rules.add({ domain, path, effect, label, ...told })) return;
+    const reported = disclosure === undefined ? {} : { disclosure };
+    if (rules.add({ domain, path, effect, label, ...reported })) return;
     const message = `a policy cannot hold more than ${rulesMax} descriptors`;
     reader.report(nodes.rate, { id: "HG160", message });
   }
 
   /** The quotas in the order of the files; reports those that fit nothing. */
-  finish(around: QuotaSurroundings): readonly QuotaPolicy[] {
+  finish(around: QuotaContext): readonly QuotaPolicy[] {
     const paths = new Map(around.domains.map((domain) => [domain, new LimitPaths()]));
     for (const rule of this.#drafts.length === 0 ? [] : around.rules) {
       paths.get(rule.domain)?.add(rule);
@@ -137,14 +142,11 @@ export class QuotaList {
       );
       if (isSure) reportUndivided(draft, met);
       reportTwice(this.#drafts.slice(0, index), draft);
-      const sharers = around.proxies.expectedCount * (1 + classCount(quota));
+      const sharers =
+        around.proxies.expectedCount * (1 + Object.keys(quota.classes?.weights ?? {}).length);
       return { ...quota, afterExpiry: expiredQuota(expiry, met, sharers) };
     });
   }
-}
-
-function classCount({ classes }: Pick<QuotaPolicy, "classes">): number {
-  return Object.keys(classes?.weights ?? {}).length;
 }
 
 function stepOf(part: QuotaPart): Rule["path"][number] {
@@ -161,7 +163,7 @@ function reportServices({ quota, reader, nodes }: QuotaDraft, known: readonly st
     if (node === undefined || known.includes(name)) return;
     reader.report(node, {
       id: "HG262",
-      message: `no service of the policy has the name ${quoteText(name)}`,
+      message: `the policy has no service named ${quoteText(name)}`,
       suggestion: findNearestName(name, known),
     });
   });
@@ -173,8 +175,8 @@ function reportLimit(draft: QuotaDraft, paths: ReadonlyMap<string, LimitPaths>):
   if (limits === undefined) {
     reader.reportContent(nodes.domain, {
       id: "HG263",
-      message: `no domain of the policy has the name ${quoteText(quota.domain)}`,
-      expected: "a domain of rateLimits; it may stand there without descriptors",
+      message: `the policy has no domain named ${quoteText(quota.domain)}`,
+      expected: "a domain of rateLimits, with or without descriptors",
       suggestion: findNearestName(quota.domain, [...paths.keys()]),
     });
     return;
@@ -186,7 +188,7 @@ function reportLimit(draft: QuotaDraft, paths: ReadonlyMap<string, LimitPaths>):
   reader.report(nodes.bucket, {
     id: "HG264",
     message: `no limit of the domain ${quoteText(quota.domain)} has the path ${path}`,
-    expected: "keys and fixed values that lead to a limit, or rate: {hits: 100, period: 1s}",
+    expected: "the keys and fixed values of a limit's path, or rate: {hits: 100, period: 1s}",
     suggestion: stranger === undefined ? undefined : findNearestName(stranger, [...limits.keys]),
   });
 }
@@ -200,7 +202,7 @@ function reportUndivided({ quota, reader, nodes }: QuotaDraft, met: readonly Rul
       const why = isWindow ? "counts in windows" : "is too slow to be divided among proxies";
       reader.report(nodes.bucket, {
         id: "HG267",
-        message: `the limit of ${quoteText(label)}, which ${quoteText(quota.name)} meets, ${why}`,
+        message: `the limit of ${quoteText(label)}, which ${quoteText(quota.name)} matches, ${why}`,
         expected: isWindow ? "algorithm: gcra there" : "at least one hit an hour there",
       });
       return;
@@ -217,7 +219,7 @@ function reportTwice(others: readonly QuotaDraft[], { quota, reader, nodes }: Qu
   if (before === undefined) return;
   const name = quoteText(before.quota.name);
   const message = `the quota ${name} charges the same limit for these requests`;
-  const expected = "services or keys of its own, or one quota for both";
+  const expected = "different services or keys, or one quota for both";
   reader.report(nodes.bucket, { id: "HG265", message, expected });
 }
 
@@ -236,4 +238,55 @@ function reachSame(one: readonly QuotaPart[], other: readonly QuotaPart[]): bool
     if (twin === undefined || part.key !== twin.key) return false;
     return part.kind !== "fixed" || twin.kind !== "fixed" || part.value === twin.value;
   });
+}
+
+/** The longest period that a share is written in: an Envoy fills its bucket as it goes along. */
+const sharePeriodSecondsMax = 86_400;
+
+/**
+ * What an Envoy does with a bucket when nobody told it anything new: `limit` is the smallest of the
+ * limits that the bucket may meet, divided by all who may do the same. It needs nobody to be asked,
+ * and all of them together admit no more than the limit while they are as many as expected.
+ *
+ * @param met the rules that a bucket of the quota may meet
+ * @param sharers proxies, each as often as it has buckets of one limit
+ */
+export function expiredQuota(
+  { fallback, forSeconds }: ReadExpiry,
+  met: readonly Rule[],
+  sharers: number,
+): ExpiredQuota {
+  if (fallback !== "limit") return { forSeconds, fallback: { kind: "blanket", rule: fallback } };
+  const limits = met
+    .flatMap(({ effect }) => (effect.kind === "limited" ? effect.limits : []))
+    .filter(({ role }) => role !== "shadow");
+  const [first, ...others] = limits;
+  // What only counts, or has no limit, is let pass by an Envoy that is on its own, too.
+  if (first === undefined) return { forSeconds, fallback: { kind: "blanket", rule: "allow" } };
+  const least = others.reduce((slow, one) => (isSlower(one, slow) ? one : slow), first);
+  if (least.hits === 0) return { forSeconds, fallback: { kind: "blanket", rule: "deny" } };
+  const burst = Math.min(...limits.map((one) => one.burst));
+  return { forSeconds, fallback: { kind: "tokens", rate: shareOf({ ...least, burst }, sharers) } };
+}
+
+function isSlower(one: Limit, other: Limit): boolean {
+  return one.hits / one.periodUs < other.hits / other.periodUs;
+}
+
+/**
+ * A limit divided by those who share it, never more than its part.
+ *
+ * Example: 1,000 a second among 3 are 1,000 in 3 s; 10 a day among 100 are 1 in 10 days.
+ */
+export function shareOf(
+  { hits, periodUs, burst }: Pick<Limit, "hits" | "periodUs" | "burst">,
+  sharers: number,
+): QuotaRate {
+  const burstShare = Math.max(1, Math.floor(burst / sharers));
+  const periodSeconds = (periodUs / 1_000_000) * sharers;
+  if (periodSeconds <= sharePeriodSecondsMax) return { hits, periodSeconds, burst: burstShare };
+  const dayHits = Math.floor((hits * sharePeriodSecondsMax) / periodSeconds);
+  return dayHits >= 1
+    ? { hits: dayHits, periodSeconds: sharePeriodSecondsMax, burst: burstShare }
+    : { hits: 1, periodSeconds: Math.ceil(periodSeconds / hits), burst: burstShare };
 }

@@ -1,18 +1,31 @@
 import { isMap, type ParsedNode } from "yaml";
 import { quotaBucketKey } from "../../core/quota/quota.js";
 import { quoteText } from "../problems/problem.js";
+import type { DescriptorPart } from "../services/descriptor-parts.js";
 import type { Block } from "../text/block.js";
 import { any, choice, list, readBy, ruledText, whole } from "../text/form.js";
 import type { NodeReader } from "../text/node-reader.js";
 import { field, innerBy, object, readField } from "../text/object.js";
 import { describedHeader } from "../text/service-texts.js";
 import { keyRule, type TextRule, valueRule } from "../text/text-rules.js";
-import {
-  type QuotaClasses,
-  type QuotaPart,
-  type QuotaPartSource,
-  quotaClassKey,
-} from "./quota-policy.js";
+
+/** The entry of a bucket id that names its class; no part of a bucket may have this key. */
+export const quotaClassKey = "class";
+
+/** Where one entry of a bucket id comes from: parts that Envoy's quota filter can make. */
+export type QuotaPart = QuotaPartSource & {
+  /**
+   * The value where a request does not say it; undefined: the quota leaves such a request alone.
+   * Always undefined for an address and for a fixed value.
+   */
+  readonly fallback: string | undefined;
+};
+
+/** The parts of descriptors that a bucket may be made of. */
+export type QuotaPartSource = Extract<
+  DescriptorPart,
+  { readonly kind: "remoteAddress" | "header" | "query" | "fixed" }
+>;
 
 /** Parts of one bucket. */
 export const quotaPartsMax = 8;
@@ -29,25 +42,25 @@ const sources = ["header", "query", "value"] as const;
 const part = object(
   {
     title: "a part of a bucket",
-    docs: "One entry of a bucket, and what it is made from.",
+    docs: "One entry of a bucket, and its source.",
     needed: [sources],
     clashing: [sources, ["value", "default"]],
   },
   {
     header: field(
       describedHeader,
-      "The value of a request header, `:path` and the like among them.",
+      "The value of a request header, or of a pseudo header such as `:path`.",
     ),
     query: field(ruledText(keyRule), "The value of a query parameter."),
     value: field(ruledText(valueRule), "A fixed value."),
     as: field(
       ruledText(keyRule),
-      "The key that the entry has in `rateLimits`; not `quota` or `class`.",
+      "The key of the entry in `rateLimits`. `quota` and `class` are reserved.",
       { needs: "the key that it has in rateLimits" },
     ),
     default: field(
       ruledText(valueRule),
-      "The value where a request does not say it. Left out: the quota leaves such requests alone.",
+      "The value if the request has none. Default: the quota ignores such requests.",
       { as: "fallback" },
     ),
   },
@@ -102,8 +115,8 @@ function takeKey(
 ): void {
   const isReserved = key === quotaBucketKey || key === quotaClassKey;
   if (isReserved || keys.has(key)) {
-    const why = isReserved ? "is a key of every bucket" : "is the key of another part";
-    const expected = "another key, by which rateLimits knows it";
+    const why = isReserved ? "is reserved in every bucket" : "is the key of another part";
+    const expected = "another key, which rateLimits uses";
     reader.report(node, { id: "HG266", message: `${quoteText(key)} ${why}`, expected });
   }
   keys.add(key);
@@ -129,8 +142,8 @@ function readSource(
 ): QuotaPartSource | undefined {
   if (source === undefined) {
     if (!sources.every((name) => block.isLeftOut(name))) return undefined;
-    const message = "a part does not say what it is made from";
-    const expected = "header: a header's name, query: a parameter, or value: a text";
+    const message = "the part has no source";
+    const expected = "header: a header name, query: a parameter, or value: a text";
     return block.reader.report(block.fields.node, { id: "HG125", message, expected });
   }
   const said = readField(part, block, source);
@@ -159,7 +172,7 @@ const weight = whole(quotaWeightBounds);
 
 const weightsExpected = "weights by the header's value, such as {gold: 3, free: 1}";
 
-const weights = readBy<QuotaClasses["weights"]>(
+const weights = readBy<Readonly<Record<string, number>>>(
   { kind: "texts", key: /^[ -~]{1,128}$/, value: weight, max: quotaClassesMax },
   (reader, place) => {
     const rows = reader.readTextMap(place, { title: "weights", expected: weightsExpected });
@@ -182,20 +195,20 @@ const weights = readBy<QuotaClasses["weights"]>(
 export const quotaClasses = object(
   {
     title: "a quota's classes",
-    docs: "Who gets more of a limit than others when not all can have what they want.",
+    docs: "Classes that get more of a limit than others when demand exceeds it.",
   },
   {
-    header: field(describedHeader, "The header that tells a request's class.", {
+    header: field(describedHeader, "The request header that contains the class.", {
       needs: "the header that tells the class",
     }),
     weights: field(
       weights,
-      "Weights by the header's value; a request with none of them weighs 1.",
-      { needs: weightsExpected },
+      "Weights by header value. A request with no listed value has weight 1.",
+      { isGenerated: false, needs: weightsExpected },
     ),
   },
   {
-    data: ({ header, weights: by }): QuotaClasses | undefined =>
+    data: ({ header, weights: by }) =>
       header === undefined || by === undefined ? undefined : { header, weights: by },
   },
 );

@@ -1,15 +1,100 @@
-import type { DescriptorPart, TextMatch } from "../services/service-policy.js";
+import { matcherCondition } from "../cel/condition-text.js";
+import { headerMatches, type TextMatch } from "../services/descriptor-parts.js";
+import { servicesMax } from "../services/service-list.js";
+import { number, ruledText } from "../text/form.js";
+import { field, inner, items, object, placed } from "../text/object.js";
+import type { NumberBounds } from "../text/quantities.js";
+import { label, quotaName } from "../text/service-texts.js";
+import { domainRule } from "../text/text-rules.js";
+import { bucketExpected, bucketParts, type QuotaPart, quotaClasses } from "./quota-parts.js";
+import {
+  beforeAssignmentField,
+  quotaDenial,
+  quotaExpiry,
+  quotaRate,
+  ttlField,
+} from "./quota-settings.js";
 
-/** The entry of a bucket id that names its class; no part of a bucket may have this key. */
-export const quotaClassKey = "class";
+/** What belongs into `services` of a quota. */
+export const servicesExpected = "a list of services' names; left out: all";
 
-/**
- * Requests that Envoys let pass by themselves, by what Headgate assigns them. Plain data.
- *
- * A bucket's id has the entries `quota` (the name) and, where the request is of a class, `class`
- * (the class header's value), and one entry for each part of `bucket`.
- */
-export interface QuotaPolicy {
+/** The bounds of `callsShare`. */
+export const callsShareBounds: NumberBounds = { min: 0, max: 0.9 };
+
+/** The part that is kept where a quota has no rate of its own. */
+export const callsShareDefault = 0.1;
+
+/** An item of `quotas`. */
+export const quota = object(
+  {
+    title: "a quota",
+    docs: "Requests that Envoys admit locally, within assignments from Headgate.",
+  },
+  {
+    name: field(placed(quotaName), "The name in buckets, metrics and generated configuration.", {
+      needs: "the quota's name",
+    }),
+    domain: field(placed(ruledText(domainRule)), "A domain of `rateLimits`.", {
+      needs: "a domain of rateLimits",
+    }),
+    services: field(
+      items(placed(label), { expected: servicesExpected, max: servicesMax, min: 1 }),
+      "Services whose requests count. Default: all requests of all proxies.",
+      { added: "looser" },
+    ),
+    match: field(headerMatches, "Header conditions that a request must all match.", {
+      added: "looser",
+      default: [],
+    }),
+    when: field(
+      matcherCondition,
+      "A CEL condition on the request, which Envoy evaluates. It supports " +
+        "everything that conditions support, except `lowerAscii`. Default: all " +
+        "requests.",
+      { added: "looser" },
+    ),
+    bucket: field(
+      bucketParts,
+      "The entries of a bucket, in this order a descriptor of the domain.",
+      { needs: bucketExpected },
+    ),
+    rate: field(
+      inner(quotaRate),
+      "The limit of the quota: at least one hit an hour, always `gcra`. Default: " +
+        "the limits of the domain that its buckets match.",
+    ),
+    classes: field(
+      inner(quotaClasses),
+      "Weights of requests. Default: all requests weigh the same.",
+    ),
+    callsShare: field(
+      number(callsShareBounds),
+      "The part of the rate that is reserved for RLS calls while more than half of " +
+        "the limit is in use. Default: 0 if `rate` is set.",
+      {
+        isGenerated: false,
+        larger: "stricter",
+        as: "callsShareRatio",
+        dependentDefault: callsShareDefault,
+      },
+    ),
+    ttl: ttlField,
+    beforeAssignment: beforeAssignmentField,
+    afterExpiry: field(
+      inner(quotaExpiry),
+      "What an Envoy does when an assignment expires without a new one.",
+      { default: quotaExpiry.defaults },
+    ),
+    deny: field(inner(quotaDenial), "The response to a request that is over the quota.", {
+      default: quotaDenial.defaults,
+    }),
+  },
+);
+
+type ReadQuota = typeof quota.defaults;
+
+/** What is known of a quota once all of the policy is read. */
+interface Finished {
   /** No other quota of the policy has it. */
   readonly name: string;
   /** One of the policy's domains. */
@@ -18,64 +103,29 @@ export interface QuotaPolicy {
   readonly services: readonly string[] | undefined;
   /** Headers that a request must have, all of them; empty: none. */
   readonly match: readonly TextMatch[];
-  /** A condition in CEL that a request must meet; undefined: none. */
-  readonly when: string | undefined;
   /**
-   * What makes up a bucket; at least one. In this order its entries are a descriptor of the domain,
-   * and the limits that it meets are what the bucket is given of.
+   * At least one. In this order its entries are a descriptor of the domain, and the limits that it
+   * meets are what the bucket is given of.
    */
   readonly bucket: readonly QuotaPart[];
-  /** Who gets more of a limit than others; undefined: all the same. */
-  readonly classes: QuotaClasses | undefined;
-  /**
-   * Share of the rate that is kept for RLS calls while the limit is more than half used, 0 to 0.9.
-   * Default 0.1, and 0 for a quota with a rate of its own.
-   */
   readonly callsShareRatio: number;
-  /** How long an assignment holds: whole seconds, 2 to 300. Default 10. */
-  readonly ttlSeconds: number;
-  /** What Envoy does with a bucket's requests until it is told. Default "allow". */
-  readonly beforeAssignment: QuotaBlanket;
-  /** What it does when an assignment is over and no other came. */
   readonly afterExpiry: ExpiredQuota;
-  readonly deny: QuotaDenial;
 }
 
-/** Everything or nothing. */
-export type QuotaBlanket = "allow" | "deny";
-
-/** Where one entry of a bucket id comes from: parts that Envoy's quota filter can make. */
-export type QuotaPart = QuotaPartSource & {
-  /**
-   * The value where a request does not say it; undefined: the quota leaves such a request alone.
-   * Always undefined for an address and for a fixed value.
-   */
-  readonly fallback: string | undefined;
-};
-
-/** The parts of descriptors that a bucket may be made of. */
-export type QuotaPartSource = Extract<
-  DescriptorPart,
-  { readonly kind: "remoteAddress" | "header" | "query" | "fixed" }
->;
-
-/** Classes of requests, told by a header. Each Envoy has a bucket of its own for each class. */
-export interface QuotaClasses {
-  /** In lower case. */
-  readonly header: string;
-  /**
-   * By the header's value, 1 to 1,000. A request with none of them is of no class (its bucket id
-   * has no such entry), and weighs 1.
-   */
-  readonly weights: Readonly<Record<string, number>>;
-}
+/**
+ * Requests that Envoys let pass by themselves, by what Headgate assigns them. Plain data.
+ *
+ * A bucket's id has the entries `quota` (the name) and, where the request is of a class, `class`
+ * (the class header's value), and one entry for each part of `bucket`.
+ */
+export type QuotaPolicy = Omit<ReadQuota, "rate" | keyof Finished> & Finished;
 
 /** What Envoy does with a bucket after its assignment; `forSeconds` later as before the first. */
 export interface ExpiredQuota {
   /** Whole seconds, 2 to 86,400. Default 3,600. */
   readonly forSeconds: number;
   readonly fallback:
-    | { readonly kind: "blanket"; readonly rule: QuotaBlanket }
+    | { readonly kind: "blanket"; readonly rule: "allow" | "deny" }
     /** So much for each bucket of each Envoy: the limit's, divided by proxies and classes. */
     | { readonly kind: "tokens"; readonly rate: QuotaRate };
 }
@@ -88,16 +138,4 @@ export interface QuotaRate {
   readonly periodSeconds: number;
   /** 1 to `hitsMax`. */
   readonly burst: number;
-}
-
-/** What a caller gets whose request is over its quota. */
-export interface QuotaDenial {
-  /** 400 to 599. Default 429. */
-  readonly status: number;
-  /** Also the message of a gRPC call's status: Envoy has one text for both. Default none. */
-  readonly body: string | undefined;
-  /** In the order of the policy; `retry-after` comes first, by default 1. */
-  readonly headers: readonly { readonly name: string; readonly value: string }[];
-  /** 1 to 16. Default 8, RESOURCE_EXHAUSTED: Envoy's own is UNAVAILABLE, which is retried. */
-  readonly grpcStatus: number;
 }

@@ -1,10 +1,9 @@
 import { envoyShareDefault } from "../../core/feedback/feedback-settings.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
-import { asksForAdmission } from "./admission-asking.js";
 import type { ServicePolicy } from "./service-policy.js";
 
 /** What of a service the threshold depends on. */
-export type ConfiguredService = Pick<
+type ConfiguredService = Pick<
   ServicePolicy,
   "admission" | "circuitBreakers" | "concurrency" | "priority"
 >;
@@ -61,12 +60,29 @@ export function isBackstop(service: Pick<ConfiguredService, "admission" | "concu
  * would be set aside for next to no traffic.
  */
 export function hasCriticalRoutes({ priority }: Pick<ServicePolicy, "priority">): boolean {
-  const { rules, usual, trust } = priority;
-  return usual === "critical" || trust.anyone || rules.some(({ is }) => is === "critical");
+  const { rules, default: unstated, trust } = priority;
+  return unstated === "critical" || trust.anyone || rules.some(({ is }) => is === "critical");
 }
 
 /** What a proxy lets into work for a service while nobody drives it, at both priorities. */
 export function configuredShare(service: ConfiguredService, proxies: ProxyPolicy): number {
   const max = configuredRequestsMax(service, proxies);
   return hasCriticalRoutes(service) ? 2 * max : max;
+}
+
+/**
+ * Whether requests of a service ask Headgate for admission. A law that only listens to what Envoys
+ * tell, and only sends its limit back, needs no request to ask.
+ */
+export function asksForAdmission({
+  admission,
+  concurrency,
+}: Pick<ServicePolicy, "admission" | "concurrency">): boolean {
+  if (admission === undefined) return false;
+  if (concurrency === undefined || concurrency.feedback.length === 0) return true;
+  if (concurrency.sources.includes("extProc")) return true;
+  const { maxInFlight, maxInFlightPer, shedAt, deadline, queue } = admission;
+  const { estimatedWait, gate, throttle, load } = admission;
+  const blocks = [maxInFlight, maxInFlightPer, shedAt, deadline, queue, estimatedWait];
+  return [...blocks, gate, throttle, load].some((block) => block !== undefined);
 }

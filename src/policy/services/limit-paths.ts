@@ -1,6 +1,6 @@
 import { globMatches, parseGlob } from "../../core/collections/glob.js";
 import type { PathStep, Rule } from "../../core/limits/limit.js";
-import type { DescriptorPart } from "./service-policy.js";
+import type { DescriptorPart } from "./descriptor-parts.js";
 
 /** The paths at which one domain has limits, to be asked which descriptors may meet one. */
 export class LimitPaths {

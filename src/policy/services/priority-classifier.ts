@@ -1,6 +1,5 @@
+import { type Priority, parsePriority } from "../../core/admission/priority.js";
 import { assert } from "../../core/base/errors.js";
-import type { Priority } from "../../core/settings/admission-settings.js";
-import { parsePriority } from "../../core/settings/priority.js";
 import { type Condition, ConditionCompiler } from "../cel/cel.js";
 import {
   addressAttribute,
@@ -62,7 +61,7 @@ export function createPriorityClassifier(
       const stated = word === undefined ? undefined : parsePriority(word);
       if (stated !== undefined && trust.believes(facts)) return stated;
       const isAuth = urlPath !== undefined && matchesPath(policy.authPaths, urlPath);
-      return isAuth ? "critical" : policy.usual;
+      return isAuth ? "critical" : policy.default;
     },
   };
 }

@@ -1,5 +1,5 @@
 import { isSeq } from "yaml";
-import type { AdmissionBlock, LoadSettings } from "../../core/settings/admission-settings.js";
+import type { LoadSettings } from "../../core/admission/load.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
 import { readWords } from "../text/block.js";
 import {
@@ -32,7 +32,7 @@ import { shedAt, shedThresholds } from "./shed-thresholds.js";
 export const permitKeysMax = 1_000_000;
 
 /** Blocks by the names that `dryRun` has for them, in the order of the checks. */
-const admissionBlocks: readonly AdmissionBlock[] = [
+const admissionBlocks = [
   "deadline",
   "gate",
   "throttle",
@@ -42,10 +42,13 @@ const admissionBlocks: readonly AdmissionBlock[] = [
   "permits",
   "queue",
   "rateLimit",
-];
+] as const;
+
+/** One of the blocks that may decide and count without refusing. */
+export type AdmissionBlock = (typeof admissionBlocks)[number];
 
 /** What tells callers apart. */
-export type CallerKey =
+type CallerKey =
   | { readonly kind: "remoteAddress" }
   | { readonly kind: "header"; readonly header: string };
 
@@ -58,7 +61,7 @@ export interface KeyedPermits {
 }
 
 const headerKey = object(
-  { title: "a caller", docs: "What a header says." },
+  { title: "a caller", docs: "The value of a header." },
   {
     header: field(headerName, "The header's name, in lower case.", { needs: "a header's name" }),
   },
@@ -69,20 +72,21 @@ const headerKey = object(
 );
 
 const permitsPer = object(
-  { title: "maxInFlightPer", docs: "Permits of each caller or route." },
+  { title: "maxInFlightPer", docs: "Permits for each caller or route." },
   {
     per: field(
       wordOr(["caller", "route"], inner(headerKey), "caller, route or {header: x-tenant}"),
-      "By what they are told apart.",
+      "What identifies a caller.",
       { default: "caller" },
     ),
-    max: field(whole(permitBounds), "The most in flight of one.", {
-      needs: "the most in flight of one",
+    max: field(whole(permitBounds), "Maximum requests in flight of one caller.", {
+      larger: "looser",
+      needs: "the maximum requests in flight of one caller",
     }),
     keysMax: field(
       whole({ min: 1, max: permitKeysMax }),
-      "How many are counted by themselves at once.",
-      { default: 10_000 },
+      "Maximum number of callers counted separately.",
+      { larger: "looser", default: 10_000 },
     ),
   },
 );
@@ -98,47 +102,85 @@ const dryRuns: FieldType<readonly AdmissionBlock[] | boolean> = readBy(
 
 /** `admission` of a service. */
 export const admission = object(
-  { title: "an admission", docs: "What a request has to pass before the service; {} is sound." },
+  {
+    title: "an admission",
+    docs: "Checks that a request must pass before the service. {} applies sound defaults.",
+  },
   {
     maxInFlight: field(
       whole(permitBounds),
-      "Requests in flight, in the fleet. Left out: a law learns how many.",
+      "Maximum requests in flight, in the fleet. Default: a law learns the limit.",
+      { larger: "looser" },
     ),
-    maxInFlightPer: field(inner(permitsPer), "Permits of each caller or route. Left out: none."),
+    maxInFlightPer: field(
+      inner(permitsPer),
+      "Permits for each caller or route. Default: no limit.",
+    ),
     shedAt: field(
       shedAt,
-      "The load from which each class is refused. Default: low 0.75, normal 0.9, high 0.95; " +
-        "`eager` refuses low from 0.5.",
-      { default: "usual" },
+      "The load from which each class is refused. Default: low 0.75, normal 0.9, " +
+        "high 0.95. `eager` refuses low from 0.5.",
+      { added: "stricter", default: "usual" },
     ),
-    deadline: field(innerOrOff(deadline), "Refuses requests without time left."),
-    queue: field(inner(queue), "Where requests wait for a permit. Left out: none waits."),
-    estimatedWait: field(inner(estimatedWait), "Refuses what would wait too long. Left out: off."),
-    gate: field(inner(gate), "Refuses new requests while much is refused. Left out: off."),
-    throttle: field(inner(throttle), "Refuses by how much is refused anyway. Left out: off."),
-    load: field(inner(load), "What else fills a service. Left out: nothing."),
+    deadline: field(
+      innerOrOff(deadline),
+      "Refuses requests whose deadline leaves no time for a response.",
+      {
+        added: "stricter",
+      },
+    ),
+    queue: field(
+      inner(queue),
+      "A queue for requests without a permit. Default: requests do not wait.",
+    ),
+    estimatedWait: field(
+      inner(estimatedWait),
+      "Refuses requests whose expected wait is too long. Default: off.",
+      {
+        added: "stricter",
+      },
+    ),
+    gate: field(
+      inner(gate),
+      "Refuses new requests while many requests are refused. Default: off.",
+      {
+        added: "stricter",
+      },
+    ),
+    throttle: field(
+      inner(throttle),
+      "Refuses requests in proportion to those that are refused anyway. Default: off.",
+      {
+        added: "stricter",
+      },
+    ),
+    load: field(inner(load), "Additional sources of load. Default: none.", {
+      added: "stricter",
+    }),
     reject: field(inner(reject), "How requests are refused."),
     caller: field(
       wordOr(["remoteAddress"], inner(headerKey), "remoteAddress, or {header: x-user}"),
-      "What tells callers apart.",
+      "What identifies a caller.",
       { default: "remoteAddress" },
     ),
     lateAfter: field(
       duration(waitBounds),
-      "A client that gives up after this long was served too late. Default: its deadline.",
-      { as: "lateAfterMs" },
+      "A client that gives up after this time counts as served too late. Default: its deadline.",
+      { larger: "different", as: "lateAfterMs" },
     ),
-    sampleRatio: field(number(positiveRatioBounds), "Share of responses that are looked at.", {
+    sampleRatio: field(number(positiveRatioBounds), "The ratio of responses that are sampled.", {
+      larger: "different",
       default: 1,
     }),
     ownOverload: field(
       words("allow", "refuse"),
-      "While Headgate itself is overloaded: all pass undecided, or all but critical ones are " +
-        "refused. Default: as `proxies.headgate.failureModeDeny` says for no answer.",
+      "While Headgate itself is overloaded: requests pass without a decision, or " +
+        "all but critical ones are refused. Default: as " +
+        "`proxies.headgate.failureModeDeny` sets it.",
     ),
     dryRun: field(
       dryRuns,
-      "Decides and counts, and refuses nobody: all blocks, or those of a list.",
+      "Decides and counts, but never refuses: for all blocks, or for those in a list.",
       { default: false },
     ),
   },
@@ -174,25 +216,20 @@ export const admission = object(
         load: filled,
         reject: read.reject ?? reject.defaults,
         caller,
-        dryRun: inOrder(dry),
+        dryRun: new Set(admissionBlocks.filter((block) => dry.has(block))),
       };
     },
   },
 );
 
-/** Blocks that decide and count, and refuse nobody, in the order of the checks. */
-function inOrder(blocks: ReadonlySet<AdmissionBlock>): ReadonlySet<AdmissionBlock> {
-  return new Set(admissionBlocks.filter((block) => blocks.has(block)));
-}
-
-/** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
+/** `admission` as it is written: the default of `ownOverload` stands in `proxies`. */
 export type AdmissionDraft = typeof admission.defaults;
 
 /** What stands before a service; each block undefined where the policy leaves it out. */
 export type AdmissionPolicy = AdmissionDraft & { readonly ownOverload: OwnOverloadMode };
 
 /** What may become of requests while Headgate itself is overloaded. */
-export type OwnOverloadMode = NonNullable<AdmissionDraft["ownOverload"]>;
+type OwnOverloadMode = NonNullable<AdmissionDraft["ownOverload"]>;
 
 /** What a concurrency law has where it stands alone: permits, and nothing else that refuses. */
 export const permitsAlone: AdmissionPolicy = {
@@ -233,7 +270,7 @@ function keyedPermits(
 }
 
 /** What stands beside `admission` and matters to it. */
-export interface AdmissionSetting {
+interface AdmissionContext {
   /** Whether the service's law sets a limit that requests could wait for. */
   readonly isLimited: boolean;
   /** Whether the service's law follows a signal. */
@@ -243,28 +280,28 @@ export interface AdmissionSetting {
 /** Refuses blocks that would do nothing without another one. */
 export function refuseIdleBlocks(
   { block, data }: ReadBlock<AdmissionDraft>,
-  { isLimited, hasSignal }: AdmissionSetting,
+  { isLimited, hasSignal }: AdmissionContext,
 ): void {
   const hasLimit = isLimited || !block.isLeftOut("maxInFlight");
   const refuse = (name: string, why: string, expected: string): undefined =>
     block.report(name, { id: "HG207", message: `"${name}" ${why}`, expected });
-  const limit = "maxInFlight beside it, or a concurrency law that sets a limit";
+  const limit = "maxInFlight next to it, or a concurrency law that sets a limit";
   if (data.queue !== undefined && !hasLimit) {
     refuse("queue", "has no limit that requests could wait for", limit);
   }
   if (data.estimatedWait !== undefined && !hasLimit) {
-    refuse("estimatedWait", "has no limit to estimate a wait by", limit);
+    refuse("estimatedWait", "has no limit to estimate a wait from", limit);
   }
   const isWaitRight = data.estimatedWait !== undefined || block.isLeftOut("estimatedWait");
   if (data.gate !== undefined && isWaitRight && data.estimatedWait?.sigmoid === undefined) {
     const sigmoid = "estimatedWait: {sigmoid: {midpoint: 28s, slope: 0.23}}";
-    refuse("gate", "has no reject probability to go by", sigmoid);
+    refuse("gate", "has no reject probability to act on", sigmoid);
   }
   if (data.load !== undefined && data.shedAt === undefined) {
-    refuse("load", "has no thresholds to be held against", "shedAt that is not off");
+    refuse("load", "has no thresholds to compare with", "shedAt that is not off");
   }
   if (data.load?.signalReading !== undefined && !hasSignal) {
-    const law = "concurrency: {law: signal} beside it";
-    refuse("load", "names a reading, and no law follows a signal", law);
+    const law = "concurrency: {law: signal} next to it";
+    refuse("load", "refers to a reading, and no law follows a signal", law);
   }
 }

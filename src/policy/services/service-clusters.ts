@@ -42,8 +42,9 @@ export function indexClusters(services: readonly ServicePolicy[]): ServiceCluste
     const [owner = "", ...others] = claimants;
     if (others.length > 0) {
       const apart = new Set(claimants.map((name) => groupOf(byName.get(name)) ?? ""));
-      const isToldApart = isInbound(cluster) && apart.size === claimants.length && !apart.has("");
-      if (!isToldApart) contested.set(cluster, claimants);
+      const isReportedApart =
+        isInbound(cluster) && apart.size === claimants.length && !apart.has("");
+      if (!isReportedApart) contested.set(cluster, claimants);
       continue;
     }
     owners.set(cluster, owner);

@@ -5,7 +5,7 @@ import {
   type LawName,
   lawNames,
 } from "../../core/concurrency/concurrency-laws.js";
-import type { LimitBounds } from "../../core/settings/admission-settings.js";
+import type { LimitBounds } from "../../core/concurrency/limit-bounds.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import { ruledText, whole, words } from "../text/form.js";
@@ -13,9 +13,9 @@ import { field, inner, innerBy, items, object, readField, wordList } from "../te
 import { permitBounds } from "../text/quantities.js";
 import { headerName } from "../text/service-texts.js";
 import { valueRule } from "../text/text-rules.js";
-import { aimd, gradient, latencyShed, vegas } from "./concurrency-settings.js";
-import type { ConcurrencyKey, ServiceConcurrency } from "./service-policy.js";
+import { lawDocs, lawFields, neededLawFields } from "./concurrency-settings.js";
 import { type ReadSignal, readSignal, signal } from "./signal-settings.js";
+import type { SignalSource } from "./signal-source.js";
 
 /** Keys of one service that metrics may name. */
 export const concurrencyNamesMax = 100;
@@ -26,14 +26,22 @@ export const concurrencyKeysMax = 100_000;
 const limits = object(
   { title: "limits", docs: "Bounds of the limit on requests in flight." },
   {
-    initial: field(whole(permitBounds), "Where a law that learns begins. Default: 50."),
-    min: field(whole(permitBounds), "The lowest limit.", { dependentDefault: 1 }),
-    max: field(whole(permitBounds), "The highest limit.", { dependentDefault: 1_000 }),
+    initial: field(whole(permitBounds), "The initial limit of a law that learns. Default: 50.", {
+      larger: "looser",
+    }),
+    min: field(whole(permitBounds), "The minimum limit.", {
+      larger: "looser",
+      dependentDefault: 1,
+    }),
+    max: field(whole(permitBounds), "The maximum limit.", {
+      larger: "looser",
+      dependentDefault: 1_000,
+    }),
   },
 );
 
 const key = object(
-  { title: "per", docs: "Splits the limit by a header, such as the name of a database." },
+  { title: "per", docs: "Splits the limit by the value of a header, such as a database name." },
   {
     header: field(headerName, "The header that splits it.", {
       needs: "the header that splits the limit",
@@ -43,70 +51,79 @@ const key = object(
         expected: "a list of keys that metrics may name",
         max: concurrencyNamesMax,
       }),
-      "Keys that metrics may name.",
+      "Keys that may appear in metrics.",
       { default: [] },
     ),
-    keysMax: field(whole({ min: 1, max: concurrencyKeysMax }), "Keys held at once.", {
+    keysMax: field(whole({ min: 1, max: concurrencyKeysMax }), "Maximum number of keys.", {
+      larger: "looser",
       default: 1_000,
     }),
   },
   {
-    data: ({ header, names, keysMax }): ConcurrencyKey | undefined =>
-      header === undefined ? undefined : { header, names: [...new Set(names)], keysMax },
+    data({ header, names, keysMax }) {
+      const distinct: readonly string[] = [...new Set(names)];
+      return header === undefined ? undefined : { header, names: distinct, keysMax };
+    },
     check(block, _, { names, keysMax }) {
       const count = new Set(names).size;
       if (count <= keysMax) return;
-      const message = `${count} names are more than the ${keysMax} keys that are held`;
+      const message = `${count} names exceed the maximum of ${keysMax} keys`;
       const expected = `at most ${quoteText("keysMax")} names`;
       block.report("names", { id: "HG203", message, expected });
     },
   },
 );
 
-const lawDocs = "Settings of this law.";
+/** By which header a limit is split. */
+export type ConcurrencyKey = NonNullable<typeof key.defaults>;
 
-/** What laws may be told beside their bounds. */
-const lawFields = {
-  aimd: field(inner(aimd), lawDocs),
-  vegas: field(inner(vegas), lawDocs),
-  gradient: field(inner(gradient), lawDocs),
-  latencyShed: field(inner(latencyShed), lawDocs),
-  signal: field(
-    innerBy(signal, (block) => block),
-    lawDocs,
-  ),
-};
+/** Laws where none is named: of requests that are seen one by one, and of what Envoys tell. */
+const defaultLaws = { ofRequests: "knee", ofEnvoys: "gradient" } as const;
 
 /** `concurrency` of a service. */
 export const concurrency = object(
-  { title: "a concurrency", docs: "The law that sets the limit, for the fleet." },
+  { title: "a concurrency", docs: "The law that sets the limit for the fleet." },
   {
     law: field(
       words(...lawNames),
-      "How the limit is found. Default: knee, or gradient where Envoys tell or are told of " +
-        "it, or where gradient has a block.",
+      "The algorithm that finds the limit. Default: knee. With reports from " +
+        "Envoys, feedback, or a `gradient` block: gradient.",
     ),
     limits: field(
       innerBy(limits, (block) => block),
       "Bounds of the limit.",
     ),
-    per: field(inner(key), "Splits the limit by a header. Left out: one limit."),
+    per: field(inner(key), "Splits the limit by a header. Default: one limit."),
     sources: field(
       wordList(["extProc", "envoyMetrics", "loadReports"]),
-      "What the law listens to. Default: extProc.",
+      "What the law observes. Default: extProc.",
       { default: ["extProc"] },
     ),
     feedback: field(
       wordList(["circuitBreakers", "adaptiveConcurrency"]),
-      "Where in every Envoy the limit goes. Default: nowhere.",
+      "The Envoy settings that receive the limit. Default: none.",
       { default: [] },
     ),
     ...lawFields,
+    signal: field(
+      innerBy(signal, (block) => block),
+      lawDocs,
+    ),
   },
 );
 
+/** The law of a service, what it listens to, and where its limit goes. */
+export type ServiceConcurrency = Pick<
+  typeof concurrency.defaults,
+  "per" | "sources" | "feedback"
+> & {
+  readonly settings: ConcurrencySettings;
+  /** Where readings of `signal` come from, as they are polled. */
+  readonly signal: SignalSource | undefined;
+};
+
 /** What `concurrency` says. */
-export interface ReadConcurrency {
+interface ReadConcurrency {
   /** Undefined: switched off. */
   readonly concurrency: ServiceConcurrency | undefined;
   /** Whether it sets a limit on what is in flight. */
@@ -120,10 +137,12 @@ export function readConcurrency(block: Block): ReadConcurrency {
   const sources = readField(concurrency, block, "sources");
   const feedback = readField(concurrency, block, "feedback");
   const isOfFleet = feedback.length > 0 || sources.some((source) => source !== "extProc");
-  const isGradient = isOfFleet || block.field("gradient") !== undefined;
-  const law = readField(concurrency, block, "law") ?? (isGradient ? "gradient" : "knee");
+  const { ofEnvoys, ofRequests } = defaultLaws;
+  const isOfEnvoys = isOfFleet || block.field(ofEnvoys) !== undefined;
+  const law = readField(concurrency, block, "law") ?? (isOfEnvoys ? ofEnvoys : ofRequests);
   refuseOtherLaws(block, law);
   if (isOfFleet && concurrencyLaws[law].learnsFrom === "requests") refuseSingle(block, law);
+  block.declared(law, neededLawFields[law]);
   const per = readField(concurrency, block, "per");
   const read = law === "signal" ? readLawSignal(block, per) : undefined;
   const bounds = readLimits(block, law, read);
@@ -142,7 +161,7 @@ export function readConcurrency(block: Block): ReadConcurrency {
 export const defaultConcurrency: ServiceConcurrency = {
   settings: {
     limits: { initial: 50, min: 1, max: 1_000 },
-    law: "knee",
+    law: defaultLaws.ofRequests,
   },
   per: undefined,
   signal: undefined,
@@ -151,7 +170,6 @@ export const defaultConcurrency: ServiceConcurrency = {
 };
 
 function readLawSignal(block: Block, per: ConcurrencyKey | undefined): ReadSignal | undefined {
-  block.declared("signal", "signal: {prometheus: ..., target: ..., critical: ...}");
   const own = readField(concurrency, block, "signal");
   return own && readSignal(own, { per, isSplit: per !== undefined || !block.isLeftOut("per") });
 }
@@ -168,32 +186,18 @@ function readSettings(
     readonly read: ReadSignal | undefined;
   },
 ): ConcurrencySettings {
-  switch (law) {
-    case "aimd":
-      return { limits: bounds, law, ...(readField(concurrency, block, law) ?? aimd.defaults) };
-    case "vegas":
-      return { limits: bounds, law, ...(readField(concurrency, block, law) ?? vegas.defaults) };
-    case "gradient":
-      return { limits: bounds, law, ...(readField(concurrency, block, law) ?? gradient.defaults) };
-    case "latencyShed": {
-      // What is too slow, its service knows.
-      block.declared(law, "latencyShed: {threshold: 250ms}");
-      return {
-        limits: bounds,
-        law,
-        ...(readField(concurrency, block, law) ?? latencyShed.defaults),
-      };
-    }
-    case "signal":
-      // Without a signal there was a problem with it, and nothing comes of this.
-      return { limits: bounds, ...(read === undefined ? { law: "fixed" } : read.settings) };
-    default:
-      return { limits: bounds, law };
-  }
+  // Without a signal there was a problem with it, and nothing comes of this.
+  if (law === "signal") return { limits: bounds, ...(read?.settings ?? { law: "fixed" }) };
+  if (!hasSettings(law)) return { limits: bounds, law };
+  return { limits: bounds, ...readField(concurrency, block, law) };
+}
+
+function hasSettings(law: LawName): law is keyof typeof lawFields {
+  return Object.hasOwn(lawFields, law);
 }
 
 function refuseOtherLaws(block: Block, law: LawName): void {
-  for (const other of Object.keys(lawFields)) {
+  for (const other of lawNames) {
     if (block.field(other) === undefined || other === law) continue;
     const message = `"${other}" and "law: ${law}" exclude each other`;
     block.report(other, { id: "HG126", message, expected: `law: ${other}` });
@@ -202,8 +206,8 @@ function refuseOtherLaws(block: Block, law: LawName): void {
 
 /** What Envoys tell are means of many requests. */
 function refuseSingle(block: Block, law: LawName): void {
-  const message = `"law: ${law}" learns from single requests, of which only extProc tells`;
-  block.report("law", { id: "HG126", message, expected: "law: gradient" });
+  const message = `"law: ${law}" learns from single requests, and only extProc reports them`;
+  block.report("law", { id: "HG126", message, expected: `law: ${defaultLaws.ofEnvoys}` });
 }
 
 /** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */
@@ -217,10 +221,10 @@ function readLimits(block: Block, law: LawName, read: ReadSignal | undefined): L
   const initial = readField(limits, own, "initial") ?? initialOf(law, { min, max });
   const expected = "min at most initial, and initial at most max";
   if (min > max) {
-    const message = `a min of ${min} is above a max of ${max}`;
+    const message = `min is ${min}, which is above max, ${max}`;
     own.report("min", { id: "HG203", message, expected });
   } else if (initial < min || initial > max) {
-    const message = `an initial of ${initial} is not from ${min} to ${max}`;
+    const message = `initial is ${initial}, which is outside ${min} to ${max}`;
     own.report("initial", { id: "HG203", message, expected });
   }
   return { initial, min, max };

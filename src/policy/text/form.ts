@@ -1,4 +1,4 @@
-import type { WaitBound } from "../../core/settings/admission-settings.js";
+import type { WaitBound } from "../../core/admission/estimated-wait.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import {
   type DurationBounds,
@@ -42,8 +42,21 @@ export type FieldType<Value> = Form & {
   readonly read: (reader: NodeReader, field: Field) => Value | undefined;
 };
 
+/** What a change does to requests; `stricter`: some that passed may be refused. */
+export type ChangeEffect = "stricter" | "looser" | "different";
+
+/** What a change of a field means; nothing of it is known from its name. */
+export interface ChangeTraits {
+  /** What a larger number does; every field that holds a number says it. */
+  readonly larger?: ChangeEffect;
+  /** What the field does where it was left out before. Default: `different`. */
+  readonly added?: ChangeEffect;
+  /** Whether Envoys have it by generated configuration. Default: as the map around it. */
+  readonly isGenerated?: boolean;
+}
+
 /** What a name is for. */
-export interface NameRow {
+export interface NameRow extends ChangeTraits {
   readonly docs: string;
   readonly form: Form;
   /** As it would be written; absent where there is none, or where it follows from others. */

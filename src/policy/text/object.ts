@@ -3,6 +3,7 @@ import { Block, readItems, readWords } from "./block.js";
 import { formatDuration } from "./duration.js";
 import {
   any,
+  type ChangeTraits,
   type FieldType,
   type Form,
   type MapForm,
@@ -15,7 +16,7 @@ import {
  * A field of a map, declared once: it is read, described in the JSON Schema, formatted and
  * compared by this.
  */
-export interface DeclaredField<Value, Fallback, As extends string | undefined> extends NameRow {
+interface DeclaredField<Value, Fallback, As extends string | undefined> extends NameRow {
   readonly form: FieldType<Value>;
   /** What is read where it is left out. */
   readonly fallback: Fallback;
@@ -49,7 +50,7 @@ export interface ObjectForm<Data, Rows extends DeclaredFields = DeclaredFields> 
 }
 
 /** What of a field is said beside its type and its documentation. */
-interface Options<As> {
+interface Options<As> extends ChangeTraits {
   /** How the default is written, where that is another value. */
   readonly writtenDefault?: NonNullable<NameRow["writtenDefault"]>;
   /** What it is called in the policy as it is read; left out: as it is written. */
@@ -80,9 +81,9 @@ export function field(
   docs: string,
   options: Options<string> & { default?: unknown; dependentDefault?: unknown } = {},
 ): AnyField {
-  const { as, needs, default: fallback, dependentDefault = fallback } = options;
-  const writtenDefault = options.writtenDefault ?? written(form, dependentDefault);
-  const row = { docs, form, as, needs, fallback, default: dependentDefault };
+  const { as, needs, default: fallback, dependentDefault = fallback, ...rest } = options;
+  const { writtenDefault = written(form, dependentDefault), ...traits } = rest;
+  const row = { docs, form, as, needs, fallback, default: dependentDefault, ...traits };
   return writtenDefault === undefined ? row : { ...row, writtenDefault };
 }
 

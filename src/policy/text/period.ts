@@ -16,7 +16,7 @@ export const periodSecondsMax = drainTimeUsMax / 1_000_000;
 const periodDigitsMax = 10;
 
 /** A period's text, understood or not. */
-export type PeriodText =
+type PeriodText =
   /** Whole, at least 1; not yet held against `periodSecondsMax`. */
   { readonly kind: "period"; readonly seconds: number } | { readonly kind: "unreadable" };
 

@@ -41,7 +41,7 @@ export function ratelimitBoolean(node: Scalar.Parsed): boolean | undefined {
 }
 
 /** The flag that a wrong one was probably meant to be. */
-export function meantFlag(written: string): string | undefined {
+export function suggestedFlag(written: string): string | undefined {
   return meantFlags.get(written.toLowerCase());
 }
 

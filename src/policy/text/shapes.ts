@@ -18,11 +18,3 @@ export interface Shape<Name extends string = string> {
   /** Served in `kind: Policy` only; empty there. */
   readonly ownNames: readonly string[];
 }
-
-/** A shape whose names all need a value, and that has no others. */
-export function plainShape<const Name extends string>(
-  title: string,
-  names: readonly Name[],
-): Shape<Name> {
-  return { title, names, blankNames: [], laterNames: [], ownNames: [] };
-}

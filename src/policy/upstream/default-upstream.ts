@@ -6,14 +6,11 @@ import { loadBalancing } from "./load-balancing.js";
 import { localRateLimit } from "./local-rate-limit.js";
 import { outlierDetection } from "./outlier-detection.js";
 import { retries, timeouts } from "./retries.js";
-import type { UpstreamProtections } from "./upstream-policy.js";
 
 const defaultUpgrades: readonly string[] = ["websocket"];
 
 /** What each block means that is there and says nothing. */
 export const defaultBlocks = {
-  direction: "inbound",
-  clusters: [],
   circuitBreakers: circuitBreakers.defaults,
   outlierDetection: outlierDetection.defaults,
   healthChecks: healthChecks.defaults,
@@ -24,14 +21,4 @@ export const defaultBlocks = {
   localRateLimit: localRateLimit.defaults,
   adaptiveConcurrency: adaptiveConcurrency.defaults,
   admissionControl: admissionControl.defaults,
-} satisfies UpstreamProtections;
-
-/** What holds in Envoy for a service that says nothing of it. */
-export const defaultUpstream: UpstreamProtections = {
-  ...defaultBlocks,
-  healthChecks: undefined,
-  retries: undefined,
-  localRateLimit: undefined,
-  adaptiveConcurrency: undefined,
-  admissionControl: undefined,
 };

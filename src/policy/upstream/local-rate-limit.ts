@@ -16,13 +16,13 @@ const fillBounds: DurationBounds = { minMs: fillMsMin, maxMs: fillMsMax };
 const protectionTimes = ["always", "withoutHeadgate"] as const;
 
 /** When a local protection of Envoy acts. */
-export type ProtectionTime = (typeof protectionTimes)[number];
+type ProtectionTime = (typeof protectionTimes)[number];
 
 /** `when` of a protection. */
 export const whenField = (defaultTime: ProtectionTime) =>
   field(
     words(...protectionTimes),
-    "`withoutHeadgate`: acts only while no Headgate renews the proxy's runtime.",
+    "`withoutHeadgate`: enforced only while Headgate does not refresh the proxy's runtime.",
     { default: defaultTime },
   );
 
@@ -30,16 +30,22 @@ export const whenField = (defaultTime: ProtectionTime) =>
 export const localRateLimit = object(
   {
     title: "a localRateLimit",
-    docs: "A token bucket in each proxy: the backstop of global limits.",
+    docs: "A token bucket in each proxy: a backstop for the global limits.",
   },
   {
-    requests: field(whole(thresholdBounds), "Requests that an interval lets pass in one proxy.", {
-      needs: `how many requests an interval lets pass, 1 to ${thresholdMax}`,
+    requests: field(whole(thresholdBounds), "Requests allowed in each interval, in one proxy.", {
+      larger: "looser",
+      needs: `requests allowed in each interval, 1 to ${thresholdMax}`,
     }),
-    per: field(duration(fillBounds), "The interval.", { as: "perMs", default: 1_000 }),
+    per: field(duration(fillBounds), "The length of an interval.", {
+      larger: "stricter",
+      as: "perMs",
+      default: 1_000,
+    }),
     burst: field(
       whole(thresholdBounds),
-      "How many may come at once, at least `requests`. Default: as many.",
+      "Requests that may arrive at once, at least `requests`. Default: `requests`.",
+      { larger: "looser" },
     ),
     when: whenField("withoutHeadgate"),
   },
@@ -49,7 +55,7 @@ export const localRateLimit = object(
     },
     check(block, { requests, burst }) {
       if (burst >= requests) return;
-      const message = `a burst of ${burst} is less than what an interval adds, ${requests}`;
+      const message = `burst is ${burst}, and each interval adds ${requests} requests`;
       block.refuseOrder(["burst"], message, "at least requests");
     },
   },

@@ -3,6 +3,7 @@ import type { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
 import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
+import type { PolicyText } from "../../policy/parse.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
 /**
@@ -28,12 +29,6 @@ export interface ReplicaAsks extends Pick<ReplicaQuestions, "put"> {
 /** What this replica hands out of quotas. */
 export type QuotaSight = Pick<QuotaRegistry, "view">;
 
-/** A text of a policy. */
-export interface PolicyFile {
-  readonly file: string;
-  readonly text: string;
-}
-
 /** A policy that is, or was, active. */
 export interface PolicyVersion {
   readonly version: string;
@@ -42,12 +37,12 @@ export interface PolicyVersion {
   readonly author: string;
   readonly reason: string;
   /** Empty where only lists are asked for, or nobody has kept them. */
-  readonly files: readonly PolicyFile[];
+  readonly files: readonly PolicyText[];
   readonly source: "files" | "xds" | "admin";
 }
 
 /** What is wrong with a policy's text. */
-export interface PolicyProblem {
+interface PolicyProblem {
   readonly id: string;
   readonly file: string;
   readonly line: number;
@@ -98,10 +93,10 @@ export interface PolicyAdministration {
   /** The newest first, without texts; at most 50. */
   history(): readonly PolicyVersion[];
   /** @throws ServiceError INTERNAL where parsing itself failed */
-  review(files: readonly PolicyFile[]): Promise<PolicyReview>;
+  review(files: readonly PolicyText[]): Promise<PolicyReview>;
   /** @throws ServiceError STORE_ codes */
   apply(
-    files: readonly PolicyFile[],
+    files: readonly PolicyText[],
     request: ChangeRequest & {
       readonly expectedVersion: string;
       readonly isShadow: boolean;
@@ -216,7 +211,7 @@ export interface ServiceState {
 }
 
 /** Replicas, and what they have decided together. */
-export interface FleetState {
+interface FleetState {
   readonly replica: string;
   readonly isLeading: boolean;
   readonly leader: string | undefined;

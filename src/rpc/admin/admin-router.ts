@@ -24,8 +24,7 @@ import { answersOnly } from "./request-body.js";
 import type { AdminServiceParts } from "./service-parts.js";
 import { tailMethod } from "./tail-method.js";
 
-/** What a router is made of, beside its services. */
-export interface AdminRouterOptions {
+interface AdminRouterOptions {
   /** Of answers. */
   readonly compressions: readonly Compression[];
   /** Ends streams when this process stops. */

@@ -8,7 +8,7 @@ import type { LimitKey } from "../../core/limits/limit.js";
 export const pacedCallersMax = 10_000;
 
 /** How many calls pass. */
-export interface CallPaceRate {
+interface CallPaceRate {
   readonly perSecond: number;
   readonly burst: number;
 }

@@ -21,10 +21,11 @@ import type {
   PolicyFile as PolicyFileMessage,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { addressAttribute, pathHeader, type RequestFacts } from "../../policy/cel/request-facts.js";
+import type { PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
-import type { QuotaPart, QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import type { QuotaPart } from "../../policy/quotas/quota-parts.js";
+import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
-import type { PolicyFile } from "./admin-parts.js";
 import { callerOf, demandRole, notFound, serviceFilter, visibleAmong } from "./call.js";
 import { AdminFailure } from "./failures.js";
 import { keyNameBounds, policyOf } from "./key-methods.js";
@@ -125,13 +126,14 @@ async function explainQuotas(
   return explained;
 }
 
-async function readCandidate(parts: ExplainParts, files: readonly PolicyFile[]): Promise<Policy> {
+async function readCandidate(parts: ExplainParts, files: readonly PolicyText[]): Promise<Policy> {
   const read = await parts.readCandidate(files);
   switch (read.kind) {
     case "policy":
       return read.policy;
     case "problems": {
-      const more = read.count > 1 ? ` (and ${read.count - 1} more; ValidatePolicy tells all)` : "";
+      const more =
+        read.count > 1 ? ` (and ${read.count - 1} more; ValidatePolicy returns all)` : "";
       throw new AdminFailure("invalid", `candidate: ${read.first}${more}`);
     }
     case "failed":
@@ -202,14 +204,14 @@ function readQuestion(
     case "http":
       return askService(request.value, policy, context);
     default:
-      throw new AdminFailure("invalid", "request: it needs descriptors or http");
+      throw new AdminFailure("invalid", "request: set descriptors or http");
   }
 }
 
 function readDescriptors({ domain, descriptors }: DescriptorRequest): RateLimitQuery {
   const reader = new RequestReader();
   reader.text("descriptors.domain", domain, { ...keyNameBounds, isNeeded: true });
-  if (descriptors.length === 0) reader.report("descriptors.descriptors", "it needs one");
+  if (descriptors.length === 0) reader.report("descriptors.descriptors", "set one");
   if (descriptors.length > descriptorCountMax) {
     reader.report("descriptors.descriptors", `it has more than ${descriptorCountMax}`);
   }
@@ -246,7 +248,7 @@ function askService(request: HttpRequest, policy: Policy, context: HandlerContex
   }
   const { query, leftOut } = serviceQuery(service, facts) ?? { query: undefined, leftOut: [] };
   if (domain === undefined) {
-    throw new AdminFailure("notFound", "the service of this host asks for no limits");
+    throw new AdminFailure("notFound", "the service of this host has no rate limits");
   }
   return { domain, query, service: service.name, leftOut, met };
 }
@@ -277,7 +279,7 @@ function readFacts({ method, host, path, headers, remoteAddress }: HttpRequest):
 export function readFiles(
   place: string,
   files: readonly PolicyFileMessage[],
-): readonly PolicyFile[] {
+): readonly PolicyText[] {
   const reader = new RequestReader();
   if (files.length > explainedFilesMax)
     reader.report(place, `it has more than ${explainedFilesMax}`);

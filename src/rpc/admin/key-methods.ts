@@ -2,6 +2,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { auditEntry, reasonCharsMax } from "../../core/base/audit-entry.js";
 import type { Rule } from "../../core/limits/limit.js";
 import type { KeyLookup, KeySelector } from "../../decide/inspect/key-inspector.js";
+import type { RuleSelector } from "../../decide/inspect/seen-key.js";
 import { textLengthMax } from "../../decide/rate-limit/query.js";
 import {
   LimitService,
@@ -84,7 +85,7 @@ function sightingMethods(
       const reader = new RequestReader();
       const countMax = reader.count("count", request.count, keysRule);
       const order = request.order === TopOrder.DENIALS ? "denials" : "hits";
-      if (TopOrder[request.order] === undefined) reader.report("order", "it is none of the orders");
+      if (TopOrder[request.order] === undefined) reader.report("order", "unknown order");
       const asked = readAsked(parts, request, { reader, context });
       const { keys, sinceEpochMs } = sightings.top(asked, { order, countMax });
       const since = timeOf(sinceEpochMs);
@@ -228,13 +229,6 @@ export function demandDomain(
   if (!labels.includes(label)) throw notFound("rule", label, labels);
 }
 
-/** Of what in the policy something is asked. */
-interface Asked {
-  /** Undefined: all that there are. */
-  readonly domains: readonly string[] | undefined;
-  readonly ruleLabel: string | undefined;
-}
-
 /**
  * Reads of which domain and rule something is asked, as the last of a request. Whether they are
  * there is told only to who may look there.
@@ -245,7 +239,7 @@ export function readAsked(
   parts: Pick<AdminServiceParts, "policies">,
   request: { readonly domain: string; readonly ruleLabel?: string },
   { reader, context }: { readonly reader: RequestReader; readonly context: HandlerContext },
-): Asked {
+): RuleSelector {
   const domain = reader.text("domain", request.domain, keyNameBounds);
   const label = readRuleLabel({ domain, ruleLabel: request.ruleLabel ?? "" }, reader);
   reader.end();
@@ -260,7 +254,7 @@ export function readRuleLabel(
   reader: RequestReader,
 ): string | undefined {
   const label = reader.text("rule_label", ruleLabel, keyNameBounds);
-  if (label !== "" && domain === "") reader.report("rule_label", "it needs a domain");
+  if (label !== "" && domain === "") reader.report("rule_label", "set a domain");
   return label === "" ? undefined : label;
 }
 
@@ -269,7 +263,7 @@ function readSelector(
   message: SelectorMessage | undefined,
   reader = new RequestReader(),
 ): KeySelector {
-  if (message === undefined) throw new AdminFailure("invalid", "key: it is needed");
+  if (message === undefined) throw new AdminFailure("invalid", "key: required");
   const domain = reader.text("key.domain", message.domain, { ...keyNameBounds, isNeeded: true });
   const entries = reader.entries("key.entries", message.entries);
   const limitName = reader.text("key.limit_name", message.limitName, keyNameBounds);
@@ -310,7 +304,7 @@ export function noRuleMeets(
   const strange = entries.find(({ key }) => !keys.has(key));
   const nearest = strange && findNearestName(strange.key, [...keys]);
   const hint = nearest === undefined ? "" : `; did you mean the key ${JSON.stringify(nearest)}?`;
-  const text = `no rule with a limit meets ${whose}${hint}`;
+  const text = `no rule with a limit matches ${whose}${hint}`;
   return new AdminFailure("notFound", hint === "" ? `${text}; explain it to see why` : text);
 }
 

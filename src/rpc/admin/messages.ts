@@ -9,11 +9,7 @@ import type { Limit, PathStep } from "../../core/limits/limit.js";
 import { whyNotText } from "../../core/limits/match-report.js";
 import type { Override } from "../../core/limits/override.js";
 import type { LeftOutDescriptor } from "../../decide/admission/service-query.js";
-import type {
-  ExplainedDescriptor,
-  ExplainedLimit,
-  Explanation,
-} from "../../decide/inspect/explain.js";
+import type { ExplainedDescriptor, Explanation } from "../../decide/inspect/explain.js";
 import type { KeyState } from "../../decide/inspect/key-inspector.js";
 import type {
   EntrySchema,
@@ -127,7 +123,7 @@ export function encodeKeyState(state: KeyState): Init<typeof KeyStateSchema> {
 }
 
 /** Where the descriptors of an explanation come from. */
-export interface ExplanationSource {
+interface ExplanationSource {
   readonly service: string;
   readonly leftOut: readonly LeftOutDescriptor[];
   /** What may have been meant by a domain that is not there. */
@@ -178,9 +174,9 @@ function conditionOf({ when, match }: QuotaPolicy): string {
 }
 
 const leftOutTexts: Readonly<Record<LeftOutDescriptor["why"], string>> = {
-  absent: "the request has no such part, so Envoy leaves the descriptor out",
-  unknown: "only Envoy can tell what this part is",
-  streamDone: "it is told after the response, and decides nothing",
+  absent: "the request has no such part, so Envoy does not send the descriptor",
+  unknown: "only Envoy knows this part",
+  streamDone: "it is charged after the response, and decides nothing",
 };
 
 function encodeDescriptor(explained: ExplainedDescriptor) {
@@ -196,15 +192,11 @@ function encodeDescriptor(explained: ExplainedDescriptor) {
     matchedLabel: matched,
     effect,
     isOver,
-    states: limits.map((limit) => encodeExplainedLimit(limit, matched)),
+    states: limits.map((limit) => encodeKeyState({ ...limit, ruleLabel: matched })),
     ...(explained.changesAfterUs === undefined
       ? {}
       : { changesAfter: durationOf(explained.changesAfterUs) }),
   };
-}
-
-function encodeExplainedLimit(explained: ExplainedLimit, ruleLabel: string) {
-  return encodeKeyState({ ...explained, ruleLabel });
 }
 
 /** A policy that is, or was, active. */

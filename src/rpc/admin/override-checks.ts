@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { globMatches, parseGlob } from "../../core/collections/glob.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
-import type { Limit, Rule } from "../../core/limits/limit.js";
+import { type Limit, limitsOf, type Rule } from "../../core/limits/limit.js";
 import { type Override, overrideMaxOf, overrideRefusal } from "../../core/limits/override.js";
 import type { Policy } from "../../policy/policy.js";
 import { notFound } from "./call.js";
@@ -24,7 +24,7 @@ export function checkOverride(
   demandDomain(policy, override, context);
   const rules = concernedRules(policy, override);
   if (rules.length === 0) {
-    const whose = override.isPrefix ? "a descriptor that begins so" : "this descriptor";
+    const whose = override.isPrefix ? "a descriptor with this prefix" : "this descriptor";
     throw noRuleMeets(policy, override, whose);
   }
   const { limitName } = override;
@@ -59,8 +59,8 @@ function checkLimit(
   throw new AdminFailure(
     "invalid",
     refusal === "aboveMax"
-      ? `override: it gives more than ${mostTimes} times ${whose}, which is its overrideMax`
-      : `override: ${whose} would take more than ten years to drain; give a smaller burst`,
+      ? `override: it allows more than ${mostTimes} times ${whose}, which is its overrideMax`
+      : `override: ${whose} would take more than ten years to drain; set a smaller burst`,
   );
 }
 
@@ -86,8 +86,4 @@ function isBelow({ path }: Rule, entries: readonly DescriptorEntry[]): boolean {
 
 function fits(pattern: string, text: string): boolean {
   return pattern.includes("*") ? globMatches(parseGlob(pattern), text) : pattern === text;
-}
-
-function limitsOf({ effect }: Rule): readonly Limit[] {
-  return effect.kind === "limited" ? effect.limits : [];
 }

@@ -4,6 +4,7 @@ import type { ExplainCall, Explainer } from "../../decide/inspect/explain.js";
 import type { RuleCounters } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
+import type { PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import type {
   FleetView,
@@ -11,7 +12,6 @@ import type {
   KeyInspection,
   KeySightings,
   PolicyAdministration,
-  PolicyFile,
   QuotaSight,
   ReplicaAsks,
   TailSource,
@@ -40,7 +40,7 @@ export interface AdminServiceParts {
   readonly explainer: Explainer;
   readonly peek: ExplainCall["peek"];
   /** Reads a policy that is not active, off the event loop. */
-  readonly readCandidate: (files: readonly PolicyFile[]) => Promise<ReadCandidate>;
+  readonly readCandidate: (files: readonly PolicyText[]) => Promise<ReadCandidate>;
   readonly fleet: FleetView;
   readonly keys?: KeyInspection;
   readonly sightings?: KeySightings;

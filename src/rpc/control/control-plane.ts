@@ -1,10 +1,9 @@
+import type { GateState } from "../../core/admission/gate.js";
 import type { Clock, Random } from "../../core/base/clock.js";
 import type { Peer } from "../../core/base/peer.js";
 import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { defaultLoopTimes } from "../../core/feedback/feedback-settings.js";
-import type { GateState } from "../../core/settings/gate.js";
-import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
-import { defaultProxies } from "../../policy/proxies/proxies.js";
+import { defaultProxies, type ProxyPolicy } from "../../policy/proxies/proxies.js";
 import { configuredRequestsMax, configuredShare } from "../../policy/services/configured-share.js";
 import {
   indexClusters,
@@ -47,8 +46,7 @@ export interface ControlPlaneParts {
 /** See `ControlPlaneParts.identityPercentMax`. */
 export const defaultIdentityPercentMax = 50;
 
-/** What is known of a snapshot beside what it says. */
-export interface SnapshotFacts {
+interface SnapshotFacts {
   /** By service, where the fleet's gates stand. */
   readonly gates?: ReadonlyMap<string, GateState>;
   /** When it was made, on our monotonic clock; absent: it does not age. */
@@ -150,7 +148,7 @@ export class ControlPlane {
         if (service !== undefined) seen.add(service);
       }
     }
-    return this.#policy.told.filter((name) => !seen.has(name));
+    return this.#policy.reported.filter((name) => !seen.has(name));
   }
 
   /** Another policy is active. */
@@ -243,7 +241,7 @@ interface ReadPolicy {
   readonly clusters: ServiceClusters;
   readonly plan: LayerPlan;
   /** Services that have something to do with Envoys' numbers or layers. */
-  readonly told: readonly string[];
+  readonly reported: readonly string[];
   /** Services whose law listens to Envoys' statistics. */
   readonly teachers: ReadonlySet<string>;
   /** By service, what an Envoy lets in without a layer: at one priority, and at all. */
@@ -252,7 +250,7 @@ interface ReadPolicy {
 
 function readPolicy(services: readonly ServicePolicy[], proxies: ProxyPolicy): ReadPolicy {
   const clusters = indexClusters(services);
-  const told = services.filter(
+  const reported = services.filter(
     ({ concurrency }) =>
       concurrency !== undefined &&
       (concurrency.feedback.length > 0 || concurrency.sources.some((one) => one !== "extProc")),
@@ -263,7 +261,7 @@ function readPolicy(services: readonly ServicePolicy[], proxies: ProxyPolicy): R
   return {
     clusters,
     plan: planLayers(services, clusters),
-    told: told.map(({ name }) => name),
+    reported: reported.map(({ name }) => name),
     teachers: new Set(teachers.map(({ name }) => name)),
     configured: new Map(
       services.map((service) => [

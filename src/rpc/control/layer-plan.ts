@@ -1,3 +1,4 @@
+import { type Priority, priorities } from "../../core/admission/priority.js";
 import {
   admissionControlKey,
   type BreakerPriority,
@@ -6,7 +7,6 @@ import {
   retryBudgetKey,
   shedKey,
 } from "../../core/feedback/runtime-keys.js";
-import { type Priority, priorities } from "../../core/settings/admission-settings.js";
 import type { ProxyGroup, ServiceClusters } from "../../policy/services/service-clusters.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { RetryBudget } from "../../policy/upstream/circuit-breakers.js";
@@ -53,7 +53,7 @@ export type PlannedRetries =
  * Whether a service's share pins Envoy's own controllers. `unfixed`: it should, but the policy does
  * not say that their minimum is fixed: they would measure it in windows that a pin does not reach.
  */
-export type PlannedPin = "none" | "fixed" | "unfixed";
+type PlannedPin = "none" | "fixed" | "unfixed";
 
 /** Keys by priority. */
 export type ClusterKeys = Readonly<Record<BreakerPriority, BreakerKeys>>;

@@ -47,8 +47,7 @@ export interface LayerSource {
   isOld(nowMs: number): boolean;
 }
 
-/** What a `LayerPusher` is made of. */
-export interface LayerPusherParts {
+interface LayerPusherParts {
   readonly stream: ControlStream;
   readonly node: Node;
   /** Layers that were asked for beside ours. */

@@ -20,7 +20,7 @@ import { readDurationMs } from "../codec/well-known-reader.js";
 const { RateLimitStrategy_BlanketRule: BlanketRule } = strategies;
 
 /** What an Envoy says of one bucket, as it came. */
-export interface WireUsage {
+interface WireUsage {
   /** The bucket's id as a message, in place: it holds as long as what it was read from. */
   readonly id: Uint8Array;
   readonly allowedHits: number;
@@ -98,10 +98,10 @@ function readUsage(reader: FieldReader): WireUsage {
 /** Writes a message of actions, in order. Source: RateLimitQuotaResponse. */
 export function encodeActions(actions: readonly QuotaAction[]): Uint8Array {
   const writer = new BinaryWriter();
-  for (const { id, told } of actions) {
+  for (const { id, reported } of actions) {
     const action = new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(id);
-    if (told.kind === "abandon") action.tag(3, WireType.LengthDelimited).bytes(nothing);
-    else action.tag(2, WireType.LengthDelimited).bytes(encodeAssignment(told.assignment));
+    if (reported.kind === "abandon") action.tag(3, WireType.LengthDelimited).bytes(nothing);
+    else action.tag(2, WireType.LengthDelimited).bytes(encodeAssignment(reported.assignment));
     writer.tag(1, WireType.LengthDelimited).bytes(action.finish());
   }
   return writer.finish();
@@ -158,7 +158,7 @@ export function wireRate(rateMicroHz: number): {
 }
 
 /** What is wrong with a bucket id. */
-export type BucketIdFault = "id_too_long" | "id_too_many_entries" | "id_unreadable";
+type BucketIdFault = "id_too_long" | "id_too_many_entries" | "id_unreadable";
 
 /** The longest bucket id, in bytes. */
 export const bucketIdBytesMax = 4_096;
@@ -167,7 +167,7 @@ export const bucketIdBytesMax = 4_096;
 export const bucketIdEntriesMax = 32;
 
 /** A bucket id, as far as it can be told from others. */
-export type ReadBucketId =
+type ReadBucketId =
   | {
       readonly kind: "id";
       /** The same for the same entries in any order, and for no others. */

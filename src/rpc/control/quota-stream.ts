@@ -45,7 +45,7 @@ export interface QuotaServiceParts {
 }
 
 /** Why a bucket's report is not looked at. */
-export type IgnoredReport =
+type IgnoredReport =
   | Extract<ReturnType<typeof readBucketId>, { kind: "fault" }>["fault"]
   | "too_many";
 
@@ -90,7 +90,11 @@ class QuotaStream {
     const node = saidNodeOf(call);
     this.#stream = parts.streams.open("quotas", answers, { peer, node });
     const wake = (): void => this.#stream.guard(() => this.#send());
-    this.#session = parts.quotas.open({ node: node ?? addressOf(call), peer, wake });
+    this.#session = parts.quotas.open({
+      node: node ?? nodeName(call.metadata("x-forwarded-for")),
+      peer,
+      wake,
+    });
     this.#stream.onOver(() => {
       this.#cancelUnread();
       this.#session.close();
@@ -163,11 +167,6 @@ class QuotaStream {
 function saidNodeOf(call: BidiContext): string | undefined {
   const said = call.metadata(quotaNodeHeader);
   return said === undefined || said.includes("%") ? undefined : nodeName(said);
-}
-
-/** The Envoy's own address, which it adds to each call by itself. */
-function addressOf(call: BidiContext): string | undefined {
-  return nodeName(call.metadata("x-forwarded-for"));
 }
 
 function nodeName(text: string | undefined): string | undefined {

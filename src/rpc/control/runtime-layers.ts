@@ -1,6 +1,6 @@
+import type { GateState } from "../../core/admission/gate.js";
 import type { NodeShare, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { concurrencyPinKeys } from "../../core/feedback/runtime-keys.js";
-import type { GateState } from "../../core/settings/gate.js";
 import type { ProxyGroup } from "../../policy/services/service-clusters.js";
 import { emptyLayer, type LayerValue, type NodeLayer } from "../nodes/layer-ledger.js";
 import {
@@ -19,7 +19,7 @@ export const shareMax = 2 ** 32 - 1;
 const retryRatioMax = 0.2;
 
 /** What the fleet has decided, as layers need it. */
-export interface LayerSnapshot {
+interface LayerSnapshot {
   readonly snapshot: ShareSnapshot;
   /** By service: gates of services that have no limit for Envoys, or the same word once more. */
   readonly gates: ReadonlyMap<string, GateState>;

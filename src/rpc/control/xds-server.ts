@@ -20,8 +20,7 @@ import { type DiscoveryAsk, decodeDiscoveryAsk } from "./discovery-request.js";
 import { encodeLayers, runtimeTypeUrl } from "./layer-encoder.js";
 import { LayerPusher, type LayerSource, type PushTimes } from "./layer-pusher.js";
 
-/** What the server of discovery is made of. */
-export interface XdsServerParts {
+interface XdsServerParts {
   readonly streams: ControlStreams;
   readonly times: PushTimes;
   readonly source: LayerSource;

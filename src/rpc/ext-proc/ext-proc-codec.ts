@@ -4,7 +4,7 @@ import { ExchangeReplyEncoder } from "./ext-proc-encoder.js";
 import { WantedNames } from "./ext-proc-names.js";
 
 /** What is wanted of messages; the rest is only seen to be well-formed. */
-export interface WantedExchange {
+interface WantedExchange {
   /** Names of headers and trailers of requests, in lower case as Envoy sends them. */
   readonly requestHeaderNames: ReadonlySet<string>;
   /** Names of headers and trailers of responses, in lower case. */

@@ -6,7 +6,7 @@ import type { CallFailure } from "../../wire/grpc/service.js";
 /** The one place where a failure becomes a gRPC status or an HTTP status. */
 
 /** The statuses of one error code. */
-export interface StatusRow {
+interface StatusRow {
   readonly grpc: number;
   readonly http: number;
 }
@@ -56,7 +56,7 @@ export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
 };
 
 /** What a call is answered with when it failed: a `CallFailure` with the code it came from. */
-export interface MappedFailure extends CallFailure {
+interface MappedFailure extends CallFailure {
   readonly code: ErrorCode;
   readonly httpStatus: number;
 }

@@ -30,8 +30,7 @@ const streamFaults = [
   "unread",
 ] as const;
 
-/** A row of `streamFaults`. */
-export type StreamFault = (typeof streamFaults)[number];
+type StreamFault = (typeof streamFaults)[number];
 
 /** Streams that are open at once, of all kinds; one more is refused. */
 export const controlStreamsMax = 40_000;
@@ -40,58 +39,41 @@ export const controlStreamsMax = 40_000;
 export const introductionMsMax = 30_000;
 
 /** What the Envoy is told; it logs this, and a person reads it. */
-const faultRows: Readonly<
-  Record<StreamFault, { readonly grpcStatus: number; readonly message: string }>
-> = {
-  unreadable: { grpcStatus: grpcStatuses.invalidArgument, message: "The message is unreadable." },
-  node_without_id: {
-    grpcStatus: grpcStatuses.invalidArgument,
-    message: "The node has no id; set node.id, or start Envoy with --service-node.",
-  },
-  node_id_too_long: {
-    grpcStatus: grpcStatuses.invalidArgument,
-    message: `The node's id is longer than ${nodeIdCharsMax} characters.`,
-  },
-  node_id_changed: {
-    grpcStatus: grpcStatuses.invalidArgument,
-    message: "The node's id has changed on one stream.",
-  },
-  too_many_nodes: {
-    grpcStatus: grpcStatuses.resourceExhausted,
-    message: "As many nodes are known as may be.",
-  },
-  too_many_streams: {
-    grpcStatus: grpcStatuses.resourceExhausted,
-    message: "As many streams are open as may be.",
-  },
-  identity_not_allowed: {
-    grpcStatus: grpcStatuses.permissionDenied,
-    message: "The client certificate may not speak for this node.",
-  },
-  owned_by_another: {
-    grpcStatus: grpcStatuses.permissionDenied,
-    message: "The node's id is in use by a client with another certificate.",
-  },
-  too_many_of_identity: {
-    grpcStatus: grpcStatuses.resourceExhausted,
-    message: "The client has as many streams or nodes as one may have.",
-  },
-  silent: {
-    grpcStatus: grpcStatuses.deadlineExceeded,
-    message: "No first message came in time.",
-  },
-  taken_over: {
-    grpcStatus: grpcStatuses.unavailable,
-    message: "A newer stream of a node with this id has taken over; ids must be unique.",
-  },
-  unacknowledged: {
-    grpcStatus: grpcStatuses.deadlineExceeded,
-    message: "What was sent is not acknowledged.",
-  },
-  unread: {
-    grpcStatus: grpcStatuses.deadlineExceeded,
-    message: "What was sent is not read.",
-  },
+const faultRows: Readonly<Record<StreamFault, readonly [grpcStatus: number, message: string]>> = {
+  unreadable: [grpcStatuses.invalidArgument, "The message cannot be parsed."],
+  node_without_id: [
+    grpcStatuses.invalidArgument,
+    "The node has no id; set node.id, or start Envoy with --service-node.",
+  ],
+  node_id_too_long: [
+    grpcStatuses.invalidArgument,
+    `The node's id is longer than ${nodeIdCharsMax} characters.`,
+  ],
+  node_id_changed: [grpcStatuses.invalidArgument, "The node's id changed during the stream."],
+  too_many_nodes: [grpcStatuses.resourceExhausted, "The maximum number of nodes is reached."],
+  too_many_streams: [
+    grpcStatuses.resourceExhausted,
+    "The maximum number of open streams is reached.",
+  ],
+  identity_not_allowed: [
+    grpcStatuses.permissionDenied,
+    "The client certificate may not use this node id.",
+  ],
+  owned_by_another: [
+    grpcStatuses.permissionDenied,
+    "A client with another certificate uses this node id.",
+  ],
+  too_many_of_identity: [
+    grpcStatuses.resourceExhausted,
+    "The client has reached its maximum number of streams or nodes.",
+  ],
+  silent: [grpcStatuses.deadlineExceeded, "No first message arrived in time."],
+  taken_over: [
+    grpcStatuses.unavailable,
+    "A newer stream of a node with this id has replaced this one; ids must be unique.",
+  ],
+  unacknowledged: [grpcStatuses.deadlineExceeded, "The client does not acknowledge responses."],
+  unread: [grpcStatuses.deadlineExceeded, "The client does not read responses."],
 };
 
 /** What the control port has seen: plain integers, read when scraped. */
@@ -119,7 +101,7 @@ export class ControlCounts {
 }
 
 /** What all streams of the control port share. */
-export interface ControlStreamsParts {
+interface ControlStreamsParts {
   readonly registry: NodeRegistry;
   readonly owners: StreamOwners;
   readonly counts: ControlCounts;
@@ -129,7 +111,7 @@ export interface ControlStreamsParts {
 }
 
 /** Whose a stream is, as far as it is known when it begins. */
-export interface StreamCaller {
+interface StreamCaller {
   readonly peer: Peer;
   /** What it calls its Envoy before its first message; undefined: nothing. */
   readonly node?: string | undefined;
@@ -320,7 +302,7 @@ export class ControlStream {
 }
 
 /** What is different about a kind of stream. */
-export interface MessageReading<Message> {
+interface MessageReading<Message> {
   readonly stream: ControlStream;
   /** Throws for bytes that are no message. */
   readonly decode: (bytes: Uint8Array) => Message;
@@ -361,6 +343,5 @@ export function readMessages<Message>(reading: MessageReading<Message>): BidiRea
 }
 
 function failureOf(fault: StreamFault): GrpcFailure {
-  const { grpcStatus, message } = faultRows[fault];
-  return new GrpcFailure(grpcStatus, message);
+  return new GrpcFailure(...faultRows[fault]);
 }

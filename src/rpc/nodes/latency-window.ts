@@ -109,15 +109,15 @@ function withQuantiles(
 
 /** The latencies of several clusters of one service, as one. */
 export function joinLatencies(latencies: readonly NodeLatency[]): NodeLatency {
-  const told = latencies.filter(({ count }) => count > 0);
-  const [only] = told;
-  if (only !== undefined && told.length === 1) return only;
+  const reported = latencies.filter(({ count }) => count > 0);
+  const [only] = reported;
+  if (only !== undefined && reported.length === 1) return only;
   let count = 0;
   let sumMs = 0;
   let medianSumMs = 0;
   let medianCount = 0;
   let leastMs = Number.POSITIVE_INFINITY;
-  for (const { count: weight, sumMs: more, p50, minMs } of told) {
+  for (const { count: weight, sumMs: more, p50, minMs } of reported) {
     count += weight;
     sumMs += more;
     leastMs = Math.min(leastMs, minMs ?? Number.POSITIVE_INFINITY);

@@ -25,7 +25,7 @@ export const loadReportSeconds = 1;
 export const standbyLoadReportSeconds = 5;
 
 /** Whom load reports are told to. */
-export interface LoadReportParts {
+interface LoadReportParts {
   readonly streams: ControlStreams;
   /** Whether a cluster of an Envoy leads to a service. */
   readonly isClaimed: (cluster: string, at: ProxyGroup) => boolean;

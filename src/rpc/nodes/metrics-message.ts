@@ -99,7 +99,7 @@ const metricPartBytes = 10;
 export const bucketsMax = 256;
 
 /** Whether numbers of a cluster are wanted; the node is known where the message has said it. */
-export type IsWantedCluster = (cluster: string, said: NodeIdentity | undefined) => boolean;
+type IsWantedCluster = (cluster: string, said: NodeIdentity | undefined) => boolean;
 
 /** Reads messages of any number of streams. */
 export class MetricsDecoder {

@@ -15,7 +15,7 @@ import type { NodeIdentity } from "./node-identity.js";
 const metricsName = "envoy.service.metrics.v3.MetricsService";
 
 /** Whom statistics are told to. */
-export interface MetricsSinkParts {
+interface MetricsSinkParts {
   readonly streams: ControlStreams;
   /** Whether a cluster of an Envoy leads to a service. */
   readonly isClaimed: (cluster: string, at: ProxyGroup) => boolean;

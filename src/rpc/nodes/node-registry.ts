@@ -260,10 +260,10 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
     const sent = values.get(breakerKey(cluster, "high", "max_requests"));
     return typeof sent === "number" ? sent : configuredHigh(service);
   };
-  const told = signals.take(clusters, nowMs, { at, highThresholdOf });
+  const reported = signals.take(clusters, nowMs, { at, highThresholdOf });
   const knownAtMs = heldAtMs(ledger, nowMs);
   // Each field by its name: copies of what is left of an object were half of the cost.
-  const reports = told.map((one): NodeReport => {
+  const reports = reported.map((one): NodeReport => {
     const { service, gradientFacts, highInFlight } = one;
     const report: NodeReport = {
       nodeId,
@@ -286,7 +286,7 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
       ...(gradientFacts === undefined ? {} : { gradientFacts }),
     };
   });
-  const spoken = new Set(told.map(({ service }) => service));
+  const spoken = new Set(reported.map(({ service }) => service));
   for (const service of ledger.services(nowMs)) {
     if (!spoken.has(service)) reports.push(silentReport(node, service, nowMs));
   }

@@ -11,7 +11,7 @@ import { joinLatencies } from "./latency-window.js";
 import type { MetricSample } from "./metrics-message.js";
 
 /** What an Envoy did for one service since it was asked last. */
-export interface ServiceSummary {
+interface ServiceSummary {
   readonly service: string;
   readonly atMs: number;
   readonly inFlight: number;
@@ -54,8 +54,7 @@ export class NodeRoom {
   }
 }
 
-/** What has to be known of an Envoy to understand what it says. */
-export interface TakeTerms {
+interface TakeTerms {
   readonly at: ProxyGroup;
   /** Active threshold of a cluster's breaker at HIGH; undefined: not known. */
   readonly highThresholdOf: (cluster: string, service: string) => number | undefined;
@@ -118,8 +117,8 @@ export class NodeSignals {
   hasMetricsOf(loads: readonly ClusterLoad[], nowMs: number): boolean {
     if (nowMs - this.#metricsAtMs > metricsFreshMs) return false;
     return loads.every((load) => {
-      const isTold = this.#clusters.get(load.cluster)?.hasMetrics(nowMs) === true;
-      return isTold || isUnused(load);
+      const isReported = this.#clusters.get(load.cluster)?.hasMetrics(nowMs) === true;
+      return isReported || isUnused(load);
     });
   }
 
@@ -175,12 +174,12 @@ export class NodeSignals {
     }
     this.#demands = demands;
     const isOnly = byService.size === 1;
-    const told: ServiceSummary[] = [];
+    const reported: ServiceSummary[] = [];
     for (const [service, summaries] of byService) {
       const gradientFacts = this.#gradientOf(service, isOnly);
-      told.push(this.#join(summaries, { service, gradientFacts }));
+      reported.push(this.#join(summaries, { service, gradientFacts }));
     }
-    return told;
+    return reported;
   }
 
   /** In how many clusters it has a service, as far as it has told: one at least. */
@@ -242,13 +241,13 @@ export class NodeSignals {
   /** The rate over the time that was spoken of; where none was, it is the one of before. */
   #rpsOf(service: string, summaries: readonly ClusterSummary[]): number {
     let rps = 0;
-    let isTold = false;
+    let isReported = false;
     for (const { endedCount, coveredMs } of summaries) {
       if (coveredMs <= 0) continue;
-      isTold = true;
+      isReported = true;
       rps += (endedCount / coveredMs) * 1_000;
     }
-    if (!isTold) return this.#lastRps.get(service) ?? 0;
+    if (!isReported) return this.#lastRps.get(service) ?? 0;
     this.#lastRps.set(service, rps);
     return rps;
   }
@@ -322,7 +321,7 @@ function isUnused({ inFlight, successCount, errorCount, dropCount }: ClusterLoad
 }
 
 /** When a load report came, and how much time it is about. */
-export interface LoadTime {
+interface LoadTime {
   readonly nowMs: number;
   readonly coveredMs: number;
 }

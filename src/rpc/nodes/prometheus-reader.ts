@@ -13,21 +13,19 @@ export interface RawMetric {
   readonly timestampMs: number;
 }
 
-/** A label. */
-export interface RawLabel {
+interface RawLabel {
   readonly name: string;
   readonly value: string;
 }
 
-/** Quantiles. */
-export interface RawSummary {
+interface RawSummary {
   readonly count: number;
   readonly sum: number;
   readonly quantiles: readonly { readonly at: number; readonly value: number }[];
 }
 
 /** Counts by bucket, each with all lower ones included. */
-export interface RawHistogram {
+interface RawHistogram {
   readonly count: number;
   readonly sum: number;
   readonly buckets: readonly { readonly upTo: number; readonly count: number }[];

@@ -33,7 +33,7 @@ export interface DiscoveredSet {
 }
 
 /** What a request says beside who asks and for what. */
-export interface DiscoveryAnswer {
+interface DiscoveryAnswer {
   /** The active set that came over this stream; empty when none did. */
   readonly version: string;
   /** Of the response that is answered; empty in the first request of a stream. */

@@ -38,8 +38,7 @@ export interface Decides {
   shed?(): ShedMode | undefined;
 }
 
-/** What answers in JSON are made with. */
-export interface JsonParts {
+interface JsonParts {
   readonly decider: Decides;
   readonly counters: DecisionCounters;
   /** What responses carry beside their statuses. */
@@ -47,7 +46,7 @@ export interface JsonParts {
 }
 
 /** A decision as JSON. */
-export interface JsonAnswer {
+interface JsonAnswer {
   readonly isDenied: boolean;
   /** A RateLimitResponse in proto3 JSON. */
   readonly body: string;
@@ -91,7 +90,7 @@ function unreadAnswer(mode: ShedMode): JsonAnswer {
 }
 
 /** What a request asks, as it is decided and as it was sent. */
-export interface JsonRequest {
+interface JsonRequest {
   readonly query: RateLimitQuery;
   readonly asked: SentRequest;
 }
@@ -135,7 +134,7 @@ function parse(body: string): RateLimitRequest {
   }
   const refund = message.descriptors.findIndex((descriptor) => descriptor.isNegativeHits);
   if (refund !== -1) {
-    const words = `descriptors[${refund}].isNegativeHits: hits are given back over gRPC alone.`;
+    const words = `descriptors[${refund}].isNegativeHits: refunds are supported over gRPC only.`;
     throw new ServiceError("REQUEST_INVALID", words);
   }
   return message;

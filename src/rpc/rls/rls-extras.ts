@@ -35,8 +35,7 @@ export interface ResponseExtrasOptions {
   readonly hasDynamicMetadata: boolean;
 }
 
-/** A call that was decided. */
-export interface RespondedCall {
+interface RespondedCall {
   readonly prepared: PreparedQuery;
   readonly verdict: Verdict;
   /** As it was asked; needed for dynamic metadata. */
@@ -76,11 +75,11 @@ export class ResponseExtras {
   fields(call: RespondedCall): Extras {
     const { headers, requestHeaders, body } = this.#limitResponse(call);
     const asked = this.needsAsked ? call.asked : undefined;
-    const told = this.#reportedRule(call);
-    const allHeaders = [...headers, ...namingHeaders(told)];
+    const reportedRule = this.#reportedRule(call);
+    const allHeaders = [...headers, ...namingHeaders(reportedRule)];
     const metadata = {
       ...(asked !== undefined && dynamicMetadata(call, asked)),
-      ...namingMetadata(told),
+      ...namingMetadata(reportedRule),
     };
     return {
       ...(allHeaders.length > 0 && { responseHeadersToAdd: allHeaders.map(toHeaderValue) }),
@@ -95,18 +94,18 @@ export class ResponseExtras {
    * a call has beside its statuses where `mayAdd` says that there is nothing else.
    */
   naming(prepared: PreparedQuery, verdict: Verdict): Uint8Array | undefined {
-    const told = this.#reportedRule({ prepared, verdict });
-    if (told === undefined) return undefined;
-    const known = this.#namings.get(told);
+    const reportedRule = this.#reportedRule({ prepared, verdict });
+    if (reportedRule === undefined) return undefined;
+    const known = this.#namings.get(reportedRule);
     if (known !== undefined) return known;
-    const headers = namingHeaders(told).map(toHeaderValue);
-    const metadata = namingMetadata(told);
+    const headers = namingHeaders(reportedRule).map(toHeaderValue);
+    const metadata = namingMetadata(reportedRule);
     const message = create(RateLimitResponseSchema, {
       responseHeadersToAdd: headers,
       ...(Object.keys(metadata).length > 0 && { dynamicMetadata: metadata }),
     });
     const bytes = toBinary(RateLimitResponseSchema, message);
-    this.#namings.set(told, bytes);
+    this.#namings.set(reportedRule, bytes);
     return bytes;
   }
 
@@ -138,14 +137,16 @@ export class ResponseExtras {
   }
 }
 
-function namingHeaders(told: ReportedRule | undefined): readonly Header[] {
-  return told?.disclosure.header === true
-    ? [{ name: ruleHeader, value: reportedRuleText(told) }]
+function namingHeaders(reportedRule: ReportedRule | undefined): readonly Header[] {
+  return reportedRule?.disclosure.header === true
+    ? [{ name: ruleHeader, value: reportedRuleText(reportedRule) }]
     : [];
 }
 
-function namingMetadata(told: ReportedRule | undefined): MessageJson {
-  return told?.disclosure.metadata === true ? Object.fromEntries(reportedRuleFields(told)) : {};
+function namingMetadata(reportedRule: ReportedRule | undefined): MessageJson {
+  return reportedRule?.disclosure.metadata === true
+    ? Object.fromEntries(reportedRuleFields(reportedRule))
+    : {};
 }
 
 function toHeaderValue({ name, value }: Header): HeaderValue {

@@ -86,7 +86,7 @@ function toOverride(limit: SentLimit, index: number): LimitOverride {
   const unit = overrideUnits.get(limit.unit);
   if (unit === undefined) {
     const units = "SECOND, MINUTE, HOUR, DAY, MONTH, YEAR";
-    throw invalid(`descriptors[${index}].limit.unit is none of ${units}.`);
+    throw invalid(`descriptors[${index}].limit.unit is not one of ${units}.`);
   }
   // 0 is what a multiplier that was never set decodes to in some clients.
   const multiplier = limit.unitMultiplier ?? 0;

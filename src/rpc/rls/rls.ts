@@ -15,6 +15,7 @@ import type {
   UnaryHandler,
 } from "../../wire/grpc/service.js";
 import type { DecisionSpan, DecisionTracer } from "../grpc/decision-trace.js";
+import type { Decides } from "./json.js";
 import { RateLimitResponseEncoder } from "./rls-encoder.js";
 import type { ResponseExtras } from "./rls-extras.js";
 import { type SentRequest, toQuery } from "./rls-request.js";
@@ -27,16 +28,7 @@ import { decodeRequest } from "./rls-request-decoder.js";
 import { type ScannedRequest, scanRateLimitRequest } from "./rls-scanner.js";
 
 /** What decides calls that ask the same again and again: a `Decider`. */
-export interface DecidesPrepared extends RehydratesQueries {
-  /** A query matched against the active policy, to be kept for calls that ask the same or not. */
-  prepare(query: RateLimitQuery, isKept: boolean): PreparedQuery;
-  /** Whether a call should say what it asks in whole; asked once each. Absent: never. */
-  wantsQuery?(prepared: PreparedQuery): boolean;
-  /** Decides one call and tells it so. */
-  ask(prepared: PreparedQuery, call: DecisionCall): void;
-  /** How a call is answered that is not read for want of memory; undefined: it is read. */
-  shed?(): ShedMode | undefined;
-}
+export type DecidesPrepared = Decides & RehydratesQueries;
 
 /** What the service is made of. */
 export interface RateLimitServiceParts {

@@ -1,7 +1,7 @@
 import type { QuotaClaim, QuotaCrowd, QuotaLease } from "../../core/quota/quota.js";
 
 /** What is known of one replica's part of a pool. Rates in micro-hits a second. */
-export interface LeaseRecord {
+interface LeaseRecord {
   /** Grows with each claim of the replica. */
   readonly beat: number;
   /** The most that its Envoys may have in force: it falls only when the replica says so. */
@@ -17,7 +17,7 @@ export interface LeaseRecord {
 }
 
 /** What one replica claims of a pool. */
-export interface LeaseClaim {
+interface LeaseClaim {
   readonly replica: string;
   readonly beat: number;
   readonly claim: QuotaClaim;

@@ -1,4 +1,4 @@
-import type { QuotaLeaseAnswer, QuotaLeaseAsk } from "../../core/quota/quota-leases.js";
+import type { QuotaLeaseAnswer, QuotaLeaseAsk } from "../../core/quota/quota.js";
 
 /** What one replica claims of pools, all at once. */
 export interface QuotaClaims {

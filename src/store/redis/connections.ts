@@ -44,7 +44,7 @@ export interface RedisConnections {
 }
 
 /** The connections to one server that may be told that it is elsewhere. */
-export interface ServerConnections extends RedisConnections {
+interface ServerConnections extends RedisConnections {
   /** Drops all connections and makes them anew; what is in flight fails, and may have run. */
   reconnect(): void;
 }

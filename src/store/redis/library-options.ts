@@ -4,7 +4,7 @@ import { isReadOnlyReply } from "./redis-error.js";
 import type { RedisLogin } from "./target.js";
 
 /** To whom we connect, and as whom. */
-export interface ConnectionIdentity {
+interface ConnectionIdentity {
   readonly target: RedisLogin & Pick<Dial, "address">;
   readonly tls?: TlsSource;
   readonly clientName: string;

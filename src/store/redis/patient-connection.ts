@@ -3,8 +3,7 @@ import { ServiceError, toServiceError } from "../../core/base/errors.js";
 import { callMsMax } from "./redis-connection.js";
 import type { ScriptCall, ScriptReply, StoreConnection } from "./scripts/connection.js";
 
-/** What a `PatientConnection` is made of. */
-export interface PatientConnectionOptions {
+interface PatientConnectionOptions {
   readonly connection: StoreConnection;
   readonly clock: Clock;
   readonly random: Random;

@@ -41,8 +41,7 @@ export type RedisEvent =
       readonly message: string;
     };
 
-/** What a `RedisConnection` is made of. */
-export interface RedisConnectionOptions {
+interface RedisConnectionOptions {
   readonly role: RedisPeer;
   readonly target: RedisLogin & Pick<Dial, "address">;
   /** Certificates and the like when the target speaks TLS. */
@@ -314,7 +313,7 @@ export class RedisConnection implements StoreConnection {
       this.reconnect();
     };
     this.#redis.callBuffer("role").then(
-      (reply) => settle(isPrimaryReply(reply)),
+      (reply) => settle(Array.isArray(reply) && String(reply[0]) === "master"),
       // A user who may not ask finds out by READONLY.
       () => settle(true),
     );
@@ -350,10 +349,6 @@ export class RedisConnection implements StoreConnection {
     onEvent({ kind: "redisRetrying", role, attempt: attempt + 1, delayMs });
     return delayMs;
   }
-}
-
-function isPrimaryReply(reply: unknown): boolean {
-  return Array.isArray(reply) && String(reply[0]) === "master";
 }
 
 function toReply(reply: unknown): ScriptReply {

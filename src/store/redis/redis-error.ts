@@ -33,11 +33,7 @@ const replyRows: readonly ReplyRow[] = [
     code: "STORE_UNAUTHENTICATED",
     detail: "It has no password, and serves only its own machine (protected mode).",
   },
-  {
-    word: "NOPERM",
-    code: "STORE_ACCESS_DENIED",
-    detail: noPermissionDetail,
-  },
+  { word: "NOPERM", code: "STORE_ACCESS_DENIED", detail: noPermissionDetail },
   { word: "NOSCRIPT", code: "STORE_UNAVAILABLE", detail: "It keeps forgetting our script." },
   { word: "BUSY", code: "STORE_UNAVAILABLE", detail: "It is busy with a script of someone else." },
   { word: "MASTERDOWN", code: "STORE_UNAVAILABLE", detail: "It is a replica without a primary." },
@@ -50,49 +46,40 @@ const replyRows: readonly ReplyRow[] = [
 /**
  * What the system says of a connection that was not made, or was lost. Source: Node's error codes.
  */
-const systemRows: readonly { readonly code: RegExp; readonly detail: string }[] = [
-  { code: /^ECONNREFUSED$/, detail: "Nothing listens there." },
-  { code: /^(ENOTFOUND|EAI_AGAIN)$/, detail: "Its host name is not known." },
-  { code: /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, detail: "Its address cannot be reached." },
-  { code: /^ENOENT$/, detail: "There is no such socket." },
-  { code: /^EACCES$/, detail: "We may not open its socket." },
-  { code: /^(ECONNRESET|EPIPE)$/, detail: "It closed the connection; does it want TLS?" },
+const systemRows: readonly (readonly [code: RegExp, detail: string])[] = [
+  [/^ECONNREFUSED$/, "Nothing listens there."],
+  [/^(ENOTFOUND|EAI_AGAIN)$/, "Its host name is not known."],
+  [/^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, "Its address cannot be reached."],
+  [/^ENOENT$/, "There is no such socket."],
+  [/^EACCES$/, "We may not open its socket."],
+  [/^(ECONNRESET|EPIPE)$/, "It closed the connection; does it want TLS?"],
 ];
 
 /** What we call a connection that the server closed before TLS was established. */
 export const cutHandshakeCode = "ERR_TLS_HANDSHAKE_CUT";
 
 /** The same of a TLS handshake; the first row that matches counts. Source: Node's TLS errors. */
-const tlsRows: readonly { readonly code: RegExp; readonly detail: string }[] = [
-  { code: /^CERT_HAS_EXPIRED$/, detail: "Its certificate has expired." },
-  { code: /^CERT_NOT_YET_VALID$/, detail: "Its certificate is not valid yet: see both clocks." },
-  {
-    code: /^ERR_TLS_CERT_ALTNAME/,
-    detail: "Its certificate is for another host name than the one we connect to.",
-  },
-  {
-    code: /^(CERT_|ERR_TLS_CERT|UNABLE_TO_)|SELF_SIGNED/,
-    detail: "Its certificate is not signed by an authority that we trust.",
-  },
-  {
-    code: new RegExp(`^${cutHandshakeCode}$`),
-    detail: "It hangs up on a TLS handshake; does it speak TLS there?",
-  },
-  { code: /WRONG_VERSION_NUMBER|PACKET_LENGTH/, detail: "It does not speak TLS there." },
-  {
-    code: /CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE/,
-    detail: "It wants a certificate of ours, or speaks another version of TLS.",
-  },
-  { code: /ALERT.*(CA|CERTIFICATE)/, detail: "It does not accept our certificate." },
-  { code: /^(ERR_SSL|ERR_OSSL|ERR_TLS|EPROTO)/, detail: "See its port and our certificates." },
+const tlsRows: readonly (readonly [code: RegExp, detail: string])[] = [
+  [/^CERT_HAS_EXPIRED$/, "Its certificate has expired."],
+  [/^CERT_NOT_YET_VALID$/, "Its certificate is not valid yet: see both clocks."],
+  [/^ERR_TLS_CERT_ALTNAME/, "Its certificate is for another host name than the one we connect to."],
+  [
+    /^(CERT_|ERR_TLS_CERT|UNABLE_TO_)|SELF_SIGNED/,
+    "Its certificate is not signed by an authority that we trust.",
+  ],
+  [new RegExp(`^${cutHandshakeCode}$`), "It hangs up on a TLS handshake; does it speak TLS there?"],
+  [/WRONG_VERSION_NUMBER|PACKET_LENGTH/, "It does not speak TLS there."],
+  [
+    /CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE/,
+    "It wants a certificate of ours, or speaks another version of TLS.",
+  ],
+  [/ALERT.*(CA|CERTIFICATE)/, "It does not accept our certificate."],
+  [/^(ERR_SSL|ERR_OSSL|ERR_TLS|EPROTO)/, "See its port and our certificates."],
 ];
 
 /** Replies that hide behind the general word ERR. */
 const sentenceRows: readonly { readonly start: string; readonly row: Omit<ReplyRow, "word"> }[] = [
-  {
-    start: "ERR max number of clients",
-    row: { code: "STORE_TOO_MANY_CLIENTS" },
-  },
+  { start: "ERR max number of clients", row: { code: "STORE_TOO_MANY_CLIENTS" } },
   {
     start: "ERR This instance has cluster support disabled",
     row: { code: "STORE_PROTOCOL", detail: "It is a single server, and REDIS_TYPE is cluster." },
@@ -140,9 +127,9 @@ export function toStoreError(error: unknown): ServiceError {
 
 function toConnectionError(error: Error): ServiceError {
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  const tls = tlsRows.find((row) => row.code.test(code));
-  if (tls !== undefined) return new ServiceError("STORE_TLS_FAILED", tls.detail);
-  const detail = systemRows.find((row) => row.code.test(code))?.detail;
+  const [, tls] = tlsRows.find(([pattern]) => pattern.test(code)) ?? [];
+  if (tls !== undefined) return new ServiceError("STORE_TLS_FAILED", tls);
+  const [, detail] = systemRows.find(([pattern]) => pattern.test(code)) ?? [];
   return new ServiceError("STORE_UNAVAILABLE", detail);
 }
 
@@ -158,7 +145,7 @@ const lastingCodes: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /** Which way a node of a cluster sent us on. Source: "Redis cluster specification", redirection. */
-export type SlotRefusalKind =
+type SlotRefusalKind =
   /** The slot lives elsewhere, for good. */
   | "moved"
   /** This key may be elsewhere, since its slot is on its way there. */

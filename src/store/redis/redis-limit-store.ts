@@ -16,8 +16,7 @@ import {
 import { decodeBucket, decodeReply, encodeBatch } from "./scripts/pack.js";
 import { takeScript } from "./scripts/take-script.js";
 
-/** What a `RedisLimitStore` is made of. */
-export interface RedisLimitStoreOptions {
+interface RedisLimitStoreOptions {
   readonly connections: RedisConnections;
   /** Stands before every key of ours in Redis, and nowhere else. Default `headgate:`. */
   readonly keyPrefix?: string;

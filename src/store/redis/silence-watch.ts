@@ -1,7 +1,6 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 
-/** What a `SilenceWatch` is made of. */
-export interface SilenceWatchParts {
+interface SilenceWatchParts {
   readonly clock: Clock;
   /** The longest silence while a reply is owed. Default `defaultSilenceMsMax`. */
   readonly silenceMsMax?: number;

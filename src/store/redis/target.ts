@@ -17,7 +17,7 @@ export interface MovingAddress {
 }
 
 /** Who we are to a server. */
-export interface RedisCredentials {
+interface RedisCredentials {
   readonly username?: string;
   readonly password?: string;
 }
@@ -54,7 +54,7 @@ export interface SentinelTargetText extends RedisTargetText {
 }
 
 /** A target, or what is wrong with the text; the message never echoes any of it. */
-export type ParsedRedisTarget =
+type ParsedRedisTarget =
   | { readonly kind: "target"; readonly target: RedisTarget }
   | { readonly kind: "problem"; readonly message: string };
 
@@ -72,7 +72,7 @@ export interface ClusterTarget extends RedisCredentials {
 }
 
 /** A cluster, or what is wrong with the text; the message never echoes any of it. */
-export type ParsedClusterTarget =
+type ParsedClusterTarget =
   | { readonly kind: "target"; readonly target: ClusterTarget }
   | { readonly kind: "problem"; readonly message: string };
 
@@ -88,7 +88,7 @@ export interface SentinelTarget extends RedisLogin {
 }
 
 /** Sentinels, or what is wrong with the text; the message never echoes any of it. */
-export type ParsedSentinelTarget =
+type ParsedSentinelTarget =
   | { readonly kind: "target"; readonly target: SentinelTarget }
   | { readonly kind: "problem"; readonly message: string };
 

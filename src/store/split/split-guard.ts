@@ -39,7 +39,10 @@ export class SplitGuard implements SplitPart {
 
   /** As `take`: while the part is left alone, nothing is given back. */
   giveBack(compensations: readonly Compensation[], deadlineMs: number): Promise<GivenBack> {
-    return this.#guarded(() => this.#part.giveBack(compensations, deadlineMs), isNever);
+    return this.#guarded(
+      () => this.#part.giveBack(compensations, deadlineMs),
+      () => false,
+    );
   }
 
   peek(key: LimitKey, deadlineMs: number): Promise<StoredBucket | undefined> {
@@ -80,8 +83,4 @@ export class SplitGuard implements SplitPart {
     if (isTimeout) this.#breaker.failed(this.#clock.monotonicMs());
     else this.#breaker.succeeded();
   }
-}
-
-function isNever(): boolean {
-  return false;
 }

@@ -78,7 +78,15 @@ export class SplitRequest {
   peekAsks(): readonly PartRequest[] {
     return this.#shares.map(({ part, charges }, i) => ({
       part,
-      request: { charges: charges.map(peekOf), multiplicity: 1 },
+      request: {
+        charges: charges.map((charge) => ({
+          ...charge,
+          cost: 0,
+          isRefund: false,
+          peekExhausted: false,
+        })),
+        multiplicity: 1,
+      },
       note: (outcome) => {
         if (outcome.kind === "decided") this.#peeked[i] = outcome.result;
         else this.#failure ??= outcome;
@@ -210,11 +218,6 @@ function sharesOf({ charges }: StoreRequest, parts: readonly number[]): readonly
     share.charges.push(charge);
   });
   return [...shares.values()];
-}
-
-/** Keeps the role: it says how much a bucket may hold before it is cut to size. */
-function peekOf(charge: Charge): Charge {
-  return { ...charge, cost: 0, isRefund: false, peekExhausted: false };
 }
 
 function shadowQuotas(share: Share): Share {

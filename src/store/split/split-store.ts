@@ -8,8 +8,7 @@ import { SplitGuard } from "./split-guard.js";
 import type { GivenBack, SplitPart } from "./split-part.js";
 import { type PartRefund, type PartRequest, SplitRequest } from "./split-request.js";
 
-/** What a `SplitStore` is made of. */
-export interface SplitStoreOptions {
+interface SplitStoreOptions {
   /** From 1. Each is closed with the whole. */
   readonly parts: readonly SplitPart[];
   /**

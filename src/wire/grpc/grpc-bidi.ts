@@ -43,7 +43,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   #isWorking = false;
   #isHandingOver = false;
   #hasEnded = false;
-  #isEndTold = false;
+  #isEndReported = false;
   #isSettled = false;
   #isGone = false;
   #cancelPartial: Cancel | undefined;
@@ -203,8 +203,8 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   }
 
   #tellEnd(): void {
-    if (this.#isEndTold || this.#isSettled) return;
-    this.#isEndTold = true;
+    if (this.#isEndReported || this.#isSettled) return;
+    this.#isEndReported = true;
     if (this.#waitingBytes > 0) this.#refuse(cutMessage);
     else this.#reader.onEnd();
   }

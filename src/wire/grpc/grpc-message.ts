@@ -2,7 +2,7 @@
 export const messageHeadBytes = 5;
 
 /** What `MessageReader.read` found. Partial: nothing or a part; more bytes must come. */
-export type MessageRead = "message" | "partial" | MessageProblem;
+type MessageRead = "message" | "partial" | MessageProblem;
 
 /** Why nothing more can be read. */
 export type MessageProblem =

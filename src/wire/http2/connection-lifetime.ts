@@ -31,7 +31,7 @@ export interface LivingConnection {
 export type CutReason = "ungreeted" | "silent" | "unfinished" | "stalled" | "old" | "farewell";
 
 /** How old a connection may grow. */
-export interface AgeBounds {
+interface AgeBounds {
   /** When it is asked to go, jitter included. */
   readonly ageMs: number;
   /** How long its streams may take then. */

@@ -3,7 +3,7 @@ import { frameFlags, frameHeadBytes, frameTypes } from "../base/frames.js";
 import type { OutputBuffer } from "../base/output-buffer.js";
 
 /** A setting to announce: an identifier of `settingIds` and 32 bits. */
-export type SentSetting = readonly [id: number, value: number];
+type SentSetting = readonly [id: number, value: number];
 
 /**
  * Writes frames into an output. Those with a payload of the caller's making are begun, filled

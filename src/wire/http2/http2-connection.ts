@@ -33,7 +33,7 @@ export type ConnectionEnd =
   | { readonly kind: "destroyed" };
 
 /** Told of what happens on a connection, for counters and logs. */
-export interface ConnectionEvents {
+interface ConnectionEvents {
   /** The connection is gone; told once. */
   onEnd(end: ConnectionEnd): void;
   /** A stream was reset because the peer broke a rule or passed a bound. */
@@ -42,8 +42,7 @@ export interface ConnectionEvents {
   onBug(thrown: unknown): void;
 }
 
-/** What a connection is made of. */
-export interface Http2ConnectionParts {
+interface Http2ConnectionParts {
   readonly acceptor: StreamAcceptor;
   readonly events: ConnectionEvents;
   readonly clock: Clock;

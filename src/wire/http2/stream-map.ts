@@ -1,5 +1,5 @@
 /** What a `StreamMap` holds. */
-export interface Numbered {
+interface Numbered {
   /** Odd, from 1 to 2^31 - 1. */
   readonly id: number;
 }

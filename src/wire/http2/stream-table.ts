@@ -10,12 +10,13 @@ import { type Http2ErrorCode, http2ErrorCodes } from "../base/http2-error.js";
 import {
   connectionQueueBytesMax,
   connectionWindowBytes,
+  endedStreamsKeptMax,
   outputBytesMax,
+  resetStreamsKeptMax,
   streamCountMax,
 } from "../base/http2-limits.js";
 import type { OutputBuffer } from "../base/output-buffer.js";
 import type { HpackEncoder } from "../hpack/hpack-encoder.js";
-import { ClosedStreams } from "./closed-streams.js";
 import type { FrameRates } from "./frame-rates.js";
 import type { FrameWriter } from "./frame-writer.js";
 import { Http2Stream, type StreamOwner } from "./http2-stream.js";
@@ -23,7 +24,7 @@ import { SendRow } from "./send-row.js";
 import { StreamMap } from "./stream-map.js";
 
 /** What the streams of a connection work with. */
-export interface StreamTableParts {
+interface StreamTableParts {
   readonly writer: FrameWriter;
   readonly encoder: HpackEncoder;
   readonly rates: FrameRates;
@@ -46,7 +47,7 @@ export interface StreamHost {
 }
 
 /** What a request's first block says of its stream. */
-export interface Opening {
+interface Opening {
   readonly isRemoteEnd: boolean;
   readonly contentLength: number | undefined;
 }
@@ -325,4 +326,38 @@ export class StreamTable implements StreamOwner {
 /** SETTINGS_INITIAL_WINDOW_SIZE of the peer. */
 interface PeerWindow {
   readonly sendWindowBytes: number;
+}
+
+/** How a stream ended, as far as it is still known. */
+type ClosedStream = "ended" | "reset" | "unknown";
+
+/**
+ * Remembers the streams that ended last, in two rings: those that we have reset, whose frames may
+ * still be under way, and the others, on which nothing may come any more.
+ *
+ * Source: RFC 9113, section 5.1, "closed".
+ */
+class ClosedStreams {
+  readonly #ended = new Int32Array(endedStreamsKeptMax);
+  readonly #reset = new Int32Array(resetStreamsKeptMax);
+  #endedNext = 0;
+  #resetNext = 0;
+
+  /** The peer has ended or reset it. */
+  addEnded(id: number): void {
+    this.#ended[this.#endedNext] = id;
+    this.#endedNext = (this.#endedNext + 1) % endedStreamsKeptMax;
+  }
+
+  /** We have reset it, before the peer had ended. */
+  addReset(id: number): void {
+    this.#reset[this.#resetNext] = id;
+    this.#resetNext = (this.#resetNext + 1) % resetStreamsKeptMax;
+  }
+
+  /** Looks through both rings: for what comes on a stream that is not open, which is rare. */
+  find(id: number): ClosedStream {
+    if (this.#reset.includes(id)) return "reset";
+    return this.#ended.includes(id) ? "ended" : "unknown";
+  }
 }

@@ -1,6 +1,6 @@
 import { ignoredOptionRows } from "../../../src/app/options/ignored-options.js";
-import type { OptionRow, OptionSection } from "../../../src/app/options/option.js";
-import { optionNames, optionRow } from "../../../src/app/options/options.js";
+import { type OptionRow, optionFlag } from "../../../src/app/options/option.js";
+import { type OptionName, optionRow, optionSections } from "../../../src/app/options/options.js";
 import { formatDuration } from "../../../src/policy/text/duration.js";
 import { code, paragraphs, type ReferencePage, table } from "./markdown.js";
 
@@ -39,21 +39,20 @@ function grouped(digits: string): string {
   return Number(digits).toLocaleString("en-US");
 }
 
-function nameCell({ env, flag, isSecret }: OptionRow<unknown>): string {
+function nameCell(row: OptionRow<unknown>): string {
+  const { env, isSecret } = row;
   const names = isSecret ? [env, `${env}_FILE`] : [env];
+  const flag = optionFlag(row);
   const flags = flag === undefined ? [] : [`--${flag}`];
   return `<a id="${env}"></a>${[...names, ...flags].map(code).join(", ")}`;
 }
 
 /** The settings of the process, by section. */
 export function settingsPage(): ReferencePage {
-  const sections = new Map<OptionSection, string[][]>();
-  for (const name of optionNames) {
+  const rowOf = (name: OptionName): string[] => {
     const row = optionRow(name);
-    const rows = sections.get(row.section) ?? [];
-    sections.set(row.section, rows);
-    rows.push([nameCell(row), takesCell(row), row.docs]);
-  }
+    return [nameCell(row), takesCell(row), row.docs];
+  };
   const ignored = ignoredOptionRows.map(({ names, reason }) => [
     names.map(code).join(", "),
     reason,
@@ -64,9 +63,9 @@ export function settingsPage(): ReferencePage {
     purpose: "Look up an environment variable or a flag of the service: what it takes and means.",
     body: paragraphs(
       intro,
-      ...[...sections].map(
-        ([section, rows]) =>
-          `## ${section}\n\n${table(["environment, flag", "takes", "meaning"], rows)}`,
+      ...[...optionSections].map(
+        ([section, names]) =>
+          `## ${section}\n\n${table(["environment, flag", "takes", "meaning"], names.map(rowOf))}`,
       ),
       "## Accepted and without effect here",
       "Names of envoyproxy/ratelimit that may stay where they are. Those that are set are told " +

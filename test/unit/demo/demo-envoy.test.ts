@@ -65,7 +65,7 @@ describe("the demo's banner", () => {
 
   it("says why there is no Envoy, how to get one, and how to ask without it", () => {
     const text = renderBanner(alone, plain);
-    expect(text).toContain("Envoy is missing: why.\n  To get one, do this.");
+    expect(text).toContain("Envoy is missing: why.\n  To install it, do this.");
     expect(text).not.toContain("1000");
     expect(renderTry(alone, plain)).toMatch(/curl -i -d '\{.*\}' http:\/\/127\.0\.0\.1:4000\/json/);
     expect(renderNext(alone, plain)).not.toContain("/json");

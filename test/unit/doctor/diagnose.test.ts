@@ -82,6 +82,19 @@ function statsOf(changes: Readonly<Record<string, number>>): Pick<DoctorInput, "
   return { stats: [new Map(Object.entries({ ...rightStats, ...changes }))] };
 }
 
+/** Rate limits' answers that an Envoy has missed, and those that it has. */
+function missed(error: number, ok: number): Readonly<Record<string, number>> {
+  const prefix = "cluster.orders.ratelimit.headgate.";
+  return { [`${prefix}error`]: error, [`${prefix}ok`]: ok, [`${prefix}over_limit`]: 0 };
+}
+
+/** Statistics at the beginning of a watch, and at its end. */
+function watchedOf(
+  ...samples: readonly Readonly<Record<string, number>>[]
+): Pick<DoctorInput, "stats"> {
+  return { stats: samples.flatMap((changes) => statsOf(changes).stats) };
+}
+
 const removeFilters =
   (...names: readonly string[]) =>
   ({ manager }: Parts): void => {
@@ -171,7 +184,7 @@ const cases: readonly {
     found: ["HG508 error"],
   },
   {
-    what: "rate limits that are enforced for half of the requests at run time",
+    what: "rate limits that are enforced half of the requests at run time",
     wrong: () => ({
       runtime: plainMapOf({
         entries: { "ratelimit.http_filter_enforcing": { final_value: "50" } },
@@ -191,6 +204,41 @@ const cases: readonly {
     what: "one missed answer of many",
     wrong: () => statsOf({ "cluster.orders.ratelimit.headgate.error": 1 }),
     found: ["HG520 warning"],
+  },
+  {
+    what: "two missed answers of the first hundred",
+    wrong: () => statsOf(missed(2, 104)),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "missed answers of an Envoy that has just started",
+    wrong: () => statsOf({ ...missed(30, 100), "server.uptime": 20 }),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "no answer for an Envoy that has started before Headgate",
+    wrong: () => statsOf({ ...missed(30, 0), "server.uptime": 20 }),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "missed answers of an Envoy that has just started, while it was watched",
+    wrong: () => watchedOf(missed(30, 10), { ...missed(60, 20), "server.uptime": 20 }),
+    found: ["HG520 error"],
+  },
+  {
+    what: "missed answers from before it was watched",
+    wrong: () => watchedOf(missed(100, 500), missed(100, 600)),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "two missed answers while it was watched",
+    wrong: () => watchedOf(missed(100, 500), missed(102, 520)),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "many missed answers while it was watched, after many that came",
+    wrong: () => watchedOf(missed(0, 100_000), missed(50, 100_050)),
+    found: ["HG520 error"],
   },
   {
     what: "many missed answers of rate limits",
@@ -414,7 +462,7 @@ describe("diagnose()", () => {
 
     it("counts what it has refused since the watch began", () => {
       expect(seenOf(watched(5, 9))).toEqual([
-        expect.stringMatching(/^4 requests to orders were refused .* while it was watched/),
+        expect.stringMatching(/^the breaker of orders refused 4 requests while it was watched/),
       ]);
     });
 
@@ -428,7 +476,7 @@ describe("diagnose()", () => {
         set(clusterOf(parts, "orders"), "circuit_breakers", { thresholds: high });
       });
       const words = (places: number) => [
-        expect.stringContaining(`; ${places} places beside it are kept for HIGH`),
+        expect.stringContaining(`; ${places} more are reserved for HIGH`),
       ];
       expect(seenOf({ ...watched(5, 9), dump })).toEqual(words(7));
       const key = "circuit_breakers.orders.high.max_requests";
@@ -441,7 +489,7 @@ describe("diagnose()", () => {
     const policy = doctorPolicyOf(quotaPolicyText);
     const headgate = { ...rightHeadgate(), policyVersion: policy.version };
     const found = findingsOf(doctorInputOf({ policy, headgate }));
-    expect(found.map(({ seen }) => seen)).toEqual(["nothing asks for shop/other"]);
+    expect(found.map(({ seen }) => seen)).toEqual(["no route sends shop/other"]);
   });
 
   it("puts errors before warnings, and the worst first", () => {
@@ -461,15 +509,15 @@ describe("diagnose()", () => {
       what: "a ratelimit file that is asked with no hits first",
       isThere: true,
       asksFirst: true,
-      says: /up to twice the limit, and drain at its rate; envoyproxy\/ratelimit counts them/,
+      says: /up to twice the limit and drain at its rate; envoyproxy\/ratelimit counts them/,
     },
     {
       what: "a ratelimit file that nothing asks first",
       isThere: true,
       asksFirst: false,
-      says: /only where they fit: nothing asks first/,
+      says: /only if they fit, because nothing checks first/,
     },
-  ])("says what becomes of costs told after responses: $what", (row) => {
+  ])("says what becomes of costs reported after responses: $what", (row) => {
     const limit = "rate_limit: {unit: second, requests_per_unit: 10";
     const text = row.isThere
       ? "domain: shop\ndescriptors: [{key: plan, value: free, descriptors: [{key: user, " +
@@ -497,7 +545,7 @@ describe("diagnose()", () => {
     });
     const found = findingsOf(doctorInputOf(many));
     expect(found).toHaveLength(findingsMax + 1);
-    expect(found.at(-1)?.seen).toBe("and 5 more like these");
+    expect(found.at(-1)?.seen).toBe("and 5 more like this");
   });
 
   it("compares descriptors up to a bound, and then says nothing of unreached limits", () => {
@@ -510,7 +558,7 @@ describe("diagnose()", () => {
     });
     const found = findingsOf(doctorInputOf(many));
     expect(new Set(found.map(({ id }) => id))).toEqual(new Set(["HG507"]));
-    expect(found.at(-1)?.seen).toBe(`and ${comparedDescriptorsMax - findingsMax} more like these`);
+    expect(found.at(-1)?.seen).toBe(`and ${comparedDescriptorsMax - findingsMax} more like this`);
   });
 
   it("says what was not looked at where nothing but a dump is known", () => {

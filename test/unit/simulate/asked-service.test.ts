@@ -2,11 +2,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { serviceQuery } from "../../../src/decide/admission/service-query.js";
 import { PolicySimulator } from "../../../src/decide/shadow/policy-simulator.js";
-import type {
-  DescriptorPart,
-  ServiceDescriptor,
-  ServicePolicy,
-} from "../../../src/policy/services/service-policy.js";
+import type { DescriptorPart } from "../../../src/policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../../../src/policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../../../src/policy/services/service-rate-limit.js";
 import {
   AskedServices,
   keptDescriptorsMax,

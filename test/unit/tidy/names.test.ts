@@ -105,6 +105,16 @@ describe("checkRetiredWords()", () => {
     "class GateBook {}",
     "new LoneRecords();",
     "const usualTimeouts = {};",
+    "const usual = 1;",
+    "const isUsual = true;",
+    "// usually alone",
+    "const lonePolicy = 1;",
+    "// The road of a request.",
+    "const checkRoad = 1;",
+    "const told = 1;",
+    "const toldPartsMax = 8;",
+    "const isTold = true;",
+    "interface ToldKind {}",
     "// The policy in force.",
   ])("refuses %s in src", (text) => {
     const [found, ...more] = checkRetiredWords(parseSource("src/core/a.ts", `\n${text}`));
@@ -115,8 +125,10 @@ describe("checkRetiredWords()", () => {
   it.each([
     "const isForeign = true;",
     "const runbook = 1;",
-    "// usually alone",
-    "const usual = 1;",
+    "const presets = {\n  usual: defaultPreset,\n};",
+    'words("usual", "eager")',
+    "// A lone surrogate.",
+    "// What a caller is told.",
   ])("takes %s", (text) => {
     expect(checkRetiredWords(parseSource("src/core/a.ts", text))).toEqual([]);
   });

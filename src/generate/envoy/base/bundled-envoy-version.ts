@@ -28,9 +28,9 @@ export function reportOnce(
       /--envoy-version 1\.(\d+)/,
       (_, minor: string) => `${flag} 1.${Number(minor) - minorsAhead}`,
     );
-    const told = { ...problem, hint };
-    const identity = JSON.stringify(told);
-    if (!seen.has(identity)) problems.push(told);
+    const reported = { ...problem, hint };
+    const identity = JSON.stringify(reported);
+    if (!seen.has(identity)) problems.push(reported);
     seen.add(identity);
   };
 }

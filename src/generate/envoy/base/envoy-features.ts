@@ -53,8 +53,7 @@ export function hasFeature(
   return isAtLeastVersion(options.envoyVersion, { major: 1, minor: envoyFeatures[feature] });
 }
 
-/** What `reportOld` takes. */
-export interface OldEnvoy {
+interface OldEnvoy {
   readonly service: string | undefined;
   readonly path: readonly string[];
   readonly feature: EnvoyFeature;
@@ -73,7 +72,9 @@ export function reportOld(
   report({
     id: "HG321",
     spot: { service, path },
-    message: `${what} is not in Envoy ${version}, and is from 1.${envoyFeatures[feature]} on`,
+    message:
+      `Envoy ${version} does not support ${what}, which needs ` +
+      `1.${envoyFeatures[feature]} or later`,
     hint: `--envoy-version 1.${envoyFeatures[feature]}, or ${instead}`,
     severity: "error",
   });

@@ -1,5 +1,4 @@
-import type { ListenerTls } from "../../../policy/proxies/listener-tls.js";
-import { asksForCertificate } from "../../../policy/proxies/listener-tls.js";
+import { asksForCertificate, type ListenerTls } from "../../../policy/proxies/listener-tls.js";
 import type { ProxyPolicy } from "../../../policy/proxies/proxies.js";
 import type { ClientTls, UpstreamTls } from "../../../policy/upstream/client-tls.js";
 import type { Tree, TreeMap } from "../../base/document.js";
@@ -55,7 +54,7 @@ export function quicSocket(tls: ListenerTls, context: EnvoyContext): TreeMap {
       service: undefined,
       path: ["proxies", "listener", "http3"],
       feature: "quicClientCertificates",
-      what: "asking callers over HTTP/3 for a certificate",
+      what: "client certificates over HTTP/3",
       instead: "leave http3 out",
     });
   }

@@ -1,5 +1,4 @@
-import type { Document } from "../../base/document.js";
-import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import { type Document, noted, type Tree, type TreeMap } from "../../base/document.js";
 import { isPlainList, isPlainMap, type PlainValue, plainTree } from "../../base/plain-tree.js";
 import type { EnvoyContext } from "../base/context.js";
 import { serviceDomains } from "../base/domains.js";
@@ -49,7 +48,7 @@ export function bootstrap(plan: ProxyPlan): Document {
   const { context, folder, own, sides } = plan;
   const { listener: ports } = context.policy.proxies;
   const parts = sides.map(sideParts);
-  const told: TreeMap = {
+  const reported: TreeMap = {
     ...telemetry(context),
     layered_runtime: layeredRuntime(context),
     overload_manager: overload(context),
@@ -61,7 +60,7 @@ export function bootstrap(plan: ProxyPlan): Document {
     const http3 = http3Listener(given, side.context);
     return [listener(given, side.context), ...(http3 === undefined ? [] : [http3])];
   });
-  const used = referredClusters([told, { listeners }]);
+  const used = referredClusters([reported, { listeners }]);
   const clusters = [
     ...parts.flatMap((part) => part.clusters),
     ...usedClusters(context, used),
@@ -74,10 +73,13 @@ export function bootstrap(plan: ProxyPlan): Document {
     parts: [
       {
         node: nodeOf(context.policy.name, own?.name),
-        admin: noted("Whoever reaches the admin port owns this proxy: loopback only.", {
-          address: socketAddress("127.0.0.1", ports.adminPort),
-        }),
-        ...told,
+        admin: noted(
+          "Anyone who reaches the admin port controls this proxy, so it listens on loopback only.",
+          {
+            address: socketAddress("127.0.0.1", ports.adminPort),
+          },
+        ),
+        ...reported,
         static_resources: { listeners: [...listeners, statisticsListener(context)], clusters },
       },
     ],
@@ -87,16 +89,16 @@ export function bootstrap(plan: ProxyPlan): Document {
 function nodeOf(policy: string, service: string | undefined): TreeMap {
   const name = service ?? "edge";
   const why =
-    "Each proxy needs an id of its own (or start it with --service-node): two of one id would " +
-    "share one share.";
+    "Give each proxy its own id (or start it with --service-node). Two proxies " +
+    "with the same id would share one share.";
   return { id: noted(why, `${policy}-${name}`), cluster: name };
 }
 
 function titleOf({ folder, own, sides }: ProxyPlan): string {
   const run = `Run it: envoy -c ${folder}/envoy.yaml`;
-  if (own === undefined) return `The proxy before all services.\n${run}`;
-  const calls = sides.length > 1 ? ", and for the calls that it makes" : "";
-  return `The proxy beside ${own.name}${calls}.\n${run}`;
+  if (own === undefined) return `The proxy in front of all services.\n${run}`;
+  const calls = sides.length > 1 ? ", and for its own outbound calls" : "";
+  return `The sidecar proxy of ${own.name}${calls}.\n${run}`;
 }
 
 /** Those of Headgate's clusters that something refers to. */

@@ -8,7 +8,7 @@ import { telemetry } from "../http/telemetry.js";
 import { overload } from "./overload.js";
 
 /** What the bootstrap that others make has already, and what it is told beside. */
-export interface OtherBootstrap {
+interface OtherBootstrap {
   /** What to say of the connection to Headgate's control port. */
   readonly clusterNote: string;
   /** Runtime keys beside those of the policy. */

@@ -1,3 +1,4 @@
+import { grpcStatuses, othersGrpcStatuses } from "../../../core/base/grpc-status.js";
 import { httpStatuses } from "../../../core/base/http-status.js";
 import { admissionControlKey } from "../../../core/feedback/runtime-keys.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
@@ -7,12 +8,17 @@ import { httpFilter } from "../base/http-filter.js";
 import { soleSetting } from "../base/sole-setting.js";
 import { durationText, filterOff } from "../base/values.js";
 
-/**
- * Statuses of gRPC that sending less would not change, RESOURCE_EXHAUSTED (8) and UNAVAILABLE (14)
- * among them: what was refused on purpose. Left are DEADLINE_EXCEEDED, ABORTED, INTERNAL and
- * DATA_LOSS.
- */
-const grpcSuccess: readonly number[] = [0, 1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 14, 16];
+/** Statuses of gRPC that sending less may change; what was refused on purpose is none of them. */
+const grpcFailures: readonly number[] = [
+  grpcStatuses.deadlineExceeded,
+  othersGrpcStatuses.aborted,
+  grpcStatuses.internal,
+  othersGrpcStatuses.dataLoss,
+];
+
+const grpcSuccess = Object.values({ ...grpcStatuses, ...othersGrpcStatuses })
+  .filter((status) => !grpcFailures.includes(status))
+  .sort((a, b) => a - b);
 
 /**
  * Refuses on the caller's side while too much fails; undefined where no service has it. It has no
@@ -37,7 +43,7 @@ export function admissionControlFilter(
   return httpFilter("admission_control", "AdmissionControl", {
     enabled:
       policy.when === "withoutHeadgate"
-        ? noted("While Headgate lives its layer says false.", enabled)
+        ? noted("While Headgate is connected, its runtime layer sets this to false.", enabled)
         : enabled,
     sampling_window: durationText(policy.samplingWindowMs),
     sr_threshold: {
@@ -54,9 +60,9 @@ export function admissionControlFilter(
       runtime_key: `${key}.max_rejection_probability`,
     },
     success_criteria: noted(
-      "What fails counts, and what is refused on purpose does not: a 503 of a breaker, of a " +
-        "closed gate or of Headgate would be refused twice over. Dead hosts are outlier " +
-        "detection's.",
+      "Failures count, deliberate refusals do not: otherwise a 503 of a breaker, " +
+        "of a closed gate or of Headgate would cause more refusals. Outlier " +
+        "detection handles dead hosts.",
       {
         http_criteria: {
           http_success_status: [

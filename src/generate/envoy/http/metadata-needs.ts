@@ -1,5 +1,6 @@
 import { quoteText } from "../../../policy/problems/problem.js";
-import type { ServiceDescriptor, ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../../../policy/services/service-rate-limit.js";
 import type { GenerateProblem } from "../../base/generator.js";
 
 /** Whose filters would set metadata that limits go by. */
@@ -43,12 +44,15 @@ function needsOf({ parts, hits }: ServiceDescriptor): readonly MetadataNeed[] {
   const named = parts.flatMap((part): MetadataNeed[] => {
     if (part.kind !== "metadata") return [];
     const isLost = part.fallback === undefined;
-    const effect = isLost ? "the limit would never act" : "all requests have the default";
+    const effect = isLost ? "the limit would never apply" : "all requests get the default";
     return [{ namespace: part.namespace, effect, isLost }];
   });
   const [, namespace] = hits.kind === "format" ? (metadataFormat.exec(hits.format) ?? []) : [];
   if (namespace === undefined) return named;
-  return [...named, { namespace, effect: "what requests cost would not be told", isLost: true }];
+  return [
+    ...named,
+    { namespace, effect: "the cost of requests would not be reported", isLost: true },
+  ];
 }
 
 /** Source: Envoy, "Access logging", `%DYNAMIC_METADATA(NAMESPACE:KEY*):Z%`. */

@@ -3,14 +3,9 @@ import { assert } from "../../../core/base/errors.js";
 import { quotaBucketKey } from "../../../core/quota/quota.js";
 import { ConditionCompiler } from "../../../policy/cel/cel.js";
 import type { CelExpression } from "../../../policy/cel/condition-expression.js";
-import {
-  type QuotaBlanket,
-  type QuotaPart,
-  type QuotaPolicy,
-  type QuotaRate,
-  quotaClassKey,
-} from "../../../policy/quotas/quota-policy.js";
-import type { TextMatch } from "../../../policy/services/service-policy.js";
+import { type QuotaPart, quotaClassKey } from "../../../policy/quotas/quota-parts.js";
+import type { QuotaPolicy, QuotaRate } from "../../../policy/quotas/quota-policy.js";
+import type { TextMatch } from "../../../policy/services/descriptor-parts.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import { extension } from "../base/values.js";
 import { refusedHeader } from "./local-replies.js";
@@ -196,7 +191,7 @@ function actionOf(quota: QuotaPolicy, entries: BucketEntries): TreeMap {
   };
 }
 
-function blanket(rule: QuotaBlanket): TreeMap {
+function blanket(rule: QuotaPolicy["beforeAssignment"]): TreeMap {
   return { blanket_rule: rule === "allow" ? "ALLOW_ALL" : "DENY_ALL" };
 }
 

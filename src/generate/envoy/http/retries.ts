@@ -40,7 +40,7 @@ export function retryPolicy(policy: RetryPolicy, envoyVersion: MinorVersion): Tr
       base_interval: durationText(policy.backOffBaseMs),
       max_interval: durationText(policy.backOffMsMax),
     },
-    rate_limited_retry_back_off: waitAsTold(policy),
+    rate_limited_retry_back_off: waitAsReported(policy),
     // Another host than the one that failed.
     retry_host_predicate: [
       {
@@ -70,12 +70,15 @@ const answerConditions: readonly RetryCondition[] = [
 ];
 
 /** Waits as long as an answer says, where answers are tried again at all. */
-function waitAsTold({ on, retryAfterMsMax = defaultWaitMsMax }: RetryPolicy): TreeMap | undefined {
+function waitAsReported({
+  on,
+  retryAfterMsMax = defaultWaitMsMax,
+}: RetryPolicy): TreeMap | undefined {
   if (!on.some((condition) => answerConditions.includes(condition))) return undefined;
   return {
     reset_headers: [{ name: "retry-after", format: "SECONDS" }],
     max_interval: noted(
-      "An answer that names a longer wait is tried again after the default one above.",
+      "A response with a longer wait is retried after the default wait above.",
       durationText(retryAfterMsMax),
     ),
   };

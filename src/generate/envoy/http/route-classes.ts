@@ -1,4 +1,4 @@
-import { type Priority, priorities } from "../../../core/settings/admission-settings.js";
+import { type Priority, priorities } from "../../../core/admission/priority.js";
 import { ConditionCompiler } from "../../../policy/cel/cel.js";
 import { quoteText } from "../../../policy/problems/problem.js";
 import type { PriorityPolicy } from "../../../policy/services/service-priority.js";
@@ -22,7 +22,7 @@ export interface RouteClass {
 }
 
 /** The classes of a service, and what of its priorities proxies cannot tell. */
-export interface RouteClasses {
+interface RouteClasses {
   readonly classes: readonly RouteClass[];
   /** For a person: what is left to Headgate. */
   readonly leftOut: readonly string[];
@@ -45,12 +45,12 @@ export function routeClasses(policy: PriorityPolicy): RouteClasses {
   const stated = priorities.map((priority) => {
     const value = { exact: priority, ignore_case: true };
     const match = { prefix: "/", headers: [{ name: header, string_match: value }] };
-    const words = `Whoever says ${header}: ${priority}`;
+    const words = `Callers that send ${header}: ${priority}`;
     return rest({ words, name: `stated-${priority}`, match, priority });
   });
   const headerWords =
-    `who may state a class in ${header}: what carries it is not refused by this proxy alone, ` +
-    "and runs at its default priority";
+    `trusted callers may set a class in ${header}: this proxy alone does not ` +
+    "refuse such requests, and handles them at default priority";
   return {
     classes: [
       ...policy.bypassPaths.map((path, index) => pathClass(path, `bypass-${index + 1}`, "bypass")),
@@ -61,7 +61,7 @@ export function routeClasses(policy: PriorityPolicy): RouteClasses {
         words: "All others",
         name: "rest",
         match: { prefix: "/" },
-        priority: policy.usual,
+        priority: policy.default,
       }),
     ],
     leftOut: isLeft ? [...leftOut, headerWords] : leftOut,

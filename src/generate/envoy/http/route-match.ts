@@ -64,7 +64,7 @@ export function matchesBut(
   let ways: readonly HeaderTests[] = [new Map()];
   for (const other of others) {
     const misses = missesOf(other);
-    ways = withoutNarrower(ways.flatMap((way) => misses.map((miss) => joined(way, miss))));
+    ways = withoutNarrower(ways.flatMap((way) => misses.map((miss) => new Map([...way, ...miss]))));
     if (ways.length > matchesMax) return undefined;
   }
   return ways.map((way) => {
@@ -78,10 +78,6 @@ type HeaderTests = ReadonlyMap<string, TreeMap>;
 
 function headerTests(headers: readonly TreeMap[]): HeaderTests {
   return new Map(headers.map((header) => [JSON.stringify(header), header]));
-}
-
-function joined(one: HeaderTests, other: HeaderTests): HeaderTests {
-  return new Map([...one, ...other]);
 }
 
 /** What holds for a part of what another way holds for adds nothing to it. */

@@ -3,8 +3,7 @@ import { httpStatuses } from "../../../core/base/http-status.js";
 import { shedKey } from "../../../core/feedback/runtime-keys.js";
 import { hasCriticalRoutes } from "../../../policy/services/configured-share.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
-import type { PriorityPolicy } from "../../../policy/services/service-priority.js";
-import { isUsualBypass } from "../../../policy/services/service-priority.js";
+import { isDefaultBypass, type PriorityPolicy } from "../../../policy/services/service-priority.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 import { isAskedHere, isHeldHere } from "../base/sides.js";
@@ -24,7 +23,7 @@ export function shedRoutes(
   context: EnvoyContext,
   filters: readonly string[],
 ): readonly Tree[] {
-  reportUntold(service, context);
+  reportUnreported(service, context);
   if (!shedsHere(service, context)) return [];
   const { classes, unshed } = shedClasses(service.priority);
   if (unshed.length > 0) reportUnshed(service, context, unshed);
@@ -59,19 +58,19 @@ function isShedAlike(one: RouteClass, other: RouteClass): boolean {
 }
 
 /** What routes of ours would do where all of them are somebody else's. */
-function reportUntold(service: ServicePolicy, context: EnvoyContext): void {
+function reportUnreported(service: ServicePolicy, context: EnvoyContext): void {
   const { name, priority, rateLimit } = service;
   const isCounted =
     filterDescriptors(rateLimit).length > 0 ||
     context.policy.quotas.some((quota) => isInQuota(quota, service));
-  const isBypassed = priority.bypassPaths.length > 0 && !isUsualBypass(priority);
-  const untold = [
+  const isBypassed = priority.bypassPaths.length > 0 && !isDefaultBypass(priority);
+  const unreported = [
     ...(isBypassed && isCounted && isAskedHere(context)
       ? [
           {
             path: "bypassPaths",
             words: "requests of bypassed paths count against limits",
-            hint: "rateLimit: {inExtProc: true} beside admission, and Headgate leaves them out",
+            hint: "rateLimit: {inExtProc: true} with admission, and Headgate exempts them",
           },
         ]
       : []),
@@ -79,17 +78,17 @@ function reportUntold(service: ServicePolicy, context: EnvoyContext): void {
       ? [
           {
             path: "rules",
-            words: "breakers refuse critical requests as they do all others",
-            hint: "let admission refuse by class, below what breakers let in",
+            words: "breakers refuse critical requests like all others",
+            hint: "let admission refuse by class, below the limits of the breakers",
           },
         ]
       : []),
   ];
   const whose =
     context.options.form === "fragments"
-      ? "fragments add no routes by class beside yours"
-      : "routes of a gateway are yours";
-  for (const { path, words, hint } of untold) {
+      ? "fragments add no routes by class next to yours"
+      : "the routes of a gateway are your own";
+  for (const { path, words, hint } of unreported) {
     context.report({
       id: "HG366",
       spot: { service: name, path: ["priority", path] },
@@ -109,8 +108,8 @@ function reportUnshed(
     id: "HG365",
     spot: { service: name, path: ["priority", "rules"] },
     message:
-      `routes cannot tell ${classes.join(", ")} from the classes before: Headgate alone ` +
-      "refuses their requests",
+      `routes cannot tell ${classes.join(", ")} from the classes before: only ` +
+      "Headgate refuses their requests",
     hint: "write rules with fewer conditions, or fewer rules",
     severity: "warning",
   });
@@ -119,8 +118,8 @@ function reportUnshed(
 /** Whether this proxy refuses requests of a service by itself when Headgate says so. */
 export function shedsHere(service: ServicePolicy, context: EnvoyContext): boolean {
   const { admission, concurrency } = service;
-  const isTold = (concurrency?.feedback.length ?? 0) > 0 || admission?.gate !== undefined;
-  return isTold && isHeldHere(service, context);
+  const isReported = (concurrency?.feedback.length ?? 0) > 0 || admission?.gate !== undefined;
+  return isReported && isHeldHere(service, context);
 }
 
 /**
@@ -132,7 +131,7 @@ export function shedRoute(
   service: ServicePolicy,
   filters: readonly string[],
 ): Tree {
-  assert(priority !== "bypass", "what is bypassed is not refused");
+  assert(priority !== "bypass", "bypassed requests are not refused");
   const { reject } = service.admission ?? {};
   const headers = [
     ...(match.headers ?? []),
@@ -161,7 +160,7 @@ export function shedRoute(
     typed_per_filter_config: allOff(filters),
   };
   return noted(
-    `The share of ${priority} requests that Headgate has refused; none without it.`,
+    `The share of ${priority} requests that Headgate tells Envoy to refuse; 0 without Headgate.`,
     tree,
   );
 }

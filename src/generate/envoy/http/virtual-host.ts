@@ -18,7 +18,7 @@ import { type RouteClass, routeClasses } from "./route-classes.js";
 import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
 
 /** Where a virtual host stands. */
-export interface VirtualHostPlace {
+interface VirtualHostPlace {
   /** Hosts that it answers to. */
   readonly domains: readonly string[];
   /** Names of the HTTP filters before it, without those that remove priority headers. */
@@ -139,12 +139,12 @@ function perService(
         ...quotasPerRoute(service, context),
       }
     : {};
-  const told: Readonly<Record<string, TreeMap | undefined>> = {
+  const reported: Readonly<Record<string, TreeMap | undefined>> = {
     ...asked,
     "envoy.filters.http.adaptive_concurrency": adaptiveConcurrencyPerRoute(service),
     "envoy.filters.http.admission_control": admissionControlPerRoute(service),
   };
-  const entries = filters.map((name) => [name, told[name]] as const);
+  const entries = filters.map((name) => [name, reported[name]] as const);
   const known = [
     ...Object.entries(priorityHeaderPerHost(service, context)),
     ...entries.filter(([, config]) => config !== undefined),

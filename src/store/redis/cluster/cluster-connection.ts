@@ -6,8 +6,7 @@ import type { NodeLinks } from "./cluster-nodes.js";
 import { keySlot } from "./cluster-tags.js";
 import { type ClusterTopology, type NodeAddress, resolveAddress } from "./cluster-topology.js";
 
-/** What a `ClusterConnection` is made of. */
-export interface ClusterConnectionOptions {
+interface ClusterConnectionOptions {
   readonly role: ConnectionRole;
   readonly topology: ClusterTopology;
   readonly nodes: NodeLinks;

@@ -2,11 +2,9 @@ import type { Clock, Random } from "../../../core/base/clock.js";
 import type { TlsSource } from "../dial.js";
 import { type ConnectionRole, RedisConnection, type RedisEvent } from "../redis-connection.js";
 import type { RedisTarget } from "../target.js";
-import type { NodeAddress } from "./cluster-topology.js";
-import { joinAddress, splitAddress } from "./cluster-topology.js";
+import { joinAddress, type NodeAddress, splitAddress } from "./cluster-topology.js";
 
-/** What `ClusterNodes` is made of. */
-export interface ClusterNodesOptions {
+interface ClusterNodesOptions {
   /** Who we are to each node, and whether it speaks TLS; the address is each node's own. */
   readonly credentials: Pick<RedisTarget, "username" | "password">;
   readonly isTls: boolean;
@@ -21,8 +19,7 @@ export interface ClusterNodesOptions {
   readonly onEvent: (event: RedisEvent, address: NodeAddress) => void;
 }
 
-/** See `RedisConnectionOptions`. */
-export interface ConnectionLimits {
+interface ConnectionLimits {
   readonly callsInFlightMax: number;
   readonly reconnectMsMax: number;
   readonly timeoutMs?: number;

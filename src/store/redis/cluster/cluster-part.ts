@@ -26,7 +26,7 @@ export class ClusterPart implements SplitPart {
     try {
       return await this.#store.take(batch, deadlineMs);
     } catch (thrown) {
-      if (!isMoving(thrown)) throw thrown;
+      if (!(thrown instanceof SlotRefusal && thrown.kind === "tryAgain")) throw thrown;
       const groups = groupedByKeys(batch);
       if (groups.length === 1) throw thrown;
       return this.#takeApart(batch, groups, deadlineMs);
@@ -87,10 +87,6 @@ export class ClusterPart implements SplitPart {
       return requests.map(() => ({ kind: "failed", code }));
     }
   }
-}
-
-function isMoving(thrown: unknown): boolean {
-  return thrown instanceof SlotRefusal && thrown.kind === "tryAgain";
 }
 
 /** Positions of the requests, those together that are over the very same keys, in order. */

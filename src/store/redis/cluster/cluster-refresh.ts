@@ -8,8 +8,7 @@ import {
   splitAddress,
 } from "./cluster-topology.js";
 
-/** What a `ClusterRefresh` is made of. */
-export interface ClusterRefreshOptions {
+interface ClusterRefreshOptions {
   /** The nodes that the user named; asked when no other can be. */
   readonly seeds: readonly NodeAddress[];
   readonly topology: ClusterTopology;

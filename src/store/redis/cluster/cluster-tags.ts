@@ -6,6 +6,9 @@ export const slotCount = 16_384;
 /** The most hash tags that keys may be spread over. */
 export const clusterTagsMax = 1_024;
 
+/** The byte of the digit 0; the others follow it. */
+const digitZero = 48;
+
 /**
  * Hash tags, one a group of keys that always live on one node, so that a batch is few scripts
  * instead of one a key. Tag i names the slot in the middle of the i-th of `count` equal parts of
@@ -21,16 +24,17 @@ export function clusterTags(count: number): readonly string[] {
     wanted.set(Math.floor(((2 * i + 1) * slotCount) / (2 * count)), i);
   }
   const tags: string[] = Array.from({ length: count }, () => "");
+  const crcs: number[] = [];
   // Every slot is named by some number of six digits at most: this ends.
   for (let number = 0; wanted.size > 0; number += 1) {
-    const tag = String(number);
-    let crc = 0;
-    // Digits are bytes of UTF-8 as they are; tens of thousands of numbers are looked at.
-    for (let at = 0; at < tag.length; at += 1) crc = nextCrc16(crc, tag.charCodeAt(at));
+    // Tens of thousands are looked at; all digits but the last were a number before.
+    const before = number < 10 ? 0 : (crcs[Math.floor(number / 10)] ?? 0);
+    const crc = nextCrc16(before, digitZero + (number % 10));
+    crcs.push(crc);
     const slot = crc % slotCount;
     const i = wanted.get(slot);
     if (i === undefined) continue;
-    tags[i] = tag;
+    tags[i] = String(number);
     wanted.delete(slot);
   }
   return tags;

@@ -8,7 +8,7 @@ export const clusterNodesMax = 256;
 export type NodeAddress = string;
 
 /** Which node serves which slots. */
-export interface SlotRange {
+interface SlotRange {
   readonly first: number;
   readonly last: number;
   readonly address: NodeAddress;

@@ -15,8 +15,7 @@ import { ClusterNodes } from "./cluster-nodes.js";
 import { ClusterRefresh } from "./cluster-refresh.js";
 import { ClusterTopology, joinAddress, type NodeAddress } from "./cluster-topology.js";
 
-/** What `openRedisCluster` needs. */
-export interface OpenClusterOptions
+interface OpenClusterOptions
   extends Omit<OpenRedisOptions, "target" | "onEvent" | "isPrimaryOnly"> {
   readonly target: ClusterTarget;
   /** Told what happens to the connections to each node. */

@@ -3,10 +3,9 @@ import { ServiceError, toServiceError } from "../../../core/base/errors.js";
 import type { HostPort } from "../target.js";
 
 /** What a sentinel is asked: the words after SENTINEL. */
-export type AskSentinel = (words: readonly string[], deadlineMs: number) => Promise<unknown>;
+type AskSentinel = (words: readonly string[], deadlineMs: number) => Promise<unknown>;
 
-/** What a `SentinelWatch` is made of. */
-export interface SentinelWatchParts {
+interface SentinelWatchParts {
   /** What the sentinels call the primary. */
   readonly primaryName: string;
   /** One for each sentinel; rejects at once while it cannot be reached. */

@@ -8,8 +8,7 @@ import { RedisConnection, type RedisEvent } from "../redis-connection.js";
 import type { HostPort, SentinelTarget } from "../target.js";
 import { SentinelWatch } from "./sentinel-watch.js";
 
-/** What `openRedisSentinel` needs. */
-export interface OpenSentinelOptions
+interface OpenSentinelOptions
   extends Omit<OpenRedisOptions, "target" | "onEvent" | "isPrimaryOnly"> {
   /** From `parseSentinelTarget`. */
   readonly target: SentinelTarget;
@@ -61,11 +60,6 @@ export function openRedisSentinel(options: OpenSentinelOptions): RedisConnection
   return { ...connections, close };
 }
 
-interface Sentinel {
-  readonly place: HostPort;
-  readonly onConnected: () => void;
-}
-
 function openSentinel(
   {
     target,
@@ -76,7 +70,7 @@ function openSentinel(
     random,
     onEvent,
   }: OpenSentinelOptions,
-  { place, onConnected }: Sentinel,
+  { place, onConnected }: { readonly place: HostPort; readonly onConnected: () => void },
 ): RedisConnection {
   const { sentinelLogin, isTls } = target;
   return new RedisConnection({

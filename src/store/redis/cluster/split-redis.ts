@@ -14,8 +14,7 @@ export interface RedisSide {
   readonly tagCount?: number;
 }
 
-/** What `createRedisStore` needs. */
-export interface RedisStoreOptions {
+interface RedisStoreOptions {
   /** Where limits are kept. */
   readonly main: RedisSide;
   /** Where limits whose period is one second are kept; absent: where all are. */

@@ -10,8 +10,7 @@ import { RedisQuestions } from "./redis-questions.js";
 import { RedisQuotas } from "./redis-quotas.js";
 import { RedisRecords } from "./redis-records.js";
 
-/** What coordination over Redis is made of. */
-export interface RedisCoordinationParts {
+interface RedisCoordinationParts {
   readonly connections: Pick<RedisConnections, "fleet" | "background">;
   readonly clock: Clock;
   readonly random: Random;

@@ -1,7 +1,6 @@
 import type { PermitAnswer, PermitBeat, PermitStore } from "../../coordination/permit-store.js";
-import type { FleetStore } from "./fleet-script.js";
-import { leaveSharesScript, shareScript } from "./permit-script.js";
-import { parseNumbers } from "./reply-numbers.js";
+import type { StoreScript } from "../scripts/connection.js";
+import { type FleetStore, parseNumbers } from "./fleet-script.js";
 
 /** What the script answers to a heartbeat that was overtaken by a later one. */
 const overtaken = -1;
@@ -48,3 +47,125 @@ export class RedisPermits implements PermitStore {
     return names.map((name) => `${this.#store.keyPrefix}{permits}:${name}`);
   }
 }
+
+/** Words of ARGV before those of the first limit. */
+const leadingArgCount = 3;
+
+/**
+ * Divides limits among those who say that they need permits of them.
+ *
+ * KEYS: a hash for each limit, with a record for each replica: when it was told (a number that
+ * grows with each of the replica's heartbeats), what the replica holds, what it could use, and
+ * until when that is so in milliseconds of the store's clock. All keys carry one hash tag. ARGV:
+ * this replica, the number of this heartbeat, the lease in ms; then for each key the limit, what is
+ * held, what is needed, and 1 where each replica learns the limit. Answers three numbers for each
+ * key: what may be held from now on, or -1 to a heartbeat that was overtaken by a later one; what
+ * others hold that they can use; and the limit that was divided. Of a limit that is learned a
+ * record ends with what its replica has learned, and the least of them is divided.
+ *
+ * Grants follow the rules of `PermitStore`; who should have how much is as `fairShares` has it,
+ * with those who need most first.
+ *
+ * A time further ahead than a lease is what a clock that stepped back has left: it becomes a lease,
+ * or what a dead replica held would be missing until the clock has caught up.
+ */
+export const shareScript: StoreScript = {
+  name: "permit-shares",
+  text: `
+local time = redis.call('TIME')
+local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local me, beat, leaseMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local function write(key, id, r)
+  local learned = r.learned and string.format(' %.0f', r.learned) or ''
+  redis.call('HSET', key, id,
+    string.format('%.0f %.0f %.0f %.0f', r.beat, r.held, r.need, r.untilMs) .. learned)
+end
+
+local function readAll(key)
+  local flat, records = redis.call('HGETALL', key), {}
+  for i = 1, #flat, 2 do
+    local id = flat[i]
+    local a, b, c, d, e = string.match(flat[i + 1], '^(%d+) (%d+) (%d+) (%d+) ?(%d*)$')
+    local r = a and { id = id, beat = tonumber(a), held = tonumber(b), need = tonumber(c),
+      untilMs = tonumber(d), learned = tonumber(e) }
+    if not r or r.untilMs <= nowMs then
+      redis.call('HDEL', key, id)
+    else
+      if r.untilMs > nowMs + leaseMs then
+        r.untilMs = nowMs + leaseMs
+        write(key, id, r)
+      end
+      records[#records + 1] = r
+    end
+  end
+  return records
+end
+
+local function target(records, limit)
+  table.sort(records, function(a, b)
+    if a.need ~= b.need then return a.need < b.need end
+    return a.id < b.id
+  end)
+  local left, count, mine, place = limit, #records, 0, 0
+  for i, r in ipairs(records) do
+    local given = math.min(math.max(r.need, 1), math.floor(left / (count - i + 1)))
+    left = left - given
+    if r.id == me then mine, place = given, i end
+  end
+  local each = math.floor(left / count)
+  if count - place < left - each * count then each = each + 1 end
+  return mine + each
+end
+
+local function share(key, limit, held, need, isLearned)
+  local records = readAll(key)
+  local mine, othersHeld, othersInUse, least = nil, 0, 0, limit
+  for _, r in ipairs(records) do
+    if r.id == me then
+      mine = r
+    else
+      othersHeld = othersHeld + r.held
+      othersInUse = othersInUse + math.min(r.held, r.need)
+      least = math.min(least, r.learned or least)
+    end
+  end
+  if mine and mine.beat > beat then return -1, 0, limit end
+  if not mine then
+    mine = { id = me }
+    records[#records + 1] = mine
+  end
+  mine.beat, mine.held, mine.need, mine.untilMs = beat, held, need, nowMs + leaseMs
+  mine.learned = isLearned == '1' and limit or nil
+  local wanted = target(records, least)
+  local room = least - othersHeld
+  if wanted > held and room > held then
+    wanted = math.min(wanted, room)
+    mine.held = wanted
+  elseif wanted > held then
+    wanted = held
+  end
+  write(key, me, mine)
+  redis.call('PEXPIRE', key, leaseMs)
+  return wanted, othersInUse, least
+end
+
+local answers = {}
+for i, key in ipairs(KEYS) do
+  local at = ${leadingArgCount} + (i - 1) * 4
+  local granted, othersInUse, least = share(key, tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]),
+    tonumber(ARGV[at + 3]), ARGV[at + 4])
+  answers[i] = string.format('%.0f %.0f %.0f', granted, othersInUse, least)
+end
+return table.concat(answers, ' ')
+`,
+};
+
+/** KEYS: as above. ARGV: the replica that goes. What it held is free at once. */
+const leaveSharesScript: StoreScript = {
+  name: "permit-shares-leave",
+  text: `
+for _, key in ipairs(KEYS) do redis.call('HDEL', key, ARGV[1]) end
+return #KEYS
+`,
+};

@@ -13,12 +13,6 @@ import {
 import type { ScriptReply, StoreScript } from "../scripts/connection.js";
 import { type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
 import { PageReader } from "./record-pages.js";
-import {
-  answerScript,
-  askScript,
-  questionsScript,
-  takeAnswersScript,
-} from "./replica-questions-script.js";
 
 /**
  * Questions in Redis: a hash of those that hold, and a list of answers for each. Callers' keys are
@@ -109,3 +103,94 @@ export function decodeQuestions(bytes: Buffer): readonly WaitingQuestion[] {
   }
   return questions;
 }
+
+/**
+ * Puts a question, or keeps one that was put. KEYS: the questions, a hash by id. ARGV: the id, the
+ * question, for how many milliseconds it holds, the most questions. Answers `asked` or `full`.
+ */
+const askScript: StoreScript = {
+  name: "questions-ask",
+  text: `
+local questions, id = KEYS[1], ARGV[1]
+local time = redis.call('TIME')
+local ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local all = redis.call('HGETALL', questions)
+local count = 0
+for i = 1, #all, 2 do
+  local untilMs = tonumber(string.match(all[i + 1], '^(%d+) ')) or 0
+  if untilMs < ms then redis.call('HDEL', questions, all[i])
+  elseif all[i] ~= id then count = count + 1 end
+end
+if count >= tonumber(ARGV[4]) then return 'full' end
+redis.call('HSET', questions, id, string.format('%.0f ', ms + tonumber(ARGV[3])) .. ARGV[2])
+redis.call('PEXPIRE', questions, ARGV[3])
+return 'asked'
+`,
+};
+
+/**
+ * Reads the questions that hold. KEYS: the questions. ARGV: the most of them, the most bytes of
+ * one. Answers for each a line with its id and its length in bytes, and what was asked.
+ */
+const questionsScript: StoreScript = {
+  name: "questions-read",
+  text: `
+local time = redis.call('TIME')
+local ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local all = redis.call('HGETALL', KEYS[1])
+local most, bytesMax = tonumber(ARGV[1]), tonumber(ARGV[2])
+local parts = {}
+for i = 1, #all, 2 do
+  local untilMs, text = string.match(all[i + 1], '^(%d+) (.*)$')
+  local isSound = untilMs and #text <= bytesMax and string.match(all[i], '^[0-9a-f]+$')
+  if isSound and tonumber(untilMs) >= ms and #all[i] <= 64 and #parts < most then
+    parts[#parts + 1] = all[i] .. ' ' .. string.format('%.0f', #text) .. '\\n' .. text
+  end
+end
+return table.concat(parts)
+`,
+};
+
+/**
+ * Answers a question. KEYS: the answers to it, a list. ARGV: the answer, the most answers that
+ * wait, how long they do in milliseconds, the most bytes of all of them. The oldest ones leave.
+ */
+const answerScript: StoreScript = {
+  name: "questions-answer",
+  text: `
+redis.call('LPUSH', KEYS[1], ARGV[1])
+redis.call('LTRIM', KEYS[1], 0, tonumber(ARGV[2]) - 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+local kept, bytes = 0, 0
+for _, answer in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do
+  bytes = bytes + #answer
+  if bytes > tonumber(ARGV[4]) then
+    redis.call('LTRIM', KEYS[1], 0, kept - 1)
+    break
+  end
+  kept = kept + 1
+end
+return 1
+`,
+};
+
+/**
+ * Takes what was answered, the oldest first. KEYS: the answers, the questions. ARGV: the id of a
+ * question that is over, or nothing; the most answers; the most bytes of all of them. Answers for
+ * each a line with its length in bytes, and the answer.
+ */
+const takeAnswersScript: StoreScript = {
+  name: "questions-take",
+  text: `
+local answers = redis.call('LRANGE', KEYS[1], 0, tonumber(ARGV[2]) - 1)
+redis.call('DEL', KEYS[1])
+if ARGV[1] ~= '' then redis.call('HDEL', KEYS[2], ARGV[1]) end
+local parts, room = {}, tonumber(ARGV[3])
+for i = #answers, 1, -1 do
+  room = room - #answers[i]
+  if room < 0 then break end
+  parts[#parts + 1] = string.format('%.0f\\n', #answers[i]) .. answers[i]
+end
+return table.concat(parts)
+`,
+};

@@ -6,14 +6,14 @@ import type { Windows } from "../../../core/limits/window.js";
 import type { GivenBack } from "../../split/split-part.js";
 import type { StoreScript } from "./connection.js";
 import { exactText } from "./exact-text.js";
-import { windowText } from "./window-text.js";
+import { windowText } from "./law-text.js";
 
 const compensationBytes = 54;
 const replyHeadBytes = 8;
 const replyBucketBytes = 16;
 
 /** Compensations as the script reads them. */
-export interface PackedCompensations {
+interface PackedCompensations {
   /** Each distinct key once, in the order of first use; without the store's prefix. */
   readonly keys: readonly LimitKey[];
   /**

@@ -5,7 +5,7 @@ import { type Denial, denialOf, isSettled, type LimitKey } from "../../../core/l
 import type { StoreOutcome, StoreRequest } from "../../limit-store.js";
 
 /** A batch as the take script reads it. */
-export interface PackedBatch {
+interface PackedBatch {
   /** Each distinct key once, in the order of first use; without the store's prefix. */
   readonly keys: readonly LimitKey[];
   /**
@@ -20,7 +20,7 @@ export interface PackedBatch {
 }
 
 /** What the take script answered. */
-export interface UnpackedReply {
+interface UnpackedReply {
   readonly outcomes: readonly StoreOutcome[];
   /** Values found under our keys that no version of us has written; each counted as absent. */
   readonly badBucketCount: number;

@@ -73,9 +73,9 @@ const plainText = `
     local burstUnits, costUnits, drain = burst * unitsPerHit, cost * unitsPerHit, hits * unitsPerHit
     for k = first, first + run - 1 do
       local value = values[k]
-      local level, expiresMs, isUsual = 0, 0, hits > 0
-      if value and isUsual then
-        isUsual = false
+      local level, expiresMs, isOrdinary = 0, 0, hits > 0
+      if value and isOrdinary then
+        isOrdinary = false
         if #value == 24 then
           local tUs
           level, tUs, expiresMs = unpackStruct('<ddd', value)
@@ -84,15 +84,15 @@ const plainText = `
             local product = (nowUs - tUs) * drain
             local drained = product / period
             if drained >= level + 4 then
-              level, isUsual = 0, true
+              level, isOrdinary = 0, true
             elseif product <= 9007199254740991 then
               drained = drained - drained % 1
-              level, isUsual = drained < level and level - drained or 0, true
+              level, isOrdinary = drained < level and level - drained or 0, true
             end
           end
         end
       end
-      if isUsual then
+      if isOrdinary then
         local free = burstUnits - level
         local head = '\\0\\0\\0\\0\\1'
         if free >= costUnits then

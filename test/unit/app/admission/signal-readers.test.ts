@@ -60,8 +60,8 @@ describe("createSignalReader()", () => {
     expect(await read(prometheus(undefined), { choice })).toBe(55_000);
     expect(await read(prometheus(url), { choice })).toBe(55_000);
     // The policy's own URL gets none of it, even where it is the same.
-    const told = server.questions.map(({ authorization }) => authorization);
-    expect(told).toEqual(["Basic abc", undefined]);
+    const reported = server.questions.map(({ authorization }) => authorization);
+    expect(reported).toEqual(["Basic abc", undefined]);
   });
 
   it("says that it was not told whom to ask", async () => {
@@ -124,8 +124,8 @@ describe("createSignalReader()", () => {
     await read(prometheus(undefined), { choice });
     // A policy's URL in plaintext is no way that the process trusts.
     await read(prometheus(url), { choice });
-    const told = server.questions.map(({ authorization }) => authorization);
-    expect(told).toEqual([undefined, "Bearer first.token==", "Bearer second-token", undefined]);
+    const reported = server.questions.map(({ authorization }) => authorization);
+    expect(reported).toEqual([undefined, "Bearer first.token==", "Bearer second-token", undefined]);
   });
 
   it.each(["two words", "a\nb", "", "é", "x".repeat(tokenBytesMax + 1)])(

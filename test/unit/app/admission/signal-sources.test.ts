@@ -25,7 +25,7 @@ function service(name: string, signal: string, more = ""): string {
 class SourcesRig {
   readonly clock = new FakeClock();
   readonly connection = new FakeConnection();
-  readonly told: [string, SignalUpdate["rest"]][] = [];
+  readonly reported: [string, SignalUpdate["rest"]][] = [];
   readonly lines: (LogEvent & { level: string })[] = [];
   readonly sources: SignalSources;
   #policy: Policy;
@@ -59,7 +59,7 @@ class SourcesRig {
       },
       choice: {},
       store: new RedisNumbers(this.connection),
-      onUpdate: (name, { rest }) => this.told.push([name, rest]),
+      onUpdate: (name, { rest }) => this.reported.push([name, rest]),
     });
   }
 
@@ -82,7 +82,7 @@ describe("SignalSources", () => {
       "{name: d, admission: {}}",
     );
     await rig.sources.settled();
-    expect(rig.told).toEqual([
+    expect(rig.reported).toEqual([
       ["a", 5],
       ["b", 7],
     ]);
@@ -119,11 +119,11 @@ describe("SignalSources", () => {
       isSettled = true;
     });
     await settlePromises();
-    expect([rig.told, isSettled]).toEqual([[["b", 5]], false]);
+    expect([rig.reported, isSettled]).toEqual([[["b", 5]], false]);
     await rig.clock.advanceAsync(firstAnswerMsMax);
     await settled;
     await rig.clock.advanceAsync(5_000, 500);
-    expect(rig.told).toEqual([
+    expect(rig.reported).toEqual([
       ["b", 5],
       ["b", 5],
     ]);
@@ -142,7 +142,7 @@ describe("SignalSources", () => {
       { level: "info", event: "signalFound", ...common },
     ]);
     expect(JSON.stringify(rig.lines)).not.toContain("secret");
-    expect(rig.told.slice(0, 3)).toEqual([
+    expect(rig.reported.slice(0, 3)).toEqual([
       ["b", 7],
       ["b", "min"],
       ["b", 7],

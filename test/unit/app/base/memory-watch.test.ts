@@ -17,7 +17,7 @@ class TestMemory implements ProcessMemory {
   bytes = 0;
   inUse = 0;
   collectCount = 0;
-  #told: (() => void) | undefined;
+  #reported: (() => void) | undefined;
 
   heapRatio(): number {
     return this.ratio;
@@ -31,10 +31,10 @@ class TestMemory implements ProcessMemory {
     return this.inUse;
   }
 
-  onCollected(told: () => void): () => void {
-    this.#told = told;
+  onCollected(reported: () => void): () => void {
+    this.#reported = reported;
     return () => {
-      this.#told = undefined;
+      this.#reported = undefined;
     };
   }
 
@@ -44,11 +44,11 @@ class TestMemory implements ProcessMemory {
 
   /** V8 has looked at everything. */
   collected(): void {
-    this.#told?.();
+    this.#reported?.();
   }
 
   get isWatched(): boolean {
-    return this.#told !== undefined;
+    return this.#reported !== undefined;
   }
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Config, loadConfig, secretFileBytesMax } from "../../../../src/app/config/config.js";
+import { optionFlag } from "../../../../src/app/options/option.js";
 import { optionNames, optionRow } from "../../../../src/app/options/options.js";
 
 type Env = Readonly<Record<string, string>>;
@@ -38,9 +39,9 @@ describe("optionRows", () => {
   it("has distinct names, and flags for everything but secrets", () => {
     const rows = optionNames.map(optionRow);
     expect(new Set(rows.map(({ env }) => env)).size).toBe(rows.length);
-    const flags = rows.flatMap(({ flag }) => flag ?? []);
+    const flags = rows.flatMap((row) => optionFlag(row) ?? []);
     expect(new Set(flags).size).toBe(flags.length);
-    for (const { flag, isSecret } of rows) expect(flag === undefined).toBe(isSecret);
+    for (const row of rows) expect(optionFlag(row) === undefined).toBe(row.isSecret === true);
   });
 
   it("shows each default as text that parses back to it", () => {
@@ -224,7 +225,10 @@ describe("a cluster's settings", () => {
   it.each([
     [{ REDIS_TYPE: "cluster", REDIS_URL: "a:1,b:x" }, "REDIS_URL: it must be host:port"],
     [{ REDIS_URL: "a:1,b:2" }, "REDIS_URL: it names several servers"],
-    [{ REDIS_TYPE: "cluster", CACHE_KEY_PREFIX: "a{}" }, "CACHE_KEY_PREFIX must hold no braces"],
+    [
+      { REDIS_TYPE: "cluster", CACHE_KEY_PREFIX: "a{}" },
+      "CACHE_KEY_PREFIX must not contain braces",
+    ],
     [{ HEADGATE_REDIS_CLUSTER_TAGS: "1025" }, "HEADGATE_REDIS_CLUSTER_TAGS must be"],
   ])("refuse %j", (env, message) => {
     const problems = problemsOf({ REDIS_URL: "a:1", ...env });
@@ -378,7 +382,7 @@ describe("the second Redis's settings", () => {
     [{ REDIS_PERSECOND_TYPE: "sentinel" }, "REDIS_PERSECOND_URL: it must be the primary's name"],
     [
       { REDIS_PERSECOND_TYPE: "cluster", CACHE_KEY_PREFIX: "{a}" },
-      "CACHE_KEY_PREFIX must hold no braces",
+      "CACHE_KEY_PREFIX must not contain braces",
     ],
   ])("refuse %j", (env, message) => {
     const problems = problemsOf({ ...perSecond, ...env });
@@ -408,7 +412,7 @@ describe("a secret's file", () => {
 
   it("excludes the secret itself", () => {
     expect(problemsOf({ REDIS_AUTH: "a", REDIS_AUTH_FILE: secretFile("b") })).toEqual([
-      "REDIS_AUTH and REDIS_AUTH_FILE are both set; keep one",
+      "REDIS_AUTH and REDIS_AUTH_FILE are both set; remove one",
     ]);
   });
 

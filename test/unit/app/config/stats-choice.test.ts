@@ -29,9 +29,9 @@ describe("chooseStats()", () => {
     [{ USE_PROMETHEUS: "true", USE_STATSD: "false" }, "prometheus"],
     [{ USE_STATSD: "true", STATSD_HOST: "statsd", DISABLE_STATS: "true" }, "nothing"],
     [{ USE_PROMETHEUS: "true", DISABLE_STATS: "true" }, "nothing"],
-  ])("with %j tells %s", (env, told) => {
+  ])("with %j tells %s", (env, reported) => {
     const { statsd, prometheus } = statsOf(env);
-    expect(statsd?.kind ?? (prometheus === undefined ? "nothing" : "prometheus")).toBe(told);
+    expect(statsd?.kind ?? (prometheus === undefined ? "nothing" : "prometheus")).toBe(reported);
   });
 
   it.each<Environment>([

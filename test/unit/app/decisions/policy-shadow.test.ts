@@ -10,7 +10,7 @@ import { noDifference } from "../../../../src/decide/shadow/shadow-counts.js";
 import { ShadowLedger } from "../../../../src/fleet/claims/shadow-ledger.js";
 import type { SharedRecords } from "../../../../src/fleet/records/shared-records.js";
 import type { LedgerEntry } from "../../../../src/store/coordination/ledger-store.js";
-import { MemoryLedger } from "../../../../src/store/coordination/memory-ledger.js";
+import { MemoryLedger } from "../../../../src/store/coordination/memory-coordination.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";

@@ -62,8 +62,8 @@ describe("FleetJournal", () => {
         .map(({ event }) => event)
         .filter((one) => one !== "fleetLimitChanged");
     expect(kinds()).toEqual(["overflowBegan"]);
-    const told = { service: "orders", limit: 10, reservedHigh: 3, overflowPerSecond: 12 };
-    expect(warnings[0]).toMatchObject(told);
+    const reported = { service: "orders", limit: 10, reservedHigh: 3, overflowPerSecond: 12 };
+    expect(warnings[0]).toMatchObject(reported);
     overflow(0);
     expect(kinds()).toEqual(["overflowBegan", "overflowEnded"]);
     overflow(1);

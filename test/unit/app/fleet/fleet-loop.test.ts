@@ -6,13 +6,13 @@ import { gateSettings, loopSettings, needsLoop } from "../../../../src/app/fleet
 import { fleetMetrics } from "../../../../src/app/fleet/fleet-metrics.js";
 import { renderLoop, shownSharesMax } from "../../../../src/app/observability/debug-fleet.js";
 import { defaultTimings } from "../../../../src/app/options/test-timings.js";
-import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
+import { defaultGateSettings } from "../../../../src/core/admission/gate.js";
 import type { Policy } from "../../../../src/policy/policy.js";
 import { defaultProxies } from "../../../../src/policy/proxies/proxies.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import { createMemoryCoordination } from "../../../../src/store/coordination/memory-coordination.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../../support/admission.js";
-import { toldService } from "../../../support/control-rig.js";
+import { reportedService } from "../../../support/control-rig.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";
 import { testReport, testShares } from "../../../support/fleet-reports.js";
@@ -77,7 +77,7 @@ describe("FleetLoopApp", () => {
     expect(rig.clock.timerCount).toBe(0);
     expect(await rig.metrics()).toContain("headgate_fleet_leading 0");
     expect(renderLoop(rig.app.status, () => undefined)).toEqual({ isOpen: false });
-    rig.load([toldService("orders")]);
+    rig.load([reportedService("orders")]);
     await rig.pass(2);
     expect(rig.app.held()?.fleet.snapshot).toMatchObject({ term: 1 });
     await rig.app.close();
@@ -85,7 +85,7 @@ describe("FleetLoopApp", () => {
   });
 
   it("makes shares of reports by the policy's laws, and tells those who listen", async () => {
-    const rig = new LoopRig([toldService("orders")]);
+    const rig = new LoopRig([reportedService("orders")]);
     let count = 0;
     rig.app.onSnapshot(() => {
       count += 1;
@@ -100,15 +100,15 @@ describe("FleetLoopApp", () => {
   });
 
   it("follows the policy: other limits, other services", async () => {
-    const rig = new LoopRig([toldService("orders")]);
+    const rig = new LoopRig([reportedService("orders")]);
     await rig.pass(3);
-    rig.load([toldService("payments")]);
+    rig.load([reportedService("payments")]);
     await rig.pass(3, "payments");
     expect([...(rig.app.held()?.fleet.snapshot?.services.keys() ?? [])]).toEqual(["payments"]);
   });
 
   it.each([4_000, 15_000])("keeps the share of a silent Envoy for %i ms", async (layerTtlMs) => {
-    const rig = new LoopRig([toldService("orders")], { layerTtlMs });
+    const rig = new LoopRig([reportedService("orders")], { layerTtlMs });
     const isShared = (): boolean => rig.app.held()?.fleet.snapshot?.services.has("orders") === true;
     await rig.pass(1);
     expect(isShared()).toBe(true);
@@ -122,7 +122,7 @@ describe("FleetLoopApp", () => {
     const limits = { initial: 50, min: 5, max: 80 };
     const law = { law: "signal", target: 100, critical: 900, smoothingRatio: 1 } as const;
     const settings = { ...law, limits, pid: undefined };
-    const rig = new LoopRig([toldService("orders", {}, { settings })]);
+    const rig = new LoopRig([reportedService("orders", {}, { settings })]);
     rig.app.read("orders", "min");
     await rig.pass(20);
     expect(rig.app.held()?.fleet.snapshot?.services.get("orders")?.limit).toBe(5);
@@ -134,7 +134,7 @@ describe("FleetLoopApp", () => {
   it("reads a signal once, for all snapshots to come, and anew for a law made anew", async () => {
     const limits = { initial: 50, min: 10, max: 1_010 };
     const law = { law: "signal", target: 0, critical: 1_000, smoothingRatio: 0.5 } as const;
-    const signal = toldService("orders", {}, { settings: { ...law, limits, pid: undefined } });
+    const signal = reportedService("orders", {}, { settings: { ...law, limits, pid: undefined } });
     const rig = new LoopRig([signal]);
     const limit = (): number | undefined =>
       rig.app.held()?.fleet.snapshot?.services.get("orders")?.limit;
@@ -146,14 +146,14 @@ describe("FleetLoopApp", () => {
     // Half of the way from 0 to 800.
     expect(limit()).toBe(610);
     const other = { ...law, limits: { ...limits, max: 510 }, pid: undefined };
-    rig.load([toldService("orders", {}, { settings: other })]);
+    rig.load([reportedService("orders", {}, { settings: other })]);
     await rig.pass(20);
     expect(limit()).toBe(110);
   });
 
   it("goes by its own queues where it is alone and the loop decides nothing for it", async () => {
     const gate = testService({ gate: defaultGateSettings });
-    const rig = new LoopRig([gate, toldService("told", { admission: gate.admission })]);
+    const rig = new LoopRig([gate, reportedService("told", { admission: gate.admission })]);
     await rig.pass(2, "told");
     expect(rig.app.verdict("orders")).toBeUndefined();
     expect(rig.app.verdict("told")).toEqual({ rejectRatio: 0, state: "open" });
@@ -162,7 +162,7 @@ describe("FleetLoopApp", () => {
 
 describe("fleetMetrics()", () => {
   it("shows who leads, and each service's limit and what it was made of", async () => {
-    const rig = new LoopRig([toldService("orders")]);
+    const rig = new LoopRig([reportedService("orders")]);
     await rig.pass(3);
     const lines = (await rig.metrics()).split("\n");
     for (const line of [
@@ -215,18 +215,18 @@ describe("renderLoop()", () => {
 describe("loopSettings()", () => {
   it("is about services whose limits go back to Envoys, and knows of routes at HIGH", () => {
     const rules = [{ when: "true", is: "critical" }] as const;
-    const critical = { ...toldService("a").priority, rules };
-    const told = [toldService("a", { priority: critical }), toldService("b")];
-    const others = [testService({}), toldService("c", {}, { feedback: [] })];
+    const critical = { ...reportedService("a").priority, rules };
+    const reported = [reportedService("a", { priority: critical }), reportedService("b")];
+    const others = [testService({}), reportedService("c", {}, { feedback: [] })];
     expect(
-      loopSettings([...told, ...others]).map(({ service, highRatio }) => [service, highRatio]),
+      loopSettings([...reported, ...others]).map(({ service, highRatio }) => [service, highRatio]),
     ).toEqual([
       ["a", 0.25],
       ["b", undefined],
     ]);
     const proxies = { ...defaultProxies, expectedCount: 8 };
     // At both priorities, and at one.
-    expect(loopSettings(told, proxies).map((one) => one.configuredShare)).toEqual([250, 125]);
+    expect(loopSettings(reported, proxies).map((one) => one.configuredShare)).toEqual([250, 125]);
     expect(needsLoop(others)).toBe(false);
     expect(needsLoop([...others, testService({ gate: defaultGateSettings })])).toBe(true);
     expect(gateSettings([testService({ gate: defaultGateSettings })])).toEqual(

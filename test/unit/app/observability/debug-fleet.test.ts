@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { controlMetrics } from "../../../../src/app/metrics/control-port-metrics.js";
 import { renderFleet, shownNodesMax } from "../../../../src/app/observability/debug-fleet.js";
-import { ControlRig, gaugeFamily, testNode, toldService } from "../../../support/control-rig.js";
+import {
+  ControlRig,
+  gaugeFamily,
+  reportedService,
+  testNode,
+} from "../../../support/control-rig.js";
 import { testSnapshot } from "../../../support/share-snapshots.js";
 
 /** The page, as whoever reads it gets it. */
@@ -12,7 +17,7 @@ function pageOf(rig: ControlRig, nodeId?: string) {
 
 describe("renderFleet()", () => {
   it("says of an Envoy what it was sent, has taken and may let in, and what it did", () => {
-    const rig = new ControlRig([toldService("orders"), toldService("carts")]);
+    const rig = new ControlRig([reportedService("orders"), reportedService("carts")]);
     rig.plane.useSnapshot(testSnapshot(1, { orders: { shares: { "edge-1": 8 } } }, 3));
     const layers = rig.subscribed("edge-1");
     layers.acknowledge();
@@ -80,9 +85,9 @@ describe("renderFleet()", () => {
   it("names all that is wrong, as a metric counts it", () => {
     const shared = { clusters: ["both"] };
     const rig = new ControlRig([
-      toldService("orders", shared),
-      toldService("carts", shared),
-      toldService("search", {}, { feedback: ["adaptiveConcurrency"] }),
+      reportedService("orders", shared),
+      reportedService("carts", shared),
+      reportedService("search", {}, { feedback: ["adaptiveConcurrency"] }),
     ]);
     rig.subscribed("old").cancel();
     rig.open("StreamRuntime").subscribe(testNode("old", [1, 20]));

@@ -83,8 +83,8 @@ describe("HEADGATE_CONTROL_NODES", () => {
 
   it("says which rule is wrong, and nothing of it", () => {
     const env = { HEADGATE_CONTROL_NODES: "spiffe://shop/a a, secret" };
-    const told = "HEADGATE_CONTROL_NODES must be rules NAME NODE [CLUSTER]; rule 2 has no NODE";
-    expect(loadConfig({ flags: {}, env })).toEqual({ kind: "problems", problems: [told] });
+    const reported = "HEADGATE_CONTROL_NODES must be rules NAME NODE [CLUSTER]; rule 2 has no NODE";
+    expect(loadConfig({ flags: {}, env })).toEqual({ kind: "problems", problems: [reported] });
   });
 });
 

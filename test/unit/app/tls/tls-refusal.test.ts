@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { LogEvent } from "../../../../src/app/base/logger.js";
-import { silentLogger } from "../../../../src/app/base/logger.js";
+import { type LogEvent, silentLogger } from "../../../../src/app/base/logger.js";
 import { refusalReportMsMin, TlsRefusals } from "../../../../src/app/tls/tls-refusal.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 

@@ -22,9 +22,9 @@ const proxies = (more: string) => `services: [{name: orders, ${at}}]\n  proxies:
 const listeners = (more: string) => proxies(`gateway: {listeners: [${more}]}`);
 
 /** Nonsense in a policy, and what is said of it. */
-const policies: readonly (readonly [target: string, spec: string, told: string])[] = [
-  ["envoy", "services: []", "HG304 the policy names no service"],
-  ["envoy", "services: [{name: orders}]", "HG301 the service names no upstream"],
+const policies: readonly (readonly [target: string, spec: string, reported: string])[] = [
+  ["envoy", "services: []", "HG304 the policy has no services"],
+  ["envoy", "services: [{name: orders}]", "HG301 the service has no upstream"],
   [
     "envoy",
     "services: [{name: orders, upstream: {address: 10.0.0.300, port: 80}}]",
@@ -36,12 +36,12 @@ const policies: readonly (readonly [target: string, spec: string, told: string])
     'HG141 "70000" is out of range',
   ],
   ["envoy", service("timeouts: {request: -1s}"), 'HG201 "-1s" is not a duration'],
-  ["envoy", proxies("listener: {address: localhost}"), "HG305 proxies look no names up"],
+  ["envoy", proxies("listener: {address: localhost}"), "HG305 proxies do not resolve the address"],
   ["envoy", proxies("listener: {port: 9901}"), "HG240 adminPort and port are both 9901"],
   [
     "istio",
     "services: [{name: orders, upstream: {address: orders, port: 80}}]",
-    "HG340 Istio knows services by full host names",
+    "HG340 Istio identifies services by full host names",
   ],
   ["istio", service(driven), "HG345 Headgate cannot drive the breaker of the service's sidecar"],
   ["istio", service("workload: {labels: [app]}"), "HG124 this is a list"],
@@ -59,7 +59,7 @@ const policies: readonly (readonly [target: string, spec: string, told: string])
   [
     "gateway",
     service("localRateLimit: {requests: 5}"),
-    "HG343 localRateLimit acts on the virtual hosts",
+    "HG343 localRateLimit applies to the virtual hosts",
   ],
   [
     "gateway",
@@ -69,23 +69,27 @@ const policies: readonly (readonly [target: string, spec: string, told: string])
   [
     "gateway",
     service("outlierDetection: {successRate: {}}"),
-    "HG351 Envoy Gateway has no successRate",
+    "HG351 Envoy Gateway's passive health checks do not support successRate",
   ],
-  ["gateway", service("upgrades: []"), "HG359 Envoy Gateway lets websocket through"],
+  ["gateway", service("upgrades: []"), "HG359 Envoy Gateway allows websocket"],
   ["gateway", listeners("{name: http}"), 'HG125 "port" is missing'],
   ["gateway", listeners("{name: http, port: 0}"), 'HG141 "0" is out of range'],
   ["gateway", proxies("gateway: {nmae: edge}"), "did you mean: name"],
   [
     "gateway",
     proxies("overload: {maxConnections: 5}"),
-    "HG356 Envoy Gateway bounds the connections",
+    "HG356 Envoy Gateway limits the connections",
   ],
-  ["kubernetes", limits, "HG364 proxies show no certificate"],
-  ["kubernetes", proxies(`headgate: {port: 8080, ${tls}}`), "HG361 8080 is taken in the pods"],
+  ["kubernetes", limits, "HG364 proxies present no certificate"],
+  [
+    "kubernetes",
+    proxies(`headgate: {port: 8080, ${tls}}`),
+    "HG361 port 8080 of the pods is already used",
+  ],
   [
     "kubernetes",
     proxies(`headgate: {port: 7, controlPort: 7, ${tls}}`),
-    "HG240 decisions and control cannot both be on port 7",
+    "HG240 decisions and control cannot both use port 7",
   ],
   ["alerts", proxies("runbookUrl: wiki"), "HG227 this is not a URL"],
   ["alerts", proxies("runbookURL: wiki"), "did you mean: runbookUrl"],
@@ -97,48 +101,52 @@ const policies: readonly (readonly [target: string, spec: string, told: string])
 ];
 
 /** Nonsense on the command line. */
-const flags: readonly (readonly [target: string, flags: readonly string[], told: string])[] = [
-  ["envoy", ["--envoy-version", "2.0"], "--envoy-version is a version from 1.30 to 1.40"],
+const flags: readonly (readonly [target: string, flags: readonly string[], reported: string])[] = [
+  ["envoy", ["--envoy-version", "2.0"], "--envoy-version must be a version from 1.30 to 1.40"],
   ["envoy", ["--role", "gateway"], "Allowed choices are sidecar, edge, both"],
   ["envoy", ["--form", "whole"], "Allowed choices are bootstrap, fragments"],
-  ["istio", ["--istio-version", "1.7"], "--istio-version is a version from 1.22 to 1.31"],
-  ["istio", ["--namespace", "Shop"], "--namespace is a name as Kubernetes has them"],
-  ["istio", ["--image", "headgate:1"], "istio takes no notice of it"],
-  ["istio", ["--form", "fragments"], "istio takes no notice of it"],
+  ["istio", ["--istio-version", "1.7"], "--istio-version must be a version from 1.22 to 1.31"],
+  ["istio", ["--namespace", "Shop"], "--namespace must be a valid Kubernetes name"],
+  ["istio", ["--image", "headgate:1"], "istio ignores it"],
+  ["istio", ["--form", "fragments"], "istio ignores it"],
   ["istio", ["--with"], "option '--with <FILE>' argument missing"],
-  ["envoy", ["--with", "vs.yaml"], "--with is for istio, gateway, and envoy takes no notice of it"],
-  ["gateway", ["--gateway-version", "v0.9"], "--gateway-version is a version from 1.2 to 1.9"],
-  ["gateway", ["--image", "Head gate:1"], "--image is a name with a tag, or with a digest"],
-  ["kubernetes", ["--replicas", "0"], "--replicas is from 1 to 1000"],
-  ["kubernetes", ["--replicas", "2.5"], "--replicas is from 1 to 1000"],
-  ["kubernetes", ["--replicas", "9999999999"], "--replicas is from 1 to 1000"],
-  ["kubernetes", ["--namespace", "kube_system"], "--namespace is a name as Kubernetes has them"],
-  ["kubernetes", ["--image", "headgate"], "--image is a name with a tag, or with a digest"],
-  ["kubernetes", ["--form", "fragments"], "kubernetes takes no notice of it"],
+  ["envoy", ["--with", "vs.yaml"], "--with applies to istio, gateway; envoy ignores it"],
+  ["gateway", ["--gateway-version", "v0.9"], "--gateway-version must be a version from 1.2 to 1.9"],
+  ["gateway", ["--image", "Head gate:1"], "--image must be a name with a tag, or with a digest"],
+  ["kubernetes", ["--replicas", "0"], "--replicas must be from 1 to 1000"],
+  ["kubernetes", ["--replicas", "2.5"], "--replicas must be from 1 to 1000"],
+  ["kubernetes", ["--replicas", "9999999999"], "--replicas must be from 1 to 1000"],
+  ["kubernetes", ["--namespace", "kube_system"], "--namespace must be a valid Kubernetes name"],
+  ["kubernetes", ["--image", "headgate"], "--image must be a name with a tag, or with a digest"],
+  ["kubernetes", ["--form", "fragments"], "kubernetes ignores it"],
   ["kubernetes", ["--helm"], "unknown option '--helm'"],
-  ["alerts", ["--runbook-url", "ftp://wiki.test"], "--runbook-url is an http or https URL"],
+  ["alerts", ["--runbook-url", "ftp://wiki.test"], "--runbook-url must be an http or https URL"],
   ["alerts", ["--runbook-url", "https://wiki.test/#a"], "URL without a fragment"],
-  ["alerts", ["--replicas", "-1"], "--replicas is from 1 to 1000"],
-  ["alerts", ["--namespace", ""], "--namespace is a name as Kubernetes has them"],
-  ["alerts", ["--image", "headgate:1"], "alerts takes no notice of it"],
-  ["alerts", ["--istio-version", "1.30"], "alerts takes no notice of it"],
-  ["alerts", ["--check"], "name it in --out"],
-  ["dashboards", ["--namespace", "shop"], "dashboards takes no notice of it"],
-  ["dashboards", ["--replicas", "3"], "dashboards takes no notice of it"],
-  ["dashboards", ["--runbook-url", "wiki"], "--runbook-url is an http or https URL"],
+  ["alerts", ["--replicas", "-1"], "--replicas must be from 1 to 1000"],
+  ["alerts", ["--namespace", ""], "--namespace must be a valid Kubernetes name"],
+  ["alerts", ["--image", "headgate:1"], "alerts ignores it"],
+  ["alerts", ["--istio-version", "1.30"], "alerts ignores it"],
+  ["alerts", ["--check"], "set --out"],
+  ["dashboards", ["--namespace", "shop"], "dashboards ignores it"],
+  ["dashboards", ["--replicas", "3"], "dashboards ignores it"],
+  ["dashboards", ["--runbook-url", "wiki"], "--runbook-url must be an http or https URL"],
   ["dashboards", ["-o", "yaml"], "Allowed choices are text, json"],
-  ["dashboards", ["--check"], "name it in --out"],
+  ["dashboards", ["--check"], "set --out"],
   ["dashboards", ["--verfy"], "(Did you mean --verify?)"],
 ];
 
 /** Nonsense in a file of objects that `--with` names. */
-const objects: readonly (readonly [what: string, text: string, told: string])[] = [
+const objects: readonly (readonly [what: string, text: string, reported: string])[] = [
   ["no YAML", "a: [", "HG101 a list in brackets is not closed"],
-  ["a text", "hello", "with.yaml:1:1: error HG370 no object of a cluster stands here"],
-  ["1 MiB and more", `#${"x".repeat(1_048_576)}`, "HG370 there is too much of it"],
-  ["a policy", "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nspec: {}", "HG370 no object"],
+  ["a text", "hello", "with.yaml:1:1: error HG370 this is not a Kubernetes object"],
+  ["1 MiB and more", `#${"x".repeat(1_048_576)}`, "HG370 the file is too large"],
+  [
+    "a policy",
+    "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nspec: {}",
+    "HG370 this is not a Kubernetes object",
+  ],
   ["nesting", "[".repeat(10_000), "HG108 nested too deeply"],
-  ["a bomb", bomb(), "HG113 the file's aliases stand for too much"],
+  ["a bomb", bomb(), "HG113 the file's aliases expand to too much"],
   [
     "no namespace",
     "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}",
@@ -176,25 +184,37 @@ describe("headgate generate", () => {
     return captureCli(["generate", target, policy, ...words]);
   };
 
-  it.each(policies)("%s of %s says what is wrong", async (target, spec, told) => {
+  it.each(policies)("%s of %s says what is wrong", async (target, spec, reported) => {
     const { code, out, err } = await generate(target, spec);
-    expect({ code, out, err }).toEqual({ code: 3, out: "", err: expect.stringContaining(told) });
+    expect({ code, out, err }).toEqual({
+      code: 3,
+      out: "",
+      err: expect.stringContaining(reported),
+    });
     // Where it stands, and that nothing came of it.
     expect(err).toMatch(/policy\.yaml:\d+:\d+: /);
     expect(err).toMatch(/nothing was written\.\n?$/i);
   });
 
-  it.each(flags)("%s %j says what is wrong", async (target, words, told) => {
+  it.each(flags)("%s %j says what is wrong", async (target, words, reported) => {
     const { code, out, err } = await generate(target, limits, words);
-    expect({ code, out, err }).toEqual({ code: 2, out: "", err: expect.stringContaining(told) });
+    expect({ code, out, err }).toEqual({
+      code: 2,
+      out: "",
+      err: expect.stringContaining(reported),
+    });
   });
 
-  it.each(objects)("--with %s says what is wrong", async (_, text, told) => {
+  it.each(objects)("--with %s says what is wrong", async (_, text, reported) => {
     const file = join(folder, "with.yaml");
     writeFileSync(file, text);
     const spec = service("timeouts: {request: 1s}");
     const { code, out, err } = await generate("istio", spec, ["--with", file]);
-    expect({ code, out, err }).toEqual({ code: 3, out: "", err: expect.stringContaining(told) });
+    expect({ code, out, err }).toEqual({
+      code: 3,
+      out: "",
+      err: expect.stringContaining(reported),
+    });
     expect(err).toMatch(/nothing was written\.\n?$/i);
     expect(err.length).toBeLessThan(2_000);
   });

@@ -53,7 +53,7 @@ describe("followRefusals()", () => {
   it("asks again the second after it could not be answered, and says so once", async () => {
     const clock = new FakeClock();
     const looks = new RefusalLooks();
-    const told: string[] = [];
+    const reported: string[] = [];
     let refused = 0;
     let isAway = false;
     const stop = followRefusals(
@@ -63,8 +63,8 @@ describe("followRefusals()", () => {
       },
       {
         clock,
-        onRefusal: ({ service: name, perSecond }) => told.push(`${name} ${perSecond}`),
-        onFailure: () => told.push("away"),
+        onRefusal: ({ service: name, perSecond }) => reported.push(`${name} ${perSecond}`),
+        onFailure: () => reported.push("away"),
       },
     );
     const second = async (grown: number): Promise<void> => {
@@ -79,9 +79,9 @@ describe("followRefusals()", () => {
     await second(0);
     isAway = false;
     await second(3);
-    expect(told).toEqual(["orders 3", "away", "orders 1"]);
+    expect(reported).toEqual(["orders 3", "away", "orders 1"]);
     stop();
     await second(9);
-    expect(told).toHaveLength(3);
+    expect(reported).toHaveLength(3);
   });
 });

@@ -56,6 +56,20 @@ describe("headgate init", () => {
     expect(read(uncommented)?.retries).toMatchObject({ retriesMax: 2 });
   });
 
+  it("has options of a service with their defaults, each right if uncommented", async () => {
+    const { out: text } = await init("-");
+    const options = text.match(/^ {6}# \w+:(?: \{.*\}$|(?:\n {6}# {3}\w+: \S+$)+)/gm) ?? [];
+    expect(options.map((option) => /\w+/.exec(option)?.[0])).toEqual(
+      expect.arrayContaining(["circuitBreakers", "outlierDetection", "retries", "timeouts"]),
+    );
+    for (const option of options) {
+      const uncommented = text.replace(option, option.replaceAll("# ", ""));
+      expect(parsePolicy([{ file: "policy.yaml", text: uncommented }]), option).toMatchObject({
+        kind: "policy",
+      });
+    }
+  });
+
   it("names the schema in its first line, and keeps one that is there", async () => {
     const schema = join(folder, "headgate.schema.json");
     const path = join(folder, "policy.yaml");

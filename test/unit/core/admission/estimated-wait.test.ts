@@ -5,13 +5,11 @@ import {
   isOverWaitCap,
   type QueueState,
   queuedCount,
+  type SigmoidSettings,
   sigmoidRejectRatio,
+  type WaitBound,
   waitBoundMs,
 } from "../../../../src/core/admission/estimated-wait.js";
-import type {
-  SigmoidSettings,
-  WaitBound,
-} from "../../../../src/core/settings/admission-settings.js";
 
 function state(waitingCount: number, changes: Partial<QueueState> = {}): QueueState {
   return { waitingCount, inFlightCount: 10, limit: 10, serviceMs: 1_000, ...changes };

@@ -3,8 +3,10 @@ import { describe, expect, it } from "vitest";
 import type { Refusal } from "../../../../src/core/admission/exchange-messages.js";
 import {
   isGrpcRequest,
+  type RefusalCause,
   type RefusedRequest,
   reasonHeader,
+  refusalCauses,
   refusalOf,
   refusalRows,
 } from "../../../../src/core/admission/refusal.js";
@@ -14,10 +16,6 @@ import {
   type ReportedRule,
   ruleHeader,
 } from "../../../../src/core/limits/reported-rule.js";
-import {
-  type RefusalCause,
-  refusalCauses,
-} from "../../../../src/core/settings/admission-settings.js";
 import { StatusSchema } from "../../../../src/gen/google/rpc/status_pb.js";
 
 const http: RefusedRequest = { method: "GET", contentType: "application/json" };
@@ -55,7 +53,7 @@ describe("refusalOf()", () => {
   });
 
   it("names service and cause in metadata, and in a header where the policy says so", () => {
-    const named = (fields: Partial<RuleDisclosure>, told?: ReportedRule) => {
+    const named = (fields: Partial<RuleDisclosure>, reportedRule?: ReportedRule) => {
       const settings = { statusByCause: {}, disclosure: { ...defaultDisclosure, ...fields } };
       const question = {
         service: "orders",
@@ -63,7 +61,7 @@ describe("refusalOf()", () => {
         request: http,
         retrySeconds: 7,
       } as const;
-      const refusal = refusalOf(settings, { ...question, told });
+      const refusal = refusalOf(settings, { ...question, reportedRule });
       const fieldsOf = refusal.metadata && Object.fromEntries(refusal.metadata.fields);
       return [header(refusal, ruleHeader), fieldsOf];
     };
@@ -71,11 +69,19 @@ describe("refusalOf()", () => {
     expect(named({})).toEqual([undefined, own]);
     expect(named({ header: true })).toEqual(["orders/gate", own]);
     expect(named({ metadata: false })).toEqual([undefined, undefined]);
-    const told = { domain: "shop", rule: "user", limit: "daily", disclosure: defaultDisclosure };
+    const reportedRule = {
+      domain: "shop",
+      rule: "user",
+      limit: "daily",
+      disclosure: defaultDisclosure,
+    };
     const rule = { domain: "shop", rule: "user", limit: "daily" };
     // A rate limit's rule says for itself where it is named.
-    expect(named({ header: true }, told)).toEqual([undefined, { ...own, ...rule }]);
-    const loud = { ...told, disclosure: { ...defaultDisclosure, header: true, metadata: false } };
+    expect(named({ header: true }, reportedRule)).toEqual([undefined, { ...own, ...rule }]);
+    const loud = {
+      ...reportedRule,
+      disclosure: { ...defaultDisclosure, header: true, metadata: false },
+    };
     expect(named({ metadata: false }, loud)).toEqual(["user/daily", undefined]);
     expect(
       refusalOf(

@@ -1,17 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { CodelSettings } from "../../../../src/core/admission/codel.js";
+import { type Priority, priorities } from "../../../../src/core/admission/priority.js";
 import {
-  type Dismissal,
+  type QueueOrder,
   type QueuePlace,
+  type QueueRefusal,
+  type QueueSettings,
   WaitingRoom,
 } from "../../../../src/core/admission/waiting-room.js";
-import {
-  type CodelSettings,
-  type Priority,
-  priorities,
-  type QueueOrder,
-  type QueueSettings,
-} from "../../../../src/core/settings/admission-settings.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 const anyPosition = Number.POSITIVE_INFINITY;
@@ -33,17 +30,17 @@ class Rig {
   enter(payload: string, nowMs: number, { priority = "normal", remainingMs }: Entering = {}) {
     const { place, dismissed } = this.room.enter({ payload, priority, remainingMs }, nowMs);
     if (place !== undefined) this.places.set(payload, place);
-    return told(String(place !== undefined), dismissed);
+    return reported(String(place !== undefined), dismissed);
   }
 
   /** Who is let in, and who was dismissed before. */
   next(nowMs: number, positionMax = anyPosition): string {
     const { place, dismissed } = this.room.next(nowMs, positionMax);
-    return told(place?.payload ?? "nobody", dismissed);
+    return reported(place?.payload ?? "nobody", dismissed);
   }
 
   expire(nowMs: number): string {
-    return told("", this.room.expire(nowMs));
+    return reported("", this.room.expire(nowMs));
   }
 
   /** Lets all in, in their order. */
@@ -65,7 +62,7 @@ interface Entering {
   readonly remainingMs?: number | undefined;
 }
 
-function told(first: string, dismissed: readonly Dismissal<string>[]): string {
+function reported(first: string, dismissed: readonly QueueRefusal<string>[]): string {
   return [first, ...dismissed.map(({ place, cause }) => `${place.payload} ${cause}`)].join("; ");
 }
 
@@ -374,7 +371,7 @@ describe("WaitingRoom, any history", () => {
           let nowMs = 0;
           steps.forEach((one, payload) => {
             nowMs += one.afterMs;
-            const dismissed: Dismissal<number>[] = [];
+            const dismissed: QueueRefusal<number>[] = [];
             if (one.kind === "enter") {
               const answer = room.enter(
                 { payload, priority: one.priority, remainingMs: one.remainingMs },

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { AimdSettings } from "../../../../src/core/concurrency/aimd-limit.js";
-import { AimdLimit } from "../../../../src/core/concurrency/aimd-limit.js";
+import { AimdLimit, type AimdSettings } from "../../../../src/core/concurrency/aimd-limit.js";
 import type { SampleOutcome } from "../../../../src/core/concurrency/concurrency-limit.js";
 import { sampleOf, windowOf } from "../../../support/concurrency-samples.js";
 

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { GradientSettings } from "../../../../src/core/concurrency/gradient-limit.js";
-import { GradientLimit } from "../../../../src/core/concurrency/gradient-limit.js";
+import {
+  GradientLimit,
+  type GradientSettings,
+} from "../../../../src/core/concurrency/gradient-limit.js";
 import { WindowRow } from "../../../support/concurrency-samples.js";
 
 const settings: GradientSettings = {

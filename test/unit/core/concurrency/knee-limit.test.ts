@@ -149,11 +149,12 @@ describe("KneeLimit", () => {
 
   it("looks ever less often where they leave with one in flight, too", () => {
     const service = new Service();
-    service.leave({ afterMs: 20, seconds: 600 });
-    const from = service.seen.length;
-    service.leave({ afterMs: 20, seconds: 600 });
-    const later = service.seen.slice(from);
-    expect(later.filter((limit) => limit < 50).length).toBeLessThan(0.1 * later.length);
+    service.leave({ afterMs: 200, seconds: 600 });
+    const { probeCount = 0 } = service.law.facts();
+    expect(probeCount).toBeGreaterThan(2);
+    service.leave({ afterMs: 200, seconds: 600 });
+    expect(service.law.facts().probeCount).toBeLessThanOrEqual(probeCount + 2);
+    expect(service.law.limit).toBe(50);
   });
 
   it("leaves a service alone whose callers mostly leave sooner than it answers", () => {

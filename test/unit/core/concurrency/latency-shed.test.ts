@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { LatencyShedSettings } from "../../../../src/core/concurrency/latency-shed.js";
 import {
   LatencyShed,
+  type LatencyShedSettings,
   latencyShedRatioMax,
   latencyShedStaleMs,
   latencyShedWindowCountMax,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { LimitBounds } from "../../../../src/core/concurrency/limit-bounds.js";
 import { VegasLimit, type VegasSettings } from "../../../../src/core/concurrency/vegas-limit.js";
-import type { LimitBounds } from "../../../../src/core/settings/admission-settings.js";
 import { WindowRow } from "../../../support/concurrency-samples.js";
 
 const settings: VegasSettings = {

@@ -44,10 +44,10 @@ class Rig {
   /** What holds for the service after a second with these reports; undefined: it is left out. */
   second(...reports: readonly Partial<NodeReport>[]): ServiceShares | undefined {
     this.nowMs += 1_000;
-    const told = reports.map((given) =>
+    const reported = reports.map((given) =>
       nodeReportOf({ atMs: this.nowMs, held: this.#held(given.nodeId ?? "edge-1"), ...given }),
     );
-    this.snapshot = this.loop.update(told, this.nowMs);
+    this.snapshot = this.loop.update(reported, this.nowMs);
     return this.snapshot.services.get("orders");
   }
 
@@ -266,8 +266,8 @@ describe("FleetLoop", () => {
 
   it("gives HIGH a share of its own, by what Envoys say or by what the policy says", () => {
     const rig = new Rig({ highRatio: 0.2 });
-    const told = rig.second({ inFlight: 100, highInFlight: 50 });
-    expect(told?.shares.get("edge-1")).toEqual({ default: 34, high: 66 });
+    const reported = rig.second({ inFlight: 100, highInFlight: 50 });
+    expect(reported?.shares.get("edge-1")).toEqual({ default: 34, high: 66 });
     const guessed = new Rig({ highRatio: 0.2 }).second({ inFlight: 20 });
     expect(guessed?.shares.get("edge-1")).toEqual({ default: 80, high: 20 });
     const without = new Rig().second({ inFlight: 20, highInFlight: 0 });

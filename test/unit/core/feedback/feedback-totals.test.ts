@@ -9,10 +9,10 @@ const times = { numbersMsMax: 3_500, nodeLeaseMs: 15_000 };
 function totals({ inFlight = 9, overflowCount = 0, heardAgoMs = 10_000 } = {}) {
   const nodes = new FeedbackNodes(times);
   const nowMs = 20_000;
-  const told = { inFlight, overflowCount, rps: 90 };
-  nodes.take(nodeReportOf({ nodeId: "edge-4", ...told, atMs: 10_000 }), 10_000);
+  const reported = { inFlight, overflowCount, rps: 90 };
+  nodes.take(nodeReportOf({ nodeId: "edge-4", ...reported, atMs: 10_000 }), 10_000);
   for (const nodeId of ["edge-1", "edge-2", "edge-3"]) {
-    nodes.take(nodeReportOf({ nodeId, ...told, atMs: nowMs - 500 }), nowMs);
+    nodes.take(nodeReportOf({ nodeId, ...reported, atMs: nowMs - 500 }), nowMs);
   }
   nodes.noteHeard("edge-4", nowMs - heardAgoMs);
   return fleetTotals({ nodes, ledger: { share: () => 10 }, limit: 40, nowMs });

@@ -11,8 +11,7 @@ import {
   unitsPerHit,
 } from "../../../../src/core/limits/bucket.js";
 import { decideRequest, type RequestResult } from "../../../../src/core/limits/gcra.js";
-import type { LimitKey } from "../../../../src/core/limits/limit.js";
-import { isSettled } from "../../../../src/core/limits/limit.js";
+import { isSettled, type LimitKey } from "../../../../src/core/limits/limit.js";
 import {
   chargeOn,
   costHits,

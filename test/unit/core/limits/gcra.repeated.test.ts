@@ -57,7 +57,7 @@ function presented(
  * What callers are told of an answer. Buckets themselves may differ where an impossible one had
  * drained: the first single request deletes it, and the next meets none.
  */
-function told(charges: readonly Charge[], { isDenied, results }: RequestResult): unknown {
+function reported(charges: readonly Charge[], { isDenied, results }: RequestResult): unknown {
   const each = charges.map((charge, i) => {
     const found = results[i];
     if (found === undefined) throw new Error("a charge has no result");
@@ -125,8 +125,8 @@ describe("decideRepeated()", () => {
       const atOnce = inTurn.copy();
       const singles = decideInTurn(charges, m, inTurn);
       const result = decideRepeated({ charges, multiplicity: m }, atOnce, nowUs);
-      const each = presented(charges, m, result).map((one) => told(charges, one));
-      expect(each).toEqual(singles.map((one) => told(charges, one)));
+      const each = presented(charges, m, result).map((one) => reported(charges, one));
+      expect(each).toEqual(singles.map((one) => reported(charges, one)));
       expect(atOnce.buckets).toEqual(inTurn.buckets);
       if (result.grantedCount > 0 && result.grantedCount < m) partlyGrantedCount += 1;
     });

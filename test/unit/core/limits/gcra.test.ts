@@ -115,7 +115,7 @@ const stories: readonly (readonly [name: string, limit: Limit, rows: readonly Ro
 describe("decideRequest()", () => {
   it.each(stories)("tells the story of %s", (_name, limit, rows) => {
     const table = new RecordedTable();
-    const told = rows.map(([atSeconds, cost]): Row => {
+    const reported = rows.map(([atSeconds, cost]): Row => {
       const nowUs = Math.round(atSeconds * secondUs);
       const charge = testCharge({ ...limit, cost });
       const [found] = decideRequest([charge], table, nowUs).results;
@@ -130,7 +130,7 @@ describe("decideRequest()", () => {
         (bucketTimeToFullUs(charge, found.bucket, nowUs) ?? 0) / secondUs,
       ];
     });
-    expect(told).toEqual(rows);
+    expect(reported).toEqual(rows);
   });
 
   it("denies a charge larger than the burst, without storing it", () => {

@@ -161,15 +161,15 @@ describe("limitResponse()", () => {
   });
 
   it("tells the upstream the tightest limit, unless its rule wants no headers", () => {
-    const told = (headers?: StyledStatus["headers"]) =>
+    const reported = (headers?: StyledStatus["headers"]) =>
       limitResponse([styled({ headers })], { isDenied: false, requestNames: names }).requestHeaders;
-    expect(told()).toEqual([
+    expect(reported()).toEqual([
       { name: "RateLimit-Limit", value: "10" },
       { name: "RateLimit-Remaining", value: "7" },
       { name: "RateLimit-Reset", value: "2" },
     ]);
-    expect(told("ietf")).toHaveLength(3);
-    expect(told("none")).toEqual([]);
+    expect(reported("ietf")).toHaveLength(3);
+    expect(reported("none")).toEqual([]);
   });
 
   it("tells a refused caller in the body which limit it was and how long to wait", () => {

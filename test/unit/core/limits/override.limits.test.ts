@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { OverrideEffect } from "../../../../src/core/limits/override.js";
-import { OverriddenLimits, overriddenLimitsMax } from "../../../../src/core/limits/override.js";
+import {
+  OverriddenLimits,
+  type OverrideEffect,
+  overriddenLimitsMax,
+} from "../../../../src/core/limits/override.js";
 import { testLimit } from "../../../support/policies.js";
 
 const limit = testLimit(10);

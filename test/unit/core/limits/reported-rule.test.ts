@@ -11,7 +11,7 @@ const { rules } = testPolicy([
   { path: ["größe"], effect: [testLimit(1)] },
 ]);
 
-function told(index: number, name?: string) {
+function reported(index: number, name?: string) {
   const rule = rules[index];
   if (rule === undefined) throw new Error("no such rule");
   return reportedRule(rule, name === undefined ? {} : { name });
@@ -19,19 +19,19 @@ function told(index: number, name?: string) {
 
 describe("reportedRule()", () => {
   it.each([
-    { told: told(0), text: "user.path_/login" },
-    { told: told(0, "daily"), text: "user.path_/login/daily" },
-    { told: told(1), text: "gr??e" },
-    { told: { ...told(0), rule: " a\r\nb: c\u0000 " }, text: "a??b: c?" },
-  ])("is $text in a header", ({ told: one, text }) => {
+    { reported: reported(0), text: "user.path_/login" },
+    { reported: reported(0, "daily"), text: "user.path_/login/daily" },
+    { reported: reported(1), text: "gr??e" },
+    { reported: { ...reported(0), rule: " a\r\nb: c\u0000 " }, text: "a??b: c?" },
+  ])("is $text in a header", ({ reported: one, text }) => {
     expect(reportedRuleText(one)).toBe(text);
   });
 
   it("is named whole in metadata", () => {
-    expect([...reportedRuleFields(told(1))]).toEqual([
+    expect([...reportedRuleFields(reported(1))]).toEqual([
       ["domain", "shop"],
       ["rule", "größe"],
     ]);
-    expect(reportedRuleFields(told(0, "daily")).get("limit")).toBe("daily");
+    expect(reportedRuleFields(reported(0, "daily")).get("limit")).toBe("daily");
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { QuotaHolder } from "../../../../src/core/quota/quota.js";
 import {
+  assignedDeny,
+  assignedRate,
+  assignedTicket,
   QuotaHolders,
-  toldDeny,
-  toldRate,
-  toldTicket,
 } from "../../../../src/core/quota/quota-holders.js";
 import { confirmMs, QuotaLedger } from "../../../../src/core/quota/quota-ledger.js";
 import { FakeRandom } from "../../../support/fake-random.js";
@@ -16,9 +16,9 @@ const settings = { ttlMs: 10_000, burst: 100, rateMicroHzMax: 110 * hz };
 describe("QuotaLedger", () => {
   it("counts a rate that was taken back until a report shows it", () => {
     const { ledger, holder } = ledgerOf();
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 50 * hz, tokens: 2 }, 1_000);
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 20 * hz, tokens: 2 }, 2_000);
-    expect([ledger.heldMicroHz, ledger.toldMicroHz]).toEqual([50 * hz, 20 * hz]);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 50 * hz, tokens: 2 }, 1_000);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 20 * hz, tokens: 2 }, 2_000);
+    expect([ledger.heldMicroHz, ledger.assignedMicroHz]).toEqual([50 * hz, 20 * hz]);
     expect(ledger.confirm(holder)).toBe(true);
     expect(ledger.heldMicroHz).toBe(20 * hz);
     expect(ledger.confirm(holder)).toBe(false);
@@ -26,8 +26,8 @@ describe("QuotaLedger", () => {
 
   it("counts it until its time is over where none does", () => {
     const { ledger, holder } = ledgerOf();
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 50 * hz, tokens: 2 }, 1_000);
-    ledger.tell(holder, { told: toldDeny }, 4_000);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 50 * hz, tokens: 2 }, 1_000);
+    ledger.tell(holder, { assigned: assignedDeny }, 4_000);
     ledger.renew(holder, 9_000);
     expect(ledger.expire(holder, 11_999)).toBe(false);
     expect(ledger.heldMicroHz).toBe(50 * hz);
@@ -38,8 +38,8 @@ describe("QuotaLedger", () => {
 
   it("counts a larger rate at once", () => {
     const { ledger, holder } = ledgerOf();
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 20 * hz, tokens: 2 }, 1_000);
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 50 * hz, tokens: 2 }, 1_000);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 20 * hz, tokens: 2 }, 1_000);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 50 * hz, tokens: 2 }, 1_000);
     expect(ledger.heldMicroHz).toBe(50 * hz);
   });
 
@@ -47,15 +47,15 @@ describe("QuotaLedger", () => {
     const { ledger, holder } = ledgerOf();
     const before = ledger.bankHits(2_000);
     const paid = (): number => before - ledger.bankHits(2_000);
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 10 * hz, tokens: 4 }, 2_000);
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 10 * hz, tokens: 4 }, 2_000);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 10 * hz, tokens: 4 }, 2_000);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 10 * hz, tokens: 4 }, 2_000);
     expect(paid()).toBe(4);
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 5 * hz, tokens: 3 }, 2_000);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 5 * hz, tokens: 3 }, 2_000);
     expect(paid()).toBe(4);
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 8 * hz, tokens: 5 }, 2_000);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 8 * hz, tokens: 5 }, 2_000);
     expect(paid()).toBe(6);
-    ledger.tell(holder, { told: toldDeny }, 2_000);
-    ledger.tell(holder, { told: toldTicket, tokens: 1 }, 2_000);
+    ledger.tell(holder, { assigned: assignedDeny }, 2_000);
+    ledger.tell(holder, { assigned: assignedTicket, tokens: 1 }, 2_000);
     expect(paid()).toBe(7);
   });
 
@@ -64,13 +64,13 @@ describe("QuotaLedger", () => {
     { atMs: 10_001, cost: 5 },
   ])("pays in full at $atMs ms where the bucket before may be over: $cost", ({ atMs, cost }) => {
     const { ledger, holder } = ledgerOf();
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 10 * hz, tokens: 4 }, 1_000);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 10 * hz, tokens: 4 }, 1_000);
     expect(ledger.costOf(holder, 5, atMs)).toBe(cost);
   });
 
   it("fills its bank with what the lease has more than the rates, up to its size", () => {
     const { ledger, holder } = ledgerOf();
-    ledger.tell(holder, { told: toldRate, rateMicroHz: 90 * hz, tokens: 20 }, 1_000);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz: 90 * hz, tokens: 20 }, 1_000);
     const before = ledger.bankHits(1_000);
     expect(ledger.bankHits(1_500)).toBeCloseTo(before + 5, 9);
     expect(ledger.bankHits(14_000)).toBe(ledger.bankHitsMax);
@@ -78,9 +78,9 @@ describe("QuotaLedger", () => {
 
   it("says a single hit differently each time, so that Envoy makes a new bucket", () => {
     const { ledger, holder } = ledgerOf();
-    ledger.tell(holder, { told: toldTicket, tokens: 1 }, 1_000);
+    ledger.tell(holder, { assigned: assignedTicket, tokens: 1 }, 1_000);
     const first = ledger.assignment(holder, 10_000);
-    ledger.tell(holder, { told: toldTicket, tokens: 1 }, 2_000);
+    ledger.tell(holder, { assigned: assignedTicket, tokens: 1 }, 2_000);
     expect(ledger.assignment(holder, 10_000)).not.toEqual(first);
   });
 
@@ -117,7 +117,7 @@ function added(holders: QuotaHolders): QuotaHolder {
 }
 
 /** What a holder's Envoy has, and what is on its way to it: only what it was told last. */
-interface ToldEnvoy {
+interface AssignedEnvoy {
   hasBucket: boolean;
   untilMs: number;
   arrivesMs: number;
@@ -132,7 +132,7 @@ function envelopeOf(seed: number): number {
   const holders = new QuotaHolders();
   const ledger = new QuotaLedger(holders, settings, 0);
   const members = Array.from({ length: 1 + Math.floor(random.next() * 20) }, () => added(holders));
-  const envoys = new Map<QuotaHolder, ToldEnvoy>();
+  const envoys = new Map<QuotaHolder, AssignedEnvoy>();
   ledger.holderCount = members.length;
   const leaseHz = 20 + random.next() * 80;
   const stepMs = 250;
@@ -162,7 +162,7 @@ function envelopeOf(seed: number): number {
 }
 
 /** @returns the tokens that its Envoy has by what arrives now, and empties at once */
-function arrived(envoy: ToldEnvoy | undefined, tokens: number, nowMs: number): number {
+function arrived(envoy: AssignedEnvoy | undefined, tokens: number, nowMs: number): number {
   if (envoy?.arrivesMs !== nowMs) return 0;
   const isFull = !envoy.hasBucket || nowMs >= envoy.untilMs;
   envoy.hasBucket = tokens > 0;
@@ -177,15 +177,15 @@ function tellAnything(
 ): boolean {
   const room = ledger.leaseMicroHz(nowMs) - ledger.heldMicroHz;
   const choice = random.next();
-  if (choice < 0.2) ledger.tell(holder, { told: toldDeny }, nowMs);
+  if (choice < 0.2) ledger.tell(holder, { assigned: assignedDeny }, nowMs);
   else if (choice < 0.4) {
     if (!ledger.canPay(holder, 1, nowMs)) return false;
-    ledger.tell(holder, { told: toldTicket, tokens: 1 }, nowMs);
+    ledger.tell(holder, { assigned: assignedTicket, tokens: 1 }, nowMs);
   } else {
     const rateMicroHz = Math.floor(room * random.next());
     const tokens = ledger.tokensOf(holder, rateMicroHz, nowMs);
     if (rateMicroHz < hz || !ledger.canPay(holder, tokens, nowMs)) return false;
-    ledger.tell(holder, { told: toldRate, rateMicroHz, tokens }, nowMs);
+    ledger.tell(holder, { assigned: assignedRate, rateMicroHz, tokens }, nowMs);
   }
   return true;
 }

@@ -7,10 +7,10 @@ describe("largestCrowds()", () => {
 
   it("tells of the identities with the most Envoys, and of no more than there may be", () => {
     const small = Array.from({ length: 2 * quotaCrowdsMax }, (_, i) => partyOf(`${100 + i}`, 1));
-    const told = largestCrowds([...small.toReversed(), partyOf("ff", 20), partyOf("gone", 0)]);
-    expect(told).toHaveLength(quotaCrowdsMax);
-    expect(told[0]).toEqual({ identity: "ff", count: 20 });
+    const assigned = largestCrowds([...small.toReversed(), partyOf("ff", 20), partyOf("gone", 0)]);
+    expect(assigned).toHaveLength(quotaCrowdsMax);
+    expect(assigned[0]).toEqual({ identity: "ff", count: 20 });
     // Of equal ones every replica chooses the same.
-    expect(told.at(-1)).toEqual({ identity: `${100 + quotaCrowdsMax - 2}`, count: 1 });
+    expect(assigned.at(-1)).toEqual({ identity: `${100 + quotaCrowdsMax - 2}`, count: 1 });
   });
 });

@@ -56,8 +56,10 @@ describe("QuotaPool", () => {
     pool.report(holder, used(1, 0, 0), 0);
     expect(pool.answer(holder, 0)).toBeUndefined();
     pool.lease({ rateMicroHz: 100 * hz, untilMs: 1_000_000, elsewhere: [] }, 10);
-    const told = pool.rebalance(10).flatMap((one) => (one.kind === "assign" ? one.assignment : []));
-    expect(told.map(rateOf)).toEqual([100]);
+    const assigned = pool
+      .rebalance(10)
+      .flatMap((one) => (one.kind === "assign" ? one.assignment : []));
+    expect(assigned.map(rateOf)).toEqual([100]);
   });
 
   /** The first holder has all there is, and then the second one comes. */
@@ -72,7 +74,7 @@ describe("QuotaPool", () => {
     return { pool, first, second };
   }
 
-  const toldOf = (pool: QuotaPool, nowMs: number) =>
+  const assignedOf = (pool: QuotaPool, nowMs: number) =>
     pool.states(nowMs).map(({ assignment }) => assignment);
 
   const denied = { kind: "blanket", rule: "deny", ttlMs: 10_000 };
@@ -80,12 +82,12 @@ describe("QuotaPool", () => {
   it("tells a newcomer nothing before something fit is given back, while there is room", () => {
     const { pool, first } = lent();
     pool.rebalance(1_250);
-    const [kept, none] = toldOf(pool, 1_250);
+    const [kept, none] = assignedOf(pool, 1_250);
     expect(rateOf(kept)).toBeLessThan(60);
     expect(none).toBeUndefined();
     pool.report(first, used(50), 5_000);
     pool.rebalance(5_250);
-    expect(rateOf(toldOf(pool, 5_250)[1])).toBeGreaterThan(40);
+    expect(rateOf(assignedOf(pool, 5_250)[1])).toBeGreaterThan(40);
   });
 
   it("denies a newcomer where others ask for all there is", () => {
@@ -93,16 +95,16 @@ describe("QuotaPool", () => {
     pool.report(first, used(450), 4_900);
     pool.report(second, used(60, 0, 1_000), 2_000);
     pool.rebalance(5_000);
-    expect(toldOf(pool, 5_000)[1]).toEqual(denied);
+    expect(assignedOf(pool, 5_000)[1]).toEqual(denied);
   });
 
   it("tells a newcomer whatever there is when it has waited for two reports", () => {
     const { pool } = lent();
     pool.lease({ rateMicroHz: 1, untilMs: 1_000_000, elsewhere: [] }, 1_100);
     pool.rebalance(12_900);
-    expect(toldOf(pool, 12_900)[1]).toBeUndefined();
+    expect(assignedOf(pool, 12_900)[1]).toBeUndefined();
     pool.rebalance(13_100);
-    expect(toldOf(pool, 13_100)[1]).toMatchObject({ kind: "bucket", tokensMax: 1 });
+    expect(assignedOf(pool, 13_100)[1]).toMatchObject({ kind: "bucket", tokensMax: 1 });
   });
 
   it("leaves a holder its first share until it has told what it asks for", () => {
@@ -113,7 +115,7 @@ describe("QuotaPool", () => {
     const greedy = joined(pool, 1_000, { identity: "other" });
     pool.report(greedy, used(9_000, 9_000, 1_000), 1_000);
     pool.rebalance(1_250);
-    expect(rateOf(toldOf(pool, 1_250)[0])).toBeGreaterThan(35);
+    expect(rateOf(assignedOf(pool, 1_250)[0])).toBeGreaterThan(35);
   });
 
   it("takes a share from who does not use it, and gives it when a report shows that", () => {
@@ -124,16 +126,16 @@ describe("QuotaPool", () => {
     pool.report(idle, used(0), 5_000);
     pool.report(busy, used(50, 900), 5_000);
     pool.rebalance(5_250);
-    const told = (): readonly number[] =>
+    const assigned = (): readonly number[] =>
       [idle, busy].map((one) => rateOf(pool.answer(one, 5_300)));
-    const [first = 0, second = 0] = told();
+    const [first = 0, second = 0] = assigned();
     expect(first).toBeLessThan(10);
     expect(first + second).toBeLessThan(100);
     expect(pool.rates(5_300).heldMicroHz).toBeLessThanOrEqual(100 * hz);
     pool.report(idle, used(0), 10_000);
     pool.report(busy, used(250, 900), 10_000);
     pool.rebalance(10_250);
-    expect(told()[1]).toBeGreaterThan(80);
+    expect(assigned()[1]).toBeGreaterThan(80);
   });
 
   it("does not take a report for an answer that was on its way too long", () => {
@@ -277,12 +279,12 @@ describe("QuotaPool", () => {
     const pool = poolOf();
     const alone = joined(pool, 0, { identity: "alone" });
     const many = Array.from({ length: 20 }, () => joined(pool, 0));
-    const told = new Map<QuotaHolder, number>();
+    const assigned = new Map<QuotaHolder, number>();
     for (let nowMs = 0; nowMs <= 40_000; nowMs += 5_000) {
       for (const holder of [alone, ...many]) {
-        const hits = Math.floor(5 * (told.get(holder) ?? 0));
+        const hits = Math.floor(5 * (assigned.get(holder) ?? 0));
         pool.report(holder, used(hits, holder === alone ? 1_000 : 1_000_000), nowMs);
-        told.set(holder, rateOf(pool.answer(holder, nowMs)));
+        assigned.set(holder, rateOf(pool.answer(holder, nowMs)));
       }
       for (let ms = 250; ms <= 1_000; ms += 250) pool.rebalance(nowMs + ms);
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { LoadSettings } from "../../../../src/core/settings/admission-settings.js";
-import { defaultShedThresholds } from "../../../../src/core/settings/priority.js";
+import type { LoadSettings } from "../../../../src/core/admission/load.js";
+import { defaultShedThresholds } from "../../../../src/core/admission/priority.js";
 import { AdmissionRig, testService } from "../../../support/admission.js";
 
 const loads: LoadSettings = {

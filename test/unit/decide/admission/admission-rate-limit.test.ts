@@ -7,10 +7,8 @@ import {
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../../../src/decide/rate-limit/decider.js";
 import type { Policy } from "../../../../src/policy/policy.js";
-import type {
-  ServicePolicy,
-  ServiceRateLimit,
-} from "../../../../src/policy/services/service-policy.js";
+import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
+import type { ServiceRateLimit } from "../../../../src/policy/services/service-rate-limit.js";
 import { askedOnce } from "../../../../src/policy/services/service-rate-limit.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../../support/admission.js";

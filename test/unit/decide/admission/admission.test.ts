@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { defaultShedThresholds } from "../../../../src/core/settings/priority.js";
+import { defaultShedThresholds } from "../../../../src/core/admission/priority.js";
 import { tickMs } from "../../../../src/decide/admission/admission.js";
 import { askedOnce } from "../../../../src/policy/services/service-rate-limit.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../../support/admission.js";

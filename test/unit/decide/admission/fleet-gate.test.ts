@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { defaultGateSettings, Gate } from "../../../../src/core/settings/gate.js";
+import { defaultGateSettings, Gate } from "../../../../src/core/admission/gate.js";
 import { moveGate, setGate } from "../../../../src/decide/admission/fleet-gate.js";
 import { AdmissionRig, testService } from "../../../support/admission.js";
 

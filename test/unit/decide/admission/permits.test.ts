@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { priorities } from "../../../../src/core/settings/admission-settings.js";
+import { priorities } from "../../../../src/core/admission/priority.js";
 import { type KeyCount, Permits, PermitsByKey } from "../../../../src/decide/admission/permits.js";
 import { propertyRuns } from "../../../support/seeds.js";
 

@@ -1,14 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { QueueSettings } from "../../../../src/core/settings/admission-settings.js";
-import { priorities } from "../../../../src/core/settings/admission-settings.js";
+import { priorities } from "../../../../src/core/admission/priority.js";
+import type { QueueSettings } from "../../../../src/core/admission/waiting-room.js";
 import { tickMs } from "../../../../src/decide/admission/admission.js";
 import { AdmittedRequest } from "../../../../src/decide/admission/admitted-request.js";
 import { permitLeaseMsMin } from "../../../../src/decide/admission/permit-lease.js";
 import { waitTimeoutMarginMs } from "../../../../src/decide/admission/service-admission.js";
 import { longWaitMs } from "../../../../src/decide/admission/service-events.js";
-import type { AskingRequest } from "../../../support/admission.js";
-import { AdmissionRig, testService } from "../../../support/admission.js";
+import { AdmissionRig, type AskingRequest, testService } from "../../../support/admission.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 const fifo: QueueSettings = { sizeMax: 3, waitMsMax: 2_000, order: "fifo", codel: undefined };
@@ -159,8 +158,8 @@ describe("ServiceAdmission", () => {
       }
       rig.clock.advance(tickMs);
       const longestMs = longWaitMs + 11;
-      const told = { kind: "waitedLong", service: "orders", key: "", count: 2, longestMs };
-      expect(rig.events).toEqual([told]);
+      const reported = { kind: "waitedLong", service: "orders", key: "", count: 2, longestMs };
+      expect(rig.events).toEqual([reported]);
       rig.clock.advance(tickMs);
       expect(rig.events).toHaveLength(1);
     });
@@ -183,8 +182,8 @@ describe("ServiceAdmission", () => {
       const [first, second] = rig.askMany(2);
       const waiting = rig.ask();
       const newcomers: AskingRequest[] = [];
-      waiting.onTold = () => {
-        waiting.onTold = undefined;
+      waiting.onReported = () => {
+        waiting.onReported = undefined;
         newcomers.push(rig.ask());
       };
       first?.complete();

@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { bucketQuery, serviceQuery } from "../../../../src/decide/admission/service-query.js";
-import type {
-  DescriptorPart,
-  ServiceDescriptor,
-} from "../../../../src/policy/services/service-policy.js";
+import type { DescriptorPart } from "../../../../src/policy/services/descriptor-parts.js";
+import type { ServiceDescriptor } from "../../../../src/policy/services/service-rate-limit.js";
 import { askedOnce } from "../../../../src/policy/services/service-rate-limit.js";
 
 function made(

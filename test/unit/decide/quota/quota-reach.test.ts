@@ -45,8 +45,15 @@ function reachOf(
 
 function overrideOf(effect: Override["effect"]): OverrideTable {
   const entries = [{ key: "tenant", value: "a" }];
-  const told = { reason: "", author: "", createdEpochMs: 0 };
-  const one = { id: "one", domain: "edge", entries, isPrefix: false, limitName: "pace", ...told };
+  const reported = { reason: "", author: "", createdEpochMs: 0 };
+  const one = {
+    id: "one",
+    domain: "edge",
+    entries,
+    isPrefix: false,
+    limitName: "pace",
+    ...reported,
+  };
   return new OverrideTable([{ ...one, effect }], 1, 0);
 }
 

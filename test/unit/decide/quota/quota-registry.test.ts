@@ -50,7 +50,7 @@ describe("QuotaRegistry", () => {
     quiet.ask("t", 5);
     busy.ask("t", 100);
     await rig.pass(2 * reportSeconds + 1);
-    expect(busy.toldHz("t")).toBeGreaterThan(30);
+    expect(busy.reportedHz("t")).toBeGreaterThan(30);
   });
 
   it("gives shares to as many buckets as their bytes allow, and room back in time", async () => {
@@ -72,7 +72,7 @@ describe("QuotaRegistry", () => {
     rig.policy = tenantQuota(50, { limit: "unit: minute" });
     await rig.pass(2 * ttlSeconds);
     expect(registry.holderCount).toBe(shortCount);
-    expect(registry.counts.told.get("abandon") ?? 0).toBe(0);
+    expect(registry.counts.reported.get("abandon") ?? 0).toBe(0);
     for (const envoy of rig.envoys) envoy.lose();
     await rig.pass(2 * ttlSeconds);
     expect(registry.holderCount).toBe(0);
@@ -88,15 +88,15 @@ describe("QuotaRegistry", () => {
     await rig.pass(12);
     rig.policy = tenantQuota(10);
     await rig.pass(0.5);
-    expect(envoy.toldHz("t")).toBeLessThan(11);
+    expect(envoy.reportedHz("t")).toBeLessThan(11);
     rig.policy = tenantQuota(100);
     rig.overrides = frozen("t");
     await rig.pass(0.5);
-    expect(envoy.buckets.get("t")?.told).toMatchObject({ kind: "blanket", rule: "deny" });
-    expect(envoy.buckets.get("u")?.told).toMatchObject({ kind: "bucket" });
+    expect(envoy.buckets.get("t")?.reported).toMatchObject({ kind: "blanket", rule: "deny" });
+    expect(envoy.buckets.get("u")?.reported).toMatchObject({ kind: "bucket" });
     rig.overrides = noOverrides;
     await rig.pass(2);
-    expect(envoy.toldHz("t")).toBeGreaterThan(0);
+    expect(envoy.reportedHz("t")).toBeGreaterThan(0);
   });
 
   it("lets go of buckets whose quota is gone, and takes them up with it", async () => {
@@ -106,12 +106,12 @@ describe("QuotaRegistry", () => {
     await rig.pass(3);
     rig.policy = quotaPolicy("rateLimits: [{domain: edge, descriptors: []}]");
     await rig.pass(1);
-    expect(envoy.buckets.get("t")?.told).toBeUndefined();
+    expect(envoy.buckets.get("t")?.reported).toBeUndefined();
     expect(rig.events).toContainEqual({ kind: "quotaBucketsIgnored", cause: "unknown_quota" });
-    expect(registry.counts.told.get("abandon")).toBe(1);
+    expect(registry.counts.reported.get("abandon")).toBe(1);
     rig.policy = tenantQuota(100);
     await rig.pass(reportSeconds + 2);
-    expect(envoy.buckets.get("t")?.told).toMatchObject({ kind: "bucket" });
+    expect(envoy.buckets.get("t")?.reported).toMatchObject({ kind: "bucket" });
     // What it was told before counted until its time was up.
     await rig.pass(ttlSeconds + 2);
     expect(registry.holderCount).toBe(1);
@@ -181,7 +181,7 @@ describe("QuotaRegistry", () => {
     await rig.pass(20);
     rig.overrides = frozen("t");
     await rig.pass(2 * leaseSeconds);
-    expect(envoy.buckets.get("t")?.told).toMatchObject({ kind: "blanket", rule: "deny" });
+    expect(envoy.buckets.get("t")?.reported).toMatchObject({ kind: "blanket", rule: "deny" });
     rig.overrides = noOverrides;
     await rig.pass(reportSeconds + 3);
     expect(rig.events).toEqual([]);
@@ -195,9 +195,9 @@ describe("QuotaRegistry", () => {
     // The process stands still for so long that its lease is over.
     rig.clock.advance(2_000 * leaseSeconds);
     await rig.pass(3);
-    const told = rig.events.splice(0);
-    expect(told[0]).toEqual({ kind: "quotaLeasesLost" });
-    expect(told.at(-1)).toEqual({ kind: "quotaLeasesFound" });
+    const reported = rig.events.splice(0);
+    expect(reported[0]).toEqual({ kind: "quotaLeasesLost" });
+    expect(reported.at(-1)).toEqual({ kind: "quotaLeasesFound" });
     rig.isStoreAway = true;
     await rig.pass(2 * leaseSeconds);
     expect(rig.events).toEqual([
@@ -252,13 +252,13 @@ describe("QuotaRegistry", () => {
     rig.connect(dead, "a", { t: 100 });
     const other = rig.connect(live, "b", { t: 100 });
     await rig.pass(25);
-    const before = other.toldHz("t");
+    const before = other.reportedHz("t");
     expect(before).toBeLessThan(40);
     dead.close();
     await rig.pass(ttlSeconds);
-    expect(other.toldHz("t")).toBeLessThan(40);
+    expect(other.reportedHz("t")).toBeLessThan(40);
     await rig.pass(leaseSeconds);
-    expect(other.toldHz("t")).toBeGreaterThan(45);
+    expect(other.reportedHz("t")).toBeGreaterThan(45);
   });
 
   it("gives nothing of what a lost Envoy may use still, and all when it is back", async () => {
@@ -267,10 +267,10 @@ describe("QuotaRegistry", () => {
     const lost = rig.connect(registry, "a", { t: 100 });
     const other = rig.connect(registry, "b", { t: 100 });
     await rig.pass(25);
-    const had = lost.toldHz("t");
+    const had = lost.reportedHz("t");
     lost.lose();
     await rig.pass(3);
-    expect(other.toldHz("t")).toBeLessThan(60 - had + 6);
+    expect(other.reportedHz("t")).toBeLessThan(60 - had + 6);
     lost.open(registry);
     await rig.pass(reportSeconds);
     expect(registry.counts.rejoinCount).toBe(1);
@@ -278,7 +278,7 @@ describe("QuotaRegistry", () => {
     lost.lose();
     await rig.pass(ttlSeconds + 3 * reportSeconds);
     expect(registry.holderCount).toBe(1);
-    expect(other.toldHz("t")).toBeGreaterThan(45);
+    expect(other.reportedHz("t")).toBeGreaterThan(45);
   });
 
   it("gives way to calls of the same key, and shares one budget with them", async () => {

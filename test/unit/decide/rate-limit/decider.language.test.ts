@@ -4,7 +4,7 @@ import type { Verdict } from "../../../../src/core/limits/verdict.js";
 import { DecisionCounters, detailedSeriesMax } from "../../../../src/decide/rate-limit/counters.js";
 import { metricLabelLengthMax } from "../../../../src/decide/rate-limit/prepared-query.js";
 import type { DescriptorQuery } from "../../../../src/decide/rate-limit/query.js";
-import type { Switches } from "../../../../src/decide/rate-limit/switches.js";
+import type { LimitSwitches } from "../../../../src/decide/rate-limit/switches.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { createTestDecider, decideQuery } from "../../../support/decider.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
@@ -12,7 +12,7 @@ import { type TestRule, testLimit, testPolicy } from "../../../support/policies.
 import { noSwitches } from "../../../support/switches.js";
 
 /** A decider over rules of the domain "shop", asked with descriptors like `a=1,b=2`. */
-function deciderFor(rules: readonly TestRule[], switches: Partial<Switches> = {}) {
+function deciderFor(rules: readonly TestRule[], switches: Partial<LimitSwitches> = {}) {
   const clock = new FakeClock();
   const counters = new DecisionCounters();
   const policies = { value: testPolicy(rules) };

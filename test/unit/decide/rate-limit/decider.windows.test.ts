@@ -3,7 +3,7 @@ import type { Verdict } from "../../../../src/core/limits/verdict.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../../../src/decide/rate-limit/decider.js";
 import type { DescriptorQuery } from "../../../../src/decide/rate-limit/query.js";
-import type { Switches } from "../../../../src/decide/rate-limit/switches.js";
+import type { LimitSwitches } from "../../../../src/decide/rate-limit/switches.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { epochUsOf } from "../../../support/calendar-time.js";
 import { createTestDecider, decideQuery } from "../../../support/decider.js";
@@ -35,7 +35,7 @@ let store: FaultyStore;
 let counters: DecisionCounters;
 let decider: Decider;
 
-function start(switches: Switches = noSwitches): void {
+function start(switches: LimitSwitches = noSwitches): void {
   clock = new FakeClock({ epochUs: startUs });
   store = new FaultyStore(new MemoryLimitStore({ clock }), clock);
   counters = new DecisionCounters();

@@ -10,7 +10,7 @@ import {
   prepareQuery,
 } from "../../../../src/decide/rate-limit/prepared-query.js";
 import type { DescriptorQuery } from "../../../../src/decide/rate-limit/query.js";
-import type { Switches } from "../../../../src/decide/rate-limit/switches.js";
+import type { LimitSwitches } from "../../../../src/decide/rate-limit/switches.js";
 import { WindowSource } from "../../../../src/decide/rate-limit/window-source.js";
 import { requestChargesMax } from "../../../../src/store/limit-store.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";
@@ -41,7 +41,7 @@ interface Surroundings {
   readonly domain?: string;
   readonly newKeysPerSecondMax?: number;
   readonly isKept?: boolean;
-  readonly switches?: Switches;
+  readonly switches?: LimitSwitches;
 }
 
 /** Prepares queries one after the other with the same memory of keys. */

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { defaultDisclosure } from "../../../../src/core/limits/reported-rule.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import {
+  type LoggedRefusal,
+  loggedRefusalsPerSecondMax,
   RefusalLog,
-  type ToldRefusal,
-  toldRefusalsPerSecondMax,
 } from "../../../../src/decide/rate-limit/refusal-log.js";
 import { createTestDecider, decideQuery } from "../../../support/decider.js";
 import { FakeClock } from "../../../support/fake-clock.js";
@@ -13,8 +13,8 @@ import { type TestRule, testLimit, testPolicy } from "../../../support/policies.
 /** A decider that tells, asked for one key at a time. */
 function telling(rules: readonly TestRule[], perSecondMax: number) {
   const clock = new FakeClock();
-  const told: ToldRefusal[] = [];
-  const refusalLog = new RefusalLog({ perSecondMax, onRefused: (one) => told.push(one) });
+  const reported: LoggedRefusal[] = [];
+  const refusalLog = new RefusalLog({ perSecondMax, onRefused: (one) => reported.push(one) });
   const policy = testPolicy(rules);
   const policies = { current: () => policy };
   const counters = new DecisionCounters();
@@ -28,31 +28,31 @@ function telling(rules: readonly TestRule[], perSecondMax: number) {
     clock.runTurns();
     await verdict;
   };
-  return { clock, told, refusalLog, ask };
+  return { clock, reported, refusalLog, ask };
 }
 
 const full: TestRule = { path: ["full"], effect: [testLimit(0, { name: "none" })] };
 
 describe("RefusalLog", () => {
   it("tells a rule's refusals so often in a second, and how many each stands for", async () => {
-    const { clock, told, refusalLog, ask } = telling([full], 2);
+    const { clock, reported, refusalLog, ask } = telling([full], 2);
     for (let i = 0; i < 10; i += 1) await ask("full");
     const named = { kind: "rule", domain: "shop", rule: "full", limit: "none" };
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { ...named, refusedCount: 1 },
       { ...named, refusedCount: 1 },
     ]);
-    expect(refusalLog.untoldCount).toBe(8);
+    expect(refusalLog.unloggedCount).toBe(8);
     clock.advance(1_000);
     await ask("full");
-    expect(told.at(-1)).toEqual({ ...named, refusedCount: 9 });
-    expect(refusalLog.untoldCount).toBe(8);
+    expect(reported.at(-1)).toEqual({ ...named, refusedCount: 9 });
+    expect(refusalLog.unloggedCount).toBe(8);
   });
 
   it("says nothing that a caller has said", async () => {
-    const { told, ask } = telling([full], 1);
+    const { reported, ask } = telling([full], 1);
     await ask("full", "secret-value");
-    expect(JSON.stringify(told)).not.toContain("secret");
+    expect(JSON.stringify(reported)).not.toContain("secret");
   });
 
   it("says nothing of what passes, of shadow limits, and of rules that are not told", async () => {
@@ -61,28 +61,28 @@ describe("RefusalLog", () => {
       { path: ["shadow"], effect: [testLimit(0, { role: "shadow" })] },
       { ...full, path: ["quiet"], fields: { disclosure: { ...defaultDisclosure, log: false } } },
     ];
-    const { told, refusalLog, ask } = telling(rules, 1);
+    const { reported, refusalLog, ask } = telling(rules, 1);
     for (const key of ["open", "shadow", "quiet"]) await ask(key);
-    expect([told, refusalLog.untoldCount]).toEqual([[], 0]);
+    expect([reported, refusalLog.unloggedCount]).toEqual([[], 0]);
   });
 
   it("tells no more of all rules together than its bound", async () => {
-    const keys = Array.from({ length: toldRefusalsPerSecondMax + 5 }, (_, i) => `k${i}`);
-    const { clock, told, refusalLog, ask } = telling(
+    const keys = Array.from({ length: loggedRefusalsPerSecondMax + 5 }, (_, i) => `k${i}`);
+    const { clock, reported, refusalLog, ask } = telling(
       keys.map((key) => ({ ...full, path: [key] })),
       1,
     );
     for (const key of keys) await ask(key);
-    expect(told).toHaveLength(toldRefusalsPerSecondMax);
-    expect(refusalLog.untoldCount).toBe(5);
+    expect(reported).toHaveLength(loggedRefusalsPerSecondMax);
+    expect(refusalLog.unloggedCount).toBe(5);
     clock.advance(1_000);
     await ask(keys.at(-1) ?? "");
-    expect(told.at(-1)).toMatchObject({ rule: keys.at(-1), refusedCount: 2 });
+    expect(reported.at(-1)).toMatchObject({ rule: keys.at(-1), refusedCount: 2 });
   });
 
   it("tells the causes of services apart", () => {
-    const told: ToldRefusal[] = [];
-    const log = new RefusalLog({ perSecondMax: 1, onRefused: (one) => told.push(one) });
+    const reported: LoggedRefusal[] = [];
+    const log = new RefusalLog({ perSecondMax: 1, onRefused: (one) => reported.push(one) });
     const gate = { service: "orders", cause: "gate" };
     for (const [cause, nowMs] of [
       [gate, 0],
@@ -92,11 +92,11 @@ describe("RefusalLog", () => {
     ] as const) {
       log.noteCause(cause, nowMs);
     }
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { kind: "service", ...gate, refusedCount: 1 },
       { kind: "service", service: "orders", cause: "load", refusedCount: 1 },
       { kind: "service", ...gate, refusedCount: 2 },
     ]);
-    expect(log.untoldCount).toBe(1);
+    expect(log.unloggedCount).toBe(1);
   });
 });

@@ -4,7 +4,7 @@ import type { Verdict } from "../../../../src/core/limits/verdict.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import type { RateLimitQuery } from "../../../../src/decide/rate-limit/query.js";
 import { PolicySimulator } from "../../../../src/decide/shadow/policy-simulator.js";
-import type { TrialPart } from "../../../../src/decide/shadow/simulated-parts.js";
+import type { SimulatedPart } from "../../../../src/decide/shadow/simulated-parts.js";
 import { requestChargesMax } from "../../../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { createTestDecider } from "../../../support/decider.js";
@@ -37,8 +37,10 @@ function trialOf(keysMax?: number): PolicySimulator {
  */
 function known({ isDenied, statuses }: Verdict, decided: Verdict) {
   if (!isDenied) return { isDenied, statuses };
-  const told = statuses.map(({ isOver }, i) => decided.statuses[i]?.isOver !== undefined && isOver);
-  return { isDenied, told };
+  const reported = statuses.map(
+    ({ isOver }, i) => decided.statuses[i]?.isOver !== undefined && isOver,
+  );
+  return { isDenied, reported };
 }
 
 /** Refused, and refused again with another limit that nobody has asked for since. */
@@ -112,7 +114,7 @@ describe("PolicySimulator", () => {
     fc.assert(
       fc.property(fc.array(call, { maxLength: 40 }), (calls) => {
         const [whole, parted] = [makeTrial(), makeTrial()];
-        const parts = new Map<string, TrialPart>();
+        const parts = new Map<string, SimulatedPart>();
         let nowUs = 1_767_600_000_000_000;
         for (const { descriptors, afterMs } of calls) {
           nowUs += afterMs * 1_000;
@@ -147,7 +149,7 @@ describe("PolicySimulator", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const [roomy, tight] = [trialOf(), trialOf(12)];
-        const parts = new Map<number, TrialPart>();
+        const parts = new Map<number, SimulatedPart>();
         let nowUs = 1_767_600_000_000_000;
         let heldCount = 0;
         for (const { users, afterMs } of steps) {

@@ -41,9 +41,9 @@ function createShares(replicaCount = 3) {
   };
   const beat = (): Promise<void> => clock.advanceAsync(defaultShareHeartbeatMs, 50);
   /** Limit, held and needed, as the last heartbeat told them of its first limit. */
-  const told = (): readonly number[] =>
+  const reported = (): readonly number[] =>
     (connection.calls.at(-1)?.args.slice(3, 6) ?? []).map(Number);
-  return { clock, connection, events, shares, reply, answer, fail, beat, told };
+  return { clock, connection, events, shares, reply, answer, fail, beat, reported };
 }
 
 describe("PermitShares", () => {
@@ -77,36 +77,36 @@ describe("PermitShares", () => {
   });
 
   it("holds what it was answered, and tells of the most of that and what is in use", async () => {
-    const { clock, shares, answer, beat, told } = createShares();
+    const { clock, shares, answer, beat, reported } = createShares();
     const holder = new TestHolder("orders", 30);
     answer("12");
     const share = shares.open(holder);
     await beat();
     expect(share.permits(clock.monotonicMs())).toBe(12);
-    expect(told()).toEqual([30, 12, 0]);
+    expect(reported()).toEqual([30, 12, 0]);
     for (let i = 0; i < 12; i += 1) holder.take(12);
     answer("5");
     await beat();
     expect(share.permits(clock.monotonicMs())).toBe(5);
     await beat();
-    expect(told()).toEqual([30, 12, 12]);
+    expect(reported()).toEqual([30, 12, 12]);
     for (let i = 0; i < 9; i += 1) holder.giveBack();
     await beat();
-    expect(told().slice(0, 2)).toEqual([30, 5]);
+    expect(reported().slice(0, 2)).toEqual([30, 5]);
     await shares.stop();
   });
 
   it("tells only of what is in use before the first answer", async () => {
-    const { clock, shares, answer, fail, beat, told } = createShares();
+    const { clock, shares, answer, fail, beat, reported } = createShares();
     const holder = new TestHolder("orders", 30);
     holder.take(30);
     fail();
     shares.open(holder);
     await beat();
-    expect(told()).toEqual([30, 1, 1]);
+    expect(reported()).toEqual([30, 1, 1]);
     answer("10");
     await clock.advanceAsync(1_000, 250);
-    expect(told().slice(0, 2)).toEqual([30, 10]);
+    expect(reported().slice(0, 2)).toEqual([30, 10]);
     await shares.stop();
   });
 
@@ -125,7 +125,7 @@ describe("PermitShares", () => {
   });
 
   it("keeps telling a need until a heartbeat was answered", async () => {
-    const { shares, fail, answer, beat, told } = createShares();
+    const { shares, fail, answer, beat, reported } = createShares();
     const holder = new TestHolder("orders", 30);
     answer("2");
     shares.open(holder);
@@ -133,15 +133,15 @@ describe("PermitShares", () => {
     for (let i = 0; i < 7; i += 1) holder.take(2);
     fail();
     await beat();
-    expect(told()).toEqual([30, 2, 7]);
+    expect(reported()).toEqual([30, 2, 7]);
     holder.giveBack();
     holder.giveBack();
     await beat();
-    expect(told()).toEqual([30, 2, 7]);
+    expect(reported()).toEqual([30, 2, 7]);
     answer("7");
     await beat();
     await beat();
-    expect(told()).toEqual([30, 7, 0]);
+    expect(reported()).toEqual([30, 7, 0]);
     await shares.stop();
   });
 

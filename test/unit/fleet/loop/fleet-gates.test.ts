@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
+import { defaultGateSettings } from "../../../../src/core/admission/gate.js";
 import { addPressures, FleetGates } from "../../../../src/fleet/loop/fleet-gates.js";
 import { testPressure } from "../../../support/fleet-reports.js";
 

@@ -197,8 +197,8 @@ describe("SharedLoop", () => {
     says("fleet-gather", () => Buffer.from("b2 2 10 3\nxyz"));
     await clock.advanceAsync(1_000, 250);
     expect(loop.counts.unreadable).toBe(2);
-    const told = events.filter(({ kind }) => kind === "fleetUnreadable");
-    expect(told).toEqual([{ kind: "fleetUnreadable", what: "report" }]);
+    const reported = events.filter(({ kind }) => kind === "fleetUnreadable");
+    expect(reported).toEqual([{ kind: "fleetUnreadable", what: "report" }]);
     for (const reply of ["b2 1 10 9\nxyz", "no report", "B2 1 10 0\n", "b2 1 10 0"]) {
       says("fleet-gather", () => Buffer.from(reply));
       await clock.advanceAsync(1_000, 250);

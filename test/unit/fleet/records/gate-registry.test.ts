@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
+import { defaultGateSettings } from "../../../../src/core/admission/gate.js";
 import { GateRegistry, thresholdsToJson } from "../../../../src/fleet/records/gate-registry.js";
 import type { SharedRecords } from "../../../../src/fleet/records/shared-records.js";
 import { FakeClock } from "../../../support/fake-clock.js";
@@ -46,21 +46,21 @@ describe("GateRegistry", () => {
   });
 
   it("tells of changes of gates, and of nothing after its end", async () => {
-    let toldCount = 0;
+    let reportedCount = 0;
     const stop = gates.onChange(() => {
-      toldCount += 1;
+      reportedCount += 1;
     });
     const { version } = gates;
     await put(0.1, 0.2);
-    expect(toldCount).toBe(1);
+    expect(reportedCount).toBe(1);
     expect(gates.version).not.toBe(version);
     const other = { kind: "override", id: "o", value: {}, expectedVersion: 0 } as const;
     await records.change({ ...other, audit: undefined });
-    expect(toldCount).toBe(1);
+    expect(reportedCount).toBe(1);
     stop();
     gates.close();
     await put(0.1, 0.3, 1);
-    expect(toldCount).toBe(1);
+    expect(reportedCount).toBe(1);
     expect(gates.find("orders")?.closeAboveRatio).toBe(0.2);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type ErrorCode, ServiceError } from "../../../../src/core/base/errors.js";
 import type { SignalUpdate } from "../../../../src/core/concurrency/signal-update.js";
 import {
-  failureToldMsMin,
+  failureReportedMsMin,
   pollSpreadRatio,
   type SignalEvent,
   SignalPoller,
@@ -118,7 +118,7 @@ describe("SignalPoller", () => {
       if (i % 3 === 0) rig.says = 5;
       await rig.pass(500);
     }
-    const tellings = 30_000 / failureToldMsMin;
+    const tellings = 30_000 / failureReportedMsMin;
     expect(rig.events.length).toBeGreaterThanOrEqual(tellings);
     expect(rig.events.length).toBeLessThanOrEqual(2 * tellings + 1);
   });

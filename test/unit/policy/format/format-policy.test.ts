@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { takeComments } from "../../../../src/policy/format/format-comments.js";
+import { stripComments } from "../../../../src/policy/format/format-comments.js";
 import { formatPolicy, formattedColumnsMax } from "../../../../src/policy/format/format-policy.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
 import { propertyRuns } from "../../../support/seeds.js";
@@ -26,7 +26,7 @@ function meaningOf(text: string): unknown {
 }
 
 function commentsOf(text: string): readonly string[] {
-  const { comments } = takeComments(text);
+  const { comments } = stripComments(text);
   return comments.flatMap((comment) => comment.text.split(";")).sort();
 }
 

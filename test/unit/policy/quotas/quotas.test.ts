@@ -9,12 +9,12 @@ import {
   quotaWeightBounds,
 } from "../../../../src/policy/quotas/quota-parts.js";
 import type { QuotaPolicy } from "../../../../src/policy/quotas/quota-policy.js";
+import { callsShareBounds } from "../../../../src/policy/quotas/quota-policy.js";
 import {
   quotaBodyCharsMax,
   quotaHeadersMax,
   quotaHitsPerHourMin,
 } from "../../../../src/policy/quotas/quota-settings.js";
-import { callsShareBounds } from "../../../../src/policy/quotas/quotas.js";
 
 /** A policy of quotas, each written as the inside of braces, beside a limit by tenant. */
 function parse(quotas: readonly string[], more = ""): ParsedPolicy {

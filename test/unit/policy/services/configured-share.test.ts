@@ -9,7 +9,7 @@ import {
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import { defaultBlocks } from "../../../../src/policy/upstream/default-upstream.js";
 import { testService } from "../../../support/admission.js";
-import { toldService } from "../../../support/control-rig.js";
+import { reportedService } from "../../../support/control-rig.js";
 
 const proxies = (expectedCount: number) => ({ ...defaultProxies, expectedCount });
 
@@ -17,11 +17,11 @@ const proxies = (expectedCount: number) => ({ ...defaultProxies, expectedCount }
 function limited(max: number, maxInFlight?: number): ServicePolicy {
   const settings = { law: "fixed", limits: { initial: 1, min: 1, max } } as const;
   const admission = testService({ maxInFlight }).admission;
-  return toldService("orders", maxInFlight === undefined ? {} : { admission }, { settings });
+  return reportedService("orders", maxInFlight === undefined ? {} : { admission }, { settings });
 }
 
 function critical(fields: Partial<ServicePolicy["priority"]>): ServicePolicy {
-  const service = toldService("orders");
+  const service = reportedService("orders");
   return { ...service, priority: { ...service.priority, ...fields } };
 }
 
@@ -49,7 +49,7 @@ describe("hasCriticalRoutes()", () => {
   it.each([
     { what: "a rule", fields: { rules: [{ when: "true", is: "critical" }] }, is: true },
     { what: "another rule", fields: { rules: [{ when: "true", is: "low" }] }, is: false },
-    { what: "the default", fields: { usual: "critical" }, is: true },
+    { what: "the default", fields: { default: "critical" }, is: true },
     {
       what: "a header of everybody's",
       fields: { trust: { anyone: true, sources: [], principals: [] } },
@@ -63,7 +63,7 @@ describe("hasCriticalRoutes()", () => {
 
 describe("configuredShare()", () => {
   it("counts both priorities where routes run at both", () => {
-    expect(configuredShare(toldService("orders"), proxies(4))).toBe(250);
-    expect(configuredShare(critical({ usual: "critical" }), proxies(4))).toBe(500);
+    expect(configuredShare(reportedService("orders"), proxies(4))).toBe(250);
+    expect(configuredShare(critical({ default: "critical" }), proxies(4))).toBe(500);
   });
 });

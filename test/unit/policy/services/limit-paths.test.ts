@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { DescriptorPart } from "../../../../src/policy/services/descriptor-parts.js";
 import { LimitPaths } from "../../../../src/policy/services/limit-paths.js";
-import type { DescriptorPart } from "../../../../src/policy/services/service-policy.js";
 import { type TestRule, testLimit, testPolicy } from "../../../support/policies.js";
 
 const limits = [testLimit(1)];

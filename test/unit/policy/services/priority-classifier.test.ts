@@ -12,7 +12,7 @@ const nobody: TrustPolicy = { anyone: false, sources: [], principals: [] };
 function policy(parts: Partial<PriorityPolicy> = {}): PriorityPolicy {
   return {
     header: "x-request-priority",
-    usual: "normal",
+    default: "normal",
     rules: [],
     bypassPaths: ["/healthz"],
     authPaths: ["/login/*"],

@@ -13,6 +13,7 @@ import {
   concurrencyKeysMax,
   concurrencyNamesMax,
 } from "../../../../src/policy/services/service-concurrency.js";
+import { hostsMax } from "../../../../src/policy/services/service-form.js";
 import { servicesMax } from "../../../../src/policy/services/service-list.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import {
@@ -23,7 +24,6 @@ import {
   descriptorPartsMax,
   serviceDescriptorsMax,
 } from "../../../../src/policy/services/service-rate-limit.js";
-import { hostsMax } from "../../../../src/policy/services/services.js";
 import { gainMax, signalThresholdsMax } from "../../../../src/policy/services/signal-settings.js";
 import {
   everyMsMax,
@@ -98,8 +98,8 @@ describe("parsePolicy(), of services", () => {
     expect(lawOf("{sources: [envoyMetrics]}")).toBe("gradient");
     expect(lawOf("{feedback: [circuitBreakers]}")).toBe("gradient");
     expect(lawOf("{gradient: {rttTolerance: 2}}")).toBe("gradient");
-    const told = "{name: a, concurrency: {law: knee, sources: [envoyMetrics]}}";
-    expect(idsOf(told)).toEqual(["HG126"]);
+    const reported = "{name: a, concurrency: {law: knee, sources: [envoyMetrics]}}";
+    expect(idsOf(reported)).toEqual(["HG126"]);
     expect(serviceOf("admission: {maxInFlight: 5}").concurrency).toBeUndefined();
     expect(serviceOf("hosts: []").concurrency).toBeUndefined();
     const off = "concurrency: {law: signal, signal: {preset: off}}";

@@ -7,9 +7,9 @@ import {
   ControlRig,
   counterFamily,
   gaugeFamily,
+  reportedService,
   type TestStream,
   testNode,
-  toldService,
 } from "../../../support/control-rig.js";
 import { testSnapshot } from "../../../support/share-snapshots.js";
 
@@ -110,7 +110,7 @@ describe("ControlPlane", () => {
     const layers = rig.subscribed("edge-1");
     rig.plane.registry.noteUnclaimed("orders");
     rig.clock.advance(gapMs);
-    rig.plane.usePolicy([toldService("orders")]);
+    rig.plane.usePolicy([reportedService("orders")]);
     expect(layers.layers.map(({ values }) => Object.keys(values).length)).toEqual([0, 2]);
     expect(rig.plane.registry.unclaimedClusters.size).toBe(0);
   });
@@ -125,8 +125,8 @@ describe("ControlPlane", () => {
   });
 
   it("names services of the loop that no Envoy spoke of", () => {
-    const deaf = toldService("deaf", {}, { feedback: [], sources: ["extProc"] });
-    const rig = new ControlRig([toldService("orders"), toldService("carts"), deaf]);
+    const deaf = reportedService("deaf", {}, { feedback: [], sources: ["extProc"] });
+    const rig = new ControlRig([reportedService("orders"), reportedService("carts"), deaf]);
     expect(rig.plane.unseenServices()).toEqual(["orders", "carts"]);
     const metrics = rig.open("StreamMetrics");
     const gauge = gaugeFamily("cluster.orders.upstream_rq_active", 1);
@@ -144,23 +144,23 @@ describe("ControlPlane", () => {
       minRtt: { kind: "fixed", ms: 20, bufferPercent: 25 },
     } as const;
     const rig = new ControlRig([
-      toldService("orders", { adaptiveConcurrency }, pinned),
-      toldService("carts", { adaptiveConcurrency }, pinned),
-      toldService("search", {}, pinned),
+      reportedService("orders", { adaptiveConcurrency }, pinned),
+      reportedService("carts", { adaptiveConcurrency }, pinned),
+      reportedService("search", {}, pinned),
     ]);
     expect(rig.plane.contestedPins).toEqual(["orders", "carts"]);
     expect(rig.plane.unfixedPins).toEqual(["search"]);
   });
 
   it("does not name a service of which Envoys of other replicas have shares", () => {
-    const rig = new ControlRig([toldService("orders"), toldService("carts")]);
+    const rig = new ControlRig([reportedService("orders"), reportedService("carts")]);
     rig.plane.useSnapshot(testSnapshot(1, { orders: { shares: { "edge-9": 8 } } }));
     expect(rig.plane.unseenServices()).toEqual(["carts"]);
   });
 
   it("counts an Envoy without a layer at what the policy configures, at both priorities", () => {
-    const service = toldService("orders");
-    const priority = { ...service.priority, usual: "critical" } as const;
+    const service = reportedService("orders");
+    const priority = { ...service.priority, default: "critical" } as const;
     const rig = new ControlRig([]);
     rig.plane.usePolicy([{ ...service, priority }], { ...defaultProxies, expectedCount: 8 });
     const metrics = rig.open("StreamMetrics");
@@ -170,7 +170,7 @@ describe("ControlPlane", () => {
   });
 
   it("counts as much for each of the clusters in which it has the service", () => {
-    const rig = new ControlRig([toldService("orders", { clusters: ["blue", "green"] })]);
+    const rig = new ControlRig([reportedService("orders", { clusters: ["blue", "green"] })]);
     const metrics = rig.open("StreamMetrics");
     metrics.pushMetrics(testNode("edge-1"), [
       gaugeFamily("cluster.blue.upstream_rq_active", 1),

@@ -56,9 +56,9 @@ describe("decodeUsage()", () => {
   });
 
   it.each([[[0x0a, 5, 1]], [[0x12, 0x80]], [[0x12, 3, 0x12, 1, 0x08]], [[0x07]], [[0]]])(
-    "throws for bytes that are no message: %j",
+    "throws for bytes that are not a message: %j",
     (bytes) => {
-      expect(() => decodeUsage(Uint8Array.from(bytes), 9)).toThrow("no message");
+      expect(() => decodeUsage(Uint8Array.from(bytes), 9)).toThrow("are not a message");
     },
   );
 });
@@ -99,23 +99,25 @@ describe("readBucketId()", () => {
 
 describe("encodeActions()", () => {
   const id = idOf({ quota: "pace" });
-  const told = (assignment: QuotaAssignment) =>
-    readActions(encodeActions([{ id, told: { kind: "assign", assignment } }]))[0];
+  const reported = (assignment: QuotaAssignment) =>
+    readActions(encodeActions([{ id, reported: { kind: "assign", assignment } }]))[0];
 
   it("writes only what Envoy enforces", () => {
-    expect(told({ kind: "blanket", rule: "allow", ttlMs: 60_000 })).toMatchObject({
-      told: "allow",
+    expect(reported({ kind: "blanket", rule: "allow", ttlMs: 60_000 })).toMatchObject({
+      reported: "allow",
       ttlSeconds: 60,
     });
-    expect(told({ kind: "blanket", rule: "deny", ttlMs: 2_000 })).toMatchObject({ told: "deny" });
+    expect(reported({ kind: "blanket", rule: "deny", ttlMs: 2_000 })).toMatchObject({
+      reported: "deny",
+    });
     const bucket = { kind: "bucket", rateMicroHz: 2_500_000, tokensMax: 3, ttlMs: 10_900 } as const;
-    expect(told(bucket)).toEqual({
+    expect(reported(bucket)).toEqual({
       id: { quota: "pace" },
-      told: "3 tokens",
+      reported: "3 tokens",
       ttlSeconds: 10,
       hz: 2.5,
     });
-    const abandoned = encodeActions([{ id, told: { kind: "abandon" } }]);
+    const abandoned = encodeActions([{ id, reported: { kind: "abandon" } }]);
     const [action] = fromBinary(RateLimitQuotaResponseSchema, abandoned).bucketAction;
     expect(action?.bucketAction.case).toBe("abandonAction");
   });

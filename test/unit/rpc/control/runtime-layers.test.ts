@@ -21,7 +21,7 @@ import {
 } from "../../../../src/rpc/control/runtime-layers.js";
 import { emptyLayer, type NodeLayer } from "../../../../src/rpc/nodes/layer-ledger.js";
 import { testService } from "../../../support/admission.js";
-import { toldService } from "../../../support/control-rig.js";
+import { reportedService } from "../../../support/control-rig.js";
 import { testSnapshot } from "../../../support/share-snapshots.js";
 
 function planOf(...services: readonly ServicePolicy[]): LayerPlan {
@@ -50,7 +50,7 @@ const fixedRtt: AdaptiveConcurrencyPolicy = {
 const pinned = { feedback: ["adaptiveConcurrency"] } as const;
 
 function pinnedService(name: string): ServicePolicy {
-  return toldService(name, { adaptiveConcurrency: fixedRtt }, pinned);
+  return reportedService(name, { adaptiveConcurrency: fixedRtt }, pinned);
 }
 
 const retries = {
@@ -65,7 +65,7 @@ const retries = {
   retryAfterMsMax: undefined,
 } as const;
 
-const orders = planOf(toldService("orders"));
+const orders = planOf(reportedService("orders"));
 const minPin = "adaptive_concurrency.gradient_controller.min_concurrency_limit";
 const maxPin = "adaptive_concurrency.gradient_controller.max_concurrency_limit";
 
@@ -95,7 +95,7 @@ describe("layerOf()", () => {
 
   it("names the cluster as Istio does, too", () => {
     const upstream = { address: "orders.shop.svc.cluster.local", port: 80 };
-    const plan = planOf(toldService("orders", { upstream }));
+    const plan = planOf(reportedService("orders", { upstream }));
     const layer = layerOf("edge-1", testSnapshot(1, { orders: { shares: { "edge-1": 5 } } }), plan);
     const cluster = "outbound|80||orders.shop.svc.cluster.local";
     expect(layer.values.get(`circuit_breakers.${cluster}.default.max_requests`)).toBe(5);
@@ -122,8 +122,8 @@ describe("layerOf()", () => {
   });
 
   it("leaves out what is of other Envoys, of other services, or of no use to Envoy", () => {
-    const deaf = toldService("deaf", {}, { feedback: [] });
-    const plan = planOf(toldService("orders"), deaf);
+    const deaf = reportedService("deaf", {}, { feedback: [] });
+    const plan = planOf(reportedService("orders"), deaf);
     const snapshot = testSnapshot(1, {
       orders: { shares: { "edge-2": 3 } },
       deaf: { shares: { "edge-1": 3 } },
@@ -160,7 +160,10 @@ describe("layerOf()", () => {
       bufferPercent: 25,
     } as const;
     const adaptiveConcurrency = minRtt === "unsaid" ? undefined : { ...fixedRtt, minRtt: sampled };
-    const plan = planOf(toldService("orders", { adaptiveConcurrency }, pinned), pinnedService("a"));
+    const plan = planOf(
+      reportedService("orders", { adaptiveConcurrency }, pinned),
+      pinnedService("a"),
+    );
     const snapshot = testSnapshot(1, { orders: { shares: { "edge-1": 6 } } });
     expect(layerOf("edge-1", snapshot, plan)).toMatchObject({
       values: new Map(),
@@ -172,7 +175,7 @@ describe("layerOf()", () => {
 
   it("divides a share among the clusters that an Envoy has, and counts what it let go", () => {
     const upstream = { address: "orders.shop", port: 80 };
-    const plan = planOf(toldService("orders", { upstream }));
+    const plan = planOf(reportedService("orders", { upstream }));
     const divided = new Map([
       ["outbound|80|v1|orders.shop", { default: 9, high: 1 }],
       ["outbound|80|v2|orders.shop", { default: 2, high: 1 }],
@@ -196,7 +199,7 @@ describe("layerOf()", () => {
     { share: 10, least: 2 },
     { share: 4, least: 1 },
   ])("lets the retries of a budget fall to $least with a share of $share", ({ share, least }) => {
-    const plan = planOf(toldService("orders", { retries }));
+    const plan = planOf(reportedService("orders", { retries }));
     const snapshot = testSnapshot(1, { orders: { shares: { "edge-1": share } } });
     const { values } = layerOf("edge-1", snapshot, plan);
     const budget = "circuit_breakers.orders.default.retry_budget";
@@ -207,7 +210,7 @@ describe("layerOf()", () => {
 
   it("bounds the number of retries where there is no budget", () => {
     const circuitBreakers = { ...defaultBlocks.circuitBreakers, retryBudget: undefined };
-    const plan = planOf(toldService("orders", { retries, circuitBreakers }));
+    const plan = planOf(reportedService("orders", { retries, circuitBreakers }));
     const retriesAt = (share: number) => {
       const snapshot = testSnapshot(1, { orders: { shares: { "edge-1": share } } });
       return layerOf("edge-1", snapshot, plan).values.get(
@@ -221,7 +224,7 @@ describe("layerOf()", () => {
     const localRateLimit = { requests: 5, perMs: 1_000, burst: 5 };
     const quiet = { feedback: [] } as const;
     const limited = (name: string, when: LocalRateLimitPolicy["when"]) =>
-      toldService(name, { localRateLimit: { ...localRateLimit, when } }, quiet);
+      reportedService(name, { localRateLimit: { ...localRateLimit, when } }, quiet);
     const admissionControl = {
       aggression: 1.5,
       successRateThresholdPercent: 95,
@@ -233,7 +236,7 @@ describe("layerOf()", () => {
     const plan = planOf(
       limited("carts", "withoutHeadgate"),
       limited("always", "always"),
-      toldService("orders", { admissionControl }, quiet),
+      reportedService("orders", { admissionControl }, quiet),
     );
     const live = {
       "headgate.local_rate_limit.carts": 0,
@@ -249,7 +252,7 @@ describe("layerOf()", () => {
   it("answers the closed gate of a service that has no limit for Envoys", () => {
     const gate = { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 };
     const { admission } = testService({ gate });
-    const plan = planOf(toldService("orders", { admission }, { feedback: [] }));
+    const plan = planOf(reportedService("orders", { admission }, { feedback: [] }));
     expect(plan.needsSnapshot).toBe(true);
     const at = (state: "open" | "limiting" | "closed") =>
       layerOfNode(
@@ -277,7 +280,7 @@ describe("layerOf()", () => {
 
 describe("planLayers()", () => {
   it("keeps the keys of so many clusters made, and makes those of others each time", () => {
-    const plan = planOf(toldService("orders"));
+    const plan = planOf(reportedService("orders"));
     for (let i = 0; i < plannedClustersMax; i += 1) plan.keysOf(`c${i}`);
     expect(plan.keysOf("c0")).toBe(plan.keysOf("c0"));
     expect(plan.keysOf("more")).not.toBe(plan.keysOf("more"));

@@ -53,7 +53,7 @@ describe("XdsServer", () => {
     const rig = new ControlRig();
     const ids = Array.from({ length: 3 * updatesPerTurn }, (_, i) => `edge-${i}`);
     const streams = ids.map((id) => rig.subscribed(id));
-    const toldCount = (version: string): number =>
+    const reportedCount = (version: string): number =>
       streams.filter((one) => one.layers.some((layer) => layer.version === version)).length;
     const useSnapshot = (version: number): void => {
       const shares = Object.fromEntries(ids.map((id) => [id, version]));
@@ -62,15 +62,15 @@ describe("XdsServer", () => {
     rig.clock.advance(gapMs);
     useSnapshot(1);
     useSnapshot(2);
-    expect(["1.1", "1.2"].map(toldCount)).toEqual([updatesPerTurn, updatesPerTurn]);
+    expect(["1.1", "1.2"].map(reportedCount)).toEqual([updatesPerTurn, updatesPerTurn]);
     rig.clock.runTurns();
-    expect(toldCount("1.2")).toBe(ids.length - updatesPerTurn);
+    expect(reportedCount("1.2")).toBe(ids.length - updatesPerTurn);
     rig.clock.advance(gapMs);
-    expect(toldCount("1.2")).toBe(ids.length);
+    expect(reportedCount("1.2")).toBe(ids.length);
     useSnapshot(3);
     streams.at(-1)?.cancel();
     rig.clock.advance(gapMs);
-    expect(toldCount("1.3")).toBe(ids.length - 1);
+    expect(reportedCount("1.3")).toBe(ids.length - 1);
   });
 
   it("sends a changed layer at once, and an unchanged one again, whole, before it ends", () => {

@@ -109,7 +109,7 @@ describe(`decodeLoads(), from seed ${seed}`, () => {
       try {
         decodeLoads(cut);
       } catch (thrown) {
-        expect(String(thrown)).toContain("the bytes are no message");
+        expect(String(thrown)).toContain("the bytes are not a message");
         thrownCount += 1;
       }
     }

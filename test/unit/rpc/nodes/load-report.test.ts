@@ -2,7 +2,12 @@ import { describe, expect, it } from "vitest";
 import { grpcStatuses } from "../../../../src/core/base/grpc-status.js";
 import { metricsFreshMs } from "../../../../src/rpc/nodes/cluster-signals.js";
 import { loadReportSeconds } from "../../../../src/rpc/nodes/load-report.js";
-import { ControlRig, gaugeFamily, testNode, toldService } from "../../../support/control-rig.js";
+import {
+  ControlRig,
+  gaugeFamily,
+  reportedService,
+  testNode,
+} from "../../../support/control-rig.js";
 
 function locality(inFlight: number, success: number, errors: number) {
   return {
@@ -59,7 +64,7 @@ describe("the load reporting service", () => {
 
   it("asks for fewer while statistics speak of the same clusters", () => {
     const upstream = { address: "orders.shop", port: 80 };
-    const rig = new ControlRig([toldService("orders", { upstream })]);
+    const rig = new ControlRig([reportedService("orders", { upstream })]);
     const statistics = rig.open("StreamMetrics");
     const active = gaugeFamily("cluster.orders.upstream_rq_active", 1);
     const stream = rig.open("StreamLoadStats");
@@ -115,7 +120,7 @@ describe("the load reporting service", () => {
 
   it("names clusters that lead to no service, and clusters of two", () => {
     const upstream = { address: "orders.shop", port: 80 };
-    const services = ["orders", "carts"].map((name) => toldService(name, { upstream }));
+    const services = ["orders", "carts"].map((name) => reportedService(name, { upstream }));
     const rig = new ControlRig(services);
     const stream = rig.open("StreamLoadStats");
     stream.reportLoad({ node: testNode("edge-1") });

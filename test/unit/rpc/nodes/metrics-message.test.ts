@@ -195,7 +195,7 @@ describe("MetricsDecoder", () => {
   });
 
   it("reads in one message what an Envoy of 600 services says of them", () => {
-    const told = Array.from({ length: 600 }, (_, i) => {
+    const reported = Array.from({ length: 600 }, (_, i) => {
       const name = (stat: string) => `cluster.orders-${i}.upstream_rq_${stat}`;
       const buckets = Object.fromEntries(Array.from({ length: 20 }, (_, j) => [j + 1, j + 1]));
       const quantiles = Object.fromEntries(Array.from({ length: 10 }, (_, j) => [j / 10, j + 1]));
@@ -208,7 +208,7 @@ describe("MetricsDecoder", () => {
         summaryFamily(name("time"), quantiles, { count: 1, sumMs: 1 }),
       ];
     });
-    expect(samplesOf(...told.flat())).toHaveLength(4_800);
+    expect(samplesOf(...reported.flat())).toHaveLength(4_800);
   });
 
   it("throws at what is no message", () => {

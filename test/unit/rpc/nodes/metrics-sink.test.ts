@@ -7,8 +7,8 @@ import {
   counterFamily,
   gaugeFamily,
   histogramFamily,
+  reportedService,
   testNode,
-  toldService,
 } from "../../../support/control-rig.js";
 
 const { StreamMetricsResponseSchema } = metricsService;
@@ -49,7 +49,7 @@ describe("the metrics service", () => {
   });
 
   it("keeps latencies back from a law that does not listen to statistics", () => {
-    const rig = new ControlRig([toldService("orders", {}, { sources: ["extProc"] })]);
+    const rig = new ControlRig([reportedService("orders", {}, { sources: ["extProc"] })]);
     const stream = rig.open("StreamMetrics");
     stream.pushMetrics(testNode("edge-1"), [
       gaugeFamily("cluster.orders.upstream_rq_active", 6),

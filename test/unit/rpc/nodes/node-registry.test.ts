@@ -98,13 +98,13 @@ describe("NodeRegistry", () => {
 
   it("tells a stream when another one of its kind takes it over", () => {
     const node = meet("edge-1");
-    const told: string[] = [];
-    const first = (): void => void told.push("first");
-    const second = (): void => void told.push("second");
+    const reported: string[] = [];
+    const first = (): void => void reported.push("first");
+    const second = (): void => void reported.push("second");
     registry.claim(node, "layers", first);
-    registry.claim(node, "metrics", () => told.push("metrics"));
+    registry.claim(node, "metrics", () => reported.push("metrics"));
     registry.claim(node, "layers", second);
-    expect(told).toEqual(["first"]);
+    expect(reported).toEqual(["first"]);
     // The end of the first says nothing of the second.
     registry.release(node, "layers", first);
     expect(node.claims.has("layers")).toBe(true);

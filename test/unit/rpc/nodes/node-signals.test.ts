@@ -7,11 +7,11 @@ import {
   gradientsPerNodeMax,
   NodeSignals,
 } from "../../../../src/rpc/nodes/node-signals.js";
-import { toldService } from "../../../support/control-rig.js";
+import { reportedService } from "../../../support/control-rig.js";
 
 const upstream = { address: "orders.shop", port: 80 };
 const istioName = "outbound|80||orders.shop";
-const clusters = indexClusters([toldService("orders", { upstream }), toldService("carts")]);
+const clusters = indexClusters([reportedService("orders", { upstream }), reportedService("carts")]);
 
 function completed(delta: number, stampMs: number, cluster = "orders"): MetricSample {
   return { kind: "count", cluster, counter: "completed", series: "completed", delta, stampMs };
@@ -55,7 +55,7 @@ describe("NodeSignals", () => {
   });
 
   it("knows inbound clusters by the workload, and adds up HIGH where all say it", () => {
-    const orders = toldService("orders", { upstream, namespace: "shop" });
+    const orders = reportedService("orders", { upstream, namespace: "shop" });
     const signals = new NodeSignals();
     const at = { cluster: "orders.shop" };
     const highThresholdOf = () => 10;

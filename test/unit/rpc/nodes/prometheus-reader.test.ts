@@ -127,7 +127,7 @@ describe(`readMetric(), from seed ${seed}`, () => {
       try {
         readByHand(cut);
       } catch (thrown) {
-        expect(String(thrown)).toContain("the bytes are no message");
+        expect(String(thrown)).toContain("the bytes are not a message");
         thrownCount += 1;
       }
     }

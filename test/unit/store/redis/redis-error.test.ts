@@ -121,8 +121,8 @@ describe("toStoreError()", () => {
   it("keeps nothing of the library's error: no command, no cause, none of its text", () => {
     const error = toStoreError(replyError("WRONGPASS no hunter2 for gate"));
     expect(error.cause).toBeUndefined();
-    const told = [error.message, error.stack, JSON.stringify(error)].join(" ");
-    expect(told).not.toMatch(/hunter2|gate\b/);
+    const reported = [error.message, error.stack, JSON.stringify(error)].join(" ");
+    expect(reported).not.toMatch(/hunter2|gate\b/);
   });
 });
 

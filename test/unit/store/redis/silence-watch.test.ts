@@ -11,14 +11,14 @@ const slackMs = 200;
 let clock: FakeClock;
 let bytes: number;
 let isOwed: boolean;
-let toldCount: number;
+let reportedCount: number;
 let watch: SilenceWatch;
 
 beforeEach(() => {
   clock = new FakeClock();
   bytes = 0;
   isOwed = true;
-  toldCount = 0;
+  reportedCount = 0;
   watch = open();
 });
 
@@ -29,7 +29,7 @@ function open(silence: { readonly silenceMsMax?: number } = {}): SilenceWatch {
     isOwed: () => isOwed,
     arrivedBytes: () => bytes,
     onSilence: () => {
-      toldCount += 1;
+      reportedCount += 1;
     },
   });
 }
@@ -44,20 +44,20 @@ describe("SilenceWatch", () => {
   it("tells once of a server that owes a reply and is silent for silenceMsMax", () => {
     watch.begin();
     pass(silenceMsMax - 1);
-    expect(toldCount).toBe(0);
+    expect(reportedCount).toBe(0);
     pass(slackMs);
-    expect(toldCount).toBe(1);
+    expect(reportedCount).toBe(1);
     pass(10 * silenceMsMax);
-    expect(toldCount).toBe(1);
+    expect(reportedCount).toBe(1);
     expect(clock.timerCount).toBe(0);
   });
 
   it("waits for as long as it is told to", () => {
     open({ silenceMsMax: 300 }).begin();
     pass(299);
-    expect(toldCount).toBe(0);
+    expect(reportedCount).toBe(0);
     pass(60);
-    expect(toldCount).toBe(1);
+    expect(reportedCount).toBe(1);
   });
 
   it("counts anew from whatever arrives", () => {
@@ -67,9 +67,9 @@ describe("SilenceWatch", () => {
       bytes += 1;
     }
     pass(slackMs);
-    expect(toldCount).toBe(0);
+    expect(reportedCount).toBe(0);
     pass(silenceMsMax);
-    expect(toldCount).toBe(1);
+    expect(reportedCount).toBe(1);
   });
 
   it("takes no stall of this process for the server's silence", () => {
@@ -82,16 +82,16 @@ describe("SilenceWatch", () => {
       });
       clock.advance(0);
     }
-    expect(toldCount).toBe(0);
+    expect(reportedCount).toBe(0);
   });
 
   it("counts a stall as one look where nothing had arrived", () => {
     watch.begin();
     clock.stall(10 * silenceMsMax);
     pass(silenceMsMax - 150);
-    expect(toldCount).toBe(0);
+    expect(reportedCount).toBe(0);
     pass(slackMs);
-    expect(toldCount).toBe(1);
+    expect(reportedCount).toBe(1);
   });
 
   it("looks no more when nothing is owed, until it begins again", () => {
@@ -105,9 +105,9 @@ describe("SilenceWatch", () => {
     watch.begin();
     expect(clock.timerCount).toBe(1);
     pass(silenceMsMax - 1);
-    expect(toldCount).toBe(0);
+    expect(reportedCount).toBe(0);
     pass(slackMs);
-    expect(toldCount).toBe(1);
+    expect(reportedCount).toBe(1);
   });
 
   it("ends at any time", () => {
@@ -118,6 +118,6 @@ describe("SilenceWatch", () => {
     clock.advance(100);
     watch.end();
     pass(10 * silenceMsMax);
-    expect(toldCount).toBe(0);
+    expect(reportedCount).toBe(0);
   });
 });

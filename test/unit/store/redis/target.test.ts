@@ -70,10 +70,10 @@ describe("parseRedisTarget()", () => {
     [{ url: "/run/redis.sock", socketType: "tcp" }, "socket type unix"],
     [{ url: "redis://me:hunter2@cache:x" }, "host:port"],
   ])("says what is wrong with %j without repeating it", (text, part) => {
-    const told = described(text);
-    expect(told).toMatch(/^problem: /);
-    expect(told).toContain(part);
-    expect(told).not.toContain("hunter2");
+    const reported = described(text);
+    expect(reported).toMatch(/^problem: /);
+    expect(reported).toContain(part);
+    expect(reported).not.toContain("hunter2");
   });
 });
 

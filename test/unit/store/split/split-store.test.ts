@@ -42,7 +42,7 @@ function take1(...charges: readonly Charge[]): Promise<StoreOutcome> {
 }
 
 /** Granted, denied or failed, which charges are over, and how many hits each bucket shows. */
-function told(outcome: StoreOutcome): string {
+function reported(outcome: StoreOutcome): string {
   if (outcome.kind === "failed") return outcome.code;
   const { grantedCount, results, nowUs } = outcome.result;
   const shown = results.map(({ isOver, bucket }) => {
@@ -80,26 +80,26 @@ function fate(part: LawPart, nth: number, of: PartFate): void {
 
 describe("SplitStore.take() of a request over two parts", () => {
   it("charges both", async () => {
-    expect(told(await take1(yearly("left"), yearly("right", { cost: 3 })))).toBe("1: 1, 3");
+    expect(reported(await take1(yearly("left"), yearly("right", { cost: 3 })))).toBe("1: 1, 3");
     expect([await used("left"), await used("right")]).toEqual([1, 3]);
   });
 
   it("charges neither when the peek finds one of them over", async () => {
     await take1(yearly("right", { cost: 10 }));
-    expect(told(await take1(yearly("left"), yearly("right")))).toBe("0: 0, 10 over");
+    expect(reported(await take1(yearly("left"), yearly("right")))).toBe("0: 0, 10 over");
     expect(left.charged).toEqual([]);
     expect(left.givenBack).toEqual([]);
   });
 
   it("counts a key twice that is charged twice", async () => {
     const six = yearly("left", { cost: 6 });
-    expect(told(await take1(six, yearly("right"), six))).toBe("0: 0, 0, 6 over");
+    expect(reported(await take1(six, yearly("right"), six))).toBe("0: 0, 0, 6 over");
   });
 
   it("gives back when a part denies that had room at the peek", async () => {
     rushBefore(2, yearly("right", { cost: 10 }));
     const outcome = await take1(yearly("left", { cost: 2 }), yearly("right"));
-    expect(told(outcome)).toBe("0: 0, 10 over");
+    expect(reported(outcome)).toBe("0: 0, 10 over");
     expect(left.givenBack).toMatchObject([{ key: "left", cost: 2 }]);
     expect([await used("left"), await used("right")]).toEqual([0, 10]);
   });
@@ -121,14 +121,14 @@ describe("SplitStore.take() of a request over two parts", () => {
   it("evaluates a shadow charge without denying", async () => {
     await take1(yearly("right", { cost: 10 }));
     const shadow = yearly("right", { role: "shadow" });
-    expect(told(await take1(yearly("left"), shadow))).toBe("1: 1, 10 over");
+    expect(reported(await take1(yearly("left"), shadow))).toBe("1: 1, 10 over");
   });
 
   it("denies by quota charges only when all of them are over, wherever they are", async () => {
     const quota = (key: string, cost = 1): Charge => yearly(key, { role: "quota", cost });
     await take1(quota("right", 10));
-    expect(told(await take1(quota("left", 9), quota("right")))).toBe("1: 9, 10 over");
-    expect(told(await take1(quota("left", 2), quota("right")))).toBe("0: 9 over, 10 over");
+    expect(reported(await take1(quota("left", 9), quota("right")))).toBe("1: 9, 10 over");
+    expect(reported(await take1(quota("left", 2), quota("right")))).toBe("0: 9 over, 10 over");
     expect([await used("left"), await used("right")]).toEqual([9, 10]);
   });
 
@@ -137,7 +137,7 @@ describe("SplitStore.take() of a request over two parts", () => {
     await take1(quota("left", 10));
     rushBefore(2, yearly("right", { cost: 10 }));
     const outcome = await take1(quota("left"), quota("right"), yearly("left b", { cost: 4 }));
-    expect(told(outcome)).toBe("0: 10 over, 10 over, 0");
+    expect(reported(outcome)).toBe("0: 10 over, 10 over, 0");
     expect(await used("left b")).toBe(0);
   });
 
@@ -147,7 +147,7 @@ describe("SplitStore.take() of a request over two parts", () => {
     const settle = yearly("left s", { role: "settle", cost: 4 });
     const peek = yearly("left p", { cost: 0 });
     const outcome = await take1(refund, yearly("right"), settle, peek);
-    expect(told(outcome)).toBe("0: 3, 10 over, 4, 0");
+    expect(reported(outcome)).toBe("0: 3, 10 over, 4, 0");
     expect([await used("left"), await used("left s")]).toEqual([3, 4]);
   });
 
@@ -155,7 +155,7 @@ describe("SplitStore.take() of a request over two parts", () => {
     rushBefore(2, yearly("right", { cost: 10 }));
     const settle = yearly("left s", { role: "settle", cost: 4 });
     const outcome = await take1(settle, yearly("left"), yearly("right"));
-    expect(told(outcome)).toBe("0: 4, 0, 10 over");
+    expect(reported(outcome)).toBe("0: 4, 0, 10 over");
     expect([await used("left"), await used("left s")]).toEqual([0, 4]);
   });
 
@@ -163,7 +163,7 @@ describe("SplitStore.take() of a request over two parts", () => {
     const settle = (cost: number): Charge => yearly("left", { role: "settle", cost });
     await take1(settle(9));
     await take1(settle(9));
-    expect(told(await take1(settle(1), yearly("right")))).toBe("0: 19 over, 0");
+    expect(reported(await take1(settle(1), yearly("right")))).toBe("0: 19 over, 0");
     expect(await used("left")).toBe(19);
   });
 });
@@ -174,25 +174,25 @@ describe("SplitStore.take() of identical requests over two parts", () => {
   it("grants as many as fit both", async () => {
     await take1(yearly("right", { cost: 4 }));
     const outcome = await take({ charges: both(), multiplicity: 20 });
-    expect(told(outcome)).toBe("6: 6, 10 over");
+    expect(reported(outcome)).toBe("6: 6, 10 over");
     expect([await used("left"), await used("right")]).toEqual([6, 10]);
   });
 
   it("grants all of them where they fit", async () => {
-    expect(told(await take({ charges: both(3), multiplicity: 3 }))).toBe("3: 9, 3");
+    expect(reported(await take({ charges: both(3), multiplicity: 3 }))).toBe("3: 9, 3");
   });
 
   it("gives back what one part granted more than the other", async () => {
     rushBefore(2, yearly("right", { cost: 8 }));
     const outcome = await take({ charges: both(), multiplicity: 5 });
-    expect(told(outcome)).toBe("2: 2, 10 over");
+    expect(reported(outcome)).toBe("2: 2, 10 over");
     expect(left.givenBack).toMatchObject([{ key: "left", cost: 3 }]);
     expect([await used("left"), await used("right")]).toEqual([2, 10]);
   });
 
   it("gives back all of it where the other part granted none", async () => {
     rushBefore(2, yearly("right", { cost: 10 }));
-    expect(told(await take({ charges: both(2), multiplicity: 3 }))).toBe("0: 0, 10 over");
+    expect(reported(await take({ charges: both(2), multiplicity: 3 }))).toBe("0: 0, 10 over");
     expect(await used("left")).toBe(0);
   });
 });
@@ -202,7 +202,7 @@ describe("SplitStore.take() when a reply is lost", () => {
 
   it.each<PartFate>(["refused", "lost"])("at the peek (%s): charges nothing", async (how) => {
     fate(right, 1, how);
-    expect(told(await ask())).toMatch(/^STORE_/);
+    expect(reported(await ask())).toMatch(/^STORE_/);
     expect([await used("left"), await used("right")]).toEqual([0, 0]);
   });
 
@@ -211,7 +211,7 @@ describe("SplitStore.take() when a reply is lost", () => {
     ["lost", 1],
   ])("at the charge (%s): fails, and what was charged stays", async (how, usedRight) => {
     fate(right, 2, how);
-    expect(told(await ask())).toMatch(/^STORE_/);
+    expect(reported(await ask())).toMatch(/^STORE_/);
     expect([await used("left"), await used("right")]).toEqual([2, usedRight]);
     expect(left.givenBack).toEqual([]);
   });
@@ -222,7 +222,7 @@ describe("SplitStore.take() when a reply is lost", () => {
   ])("at the giving back (%s): is denied, at most its cost stays", async (how, usedLeft) => {
     rushBefore(2, yearly("right", { cost: 10 }));
     fate(left, 3, how);
-    expect(told(await ask())).toBe("0: 2, 10 over");
+    expect(reported(await ask())).toBe("0: 2, 10 over");
     expect([await used("left"), await used("right")]).toEqual([usedLeft, 10]);
   });
 });
@@ -240,7 +240,7 @@ describe("SplitStore.take() of a batch", () => {
       once(yearly(key, { cost: 4 })),
     );
     const outcomes = await store.take(batch, farDeadlineMs);
-    expect(outcomes.map(told)).toEqual(["1: 4", "1: 4", "1: 8", "1: 8", "0: 8 over"]);
+    expect(outcomes.map(reported)).toEqual(["1: 4", "1: 4", "1: 8", "1: 8", "0: 8 over"]);
     expect(batches).toEqual([3, 2]);
   });
 
@@ -252,7 +252,7 @@ describe("SplitStore.take() of a batch", () => {
       once(yearly("left"), yearly("right")),
     ];
     const outcomes = await store.take(batch, farDeadlineMs);
-    expect(outcomes.map(told)).toEqual(["1: 1", "STORE_UNAVAILABLE", "STORE_UNAVAILABLE"]);
+    expect(outcomes.map(reported)).toEqual(["1: 1", "STORE_UNAVAILABLE", "STORE_UNAVAILABLE"]);
     expect(await used("left")).toBe(1);
   });
 
@@ -261,7 +261,7 @@ describe("SplitStore.take() of a batch", () => {
     await expect(take1(yearly("right"))).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
     await take1(yearly("left"));
     clock.advance(999);
-    expect(told(await take1(yearly("right")))).toBe("STORE_UNAVAILABLE");
+    expect(reported(await take1(yearly("right")))).toBe("STORE_UNAVAILABLE");
     clock.advance(1);
     await expect(take1(yearly("right"))).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
   });

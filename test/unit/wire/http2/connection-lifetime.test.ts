@@ -175,6 +175,6 @@ describe("ConnectionLifetime", () => {
     expect(peer.socket.isDestroyed).toBe(false);
     peer.clock.advance(5_000);
     expectCut(peer, "old");
-    expect(peer.requests[0]?.told).toEqual(["end", "reset"]);
+    expect(peer.requests[0]?.reported).toEqual(["end", "reset"]);
   });
 });

@@ -195,7 +195,7 @@ describe("Http2Connection, open streams", () => {
     openMany(peer, streamCountMax);
     for (let i = 0; i < streamCountMax; i += 1) peer.send(resetOf(1 + 2 * i));
     expect(peer.connection.streamCount).toBe(0);
-    expect(peer.requests[0]?.told).toEqual(["reset"]);
+    expect(peer.requests[0]?.reported).toEqual(["reset"]);
     peer.send(request(5_001));
     expect(peer.takeLines()).toEqual([`5001 RST_STREAM ${http2ErrorCodes.refusedStream}`]);
     peer.requests[0]?.stream.release();
@@ -367,9 +367,9 @@ describe("Http2Connection, what waits", () => {
     expect(taken?.stream.sendData(Buffer.of(1), false)).toBe(false);
     expect(taken?.stream.queuedBytes).toBe(streamQueueBytesMax);
     peer.send(windowUpdate(streamQueueBytesMax / 2 - 1, 1));
-    expect(taken?.told).toEqual(["end"]);
+    expect(taken?.reported).toEqual(["end"]);
     peer.send(windowUpdate(1, 1));
-    expect(taken?.told).toEqual(["end", "drain"]);
+    expect(taken?.reported).toEqual(["end", "drain"]);
     expect(taken?.stream.queuedBytes).toBe(streamQueueBytesMax / 2);
   });
 
@@ -383,7 +383,7 @@ describe("Http2Connection, what waits", () => {
     expect(peer.socket.isEnded).toBe(false);
     peer.requests[pieces]?.stream.sendData(Buffer.of(1), true);
     expect(peer.endCode()).toBe(calm);
-    expect(peer.requests[pieces - 1]?.told).toEqual(["reset"]);
+    expect(peer.requests[pieces - 1]?.reported).toEqual(["reset"]);
   });
 
   it("forgets what waited on streams that were reset", () => {
@@ -399,16 +399,16 @@ describe("Http2Connection, what waits", () => {
   });
 
   it("reads nothing behind the request that was answered by too much", () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     const peer = Http2Peer.greeted({
       acceptor: {
         onStream: (stream) => {
-          told.push(`stream ${stream.id}`);
+          reported.push(`stream ${stream.id}`);
           stream.sendData(Buffer.alloc(connectionQueueBytesMax + 1), false);
           return {
             onData: () => {},
-            onEnd: () => told.push("end"),
-            onReset: () => told.push("reset"),
+            onEnd: () => reported.push("end"),
+            onReset: () => reported.push("reset"),
             onDrain: () => {},
           };
         },
@@ -416,7 +416,7 @@ describe("Http2Connection, what waits", () => {
     });
     peer.send(request(1), request(3));
     expect(peer.endCode()).toBe(calm);
-    expect(told).toEqual(["stream 1", "reset"]);
+    expect(reported).toEqual(["stream 1", "reset"]);
   });
 
   it("reads no more while the socket holds more than it may, until it has drained", () => {

@@ -64,7 +64,7 @@ describe("Http2Connection, turns", () => {
       expect(Buffer.concat(bodies).toString()).toBe("hello");
       expect(sent.filter(({ type }) => type === 6)).toHaveLength(1);
       expect(sent.at(-1)).toMatchObject({ type: 1, flags: 5, streamId: 1 });
-      expect(peer.requests[0]?.told).toEqual(["data 5, end"]);
+      expect(peer.requests[0]?.reported).toEqual(["data 5, end"]);
       expect(peer.connection.streamCount).toBe(0);
     }
   });
@@ -85,8 +85,8 @@ describe("Http2Connection, turns", () => {
       peer.socket.destroy();
       expect(peer.ends).toEqual([{ kind: "peer" }]);
       expect(peer.connection.streamCount).toBe(0);
-      for (const { told, stream } of peer.requests) {
-        expect(told.filter((line) => line === "reset").length).toBeLessThanOrEqual(1);
+      for (const { reported, stream } of peer.requests) {
+        expect(reported.filter((line) => line === "reset").length).toBeLessThanOrEqual(1);
         stream.sendHeaders([[":status", "200"]], true);
         stream.consumed(5);
         stream.reset(8);
@@ -189,7 +189,7 @@ describe("Http2Connection, bodies", () => {
     expect(peer.takeLines()).toEqual([]);
     expect(peer.requests[0]?.stream.queuedBytes).toBe(0);
     // Its handler had answered, so nobody works for it.
-    expect(peer.requests[0]?.told).toEqual(["end", "reset"]);
+    expect(peer.requests[0]?.reported).toEqual(["end", "reset"]);
   });
 
   it("writes a large header block in several frames", () => {
@@ -207,13 +207,16 @@ describe("Http2Connection, bodies", () => {
 
 describe("Http2Connection, acceptors", () => {
   it("tells no end of a request that was answered as it came", () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     const peer = Http2Peer.greeted({
       acceptor: {
         onStream: (stream, _fields, isEnd) => {
           stream.sendHeaders([[":status", "200"]], true);
-          told.push(`is end: ${isEnd}`);
-          return ignorant({ onEnd: () => told.push("end"), onReset: () => told.push("reset") });
+          reported.push(`is end: ${isEnd}`);
+          return ignorant({
+            onEnd: () => reported.push("end"),
+            onReset: () => reported.push("reset"),
+          });
         },
       },
     });
@@ -223,7 +226,7 @@ describe("Http2Connection, acceptors", () => {
       "3 HEADERS :status=200, end",
       "3 RST_STREAM 0",
     ]);
-    expect(told).toEqual(["is end: true", "is end: false"]);
+    expect(reported).toEqual(["is end: true", "is end: false"]);
   });
 });
 
@@ -324,12 +327,12 @@ describe("Http2Connection.leave()", () => {
   });
 
   it("tells at once when the connection is gone, or goes", () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     const peer = Http2Peer.greeted();
-    peer.connection.leave(() => told.push("first"));
+    peer.connection.leave(() => reported.push("first"));
     peer.connection.destroy();
-    peer.connection.leave(() => told.push("second"));
-    expect(told).toEqual(["first", "second"]);
+    peer.connection.leave(() => reported.push("second"));
+    expect(reported).toEqual(["first", "second"]);
     expect(peer.ends).toEqual([{ kind: "destroyed" }]);
   });
 
@@ -364,7 +367,7 @@ describe("Http2Connection.leave()", () => {
     peer.requests[0]?.stream.sendHeaders([[":status", "200"]], true);
     peer.socket.emit("end");
     expect(peer.takeLines()).toEqual(["1 HEADERS :status=200, end"]);
-    expect(peer.requests[1]?.told).toEqual(["end", "reset"]);
+    expect(peer.requests[1]?.reported).toEqual(["end", "reset"]);
     peer.clock.advance(1_000);
     expect(peer.socket.isDestroyed).toBe(true);
     expect(peer.ends).toEqual([{ kind: "peer" }]);

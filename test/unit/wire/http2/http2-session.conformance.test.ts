@@ -623,7 +623,7 @@ describe("Http2Connection, what peers may send (RFC 9113)", () => {
     peer.send(data(1, "late"), request(1, 0x5, [["x-late", "1"]]), request(3));
     expect(peer.takeLines()).toEqual([]);
     expect(peer.requests).toHaveLength(2);
-    expect(peer.requests[0]?.told).toEqual([]);
+    expect(peer.requests[0]?.reported).toEqual([]);
   });
 
   it("6.5.3: acknowledges settings", () => {

@@ -69,7 +69,7 @@ describe("Http2Connection, error codes that nobody knows", () => {
     const peer = Http2Peer.greeted({ answersAtEnd: false });
     peer.send(openStream, frame({ type: 3, streamId: 1, payload: unknownCode }), ping);
     expect(peer.takeLines()).toEqual([pingAnswer]);
-    expect(peer.requests[0]?.told).toEqual(["reset"]);
+    expect(peer.requests[0]?.reported).toEqual(["reset"]);
   });
 
   it("7: serves on what is open behind a GOAWAY with one", () => {

@@ -17,26 +17,27 @@ function settingOf(services: readonly ServicePolicy[], proxy: TestProxy = {}) {
     what: "adaptive concurrency",
     of: ({ name }) => (name.startsWith("-") ? undefined : { letter: name.slice(0, 1) }),
   });
-  return { setting, told: problems.map(({ spot, hint }) => [spot.service, hint.slice(0, 15)]) };
+  return { setting, reported: problems.map(({ spot, hint }) => [spot.service, hint.slice(0, 15)]) };
 }
 
 describe("soleSetting()", () => {
   it("is that of all services that have one", () => {
     const all = [service("-1"), service("a1"), service("a2")];
-    expect(settingOf(all)).toEqual({ setting: { letter: "a" }, told: [] });
-    expect(settingOf([service("-1")])).toEqual({ setting: undefined, told: [] });
+    expect(settingOf(all)).toEqual({ setting: { letter: "a" }, reported: [] });
+    expect(settingOf([service("-1")])).toEqual({ setting: undefined, reported: [] });
   });
 
   it("reports every service that wants another than the first, and says what to do", () => {
-    const { setting, told } = settingOf([service("a1"), service("b1"), service("-1")]);
+    const { setting, reported } = settingOf([service("a1"), service("b1"), service("-1")]);
     expect(setting).toEqual({ letter: "a" });
-    expect(told).toEqual([["b1", "the same in all"]]);
+    expect(reported).toEqual([["b1", "the same for al"]]);
   });
 
   it("does not look at services whose other side has the filter", () => {
     const services = [service("a1"), service("b1", { direction: "outbound" })];
-    const told = (side: "inbound" | "outbound") => settingOf(services, { role: "sidecar", side });
-    expect(told("inbound")).toEqual({ setting: { letter: "a" }, told: [] });
-    expect(told("outbound")).toEqual({ setting: { letter: "b" }, told: [] });
+    const reported = (side: "inbound" | "outbound") =>
+      settingOf(services, { role: "sidecar", side });
+    expect(reported("inbound")).toEqual({ setting: { letter: "a" }, reported: [] });
+    expect(reported("outbound")).toEqual({ setting: { letter: "b" }, reported: [] });
   });
 });

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { GenerateOptions } from "../../../../../src/generate/base/generator.js";
 import { generateEnvoy } from "../../../../../src/generate/envoy/bootstrap/envoy.js";
-import type { ProxyPolicy } from "../../../../../src/policy/proxies/proxies.js";
-import { defaultProxies } from "../../../../../src/policy/proxies/proxies.js";
+import { defaultProxies, type ProxyPolicy } from "../../../../../src/policy/proxies/proxies.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
 import { askedOnce } from "../../../../../src/policy/services/service-rate-limit.js";
 import { testService } from "../../../../support/admission.js";
@@ -95,11 +94,11 @@ describe("generateEnvoy()", () => {
     const plainService = testService(undefined, { upstream });
     const alone = textOf(generated({ services: [plainService] }), "edge/envoy.yaml");
     expect(alone).not.toContain('"name":"headgate"');
-    const told = testService(
+    const reported = testService(
       { gate: { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 } },
       { upstream },
     );
-    const driven = textOf(generated({ services: [told] }), "edge/envoy.yaml");
+    const driven = textOf(generated({ services: [reported] }), "edge/envoy.yaml");
     expect(driven).toContain('"name":"headgate_control"');
   });
 
@@ -148,19 +147,19 @@ describe("generateEnvoy()", () => {
 
   it("brings no way past filters that a user's own routes set", () => {
     // Beside ext_authz on `/`, the pieces let `/healthz` and `/login` by: their routes came first.
-    const told = testService(
+    const reported = testService(
       { gate: { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 } },
       { upstream, rateLimit: limited },
     );
-    const made = generated({ services: [told], options: { form: "fragments" } });
+    const made = generated({ services: [reported], options: { form: "fragments" } });
     const path = "fragments/edge/virtual_hosts.yaml";
     const names = [...textOf(made, path).matchAll(/"name":"(orders-[^"]*)"/g)].map(
       ([, one]) => one,
     );
     expect(names.filter((name) => name?.endsWith("-shed") !== true)).toEqual(["orders-rest"]);
     const title = made.documents.find((document) => document.path === path)?.title;
-    expect(title).toContain("authentication among them");
-    const bypassing = { ...told, priority: { ...told.priority, bypassPaths: ["/ping"] } };
+    expect(title).toContain("such as authentication");
+    const bypassing = { ...reported, priority: { ...reported.priority, bypassPaths: ["/ping"] } };
     const { problems } = generated({ services: [bypassing], options: { form: "fragments" } });
     expect(problems).toContainEqual(
       expect.objectContaining({

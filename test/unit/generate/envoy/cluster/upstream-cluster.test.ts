@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Tree } from "../../../../../src/generate/base/document.js";
-import { Noted } from "../../../../../src/generate/base/document.js";
+import { Noted, type Tree } from "../../../../../src/generate/base/document.js";
 import { circuitBreakersTree } from "../../../../../src/generate/envoy/cluster/circuit-breakers.js";
 import { outlierDetectionTree } from "../../../../../src/generate/envoy/cluster/outlier-detection.js";
 import {
@@ -9,7 +8,7 @@ import {
 } from "../../../../../src/generate/envoy/cluster/upstream-cluster.js";
 import { defaultBlocks } from "../../../../../src/policy/upstream/default-upstream.js";
 import { testService } from "../../../../support/admission.js";
-import { toldService } from "../../../../support/control-rig.js";
+import { reportedService } from "../../../../support/control-rig.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";
 
 const upstream = { address: "orders.example", port: 8080 };
@@ -48,12 +47,14 @@ describe("circuitBreakers()", () => {
 
   it("says where an automatic number comes from", () => {
     const { context } = testContext({ proxies: { expectedCount: 3 } });
-    const part = circuitBreakersTree(toldService("orders"), context);
+    const part = circuitBreakersTree(reportedService("orders"), context);
     expect(thresholdsOf(plain(part))[0]).toMatchObject({ max_requests: 334 });
-    expect(comments(part)).toContain("largest limit, 1000, by the 3 expected proxies, rounded up");
+    expect(comments(part)).toContain(
+      "maximum limit of the service, 1000, divided by the 3 expected proxies, rounded up",
+    );
     const whole = circuitBreakersTree(testService({ maxInFlight: 10 }), context);
     expect(thresholdsOf(plain(whole))[0]).toMatchObject({ max_requests: 10 });
-    expect(comments(whole)).toContain("Headgate's permits let in no more in the whole fleet");
+    expect(comments(whole)).toContain("Headgate's permits admit no more in the whole fleet");
     expect(comments(circuitBreakersTree(testService(undefined), context))).toContain(
       "Envoy's own default",
     );
@@ -63,7 +64,7 @@ describe("circuitBreakers()", () => {
     const policy = { ...defaultBlocks.circuitBreakers, requestsMax: 5 };
     const service = testService(undefined, { circuitBreakers: policy });
     const text = comments(circuitBreakersTree(service, testContext().context));
-    expect(text).toBe("For critical requests, which the number above never refuses.\n");
+    expect(text).toBe("For critical requests, which the threshold above never refuses.\n");
   });
 });
 

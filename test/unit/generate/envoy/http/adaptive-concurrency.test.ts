@@ -4,10 +4,8 @@ import {
   adaptiveConcurrencyPerRoute,
   reportSharedPins,
 } from "../../../../../src/generate/envoy/http/adaptive-concurrency.js";
-import type {
-  ServiceConcurrency,
-  ServicePolicy,
-} from "../../../../../src/policy/services/service-policy.js";
+import type { ServiceConcurrency } from "../../../../../src/policy/services/service-concurrency.js";
+import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
 import type { AdaptiveConcurrencyPolicy } from "../../../../../src/policy/upstream/adaptive-concurrency.js";
 import { testService } from "../../../../support/admission.js";
 import {

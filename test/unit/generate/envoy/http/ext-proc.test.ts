@@ -9,10 +9,8 @@ import {
 } from "../../../../../src/generate/envoy/http/ext-proc.js";
 import { defaultProxies } from "../../../../../src/policy/proxies/proxies.js";
 import { permitsAlone } from "../../../../../src/policy/services/service-admission.js";
-import type {
-  ServiceConcurrency,
-  ServicePolicy,
-} from "../../../../../src/policy/services/service-policy.js";
+import type { ServiceConcurrency } from "../../../../../src/policy/services/service-concurrency.js";
+import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
 import { askedOnce } from "../../../../../src/policy/services/service-rate-limit.js";
 import { AdmissionRig, testService } from "../../../../support/admission.js";
 import { apiProblems, filterFields, plain, testContext } from "../../../../support/envoy-parts.js";
@@ -43,7 +41,7 @@ const curious = testService(
     },
     priority: {
       header: "x-class",
-      usual: "normal",
+      default: "normal",
       rules: [{ when: 'request.headers["x-vip"] == "yes"', is: "high" }],
       bypassPaths: [],
       authPaths: [],

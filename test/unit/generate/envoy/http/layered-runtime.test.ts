@@ -5,7 +5,7 @@ import {
 } from "../../../../../src/generate/envoy/http/layered-runtime.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
 import { testService } from "../../../../support/admission.js";
-import { toldService } from "../../../../support/control-rig.js";
+import { reportedService } from "../../../../support/control-rig.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";
 
 const guard = "envoy.reloadable_features.ext_proc_graceful_grpc_close";
@@ -26,7 +26,7 @@ function layersOf(services: readonly ServicePolicy[], minor = 40): Layers["layer
 
 describe("layeredRuntime()", () => {
   it("lets the operator win over Headgate, and Headgate over what is built in", () => {
-    const layers = layersOf([toldService("orders")]);
+    const layers = layersOf([reportedService("orders")]);
     expect(layers.map(({ name }) => name)).toEqual(["static", "headgate", "admin"]);
     expect(layers[1]).toMatchObject({
       rtds_layer: {
@@ -65,7 +65,7 @@ describe("isDriven()", () => {
   const local = { requests: 1, perMs: 1_000, burst: 1 } as const;
   it.each([
     ["nothing", testService(undefined), false],
-    ["limits that come back", toldService("orders"), true],
+    ["limits that come back", reportedService("orders"), true],
     [
       "a gate",
       testService({ gate: { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 } }),

@@ -3,11 +3,9 @@ import {
   filterDescriptors,
   rateLimitEntries,
 } from "../../../../../src/generate/envoy/http/rate-limit-actions.js";
-import type {
-  DescriptorPart,
-  ServiceDescriptor,
-  ServicePolicy,
-} from "../../../../../src/policy/services/service-policy.js";
+import type { DescriptorPart } from "../../../../../src/policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
+import type { ServiceDescriptor } from "../../../../../src/policy/services/service-rate-limit.js";
 import { askedOnce } from "../../../../../src/policy/services/service-rate-limit.js";
 import { testService } from "../../../../support/admission.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";

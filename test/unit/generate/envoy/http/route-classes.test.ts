@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Priority, priorities } from "../../../../../src/core/settings/admission-settings.js";
+import { type Priority, priorities } from "../../../../../src/core/admission/priority.js";
 import type { TreeMap } from "../../../../../src/generate/base/document.js";
 import {
   type RouteClass,
@@ -77,7 +77,7 @@ function randomPolicy(choices: Choices): PriorityPolicy {
   ]);
   return {
     header: "x-class",
-    usual: choices.one(priorities),
+    default: choices.one(priorities),
     rules,
     bypassPaths: choices.one([[], ["/healthz"], ["/health/*", "/healthz"], ["/*"]]),
     authPaths: choices.one([[], ["/login"], ["/login/*"]]),
@@ -88,7 +88,7 @@ function randomPolicy(choices: Choices): PriorityPolicy {
 function policyOf(more: Partial<PriorityPolicy>): PriorityPolicy {
   return {
     header: "x-class",
-    usual: "normal",
+    default: "normal",
     rules: [],
     bypassPaths: [],
     authPaths: [],

@@ -6,7 +6,7 @@ import { isWatched, telemetry } from "../../../../../src/generate/envoy/http/tel
 import { alertRules } from "../../../../../src/generate/observe/alerts.js";
 import { generateDashboards } from "../../../../../src/generate/observe/dashboards.js";
 import { testService } from "../../../../support/admission.js";
-import { toldService } from "../../../../support/control-rig.js";
+import { reportedService } from "../../../../support/control-rig.js";
 import { dashboardShape } from "../../../../support/dashboard-grid.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";
 import { policyOf } from "../../../../support/generated.js";
@@ -25,7 +25,7 @@ interface Telemetry {
 }
 
 function isCounted(name: string): boolean {
-  const { context } = testContext({ services: [toldService("orders")] });
+  const { context } = testContext({ services: [reportedService("orders")] });
   const made = plain(telemetry(context)) as Telemetry;
   return made.stats_config.stats_matcher.inclusion_list.patterns.some(
     ({ prefix, contains, safe_regex: expression }) =>
@@ -101,7 +101,7 @@ describe("telemetry()", () => {
   });
 
   it("pushes each second what was counted in it, and reports load", () => {
-    const { context } = testContext({ services: [toldService("orders")] });
+    const { context } = testContext({ services: [reportedService("orders")] });
     const made = telemetry(context);
     expect(plain(made)).toMatchObject({
       stats_flush_interval: "1s",
@@ -131,12 +131,12 @@ describe("telemetry()", () => {
 describe("isWatched()", () => {
   it("is so where proxies are listened to, or told", () => {
     expect(isWatched(testService(undefined))).toBe(false);
-    expect(isWatched(toldService("orders"))).toBe(true);
-    expect(isWatched(toldService("orders", {}, { feedback: [], sources: ["extProc"] }))).toBe(
+    expect(isWatched(reportedService("orders"))).toBe(true);
+    expect(isWatched(reportedService("orders", {}, { feedback: [], sources: ["extProc"] }))).toBe(
       false,
     );
-    expect(isWatched(toldService("orders", {}, { feedback: [], sources: ["loadReports"] }))).toBe(
-      true,
-    );
+    expect(
+      isWatched(reportedService("orders", {}, { feedback: [], sources: ["loadReports"] })),
+    ).toBe(true);
   });
 });

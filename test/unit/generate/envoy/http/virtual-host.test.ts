@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Priority } from "../../../../../src/core/settings/admission-settings.js";
+import type { Priority } from "../../../../../src/core/admission/priority.js";
 import { routeMatch } from "../../../../../src/generate/envoy/http/route-match.js";
 import { virtualHost } from "../../../../../src/generate/envoy/http/virtual-host.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";

@@ -13,8 +13,8 @@ function range(
   port: number,
 ): unknown[] {
   const id = Buffer.from("id");
-  const told = host === undefined ? undefined : Buffer.from(host);
-  return [first, last, [told, port, id, []], [Buffer.from("replica"), 1, id, []]];
+  const reported = host === undefined ? undefined : Buffer.from(host);
+  return [first, last, [reported, port, id, []], [Buffer.from("replica"), 1, id, []]];
 }
 
 describe("parseSlots()", () => {
