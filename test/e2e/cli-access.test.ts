@@ -228,7 +228,10 @@ describe("TLS with an authority of one's own", () => {
     const junk = await rules({ ca: "junk", as: "ann" });
     expect([junk.code, junk.err]).toEqual([1, expect.stringContaining("no certificate in PEM")]);
     const alone = await rules({ ca: "ca" }, "--admin-cert", at("ann.pem"));
-    expect([alone.code, alone.err]).toEqual([2, expect.stringContaining("A certificate needs its key")]);
+    expect([alone.code, alone.err]).toEqual([
+      2,
+      expect.stringContaining("A certificate needs its key"),
+    ]);
     const mixed = ["--admin-cert", at("ann.pem"), "--admin-key", at("ben.key")];
     const mismatched = await rules({ ca: "ca" }, ...mixed);
     expect(mismatched.code).toBe(1);
