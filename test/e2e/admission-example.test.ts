@@ -85,7 +85,7 @@ describe("envoy/admission", () => {
     const seenCount = seen.length;
     const refused = await send({ headers: { "x-deadline-ms": "3" } });
     expect(refused.status).toBe(504);
-    expect(refused.headers["x-headgate-reason"]).toContain("time left");
+    expect(refused.headers["x-headgate-reason"]).toContain("remaining time");
     expect(seen).toHaveLength(seenCount);
   });
 

@@ -366,7 +366,7 @@ describe("a generated ext_proc filter", () => {
     const count = seen.length;
     const refused = await send({ headers: { "x-deadline-ms": "3" } });
     expect([refused.status, seen.length]).toEqual([504, count]);
-    expect(refused.headers["x-headgate-reason"]).toContain("time left");
+    expect(refused.headers["x-headgate-reason"]).toContain("remaining time");
     expect(refused.headers["content-type"]).toBe("application/problem+json");
     expect(Number(refused.headers["retry-after"])).toBeGreaterThanOrEqual(1);
   });

@@ -64,7 +64,7 @@ describe("SignalPage", () => {
     { line: "# up 1", reading: undefined },
   ])("reads $line as $reading", ({ line, reading }) => {
     const outcome = (): SignalReadings => read(`${line}\n`, { select: "up" });
-    if (reading === undefined) expect(outcome).toThrow("no such reading");
+    if (reading === undefined) expect(outcome).toThrow("has no such value");
     else expect(outcome()).toEqual({ kind: "whole", reading });
   });
 
@@ -91,6 +91,6 @@ describe("SignalPage", () => {
       `up${" ".repeat(16_000)}`,
     ];
     const text = hostile.map((line) => `${line}\n`.repeat(50)).join("");
-    expect(() => read(text, { select: "up" })).toThrow("no such reading");
+    expect(() => read(text, { select: "up" })).toThrow("has no such value");
   });
 });
