@@ -93,6 +93,7 @@ describe("the package", () => {
       /^envoy\/demo\/(?:edge\/envoy|policy|policy\.tests)\.yaml$/,
       /^dist\/(?:.+\.js|LICENSES\.txt|policy\.schema\.json|sbom\.cdx\.json)$/,
       /^dist\/(?:proto\/.+\.binpb|generate\/check\/schemas\/.+\.jsonl)$/,
+      /^dist\/console\/(?:index\.html|assets\/[\w-]+\.(?:css|js|json))(?:\.gz)?$/,
     ];
     const others = packed.files.filter(({ path }) => !allowed.some((one) => one.test(path)));
     expect(others).toEqual([]);
