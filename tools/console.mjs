@@ -78,7 +78,7 @@ function slimSchema(part) {
   };
 }
 
-/** Writes the form for transport beside a file, in the coding that browsers take without TLS, too. */
+/** Writes a gzip copy beside a file; its size. Browsers take brotli over TLS alone. */
 function compress(file) {
   const content = readFileSync(file);
   const zipped = gzipSync(content, { level: 9 });
