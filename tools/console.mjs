@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 /** All that the console may be, as it is sent. */
@@ -78,10 +78,12 @@ function slimSchema(part) {
   };
 }
 
-/** Writes a gzip copy beside a file; its size. Browsers take brotli over TLS alone. */
+/** Writes both compressed forms beside a file; the size of the larger one. */
 function compress(file) {
   const content = readFileSync(file);
   const zipped = gzipSync(content, { level: 9 });
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
   writeFileSync(`${file}.gz`, zipped);
+  writeFileSync(`${file}.br`, brotliCompressSync(content, { params }));
   return zipped.length;
 }
