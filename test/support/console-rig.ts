@@ -116,6 +116,12 @@ export async function startConsoleRig(
       return (await headgate.metric("headgate_live_replicas")) === 2;
     });
   }
+  // An Envoy gets its share with the first request that its statistics count.
+  await waitFor("the Envoy sends its statistics", async () => {
+    const [joined] = gateway.headgates;
+    const labels = { stream: "metrics" };
+    return (await joined.metric("headgate_control_node_streams", labels)) === 1;
+  });
   const origins = ports.map((port) => `http://127.0.0.1:${port}`);
   return {
     redis,

@@ -417,7 +417,7 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
         rows={[...shares.values()]}
         rowId={({ node }) => node}
         isPlain={shares.size < 20}
-        empty="No Envoy takes part. Those that report their load to Headgate get a share."
+        empty="No Envoy has a share. It gets one when it reports the first request for this service."
       />
     </section>
   );

@@ -134,8 +134,9 @@ export class FeedbackNodes {
     const before = known?.numbers ?? silence;
     const heardMs = Math.max(atMs, known?.heardMs ?? atMs);
     const numbers = numbersOf(report, before, atMs);
-    // Answers within less than a millisecond are no demand, and yet somebody asks.
-    const hasAsked = report.rps > 0 || numbers.demand > 0;
+    // Answers within less than a millisecond are no demand, and those of a first report have no
+    // rate, since nobody knows the time that it covers; and yet somebody asked.
+    const hasAsked = report.rps > 0 || report.latency.count > 0 || numbers.demand > 0;
     const askedMs = known?.askedMs ?? (hasAsked ? atMs : undefined);
     this.#keep(nodeId, { owner, heardMs, askedMs, numbers });
     return { report, fromMs: before.atMs };

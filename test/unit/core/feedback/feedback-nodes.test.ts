@@ -51,6 +51,15 @@ describe("FeedbackNodes", () => {
     expect(nodes.numbers("edge-1").demand).toBeCloseTo(demand, 9);
   });
 
+  it.each([
+    { title: "answers without a rate", latency: { count: 3, sumMs: 2 }, askedMs: 1_000 },
+    { title: "nothing", latency: { count: 0, sumMs: 0 }, askedMs: undefined },
+  ])("knows by a first report of $title whether it had requests", ({ latency, askedMs }) => {
+    const nodes = new FeedbackNodes(times);
+    nodes.take(nodeReportOf({ atMs: 1_000, inFlight: 0, rps: 0, latency }), 1_000);
+    expect(nodes.askedMs("edge-1")).toBe(askedMs);
+  });
+
   it("believes less demand step by step, at both priorities", () => {
     const nodes = new FeedbackNodes(times);
     const idle = { rps: 0, latency: { count: 0, sumMs: 0 } };
