@@ -417,7 +417,7 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
         rows={[...shares.values()]}
         rowId={({ node }) => node}
         isPlain={shares.size < 20}
-        empty="No Envoy has a share. It gets one when it reports the first request for this service."
+        empty="No Envoy has a share. It gets one when it reports its first request for the service."
       />
     </section>
   );
