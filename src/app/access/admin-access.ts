@@ -14,9 +14,9 @@ import { exitCodes, StartFailure } from "../base/failure.js";
 import type { Logger } from "../base/logger.js";
 import { PathWatcher } from "../base/path-watcher.js";
 import { SerializedPoll } from "../base/serialized-poll.js";
-import type { AdminChoice } from "../config/admin-choice.js";
+import type { AdminChoice, OidcChoice } from "../config/admin-choice.js";
 import { readErrorWords } from "../config/policy-files.js";
-import { createTokenReader, type TokenReader } from "./admin-oidc.js";
+import type { TokenReader } from "./admin-oidc.js";
 
 /** What a request brings along to be known by. */
 export interface Credentials {
@@ -76,14 +76,20 @@ async function openList(
     const lines = ["HEADGATE_ADMIN_ACCESS is wrong:", ...problems.map((problem) => `  ${problem}`)];
     throw new StartFailure(exitCodes.usage, lines.join("\n"));
   }
+  const readToken = choice.oidc && (await loadTokenReader(choice.oidc, clock));
   const looks = new SerializedPoll(() => list.look());
   const onChange = (): void => looks.want();
   const watcher = new PathWatcher({ path, directories: [], clock, onChange });
-  const readToken = choice.oidc && createTokenReader(choice.oidc, clock);
   return {
     authenticate: (credentials) => authenticate(list.grants, credentials, readToken),
     close: () => watcher.close(),
   };
+}
+
+/** The library is loaded here and now: only who takes tokens of a provider needs it. */
+async function loadTokenReader(oidc: OidcChoice, clock: Clock): Promise<TokenReader> {
+  const { createTokenReader } = await import("./admin-oidc.js");
+  return createTokenReader(oidc, clock);
 }
 
 /** The access list as it was read last without a fault. */

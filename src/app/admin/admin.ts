@@ -2,7 +2,6 @@ import { Explainer } from "../../decide/inspect/explain.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { PolicyText } from "../../policy/parse.js";
-import { answersFor } from "../../rpc/admin/replica-answers.js";
 import type { AdminServiceParts, ReadCandidate } from "../../rpc/admin/service-parts.js";
 import type { OpenAdmission } from "../admission/admission.js";
 import { OpenStack } from "../base/open-stack.js";
@@ -45,7 +44,10 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
   const port = stack.keep(
     await openAdminPort({ ...runtime, choice, access, services, counts, calls, tls }),
   );
-  if (questions !== undefined) stack.keep(questions).answer(answersFor(services));
+  if (questions !== undefined) {
+    const { answersFor } = await import("../../rpc/admin/replica-answers.js");
+    stack.keep(questions).answer(answersFor(services));
+  }
   return { ...port, close: () => stack.close() };
 }
 
