@@ -8,6 +8,7 @@
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { startVitest, type TestCase, type TestModule, type TestSuite } from "vitest/node";
+import { many } from "../src/core/base/many.js";
 import { changedPaths, testsReaching } from "./run-changed.js";
 import {
   addTallies,
@@ -19,7 +20,7 @@ import {
   tallyFile,
   timeLines,
 } from "./run-report.js";
-import { firstSeedMax, seedsFactorName, seedsFirstName } from "./support/seeds.js";
+import { firstSeedMax, seedsFactorName, seedsFirstName, seedsMinName } from "./support/seeds.js";
 import { provisionAll, type ToolName, toolNames, tools } from "./support/tools.js";
 import { trueTimesName } from "./support/true-times.js";
 import { readProject } from "./tidy/project.js";
@@ -54,6 +55,10 @@ const quick: Readonly<Record<string, readonly string[]>> = {
   golden: ["test/golden/"],
   contract: ["test/contract/memory"],
 };
+
+/** What of the usual number of seeds is enough before a commit, and the fewest. */
+const quickFactor = 0.2;
+const quickSeedsMin = 20;
 
 /** What `npm run soak` runs: all that has seeds, or times that are shorter than those of users. */
 const soaked: readonly string[] = [
@@ -102,7 +107,7 @@ async function main(args: readonly string[]): Promise<number> {
 /** The plan, or what is wrong with the arguments. */
 function planOf(args: readonly string[]): Plan | string {
   const [first = "", ...rest] = args;
-  if (first === "quick") return { checks, paths: quick };
+  if (first === "quick") return planQuick();
   if (first === "changed") return planChanged(rest);
   if (first === "soak") return planSoak(rest);
   const known = [...checks, ...Object.keys(kinds)];
@@ -119,15 +124,25 @@ function planOf(args: readonly string[]): Plan | string {
   };
 }
 
+function planQuick(): Plan {
+  const env = { [seedsFactorName]: String(quickFactor), [seedsMinName]: String(quickSeedsMin) };
+  console.log(
+    Object.entries(env)
+      .map((pair) => pair.join("="))
+      .join(" "),
+  );
+  return { checks, paths: quick, env };
+}
+
 function planSoak(args: readonly string[]): Plan | string {
   const seed = args.find((arg) => /^[0-9]+$/.test(arg)) ?? String(randomInt(firstSeedMax));
   const names = args.filter((arg) => arg !== seed);
   const unknown = names.filter((name) => !soaked.includes(name));
-  if (unknown.length > 0) return `unknown: ${unknown.join(" ")}; some of: ${soaked.join(", ")}`;
+  if (unknown.length > 0) return `unknown: ${unknown.join(" ")}; choose from: ${soaked.join(", ")}`;
   const chosen = soaked.filter((name) => names.length === 0 || names.includes(name));
   const paths = chosen.map((name) => [name, [kinds[name]?.folder ?? ""]] as const);
   const again = ["npm run soak --", seed, ...names].join(" ");
-  console.log(`${soakFactor} times as many seeds, from ${seed} on; the same again: ${again}`);
+  console.log(`Running ${soakFactor} times as many seeds, from ${seed}. Repeat with: ${again}`);
   return {
     checks: [],
     paths: Object.fromEntries(paths),
@@ -141,7 +156,7 @@ function planChanged([revision = "HEAD", ...more]: readonly string[]): Plan | st
   const changed = changedPaths(root, revision);
   if (typeof changed === "string") return changed;
   const tests = testsReaching(changed, readProject(root));
-  console.log(`${changed.length} changed files reach ${tests.length} test files`);
+  console.log(`Test files affected by ${many(changed.length, "changed file")}: ${tests.length}`);
   const entries = Object.entries(kinds).map(
     ([name, { folder }]) => [name, tests.filter((path) => path.startsWith(folder))] as const,
   );
@@ -220,7 +235,7 @@ async function runTests(paths: Plan["paths"]): Promise<Tested> {
   const tallies = vitest.state.getTestModules().map((file) => tallyFile(outcomeOf(file)));
   const strays = vitest.state.getUnhandledErrors().map((error) => messageOf(error));
   await vitest.close();
-  const failures = strays.map((message) => `outside of any test: ${message}`);
+  const failures = strays.map((message) => `outside any test: ${message}`);
   return { tally: addTallies([...tallies, { passedCount: 0, failures, notRun: [] }]), times };
 }
 

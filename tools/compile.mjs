@@ -19,6 +19,7 @@ import { dirname, join } from "node:path";
 import { argv, execPath } from "node:process";
 import { fileURLToPath } from "node:url";
 import { context } from "esbuild";
+import { buildConsole } from "./console.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
@@ -28,6 +29,7 @@ const entryPoints = [
   // What `bin` in package.json points at, and the thread that parses policies.
   "src/cli/main.ts",
   "src/app/policy/policy-worker.ts",
+  "src/app/operator/policy-trial-worker.ts",
   // Tests start these, many in one process.
   "src/app/app.ts",
   "src/app/base/collector.ts",
@@ -61,12 +63,14 @@ const bundler = await context({
 });
 const { metafile } = await bundler.rebuild();
 copyData();
-writeFileSync(join(dist, "LICENSES.txt"), licenceTexts(Object.keys(metafile.inputs)));
 // npm makes it executable when it installs, a build must too.
 chmodSync(program, 0o755);
 // For editors: what `headgate init` of an installed package names.
 const schema = execFileSync(execPath, [program, "schema"], { maxBuffer: 16 * 1024 * 1024 });
 writeFileSync(join(dist, "policy.schema.json"), schema);
+const consoleInputs = await buildConsole(root, schema);
+const inputs = [...Object.keys(metafile.inputs), ...consoleInputs];
+writeFileSync(join(dist, "LICENSES.txt"), licenceTexts(inputs));
 if (argv.includes("--watch")) await bundler.watch();
 else await bundler.dispose();
 

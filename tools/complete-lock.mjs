@@ -48,7 +48,7 @@ function digestOf(name, version) {
   try {
     return execFileSync("npm", words, { encoding: "utf8" }).trim() || undefined;
   } catch {
-    console.error(`${name}@${version}: the registry tells no digest of it`);
+    console.error(`${name}@${version}: the registry has no digest for it`);
     return undefined;
   }
 }

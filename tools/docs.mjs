@@ -54,10 +54,11 @@ async function install(supervisor) {
   const lock = readFileSync(join(site, "package-lock.json"), "utf8");
   const wanted = `${process.platform}-${process.arch}\n${lock}`;
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return 0;
-  process.stderr.write("docs: installing the site's generator ...\n");
+  process.stderr.write("docs: installing the site generator ...\n");
   const args = ["ci", "--prefix", site, "--ignore-scripts", "--no-audit", "--no-fund"];
   const { code, output } = await supervisor.capture("npm", args);
-  if (code !== 0) process.stderr.write(`${output}\nnpm could not install ${site}.\n`);
+  if (code !== 0)
+    process.stderr.write(`${output}\nnpm could not install the packages of ${site}.\n`);
   else writeFileSync(stamp, wanted);
   return code;
 }

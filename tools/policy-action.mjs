@@ -57,7 +57,7 @@ function main() {
 /** The check's lines; each problem becomes an annotation. */
 function checkPolicy(policy) {
   const { code, out, err } = headgate(["check", "-o", "json", "--", policy]);
-  if (!out.startsWith("{")) return complain(err, `headgate check ended with ${code}`);
+  if (!out.startsWith("{")) return complain(err, `headgate check failed with exit code ${code}`);
   const { ok, files, problems, warnings = [] } = JSON.parse(out);
   for (const problem of problems) annotate("error", withHint(problem));
   for (const warning of warnings) annotate("warning", withHint(warning));
@@ -91,7 +91,7 @@ function testFiles(policy) {
 
 function runTests(paths) {
   const { code, out, err } = headgate(["test", "-o", "json", "--", ...paths]);
-  if (!out.startsWith("{")) return complain(err, `headgate test ended with ${code}`);
+  if (!out.startsWith("{")) return complain(err, `headgate test failed with exit code ${code}`);
   return JSON.parse(out).files.flatMap(({ file, outcomes }) => {
     for (const { name, failures } of outcomes) {
       for (const { line, message } of failures) {
@@ -122,15 +122,15 @@ function comparePolicy(policy, { base, folder }) {
     git(["fetch", "--no-tags", "--depth=1", "origin", base]);
   }
   if (git(["cat-file", "-e", `${base}^{commit}`]) === undefined) {
-    annotate("warning", { message: `The base commit ${base} cannot be fetched: not compared.` });
+    annotate("warning", { message: `Not compared: the base commit ${base} cannot be fetched.` });
     return ["Not compared: the base commit cannot be fetched."];
   }
   const before = baseFiles(policy, { base, folder });
-  if (before === undefined) return ["A new policy: the base has none of this name."];
+  if (before === undefined) return ["A new policy: the base commit does not contain it."];
   const { code, out, err } = headgate(["diff", "--", before, policy]);
   if (code === 0 || code === 4) return out.trimEnd().split("\n");
   // What is wrong with the new one has been told, and the base's is nobody's fault here.
-  return ["Not compared: one of the two is invalid.", ...err.trimEnd().split("\n")];
+  return ["Not compared: one of the two policies is invalid.", ...err.trimEnd().split("\n")];
 }
 
 /** The base's policy, written below a folder; undefined where the base has none. */

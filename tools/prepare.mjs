@@ -7,8 +7,8 @@ import { basename, join } from "node:path";
 import { withLock } from "../src/programs/lock.mjs";
 
 const installHint = `
-npm could not install the packages of package-lock.json. It needs the package registry: check the
-network, a proxy (HTTPS_PROXY) and the answer of "npm ping", then run the command again.`;
+npm could not install the packages of package-lock.json from the package registry. Check the
+network, the proxy (HTTPS_PROXY) and the output of "npm ping", then run the command again.`;
 
 /**
  * A step, in the order in which they run. Its stamp, in a file of the folder it makes, tells what

@@ -49,8 +49,13 @@ function rewriteLinks(md) {
     }
   });
   const renderText = md.renderer.rules.text;
-  // Two braces are an expression for Vue.
-  md.renderer.rules.text = (...args) => renderText(...args).replaceAll("{{", "&#123;&#123;");
+  // Two braces are an expression for Vue. Names of alerts break between their words.
+  md.renderer.rules.text = (...args) =>
+    renderText(...args)
+      .replaceAll("{{", "&#123;&#123;")
+      .replaceAll(/\b(?:Headgate|Envoy)(?:[A-Z][a-z]+){2,}/g, (name) =>
+        name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, "<wbr>"),
+      );
 }
 
 /** Vite knows a path by its beginning. */

@@ -25,6 +25,8 @@ export interface App {
   readonly controlAddress: ListenAddress | undefined;
   /** Undefined where there is no admin port, or it is taken. */
   readonly adminAddress: ListenAddress | undefined;
+  /** Where the console is; undefined: there is none. */
+  readonly consoleAddress: ListenAddress | undefined;
   /** Undefined where there is no debug port, or it is taken. */
   readonly debugAddress: ListenAddress | undefined;
   /** Undefined without HEADGATE_MONITORING_ADDR. */
@@ -90,13 +92,13 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
   policies.watch();
   const places = { grpc: ports.grpcAddress, http: ports.httpAddress };
   if (health.isServing) logger.info({ event: "serving", ...places }, "Serving.");
-  else logger.info({ event: "waiting", ...places }, "Listening, and waiting for a policy.");
+  else logger.info({ event: "waiting", ...places }, "Listening; waiting for a policy.");
 
   const stop = async (drainDelayMs: number): Promise<boolean> => {
     stopFollowing();
     health.stopServing();
     const line = { event: "draining", drainDelayMs, drainGraceMs: config.drainGraceMs };
-    logger.info(line, "Stopping: health says so, and calls are still answered.");
+    logger.info(line, "Stopping: health is NOT_SERVING, calls are still answered.");
     await sleep(clock, drainDelayMs);
     // Clients of all ports are sent elsewhere at the same time, and calls in flight have the grace.
     const others = [stack.closeNow(admin), stack.closeNow(controlPlane)];
@@ -104,7 +106,8 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
     const isClean = await stack.closeNow(ports);
     await stack.close();
     if (isClean) logger.info({ event: "stopped" }, "Stopped.");
-    else logger.warn({ event: "stoppedByForce" }, "Stopped; calls that took too long were cut.");
+    else
+      logger.warn({ event: "stoppedByForce" }, "Stopped; calls that took too long were cancelled.");
     return isClean;
   };
   let closing: Promise<boolean> | undefined;
@@ -113,6 +116,7 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
     httpAddress: ports.httpAddress,
     controlAddress: controlPlane.address,
     adminAddress: admin.address,
+    consoleAddress: config.admin?.console === undefined ? undefined : admin.address,
     debugAddress: listeners.debugAddress,
     monitoringAddress: listeners.monitoringAddress,
     prometheusAddress: listeners.prometheusAddress,

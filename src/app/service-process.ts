@@ -57,11 +57,11 @@ function nextSignal(logger: Logger): Promise<string> {
     for (const signal of stopSignals) {
       process.on(signal, () => {
         if (isStopping) {
-          logger.warn({ event: "stoppedAtOnce", signal }, "A second signal: stopping at once.");
+          logger.warn({ event: "stoppedAtOnce", signal }, "Second signal: stopping at once.");
           process.exit(exitCodes.failure);
         }
         isStopping = true;
-        logger.info({ event: "signal", signal }, "A signal asks to stop.");
+        logger.info({ event: "signal", signal }, "Received a signal to stop.");
         resolve(signal);
       });
     }
@@ -71,7 +71,7 @@ function nextSignal(logger: Logger): Promise<string> {
 /** What nobody caught is a bug, and nobody knows what state it left: the process ends. */
 function exitOnBug(logger: Logger): void {
   const exit = (thrown: unknown): void => {
-    logger.error({ event: "crash", ...bugTrace(thrown) }, "A fault of ours; the process ends.");
+    logger.error({ event: "crash", ...bugTrace(thrown) }, "Internal error; the process ends.");
     process.exit(exitCodes.failure);
   };
   process.on("uncaughtException", exit);

@@ -34,7 +34,7 @@ const commandGroups: readonly CommandGroup[] = [
     },
   },
   {
-    heading: "Look at what runs:",
+    heading: "Inspect a running Headgate:",
     commands: {
       explain: async () => (await import("./live/explain.js")).addExplain,
       rules: async () => (await import("./live/rules.js")).addRules,
@@ -50,7 +50,7 @@ const commandGroups: readonly CommandGroup[] = [
     },
   },
   {
-    heading: "Change what runs:",
+    heading: "Change a running Headgate:",
     commands: {
       keys: async () => (await import("./live/keys.js")).addKeys,
       gate: async () => (await import("./live/gate.js")).addGate,
@@ -94,7 +94,7 @@ export async function addCommands(
 function addVersion(program: Command, { output }: CommandContext): void {
   program
     .command("version")
-    .description("print the version of this program and of Node")
+    .description("print the versions of this program and of Node")
     .addHelpText("before", "Examples:\n  headgate version\n")
     .addHelpText("after", "\nExit codes: 0 printed, 2 usage.")
     .action(() => output.out(`headgate ${readVersion()} (node ${process.versions.node})`));

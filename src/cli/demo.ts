@@ -7,15 +7,14 @@ import { addHelpTexts } from "./terminal/help-texts.js";
 export function addDemo(program: Command, context: CommandContext): void {
   const command = program
     .command("demo")
-    .description("a first look: Headgate with a real Envoy in front, and traffic to watch");
+    .description("try Headgate with a real Envoy in front and example traffic");
   addHelpTexts(command, {
     examples: `
   headgate demo
   headgate demo --quiet-traffic --envoy-port 10080
   headgate demo --policy my-policy.yaml`,
-    notes: `
-Everything listens on loopback and ends with Ctrl-C.`,
-    exitCodes: "Exit codes: 0 ended as asked, 1 failure, 2 usage, 3 invalid policy.",
+    notes: "\nEverything listens on loopback and stops with Ctrl-C.",
+    exitCodes: "Exit codes: 0 stopped as requested, 1 failure, 2 usage, 3 invalid policy.",
   });
   for (const { flags, docs } of demoFlagRows) command.addOption(new Option(flags, docs));
   command.action(async (flags: DemoFlags) => {

@@ -12,8 +12,8 @@ try {
   const code: unknown = Reflect.get(Object(thrown), "code");
   if (code !== "EMFILE" && code !== "ENFILE") throw thrown;
   process.stderr.write(
-    "headgate: too many files are open to start: raise the limit of file descriptors, " +
-      `to ${descriptorsMin} or more (ulimit -n, LimitNOFILE).\n`,
+    "headgate: too few file descriptors to start: raise the limit to " +
+      `${descriptorsMin} or more (ulimit -n, LimitNOFILE).\n`,
   );
   process.exitCode = exitCodes.failure;
 }

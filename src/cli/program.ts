@@ -50,20 +50,20 @@ export async function createProgram(context: CommandContext, word?: string): Pro
     .addHelpText(
       "before",
       `Examples:
-  headgate demo                              a first look, a real Envoy in front
-  headgate check policy.yaml                 is the policy right?
+  headgate demo                              try it, with a real Envoy in front
+  headgate check policy.yaml                 validate a policy
   headgate generate envoy policy.yaml        configuration for proxies, checked
   headgate serve --policy policy.yaml        gRPC on 8081, HTTP on 8080
   REDIS_URL=redis:6379 headgate serve        limits shared by all replicas
-  headgate top                               who asks most, live
-  headgate explain shop plan=free,user=ann   why is this call refused?
+  headgate top                               callers with most requests, live
+  headgate explain shop plan=free,user=ann   why is this call denied?
 `,
     )
     .addHelpText(
       "after",
       `
 Exit codes: 0 ok, 1 failure, 2 usage, 3 invalid policy, 4 stale files,
-5 no Headgate can be reached.`,
+5 Headgate cannot be reached.`,
     );
   await addCommands(program, context, word);
   for (const command of program.commands) command.copyInheritedSettings(program);

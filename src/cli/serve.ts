@@ -15,13 +15,14 @@ export function addServe(program: Command, context: CommandContext): void {
   headgate serve --policy /etc/headgate --log-level debug
   REDIS_URL=redis:6379 REDIS_AUTH_FILE=/run/secrets/redis headgate serve --policy policy.yaml`,
     notes: `
-Every option may also come from the environment; flags win. Secrets only come from there:
+Every option can also be set in the environment; flags take precedence. Only there you can set
+secrets:
 REDIS_URL, REDIS_AUTH, or the files that REDIS_URL_FILE and REDIS_AUTH_FILE name.
 
 SIGTERM, SIGINT and SIGHUP drain and stop; a second signal stops at once. The policy's files are
-watched: a changed policy becomes active by itself, and a wrong one keeps the old one.`,
+watched: a changed policy becomes active at once, and an invalid one is ignored.`,
     exitCodes:
-      "Exit codes: 0 stopped as asked, 1 failure or cut off while stopping, 2 usage, " +
+      "Exit codes: 0 stopped as requested, 1 failure or calls cancelled at the end, 2 usage, " +
       "3 invalid policy.",
   });
   const flags = addFlags(command);
@@ -48,9 +49,11 @@ async function serve(
   if (loaded.kind === "problems") {
     const lines = loaded.problems.map((problem) => `  ${problem}`);
     output.err(
-      ["The configuration is wrong:", ...lines, "See `headgate help serve` for all options."].join(
-        "\n",
-      ),
+      [
+        "The configuration is invalid:",
+        ...lines,
+        "See `headgate help serve` for all options.",
+      ].join("\n"),
     );
     return exitCodes.usage;
   }

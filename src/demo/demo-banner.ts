@@ -6,6 +6,8 @@ import { jsonQuestion } from "./demo-traffic.js";
 export interface Running {
   readonly grpcPort: number;
   readonly httpPort: number;
+  /** Undefined: there is none, or another program has its port. */
+  readonly consolePort: number | undefined;
   /** As a person would write it. */
   readonly policyPath: string;
   readonly envoy:
@@ -24,10 +26,10 @@ const labelChars = 13;
 
 /** The addresses of everything that runs. */
 export function renderBanner(running: Running, style: Style): string {
-  const { envoy, httpPort, grpcPort, policyPath } = running;
+  const { envoy, httpPort, grpcPort, consolePort, policyPath } = running;
   const headline =
     envoy.kind === "running"
-      ? "Headgate is running, and an Envoy asks it about each request."
+      ? "Headgate is running, and an Envoy calls it for each request."
       : "Headgate is running, without an Envoy in front of it.";
   const rows = [
     ...(envoy.kind === "running"
@@ -35,12 +37,15 @@ export function renderBanner(running: Running, style: Style): string {
           row(
             "Envoy",
             `http://127.0.0.1:${envoy.ports.envoy}/`,
-            `before a service on ${envoy.ports.upstream}`,
+            `in front of a service on ${envoy.ports.upstream}`,
           ),
         ]
       : []),
+    ...(consolePort === undefined
+      ? []
+      : [row("Console", `http://127.0.0.1:${consolePort}/`, "all of it, in a browser")]),
     row("Headgate", `http://127.0.0.1:${httpPort}/`, "/json /readyz /metrics"),
-    row("", `127.0.0.1:${grpcPort}`, "gRPC, where Envoy asks"),
+    row("", `127.0.0.1:${grpcPort}`, "gRPC, for Envoy"),
     row("Policy", policyPath, ""),
     ...(envoy.kind === "running"
       ? [
@@ -64,8 +69,8 @@ function renderMissing(
 ): readonly string[] {
   return [
     `  ${style.bold("Envoy is missing:")} ${why}.`,
-    `  To get one, ${hint}.`,
-    "  Until then the callers below ask Headgate itself, over HTTP.",
+    `  To install it, ${hint}.`,
+    "  Until then, the callers below call Headgate directly, over HTTP.",
   ];
 }
 
@@ -79,7 +84,7 @@ export function renderTry(running: Running, style: Style): string {
   return [
     "",
     `  ${style.bold("Try it")}       ${style.command(command)}`,
-    style.dim("               six times quickly: the sixth is a 429. Ctrl-C ends everything."),
+    style.dim("               six times quickly: the sixth gets a 429. Ctrl-C ends everything."),
     "",
   ].join("\n");
 }
@@ -90,7 +95,7 @@ export function renderNext(running: Running, style: Style): string {
   const url = `http://127.0.0.1:${httpPort}/metrics`;
   const metrics = `curl -s ${url} | grep headgate_decisions_total`;
   const rows = [
-    ["change a limit", `edit ${running.policyPath}: what you save is active at once`],
+    ["change a limit", `edit ${running.policyPath}; the change is active as soon as you save it`],
     ["see the counts", style.command(metrics)],
     ...(running.envoy.kind === "running"
       ? [["without Envoy", style.command(jsonCommand(running))]]

@@ -61,17 +61,17 @@ export const portSettings = {
 
 /** All flags of `headgate demo`, in the order of its help. */
 export const demoFlagRows: readonly DemoFlagRow[] = [
-  portFlag(ports.envoyPort, "where callers reach Envoy"),
-  portFlag(ports.grpcPort, "where Envoy asks Headgate"),
-  portFlag(ports.port, "Headgate's HTTP: /json, health, /metrics"),
-  portFlag(ports.upstreamPort, "the small service behind Envoy; 0 takes a free port"),
+  portFlag(ports.envoyPort, "the port of Envoy for callers"),
+  portFlag(ports.grpcPort, "the port of Headgate for Envoy"),
+  portFlag(ports.port, "Headgate's HTTP port: /json, health, /metrics"),
+  portFlag(ports.upstreamPort, "the port of the small service behind Envoy; 0 picks a free port"),
   {
     flags: "--policy <PATH>",
-    docs: "a policy of yours for the domain demo, in place of the demo's",
+    docs: "your own policy for the domain demo",
   },
   { flags: "--no-traffic", docs: "send no requests" },
-  { flags: "--quiet-traffic", docs: "send requests, and report only the first refusal" },
-  { flags: "--no-install", docs: "do not install Envoy when there is none" },
+  { flags: "--quiet-traffic", docs: "send requests, but report only the first refusal" },
+  { flags: "--no-install", docs: "do not install Envoy if it is missing" },
 ];
 
 /** Reads the demo's options: flags, then environment, then defaults; all problems at once. */
@@ -138,7 +138,7 @@ function sharedPorts(options: DemoOptions): readonly string[] {
     const owner = owners.get(port);
     if (port === 0) continue;
     if (owner === undefined) owners.set(port, portSettings[name]);
-    else problems.push(`${portSettings[name]}: port ${port} is taken by ${owner} already`);
+    else problems.push(`${portSettings[name]}: port ${port} is already used by ${owner}`);
   }
   return problems;
 }

@@ -13,6 +13,7 @@ import { isInstalledPackage, ownFile } from "../app/base/own-file.js";
 import type { Style } from "../app/base/style.js";
 import { loadConfig } from "../app/config/config.js";
 import { assert, errorRows, isServiceError } from "../core/base/errors.js";
+import { many } from "../core/base/many.js";
 import { envoyTool } from "../programs/install.js";
 import { findProgram, lookUp, thisMachine } from "../programs/provision.js";
 import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
@@ -66,6 +67,7 @@ export async function play(parts: Play): Promise<number> {
   const running: Running = {
     grpcPort: grpcAddress.port,
     httpPort: app.httpAddress.port,
+    consolePort: app.consoleAddress?.port,
     policyPath: displayPath(policyPath),
     envoy: started.kind === "missing" ? started : { ...started, ports: envoyPorts },
   };
@@ -129,6 +131,8 @@ async function startHeadgate(
     // Its port may be another service's.
     debugHost: "",
     controlAddress: "",
+    // Whoever tries it may try all of it: nothing here is anybody else's.
+    ...(env["HEADGATE_ADMIN_ACCESS"] ? {} : { adminOpen: env["HEADGATE_ADMIN_OPEN"] ?? "true" }),
     // Nobody waits for the end of a demo.
     drainDelayMs: "0",
     drainGraceMs: "1000",
@@ -188,7 +192,8 @@ async function startEnvoy(
     ? findProgram(envoyTool, machine)
     : lookUp(envoyTool, machine));
   if (found.kind === "missing") return found;
-  if (scope.isClosed) return { kind: "missing", why: "the demo is ending", hint: "start it again" };
+  if (scope.isClosed)
+    return { kind: "missing", why: "the demo is stopping", hint: "start it again" };
   const config = renderEnvoyConfig(readFileSync(exampleFile("edge/envoy.yaml"), "utf8"), ports);
   const envoy = new Envoy({ program: found.path, config, folder: folder.path, clock });
   await scope.add(() => envoy.stop());
@@ -267,7 +272,7 @@ async function endOfEnvoy(
 }
 
 function describeEnd({ logPath }: Envoy, { how, logTail }: EnvoyEnd): string {
-  return `Envoy ended by itself (${how}). The end of its log, ${logPath}:\n\n${logTail}\n`;
+  return `Envoy ended (${how}). The end of its log, ${logPath}:\n\n${logTail}\n`;
 }
 
 function sleep(delayMs: number): Promise<void> {
@@ -304,7 +309,9 @@ export function createDemoLogger({
     info: ({ event, ruleCount }: LogEvent) => {
       if (event === "policyLoaded") loadCount += 1;
       if (event !== "policyLoaded" || loadCount === 1) return;
-      print(`\n  ${style.good("The edited policy is active:")} ${String(ruleCount)} rules.\n`);
+      print(
+        `\n  ${style.good("The edited policy is active:")} ${many(Number(ruleCount), "rule")}.\n`,
+      );
     },
     warn: (_event, sentence) => print(`\n  ${sentence}\n`),
     error: (_event, sentence) =>

@@ -1,4 +1,5 @@
 import type { Style } from "../app/base/style.js";
+import { many } from "../core/base/many.js";
 import type { Answer, Caller, SeenLimit } from "./demo-traffic.js";
 
 interface TrafficReportParts {
@@ -90,10 +91,10 @@ export class TrafficReport {
   #explain(caller: Caller, { limit, waitSeconds }: Extract<Answer, { kind: "refused" }>): void {
     const { style, print, policyPath } = this.#parts;
     const rule = limit === undefined ? "the limit" : describeLimit(limit);
-    const when = waitSeconds === undefined ? "" : ` The next one fits in ${waitSeconds} s.`;
+    const when = waitSeconds === undefined ? "" : ` The next request fits in ${waitSeconds} s.`;
     print("");
     print(`  ${style.bad("The first 429:")} ${caller.name} has used up ${rule}.${when}`);
-    print(style.dim(`  Every caller has a bucket of its own; the rules are in ${policyPath}.`));
+    print(style.dim(`  Every caller has its own bucket. The rules are in ${policyPath}.`));
     print("");
   }
 }
@@ -101,7 +102,7 @@ export class TrafficReport {
 /** Example: `"free-pace", 5 requests in 10 s`. */
 export function describeLimit({ name, hits, periodSeconds }: SeenLimit): string {
   const called = name === undefined ? "a limit of" : `"${name}",`;
-  return `${called} ${hits} requests in ${periodSeconds} s`;
+  return `${called} ${many(hits, "request")} in ${periodSeconds} s`;
 }
 
 function pad(text: string, width: number): string {

@@ -227,13 +227,13 @@ function send({ body, ...rest }: Sending): Promise<WireAnswer> {
       const { statusCode: status = 0, headers } = response;
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
-      response.once("error", () => broken("the answer broke off"));
+      response.once("error", () => broken("the response broke off"));
       response.once("end", () => {
         resolve({ kind: "answer", status, headers, body: Buffer.concat(chunks).toString("utf8") });
       });
     });
     sent.once("timeout", () => sent.destroy());
-    sent.once("error", () => broken("no answer"));
+    sent.once("error", () => broken("no response"));
     sent.end(body);
   });
 }

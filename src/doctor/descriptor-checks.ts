@@ -1,3 +1,4 @@
+import { many } from "../core/base/many.js";
 import { globMatches, parseGlob } from "../core/collections/glob.js";
 import { isSettled, type PathStep, type Rule } from "../core/limits/limit.js";
 import { clusterNames } from "../policy/services/service-clusters.js";
@@ -22,7 +23,7 @@ const optionalEntriesMax = 6;
 export const checkDescriptors: DoctorCheck = (input) => {
   const { policy } = input;
   if (policy === undefined) {
-    return [{ kind: "unseen", id: "HG507", seen: "descriptors and limits: name it by --policy" }];
+    return [{ kind: "unseen", id: "HG507", seen: "descriptors and limits: set --policy" }];
   }
   if (!findHeadgateFilters(input).some(({ kind }) => kind === "ratelimit")) return [];
   const asked = findAsked(input);
@@ -42,7 +43,7 @@ function checkDomains({ domains }: Asked, policy: DoctorPolicy): readonly Diagno
     const seen = `the domain "${shownName(domain)}" is not in the policy${hint}`;
     return { kind: "finding", id: "HG506", severity: "error", seen };
   });
-  const seen = `domains asked: ${[...domains].map(shownName).join(", ") || "none"}`;
+  const seen = `domains in requests: ${[...domains].map(shownName).join(", ") || "none"}`;
   return findingsOr(findings, { id: "HG506", seen });
 }
 
@@ -57,12 +58,13 @@ function checkLimits(asked: Asked, policy: DoctorPolicy): readonly Diagnostic[] 
     if (rules === undefined) continue;
     for (const rule of rules) reached.add(rule);
     if (rules.length > 0) continue;
-    const seen = `${shownDescriptor(descriptor)} meets no limit (${shownName(descriptor.where)})`;
+    const seen =
+      `${shownDescriptor(descriptor)} matches no limit ` + `(${shownName(descriptor.where)})`;
     lost.push({ kind: "finding", id: "HG507", severity: "error", seen });
   }
   const diagnostics = findingsOr(lost, {
     id: "HG507",
-    seen: `${compared.length} descriptors asked, and each may meet a limit`,
+    seen: `${many(compared.length, "descriptor")}, and each can match a limit`,
   });
   // What cannot be told may reach anything.
   const isAllKnown = known.every(({ entries }) => entries !== undefined);
@@ -95,8 +97,8 @@ function checkLaterCosts(asked: Asked, policy: DoctorPolicy): readonly Diagnosti
     const seen = `${shownName(rule.domain)}/${shownName(rule.label)}: ${found.seen}`;
     return [{ kind: "finding", id, severity: "warning", seen, todo: found.todo }];
   });
-  const reported = later.length === 0 ? "none" : "all charged";
-  return findingsOr(findings, { id, seen: `costs told after responses: ${reported}` });
+  const reported = later.length === 0 ? "none" : "all are charged";
+  return findingsOr(findings, { id, seen: `costs reported after responses: ${reported}` });
 }
 
 /** What becomes of a cost that does not fit; undefined: it is counted in full. */
@@ -108,18 +110,19 @@ function laterCostsOf(
   const unsettled = effect.limits.filter(({ role }) => !isSettled(role));
   if (unsettled.length === 0) return undefined;
   if (settlesOncePeeked !== true) {
-    const seen = "costs told after responses are charged only where they fit";
+    const seen = "costs reported after responses are charged only if they fit";
     return { seen, todo: "charge: settle" };
   }
   if (!isPeeked) {
-    const seen = "costs told after responses are charged only where they fit: nothing asks first";
-    return { seen, todo: "hits_addend: {number: 0} on a rate limit of the request itself" };
+    const seen =
+      "costs reported after responses are charged only if they fit, because nothing checks first";
+    return { seen, todo: "hits_addend: {number: 0} on a rate limit for the request itself" };
   }
   if (unsettled.every(({ algorithm }) => algorithm?.kind === "fixed_window")) return undefined;
   const seen =
-    "costs told after responses are charged up to twice the limit, and drain at its rate; " +
-    "envoyproxy/ratelimit counts them in full until its window ends";
-  return { seen, todo: "HEADGATE_ALGORITHM=fixed_window, where that matters" };
+    "costs reported after responses are charged up to twice the limit and drain at " +
+    "its rate; envoyproxy/ratelimit counts them in full until its window ends";
+  return { seen, todo: "HEADGATE_ALGORITHM=fixed_window, if that matters" };
 }
 
 function checkUnreached(
@@ -136,12 +139,12 @@ function checkUnreached(
   );
   const unreached = wanted.filter((rule) => !reached.has(rule));
   const findings = unreached.map(({ domain, label }): Diagnostic => {
-    const seen = `nothing asks for ${shownName(domain)}/${shownName(label)}`;
+    const seen = `no route sends ${shownName(domain)}/${shownName(label)}`;
     return { kind: "finding", id: "HG509", severity: "warning", seen };
   });
   return findingsOr(findings, {
     id: "HG509",
-    seen: `${wanted.length} limits, and each may be reached`,
+    seen: `${many(wanted.length, "limit")}, and each can be reached`,
   });
 }
 
@@ -162,13 +165,13 @@ function checkServices(asked: Asked, { services }: DoctorPolicy): readonly Diagn
     else {
       const names = here.map(shownName).join(", ");
       const seen =
-        `routes lead to ${names} (service ${shownName(service.name)}), and none asks for its ` +
-        "limits";
+        `routes lead to ${names} (service ${shownName(service.name)}), and none of ` +
+        "them checks its limits";
       findings.push({ kind: "finding", id, severity: "error", seen });
     }
   }
   if (findings.length === 0 && right.length === 0) return [];
-  return findingsOr(findings, { id, seen: `asked for: ${right.map(shownName).join(", ")}` });
+  return findingsOr(findings, { id, seen: `checked: ${right.map(shownName).join(", ")}` });
 }
 
 function shownDescriptor({ domain, entries }: AskedDescriptor): string {

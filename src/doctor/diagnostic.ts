@@ -99,7 +99,7 @@ export function findingsOr(
     kind: "finding",
     id: right.id,
     severity: "warning",
-    seen: `and ${more} more like these`,
+    seen: `and ${more} more like this`,
   };
   return [...findings.slice(0, findingsMax), rest];
 }

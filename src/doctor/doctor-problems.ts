@@ -8,174 +8,176 @@ export const doctorProblemRows = {
   HG512: {
     title: "Headgate cannot reach its store.",
     remedy:
-      "Bring Redis back first (its log, REDIS_URL, the network): limits go by on_store_failure " +
-      "meanwhile, and operators' records are put back by the replicas.",
+      "Restore Redis first (its log, REDIS_URL, the network). Until then, limits " +
+      "answer with on_store_failure. Replicas restore operators' records " +
+      "themselves.",
   },
   HG500: {
-    title: "Nothing asks Headgate.",
-    remedy: "Add the filters that `headgate generate envoy` writes, and the cluster they ask.",
+    title: "No filter calls Headgate.",
+    remedy: "Add the filters that `headgate generate envoy` writes, and their cluster.",
   },
   HG501: {
-    title: "A filter that asks Headgate is out of requests' way.",
-    remedy: "Put it before the router, and take `disabled: true` away.",
+    title: "A filter that calls Headgate does not see requests.",
+    remedy: "Put it before the router, and remove `disabled: true`.",
     severity: "either",
   },
   HG502: {
-    title: "The cluster that leads to Headgate is not there.",
-    remedy: "Add the cluster that the filter names; until then every call fails.",
+    title: "The cluster of Headgate does not exist.",
+    remedy: "Add the cluster that the filter names. Without it, every call fails.",
   },
   HG503: {
-    title: "The cluster that leads to Headgate does not speak HTTP/2.",
-    remedy: "Add `explicit_http_config: {http2_protocol_options: {}}`: gRPC needs it.",
+    title: "The cluster of Headgate does not use HTTP/2.",
+    remedy: "Add `explicit_http_config: {http2_protocol_options: {}}`, because gRPC needs it.",
   },
   HG504: {
     title: "No host of Headgate's cluster is healthy.",
-    remedy: "Look whether Headgate runs, at its address and port, and at the health check.",
+    remedy: "Check that Headgate runs, its address and port, and the health check.",
     severity: "either",
   },
   HG505: {
-    title: "Headgate says that it is not well.",
-    remedy: "Look at its /readyz and its log: a store that is away, or a policy that is refused.",
+    title: "Headgate reports that it is not healthy.",
+    remedy: "Check its /readyz and its log for an unreachable store or a refused policy.",
     severity: "either",
   },
   HG506: {
-    title: "A domain is asked for that the policy does not have.",
-    remedy: "Correct `domain` of the filter or the route, or add it to `rateLimits`.",
+    title: "A filter sends a domain that the policy does not have.",
+    remedy: "Correct `domain` of the filter or the route, or add the domain to `rateLimits`.",
   },
   HG507: {
-    title: "A descriptor is asked for that meets no limit.",
-    remedy: "Make its keys those of a limit's path, in order, and as many.",
+    title: "A descriptor matches no limit.",
+    remedy: "Use the same keys in the same order as the path of a limit.",
   },
   HG508: {
-    title: "Requests of a service are not asked for, and the policy limits them.",
+    title: "The policy limits requests of a service, but no route sends their descriptors.",
     remedy: "Add `rate_limits` to its routes, as `headgate generate envoy` does.",
   },
   HG509: {
     title: "No descriptor of this Envoy reaches a limit.",
-    remedy: "Add the descriptor to a route, or remove the limit; another Envoy may ask for it.",
+    remedy: "Add the descriptor to a route, or remove the limit. Another Envoy may send it.",
     severity: "warning",
   },
   HG510: {
-    title: "A rate limit holds for a share of requests only.",
+    title: "A rate limit applies to a share of requests only.",
     remedy: "Set `filter_enabled` and `filter_enforced`, or their runtime keys, to 100.",
     severity: "warning",
   },
   HG511: {
-    title: "Headgate runs another policy than this file.",
-    remedy: "Reload it (a refused file stays out), or name the file that is active.",
+    title: "Headgate runs a policy other than this file.",
+    remedy: "Reload the file (an invalid file is not loaded), or pass the file that is active.",
     severity: "warning",
   },
   HG513: {
-    title: "Costs told after responses are charged otherwise than envoyproxy/ratelimit does.",
-    remedy: "Write `charge: settle` on the limit, or ask with `hits_addend: {number: 0}` first.",
+    title: "Costs reported after responses are charged differently than in envoyproxy/ratelimit.",
+    remedy: "Set `charge: settle` on the limit, or check with `hits_addend: {number: 0}` first.",
     severity: "warning",
   },
   HG520: {
-    title: "Requests went without a rate limit's answer.",
-    remedy: "Look at the timeout, at Headgate's load and at the network between the two.",
+    title: "Requests passed or failed without an answer from the rate limit.",
+    remedy: "Check the timeout, Headgate's load, and the network between the two.",
     severity: "either",
   },
   HG521: {
-    title: "Requests went without an answer of admission.",
-    remedy: "Look at the message timeout, at Headgate's load and at the network.",
+    title: "Requests passed or failed without an answer from admission.",
+    remedy: "Check the message timeout, Headgate's load, and the network.",
     severity: "either",
   },
   HG522: {
-    title: "Calls to Headgate met the breaker of its cluster.",
+    title: "The circuit breaker of Headgate's cluster refused calls.",
     remedy: "Raise `max_requests` and `max_pending_requests` of that cluster's breakers.",
   },
   HG523: {
-    title: "A rate limit's answer is waited for too shortly, or too long.",
-    remedy: "Write a `timeout` above what Headgate needs, at most 1s.",
+    title: "The rate limit timeout is too short or too long.",
+    remedy: "Set a `timeout` above the time that Headgate needs, at most 1s.",
     severity: "either",
   },
   HG524: {
     title: "Envoy gives up on requests that wait in a queue.",
-    remedy: "Set `max_message_timeout` to the queue's maxWait and 200 ms.",
+    remedy: "Set `max_message_timeout` to the queue's maxWait plus 200 ms.",
   },
   HG525: {
-    title: "The stream of every request to ext_proc is reset.",
+    title: "Envoy resets the ext_proc stream of every request.",
     remedy: "Set `envoy.reloadable_features.ext_proc_graceful_grpc_close` to true at run time.",
     severity: "warning",
   },
   HG526: {
-    title: "Places are given back before, or without, the end of responses.",
+    title: "Permits are released before the end of responses.",
     remedy: "Set `response_header_mode` and `response_trailer_mode` to SEND.",
     severity: "either",
   },
   HG527: {
     title: "The circuit breaker of ext_proc's cluster has Envoy's default.",
-    remedy: "Raise `max_requests`: each request in flight holds a stream there.",
+    remedy: "Raise `max_requests`. Each request in flight holds a stream there.",
     severity: "warning",
   },
   HG528: {
-    title: "Callers may state their own priority where the policy trusts nobody.",
+    title: "Callers can set their own priority, although the policy trusts nobody.",
     remedy:
-      "Put the filter first that removes the priority header, as `headgate generate envoy` does.",
+      "Add the filter that removes the priority header as the first one, as " +
+      "`headgate generate envoy` does.",
     severity: "warning",
   },
   HG540: {
-    title: "Envoy does not ask for the layer that Headgate sends.",
+    title: "Envoy does not subscribe to Headgate's runtime layer.",
     remedy: "Add the runtime layer `headgate` that `headgate generate envoy` writes.",
   },
   HG541: {
-    title: "Envoy has no connection for the layer that Headgate sends.",
-    remedy:
-      "Look at the control port (HEADGATE_CONTROL_ADDR), and at the cluster that leads there.",
+    title: "Envoy has no connection for Headgate's runtime layer.",
+    remedy: "Check the control port (HEADGATE_CONTROL_ADDR), and its cluster in Envoy.",
   },
   HG542: {
-    title: "The last layer is old.",
-    remedy: "Look whether Headgate's control port answers, and whether updates are rejected.",
+    title: "The last runtime layer is old.",
+    remedy: "Check whether Headgate's control port answers, and whether updates are rejected.",
     severity: "either",
   },
   HG543: {
-    title: "Envoy does not tell Headgate what it sees.",
+    title: "Envoy does not report its load to Headgate.",
     remedy: "Add the metrics_service sink that `headgate generate envoy` writes.",
   },
   HG544: {
-    title: "Statistics that Headgate reads are left out.",
+    title: "Envoy does not send statistics that Headgate reads.",
     remedy: "Add `cluster\\..*\\.upstream_rq_.*` to `stats_matcher`.",
   },
   HG550: {
-    title: "A breaker is below what is in flight.",
+    title: "A circuit breaker is below the requests in flight.",
     remedy: "Raise `max_requests`, or let Headgate drive it (`feedback: [circuitBreakers]`).",
     severity: "warning",
   },
   HG551: {
-    title: "A service's limit is below what is in flight.",
+    title: "The limit of a service is below the requests in flight.",
     remedy: "Raise `admission.maxInFlight` or `concurrency.limits.max`, or add capacity.",
     severity: "warning",
   },
   HG552: {
-    title: "Hosts are put out, and nothing caps how many.",
-    remedy: "Write `max_ejection_percent`, such as 50.",
+    title: "Outlier detection ejects hosts without a maximum.",
+    remedy: "Set `max_ejection_percent`, such as 50.",
     severity: "warning",
   },
   HG553: {
-    title: "Refusals are tried again at once.",
+    title: "Refused requests are retried immediately.",
     remedy: "Retry `connect-failure,refused-stream,reset-before-request`, with a retry budget.",
     severity: "warning",
   },
   HG554: {
-    title: "Envoy's breakers refuse requests of a service.",
+    title: "Envoy's circuit breakers refuse requests of a service.",
     remedy:
-      "Add capacity, raise its limit, or write `admission`: breakers know no classes but HIGH, " +
-      "and refuse whoever comes when they are full.",
+      "Add capacity, raise the limit, or set `admission`. Breakers know no classes " +
+      "except HIGH, and refuse any request when they are full.",
     severity: "warning",
   },
   HG560: {
-    title: "Versions do not fit.",
-    remedy: "Use an Envoy of the range that is tested, and one version of Headgate.",
+    title: "Versions do not match.",
+    remedy: "Use an Envoy in the tested range, and a single version of Headgate.",
     severity: "warning",
   },
   HG561: {
     title: "Clocks differ.",
-    remedy: "Synchronise them (NTP): windows, deadlines and tokens go by the time of day.",
+    remedy: "Synchronise them (NTP). Windows, deadlines and tokens depend on the time of day.",
     severity: "warning",
   },
   HG562: {
-    title: "A field that Envoy runs with is deprecated in its API.",
-    remedy: "Write what takes its place in Envoy's docs; a later Envoy refuses the field.",
+    title: "A field in Envoy's configuration is deprecated.",
+    remedy:
+      "Use the replacement that Envoy's documentation names. A later Envoy rejects the field.",
     severity: "warning",
   },
 } as const satisfies Record<string, ProblemRow>;

@@ -49,7 +49,7 @@ export function readConfigDump(text: string): ReadDump {
   const parts = mapsAt(read.value, "configs");
   const known = parts.filter((part) => textAt(part, "@type")?.includes("envoy.admin.") === true);
   if (known.length === 0) {
-    return { kind: "unreadable", why: "it is no answer to /config_dump: configs is missing" };
+    return { kind: "unreadable", why: "it is not a response of /config_dump: configs is missing" };
   }
   return { kind: "dump", dump: arrange(parts) };
 }

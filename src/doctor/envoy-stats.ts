@@ -43,7 +43,7 @@ function readLines(text: string): ReadStats {
 
 function checked(stats: EnvoyStats): ReadStats {
   if (stats.size > 0) return { kind: "stats", stats };
-  const why = "they hold no counter and no gauge: ask /stats?format=json for them";
+  const why = "they contain no counter and no gauge: use /stats?format=json";
   return { kind: "unreadable", why };
 }
 

@@ -48,7 +48,7 @@ function checkWaits(
   { policy, dump }: DoctorInput,
 ): readonly Diagnostic[] {
   const id = "HG524";
-  if (policy === undefined) return [{ kind: "unseen", id, seen: "queues: name --policy" }];
+  if (policy === undefined) return [{ kind: "unseen", id, seen: "queues: set --policy" }];
   const here = policy.services.filter((service) =>
     clusterNames(service).some((name) => dump.clusters.has(name)),
   );
@@ -64,12 +64,15 @@ function checkWaits(
     if (allowedMs >= longest.waitMs) return [];
     const name = shownName(filterName(headgateFilter));
     const seen =
-      `${shownName(longest.name)} queues for ${longest.waitMs} ms, and ${name} lets answers ` +
-      `announce ${allowedMs} ms at most`;
+      `${shownName(longest.name)} queues requests for ${longest.waitMs} ms, and ` +
+      `${name} allows at most ${allowedMs} ms`;
     const todo = `max_message_timeout: ${neededMs / 1_000}s`;
     return [{ kind: "finding", id, severity: "error", seen, todo }];
   });
-  return findingsOr(findings, { id, seen: `Envoy waits as long as queues: ${longest.waitMs} ms` });
+  return findingsOr(findings, {
+    id,
+    seen: `Envoy's timeout covers the queues: ${longest.waitMs} ms`,
+  });
 }
 
 function checkGuard(input: DoctorInput): readonly Diagnostic[] {
@@ -77,7 +80,7 @@ function checkGuard(input: DoctorInput): readonly Diagnostic[] {
   const version = parseEnvoyVersion(input.envoyVersion);
   if (version !== undefined && !isAtLeastVersion(version, gracefulVersion)) return [];
   if (isGuardSet(input, gracefulGuard)) {
-    return [{ kind: "pass", id, seen: "streams to ext_proc end without a reset" }];
+    return [{ kind: "pass", id, seen: "ext_proc streams end without a reset" }];
   }
   return [
     {
@@ -102,12 +105,12 @@ function checkModes(filters: readonly HeadgateFilter[]): readonly Diagnostic[] {
     if (mode("response_trailer_mode") === "SEND" && !isSkipped) return [];
     const name = shownName(filterName(headgateFilter));
     const seen = isSkipped
-      ? `${name} does not send response headers: failures and latency are not seen`
-      : `${name} does not send response trailers: places are given back at the headers`;
+      ? `${name} does not send response headers, so failures and latency are unknown`
+      : `${name} does not send response trailers, so permits are released at the headers`;
     const severity = isSkipped ? "error" : "warning";
     return [{ kind: "finding", id: "HG526", severity, seen }];
   });
-  return findingsOr(findings, { id: "HG526", seen: "responses are followed to their end" });
+  return findingsOr(findings, { id: "HG526", seen: "responses are observed to their end" });
 }
 
 function checkBreakers(
@@ -123,11 +126,11 @@ function checkBreakers(
       .map((one) => numberAt(one, "max_requests") ?? defaultRequestsMax);
     const most = limits[0] ?? defaultRequestsMax;
     if (most > defaultRequestsMax) return [];
-    const seen = `${shownName(name)} lets ${most} streams in at once, and every request holds one`;
+    const seen = `${shownName(name)} allows ${most} streams at once, and every request holds one`;
     const todo = "circuit_breakers: {thresholds: [{max_requests: 100000}]}";
     return [{ kind: "finding", id: "HG527", severity: "warning", seen, todo }];
   });
-  return findingsOr(findings, { id: "HG527", seen: "its breaker leaves room for streams" });
+  return findingsOr(findings, { id: "HG527", seen: "its breaker has room for streams" });
 }
 
 /** Headgate believes no stranger; a filter that fails open, and services behind it, would. */
@@ -136,7 +139,7 @@ function checkPriorities(
   { policy, dump }: DoctorInput,
 ): readonly Diagnostic[] {
   const id = "HG528";
-  if (policy === undefined) return [{ kind: "unseen", id, seen: "trust: name --policy" }];
+  if (policy === undefined) return [{ kind: "unseen", id, seen: "trust: set --policy" }];
   const isTrustless = policy.services.some(
     (service) =>
       !service.priority.trust.anyone &&
@@ -153,10 +156,13 @@ function checkPriorities(
       );
       if (isRemoved) return [];
       const name = shownName(filterName(headgateFilter));
-      const seen = `nothing before ${name} removes callers' priority header`;
+      const seen = `nothing before ${name} removes the callers' priority header`;
       return [{ kind: "finding", id, severity: "warning", seen }];
     });
-  return findingsOr(findings, { id, seen: "priority headers of strangers are removed first" });
+  return findingsOr(findings, {
+    id,
+    seen: "priority headers of untrusted callers are removed first",
+  });
 }
 
 /** Whether a runtime guard is on: as /runtime says, or as a static layer sets it. */

@@ -14,7 +14,7 @@ export interface HeadgateView {
   readonly version: string | undefined;
   /** Metrics without labels, or summed up over all of their labels. */
   readonly totals: ReadonlyMap<string, number>;
-  /** An upper bound of what 99 of 100 decisions took, in milliseconds; undefined: none yet. */
+  /** An upper bound of what 99 of 100 decisions took, in milliseconds; undefined: too few yet. */
   readonly decisionMsP99: number | undefined;
 }
 
@@ -55,6 +55,9 @@ export function readHeadgate({
 
 const decisionMetric = "headgate_decision_duration_seconds";
 
+/** Of fewer decisions no hundredth can be told, and the first ones wait for cold code. */
+const decisionCountMin = 100;
+
 interface Bucket {
   readonly upToSeconds: number;
   readonly count: number;
@@ -63,7 +66,7 @@ interface Bucket {
 /** The bound of the first bucket that holds 99 of 100. */
 function highQuantile(buckets: readonly Bucket[]): number | undefined {
   const total = buckets.reduce((most, { count }) => Math.max(most, count), 0);
-  if (total === 0) return undefined;
+  if (total < decisionCountMin) return undefined;
   let leastSeconds = Number.POSITIVE_INFINITY;
   for (const { upToSeconds, count } of buckets) {
     // The last bound, +Inf, is no number here, and below nothing.

@@ -16,10 +16,10 @@ type ReadPlain =
 export function parsePlain(text: string): ReadPlain {
   try {
     const value: PlainValue | undefined = JSON.parse(text, dropEmpty);
-    return value === undefined ? unreadable("it holds nothing") : { kind: "read", value };
+    return value === undefined ? unreadable("it is empty") : { kind: "read", value };
   } catch (thrown) {
     const words = thrown instanceof Error ? thrown.message : "";
-    return unreadable(`it is no JSON${placeOf(words, text)}`);
+    return unreadable(`it is not JSON${placeOf(words, text)}`);
   }
 }
 
@@ -30,7 +30,7 @@ function unreadable(why: string): ReadPlain {
 /** Where, as far as the parser says; it quotes the text too, which no message should. */
 function placeOf(words: string, text: string): string {
   const [, digits] = /at position (\d+)/.exec(words) ?? [];
-  if (digits === undefined) return ": it ends too early, or begins as something else";
+  if (digits === undefined) return ": it ends too early, or starts with something else";
   const before = text.slice(0, Number(digits)).split("\n");
   return `: line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
 }

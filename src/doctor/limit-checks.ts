@@ -1,3 +1,4 @@
+import { many } from "../core/base/many.js";
 import { breakerKey } from "../core/feedback/runtime-keys.js";
 import type { PlainMap } from "../generate/base/plain-tree.js";
 import { clusterNames } from "../policy/services/service-clusters.js";
@@ -46,7 +47,7 @@ function checkInFlight(input: DoctorInput): readonly Diagnostic[] {
     stats.length === 1 ? "one sample; --watch 5s takes more" : `${stats.length} samples`;
   return [
     ...findingsOr(breakers, { id: "HG550", seen: `at most ${most} in flight (p99, ${samples})` }),
-    ...findingsOr(limits, { id: "HG551", seen: "no limit is reached by what is in flight" }),
+    ...findingsOr(limits, { id: "HG551", seen: "the requests in flight reach no limit" }),
     ...checkOverload(new Set(led.map(({ cluster }) => cluster)), input),
   ];
 }
@@ -60,15 +61,15 @@ function checkOverload(clusters: ReadonlySet<string>, input: DoctorInput): reado
     if (count <= 0) return [];
     const when =
       stats.length === 1
-        ? "since Envoy started; --watch 5s sees whether it goes on"
+        ? "since Envoy started; --watch 5s shows whether it continues"
         : "while it was watched";
     const high = highMax(cluster, input);
-    const kept = high === undefined ? "" : `; ${high} places beside it are kept for HIGH`;
-    const refused = `${count} requests to ${shownName(cluster)} were refused by its breaker`;
+    const kept = high === undefined ? "" : `; ${high} more are reserved for HIGH`;
+    const refused = `the breaker of ${shownName(cluster)} refused ${many(count, "request")}`;
     const seen = `${refused} ${when}${kept}`;
     return [{ kind: "finding", id: "HG554", severity: "warning", seen }];
   });
-  return findingsOr(findings, { id: "HG554", seen: "no request met a service's breaker" });
+  return findingsOr(findings, { id: "HG554", seen: "no breaker of a service refused a request" });
 }
 
 /** What the breaker at Envoy's priority HIGH lets in; undefined where nothing says so. */
@@ -103,8 +104,8 @@ function judgeBreaker(name: string, inFlight: number, input: DoctorInput): reado
   const overflow = overflowOf(name, stats.at(-1));
   if ((inFlight === 0 || inFlight < most) && overflow === 0) return [];
   const seen =
-    `the breaker of ${shownName(name)} lets ${most} in, ${inFlight} are in flight (p99), and ` +
-    `${overflow} requests were refused by it`;
+    `the breaker of ${shownName(name)} allows ${most}, ${inFlight} are in flight ` +
+    `(p99), and it refused ${many(overflow, "request")}`;
   return [{ kind: "finding", id: "HG550", severity: "warning", seen }];
 }
 
@@ -114,13 +115,12 @@ function checkOutliers({ dump }: DoctorInput): readonly Diagnostic[] {
     if (outliers === undefined) return [];
     const percent = numberAt(outliers, "max_ejection_percent");
     if (percent !== undefined && percent < 100) return [];
-    const what =
-      percent === undefined ? "says no max_ejection_percent" : `may put out ${percent} %`;
+    const what = percent === undefined ? "sets no max_ejection_percent" : `may eject ${percent} %`;
     const seen = `the outlier detection of ${shownName(name)} ${what}`;
     const todo = "outlier_detection: {max_ejection_percent: 50}";
     return [{ kind: "finding", id: "HG552", severity: "warning", seen, todo }];
   });
-  return findingsOr(findings, { id: "HG552", seen: "no cluster puts out hosts without a cap" });
+  return findingsOr(findings, { id: "HG552", seen: "every cluster has a maximum for ejections" });
 }
 
 /** Conditions that a refusal meets. Source: Envoy, "Router", x-envoy-retry-on. */
@@ -147,7 +147,7 @@ function checkRetries({ dump }: DoctorInput): readonly Diagnostic[] {
   }
   return findingsOr([...findings.values()], {
     id: "HG553",
-    seen: "no refusal is tried again at once",
+    seen: "no refused request is retried immediately",
   });
 }
 
@@ -157,9 +157,11 @@ function repeated(policy: PlainMap, cluster: PlainMap | undefined): string | und
   if (first === undefined) return undefined;
   const waits = mapAt(policy, "rate_limited_retry_back_off") !== undefined;
   if (conditions.includes("envoy-ratelimited") && !waits) {
-    return "envoy-ratelimited tries refusals again at once (no rate_limited_retry_back_off)";
+    return (
+      "envoy-ratelimited retries refused requests immediately (no " + "rate_limited_retry_back_off)"
+    );
   }
   const thresholds = mapsAt(cluster, "circuit_breakers", "thresholds");
   const hasBudget = thresholds.some((one) => mapAt(one, "retry_budget") !== undefined);
-  return hasBudget ? undefined : `${first} tries refusals again, and no retry budget bounds them`;
+  return hasBudget ? undefined : `${first} retries refused requests without a retry budget`;
 }

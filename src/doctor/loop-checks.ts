@@ -1,3 +1,4 @@
+import { many } from "../core/base/many.js";
 import { runtimeLayerName } from "../core/feedback/runtime-keys.js";
 import { isDriven } from "../generate/envoy/http/layered-runtime.js";
 import { isWatched } from "../generate/envoy/http/telemetry.js";
@@ -15,7 +16,7 @@ const sinkType = "envoy.config.metrics.v3.MetricsServiceConfig";
 export const checkLoop: DoctorCheck = (input) => {
   const { policy, dump } = input;
   if (policy === undefined) {
-    return [{ kind: "unseen", id: "HG540", seen: "the loop: name --policy" }];
+    return [{ kind: "unseen", id: "HG540", seen: "the feedback loop: set --policy" }];
   }
   const here = policy.services.filter((service) =>
     clusterNames(service).some((name) => dump.clusters.has(name)),
@@ -32,12 +33,12 @@ function checkLayer(input: DoctorInput): readonly Diagnostic[] {
   const layer = layers.find((one) => textAt(one, "rtds_layer", "name") === runtimeLayerName);
   if (layer === undefined) {
     const names = layers.map((one) => shownName(textAt(one, "name") ?? "?")).join(", ");
-    const seen = `layers: ${names || "none"}; none asks for "${runtimeLayerName}" over RTDS`;
+    const seen = `layers: ${names || "none"}; none uses RTDS for "${runtimeLayerName}"`;
     return [{ kind: "finding", id: "HG540", severity: "error", seen }];
   }
   const isAds = mapAt(layer, "rtds_layer", "rtds_config", "ads") !== undefined;
   return [
-    { kind: "pass", id: "HG540", seen: `the layer "${runtimeLayerName}" is there` },
+    { kind: "pass", id: "HG540", seen: `the layer "${runtimeLayerName}" exists` },
     ...checkConnection(isAds ? "control_plane" : "runtime.control_plane", input),
     ...checkAge(input),
   ];
@@ -57,18 +58,18 @@ function checkAge({ stats, envoyNowMs }: DoctorInput): readonly Diagnostic[] {
   const updatedMs = stats.at(-1)?.get("runtime.update_time");
   const rejected = stats.at(-1)?.get("runtime.update_rejected") ?? 0;
   if (rejected > 0) {
-    const seen = `Envoy has rejected ${rejected} updates of its runtime`;
+    const seen = `Envoy has rejected ${many(rejected, "update")} of its runtime`;
     return [{ kind: "finding", id, severity: "warning", seen }];
   }
   if (updatedMs === undefined || envoyNowMs === undefined) {
-    return [{ kind: "unseen", id, seen: "runtime.update_time: not known" }];
+    return [{ kind: "unseen", id, seen: "runtime.update_time: unknown" }];
   }
   if (updatedMs === 0) {
-    const seen = "no layer has come yet";
+    const seen = "no layer has arrived yet";
     return [{ kind: "finding", id, severity: "error", seen }];
   }
   const ageMs = envoyNowMs - updatedMs;
-  const seen = `the last layer came ${Math.max(0, ageMs / 1_000).toFixed(1)} s ago`;
+  const seen = `the last layer arrived ${Math.max(0, ageMs / 1_000).toFixed(1)} s ago`;
   if (ageMs <= layerAgeMsMax) return [{ kind: "pass", id, seen }];
   return [{ kind: "finding", id, severity: "error", seen }];
 }
@@ -79,7 +80,7 @@ function checkSink(watched: readonly ServicePolicy[], input: DoctorInput): reado
   const isThere = sinks.some((sink) => isOfType(mapAt(sink, "typed_config"), sinkType));
   if (!isThere) {
     const names = watched.map(({ name }) => shownName(name)).join(", ");
-    const seen = `no metrics_service sink, and ${names} learns from what Envoy tells`;
+    const seen = `there is no metrics_service sink, and ${names} learns from Envoy's statistics`;
     return [{ kind: "finding", id: "HG543", severity: "error", seen }];
   }
   return [
@@ -95,14 +96,19 @@ function checkMatcher(
 ): readonly Diagnostic[] {
   const last = stats.at(-1);
   if (last === undefined) {
-    return [{ kind: "unseen", id: "HG544", seen: "what the matcher lets through: no statistics" }];
+    return [
+      { kind: "unseen", id: "HG544", seen: "the statistics that the matcher allows: unknown" },
+    ];
   }
   const clusters = watched.flatMap(clusterNames).filter((name) => dump.clusters.has(name));
   const findings = clusters.flatMap((name): readonly Diagnostic[] => {
     const stat = `cluster.${name}.upstream_rq_active`;
     if (last.has(stat)) return [];
-    const seen = `${shownName(stat)} is not counted`;
+    const seen = `${shownName(stat)} is not sent`;
     return [{ kind: "finding", id: "HG544", severity: "error", seen }];
   });
-  return findingsOr(findings, { id: "HG544", seen: "what Headgate reads is counted" });
+  return findingsOr(findings, {
+    id: "HG544",
+    seen: "Envoy sends the statistics that Headgate reads",
+  });
 }

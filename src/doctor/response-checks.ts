@@ -1,3 +1,4 @@
+import { many } from "../core/base/many.js";
 import { type Diagnostic, type DoctorCheck, type DoctorInput, findingsOr } from "./diagnostic.js";
 import { type AskCounts, type EnvoyStats, extProcCounts, rateLimitCounts } from "./envoy-stats.js";
 import { filterName, findHeadgateFilters, type HeadgateFilter } from "./headgate-filters.js";
@@ -8,7 +9,7 @@ import { mapAt, millisecondsAt, numberAt, shownName, textAt, valueAt } from "./j
 const failedRatioMax = 0.01;
 
 /**
- * How long an Envoy warms up, in seconds: its first calls wait for connections, for cold code, or
+ * How long an Envoy warms up, in seconds. Its first calls wait for connections, for cold code, or
  * for a Headgate that starts beside it. What it misses while it is watched counts also then.
  */
 const warmUpSeconds = 60;
@@ -45,10 +46,10 @@ function checkHeadgate({ headgate, headgateFailure, policy }: DoctorInput): read
     return [{ kind: "finding", id: "HG505", severity: "error", seen: headgateFailure }];
   }
   if (headgate === undefined) {
-    const seen = "Headgate itself: name its HTTP port by --headgate";
+    const seen = "Headgate itself: set --headgate to its HTTP port";
     return [{ kind: "unseen", id: "HG505", seen }];
   }
-  const diagnostics: Diagnostic[] = [...checkStore(headgate), ...checkStatus(headgate)];
+  const diagnostics: Diagnostic[] = [...checkOwnState(headgate)];
   const { policyVersion } = headgate;
   if (policy === undefined || policyVersion === undefined) return diagnostics;
   const shown = shownName(policyVersion);
@@ -66,24 +67,29 @@ function checkHeadgate({ headgate, headgateFailure, policy }: DoctorInput): read
   return diagnostics;
 }
 
+/** What Headgate says of its store and of itself. */
+export function checkOwnState(headgate: HeadgateView): readonly Diagnostic[] {
+  return [...checkStore(headgate), ...checkStatus(headgate)];
+}
+
 function checkStore({ storeState }: HeadgateView): readonly Diagnostic[] {
   const id = "HG512";
   if (storeState === undefined) return [];
   if (storeState === "ok") return [{ kind: "pass", id, seen: "Headgate reaches its store" }];
-  const seen = `/readyz says that the store is ${shownName(storeState)}`;
+  const seen = `/readyz reports that the store is ${shownName(storeState)}`;
   return [{ kind: "finding", id, severity: "error", seen }];
 }
 
 function checkStatus(headgate: HeadgateView): readonly Diagnostic[] {
   const { status, lastReloadProblem, storeState } = headgate;
   const id = "HG505";
-  const shown = shownName(status ?? "nothing that is understood");
-  const seen = `/readyz says ${shown}`;
+  const shown = shownName(status ?? "nothing known");
+  const seen = `/readyz reports ${shown}`;
   if (status === "ready") return [{ kind: "pass", id, seen }];
   if (status !== "degraded") return [{ kind: "finding", id, severity: "error", seen }];
   // A store that is away says it all.
   if (!lastReloadProblem && storeState === "unavailable") return [];
-  const why = lastReloadProblem ? ": the newest policy is refused, or gone from the store" : "";
+  const why = lastReloadProblem ? ": the newest policy is invalid, or missing in the store" : "";
   return [{ kind: "finding", id, severity: "warning", seen: `${seen}${why}` }];
 }
 
@@ -100,7 +106,7 @@ function checkFailures(
     if (!filters.some(({ kind }) => kind === row.kind)) return [];
     const last = stats.at(-1);
     if (last === undefined) {
-      return [{ kind: "unseen", id: row.id, seen: "answers that did not come: no statistics" }];
+      return [{ kind: "unseen", id: row.id, seen: "missing answers: no statistics" }];
     }
     return [judgeFailures(row, row.count(last), input)];
   });
@@ -119,7 +125,11 @@ function judgeFailures(
 ): Diagnostic {
   const total = answered + failed;
   if (failed === 0) {
-    return { kind: "pass", id, seen: `Envoy has ${answered} answers of ${what}, and missed none` };
+    return {
+      kind: "pass",
+      id,
+      seen: `Envoy got ${many(answered, "answer")} from ${what}, and missed none`,
+    };
   }
   const [first] = stats;
   const before = first === undefined || stats.length < 2 ? undefined : count(first);
@@ -128,8 +138,8 @@ function judgeFailures(
   const uptimeSeconds = stats.at(-1)?.get("server.uptime") ?? Number.POSITIVE_INFINITY;
   const isWarming = before === undefined && uptimeSeconds < warmUpSeconds;
   const parts = [
-    `Envoy missed ${failed} of ${total} answers of ${what} (${percent(failed / total)})`,
-    `${letPass} requests went on without`,
+    `Envoy missed ${failed} of ${many(total, "answer")} from ${what} (${percent(failed / total)})`,
+    `${many(letPass, "request")} passed without one`,
     ...(before === undefined ? [] : [`${recentFailed} of them while it was watched`]),
     ...(isWarming
       ? [`it started ${uptimeSeconds} s ago: --watch 5s shows whether it goes on`]
@@ -149,13 +159,13 @@ function ownCounts(id: "HG520" | "HG521", { totals }: HeadgateView): string {
       of("headgate_requests_total"),
       of("headgate_failed_requests_total"),
     ];
-    return `Headgate counts ${answers} answers and ${failures} failures`;
+    return `Headgate counts ${many(answers, "answer")} and ${many(failures, "failure")}`;
   }
   const [streams, faults] = [
     of("headgate_ext_proc_streams_total"),
     of("headgate_exchange_faults_total"),
   ];
-  return `Headgate counts ${streams} streams and ${faults} faults`;
+  return `Headgate counts ${many(streams, "stream")} and ${many(faults, "fault")}`;
 }
 
 function percent(ratio: number): string {
@@ -176,10 +186,10 @@ function checkOverflows(
       of("upstream_rq_pending_overflow"),
     ];
     if (active + pending === 0) return [];
-    const seen = `${active + pending} calls were refused by the breaker of ${shownName(cluster)}`;
+    const seen = `the breaker of ${shownName(cluster)} refused ${many(active + pending, "call")}`;
     return [{ kind: "finding", id: "HG522", severity: "error", seen }];
   });
-  return findingsOr(findings, { id: "HG522", seen: "no call to Headgate met a breaker" });
+  return findingsOr(findings, { id: "HG522", seen: "no breaker refused a call to Headgate" });
 }
 
 function checkTimeout(headgateFilter: HeadgateFilter, { headgate }: DoctorInput): Diagnostic {
@@ -188,18 +198,18 @@ function checkTimeout(headgateFilter: HeadgateFilter, { headgate }: DoctorInput)
   const name = shownName(filterName(headgateFilter));
   const reported = { kind: "finding", id, severity: "warning" } as const;
   if (timeoutMs === 0) {
-    return { ...reported, severity: "error", seen: `${name} waits without end (timeout: 0s)` };
+    return { ...reported, severity: "error", seen: `${name} waits forever (timeout: 0s)` };
   }
   if (timeoutMs > timeoutMsMax) {
-    return { ...reported, seen: `${name} waits ${timeoutMs} ms, and requests wait with it` };
+    return { ...reported, seen: `${name} waits up to ${timeoutMs} ms, and so do requests` };
   }
   const neededMs = headgate?.decisionMsP99;
   if (timeoutMs < timeoutMsMin || (neededMs !== undefined && neededMs > timeoutMs)) {
-    const needed = neededMs === undefined ? "" : `; 99 of 100 decisions take up to ${neededMs} ms`;
-    const budget = `HEADGATE_STORE_BUDGET_MS is 10 unless it is set`;
-    return { ...reported, seen: `${name} waits ${timeoutMs} ms${needed}; ${budget}` };
+    const needed = neededMs === undefined ? "" : `; p99 of decisions is at most ${neededMs} ms`;
+    const budget = "HEADGATE_STORE_BUDGET_MS is 10 by default";
+    return { ...reported, seen: `${name} waits up to ${timeoutMs} ms${needed}; ${budget}` };
   }
-  return { kind: "pass", id, seen: `${name} waits ${timeoutMs} ms` };
+  return { kind: "pass", id, seen: `${name} waits up to ${timeoutMs} ms` };
 }
 
 /** Runtime keys win over what is configured. Source: RateLimit.filter_enabled, filter_enforced. */
@@ -208,8 +218,8 @@ function checkShare(
   { runtime }: DoctorInput,
 ): readonly Diagnostic[] {
   const rows = [
-    ["filter_enabled", "ratelimit.http_filter_enabled", "asked for"],
-    ["filter_enforced", "ratelimit.http_filter_enforcing", "enforced for"],
+    ["filter_enabled", "ratelimit.http_filter_enabled", "checked"],
+    ["filter_enforced", "ratelimit.http_filter_enforcing", "enforced"],
   ] as const;
   const findings = rows.flatMap(([field, defaultKey, what]): readonly Diagnostic[] => {
     const key = textAt(headgateFilter.config, field, "runtime_key") ?? defaultKey;
@@ -219,10 +229,10 @@ function checkShare(
     });
     if (percentOf >= 100) return [];
     const name = shownName(filterName(headgateFilter));
-    const seen = `${name} is ${what} ${percentOf} % of requests (${shownName(key)})`;
+    const seen = `${name} is ${what} for ${percentOf} % of requests (${shownName(key)})`;
     return [{ kind: "finding", id: "HG510", severity: "warning", seen }];
   });
-  return findingsOr(findings, { id: "HG510", seen: "asked and enforced for all requests" });
+  return findingsOr(findings, { id: "HG510", seen: "checked and enforced for all requests" });
 }
 
 const denominators: Readonly<Record<string, number>> = { TEN_THOUSAND: 100, MILLION: 10_000 };

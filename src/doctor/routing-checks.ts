@@ -29,7 +29,7 @@ function lookForFilters(
 ): readonly Diagnostic[] {
   const id = "HG500";
   if (filters.length === 0) {
-    const seen = `${dump.chains.length} HTTP filter chains, and no filter asks Headgate`;
+    const seen = `${dump.chains.length} HTTP filter chains, and no filter calls Headgate`;
     return [{ kind: "finding", id, severity: "error", seen, todo: filterSnippet }];
   }
   const missing: Diagnostic[] = [];
@@ -39,15 +39,15 @@ function lookForFilters(
     ({ rateLimit }) => rateLimit !== undefined && !rateLimit.inExtProc,
   );
   if (limits === true && !has("ratelimit")) {
-    const seen = "the policy's services have rate limits, and no rate-limit filter asks for them";
+    const seen = "the policy's services have rate limits, but no rate limit filter calls Headgate";
     missing.push({ kind: "finding", id, severity: "error", seen, todo: filterSnippet });
   }
   if (policy?.services.some(usesExtProc) === true && !has("extProc")) {
-    const seen = "the policy's services have admission, and no ext_proc filter asks for it";
+    const seen = "the policy's services have admission, but no ext_proc filter calls Headgate";
     missing.push({ kind: "finding", id, severity: "error", seen });
   }
   const names = filters.map((headgateFilter) => shownName(filterName(headgateFilter)));
-  const seen = `asked by: ${names.join(", ")}`;
+  const seen = `called by: ${names.join(", ")}`;
   return findingsOr(missing, { id, seen });
 }
 
@@ -68,14 +68,14 @@ function checkPlaces(filters: readonly HeadgateFilter[]): readonly Diagnostic[] 
     const reported = { kind: "finding", id: "HG501", severity: "error" } as const;
     if (headgateFilter.filter.isDisabled) {
       return [
-        { ...reported, severity: "warning", seen: `${name} is disabled unless a route says else` },
+        { ...reported, severity: "warning", seen: `${name} is disabled unless a route enables it` },
       ];
     }
     return isBeforeRouter(headgateFilter)
       ? []
-      : [{ ...reported, seen: `${name} stands behind the router` }];
+      : [{ ...reported, seen: `${name} comes after the router` }];
   });
-  return findingsOr(wrong, { id: "HG501", seen: "before the router, and switched on" });
+  return findingsOr(wrong, { id: "HG501", seen: "before the router, and enabled" });
 }
 
 function checkCluster(name: string, input: DoctorInput): readonly Diagnostic[] {
@@ -83,11 +83,11 @@ function checkCluster(name: string, input: DoctorInput): readonly Diagnostic[] {
   const cluster = dump.clusters.get(name);
   const shown = shownName(name);
   if (cluster === undefined) {
-    const seen = `filters ask the cluster ${shown}, which this Envoy does not have`;
+    const seen = `filters call the cluster ${shown}, which this Envoy does not have`;
     return [{ kind: "finding", id: "HG502", severity: "error", seen }];
   }
   return [
-    { kind: "pass", id: "HG502", seen: `the cluster ${shown} is there` },
+    { kind: "pass", id: "HG502", seen: `the cluster ${shown} exists` },
     checkProtocol(cluster, shown),
     checkHosts(name, input),
   ];
@@ -100,12 +100,12 @@ function checkProtocol(cluster: PlainMap, shown: string): Diagnostic {
   const isSpoken =
     mapAt(options, "explicit_http_config", "http2_protocol_options") !== undefined ||
     mapAt(cluster, "http2_protocol_options") !== undefined;
-  if (isSpoken) return { kind: "pass", id: "HG503", seen: `${shown} speaks HTTP/2` };
+  if (isSpoken) return { kind: "pass", id: "HG503", seen: `${shown} uses HTTP/2` };
   return {
     kind: "finding",
     id: "HG503",
     severity: "error",
-    seen: `the cluster ${shown} speaks HTTP/1.1, or what callers speak`,
+    seen: `the cluster ${shown} uses HTTP/1.1, or the protocol of callers`,
     todo: `\
 typed_extension_protocol_options:
   ${optionsName}:
@@ -125,7 +125,7 @@ function checkHosts(name: string, { dump, stats }: DoctorInput): Diagnostic {
   const counted =
     healthy === undefined || total === undefined ? hostsInDump(name, dump) : { healthy, total };
   if (counted === undefined) {
-    return { kind: "unseen", id, seen: `hosts of ${shown}: ask config_dump with include_eds` };
+    return { kind: "unseen", id, seen: `hosts of ${shown}: use config_dump with include_eds` };
   }
   const seen = `${counted.healthy} of ${counted.total} hosts of ${shown} are healthy`;
   if (counted.healthy === 0) return { kind: "finding", id, severity: "error", seen };

@@ -33,32 +33,33 @@ const judgeFields: DoctorCheck = ({ deprecated }) => {
     const seen = visibleText(`${what}, at ${where}`);
     return { kind: "finding", id: "HG562", severity: "warning", seen };
   });
-  return findingsOr(findings, { id: "HG562", seen: "no field is deprecated" });
+  return findingsOr(findings, { id: "HG562", seen: "no deprecated field" });
 };
 
-function judgeEnvoy(text: string | undefined): Diagnostic {
+/** Whether an Envoy of this version is known to work. */
+export function judgeEnvoy(text: string | undefined): Diagnostic {
   const id = "HG560";
   const version = parseEnvoyVersion(text);
   if (text === undefined || version === undefined) {
-    return { kind: "unseen", id, seen: "Envoy's version: it does not say" };
+    return { kind: "unseen", id, seen: "Envoy's version: unknown" };
   }
   const { min, max } = versionRanges.envoyVersion;
   const range = `${formatMinorVersion(min)} to ${formatMinorVersion(max)}`;
   const isOld = !isAtLeastVersion(version, min);
-  const seen = `Envoy ${shownName(text)}; ${range} are known`;
+  const seen = `Envoy ${shownName(text)}; tested: ${range}`;
   return isOld ? { kind: "finding", id, severity: "warning", seen } : { kind: "pass", id, seen };
 }
 
 const judgeClocks: DoctorCheck = ({ clocks: { envoy, headgate } }) => {
   const id = "HG561";
   if (envoy === undefined || headgate === undefined) {
-    return [{ kind: "unseen", id, seen: "clocks: both sides have to be asked" }];
+    return [{ kind: "unseen", id, seen: "clocks: both sides must answer" }];
   }
   const apartMs = Math.abs(envoy.aheadMs - headgate.aheadMs);
   const errorMs = envoy.errorMs + headgate.errorMs;
   const ahead = envoy.aheadMs > headgate.aheadMs ? "Envoy" : "Headgate";
   if (apartMs - errorMs <= clockDifferenceMsMax) {
-    return [{ kind: "pass", id, seen: "clocks agree, as far as whole seconds say" }];
+    return [{ kind: "pass", id, seen: "clocks agree to a second" }];
   }
   const seen = `${ahead}'s clock is ${(apartMs / 1_000).toFixed(1)} s ahead`;
   return [{ kind: "finding", id, severity: "warning", seen }];

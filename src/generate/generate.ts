@@ -56,7 +56,7 @@ function checkPaths(documents: readonly Document[]): readonly GenerateProblem[] 
       {
         id: "HG455",
         spot: { service: undefined, path: [] },
-        message: `a file cannot be called ${quoteText(path)}${isTaken ? " twice" : ""}`,
+        message: `the file name ${quoteText(path)} is not allowed${isTaken ? " twice" : ""}`,
         hint: "give services other names",
         severity: "error",
       } satisfies GenerateProblem,

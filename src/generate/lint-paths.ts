@@ -45,7 +45,7 @@ function reachOf(
     id: "HG440",
     spot: { service: service.name, path: ["priority", "bypassPaths"] },
     message: `${place} pass uncounted, and are never refused${unused}`,
-    hint: "name single paths, unless nothing below it ever needs a limit",
+    hint: "list single paths, unless nothing below ever needs a limit",
     severity: "warning",
   };
 }
@@ -93,8 +93,8 @@ function lintSlash(
   return {
     id: "HG441",
     spot: { service: service.name, path: ["priority", name] },
-    message: `${quoteText(path)} is that path alone, with its slash, and nothing below it`,
-    hint: `${quoteText(`${path}*`)} for all below it, or leave the slash out`,
+    message: `${quoteText(path)} matches only that path, with its slash, and nothing below it`,
+    hint: `${quoteText(`${path}*`)} for all paths below, or remove the slash`,
     severity: "warning",
   };
 }

@@ -41,7 +41,7 @@ function lintQuotas(
     warning(service, ["rateLimit", "descriptors"], {
       id: "HG439",
       message: `the quota ${quoteText(twice.name)} charges the same limit for these requests`,
-      hint: "leave the descriptor to the quota, or name the quota's other services",
+      hint: "remove the descriptor and keep the quota, or limit the quota to the other services",
     }),
   ];
 }
@@ -56,7 +56,8 @@ function lintRequestHeaders({ proxies }: GeneratedPolicy): readonly GenerateProb
     {
       id: "HG444",
       spot: { service: undefined, path: ["proxies", "listener", "maxRequestHeadersKb"] },
-      message: `Headgate refuses requests whose ${headersKib} KiB of headers it does not read`,
+      message:
+        `Headgate refuses requests with ${headersKib} KiB of headers, which it does ` + "not read",
       hint: isHeld
         ? `set HEADGATE_REQUEST_BYTES_MAX=${bytesMax}, as \`generate kubernetes\` does`
         : `at most ${headersKibReadMax}, with HEADGATE_REQUEST_BYTES_MAX=${bytesMax}`,
@@ -85,7 +86,7 @@ function lintRateLimit(service: ServicePolicy): GenerateProblem | undefined {
   if (rateLimit === undefined || isBounded) return undefined;
   return warning(service, ["rateLimit"], {
     id: "HG422",
-    message: `nothing limits how many requests of ${quoteText(service.name)} are in work at once`,
+    message: `nothing limits the requests in flight of ${quoteText(service.name)}`,
     hint: "add concurrency, admission.maxInFlight or circuitBreakers.maxRequests",
   });
 }
@@ -94,8 +95,8 @@ function lintBreakers(service: ServicePolicy): GenerateProblem | undefined {
   if (service.outlierDetection !== undefined) return undefined;
   return warning(service, ["outlierDetection"], {
     id: "HG423",
-    message: `a host of ${quoteText(service.name)} that fails stays in`,
-    hint: "leave outlierDetection to its defaults",
+    message: `a failing host of ${quoteText(service.name)} is never ejected`,
+    hint: "keep the defaults of outlierDetection",
   });
 }
 
@@ -103,8 +104,8 @@ function lintEjections(service: ServicePolicy): GenerateProblem | undefined {
   if (service.outlierDetection?.ejectionPercentMax !== 100) return undefined;
   return warning(service, ["outlierDetection", "maxEjectionPercent"], {
     id: "HG421",
-    message: `a fault that all hosts of ${quoteText(service.name)} share puts all of them out`,
-    hint: "write less than 100, such as 50",
+    message: `a fault that all hosts of ${quoteText(service.name)} share ejects all of them`,
+    hint: "set less than 100, such as 50",
   });
 }
 
@@ -122,8 +123,8 @@ function lintRetries(service: ServicePolicy): GenerateProblem | undefined {
   if (repeated === undefined || circuitBreakers.retryBudget !== undefined) return undefined;
   return warning(service, ["retries", "retryOn"], {
     id: "HG424",
-    message: `${quoteText(repeated)} repeats refusals, without a budget`,
-    hint: "leave out `retryBudget: off`, or retry what the upstream has surely not begun",
+    message: `${quoteText(repeated)} retries refused requests without a budget`,
+    hint: "remove `retryBudget: off`, or retry only requests that have certainly not started",
   });
 }
 
@@ -141,8 +142,9 @@ function lintWaitCurve(service: ServicePolicy): GenerateProblem | undefined {
   const slope = Math.ceil(100 * (Math.log(1 / restRatioMax - 1) / midpointSeconds)) / 100;
   return warning(service, ["admission", "estimatedWait", "sigmoid"], {
     id: "HG443",
-    message: `the curve refuses ${Math.round(100 * restRatio)} % of requests while nobody waits`,
-    hint: `slope: ${slope}, and it refuses less than 1 %`,
+    message:
+      `the sigmoid refuses ${Math.round(100 * restRatio)} % of requests while ` + "nothing waits",
+    hint: `slope: ${slope}, which then refuses less than 1 %`,
   });
 }
 
@@ -160,8 +162,8 @@ function lintStatedLatency(services: readonly ServicePolicy[]): readonly Generat
     {
       id: "HG425",
       spot: { service: undefined, path: ["proxies", "adaptiveConcurrency", "minRtt"] },
-      message: `one least latency is stated for ${names}`,
-      hint: "measure it (`sampled`), or state it for each service",
+      message: `one minimum latency is configured for ${names}`,
+      hint: "measure it (`sampled`), or set it for each service",
       severity: "warning",
     },
   ];
@@ -177,8 +179,10 @@ function lintPriorityHeader(
   if (isTrusted || !knowsPriorities(policy)) return undefined;
   const problem = {
     id: "HG442",
-    message: `${quoteText(header)} is removed before it is read here: the policy trusts nobody`,
-    hint: "name in priority.from.trust who may set it, or read another header",
+    message:
+      `${quoteText(header)} is removed before it is read here, because the policy ` +
+      "trusts no caller",
+    hint: "list in priority.from.trust who may set it, or use another header",
   };
   const compiler = new ConditionCompiler();
   const isRead = rules.some(({ when }) => {

@@ -141,8 +141,8 @@ interface KnownDomain {
 function reportSize(source: SourceText, log: ProblemLog): void {
   log.report(source, firstCharacter, {
     id: "HG107",
-    message: "the text is too long to be read",
-    expected: `at most ${fileCharsMax} characters a file, ${policyCharsMax} together`,
+    message: "the text is too long",
+    expected: `at most ${fileCharsMax} characters in a file, ${policyCharsMax} in all files`,
   });
 }
 
@@ -154,7 +154,7 @@ function readSource(source: SourceText, reading: Reading): void {
   const yaml = readYaml(source, reading.log);
   if (yaml.kind === "unreadable") return;
   if (yaml.kind === "empty" || (isScalar(yaml.node) && yaml.node.value === null)) {
-    const message = "the file holds no policy";
+    const message = "the file contains no policy";
     reading.log.report(source, firstCharacter, { id: "HG110", message, expected: expectedTop });
     return;
   }
@@ -185,7 +185,7 @@ function findDialect(root: ParsedNode, reader: NodeReader): Dialect | undefined 
   const known = [...domainForms.ratelimit.shape.names, ...policyForm.shape.names];
   return reader.report(root, {
     id: "HG111",
-    message: "this is neither a ratelimit file nor a policy",
+    message: "this is neither a ratelimit file nor a Headgate policy",
     expected: expectedTop,
     suggestion: typeof first === "string" ? findNearestName(first, known) : undefined,
   });
@@ -267,7 +267,7 @@ function addDomain(
   if (known !== undefined && options.mergesDomains === true) return known.siblings;
   const siblings = new Siblings();
   if (known !== undefined) {
-    const message = `the domain ${quoteText(domain)} is defined already in ${known.place}`;
+    const message = `the domain ${quoteText(domain)} is already defined in ${known.place}`;
     reader.report(node, { id: "HG150", message });
     return siblings;
   }

@@ -12,21 +12,25 @@ import { nameRule } from "./text/text-rules.js";
 const metadata = object(
   {
     title: "metadata",
-    docs: "What the policy is called.",
+    docs: "Metadata of the policy.",
     later: ["namespace", "labels", "annotations"],
   },
   {
-    name: field(ruledText(nameRule), "The policy's name.", { needs: "the policy's name" }),
-    endMarker: field(flag, "Whether the file ends with `...`, and is refused without it.", {
-      default: false,
-    }),
+    name: field(ruledText(nameRule), "The policy's name.", { needs: "the name of the policy" }),
+    endMarker: field(
+      flag,
+      "Whether the file ends with `...`. If true, a file without it is refused.",
+      {
+        default: false,
+      },
+    ),
   },
   {
     data: ({ name }) => name,
     check(block, _, { endMarker }) {
       // Half a file may be right in all that it says, and lack limits: so it says that it ends.
       if (!endMarker || /\n\.\.\.\s*$/.test(block.reader.source.text)) return;
-      const message = "the file has no end marker, so a part of it may be missing";
+      const message = "the end marker is missing, so the file may be truncated";
       block.report("endMarker", { id: "HG114", message, expected: "... as its last line" });
     },
   },
@@ -40,21 +44,18 @@ export const spec = object(
     needed: [["rateLimits", "services", "quotas", "proxies"]],
   },
   {
-    rateLimits: field(
-      asWritten(list(map(domainForms.headgate))),
-      "Who may go: domains and their limits.",
-    ),
+    rateLimits: field(asWritten(list(map(domainForms.headgate))), "Domains and their rate limits."),
     services: field(
       asWritten(list(map(service), servicesMax)),
-      "What protects each upstream service.",
+      "Upstream services and their protection.",
     ),
     quotas: field(
       asWritten(list(map(quota), quotasMax)),
-      "What Envoys let pass by themselves, without a call for each request.",
+      "Quotas that Envoys enforce locally, without a call for each request.",
     ),
     proxies: field(
       asWritten(map(proxies)),
-      "What holds for every proxy. In one file of a policy only.",
+      "Settings for all proxies. Allowed in one file of a policy.",
     ),
   },
 );
@@ -75,21 +76,21 @@ const specExpected = "a map with rateLimits, services, quotas, proxies or severa
 export const policyForm = object(
   {
     title: "a policy",
-    docs: "A policy of Headgate: who may go, what a service can take, and who goes first.",
+    docs: "A Headgate policy: rate limits, admission control and priorities.",
   },
   {
-    apiVersion: field(fixed("apiVersion", apiVersion), "The version of this language.", {
+    apiVersion: field(fixed("apiVersion", apiVersion), "The version of the policy language.", {
       needs: apiVersion,
     }),
-    kind: field(fixed("kind", "Policy"), "What this file is.", { needs: "Policy" }),
+    kind: field(fixed("kind", "Policy"), "The kind of the file.", { needs: "Policy" }),
     metadata: field(
       innerBy(metadata, (block) => ({ name: metadata.read(block) }), metadataExpected),
-      "What the policy is called.",
+      "Metadata of the policy.",
       { needs: metadataExpected },
     ),
     spec: field(
       innerBy(spec, (block) => block, specExpected),
-      "What it says.",
+      "The contents of the policy.",
       { needs: specExpected },
     ),
   },

@@ -82,11 +82,14 @@ const entries = pairs("entries", entriesExpected);
 
 const costFields = {
   hits: field(whole(hitsBounds), "How many hits it costs.", { default: 1 }),
-  refund: field(flag, "Gives the hits back.", { as: "isRefund", default: false }),
+  refund: field(flag, "Refunds the hits instead of charging them.", {
+    as: "isRefund",
+    default: false,
+  }),
 };
 
 const descriptor = object(
-  { title: "a descriptor", docs: "A descriptor, and what it costs." },
+  { title: "a descriptor", docs: "A descriptor, and its cost." },
   {
     entries: field(entries, "Its entries, in order.", { needs: entriesExpected }),
     ...costFields,
@@ -150,8 +153,8 @@ const http = object(
     },
     check(block, _, { host, service }) {
       if (host !== undefined || service !== undefined) return;
-      const message = "a request without a host";
-      const expected = "host, or the name of a service";
+      const message = "the request has no host";
+      const expected = "a host, or the name of a service";
       block.report("", { id: "HG125", message, expected });
     },
   },
@@ -190,7 +193,7 @@ export interface Expectation extends ReadExpectation {
   readonly deniedCount: number | undefined;
 }
 
-const expected = "allowed, denied, or a map of what is expected";
+const expected = "allowed, denied, or a map of expectations";
 const expectationMap = innerBlock(expectation);
 
 /** `expect: allowed` is short for `expect: {verdict: allowed}`: all of them are. */
@@ -270,7 +273,7 @@ function readStep(block: Block): TestStep | undefined {
   const { reader, fields } = block;
   const [kind, other] = kinds.filter((name) => block.field(name));
   if (kind === undefined) {
-    const message = "a step without ask, http or wait";
+    const message = "the step has none of ask, http and wait";
     return reader.report(fields.node, { id: "HG125", message, expected: "one of the three" });
   }
   if (other !== undefined) return block.refusePair(kind, other);
@@ -378,7 +381,7 @@ function readFile(source: SourceText, log: ProblemLog): PolicyTests | undefined 
   const yaml = readYaml(source, log);
   if (yaml.kind === "unreadable") return undefined;
   if (yaml.kind === "empty") {
-    const message = "the file holds no tests";
+    const message = "the file contains no tests";
     const expected = "policy: and tests:";
     log.report(source, { start: 0, end: 1 }, { id: "HG110", message, expected });
     return undefined;

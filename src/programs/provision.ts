@@ -63,7 +63,7 @@ export async function lookUp(tool: Tool, environment: ToolEnvironment): Promise<
     if (version !== undefined) return { kind: "found", path: named, version };
     return {
       kind: "missing",
-      why: `${variable} does not name ${anA(command)} that runs`,
+      why: `${variable} does not point to a working ${command}`,
       hint: `correct ${variable}, or unset it`,
     };
   }
@@ -89,7 +89,7 @@ async function installOnce(install: Install, environment: ToolEnvironment): Prom
     if (version === undefined) {
       // Else the next caller would find it and not try again.
       rmSync(join(toolsFolder, install.folder), { recursive: true });
-      throw new InstallError(`what ${install.source} holds does not run`);
+      throw new InstallError(`the ${install.program.name} from ${install.source} does not run`);
     }
     return { kind: "found", path, version };
   });
@@ -121,8 +121,4 @@ function isProgram(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-function anA(noun: string): string {
-  return /^[aeiou]/.test(noun) ? `an ${noun}` : `a ${noun}`;
 }

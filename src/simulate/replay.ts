@@ -18,6 +18,8 @@ interface ReplayParts extends PolicySimulatorParts {
    * say, each for its own hosts.
    */
   readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;
+  /** Told of every request in turn whether it is refused. Default: nobody is. */
+  readonly onDecided?: (isDenied: boolean) => void;
 }
 
 /** What a policy would have made of an access log. */
@@ -47,7 +49,7 @@ export interface ReplayReport {
 }
 
 /** What one rule would have done. */
-interface ReplayedRule {
+export interface ReplayedRule {
   readonly domain: string;
   readonly label: string;
   readonly callCount: number;
@@ -79,6 +81,7 @@ interface Held {
 export class Replay {
   readonly #trial: PolicySimulator;
   readonly #services: AskedServices;
+  readonly #onDecided: (isDenied: boolean) => void;
   readonly #order = new InOrder<Held>(heldMax);
   readonly #rules = new Map<number, RuleTally>();
   readonly #unaskedHosts = new SpaceSaving<string>(100);
@@ -94,6 +97,7 @@ export class Replay {
   constructor(parts: ReplayParts) {
     this.#trial = new PolicySimulator(parts);
     this.#services = new AskedServices({ trial: this.#trial, forAll: parts.forAll });
+    this.#onDecided = parts.onDecided ?? (() => {});
   }
 
   /**
@@ -142,11 +146,13 @@ export class Replay {
   #decide({ timeUs, wasLimited, unaskedHost, asked }: Held): void {
     if (unaskedHost !== undefined) {
       this.#unaskedHosts.add(unaskedHost);
+      this.#onDecided(false);
       return;
     }
     this.#callCount += 1;
     this.#calls.add(timeUs);
     const isDenied = this.#ask(asked, timeUs);
+    this.#onDecided(isDenied);
     if (wasLimited) this.#limitedThenCount += 1;
     if (!isDenied) return;
     this.#deniedCount += 1;

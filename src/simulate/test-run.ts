@@ -9,11 +9,20 @@ import type { Policy } from "../policy/policy.js";
 import type { PolicyTest, TestedRequest, TestStep } from "../policy/policy-tests.js";
 import { findNearestName } from "../policy/text/nearest-name.js";
 
-/** How one test ended: what was not as expected, in sentences; none where all was. */
+/** What was not as expected. */
+export interface TestFailure {
+  readonly line: number;
+  /** A sentence. */
+  readonly message: string;
+  /** Its two parts; undefined where the call could not be asked at all. */
+  readonly parts: { readonly expected: string; readonly got: string } | undefined;
+}
+
+/** How one test ended: what was not as expected; none where all was. */
 export interface TestOutcome {
   readonly name: string;
   readonly line: number;
-  readonly failures: readonly { readonly line: number; readonly message: string }[];
+  readonly failures: readonly TestFailure[];
   /** Calls that were asked. */
   readonly callCount: number;
   /** Rules that some call met, by index. */
@@ -33,7 +42,7 @@ class TestRun {
   readonly #test: PolicyTest;
   readonly #policy: Policy;
   readonly #trial: PolicySimulator;
-  readonly #failures: { line: number; message: string }[] = [];
+  readonly #failures: TestFailure[] = [];
   readonly #rules = new Set<number>();
   #nowUs: number;
   #callCount = 0;
@@ -59,7 +68,7 @@ class TestRun {
   #ask(step: AskStep): void {
     const found = queryOf(step.request, this.#policy);
     if (typeof found === "string") {
-      this.#failures.push({ line: step.line, message: found });
+      this.#failures.push({ line: step.line, message: found, parts: undefined });
       return;
     }
     const { query } = found;
@@ -85,7 +94,10 @@ class TestRun {
 
   #compare({ line, times, expected }: AskStep, met: Met): void {
     const { allowedCount, deniedCount, rule, remaining, retryAfterMs } = expected;
-    const fail = (message: string): void => void this.#failures.push({ line, message });
+    const fail = (what: string, got: string, joint = "got"): void => {
+      const message = `expected ${what}, ${joint} ${got}`;
+      this.#failures.push({ line, message, parts: { expected: what, got } });
+    };
     const allowed = times - met.deniedCount;
     const counts = [
       ["allowed", allowedCount, allowed],
@@ -96,8 +108,8 @@ class TestRun {
       if (times === 1) {
         const other = word === "allowed" ? "denied" : "allowed";
         const [hoped, was] = wanted === 1 ? [word, other] : [other, word];
-        fail(`expected it to be ${hoped}, and it was ${was}${describe(met)}`);
-      } else fail(`expected ${wanted} of ${times} ${word}, and ${found} were${describe(met)}`);
+        fail(`${hoped}`, `${was}${describe(met)}`);
+      } else fail(`${wanted} of ${times} ${word}`, `${found} were${describe(met)}`, "and");
       // The other count says the same.
       break;
     }
@@ -107,17 +119,17 @@ class TestRun {
       const nearest = all.includes(rule) ? undefined : findNearestName(rule, all);
       const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
       const what = bindingLabels.length === 0 ? "no rule" : bindingLabels.join(", ");
-      fail(`expected the rule ${rule}, and it was ${what}${hint}`);
+      fail(`the rule ${rule}`, `${what}${hint}`);
     }
     const left = Math.min(...statuses(met).map(({ limitRemaining }) => limitRemaining ?? Infinity));
     if (remaining !== undefined && remaining !== left) {
       const found = Number.isFinite(left) ? `${left}` : "no limits";
-      fail(`expected ${remaining} hits left, and there are ${found}`);
+      fail(`${remaining} hits left`, `${found}`);
     }
     const retryMs = retryMsOf(met);
     if (retryAfterMs !== undefined && retryAfterMs !== retryMs) {
       const found = retryMs === undefined ? "nothing was over" : `it is ${retryMs} ms`;
-      fail(`expected that it fits after ${retryAfterMs} ms, and ${found}`);
+      fail(`that it fits after ${retryAfterMs} ms`, found, "but");
     }
   }
 }
@@ -155,10 +167,10 @@ function retryMsOf(met: Met): number | undefined {
 /** Which rules had to do with it. */
 function describe(met: Met): string {
   const labels = labelsOf(met);
-  if (labels.length === 0) return " (no rule met it)";
+  if (labels.length === 0) return " (no rule matched)";
   return met.last?.verdict.isDenied === true
     ? ` (over: ${labels.join(", ")})`
-    : ` (met: ${labels.join(", ")})`;
+    : ` (matched: ${labels.join(", ")})`;
 }
 
 /** What Envoy would ask; a sentence where that cannot be told. */
@@ -188,10 +200,10 @@ function queryOf(
     remoteAddress === undefined ? [] : [["source.address", remoteAddress] as const],
   );
   const asked = serviceQuery(indexed.service, { headers, attributes });
-  if (asked === undefined) return `the service "${indexed.service.name}" asks for no limits`;
+  if (asked === undefined) return `the service "${indexed.service.name}" has no rate limits`;
   const unknown = asked.leftOut.find(({ why }) => why === "unknown");
   if (unknown !== undefined) {
-    return `only Envoy knows the part "${unknown.key}"; ask by descriptors, with \`ask\``;
+    return `only Envoy knows the part "${unknown.key}"; use descriptors, with \`ask\``;
   }
   return { query: asked.query };
 }

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { keepNewObjectsYoung } from "../../src/app/base/collector.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
+import { tellConsole } from "./console.js";
 import { tellControlPort } from "./control-port.js";
 import { tellDecoders } from "./decoders.js";
 import { tellFeedback } from "./feedback.js";
@@ -65,6 +66,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
                   after it, by what sets their limits; pictures in test-output/
   --fleet N       instead of all this: N seeds of the fleet's loop, big fleets, and its cost
   --control N     instead of all this: N seconds of a control port with 1,000 Envoys of 20 services
+  --console N     instead of all this: what ten open consoles cost a replica, in rounds of N
+                  seconds, and what it keeps for them
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --decoders      instead of all this: what the worst message of each decoder costs; fails above
                   5 ms of CPU, or ten times its bytes in memory
@@ -89,6 +92,7 @@ interface InsteadValues {
   readonly overload?: string;
   readonly repeat?: string;
   readonly rlqs?: string;
+  readonly console?: string;
   readonly replay?: string;
   readonly generate?: string;
   readonly decoders?: boolean;
@@ -119,6 +123,7 @@ async function main(): Promise<void> {
       overload: { type: "string" },
       repeat: { type: "string" },
       rlqs: { type: "string" },
+      console: { type: "string" },
       replay: { type: "string" },
       generate: { type: "string" },
       decoders: { type: "boolean" },
@@ -229,6 +234,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await overload(Number(values.overload) * 1_000);
   } else if (values.rlqs !== undefined) {
     await rlqs(Number(values.rlqs) * 1_000);
+  } else if (values.console !== undefined) {
+    process.stdout.write(`${await tellConsole(Number(values.console))}\n`);
   } else if (values.replay !== undefined) {
     await replay(Number(values.replay));
   } else if (values.generate !== undefined) {

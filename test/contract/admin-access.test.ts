@@ -121,7 +121,7 @@ describe("access", () => {
     const follow = async (): Promise<void> => {
       for await (const _ of limits.tailDecisions({})) await writeFile(list, line("shop"));
     };
-    const ended = [Code.Unauthenticated, "the credentials hold no more"];
+    const ended = [Code.Unauthenticated, "the credentials are no longer valid"];
     expect(await failure(follow())).toEqual(ended);
   });
 
@@ -185,7 +185,7 @@ describe("access", () => {
     expect(override?.author).toBe("subject:https://id.example#ann");
     const expired = await make({ exp: "-5m" });
     expect(await failure(ask(expired))).toEqual([Code.Unauthenticated, "expired"]);
-    const known = "the credentials are not known here";
+    const known = "the credentials are unknown";
     const elsewhere = await make({ aud: "other" });
     expect(await failure(ask(elsewhere))).toEqual([Code.Unauthenticated, known]);
     const forged = `${good.slice(0, -6)}AAAAAA`;
@@ -276,7 +276,7 @@ describe("chooseAdmin()", () => {
 
   it("takes no protection that would not hold", () => {
     const access = { HEADGATE_ADMIN_ACCESS: "/etc/access" };
-    expect(problems({ ...access, HEADGATE_ADMIN_OPEN: "true" })).toContain("keep one of them");
+    expect(problems({ ...access, HEADGATE_ADMIN_OPEN: "true" })).toContain("remove one of them");
     const issuer = { HEADGATE_ADMIN_OIDC_ISSUER: "https://id.example" };
     expect(problems({ ...access, ...issuer })).toContain("belong together");
     const oidc = { ...issuer, HEADGATE_ADMIN_OIDC_AUDIENCE: "headgate" };

@@ -160,7 +160,7 @@ describe.each(adminProtocols)("the admin API over %s", (protocol) => {
     const unmet = await failure(limits.getKey({ key: { domain: "shop", entries } }));
     expect([unmet.code, unmet.rawMessage]).toEqual([
       Code.NotFound,
-      'no rule with a limit meets this descriptor; did you mean the key "user"?',
+      'no rule with a limit matches this descriptor; did you mean the key "user"?',
     ]);
     const value = { domain: "shpo", descriptors: [{ entries }] };
     const { current } = await limits.explain({ request: { case: "descriptors", value } });
@@ -232,14 +232,14 @@ describe.each(adminProtocols)("the admin API over %s", (protocol) => {
     const unknown = await failure(limits.getKey({ key: { ...user("7"), domain: "shpo" } }));
     expect([unknown.code, unknown.rawMessage]).toEqual([
       Code.NotFound,
-      'there is no such domain; did you mean "shop"?',
+      'unknown domain; did you mean "shop"?',
     ]);
     const wrong = await failure(
       limits.setOverride({ override: { ...user("7"), effect: { case: "multiplier", value: -1 } } }),
     );
     expect(wrong.code).toBe(Code.InvalidArgument);
-    expect(wrong.rawMessage).toContain("override.multiplier: it must be above 0");
-    expect(wrong.rawMessage).toContain("override.reason: it is needed");
+    expect(wrong.rawMessage).toContain("override.multiplier: must be above 0");
+    expect(wrong.rawMessage).toContain("override.reason: required");
     const tooMuch = {
       ...user("7"),
       reason: "vip",

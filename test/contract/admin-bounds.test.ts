@@ -80,7 +80,7 @@ describe("calls with long messages", () => {
     );
     expect([refused.code, refused.rawMessage]).toEqual([
       Code.ResourceExhausted,
-      `${longRequestsMax} calls with policies are being answered; try again`,
+      `${longRequestsMax} calls with policies are in progress; try again`,
     ]);
     expect((await limits.listRules({})).rules).toHaveLength(1);
     // One leaves in the middle of its message: beside the others there is room again.
@@ -114,7 +114,7 @@ describe("requests of very many fields", () => {
     const headers = { "content-type": type };
     const answer = await fetch(url, { method: "POST", headers, body: new Uint8Array(body) });
     const text = `${await answer.text()} ${answer.headers.get("grpc-message")}`;
-    expect(decodeURIComponent(text)).toContain("the request is too much: it has more than 16384");
+    expect(decodeURIComponent(text)).toContain("the request is too large: it has more than 16384");
   });
 
   it("are not taken compressed", async () => {
@@ -128,7 +128,7 @@ describe("requests of very many fields", () => {
       const headers = { "content-type": type, [name]: "gzip" };
       const answer = await fetch(url, { method: "POST", headers, body: new Uint8Array(body) });
       const text = `${await answer.text()} ${answer.headers.get("grpc-message")}`;
-      expect(decodeURIComponent(text)).toContain("requests are taken uncompressed");
+      expect(decodeURIComponent(text)).toContain("requests must be uncompressed");
     }
   });
 
@@ -150,7 +150,7 @@ describe("requests of very many fields", () => {
       socket.write(`${head.join("\r\n")}\r\n\r\n{${" ".repeat(adminMessageBytesMax - 2)}`);
       begun.push(socket);
     }
-    await waitFor("one is too much", () => text.includes("too many requests are unfinished"));
+    await waitFor("one is too much", () => text.includes("too many requests are incomplete"));
     for (const socket of begun) socket.destroy();
     const { limits } = adminClients(port);
     await waitFor("there is room", () => limits.listRules({}).catch(() => undefined));
@@ -227,9 +227,7 @@ describe("the name of an override that is not there", () => {
       });
       return (await failure(call)).rawMessage;
     };
-    expect(await remove("in-time-for-i")).toBe(
-      'there is no such override; did you mean "in-time-for-it"?',
-    );
-    expect(await remove("came-too-lat")).toBe("there is no such override");
+    expect(await remove("in-time-for-i")).toBe('unknown override; did you mean "in-time-for-it"?');
+    expect(await remove("came-too-lat")).toBe("unknown override");
   });
 });

@@ -133,6 +133,8 @@ const rows: Readonly<Record<string, Row>> = {
   EnforcePolicy: { isRead: false, requests: [{ reason }] },
   RollBackPolicy: { isRead: false, requests: [{ reason, version: "0" }] },
   GetShadowReport: { isRead: false, requests: [{}] },
+  TestPolicy: { isRead: false, requests: [{ files }] },
+  ReplayLog: { isRead: false, requests: [{ files }, {}] },
   ListQuotas: { isRead: true, requests: readers },
   ListQuotaPools: { isRead: true, requests: [...readers, { quota: `${near}-quota` }] },
   ListServices: { isRead: true, requests: [{}] },
@@ -146,6 +148,17 @@ const rows: Readonly<Record<string, Row>> = {
     requests: [{ service: `${near}-cart`, openBelow: 0.1, closeAbove: 0.2, reason }],
   },
   ListAudit: { isRead: true, requests: [{}, { pageSize: 1 }] },
+  GetHistory: {
+    isRead: true,
+    requests: [
+      {},
+      { service: `${near}-cart` },
+      { service: `${marker}-cart` },
+      { rules: [{ domain: `${marker}-pay`, label: `${marker}-user` }] },
+      { rules: [{ domain: `${near}-pay`, label: `${near}-user` }] },
+    ],
+  },
+  GetFindings: { isRead: false, requests: [{}] },
 };
 
 const stage = useStage("file");

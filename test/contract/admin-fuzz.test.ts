@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { adminMessageBytesMax, adminMethods } from "../../src/rpc/admin/methods.js";
 import { startAdminApp } from "../support/admin.js";
+import { propertyRuns } from "../support/seeds.js";
 import { useStage } from "../support/stage.js";
 
 const stage = useStage("file");
@@ -60,14 +61,14 @@ describe("the admin API under any message", () => {
         await send(to, "application/grpc-web+proto", framed);
         await send(to, "application/grpc-web+proto", bytes);
       }),
-      { numRuns: 400 },
+      propertyRuns(400),
     );
     await fc.assert(
       fc.asyncProperty(path, json, async (to, value) => {
         const { status, text } = await send(to, "application/json", JSON.stringify(value));
         expect(status === 500 ? text : "").toBe("");
       }),
-      { numRuns: 400 },
+      propertyRuns(400),
     );
     for (const to of paths) {
       const long = JSON.stringify({ domain: "x".repeat(adminMessageBytesMax) });

@@ -145,7 +145,7 @@ describe("openStore()", () => {
       () => Promise.reject(new Error("it started")),
       (thrown) => thrown,
     );
-    expect(failure.message).toContain("refuses us");
+    expect(failure.message).toContain("refuses the connection");
     expect(failure.message).not.toContain("hunter2");
   });
 });

@@ -21,7 +21,7 @@ import { testKey } from "../support/charges.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { realClock } from "../support/real-clock.js";
 import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
-import { seedCount, seedsTimeoutMs } from "../support/seeds.js";
+import { propertyRuns, seedsTimeoutMs } from "../support/seeds.js";
 
 const keyCount = 6;
 /** Keys of limits that were carried last. */
@@ -167,7 +167,7 @@ const stepArbitrary = fc.record({
 
 describe.each(enginesFor.scripts)("the take script on %s", (engine) => {
   const shared = shareTestStore(engine);
-  const historyCount = seedCount(historiesOn(engine, 300));
+  const runs = propertyRuns(historiesOn(engine, 300));
 
   it("decides and stores what core/limits/gcra does, to the last bit", {
     timeout: seedsTimeoutMs(120_000),
@@ -198,10 +198,10 @@ describe.each(enginesFor.scripts)("the take script on %s", (engine) => {
     );
     // A failure prints its seed and the smallest history that still fails.
     await fc.assert(property, {
-      numRuns: historyCount,
+      ...runs,
       interruptAfterTimeLimit: seedsTimeoutMs(90_000),
     });
-    expect(requestCount).toBeGreaterThan(historyCount * 5);
+    expect(requestCount).toBeGreaterThan(runs.numRuns * 5);
   });
 });
 

@@ -4,7 +4,7 @@ import { ceilMulDiv, floorMulDiv } from "../../src/core/base/safe-integer-math.j
 import { exactText } from "../../src/store/redis/scripts/exact-text.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { RedisServer } from "../support/redis-server.js";
-import { seedCount, seedsTimeoutMs } from "../support/seeds.js";
+import { propertyRuns, seedsTimeoutMs } from "../support/seeds.js";
 
 interface Terms {
   readonly a: number;
@@ -69,10 +69,10 @@ describe.each(enginesFor.scripts)("the script's arithmetic on %s", (engine) => {
     await server?.stop();
   });
 
-  const runCount = seedCount(historiesOn(engine, 100));
+  const runs = propertyRuns(historiesOn(engine, 100));
 
   it(
-    `equals core/base/safe-integer-math on ${runCount},000 triples`,
+    `equals core/base/safe-integer-math on ${runs.numRuns},000 triples`,
     async () => {
       const control = server.client();
       const property = fc.asyncProperty(
@@ -95,7 +95,7 @@ describe.each(enginesFor.scripts)("the script's arithmetic on %s", (engine) => {
           expect(wrong).toBeUndefined();
         },
       );
-      await fc.assert(property, { numRuns: runCount, endOnFailure: true });
+      await fc.assert(property, { ...runs, endOnFailure: true });
     },
     seedsTimeoutMs(60_000),
   );

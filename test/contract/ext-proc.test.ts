@@ -153,7 +153,12 @@ describe("ext_proc", () => {
   });
 
   it.each([
-    { what: "bytes that are no message", send: Buffer.from([0xff]), code: 3, fault: "malformed" },
+    {
+      what: "bytes that are not a message",
+      send: Buffer.from([0xff]),
+      code: 3,
+      fault: "malformed",
+    },
     { what: "a message without a part", send: Buffer.alloc(0), code: 3, fault: "unknown" },
     { what: "a body first", send: bodyFirst, code: 9, fault: "noRequestHeaders" },
   ] as const)("ends the stream with $code for $what", async ({ send, code, fault }) => {

@@ -56,6 +56,50 @@ async function ask(app: AdminApp | undefined, user: string): Promise<void> {
   await (await fetch(url, { method: "POST", body })).text();
 }
 
+describe("the history of the fleet", () => {
+  it("is what each replica has counted, for who may see it", async () => {
+    const list = join(stage.folder, "access");
+    const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+    const [all, some] = ["token-of-ann-who-sees-all", "token-of-bob-who-sees-pay"];
+    const lines = [`reader * token-sha256:${sha256(all)} ann`];
+    await writeFile(list, [...lines, `reader pay token-sha256:${sha256(some)} bob`].join("\n"));
+    const { apps } = await startFleet({ HEADGATE_ADMIN_ACCESS: list });
+    const port = apps[0]?.port ?? 0;
+    const { fleet } = adminClients(port, { token: all });
+    const rules = [{ domain: "shop", label: "user" }];
+    for (let i = 0; i < 6; i += 1) await ask(apps[1], "ann");
+    const sumOf = (lists: readonly (readonly number[])[]) =>
+      lists.flat().reduce((sum, one) => sum + one, 0);
+    const told = await waitFor(
+      "both seconds have ended",
+      async () => {
+        const { replicas, silentReplicas } = await fleet.getHistory({ rules });
+        const hits = replicas.flatMap((one) => one.rules.map((rule) => rule.hits));
+        return silentReplicas === 0 && sumOf(hits) === 6 ? replicas : undefined;
+      },
+      { everyMs: 300 },
+    );
+    expect(told.map(({ admitted, overLimit }) => [sumOf([admitted]), sumOf([overLimit])])).toEqual([
+      [0, 0],
+      [4, 2],
+    ]);
+    for (const { admitted, latencyMsP99, degraded, services } of told) {
+      expect(latencyMsP99).toHaveLength(admitted.length);
+      expect(degraded).toHaveLength(admitted.length);
+      expect(services.map(({ name }) => name)).toEqual(["orders"]);
+    }
+    const [own] = told;
+    const since = {
+      seconds: (own?.start?.seconds ?? 0n) + BigInt((own?.admitted.length ?? 0) - 2),
+    };
+    const later = await fleet.getHistory({ since, thisReplica: true });
+    expect(later.replicas[0]?.admitted.length).toBeLessThan(10);
+    const theirs = await adminClients(port, { token: some }).fleet.getHistory({ rules });
+    expect(theirs.replicas.map(({ admitted }) => sumOf([admitted]))).toEqual([0, 0]);
+    expect(theirs.replicas.flatMap((one) => [...one.services, ...one.rules])).toEqual([]);
+  }, 30_000);
+});
+
 describe("live views of one replica show the fleet", () => {
   it("rules, top, near and services, each with the replica that has seen it", async () => {
     const { apps, one } = await startFleet();

@@ -60,7 +60,7 @@ describe("headgate generate --verify", () => {
   it("writes nothing where Envoy refuses, and says what Envoy said without our path", async () => {
     const { code, err, isWritten } = await verify(standIn('echo "bad field in $4" >&2; exit 1'));
     expect({ code, isWritten }).toEqual({ code: 3, isWritten: false });
-    expect(err).toMatch(/Envoy 1\.40\.0 refuses it: exit code 1: bad field in it/);
+    expect(err).toMatch(/Envoy 1\.40\.0 rejects it: exit code 1: bad field in it/);
     expect(err).toMatch(/Nothing was written\./);
     expect(err).not.toContain("headgate-verify-");
   });
@@ -75,6 +75,6 @@ describe("headgate generate --verify", () => {
     const envoy = await requireProgram("envoy");
     const { code, err, isWritten } = await verify(envoy, "--form", "fragments");
     expect({ code, isWritten }).toEqual({ code: 1, isWritten: false });
-    expect(err).toMatch(/^Not verified: there is no whole configuration\. .+--form bootstrap/m);
+    expect(err).toMatch(/^Not verified: there is no complete configuration\. .+--form bootstrap/m);
   });
 });

@@ -7,7 +7,7 @@ import type { Windows } from "../../src/core/limits/window.js";
 import { testKey } from "../support/charges.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
-import { seedCount, seedsTimeoutMs } from "../support/seeds.js";
+import { propertyRuns, seedsTimeoutMs } from "../support/seeds.js";
 
 const keyCount = 3;
 
@@ -34,7 +34,7 @@ function windowsFrom(startUs: number): Windows {
 
 describe.each(enginesFor.scripts)("RedisLimitStore.giveBack() on %s", (engine) => {
   const shared = shareTestStore(engine);
-  const runCount = seedCount(historiesOn(engine, 300));
+  const runs = propertyRuns(historiesOn(engine, 300));
 
   async function nowUs(): Promise<number> {
     const [seconds, micros] = await shared.control.time();
@@ -86,8 +86,8 @@ describe.each(enginesFor.scripts)("RedisLimitStore.giveBack() on %s", (engine) =
         },
       );
       // A failure prints its seed.
-      await fc.assert(property, { numRuns: runCount });
-      expect(changedCount).toBeGreaterThan(runCount / 6);
+      await fc.assert(property, runs);
+      expect(changedCount).toBeGreaterThan(runs.numRuns / 6);
     },
     seedsTimeoutMs(60_000),
   );

@@ -141,7 +141,7 @@ describe.concurrent("REDIS_TIMEOUT", () => {
     // The certificate is a stranger's, which only somebody sees who has waited for it.
     await waitFor("it is seen", async () => {
       const thrown: unknown = await opened.store.take([once(byMinute)], soon()).catch((e) => e);
-      const isReported = String(thrown).includes("not signed by an authority");
+      const isReported = String(thrown).includes("not signed by a trusted CA");
       return isReported && isServiceError(thrown) && thrown.code === "STORE_TLS_FAILED";
     });
   });

@@ -70,6 +70,6 @@ describe("the admin API of two Headgates on one Redis", () => {
     const { code, output } = await HostedHeadgate.startFailure(stage, { policy, env });
     expect(code).toBe(2);
     expect(output).toContain("HEADGATE_ADMIN_ACCESS is not set");
-    expect(output).toContain("name a file that says who may, or listen on 127.0.0.1");
+    expect(output).toContain("set it to an access list, or listen on 127.0.0.1");
   });
 });

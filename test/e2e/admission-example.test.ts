@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { freePort } from "../support/free-port.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAnswer, type HttpAsk, HttpClient } from "../support/http-client.js";
 import { requireProgram } from "../support/programs.js";
 import { useStage } from "../support/stage.js";
@@ -29,7 +29,7 @@ async function startExample() {
     upstream.closeAllConnections();
     upstream.close();
   });
-  const headgate = await HeadgateProcess.start(stage, {
+  const headgate = await HostedHeadgate.start(stage, {
     policy: { path: "envoy/admission/policy.yaml" },
   });
   const ports = { listener: await freePort(), admin: await freePort() };

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { useStage } from "../support/stage.js";
@@ -25,7 +25,7 @@ const services = (port: number): string => `
 
 async function startEdge() {
   const upstream = await startScriptedUpstream(stage);
-  const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
+  const headgate = await HostedHeadgate.prepare(stage, { policy: "" });
   const { envoy, policy } = await startGeneratedEnvoy(stage, {
     services: services(upstream.port),
     more: limits,

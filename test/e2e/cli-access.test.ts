@@ -89,7 +89,9 @@ describe("a token", () => {
       const { code, err } = await run(readerToken, ...words, ...because);
       expect([code, err], words.join(" ")).toEqual([
         1,
-        expect.stringMatching(/This needs the role operator.*\. Ask who gives out tokens/),
+        expect.stringMatching(
+          /This needs the role operator.*\. Ask your administrator for a token/,
+        ),
       ]);
     }
   });
@@ -117,7 +119,7 @@ describe("a token", () => {
     const unknown = await run("0123456789abcdef-nobody", "rules");
     expect([unknown.code, unknown.err]).toEqual([
       1,
-      "headgate rules: The credentials are not known here. Check the token.",
+      "headgate rules: The credentials are unknown. Check the token.",
     ]);
     const { code, err } = await captureCli(["rules"], { env: { HEADGATE_ADMIN_URL: url } });
     expect([code, err]).toEqual([1, expect.stringContaining("HEADGATE_ADMIN_TOKEN_FILE")]);
@@ -196,11 +198,11 @@ describe("TLS with an authority of one's own", () => {
   });
 
   it.each([
-    [{ as: "ann" }, "of an authority unknown here; name it by --admin-ca."],
-    [{ ca: "other-ca", as: "ann" }, "of another authority than --admin-ca names."],
-    [{ ca: "ca" }, "asks for a certificate: name yours by --admin-cert and --admin-key."],
-    [{ ca: "ca", as: "strange" }, "not take the certificate of --admin-cert: of another"],
-    [{ ca: "ca", as: "old" }, "not take the certificate of --admin-cert: of another"],
+    [{ as: "ann" }, "is signed by an unknown CA; set --admin-ca."],
+    [{ ca: "other-ca", as: "ann" }, "is not signed by a CA in --admin-ca."],
+    [{ ca: "ca" }, "requires a client certificate: set --admin-cert and --admin-key."],
+    [{ ca: "ca", as: "strange" }, "reject the certificate of --admin-cert: another"],
+    [{ ca: "ca", as: "old" }, "reject the certificate of --admin-cert: another"],
   ])("says of %o what to do, and ends with 5", async (asked, words) => {
     const { code, out, err } = await rules(asked);
     expect([code, out, err]).toEqual([5, "", expect.stringContaining(words)]);
@@ -209,31 +211,31 @@ describe("TLS with an authority of one's own", () => {
   it("says of other ports, names and times what to do", async () => {
     const both = { ca: "ca", as: "ann" };
     const byAddress = await rules({ ...both, url: `https://127.0.0.1:${port}` });
-    expect(byAddress.err).toContain("is for other names; --admin-url must have one of them.");
+    expect(byAddress.err).toContain("is for other names; use one of them in --admin-url.");
     const expired = await rules({ ...both, url: `https://localhost:${expiredPort}` });
-    expect(expired.err).toContain("has expired; whoever runs it renews it");
+    expect(expired.err).toContain("has expired; renew it");
     const plain = await rules({ url: `http://localhost:${port}` });
-    expect(plain.err).toContain("speak TLS only (https://)");
+    expect(plain.err).toContain("accept only TLS (https://)");
     expect([byAddress, expired, plain].map(({ code }) => code)).toEqual([5, 5, 5]);
   });
 
   it("says who is not known", async () => {
     const { code, err } = await rules({ ca: "ca", as: "ben" });
-    expect([code, err]).toEqual([
-      1,
-      expect.stringContaining("in no line of HEADGATE_ADMIN_ACCESS"),
-    ]);
+    expect([code, err]).toEqual([1, expect.stringContaining("No line of HEADGATE_ADMIN_ACCESS")]);
   });
 
   it("looks at files before it asks", async () => {
     const junk = await rules({ ca: "junk", as: "ann" });
     expect([junk.code, junk.err]).toEqual([1, expect.stringContaining("no certificate in PEM")]);
     const alone = await rules({ ca: "ca" }, "--admin-cert", at("ann.pem"));
-    expect([alone.code, alone.err]).toEqual([2, expect.stringContaining("belong together")]);
+    expect([alone.code, alone.err]).toEqual([
+      2,
+      expect.stringContaining("A certificate needs its key"),
+    ]);
     const mixed = ["--admin-cert", at("ann.pem"), "--admin-key", at("ben.key")];
     const mismatched = await rules({ ca: "ca" }, ...mixed);
     expect(mismatched.code).toBe(1);
-    expect(mismatched.err).toContain("the key must be that of the certificate");
+    expect(mismatched.err).toContain("the key must belong to the certificate");
     const swapped = await rules(
       { ca: "ca" },
       "--admin-cert",
@@ -241,8 +243,8 @@ describe("TLS with an authority of one's own", () => {
       "--admin-key",
       at("ca"),
     );
-    expect(swapped.err).toContain("ann.key holds no certificate in PEM");
+    expect(swapped.err).toContain("ann.key contains no certificate in PEM");
     const plain = await rules({ ca: "ca", url: `http://localhost:${port}` });
-    expect([plain.code, plain.err]).toEqual([2, expect.stringContaining("begins with https://")]);
+    expect([plain.code, plain.err]).toEqual([2, expect.stringContaining("starts with https://")]);
   });
 });

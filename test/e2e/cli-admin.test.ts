@@ -129,7 +129,7 @@ while time.time() < end:
         if not part:
             break
         seen += part
-    if not typed and b"q ends" in seen:
+    if not typed and b"q quit" in seen:
         os.write(screen, key)
         typed = True
 _, status = os.waitpid(pid, 0)
@@ -148,7 +148,7 @@ describe("headgate top", () => {
     await within("top ends", 40_000, program.exited);
     const { output } = program;
     expect(output).toContain("@@ exit 0 typed 1");
-    expect(output).toContain("Keys asked most often");
+    expect(output).toContain("Keys with most requests");
     const last = output.slice(output.lastIndexOf("\u001b[H"));
     expect(last).toContain("\u001b[?25h\u001b[?1049l");
   });

@@ -83,7 +83,7 @@ describe("headgate apply", () => {
     const path = await file("twenty.yaml", policyOf(20));
     const { code, out } = await run("apply", path, "--dry-run");
     expect(code).toBe(0);
-    expect(out).toContain("It would change:\n  shop/user pace: 10 per hour becomes 20 per hour");
+    expect(out).toContain("Changes:\n  shop/user pace: 10 per hour becomes 20 per hour");
     expect(await currentVersion()).toBe(before);
     const { changes, problems } = await json("apply", path, "--dry-run");
     expect([(changes as string[]).length, problems]).toEqual([1, []]);
@@ -92,7 +92,7 @@ describe("headgate apply", () => {
   it("needs a reason, a file that is there, and a policy that is right", async () => {
     const path = await file("twenty.yaml", policyOf(20));
     const silent = await run("apply", path);
-    expect([silent.code, silent.err]).toEqual([2, expect.stringContaining("--reason is needed")]);
+    expect([silent.code, silent.err]).toEqual([2, expect.stringContaining("--reason is required")]);
     const none = await run("apply", `${path}.none`, ...because);
     expect([none.code, none.err]).toEqual([1, expect.stringContaining("no such file")]);
     const wrong = await file("wrong.yaml", policyOf(20).replace("unit: hour", "unit: huor"));
@@ -109,7 +109,7 @@ describe("headgate apply", () => {
     const asked = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "eve" }] }] };
     const { code, out } = await run("apply", path, ...because);
     expect(code).toBe(0);
-    expect(out).toMatch(/^Active: policy [0-9a-f]{12}, by local at \S+: a test\nIt changes:/);
+    expect(out).toMatch(/^Active: policy [0-9a-f]{12}, by local at \S+: a test\nChanges:/);
     const statuses: number[] = [];
     for (let i = 0; i < 3; i += 1) statuses.push((await headgate.postJson(asked)).status);
     expect(statuses).toEqual([200, 200, 429]);
@@ -138,7 +138,7 @@ describe("headgate apply", () => {
     const before = await currentVersion();
     const no = await runAnswered("", "apply", path, ...because);
     expect([no.code, no.out]).toEqual([1, ""]);
-    expect(no.err).toContain("It changes:\n  shop/user pace: 5 per hour becomes 6 per hour");
+    expect(no.err).toContain("Changes:\n  shop/user pace: 5 per hour becomes 6 per hour");
     expect(no.err).toContain("Nothing was changed.");
     expect(await currentVersion()).toBe(before);
     expect((await runAnswered("y", "apply", path, ...because)).code).toBe(0);
@@ -170,7 +170,7 @@ describe("headgate shadow, enforce and rollback", () => {
     const path = await file("one.yaml", policyOf(1));
     const tried = await run("apply", path, "--shadow", ...because);
     expect(tried.code).toBe(0);
-    expect(tried.out).toContain("`headgate shadow` reports on it");
+    expect(tried.out).toContain("`headgate shadow` shows its report");
     expect(await currentVersion()).toBe(before);
 
     const asked = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "fay" }] }] };
@@ -180,7 +180,7 @@ describe("headgate shadow, enforce and rollback", () => {
     });
     const { out } = await run("shadow");
     expect(out).toMatch(/^Policy [0-9a-f]{12} beside [0-9a-f]{12}\n3 calls since /);
-    expect(out).toContain("Its buckets began with what the active ones had in use.");
+    expect(out).toContain("Its buckets started with the state of the active buckets.");
     expect(out).toMatch(/shop +user +2 +0 +1 +66\.7 %/);
     const yaml: unknown = parse((await run("shadow", "-o", "yaml")).out);
     expect(yaml).toEqual(await json("shadow"));
@@ -230,7 +230,7 @@ describe("headgate gate", () => {
     const { code, out } = await run("gate", "get", "checkout");
     expect([code, out]).toEqual([
       0,
-      "checkout: opens below 0.4, closes above 0.8 (as the policy has it)",
+      "checkout: opens below 0.4, closes above 0.8 (from the policy)",
     ]);
     const ratios = ["--open-below", "0.5", "--close-above", "0.9"];
     const set = await run("gate", "set", "checkout", ...ratios, ...because);
@@ -248,7 +248,7 @@ describe("headgate gate", () => {
       expect.stringContaining(`version ${thresholds.version} now`),
     ]);
     const cleared = await run("gate", "clear", "checkout", ...because);
-    expect(cleared.out).toContain("opens below 0.4, closes above 0.8 (as the policy has it)");
+    expect(cleared.out).toContain("opens below 0.4, closes above 0.8 (from the policy)");
     const yaml: unknown = parse((await run("gate", "get", "checkout", "-o", "yaml")).out);
     expect(yaml).toEqual(await json("gate", "get", "checkout"));
   });

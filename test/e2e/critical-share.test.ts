@@ -3,7 +3,7 @@ import { Envoy } from "../support/envoy.js";
 import type { Json } from "../support/envoy-config.js";
 import { joinedTo } from "../support/envoy-control.js";
 import { freePort } from "../support/free-port.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { runOpenLoop, unstalled } from "../support/open-loop-load.js";
 import { startSaturableUpstream } from "../support/saturable-upstream.js";
 import { policyOf } from "../support/service-texts.js";
@@ -22,7 +22,7 @@ async function startTiers() {
     `{name: upstream, ${goldRule}, ` +
     "concurrency: {law: gradient, limits: {initial: 20, min: 10, max: 60}, " +
     "sources: [envoyMetrics], feedback: [circuitBreakers]}}";
-  const headgate = await HeadgateProcess.start(stage, {
+  const headgate = await HostedHeadgate.start(stage, {
     policy: policyOf(service),
     env: { HEADGATE_CONTROL_ADDR: `127.0.0.1:${control}` },
   });

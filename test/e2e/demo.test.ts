@@ -191,7 +191,7 @@ describe.concurrent("headgate demo with Envoy", () => {
     stage.atEnd(() => rm(folder, { recursive: true }));
     for (const pid of await childPids(demo)) process.kill(pid, "SIGKILL");
     expect(await within("the demo ends", endMsMax, demo.program.exited)).toEqual({ code: 1 });
-    expect(demo.program.output).toContain("Envoy ended by itself (SIGKILL)");
+    expect(demo.program.output).toContain("Envoy ended (SIGKILL)");
     expect(demo.program.output).toContain("starting main dispatch loop");
     expect(existsSync(join(folder, "envoy.log"))).toBe(true);
   });
@@ -234,9 +234,9 @@ describe.concurrent("headgate demo without Envoy", () => {
     const demo = await startDemo({ env, flags: ["--quiet-traffic"] });
     await untilShown(demo, "Try it");
     expect(demo.program.output).toContain(
-      "Envoy is missing: ENVOY_BIN does not name an envoy that runs.",
+      "Envoy is missing: ENVOY_BIN does not point to a working envoy.",
     );
-    expect(demo.program.output).toContain("To get one, ");
+    expect(demo.program.output).toContain("To install it, ");
     const line = /curl -i -d '(\{.*\})' http:\/\/127\.0\.0\.1:(\d+)(\/json)/;
     const [, body = "", port, path = ""] = line.exec(demo.program.output) ?? [];
     expect(port).toBe(String(demo.httpPort));

@@ -11,7 +11,6 @@ import {
   reported,
   settingNames,
   startDropIn,
-  startDropInProcess,
 } from "../support/drop-in.js";
 import type { RunningHeadgate } from "../support/headgate-process.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
@@ -228,7 +227,7 @@ describe("environment names of envoyproxy/ratelimit", () => {
     ];
     await expectRows(without, "ignored");
     const redis = await startRedis(stage);
-    const { headgate, client } = await startDropInProcess(stage, {
+    const { headgate, client } = await startDropIn(stage, {
       policy,
       env: {
         ...unused(without),

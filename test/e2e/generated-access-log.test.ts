@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { captureCli } from "../support/cli.js";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { startUpstream } from "../support/upstream.js";
@@ -16,7 +16,7 @@ const [requestCount, limit] = [5, 2];
 /** A generated Envoy before one service, and the lines of its log once so many requests came. */
 async function logOf(admission: string) {
   const upstream = await startUpstream(stage);
-  const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
+  const headgate = await HostedHeadgate.prepare(stage, { policy: "" });
   const { envoy, policy } = await startGeneratedEnvoy(stage, {
     proxies: `headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}, rateLimitTimeout: 1s}`,
     services: `

@@ -7,7 +7,12 @@ import { freePort } from "../support/free-port.js";
 import { rateLimitHeaders } from "../support/gateway.js";
 import { policyOf } from "../support/generated.js";
 import { type GeneratedWish, startGeneratedEnvoy } from "../support/generated-envoy.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import {
+  type HeadgateOptions,
+  HeadgateProcess,
+  type RunningHeadgate,
+} from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAnswer, type HttpAsk, HttpClient } from "../support/http-client.js";
 import { startRecordingProcessor } from "../support/recording-processor.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
@@ -26,15 +31,26 @@ function client({ port }: Envoy): Send {
   return (ask = {}) => http.send({ port, ...ask });
 }
 
+type Wish = Pick<GeneratedWish, "services" | "more" | "proxies">;
+
 /** A generated proxy of one policy, and a Headgate of the same. */
-async function startBoth({
-  proxies = "",
-  ...wish
-}: Pick<GeneratedWish, "services" | "more" | "proxies">) {
+function startBoth(wish: Wish) {
+  return startRow(wish, (options) => HostedHeadgate.prepare(stage, options));
+}
+
+/** The same with a Headgate that can be killed. */
+function startBothToKill(wish: Wish) {
+  return startRow(wish, (options) => HeadgateProcess.prepare(stage, options));
+}
+
+async function startRow<Headgate extends RunningHeadgate & { restart(): Promise<void> }>(
+  { proxies = "", ...wish }: Wish,
+  prepare: (options: HeadgateOptions) => Promise<Headgate>,
+) {
   const controlPort = await freePort();
   const shorter = trueTimes ? {} : { HEADGATE_LAYER_TTL_MS: "6000" };
   const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}`, ...shorter };
-  const headgate = await HeadgateProcess.prepare(stage, { policy: "", env });
+  const headgate = await prepare({ policy: "", env });
   const place = `{address: 127.0.0.1, port: ${headgate.grpcPort}, controlPort: ${controlPort}`;
   const { envoy, policy } = await startGeneratedEnvoy(stage, {
     ...wish,
@@ -197,7 +213,7 @@ function limitOf(name: string, entry: string): string {
 describe("a generated local rate limit", () => {
   it("is silent while Headgate lives, and limits when it is dead", async () => {
     const upstream = await startScriptedUpstream(stage);
-    const { send, envoy, headgate } = await startBoth({
+    const { send, envoy, headgate } = await startBothToKill({
       more: `
         rateLimits:
           - domain: shop
@@ -247,7 +263,7 @@ describe("a generated admission control filter", () => {
   it("leaves failures alone while Headgate lives, and refuses when it is dead", async () => {
     const upstream = await startScriptedUpstream(stage);
     upstream.answer = () => ({ status: 500 });
-    const { send, envoy, headgate } = await startBoth({
+    const { send, envoy, headgate } = await startBothToKill({
       services: `
         - name: orders
           upstream: {address: 127.0.0.1, port: ${upstream.port}}

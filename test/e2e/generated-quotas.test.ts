@@ -4,7 +4,7 @@ import { parsePolicy } from "../../src/policy/parse.js";
 import { readQuotaBucket } from "../../src/policy/quotas/quota-bucket.js";
 import { freePort } from "../support/free-port.js";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAnswer, HttpClient } from "../support/http-client.js";
 import { type QuotaServer, startQuotaServer } from "../support/quota-server.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
@@ -235,7 +235,7 @@ describe("a generated Envoy and a Headgate", () => {
       controlPort,
     );
     const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` };
-    const headgate = await HeadgateProcess.start(stage, { policy: edge.policy, env });
+    const headgate = await HostedHeadgate.start(stage, { policy: edge.policy, env });
     const askOften = (): Promise<readonly HttpAnswer[]> =>
       Promise.all(Array.from({ length: 20 }, () => edge.send("/reports", { "x-user": "a" })));
     await waitFor("an assignment is active", async () =>

@@ -3,8 +3,8 @@ import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
 import { freePort } from "../support/free-port.js";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
 import { startHoldingUpstream } from "../support/holding-upstream.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAnswer, HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -22,7 +22,7 @@ describe("a generated proxy", () => {
     const upstream = await startHoldingUpstream(stage);
     const controlPort = await freePort();
     const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` };
-    const headgate = await HeadgateProcess.prepare(stage, { policy: "", env });
+    const headgate = await HostedHeadgate.prepare(stage, { policy: "", env });
     const { envoy, policy } = await startGeneratedEnvoy(stage, {
       proxies: `
         headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}, controlPort: ${controlPort}}

@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
 import { startHoldingUpstream } from "../support/holding-upstream.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAnswer, HttpClient } from "../support/http-client.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { useStage } from "../support/stage.js";
@@ -128,7 +128,7 @@ describe("a refusal of a generated proxy", () => {
 describe("a generated shed route", () => {
   it("answers by itself what Headgate says, class by class, and asks nobody", async () => {
     const upstream = await startScriptedUpstream(stage);
-    const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
+    const headgate = await HostedHeadgate.prepare(stage, { policy: "" });
     const { envoy, policy } = await startGeneratedEnvoy(stage, {
       proxies: `headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}}`,
       services: `
@@ -181,7 +181,7 @@ describe("a generated shed route", () => {
 describe("a refusal of Headgate through a generated proxy", () => {
   it("names its wait once, and is marked as one", async () => {
     const upstream = await startHoldingUpstream(stage);
-    const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
+    const headgate = await HostedHeadgate.prepare(stage, { policy: "" });
     const { envoy, policy } = await startGeneratedEnvoy(stage, {
       proxies: `headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}, rateLimitTimeout: 1s}`,
       more: `

@@ -5,7 +5,7 @@ import type { Random } from "../../src/core/base/clock.js";
 import type { Envoy } from "../support/envoy.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { firstSeed, seedsFirstName } from "../support/seeds.js";
 import { useStage } from "../support/stage.js";
@@ -182,7 +182,7 @@ interface ProxyOptions {
 /** Headgate and a proxy of one policy, which traces. */
 async function startProxy(inExtProc: string, { listener = {} }: ProxyOptions = {}): Promise<Envoy> {
   const upstream = await startScriptedUpstream(stage);
-  const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
+  const headgate = await HostedHeadgate.prepare(stage, { policy: "" });
   const { envoy, policy } = await startGeneratedEnvoy(stage, {
     more: limits,
     services: servicesAt(upstream.port, inExtProc),

@@ -4,8 +4,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { captureCli } from "../support/cli.js";
 import { joinedTo } from "../support/envoy-control.js";
 import { freePort } from "../support/free-port.js";
-import { type Gateway, startGateway } from "../support/gateway.js";
+import { type Gateway, startHostedGateway } from "../support/gateway.js";
 import { type HoldingUpstream, startHoldingUpstream } from "../support/holding-upstream.js";
+import type { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { startRedis } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
@@ -34,7 +35,7 @@ const stage = useStage("file");
 const http = new HttpClient();
 let redis: RedisServer;
 let upstream: HoldingUpstream;
-let gateway: Gateway;
+let gateway: Gateway<HostedHeadgate>;
 
 beforeAll(async () => {
   stage.atEnd(() => http.close());
@@ -47,7 +48,7 @@ beforeAll(async () => {
     HEADGATE_POLICY_SOURCE: "store",
     HEADGATE_REPLICAS: "2",
   };
-  gateway = await startGateway(stage, {
+  gateway = await startHostedGateway(stage, {
     policy: policyOf(2),
     headgateEnvs: [{ ...env, HEADGATE_CONTROL_ADDR: `127.0.0.1:${control}` }, env],
     descriptorKeys: [["user"]],
@@ -158,7 +159,7 @@ describe("incident day", () => {
     expect(await headgate("history")).toMatch(/sorry/);
     expect((await headgate("history")).split("\n")).toHaveLength(before);
     await waitFor("she is still frozen", async () => (await ask("mallory")) === 429);
-    const logs = gateway.headgates.map(({ process }) => process.output).join("\n");
+    const logs = gateway.headgates.map(({ output }) => output).join("\n");
     expect(logs).toContain('"recordRestored"');
     expect(logs).not.toContain("mallory");
   });
@@ -197,7 +198,7 @@ describe("incident day", () => {
     );
     await during("tail tells", () => /refused {2}orders: [\d.]+\/s by admission/.test(tail.output));
     await during("the log tells", () =>
-      gateway.headgates.some(({ process: { output } }) =>
+      gateway.headgates.some(({ output }) =>
         output.includes('"event":"refused","service":"orders","cause":"priority"'),
       ),
     );
@@ -237,7 +238,7 @@ describe("incident day", () => {
       return (await captureCli(words)).out;
     };
     await during("the log tells", () =>
-      gateway.headgates.some(({ process: { output } }) => output.includes('"overflowBegan"')),
+      gateway.headgates.some(({ output }) => output.includes('"overflowBegan"')),
     );
     const own = async () => {
       const { services } = JSON.parse(await headgate("services", "-o", "json")) as {

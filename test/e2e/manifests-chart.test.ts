@@ -240,7 +240,7 @@ describe.concurrent("the chart", () => {
     const { text } = Object(objects.find((one) => Object(one).kind === "Notes"));
     const words =
       "(overrides, freezes, the policy with HEADGATE_POLICY_SOURCE=store, the audit log)";
-    const persistence = `${words} is kept there: run it with \`appendonly yes\`, on a volume.`;
+    const persistence = `${words}. Run it with \`appendonly yes\` and a persistent volume.`;
     expect(String(text).replaceAll(/\s+/g, " ").includes(persistence)).toBe(isSaid);
   });
 

@@ -129,11 +129,11 @@ describe("k8s/", () => {
     const service = { apiVersion: "v1", kind: "Service", spec: { ports: [{ prot: 1 }], type: 2 } };
     expect(objectProblems(schemas, service)).toEqual([
       'Service spec.ports[0]: "port" is missing',
-      'Service spec.ports[0].prot: "prot" is no name that its API has here',
+      'Service spec.ports[0].prot: "prot" is not a field of its API here',
       "Service spec.type: must be string",
     ]);
     expect(objectProblems(schemas, { apiVersion: "v2", kind: "Service" })).toEqual([
-      'Service kind: there is no "Service" in "v2"',
+      'Service kind: "v2" has no kind "Service"',
     ]);
   });
 

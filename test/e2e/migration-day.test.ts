@@ -2,10 +2,10 @@ import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { captureCli } from "../support/cli.js";
-import { debugPage, quickDrain, startDropInProcess, statistics } from "../support/drop-in.js";
+import { debugPage, quickDrain, startDropIn, statistics } from "../support/drop-in.js";
 import { Envoy } from "../support/envoy.js";
 import { fromHeader } from "../support/envoy-config.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
@@ -50,7 +50,7 @@ const tokensHere = policyOf("tokens", tokens(", charge: settle"));
 const stage = useStage("file");
 const http = new HttpClient();
 let redis: RedisServer;
-let headgate: HeadgateProcess;
+let headgate: HostedHeadgate;
 let envoy: Envoy;
 let config: string;
 
@@ -75,7 +75,7 @@ beforeAll(async () => {
     MERGE_DOMAIN_CONFIG: "true",
   };
   const upstream = await startUpstream(stage);
-  headgate = await HeadgateProcess.start(stage, { env });
+  headgate = await HostedHeadgate.start(stage, { env });
   envoy = await Envoy.start(stage, {
     upstreamPort: upstream.port,
     headgatePorts: [headgate.grpcPort],
@@ -166,13 +166,13 @@ describe("migration day", () => {
     const there = await captureCli(["check", "--ratelimit", config, ...merge]);
     expect(there.code, there.err).toBe(0);
     expect(there.out).toContain("OK: 3 files, 1 domain, 4 rules, 4 limits.");
-    expect(there.out).toContain("keep ratelimit's way: HEADGATE_ALGORITHM=fixed_window");
+    expect(there.out).toContain("keep the old way: HEADGATE_ALGORITHM=fixed_window");
     const [old, wanted] = [join(stage.folder, "old.yaml"), join(stage.folder, "new.yaml")];
     await writeFile(old, usersThere);
     await writeFile(wanted, usersHere);
     const { out } = await captureCli(["diff", "-o", "json", old, wanted]);
     expect(JSON.parse(out).changes).toMatchObject([
-      { place: "edge", words: expect.stringContaining("costs told after the response") },
+      { place: "edge", words: expect.stringContaining("costs reported after the response") },
     ]);
   });
 
@@ -220,7 +220,7 @@ describe("migration day", () => {
       ...[`key: user, ${yearly(4)}`, `key: client, ${yearly(1_000)}`, `key: account, ${yearly(5)}`],
       tokens(", charge: settle"),
     );
-    const after = await startDropInProcess(stage, { policy: text, env: redisEnv(redis.port) });
+    const after = await startDropIn(stage, { policy: text, env: redisEnv(redis.port) });
     expect(await after.ask("user=ann")).toBe("OVER: over 0/4");
     expect(await after.ask("account=acme")).toBe("OVER: over 0/5");
     expect(await after.ask("client=steady")).toBe(`OK: ${1_000 - clientCount - 1}/1000`);

@@ -15,7 +15,7 @@ import { openExchange } from "../support/ext-proc.js";
 import { freePort } from "../support/free-port.js";
 import { policyOf } from "../support/generated.js";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { readPage, readQuery } from "../support/promql.js";
 import { redisEnv, startRedis } from "../support/redis.js";
@@ -119,7 +119,7 @@ async function startBoth() {
   const redis = await startRedis(stage);
   const upstream = await startUpstream(stage);
   const controlPort = await freePort();
-  const headgate = await HeadgateProcess.prepare(stage, {
+  const headgate = await HostedHeadgate.prepare(stage, {
     policy: "",
     env: {
       ...redisEnv(redis.port),
@@ -251,7 +251,7 @@ async function send(envoy: Envoy): Promise<void> {
 }
 
 /** More new callers at once than are taken for new ones. */
-async function newcomers(headgate: HeadgateProcess): Promise<void> {
+async function newcomers(headgate: HostedHeadgate): Promise<void> {
   const ask = (value: string) => ({ entries: [{ key: "user", value }] });
   const descriptors = Array.from({ length: 8 }, (_, index) => ask(`new ${index}`));
   await headgate.postJson({ domain: "shop", descriptors });
@@ -278,7 +278,7 @@ async function breakDiscovery(controlPort: number): Promise<void> {
   client.close();
 }
 
-async function charge(headgate: HeadgateProcess, key: string, count: number): Promise<void> {
+async function charge(headgate: HostedHeadgate, key: string, count: number): Promise<void> {
   for (let i = 0; i < count; i += 1) {
     await headgate.postJson({
       domain: "shop",
@@ -290,7 +290,7 @@ async function charge(headgate: HeadgateProcess, key: string, count: number): Pr
 async function pageWithTls(): Promise<string> {
   const files = new TlsFolder(join(stage.folder, "certs"));
   await files.write({ server: new TestAuthority().issue({ names: ["headgate.shop"] }) });
-  const headgate = await HeadgateProcess.start(stage, {
+  const headgate = await HostedHeadgate.start(stage, {
     policy: "domain: shop\n",
     env: files.env,
   });
@@ -308,10 +308,9 @@ async function pageWithTls(): Promise<string> {
 
 async function pageWithControlPlane(): Promise<string> {
   const server = await XdsServer.start(stage);
-  const headgate = await HeadgateProcess.prepare(stage, {
+  const headgate = await HostedHeadgate.open(stage, {
     env: { CONFIG_TYPE: "GRPC_XDS_SOTW", CONFIG_GRPC_XDS_SERVER_URL: server.address },
   });
-  headgate.spawn();
   let page = "";
   await waitFor("its control plane is counted", async () => {
     page = (await headgate.get("/metrics")).body;

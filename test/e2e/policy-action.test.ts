@@ -231,7 +231,7 @@ tests:
     const missing = await runAction({ base: "0".repeat(40) });
     expect(missing).toMatchObject({
       code: 0,
-      commands: [expect.stringMatching(/^::warning::The base/)],
+      commands: [expect.stringMatching(/^::warning::Not compared: the base/)],
     });
     const flag = await runAction({ base: "--upload-pack=touch x" });
     expect(flag).toMatchObject({ code: 1, commands: [expect.stringMatching(/is not a commit$/)] });

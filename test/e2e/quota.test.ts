@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { quotaReportMs } from "../../src/core/quota/quota.js";
-import type { HeadgateProcess } from "../support/headgate-process.js";
+import type { RunningHeadgate } from "../support/headgate-process.js";
 import { HttpClient } from "../support/http-client.js";
 import {
   editedLimit,
@@ -33,7 +33,7 @@ let scenario: QuotaScenario;
 const traffics = new Map<string, TenantTraffic>();
 
 beforeAll(async () => {
-  scenario = await QuotaScenario.start(stage, homes);
+  scenario = await QuotaScenario.start(stage, { homes, mortal: dyingHeadgate });
 });
 
 async function drive(tenant: string, paces: Record<number, number>): Promise<TenantTraffic> {
@@ -54,20 +54,20 @@ function isLimit(hz: number): boolean {
 }
 
 /** Whether it holds of each Headgate that is to live. */
-async function allAre(is: (headgate: HeadgateProcess) => boolean | Promise<boolean>) {
+async function allAre(is: (headgate: RunningHeadgate) => boolean | Promise<boolean>) {
   const headgates = scenario.fleet.headgates.slice(0, dyingHeadgate);
   const answers = await Promise.all(headgates.map(is));
   return answers.every((answer) => answer);
 }
 
-const loadedTwice = async (headgate: HeadgateProcess): Promise<boolean> =>
+const loadedTwice = async (headgate: RunningHeadgate): Promise<boolean> =>
   (await headgate.metric("headgate_policy_loads_total")) === 2;
 
 /** How often each Headgate that is to live has told of an event. */
 const logCounts = (event: string): readonly number[] =>
   scenario.fleet.headgates
     .slice(0, dyingHeadgate)
-    .map(({ process }) => process.output.split(`"${event}"`).length - 1);
+    .map(({ output }) => output.split(`"${event}"`).length - 1);
 
 /** Tells whether each of them has told of it once more than now. */
 function reportedFromNowOn(event: string): () => boolean {
@@ -208,10 +208,10 @@ describe.concurrent("quotas of several Envoys and Headgates", { timeout: 10 * se
       settled,
     );
     all.pace([40, 0, 40]);
-    const { envoys, headgates } = scenario.fleet;
+    const { envoys, mortal } = scenario.fleet;
     const live = new TenantTraffic(all.each.filter((_, i) => i !== 1));
     traffics.set("killed", live);
-    await Promise.all([envoys[dyingEnvoy]?.kill(), headgates[dyingHeadgate]?.process.kill()]);
+    await Promise.all([envoys[dyingEnvoy]?.kill(), mortal?.process.kill()]);
     await waitFor(
       "the living have what the dead had",
       () => {
@@ -269,7 +269,7 @@ describe("quotas of several Envoys and Headgates, over all that time", () => {
     expect(refused).toMatchObject(refusal);
     for (const [tenant, { failures }] of traffics) expect(failures, tenant).toEqual([]);
     for (const name of ["bugs", "quota_ignored_reports", "quota_unusual_reports"]) {
-      const isZero = async (one: HeadgateProcess): Promise<boolean> =>
+      const isZero = async (one: RunningHeadgate): Promise<boolean> =>
         (await one.metric(`headgate_${name}_total`)) === 0;
       expect(await allAre(isZero), name).toBe(true);
     }
@@ -312,7 +312,7 @@ describe("quotas while the store is away", { timeout: 10 * settledMs }, () => {
   });
 });
 
-async function hasLostLeases(headgate: HeadgateProcess): Promise<boolean> {
+async function hasLostLeases(headgate: RunningHeadgate): Promise<boolean> {
   const [lost, leased] = await Promise.all(
     ["lost", "leased"].map((state) => headgate.metric("headgate_quota_leases", { state })),
   );

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { isMap, isSeq, parseDocument } from "yaml";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
@@ -35,7 +36,7 @@ const slow = { timeout: 180_000 };
 it("asks the other Headgate when one of two dies, but for a few calls", slow, async () => {
   const upstream = await startUpstream(stage);
   const [one, two] = await Promise.all([
-    HeadgateProcess.prepare(stage, { policy: "" }),
+    HostedHeadgate.prepare(stage, { policy: "" }),
     HeadgateProcess.prepare(stage, { policy: "" }),
   ]);
   const { envoy, policy } = await startGeneratedEnvoy(stage, {

@@ -178,7 +178,7 @@ describe("Redis with a password", () => {
     expect(started.exit).toEqual({ code: 1 });
     expect(hosted.map(({ code }) => code)).toEqual([1, 1]);
     for (const { output } of [started, ...hosted]) {
-      expect(output).toContain(`Redis at redis://${place}/0 refuses us.`);
+      expect(output).toContain(`Redis at redis://${place}/0 refuses the connection.`);
       expect(output).toContain("REDIS_AUTH");
       expect(output).not.toContain("word-73");
     }

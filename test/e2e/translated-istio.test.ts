@@ -7,7 +7,6 @@ import { classRequests, everyClass } from "../support/class-requests.js";
 import { Envoy } from "../support/envoy.js";
 import { freePort } from "../support/free-port.js";
 import { casePolicy } from "../support/generated.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAsk, HttpClient } from "../support/http-client.js";
 import { chainsOf, isHostOf } from "../support/mesh-invariants.js";
@@ -278,7 +277,7 @@ describe("istiod's own translation of quotas, at a real Envoy", () => {
     const policy = await readFile(join(caseOf(name).folder, "policy.yaml"), "utf8");
     const controlPort = await freePort();
     const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const headgate = await HostedHeadgate.start(stage, { policy, env });
     const { port: upstream } = await startUpstream(stage);
     const { http, ports } = await startProxy(
       { name, proxy: "gateway" },

@@ -3,7 +3,7 @@ import { answerMsMax, hangMs, recoveryMsMax } from "../support/failure-modes.js"
 import { FakeRandom } from "../support/fake-random.js";
 import { expectUnharmed, startClient } from "../support/fault-rig.js";
 import { edgePolicy } from "../support/gateway.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
 import { outcomeOf, type RlsAnswer, type RlsClient } from "../support/rls-client.js";
@@ -26,7 +26,7 @@ const random = new FakeRandom(1);
 
 /** One Headgate sees all failovers, behind an address that leads to a new pair for each test. */
 let address: TcpFaultProxy;
-let headgate: HeadgateProcess;
+let headgate: HostedHeadgate;
 let client: RlsClient;
 let withheldMs: WithheldTime;
 
@@ -38,9 +38,9 @@ beforeAll(async () => {
   const { port } = await startRedis(stage);
   address = await TcpFaultProxy.start(stage, { targetPort: port, random });
   const env = redisEnv(address.port);
-  headgate = await HeadgateProcess.start(stage, { policy, env });
+  headgate = await HostedHeadgate.start(stage, { policy, env });
   client = startClient(stage, headgate);
-  withheldMs = withheldTime(stage, headgate.process.pid);
+  withheldMs = withheldTime(stage, headgate.pid);
 });
 
 beforeEach(async () => {

@@ -46,7 +46,7 @@ const rawDescriptor = Buffer.of(0x12, 0);
 
 const messages: readonly (readonly [string, Uint8Array, string])[] = [
   ["nothing", Buffer.alloc(0), "INVALID_ARGUMENT"],
-  ["bytes that are no message", Buffer.from("GET / HTTP/1.1\r\n\r\n"), "INVALID_ARGUMENT"],
+  ["bytes that are not a message", Buffer.from("GET / HTTP/1.1\r\n\r\n"), "INVALID_ARGUMENT"],
   ["a message that ends in the middle", changed({}).subarray(0, 12), "INVALID_ARGUMENT"],
   ["a value of any bytes", rawRequest("edge", "account", Buffer.of(0x61, 0xff, 0)), "OK"],
   ["a value of many bytes", rawRequest("edge", "account", Buffer.alloc(250_000, 0xff)), "OK"],

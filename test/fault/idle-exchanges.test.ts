@@ -8,7 +8,7 @@ import {
   responseHeaders,
 } from "../support/ext-proc.js";
 import { expectUnharmed } from "../support/fault-rig.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -84,7 +84,7 @@ async function complete(exchange: ExchangeClient): Promise<void> {
 // Live exchanges were bounded by connection alone, and a peer opens as many as it likes.
 it("one peer has its part of the permits, on all connections (%s)", async () => {
   const env = { HEADGATE_PERMITS_PEER_PERCENT_MAX: "40" };
-  const headgate = await HeadgateProcess.start(stage, { policy, env });
+  const headgate = await HostedHeadgate.start(stage, { policy, env });
   const part = 0.4 * maxInFlight;
   const peer = Array.from({ length: 3 }, () => new Connection(headgate.grpcPort));
   const held = (await Promise.all(peer.map((one) => one.askMany(maxInFlight)))).flat();
@@ -114,7 +114,7 @@ it.each([
   "one idle connection has all permits for a lease at most, and says $says",
   async ({ headers }) => {
     const env = { HEADGATE_PERMIT_LEASE_MS_MAX: String(leaseMs) };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const headgate = await HostedHeadgate.start(stage, { policy, env });
     const idle = new Connection(headgate.grpcPort);
     const honest = new Connection(await openWayFrom("127.0.0.2", headgate.grpcPort));
     expect(await idle.askMany(maxInFlight, headers)).toHaveLength(maxInFlight);
@@ -137,7 +137,7 @@ it.each([
 describe("exchanges that fall silent", () => {
   it("lose their permits to who asks, and their peer has no others for them", async () => {
     const env = { HEADGATE_PERMIT_LEASE_MS_MAX: String(leaseMs) };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const headgate = await HostedHeadgate.start(stage, { policy, env });
     const silent = new Connection(headgate.grpcPort);
     const honest = new Connection(await openWayFrom("127.0.0.2", headgate.grpcPort));
     const idle = await silent.askMany(maxInFlight + 5);

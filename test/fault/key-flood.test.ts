@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { expectUnharmed, startClient } from "../support/fault-rig.js";
 import { edgePolicy } from "../support/gateway.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import { outcomeOf, type RlsClient } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
@@ -40,7 +40,7 @@ describe("a caller who makes up a value for every call", () => {
       HEADGATE_NEW_KEYS_PER_SECOND_MAX: String(newKeysPerSecondMax),
       LOG_LEVEL: "trace",
     };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const headgate = await HostedHeadgate.start(stage, { policy, env });
     const client = startClient(stage, headgate);
     const known = Array.from({ length: knownCount }, (_, i) => `known-${i}`);
     for (const value of known) expect(await left(client, value)).toBe(limitHits - 1);
@@ -80,7 +80,7 @@ describe("a caller who makes up a value for every call", () => {
     const { body } = await headgate.get("/metrics");
     expect(body).toContain("headgate_overflow_descriptors_total");
     expect(body).not.toContain(madeUp);
-    expect(headgate.process.output).not.toContain(madeUp);
+    expect(headgate.output).not.toContain(madeUp);
     await expectUnharmed(headgate);
   });
 });

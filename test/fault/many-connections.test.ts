@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { startClient } from "../support/fault-rig.js";
 import { edgePolicy } from "../support/gateway.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { outcomeOf } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
@@ -40,7 +41,7 @@ function isTaken(port: number, localAddress: string): Promise<boolean> {
 describe("one address", () => {
   it("has its share of connections, and no more, on each port", async () => {
     const env = { HEADGATE_CONNECTIONS_PER_ADDRESS_MAX: "3" };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const headgate = await HostedHeadgate.start(stage, { policy, env });
     for (const [name, port] of [
       ["grpc", headgate.grpcPort],
       ["control", headgate.portOf("control")],
@@ -59,7 +60,7 @@ describe("one address", () => {
 describe("the monitoring port", () => {
   it("answers probes although one address holds all connections that it may have", async () => {
     const env = { HEADGATE_MONITORING_ADDR: "127.0.0.1:0" };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const headgate = await HostedHeadgate.start(stage, { policy, env });
     const port = headgate.portOf("monitoring");
     const open = new Set<Socket>();
     let closedCount = 0;

@@ -50,7 +50,7 @@ describe("a Redis that refuses us at start", () => {
     const headgate = await HeadgateProcess.prepare(stage, { policy: failureModePolicy, env });
     const started = headgate.spawn();
     expect(await within("the start ends", 60_000, started.exited)).toEqual({ code: 1 });
-    expect(started.output).toMatch(/refuses us/);
+    expect(started.output).toMatch(/refuses the connection/);
     expect(started.output).toMatch(remedy);
     expectNoSecret(started.output);
   });

@@ -83,7 +83,7 @@ const faults: readonly Fault[] = [
     remedy: /INFO persistence.*stop-writes-on-bgsave-error/,
   },
   {
-    what: "has fewer replicas than it has to",
+    what: "has too few replicas",
     begin: (_, admin) => admin.config("SET", "min-replicas-to-write", "1"),
     end: (_, admin) => admin.config("SET", "min-replicas-to-write", "0"),
     causes: ["STORE_TOO_FEW_REPLICAS"],

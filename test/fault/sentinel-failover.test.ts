@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { expectUnharmed, startClient } from "../support/fault-rig.js";
 import { edgePolicy } from "../support/gateway.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { RedisSentinels } from "../support/redis-sentinels.js";
 import { outcomeOf } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
@@ -30,7 +30,7 @@ describe("sentinels whose primary is killed under load", () => {
       REDIS_URL: group.url,
       HEADGATE_STORE_BUDGET_MS: "250",
     };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const headgate = await HostedHeadgate.start(stage, { policy, env });
     const client = startClient(stage, headgate);
     const startMs = performance.now();
     const traffic = Traffic.start(stage, {

@@ -19,6 +19,6 @@ describe("headgate diff", () => {
     const path = `${folder}/expected.txt`;
     if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(path, said);
     expect(said).toBe(readFileSync(path, "utf8"));
-    expect(code).toBe(said === "Nothing changes.\n" ? 0 : 4);
+    expect(code).toBe(said === "No changes.\n" ? 0 : 4);
   });
 });

@@ -22,10 +22,11 @@ const ruleOf = new Map<AlertName, AlertRule<AlertName>>(
 
 const names = [...ruleOf.keys()].sort();
 
-/** A text of an alert with links to other alerts, and metrics as code. */
+/** A text of an alert with links to other alerts, and names of metrics, fields and logs as code. */
 function linked(text: string): string {
   return text
-    .replace(/(?<!`)\bheadgate_\w+/g, "`$&`")
+    .replace(/(?<![`\w])(?:[a-z]+(?:_[a-z]+)+|[A-Z]+(?:_[A-Z]+)+)(?![`\w])/g, "`$&`")
+    .replace(/\b(log line) (\w+)/g, "$1 `$2`")
     .replace(/\b(?:Headgate|Envoy)[A-Z]\w+/g, (word) =>
       names.some((name) => name === word) ? `[${word}](${word}.md)` : word,
     );

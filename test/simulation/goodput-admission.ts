@@ -104,14 +104,14 @@ export class HeadgateProtection implements Protection {
   }
 
   /** One for each user and class: most of the time of a run went into making them. */
-  #requestOf({ priority, user, patienceMs }: GoodputCaller): AdmissionRequest {
+  #requestOf({ priority, user, statedMs }: GoodputCaller): AdmissionRequest {
     const known = this.#requests[priority].get(user);
     if (known !== undefined) return known;
     const headers = new Map([
       ["x-request-priority", priority],
       ["x-user", user],
-      ["x-envoy-expected-rq-timeout-ms", String(patienceMs)],
     ]);
+    if (statedMs !== undefined) headers.set("x-envoy-expected-rq-timeout-ms", String(statedMs));
     const attributes = new Map();
     const request = {
       serviceName: "orders",

@@ -1,4 +1,5 @@
 import type { Clock } from "../../src/core/base/clock.js";
+import { fairShares } from "../../src/core/feedback/fair-share.js";
 import type {
   PermitAnswer,
   PermitBeat,
@@ -64,22 +65,19 @@ function sumOf(
   return records.reduce((sum, record) => sum + countOf(record), 0);
 }
 
-/** Max-min fair by need, each as if in need of one at least; the rest evenly. */
+/** Max-min fair by need, of one at least, those who need most first; the rest evenly. */
 function targetOf(records: LimitRecords, replicaId: string, limit: number): number {
   const byNeed = [...records].toSorted(([id, one], [otherId, other]) => {
-    return one.neededCount - other.neededCount || (id < otherId ? -1 : 1);
+    return other.neededCount - one.neededCount || (id > otherId ? -1 : 1);
   });
-  let left = limit;
-  let own = 0;
-  let place = 0;
-  for (const [i, [id, { neededCount }]] of byNeed.entries()) {
-    const given = Math.min(Math.max(neededCount, 1), Math.floor(left / (byNeed.length - i)));
-    left -= given;
-    if (id !== replicaId) continue;
-    own = given;
-    place = i;
-  }
-  const each = Math.floor(left / byNeed.length);
-  const isAmongLast = byNeed.length - 1 - place < left - each * byNeed.length;
-  return own + each + (isAmongLast ? 1 : 0);
+  const divided = (count: number, demandOf: (record: PermitRecord) => number): readonly number[] =>
+    fairShares(
+      count,
+      byNeed.map(([, record]) => ({ demand: demandOf(record), floor: 0, weight: 1 })),
+    );
+  const needed = divided(limit, ({ neededCount }) => Math.max(neededCount, 1));
+  const left = limit - needed.reduce((sum, count) => sum + count, 0);
+  const spare = divided(left, () => left);
+  const place = byNeed.findIndex(([id]) => id === replicaId);
+  return (needed[place] ?? 0) + (spare[place] ?? 0);
 }

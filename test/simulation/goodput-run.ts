@@ -9,6 +9,8 @@ import {
   heavyTailedMs,
   quantile,
   Station,
+  type StationCall,
+  type StationJob,
   startArrivals,
 } from "../support/station.js";
 
@@ -43,8 +45,14 @@ export interface GoodputWorld {
   readonly loadRatio: number;
   /** What part of them is of a class; the rest of them is low. */
   readonly parts: Readonly<Partial<Record<Priority, number>>>;
-  /** How long a caller waits; it says so. */
+  /** How long a caller waits. */
   readonly patienceMs: number;
+  /** Whether it says so, or just leaves. Default: it says so */
+  readonly patience?: "stated" | "unstated";
+  /** A part of the callers waits for another time. Default: none does */
+  readonly impatient?: { readonly ratio: number; readonly patienceMs: number };
+  /** Whether work goes on for callers that have left. Default: it is given up */
+  readonly isWorkedOff?: boolean;
   readonly changes: readonly GoodputChange[];
   /** Default exponential. */
   readonly service?: ServiceKind;
@@ -58,7 +66,8 @@ export interface GoodputWorld {
 export interface GoodputCaller {
   readonly priority: Priority;
   readonly user: string;
-  readonly patienceMs: number;
+  /** How long it waits; undefined where it does not say. */
+  readonly statedMs: number | undefined;
   /** It is let in: its work begins. */
   admit(): void;
   /** It is refused. */
@@ -108,8 +117,9 @@ export class GoodputRun {
   readonly #classes: Random;
   readonly #works: DrawMs;
   readonly #protection: Protection;
-  /** How each request that a worker has begun fails. */
-  readonly #working = new Set<() => void>();
+  /** Requests that a worker has begun. */
+  readonly #working = new Set<Arrival>();
+  readonly #host: ArrivalHost;
   #workerCount: number;
   #loadRatio: number;
   #capacityMs = 0;
@@ -133,6 +143,13 @@ export class GoodputRun {
       throw new Error("each job brings its work");
     };
     this.#station = new Station(this.#calendar, world.workerCount, none);
+    this.#host = {
+      isWorkedOff: world.isWorkedOff ?? false,
+      working: this.#working,
+      admitted: (arrival) => this.#admitted(arrival),
+      served: (arrival) => this.#served(arrival),
+      lost: (arrival, how) => this.#noteLost(arrival, how),
+    };
     for (const change of world.changes) {
       this.#calendar.after(change.atMs, () => this.#change(change));
     }
@@ -190,7 +207,7 @@ export class GoodputRun {
       this.#protection.loseZone?.();
       const [...working] = this.#working;
       const keptCount = Math.round(working.length * (workerRatio ?? 1));
-      for (const fail of working.slice(keptCount)) fail();
+      for (const arrival of working.slice(keptCount)) arrival.fail();
     }
     if (workerRatio === undefined) return;
     this.#workerCount = Math.round(this.#world.workerCount * workerRatio);
@@ -210,6 +227,30 @@ export class GoodputRun {
     return this.#works() * (1 + 3 * coldRatio);
   }
 
+  #admitted(arrival: Arrival): StationJob {
+    this.#admittedCount += 1;
+    arrival.workMs = this.#nextWorkMs();
+    return this.#station.enter(arrival, arrival.workMs);
+  }
+
+  #served({ workMs, askedMs }: Arrival): void {
+    this.#usefulMs += workMs;
+    this.#latenciesMs.push(this.#calendar.nowMs - askedMs);
+  }
+
+  #noteLost({ priority, state, workMs }: Arrival, how: "refused" | "failed" | "left"): void {
+    this.#lost[priority] += 1;
+    if (how !== "left" || state !== "admitted") return;
+    this.#lateCount += 1;
+    if (workMs < this.#world.patienceMs) this.#avoidablyLateCount += 1;
+  }
+
+  #drawPatienceMs(): number {
+    const { patienceMs, impatient } = this.#world;
+    if (impatient === undefined) return patienceMs;
+    return this.#classes.next() < impatient.ratio ? impatient.patienceMs : patienceMs;
+  }
+
   #drawClass(): Priority {
     let draw = this.#classes.next();
     for (const priority of priorities) {
@@ -221,67 +262,108 @@ export class GoodputRun {
 
   #arrive(): void {
     const priority = this.#drawClass();
-    const askedMs = this.#calendar.nowMs;
-    const { patienceMs } = this.#world;
     this.#asked[priority] += 1;
-    let state = "asking" as "asking" | "admitted" | "over";
-    let leave = (): void => {};
-    let cancelPatience = (): void => {};
-    let workMs = 0;
-    const fail = (): void => {
-      state = "over";
-      this.#lost[priority] += 1;
-      cancelPatience();
-      leave();
-      ticket.ended("failed");
-    };
-    const caller: GoodputCaller = {
-      priority,
-      user: users[Math.floor(this.#classes.next() * users.length)] ?? "",
-      patienceMs,
-      admit: () => {
-        state = "admitted";
-        this.#admittedCount += 1;
-        workMs = this.#nextWorkMs();
-        const job = this.#station.enter(
-          {
-            started: () => this.#working.add(fail),
-            ended: () => {
-              this.#working.delete(fail);
-              if (state === "over") return;
-              state = "over";
-              cancelPatience();
-              this.#usefulMs += workMs;
-              this.#latenciesMs.push(this.#calendar.nowMs - askedMs);
-              ticket.ended("served");
-            },
-          },
-          workMs,
-        );
-        leave = () => {
-          this.#working.delete(fail);
-          job.leave();
-        };
-      },
-      refuse: () => {
-        state = "over";
-        this.#lost[priority] += 1;
-        cancelPatience();
-      },
-    };
-    const ticket = this.#protection.ask(caller);
-    if (state === "over") return;
-    cancelPatience = this.#calendar.after(patienceMs, () => {
-      if (state === "over") return;
-      if (state === "admitted") {
-        this.#lateCount += 1;
-        if (workMs < patienceMs) this.#avoidablyLateCount += 1;
-      }
-      state = "over";
-      this.#lost[priority] += 1;
-      leave();
-      ticket.ended("left");
-    });
+    const { patience } = this.#world;
+    const patienceMs = this.#drawPatienceMs();
+    const user = users[Math.floor(this.#classes.next() * users.length)] ?? "";
+    const statedMs = patience === "unstated" ? undefined : patienceMs;
+    const askedMs = this.#calendar.nowMs;
+    const arrival = new Arrival(this.#host, { priority, user, statedMs, askedMs });
+    arrival.ticket = this.#protection.ask(arrival);
+    if (arrival.state === "over") return;
+    arrival.cancelPatience = this.#calendar.after(patienceMs, () => arrival.leave());
+  }
+}
+
+/** The world that a request comes from. */
+interface ArrivalHost {
+  /** Whether work goes on for callers that have left. */
+  readonly isWorkedOff: boolean;
+  /** Those that a worker has begun. */
+  readonly working: Set<Arrival>;
+  /** Its work comes to the service. */
+  admitted(arrival: Arrival): StationJob;
+  served(arrival: Arrival): void;
+  /** It was refused, it failed, or its caller left. */
+  lost(arrival: Arrival, how: "refused" | "failed" | "left"): void;
+}
+
+interface ArrivalParts {
+  readonly priority: Priority;
+  readonly user: string;
+  readonly statedMs: number | undefined;
+  readonly askedMs: number;
+}
+
+/** One request: most of a run goes into them, so that each is one object. */
+class Arrival implements GoodputCaller, StationCall {
+  readonly priority: Priority;
+  readonly user: string;
+  readonly statedMs: number | undefined;
+  readonly askedMs: number;
+  readonly #host: ArrivalHost;
+  state: "asking" | "admitted" | "over" = "asking";
+  workMs = 0;
+  ticket: GoodputTicket | undefined;
+  cancelPatience: (() => void) | undefined;
+  #job: StationJob | undefined;
+
+  constructor(host: ArrivalHost, { priority, user, statedMs, askedMs }: ArrivalParts) {
+    this.#host = host;
+    this.priority = priority;
+    this.user = user;
+    this.statedMs = statedMs;
+    this.askedMs = askedMs;
+  }
+
+  admit(): void {
+    this.state = "admitted";
+    this.#job = this.#host.admitted(this);
+  }
+
+  refuse(): void {
+    this.#host.lost(this, "refused");
+    this.#end();
+  }
+
+  started(): void {
+    this.#host.working.add(this);
+  }
+
+  ended(): void {
+    this.#host.working.delete(this);
+    if (this.state === "over") return;
+    this.#end();
+    this.#host.served(this);
+    this.ticket?.ended("served");
+  }
+
+  /** Its worker is lost. */
+  fail(): void {
+    this.#giveUp();
+    if (this.state === "over") return;
+    this.#host.lost(this, "failed");
+    this.#end();
+    this.ticket?.ended("failed");
+  }
+
+  /** Its caller's patience is over. */
+  leave(): void {
+    if (this.state === "over") return;
+    this.#host.lost(this, "left");
+    this.#end();
+    if (!this.#host.isWorkedOff) this.#giveUp();
+    this.ticket?.ended("left");
+  }
+
+  #giveUp(): void {
+    this.#host.working.delete(this);
+    this.#job?.leave();
+  }
+
+  #end(): void {
+    this.state = "over";
+    this.cancelPatience?.();
   }
 }
 

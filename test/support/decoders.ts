@@ -229,7 +229,7 @@ function refusing<T>(decode: () => T): T {
   try {
     return decode();
   } catch (cause) {
-    throw new ConnectError("no message of this method", undefined, undefined, undefined, cause);
+    throw new ConnectError("not a message of this method", undefined, undefined, undefined, cause);
   }
 }
 
@@ -332,6 +332,6 @@ export function* worstInputs({
 export function isRefusal(thrown: unknown): boolean {
   if (isServiceError(thrown)) return thrown.code !== "INTERNAL";
   if (thrown instanceof ConnectError || thrown instanceof GrpcFailure) return true;
-  const refusals = ["the bytes are no message", "the message has too many fields"];
+  const refusals = ["the bytes are not a message", "the message has too many fields"];
   return thrown instanceof Error && refusals.includes(thrown.message);
 }

@@ -46,7 +46,7 @@ export async function refusalsByEnvoy(
     return { path: name, kind: { format: "yaml", is: "envoy", message }, parts: [part], title: "" };
   });
   const verdicts = await verifyWithEnvoy(whole, { kind: "found", path, version: "1.40.0" });
-  if (verdicts.length !== whole.length) throw new Error("some were not looked at");
+  if (verdicts.length !== whole.length) throw new Error("some were not checked");
   return verdicts.flatMap((one) =>
     one.refusal === undefined ? [] : [`${one.path}: ${one.refusal}`],
   );

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { failureModePolicy, type ModeOutcomes, ModeTraffic } from "./failure-modes.js";
-import { HeadgateProcess } from "./headgate-process.js";
+import { HeadgateProcess, type RunningHeadgate } from "./headgate-process.js";
 import { outcomeOf, RlsClient } from "./rls-client.js";
 import type { Stage } from "./stage.js";
 import { withheldTime } from "./withheld-time.js";
@@ -41,17 +41,17 @@ export async function startFaultRig(
 /** Traffic of every failure mode that ends with the stage. */
 export function startModeTraffic(
   stage: Stage,
-  headgate: HeadgateProcess,
+  headgate: RunningHeadgate,
   client = startClient(stage, headgate),
 ): ModeTraffic {
   const ask = async (mode: string, account: string): Promise<string> => {
     return outcomeOf(await client.ask({ descriptors: [[`${mode}=${account}`]] }));
   };
-  return new ModeTraffic(stage, ask, withheldTime(stage, headgate.process.pid));
+  return new ModeTraffic(stage, ask, withheldTime(stage, headgate.pid));
 }
 
 /** A gRPC caller that ends with the stage. */
-export function startClient(stage: Stage, headgate: HeadgateProcess): RlsClient {
+export function startClient(stage: Stage, headgate: RunningHeadgate): RlsClient {
   const client = new RlsClient(headgate.grpcPort);
   stage.atEnd(() => client.close());
   return client;
@@ -60,8 +60,8 @@ export function startClient(stage: Stage, headgate: HeadgateProcess): RlsClient 
 /**
  * The process has lived through it: still there, no bug counted, nothing that looks like a crash.
  */
-export async function expectUnharmed(headgate: HeadgateProcess): Promise<void> {
-  expect(headgate.process.isRunning).toBe(true);
+export async function expectUnharmed(headgate: RunningHeadgate): Promise<void> {
+  expect((await headgate.get("/livez")).status).toBe(200);
   expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
-  expect(headgate.process.output).not.toMatch(/unhandled|uncaught|crash| {4}at /i);
+  expect(headgate.output).not.toMatch(/unhandled|uncaught|crash| {4}at /i);
 }

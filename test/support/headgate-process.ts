@@ -49,6 +49,9 @@ export abstract class RunningHeadgate implements HeadgatePlace {
   /** All that it wrote since it was started. */
   abstract get output(): string;
 
+  /** The process that it runs in. */
+  abstract get pid(): number;
+
   /** Asks its HTTP port. */
   get(path: string): Promise<HttpAnswer> {
     return this.#http.send({ port: this.httpPort, path });
@@ -171,6 +174,10 @@ export class HeadgateProcess extends RunningHeadgate {
 
   get output(): string {
     return this.process.output;
+  }
+
+  get pid(): number {
+    return this.process.pid;
   }
 
   /** Memory that it holds, in bytes, as it says itself. */

@@ -50,6 +50,12 @@ class HeadgateHost {
     return within(`the host has done: ${order.order}`, answerMsMax, answered);
   }
 
+  get pid(): number {
+    const { pid } = this.#process ?? {};
+    if (pid === undefined) throw new Error("nothing is hosted yet");
+    return pid;
+  }
+
   #start(): ChildProcess {
     const { PATH = "", HOME = "" } = process.env;
     const path = fileURLToPath(new URL("./headgate-host-program.mjs", import.meta.url));
@@ -135,6 +141,10 @@ export class HostedHeadgate extends RunningHeadgate {
 
   get output(): string {
     return existsSync(this.#logPath) ? readFileSync(this.#logPath, "utf8") : "";
+  }
+
+  get pid(): number {
+    return host.pid;
   }
 
   /** Starts it, or starts it again on the same ports; resolves when they are open. */

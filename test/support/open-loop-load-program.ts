@@ -71,7 +71,7 @@ class Connection {
     this.#done({
       status: Number(head.slice(9, 12)),
       retryAfter: head.includes("\r\nretry-after: "),
-      hasWaited: reason.includes("wait in its queue was over"),
+      hasWaited: reason.includes("waited in its queue for too long"),
     });
   }
 

@@ -1,7 +1,8 @@
 import { Envoy } from "./envoy.js";
 import { httpFilter, type Json } from "./envoy-config.js";
 import { freePort } from "./free-port.js";
-import { HeadgateProcess } from "./headgate-process.js";
+import { HeadgateProcess, type RunningHeadgate } from "./headgate-process.js";
+import { HostedHeadgate } from "./hosted-headgate.js";
 import { HttpClient } from "./http-client.js";
 import type { Stage } from "./stage.js";
 import { startUpstream, type Upstream } from "./upstream.js";
@@ -101,6 +102,8 @@ export interface QuotaFleetOptions {
   readonly policy: string;
   /** Settings of each Headgate. */
   readonly headgateEnvs: readonly Readonly<Record<string, string>>[];
+  /** Which Headgate has a process of its own, so that it can be killed. */
+  readonly mortal?: number | undefined;
   /** By Envoy, which Headgate it asks first. */
   readonly homes: readonly number[];
   readonly filter: Omit<QuotaFilterOptions, "node">;
@@ -111,7 +114,9 @@ export interface QuotaFleetOptions {
 /** Envoys with quotas, Headgates beside them, one upstream. */
 export interface QuotaFleet {
   readonly envoys: readonly Envoy[];
-  readonly headgates: readonly HeadgateProcess[];
+  readonly headgates: readonly RunningHeadgate[];
+  /** The one of them that can be killed. */
+  readonly mortal: HeadgateProcess | undefined;
   readonly upstream: Upstream;
   /** Traffic of requests with these headers through one of the Envoys. */
   drive(envoy: number, headers: Readonly<Record<string, string>>): QuotaTraffic;
@@ -125,14 +130,17 @@ export function nodeName(envoy: number): string {
 /** Starts one; all of it ends with the stage. */
 export async function startQuotaFleet(
   stage: Stage,
-  { policy, headgateEnvs, homes, filter, rateLimits = [] }: QuotaFleetOptions,
+  { policy, headgateEnvs, mortal, homes, filter, rateLimits = [] }: QuotaFleetOptions,
 ): Promise<QuotaFleet> {
   const upstream = await startUpstream(stage);
   const ports = await Promise.all(headgateEnvs.map(() => freePort()));
   const headgates = await Promise.all(
     headgateEnvs.map((env, i) => {
       const control = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${ports[i]}` };
-      return HeadgateProcess.start(stage, { policy, env: { ...env, ...control } });
+      const options = { policy, env: { ...env, ...control } };
+      return i === mortal
+        ? HeadgateProcess.start(stage, options)
+        : HostedHeadgate.start(stage, options);
     }),
   );
   const envoys = await Promise.all(
@@ -151,6 +159,7 @@ export async function startQuotaFleet(
   return {
     envoys,
     headgates,
+    mortal: headgates.find((headgate) => headgate instanceof HeadgateProcess),
     upstream,
     drive: (place, headers) => {
       const port = envoys[place]?.port;

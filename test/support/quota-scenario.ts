@@ -3,8 +3,15 @@ import { defaultQuotaTtlMs, quotaLeaseSlackMs, quotaReportMs } from "../../src/c
 import type { QuotaShare } from "../../src/gen/headgate/admin/v1/admin_pb.js";
 import { type AdminClients, adminClients } from "./admin.js";
 import { freePort } from "./free-port.js";
+import type { RunningHeadgate } from "./headgate-process.js";
 import { type QuotaBound, quotaBounds } from "./quota-bounds.js";
-import { nodeName, type QuotaFleet, type QuotaTraffic, startQuotaFleet } from "./quota-fleet.js";
+import {
+  nodeName,
+  type QuotaFleet,
+  type QuotaFleetOptions,
+  type QuotaTraffic,
+  startQuotaFleet,
+} from "./quota-fleet.js";
 import { redisEnv, startRedis } from "./redis.js";
 import type { RedisServer } from "./redis-server.js";
 import type { Stage } from "./stage.js";
@@ -73,8 +80,11 @@ export class QuotaScenario {
     this.admins = parts.admins;
   }
 
-  /** Starts it. @param homes by Envoy, which Headgate it asks first */
-  static async start(stage: Stage, homes: readonly number[]): Promise<QuotaScenario> {
+  /** Starts it. */
+  static async start(
+    stage: Stage,
+    { homes, mortal }: Pick<QuotaFleetOptions, "homes" | "mortal">,
+  ): Promise<QuotaScenario> {
     const redis = await startRedis(stage);
     const ports = await Promise.all(Array.from({ length: Math.max(...homes) + 1 }, freePort));
     const headgateEnvs = ports.map((port) => ({
@@ -89,7 +99,7 @@ export class QuotaScenario {
     const settings = { deny_response_settings: denied };
     const filter = { domain: "edge", quota: "pace", keys: ["tenant"], settings };
     const policy = scenarioPolicy;
-    const fleet = await startQuotaFleet(stage, { policy, headgateEnvs, homes, filter });
+    const fleet = await startQuotaFleet(stage, { policy, headgateEnvs, mortal, homes, filter });
     const admins = ports.map((port) => adminClients(port));
     return new QuotaScenario({ redis, fleet, admins });
   }
@@ -112,7 +122,10 @@ export class QuotaScenario {
 
   /** What Envoys have of a tenant's limit, as the Headgates that live know it. */
   async sharesOf(tenant: string): Promise<readonly TenantShare[]> {
-    const live = this.admins.filter((_, i) => this.fleet.headgates[i]?.process.isRunning);
+    const { headgates, mortal } = this.fleet;
+    const isLive = (one: RunningHeadgate | undefined) =>
+      one !== mortal || mortal?.process.isRunning === true;
+    const live = this.admins.filter((_, i) => isLive(headgates[i]));
     const answers = await Promise.all(
       live.map(({ quotas }) => quotas.listQuotaPools({ count: 100 })),
     );

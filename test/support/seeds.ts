@@ -1,15 +1,31 @@
-/** How many times the usual number of seeds the randomized tests use: `npm run soak` sets 20. */
+/**
+ * How many times the usual number of seeds the randomized tests use: `npm run soak` sets 20, and
+ * `npm run all` a fifth.
+ */
 export const seedsFactorName = "HEADGATE_SEEDS_FACTOR";
+
+/** How many they use at least, where the usual number is not smaller: `npm run all` sets 20. */
+export const seedsMinName = "HEADGATE_SEEDS_MIN";
 
 /** The first seed of every randomized test, in place of its own: `npm run soak` draws one. */
 export const seedsFirstName = "HEADGATE_SEEDS_FIRST";
 
 /**
  * How many seeds, or runs of a property, a randomized test uses: the usual number times
- * HEADGATE_SEEDS_FACTOR (default 1), rounded up, at least one.
+ * HEADGATE_SEEDS_FACTOR (default 1), rounded up, and at least HEADGATE_SEEDS_MIN (default 1).
  */
 export function seedCount(defaultCount: number): number {
-  return Math.max(1, Math.ceil(defaultCount * seedsFactor()));
+  const fewest = Math.min(defaultCount, numberAboveZero(seedsMinName));
+  return Math.ceil(Math.max(fewest, defaultCount * seedsFactor()));
+}
+
+/**
+ * How often its seeds must have met something, so that a randomized test shows what it claims: in
+ * proportion to them, and half of that where they are fewer than usual, and so more apart.
+ */
+export function metCount(defaultCount: number): number {
+  const factor = seedsFactor();
+  return defaultCount * (factor < 1 ? factor / 2 : factor);
 }
 
 /** The first seed that a randomized test uses: its usual one, or HEADGATE_SEEDS_FIRST. */
@@ -70,10 +86,15 @@ export function seedsTimeoutMs(defaultMs: number): number {
 }
 
 function seedsFactor(): number {
-  const text = process.env[seedsFactorName] ?? "1";
-  const factor = Number(text);
-  if (text.trim() === "" || !Number.isFinite(factor) || factor <= 0) {
-    throw new Error(`${seedsFactorName} is not a number above 0`);
+  return numberAboveZero(seedsFactorName);
+}
+
+/** The number that a variable sets; 1 where it is not set. */
+function numberAboveZero(name: string): number {
+  const text = process.env[name] ?? "1";
+  const number = Number(text);
+  if (text.trim() === "" || !Number.isFinite(number) || number <= 0) {
+    throw new Error(`${name} is not a number above 0`);
   }
-  return factor;
+  return number;
 }

@@ -26,7 +26,8 @@ declare global {
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const dist = join(root, "docs/.vitepress/dist");
-const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+/** Where the script of axe lies. */
+export const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 /** The generator is installed first where it is not there. */
 const buildMsMax = 280_000;
@@ -161,9 +162,7 @@ export class SiteReader {
   /** What breaks rules of accessibility in the whole page, serious or worse; as text. */
   async judge(): Promise<readonly string[]> {
     await this.page.addScriptTag({ path: axePath });
-    return this.#reported(
-      axeResult.parse(await this.page.evaluate(`${judgeScript}; judge("body", {})`)),
-    );
+    return (await axeFindings(this.page)).map((found) => `${this.#path}: ${found}`);
   }
 
   /**
@@ -182,11 +181,19 @@ export class SiteReader {
   }
 
   #reported(found: z.infer<typeof axeResult>): readonly string[] {
-    return found.map(({ id, impact, nodes }) => {
-      const places = nodes.slice(0, 3).map(({ target }) => target.join(" "));
-      return `${this.#path}: ${id} (${impact}), ${nodes.length} times: ${places.join("; ")}`;
-    });
+    return found.map((one) => `${this.#path}: ${findingText(one)}`);
   }
+}
+
+/** What axe, which the page has loaded, finds in all of it, serious or worse; as text. */
+export async function axeFindings(page: Page): Promise<readonly string[]> {
+  const found = await page.evaluate(`${judgeScript}; judge("body", {})`);
+  return axeResult.parse(found).map(findingText);
+}
+
+function findingText({ id, impact, nodes }: z.infer<typeof axeResult>[number]): string {
+  const places = nodes.slice(0, 3).map(({ target }) => target.join(" "));
+  return `${id} (${impact}), ${nodes.length} times: ${places.join("; ")}`;
 }
 
 /** The size of a desktop's window, and the narrowest phone's. */

@@ -67,7 +67,7 @@ export function checkTargetsExist(sources: readonly Source[]): Violation[] {
     imports.flatMap(({ specifier, line }) => {
       const target = importTarget(path, specifier);
       if (target.kind !== "file" || target.path.startsWith("src/gen/")) return [];
-      if (paths.has(target.path) || !/\.[cm]?[jt]s$/.test(target.path)) return [];
+      if (paths.has(target.path) || !/\.(?:[cm]?[jt]s|tsx)$/.test(target.path)) return [];
       return [{ path, line, message: `imports ${target.path}, which is not there` }];
     }),
   );

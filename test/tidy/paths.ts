@@ -51,8 +51,8 @@ export function importTarget(from: string, specifier: string): ImportTarget {
   return { kind: "package", path: `npm:${name}` };
 }
 
-/** The source of a path as an import or a script writes it. */
+/** The source of a path as an import or a script writes it; `.jsx` stands for `.tsx`. */
 export function sourcePath(path: string): string {
   const inSource = path.replace(/^dist\//, "src/");
-  return inSource.startsWith("src/gen/") ? inSource : inSource.replace(/\.js$/, ".ts");
+  return inSource.startsWith("src/gen/") ? inSource : inSource.replace(/\.js(x?)$/, ".ts$1");
 }

@@ -36,7 +36,7 @@ export function readProject(root: string): Project {
     .filter(({ text }) => !text.includes("\0"));
   const sources = ["src", "test", "tools"]
     .flatMap((folder) => filesUnder(root, folder))
-    .filter((path) => /\.[cm]?[jt]s$/.test(path) && !path.startsWith("src/gen/"))
+    .filter((path) => /\.(?:[cm]?[jt]s|tsx)$/.test(path) && !path.startsWith("src/gen/"))
     .map((path) => parseSource(path, read(path)));
   return { sources, texts, tracked, manifest: readManifest(root) };
 }

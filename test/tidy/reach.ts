@@ -70,7 +70,7 @@ function textsOf(source: Source): readonly string[] {
 }
 
 function pathsIn(text: string): readonly string[] {
-  return text.match(/[\w./-]+\.[cm]?[jt]s\b/g) ?? [];
+  return text.match(/[\w./-]+\.(?:[cm]?[jt]s|tsx)\b/g) ?? [];
 }
 
 /** Exports of src that no other file takes. A type may also be part of another export here. */

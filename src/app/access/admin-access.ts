@@ -14,14 +14,28 @@ import { exitCodes, StartFailure } from "../base/failure.js";
 import type { Logger } from "../base/logger.js";
 import { PathWatcher } from "../base/path-watcher.js";
 import { SerializedPoll } from "../base/serialized-poll.js";
-import type { AdminChoice, OidcChoice } from "../config/admin-choice.js";
+import type { AdminChoice } from "../config/admin-choice.js";
 import { readErrorWords } from "../config/policy-files.js";
-import type { TokenReader } from "./admin-oidc.js";
+import { createTokenReader, type TokenReader } from "./admin-oidc.js";
+
+/** Who signed in, as far as a session keeps it: nothing that would open a door by itself. */
+export type SessionIdentity =
+  /** @property sha256 of a token of the access list, in hexadecimal */
+  | { readonly kind: "token"; readonly sha256: string }
+  /** Claims of an identity provider's token; of the groups, those that the list names. */
+  | {
+      readonly kind: "claims";
+      readonly issuer: string;
+      readonly subject: string;
+      readonly groups: readonly string[];
+    };
 
 /** What a request brings along to be known by. */
 export interface Credentials {
   /** The header `authorization`; undefined: none. */
   readonly authorization: string | undefined;
+  /** Who signed in before; counts without `authorization`. Absent: nobody. */
+  readonly session?: SessionIdentity;
   /** URIs and DNS names of a client certificate that was checked; empty: none. */
   readonly certificateNames: readonly string[];
 }
@@ -36,10 +50,28 @@ export type Authentication =
   /** Its token cannot be looked at now. */
   | { readonly kind: "unavailable" };
 
+/** What a session may be made of, or why none is. */
+export type Identification =
+  | {
+      readonly kind: "identity";
+      readonly identity: SessionIdentity;
+      /** Until when the token holds; undefined: until it is taken from the list. */
+      readonly untilEpochMs: number | undefined;
+    }
+  | Exclude<Authentication, { readonly kind: "principal" }>;
+
 /** Who may call the admin API. */
 export interface AdminAccess {
+  /** Whether there is a list; without one everybody is known, and nobody signs in. */
+  readonly hasList: boolean;
   /** Never rejects. */
   authenticate(credentials: Credentials): Promise<Authentication>;
+  /**
+   * Whose token this is. Never rejects.
+   *
+   * @param readToken for tokens of the identity provider; default: as calls with them are read
+   */
+  identify(token: string, readToken?: TokenReader): Promise<Identification>;
   /** Follows the access list no more. */
   close(): void;
 }
@@ -63,7 +95,12 @@ export async function openAdminAccess(parts: AdminAccessParts): Promise<AdminAcc
     name: localName,
     grants: [{ role: isOpen ? "operator" : "reader", domains: undefined }],
   };
-  return { authenticate: async () => ({ kind: "principal", principal }), close: () => {} };
+  return {
+    hasList: false,
+    authenticate: async () => ({ kind: "principal", principal }),
+    identify: async () => ({ kind: "unknown" }),
+    close: () => {},
+  };
 }
 
 async function openList(
@@ -73,23 +110,22 @@ async function openList(
   const list = new AccessFile(path, logger);
   const problems = await list.look();
   if (problems.length > 0) {
-    const lines = ["HEADGATE_ADMIN_ACCESS is wrong:", ...problems.map((problem) => `  ${problem}`)];
+    const lines = [
+      "HEADGATE_ADMIN_ACCESS is invalid:",
+      ...problems.map((problem) => `  ${problem}`),
+    ];
     throw new StartFailure(exitCodes.usage, lines.join("\n"));
   }
-  const readToken = choice.oidc && (await loadTokenReader(choice.oidc, clock));
   const looks = new SerializedPoll(() => list.look());
   const onChange = (): void => looks.want();
   const watcher = new PathWatcher({ path, directories: [], clock, onChange });
+  const ownReader = choice.oidc && createTokenReader(choice.oidc, clock);
   return {
-    authenticate: (credentials) => authenticate(list.grants, credentials, readToken),
+    hasList: true,
+    authenticate: (credentials) => authenticate(list.grants, credentials, ownReader),
+    identify: (token, readToken = ownReader) => identify(list.grants, token, readToken),
     close: () => watcher.close(),
   };
-}
-
-/** The library is loaded here and now: only who takes tokens of a provider needs it. */
-async function loadTokenReader(oidc: OidcChoice, clock: Clock): Promise<TokenReader> {
-  const { createTokenReader } = await import("./admin-oidc.js");
-  return createTokenReader(oidc, clock);
 }
 
 /** The access list as it was read last without a fault. */
@@ -129,7 +165,7 @@ class AccessFile {
     if (!isFirst) {
       this.#logger.error(
         { event: "adminAccessRefused", problems: parsed.problems },
-        "The new access list is wrong, and the old one stays active.",
+        "The new access list is invalid; the old one stays active.",
       );
     }
     return parsed.problems;
@@ -139,7 +175,7 @@ class AccessFile {
 async function readAccessText(path: string): Promise<string | { readonly problem: string }> {
   try {
     const found = await stat(path);
-    if (!found.isFile()) return { problem: "it names something that is not a file" };
+    if (!found.isFile()) return { problem: "the path is not a file" };
     if (found.size > accessListBytesMax) {
       return { problem: `the file has more than ${accessListBytesMax} bytes` };
     }
@@ -149,24 +185,71 @@ async function readAccessText(path: string): Promise<string | { readonly problem
   }
 }
 
-/** A token wins over a certificate: whoever sends one means to be known by it. */
+/** A token wins over a session, and both over a certificate: whoever sends one means it. */
 async function authenticate(
   grants: readonly AccessGrant[],
-  { authorization, certificateNames }: Credentials,
+  { authorization, session, certificateNames }: Credentials,
   readToken: TokenReader | undefined,
 ): Promise<Authentication> {
   if (authorization !== undefined) {
     const token = /^Bearer +([\w\-.~+/]+=*)$/i.exec(authorization)?.[1];
     if (token === undefined) return { kind: "unknown" };
-    const known = findToken(grants, token);
-    if (known !== undefined) return principalOf(known.name ?? "", [known]);
-    // Three parts between dots: what an identity provider makes.
-    const isJwt = /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
-    if (readToken === undefined || !isJwt) return { kind: "unknown" };
-    return authenticateByToken(grants, token, readToken);
+    const found = await identify(grants, token, readToken);
+    return found.kind === "identity" ? authenticateIdentity(grants, found.identity) : found;
   }
+  if (session !== undefined) return authenticateIdentity(grants, session);
   if (certificateNames.length === 0) return { kind: "missing" };
   return authenticateByCertificate(grants, certificateNames);
+}
+
+/** Whose token this is, by the list or by what the identity provider says in it. */
+async function identify(
+  grants: readonly AccessGrant[],
+  token: string,
+  readToken: TokenReader | undefined,
+): Promise<Identification> {
+  const sha256 = createHash("sha256").update(token).digest("hex");
+  if (findToken(grants, sha256) !== undefined) {
+    return { kind: "identity", identity: { kind: "token", sha256 }, untilEpochMs: undefined };
+  }
+  // Three parts between dots: what an identity provider makes.
+  const isJwt = /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
+  if (readToken === undefined || !isJwt) return { kind: "unknown" };
+  const verified = await readToken(token);
+  switch (verified.kind) {
+    case "expired":
+    case "unavailable":
+      return { kind: verified.kind };
+    case "invalid":
+      return { kind: "unknown" };
+    case "claims": {
+      const { issuer, subject, untilEpochMs } = verified;
+      const theirs = new Set(verified.groups);
+      const shared = grantsOf(grants, (one) => one.kind === "group" && theirs.has(one.value));
+      const named = shared.map(({ identity }) => (identity.kind === "group" ? identity.value : ""));
+      const groups = [...new Set(named)];
+      return {
+        kind: "identity",
+        identity: { kind: "claims", issuer, subject, groups },
+        untilEpochMs,
+      };
+    }
+  }
+}
+
+function authenticateIdentity(
+  grants: readonly AccessGrant[],
+  identity: SessionIdentity,
+): Authentication {
+  if (identity.kind === "token") {
+    const known = findToken(grants, identity.sha256);
+    return known === undefined ? { kind: "unknown" } : principalOf(known.name ?? "", [known]);
+  }
+  const { issuer, subject, groups } = identity;
+  const own = grantsOf(grants, (one) => one.kind === "subject" && one.value === subject);
+  const shared = grantsOf(grants, (one) => one.kind === "group" && groups.includes(one.value));
+  // A group's name is nobody's.
+  return principalOf(nameAmong(own) ?? `subject:${issuer}#${subject}`, [...own, ...shared]);
 }
 
 /** Two certificates may share some names: they are called by all that give them something. */
@@ -189,9 +272,11 @@ function authenticateByCertificate(
 /**
  * The grant of a token. Each is compared to its end, whichever it is: what takes time tells nothing
  * of what is stored.
+ *
+ * @param sha256 of the token, in hexadecimal
  */
-function findToken(grants: readonly AccessGrant[], token: string): AccessGrant | undefined {
-  const digest = createHash("sha256").update(token).digest();
+function findToken(grants: readonly AccessGrant[], sha256: string): AccessGrant | undefined {
+  const digest = Buffer.from(sha256, "hex");
   let found: AccessGrant | undefined;
   for (const grant of grants) {
     if (grant.identity.kind !== "token") continue;
@@ -199,28 +284,6 @@ function findToken(grants: readonly AccessGrant[], token: string): AccessGrant |
     if (isSame) found = grant;
   }
   return found;
-}
-
-async function authenticateByToken(
-  grants: readonly AccessGrant[],
-  token: string,
-  readToken: TokenReader,
-): Promise<Authentication> {
-  const verified = await readToken(token);
-  switch (verified.kind) {
-    case "expired":
-    case "unavailable":
-      return { kind: verified.kind };
-    case "invalid":
-      return { kind: "unknown" };
-    case "claims": {
-      const { issuer, subject, groups } = verified;
-      const own = grantsOf(grants, (one) => one.kind === "subject" && one.value === subject);
-      const shared = grantsOf(grants, (one) => one.kind === "group" && groups.includes(one.value));
-      // A group's name is nobody's.
-      return principalOf(nameAmong(own) ?? `subject:${issuer}#${subject}`, [...own, ...shared]);
-    }
-  }
 }
 
 function grantsOf(

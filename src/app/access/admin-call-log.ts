@@ -23,15 +23,20 @@ const minuteMs = 60_000;
 export class AdminCallLog {
   readonly #refused: MinuteLog;
   readonly #looked: MinuteLog;
+  readonly #signedIn: MinuteLog;
 
   constructor(clock: Pick<Clock, "schedule">, logger: Logger) {
     this.#refused = new MinuteLog(clock, {
-      tell: (event) => logger.warn(event, "The admin API refuses a call."),
+      tell: (event) => logger.warn(event, "The admin API refused a call."),
       tellUnlogged: (count) => logger.warn(unlogged("refused", count), unloggedSentence),
     });
     this.#looked = new MinuteLog(clock, {
-      tell: (event) => logger.info(event, "Somebody looks at what callers send."),
+      tell: (event) => logger.info(event, "An operator reads callers' values."),
       tellUnlogged: (count) => logger.info(unlogged("looked", count), unloggedSentence),
+    });
+    this.#signedIn = new MinuteLog(clock, {
+      tell: (event) => logger.info(event, "Somebody signs in to the console."),
+      tellUnlogged: (count) => logger.info(unlogged("signedIn", count), unloggedSentence),
     });
   }
 
@@ -45,16 +50,23 @@ export class AdminCallLog {
     this.#looked.note({ event: "adminCallersShown", ...call });
   }
 
+  /** Somebody begins a session of the console. */
+  noteSignIn(call: LoggedCall): void {
+    this.#signedIn.note({ event: "consoleSignedIn", ...call });
+  }
+
   /** Tells what was left out so far. */
   close(): void {
+    this.#signedIn.end();
     this.#refused.end();
     this.#looked.end();
   }
 }
 
-const unloggedSentence = "Calls of the last minute without a line: like another, or too many.";
+const unloggedSentence =
+  "Admin calls of the last minute without a log line: repeated, or too many.";
 
-function unlogged(kind: "refused" | "looked", unloggedCount: number): LogEvent {
+function unlogged(kind: "refused" | "looked" | "signedIn", unloggedCount: number): LogEvent {
   return { event: "adminCallsUnlogged", kind, unloggedCount };
 }
 

@@ -1,8 +1,8 @@
-import { createRemoteJWKSet, customFetch, type JWTPayload, jwtVerify } from "jose";
+import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
 import { isLeanJson } from "../../core/base/json-count.js";
-import { askSource } from "../base/signal-http.js";
+import { askText } from "../base/signal-http.js";
 import type { OidcChoice } from "../config/admin-choice.js";
 
 /** What a token of an identity provider says, or why it is not taken. */
@@ -59,8 +59,12 @@ const algorithms = [
   "EdDSA",
 ];
 
-/** Reads tokens of an identity provider; never rejects. */
-export type TokenReader = (token: string) => Promise<VerifiedToken>;
+/**
+ * Reads tokens of an identity provider; never rejects.
+ *
+ * @param nonce what the token must have been made for; undefined: whatever
+ */
+export type TokenReader = (token: string, nonce?: string) => Promise<VerifiedToken>;
 
 /**
  * Tokens of an OpenID Connect provider: signature, issuer, audience and times are looked at.
@@ -71,15 +75,18 @@ export function createTokenReader(
   { issuer, audience, jwksUrl, groupsClaim }: OidcChoice,
   clock: Clock,
 ): TokenReader {
-  const keys = createRemoteJWKSet(jwksUrl, {
-    [customFetch]: () => fetchKeys(jwksUrl, clock),
-    timeoutDuration: keysMsMax,
-    cooldownDuration: keysPauseMs,
-    cacheMaxAge: keysAgeMsMax,
-  });
-  return async (token) => {
+  let keys: JWTVerifyGetKey | undefined;
+  return async (token, nonce) => {
     if (token.length > tokenCharsMax) return { kind: "invalid" };
     try {
+      // Loaded for the first token: most processes are never sent one.
+      const { createRemoteJWKSet, customFetch, jwtVerify } = await import("jose");
+      keys ??= createRemoteJWKSet(jwksUrl, {
+        [customFetch]: () => fetchKeys(jwksUrl, clock),
+        timeoutDuration: keysMsMax,
+        cooldownDuration: keysPauseMs,
+        cacheMaxAge: keysAgeMsMax,
+      });
       const { payload } = await jwtVerify(token, keys, {
         issuer,
         audience,
@@ -88,6 +95,7 @@ export function createTokenReader(
         requiredClaims: ["exp", "sub"],
         currentDate: new Date(clock.epochUs() / 1_000),
       });
+      if (nonce !== undefined && payload["nonce"] !== nonce) return { kind: "invalid" };
       return readClaims(payload, { issuer, groupsClaim });
     } catch (thrown) {
       return { kind: failureOf(thrown) };
@@ -97,16 +105,13 @@ export function createTokenReader(
 
 /** The library itself would read and parse whatever comes. */
 async function fetchKeys(url: URL, clock: Clock): Promise<Response> {
-  const pieces: string[] = [];
-  await askSource({
+  const text = await askText({
     url,
     accept: "application/json, application/jwk-set+json",
     bytesMax: keysBytesMax,
     deadlineMs: clock.monotonicMs() + keysMsMax,
     clock,
-    onPiece: (piece) => pieces.push(piece),
   });
-  const text = pieces.join("");
   if (!isLeanJson(text)) throw new ServiceError("SIGNAL_TOO_LARGE");
   return new Response(text);
 }

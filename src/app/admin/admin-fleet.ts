@@ -32,6 +32,9 @@ const reportedServicesMax = 1_000;
 /** Shares of one service that are told of. */
 const reportedSharesMax = 200;
 
+/** What is read of a service once a second: without the shares of Envoys, which may be many. */
+export type ServiceLevels = Omit<ServiceState, "shares" | "admittedCount" | "refusedCount">;
+
 /** The fleet and its services, for the admin API. */
 export function createFleetView(parts: AdminFleetParts): FleetView {
   return {
@@ -60,9 +63,23 @@ export function createFleetView(parts: AdminFleetParts): FleetView {
 
 function stateOf(
   parts: AdminFleetParts,
-  { name, concurrency, admission: admissionPolicy }: ServicePolicy,
+  service: ServicePolicy,
   admission: ServiceAdmission | undefined,
 ): ServiceState {
+  const shared = parts.loop()?.snapshot?.services.get(service.name);
+  return {
+    ...levelsOf(parts, service, admission),
+    ...totalsOf(admission?.counts),
+    shares: shared === undefined ? [] : sharesOf(parts, service.name, shared),
+  };
+}
+
+/** A service as it is now. */
+export function levelsOf(
+  parts: Pick<AdminFleetParts, "loop" | "nowMs">,
+  { name, concurrency, admission: admissionPolicy }: ServicePolicy,
+  admission: ServiceAdmission | undefined,
+): ServiceLevels {
   const nowMs = parts.nowMs();
   const shared = parts.loop()?.snapshot?.services.get(name);
   const own = admission === undefined ? nothingHere : pressureOf(admission, nowMs);
@@ -80,10 +97,8 @@ function stateOf(
     gate: admissionPolicy === undefined ? undefined : gate,
     rejectRatio: shared?.rejectRatio ?? own.rejectRatio,
     waitingCount: own.waitingCount,
-    ...totalsOf(admission?.counts),
     overflowPerSecond: shared?.facts.overflowPerSecond ?? 0,
     reservedHigh: shared === undefined ? 0 : reservedHighOf(shared),
-    shares: shared === undefined ? [] : sharesOf(parts, name, shared),
   };
 }
 

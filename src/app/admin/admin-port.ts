@@ -6,15 +6,13 @@ import { isServiceError } from "../../core/base/errors.js";
 import { type ListenAddress, listen } from "../base/listen.js";
 import type { Logger } from "../base/logger.js";
 import { identityNames } from "../options/tls-client-san.js";
-import type { OpenTls } from "../tls/tls.js";
 import { TlsConnection } from "../tls/tls-connection.js";
-import { AdminConnections, type AdminRequestHandler } from "./admin-connections.js";
+import { AdminConnections, type AdminRequestHandler, isTlsSpoken } from "./admin-connections.js";
 import type { AdminRequestParts, AdminRequests } from "./admin-requests.js";
 
-interface AdminPortParts extends AdminRequestParts {
+/** What the admin port is made of. */
+export interface AdminPortParts extends AdminRequestParts {
   readonly logger: Logger;
-  /** Undefined where gRPC is served in plaintext. */
-  readonly tls: OpenTls | undefined;
 }
 
 /** The open admin port. */
@@ -47,7 +45,8 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
   const place = { host, port, hostSetting: setting, portSetting: setting };
   try {
     const address = await listen(server, { ...place, connectionsMax: adminConnectionsMax });
-    logger.info({ event: "adminListening", address }, "The admin port is open.");
+    const what = parts.console === undefined ? "is listening" : "is listening, and has the console";
+    logger.info({ event: "adminListening", address }, `The admin port ${what}.`);
     return {
       address,
       close: async () => {
@@ -59,7 +58,7 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
   } catch (thrown) {
     connections.finish();
     if (!isServiceError(thrown)) throw thrown;
-    logger.warn({ event: "adminPortFailed" }, `There is no admin port: ${thrown.message}`);
+    logger.warn({ event: "adminPortFailed" }, `The admin port is off: ${thrown.message}`);
     return { close: async () => {} };
   }
 }
@@ -99,7 +98,7 @@ function acceptor(
   connections: AdminConnections,
   { choice, tls }: Pick<AdminPortParts, "choice" | "tls">,
 ): (socket: Socket) => void {
-  if (tls === undefined || choice.isLoopback) {
+  if (tls === undefined || !isTlsSpoken({ choice, tls })) {
     return (socket) => {
       const address = socket.remoteAddress ?? "";
       connections.accept(socket, { address, certificateNames: [] });

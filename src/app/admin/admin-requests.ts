@@ -20,9 +20,14 @@ import { RequestBodies } from "../../rpc/admin/request-body.js";
 import type { AdminServiceParts } from "../../rpc/admin/service-parts.js";
 import type { AdminAccess, Authentication, Credentials } from "../access/admin-access.js";
 import type { AdminCallLog, LoggedCall } from "../access/admin-call-log.js";
-import { type AdminChoice, isLoopbackHost } from "../config/admin-choice.js";
+import type { AdminChoice } from "../config/admin-choice.js";
+import { isLoopbackHost } from "../config/safe-url.js";
+import { consoleHeaders, sendAnswer } from "../console/answers.js";
+import type { Console } from "../console/console.js";
+import { isOtherOrigin, type Session } from "../console/sessions.js";
 import type { AdminCounts } from "../metrics/admin-metrics.js";
-import { type AdminPeer, adminRequestMsMax } from "./admin-connections.js";
+import type { OpenTls } from "../tls/tls.js";
+import { type AdminPeer, adminRequestMsMax, isTlsSpoken } from "./admin-connections.js";
 import { answerEarly } from "./early-answer.js";
 
 /** What answers are made of. */
@@ -33,6 +38,10 @@ export interface AdminRequestParts {
   readonly counts: AdminCounts;
   readonly calls: AdminCallLog;
   readonly clock: Clock;
+  /** What browsers are served; undefined: nothing. */
+  readonly console: Console | undefined;
+  /** Undefined where gRPC is served in plaintext. */
+  readonly tls: OpenTls | undefined;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -86,24 +95,87 @@ export class AdminRequests {
     const method = adminMethods.get(path);
     const handler = this.#handlers.get(path);
     if (method === undefined || handler === undefined) {
+      if (await this.#answerBrowser(request, response, { path, peer })) return;
       this.#refuse(request, response, {
         method: "none",
         peer,
-        refusal: { code: Code.Unimplemented, message: "there is no such method here" },
+        refusal: { code: Code.Unimplemented, message: "unknown method" },
       });
       return;
     }
+    const authorization = headerOf(request, "authorization");
+    const { console } = this.#parts;
+    const session = authorization === undefined ? console?.sessions.of(request.headers) : undefined;
     const credentials: Credentials = {
-      authorization: headerOf(request, "authorization"),
+      authorization,
       certificateNames: peer.certificateNames,
+      ...(session === undefined ? {} : { session: session.identity }),
     };
-    const entry = await this.#letIn(request, { method, credentials, peer });
+    const refusal = authorization === undefined && this.#judgeBrowser(request, { method, session });
+    const entry = refusal || (await this.#letIn(request, { method, credentials, peer }));
     const { name } = method.method;
     if ("code" in entry) this.#refuse(request, response, { method: name, peer, refusal: entry });
     else {
-      const serving = { method, handler, principal: entry, credentials, peer, closed };
+      const serving = { method, handler, principal: entry, credentials, session, peer, closed };
       await this.#serve(request, response, serving);
     }
+  }
+
+  /** Serves the console; false: there is no such page. */
+  async #answerBrowser(
+    request: Request,
+    response: Response,
+    { path, peer }: { readonly path: string; readonly peer: AdminPeer },
+  ): Promise<boolean> {
+    const { console, clock } = this.#parts;
+    if (console === undefined) return false;
+    const refusal = this.#judgePlace(request, peer);
+    if (refusal !== undefined) {
+      this.#refuse(request, response, { method: "none", peer, refusal });
+      return true;
+    }
+    const answer = await console.answer({ request, path, ...peer });
+    if (answer === undefined) return false;
+    const headers = { ...consoleHeaders(isTlsSpoken(this.#parts)), ...answer.headers };
+    sendAnswer({ request, response }, { ...answer, headers }, clock);
+    return true;
+  }
+
+  /** Why nobody may call from there, or by that name, whoever it is; undefined: they may. */
+  #judgePlace(request: Request, peer: AdminPeer): Refusal | undefined {
+    if (this.#parts.choice.accessPath === undefined && !isLoopbackHost(hostOf(request))) {
+      // A page of a browser here may call any name that leads to this machine.
+      const message =
+        "without an access list, only the host names 127.0.0.1, [::1] and localhost are accepted";
+      return { code: Code.PermissionDenied, message };
+    }
+    const waitMs = this.#addresses.take(peer.address);
+    return waitMs > 0 ? tooFast(waitMs) : undefined;
+  }
+
+  /** Why a browser may not call without a token of its own; undefined: it may, or it is none. */
+  #judgeBrowser(
+    request: Request,
+    { method, session }: { readonly method: AdminMethod; readonly session: Session | undefined },
+  ): Refusal | undefined {
+    const { console } = this.#parts;
+    const { headers } = request;
+    // A session, a certificate and a place are known by whoever can have the browser call.
+    if (isOtherOrigin(headers)) {
+      return { code: Code.PermissionDenied, message: "pages of other origins may not call" };
+    }
+    if (session !== undefined && console?.sessions.isOwnCall(headers, session) !== true) {
+      const message = "with a session x-headgate-csrf must be what GET /console/session says";
+      return { code: Code.PermissionDenied, message };
+    }
+    const isBrowser = session !== undefined || headers["sec-fetch-site"] !== undefined;
+    if (isBrowser && console?.isReadOnly === true && method.role === "operator") {
+      return {
+        code: Code.PermissionDenied,
+        message: "the console is read-only (HEADGATE_CONSOLE)",
+      };
+    }
+    return undefined;
   }
 
   /** Who calls, or why they may not. */
@@ -120,13 +192,8 @@ export class AdminRequests {
     },
   ): Promise<Principal | Refusal> {
     const { choice, access } = this.#parts;
-    if (choice.accessPath === undefined && !isLoopbackHost(hostOf(request))) {
-      // A page of a browser here may call any name that leads to this machine.
-      const message = "without an access list only 127.0.0.1, [::1] and localhost are names of it";
-      return { code: Code.PermissionDenied, message };
-    }
-    const addressWaitMs = this.#addresses.take(peer.address);
-    if (addressWaitMs > 0) return tooFast(addressWaitMs);
+    const early = this.#judgePlace(request, peer);
+    if (early !== undefined) return early;
     const known = await access.authenticate(credentials);
     if (known.kind !== "principal") return unknownCaller(known);
     const { principal } = known;
@@ -136,7 +203,7 @@ export class AdminRequests {
     const waitMs = this.#callers.take(principal.name);
     if (waitMs > 0) return tooFast(waitMs);
     if (method.messageBytesMax > adminMessageBytesMax && this.#longCount >= longRequestsMax) {
-      const message = `${longRequestsMax} calls with policies are being answered; try again`;
+      const message = `${longRequestsMax} calls with policies are in progress; try again`;
       return { code: Code.ResourceExhausted, message };
     }
     return principal;
@@ -150,13 +217,15 @@ export class AdminRequests {
       readonly handler: UniversalHandler;
       readonly principal: Principal;
       readonly credentials: Credentials;
+      readonly session: Session | undefined;
       readonly peer: AdminPeer;
       readonly closed: Promise<void>;
     },
   ): Promise<void> {
-    const { method, handler, principal, credentials, peer, closed } = serving;
-    const { access, clock, counts, calls } = this.#parts;
+    const { method, handler, principal, credentials, session, peer, closed } = serving;
+    const { access, clock, counts, calls, console } = this.#parts;
     const isStillAllowed = async (): Promise<boolean> => {
+      if (session !== undefined && console?.sessions.isLive(session) !== true) return false;
       const now = await access.authenticate(credentials);
       // What they are shown was chosen by what they might see when they began.
       return now.kind === "principal" && isDeepStrictEqual(now.principal, principal);
@@ -235,7 +304,7 @@ function tooFast(waitMs: number): Refusal {
 function notAllowed({ role }: AdminMethod, { accessPath }: AdminChoice): Refusal {
   const hint =
     accessPath === undefined
-      ? "; set HEADGATE_ADMIN_ACCESS, or HEADGATE_ADMIN_OPEN for everybody on this machine"
+      ? "; set HEADGATE_ADMIN_ACCESS, or HEADGATE_ADMIN_OPEN to allow everybody on this machine"
       : "";
   return { code: Code.PermissionDenied, message: `this needs the role ${role}${hint}` };
 }
@@ -245,10 +314,13 @@ function unknownCaller({ kind }: Exclude<Authentication, { kind: "principal" }>)
     case "expired":
       return { code: Code.Unauthenticated, message: "expired" };
     case "unavailable":
-      return { code: Code.Unavailable, message: "tokens cannot be looked at now; try again" };
+      return {
+        code: Code.Unavailable,
+        message: "tokens cannot be checked at the moment; try again",
+      };
     case "missing":
       return { code: Code.Unauthenticated, message: "credentials are needed: a bearer token" };
     case "unknown":
-      return { code: Code.Unauthenticated, message: "the credentials are not known here" };
+      return { code: Code.Unauthenticated, message: "the credentials are unknown" };
   }
 }

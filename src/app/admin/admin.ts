@@ -1,12 +1,18 @@
+import { fileURLToPath } from "node:url";
 import { Explainer } from "../../decide/inspect/explain.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { PolicyText } from "../../policy/parse.js";
+import type { FleetView } from "../../rpc/admin/admin-parts.js";
 import type { AdminServiceParts, ReadCandidate } from "../../rpc/admin/service-parts.js";
 import type { OpenAdmission } from "../admission/admission.js";
 import { OpenStack } from "../base/open-stack.js";
+import { ownFile } from "../base/own-file.js";
 import { sha256 } from "../base/sha256.js";
+import { readVersion } from "../base/version.js";
 import { policyVersion } from "../config/policy-files.js";
+import { ConsoleAssets } from "../console/assets.js";
+import { Console } from "../console/console.js";
 import type { OpenControlPlane } from "../control/control-plane.js";
 import type { Decisions } from "../decisions/decisions.js";
 import type { Fleet } from "../fleet/fleet.js";
@@ -16,9 +22,13 @@ import { AdminCounts, adminMetrics } from "../metrics/admin-metrics.js";
 import type { Observability } from "../observability/observability.js";
 import { GateAdmin } from "../operator/gate-admin.js";
 import { PolicyAdmin } from "../operator/policy-admin.js";
+import { PolicyTrialThreads } from "../operator/policy-trials.js";
 import { switchesOf } from "../options/decision-options.js";
-import { createFleetView } from "./admin-fleet.js";
-import { type AdminPort, openAdminPort } from "./admin-port.js";
+import { isTlsSpoken } from "./admin-connections.js";
+import { findingsOf } from "./admin-findings.js";
+import { createFleetView, levelsOf } from "./admin-fleet.js";
+import { type AdminPort, type AdminPortParts, openAdminPort } from "./admin-port.js";
+import { History } from "./history.js";
 
 /** What the admin API shows and changes. */
 interface AdminParts extends Foundation {
@@ -37,18 +47,52 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
   if (choice === undefined || access === undefined) return { close: async () => {} };
   const stack = new OpenStack();
   const questions = createQuestions(runtime, parts);
-  const services = createServices(runtime, parts, questions);
+  const history = stack.keep(createHistory(runtime, parts));
+  const services = { ...createServices(runtime, parts, questions), history };
   const counts = new AdminCounts();
   metrics.add({ counters: adminMetrics(counts) });
   const { calls } = observability;
-  const port = stack.keep(
-    await openAdminPort({ ...runtime, choice, access, services, counts, calls, tls }),
-  );
+  const common = { ...runtime, choice, access, counts, calls, tls };
+  const console = await openConsole(common);
+  const port = stack.keep(await openAdminPort({ ...common, services, console }));
   if (questions !== undefined) {
     const { answersFor } = await import("../../rpc/admin/replica-answers.js");
     stack.keep(questions).answer(answersFor(services));
   }
   return { ...port, close: () => stack.close() };
+}
+
+/** What browsers are served; undefined: nothing. */
+async function openConsole(
+  parts: Runtime & Pick<AdminPortParts, "choice" | "access" | "counts" | "calls" | "tls">,
+): Promise<Console | undefined> {
+  const { choice, logger } = parts;
+  if (choice.console === undefined) return undefined;
+  const index = ownFile("dist/console/index.html");
+  const assets = index && (await ConsoleAssets.read(fileURLToPath(new URL(".", index))));
+  if (assets === undefined) {
+    logger.info({ event: "consoleMissing" }, "This build has no pages of the console.");
+  }
+  const isTls = isTlsSpoken(parts);
+  const own = { choice: choice.console, oidc: choice.oidc, assets, isTls, version: readVersion() };
+  return new Console({ ...parts, ...own });
+}
+
+/** What is kept of the last minutes. */
+function createHistory({ clock }: Runtime, parts: AdminParts): History {
+  const { policies, decisions, admission, controlPlane, fleet } = parts;
+  const { registry } = controlPlane.plane;
+  const { loop } = fleet;
+  const sight = { loop: () => loop.status, nowMs: () => clock.monotonicMs() };
+  return new History({
+    clock,
+    counters: decisions.counters,
+    policies: policies.feed,
+    admission: admission.admission,
+    levelsOf: (service, own) => levelsOf(sight, service, own),
+    isDegraded: () => decisions.decider.isDegraded,
+    envoyCount: () => registry.nodeCount,
+  });
 }
 
 /** Undefined where this replica shares its store with nobody. */
@@ -60,7 +104,10 @@ function createQuestions(
   if (!coordination.isShared) return undefined;
   const onUnreadable = (): void => {
     const event = { event: "replicaQuestionUnreadable" };
-    logger.warn(event, "A question of another replica is none, or of another version: left out.");
+    logger.warn(
+      event,
+      "Ignored a question of another replica that is invalid or from another version.",
+    );
   };
   return new ReplicaQuestions({ ...runtime, store: coordination.questions, onUnreadable });
 }
@@ -71,12 +118,14 @@ function createServices(
   questions: ReplicaQuestions | undefined,
 ): AdminServiceParts {
   const { config, clock, random, replica } = runtime;
-  const { policies, opened, operator, fleet, decisions, admission, controlPlane } = parts;
+  const { policies, opened, operator, fleet, decisions, controlPlane } = parts;
   const { decider, counters, seen, shadow } = decisions;
-  const { replicaCount, liveCount, loop, gates } = fleet;
+  const { liveCount, gates } = fleet;
   const { overrides, records } = operator;
   const { store } = opened;
   const { feed } = policies;
+  const view = createView(runtime, parts);
+  const policyAdministration = new PolicyAdmin({ ...runtime, policies, records, shadow });
   const explainer = new Explainer({
     switches: switchesOf(config),
     digest: sha256,
@@ -94,17 +143,7 @@ function createServices(
     explainer,
     peek: (key) => store.peek(key, clock.monotonicMs() + inspectionMsMax),
     readCandidate: (files) => readCandidate(files, runtime, policies),
-    fleet: createFleetView({
-      replica,
-      policies: feed,
-      loop: () => loop.status,
-      plane: controlPlane.plane,
-      admission: admission.admission,
-      replicaCount,
-      store: opened.kind,
-      isDegraded: () => decider.isDegraded,
-      nowMs: () => clock.monotonicMs(),
-    }),
+    fleet: view,
     keys: new KeyInspector({
       policies: feed,
       overrides,
@@ -116,13 +155,44 @@ function createServices(
     }),
     sightings: seen,
     tail: seen,
-    policyAdministration: new PolicyAdmin({ ...runtime, policies, records, shadow }),
+    policyAdministration,
+    trials: new PolicyTrialThreads({
+      clock,
+      policies,
+      current: () => policyAdministration.current(),
+    }),
+    findings: () =>
+      findingsOf({
+        version: readVersion(),
+        policyStatus: () => feed.status,
+        isStoreOut: () => decider.isDegraded || opened.isAway(),
+        nodes: () => controlPlane.plane.registry.nodes,
+        services: () => feed.current()?.services ?? [],
+        states: () => view.services(() => true),
+      }),
     gates: new GateAdmin({ ...runtime, records, gates, policies: feed }),
     quotas: controlPlane.quotas,
     ...(questions === undefined
       ? {}
       : { replicas: { liveCount, put: (question) => questions.put(question) } }),
   };
+}
+
+function createView(
+  { replica, clock }: Runtime,
+  { policies, opened, fleet, decisions, admission, controlPlane }: AdminParts,
+): FleetView {
+  return createFleetView({
+    replica,
+    policies: policies.feed,
+    loop: () => fleet.loop.status,
+    plane: controlPlane.plane,
+    admission: admission.admission,
+    replicaCount: fleet.replicaCount,
+    store: opened.kind,
+    isDegraded: () => decisions.decider.isDegraded,
+    nowMs: () => clock.monotonicMs(),
+  });
 }
 
 /** Reads a policy as the active one would be. */

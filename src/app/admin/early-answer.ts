@@ -1,11 +1,11 @@
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { Clock } from "../../core/base/clock.js";
-import { policyMessageBytesMax } from "../../rpc/admin/methods.js";
+import { replayMessageBytesMax } from "../../rpc/admin/methods.js";
 import type { RefusalAnswer } from "../../rpc/admin/refusal-answer.js";
 
 /** What is read at most of a refused request: the longest that anybody may send. */
-export const restBytesMax = policyMessageBytesMax + 65_536;
+export const restBytesMax = replayMessageBytesMax + 65_536;
 
 /** How long it may take to come, in milliseconds. */
 const restMsMax = 5_000;

@@ -109,18 +109,18 @@ function logLimitsPerProcess(admission: Admission, logger: Logger): void {
   if (services.length === 0) return;
   logger.warn(
     { event: "permitsPerProcess", services: services.map(({ name }) => name) },
-    "Without a shared store each process admits up to the whole limit of a service by itself.",
+    "There is no shared store: each process admits up to the whole limit of a service.",
   );
 }
 
 function logShares(event: PermitSharesEvent, logger: Logger): void {
   if (event.kind === "sharesFound") {
-    logger.info({ event: event.kind }, "Limits of services are shared by need again.");
+    logger.info({ event: event.kind }, "Shares of service limits follow the demand again.");
     return;
   }
   logger.warn(
     { event: event.kind, code: event.code, remedy: remedyOf(event.code) },
-    "Shares of services' limits are not renewed: each replica takes an equal part meanwhile.",
+    "Shares of service limits cannot be renewed: each replica takes an equal share.",
   );
 }
 
@@ -146,7 +146,7 @@ function logGate(
   const line = { event: kind, service, state };
   if (state === "closed") logger.warn(line, "A service's gate closed: its queue is too long.");
   else if (state === "open") logger.info(line, "A service's gate is open again.");
-  else logger.info(line, "A service's gate lets a part of its requests through.");
+  else logger.info(line, "A service's gate is half open: it admits some of its requests.");
 }
 
 /** Each change, and the decreases once more for whoever reads warnings alone. */

@@ -13,7 +13,7 @@ export function signalMetrics({ sources, services }: SignalMetricsParts): Metric
     gauges: [
       {
         name: "headgate_signal_reading",
-        help: "The last reading of a signal, by key; `other`: the largest of keys without a name.",
+        help: "The last reading of a signal, by key; `other`: the largest of unnamed keys.",
         labelNames: ["service", "key"],
         read: (add) => {
           for (const { name: service, pools } of services()) {
@@ -23,7 +23,7 @@ export function signalMetrics({ sources, services }: SignalMetricsParts): Metric
       },
       {
         name: "headgate_signal_age_seconds",
-        help: "Time since a signal's source last answered, or since it is asked.",
+        help: "Seconds since a signal's source last answered, or since polling began.",
         labelNames: ["service"],
         read: (add) => {
           for (const { service, poller } of sources()) add(poller.ageMs() / 1_000, { service });
@@ -31,7 +31,7 @@ export function signalMetrics({ sources, services }: SignalMetricsParts): Metric
       },
       {
         name: "headgate_signal_missing",
-        help: "1 while a signal has no reading that holds: its limit is where whenMissing says.",
+        help: "1 while a signal has no valid reading; its limit is then set by whenMissing.",
         labelNames: ["service"],
         read: (add) => {
           for (const { service, poller } of sources()) add(poller.isMissing ? 1 : 0, { service });
@@ -41,7 +41,7 @@ export function signalMetrics({ sources, services }: SignalMetricsParts): Metric
     counters: [
       {
         name: "headgate_signal_polls_total",
-        help: "Questions to signals' sources, by kind of source and what came of them.",
+        help: "Polls of signal sources, by kind of source and outcome.",
         labelNames: ["service", "source", "outcome"],
         read: (add) => {
           for (const { service, kind: source, poller } of sources()) {

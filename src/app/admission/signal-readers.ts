@@ -168,6 +168,6 @@ async function readToken(path: string): Promise<string | undefined> {
   if (/^[A-Za-z0-9._~+/-]+=*$/.test(token)) return token;
   throw new ServiceError(
     "SIGNAL_UNCONFIGURED",
-    "The host's file in HEADGATE_SIGNAL_TOKENS is no token.",
+    "The token file of this host in HEADGATE_SIGNAL_TOKENS is invalid.",
   );
 }

@@ -122,11 +122,12 @@ function logSignal(
     logger.info(line, "The source of a service's signal answers again.");
   } else if (event.kind === "signalFailing") {
     const { code, detail } = event;
-    const words = "The source of a service's signal fails; its last reading holds for a while.";
+    const words =
+      "The source of a service's signal fails; the last reading stays valid for a while.";
     logger.warn({ ...line, code, detail }, words);
   } else {
     const { whenMissing } = event;
-    const words = `A service's signal has no reading: its limit is at its ${whenMissing}.`;
+    const words = `A service's signal has no valid reading: its limit is at its ${whenMissing}.`;
     logger.warn({ ...line, whenMissing }, words);
   }
 }

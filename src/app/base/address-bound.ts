@@ -68,9 +68,10 @@ export function createRefusedReport(
     if (!lines.begins(port, clock.monotonicMs())) return;
     const remedy =
       port === "grpc" || port === "control"
-        ? " Where all come through one load balancer, raise HEADGATE_CONNECTIONS_PER_ADDRESS_MAX."
+        ? " If all connections come through one load balancer, raise " +
+          "HEADGATE_CONNECTIONS_PER_ADDRESS_MAX."
         : "";
-    const fact = `One address has as many connections to the ${port} port as it may.`;
+    const fact = `One address has reached the maximum number of connections to the ${port} port.`;
     const refusedCount = counts[port];
     logger.warn({ event: "connectionsRefused", port, refusedCount }, fact + remedy);
   };

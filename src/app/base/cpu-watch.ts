@@ -110,8 +110,8 @@ export function lateReasonOf({ throttledMs, usedMs }: CpuUse, lateMs: number): L
 /** What to do about each. */
 export const lateRemedies: Readonly<Record<LateReason, string>> = {
   throttled: "The container's CPU limit kept this process from running: raise or remove the limit.",
-  busy: "This process used the CPU itself: add replicas, or look for what else it does.",
-  starved: "Others had the CPU, or this process was stopped: request more CPU for it.",
+  busy: "This process used the CPU itself: add replicas, or check what else it does.",
+  starved: "Other processes used the CPU, or this process was stopped: request more CPU.",
 };
 
 function ownReadings(): CpuReadings {

@@ -13,12 +13,12 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   ok: "Done.",
   failure:
     "It failed: a test, a check or what it needs, an answer of Headgate's, or the service itself.",
-  usage: "The command line, the environment or a file of settings is wrong.",
-  invalidPolicy: "The policy is wrong.",
+  usage: "The command line, the environment or a settings file is invalid.",
+  invalidPolicy: "The policy is invalid.",
   stale:
-    "Something differs: files of `generate --check` or `fmt --check` are stale, or `diff` found " +
-    "a change.",
-  unreachable: "Nobody answers: the admin port of a Headgate, or an Envoy's.",
+    "Something differs: `generate --check` or `fmt --check` found stale files, or " +
+    "`diff` found a change.",
+  unreachable: "The admin port of Headgate, or of an Envoy, cannot be reached.",
 };
 
 /** Why the service could not start: a text for people that says what to do, and the exit code. */

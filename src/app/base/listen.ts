@@ -54,15 +54,15 @@ function listenWords(error: unknown, place: ListenPlace): string {
   const { host, port, portSetting, hostSetting } = place;
   const code: unknown = Reflect.get(Object(error), "code");
   if (code === "EADDRINUSE") {
-    const remedy = `stop what listens there, or set ${portSetting} to another port.`;
+    const remedy = `stop the process that listens there, or set ${portSetting} to another port.`;
     return `Port ${port} (${portSetting}) is in use on ${host}: ${remedy}`;
   }
   if (code === "EACCES") {
     const remedy = `set ${portSetting} to a port above 1023.`;
-    return `Port ${port} (${portSetting}) is not open to this user: ${remedy}`;
+    return `This user may not open port ${port} (${portSetting}): ${remedy}`;
   }
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN") {
-    return `${hostSetting} is no address of this machine: set it to 0.0.0.0 or 127.0.0.1.`;
+    return `${hostSetting} is not an address of this machine: set it to 0.0.0.0 or 127.0.0.1.`;
   }
   return `Port ${port} (${portSetting}) on ${host} cannot be opened: ${String(code)}.`;
 }

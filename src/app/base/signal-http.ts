@@ -12,6 +12,8 @@ export interface SignalAsk {
   readonly authorization?: string;
   /** What is asked for, for servers that have several forms. */
   readonly accept: string;
+  /** Fields of a form that is posted; undefined: it is asked by GET. */
+  readonly form?: URLSearchParams;
   /** The most bytes of an answer that are read. */
   readonly bytesMax: number;
   /** Monotonic time at which the question is given up. */
@@ -25,7 +27,7 @@ export interface SignalAsk {
 const headBytesMax = 16_384;
 
 /**
- * Asks by GET and hands the answer on in pieces. Nothing of a source is trusted: it is not followed
+ * Asks and hands the answer on in pieces. Nothing of a source is trusted: it is not followed
  * elsewhere (it could have us ask what only we may), nothing is decompressed, bytes and time are
  * bounded. Each question has a connection of its own: they are seldom, and one that was kept could
  * be found closed.
@@ -53,31 +55,42 @@ export function askSource(ask: SignalAsk): Promise<void> {
       if (refusal === undefined) readPieces(response, ask, end);
       else end(refusal);
     });
-    asked.end();
+    asked.end(ask.form?.toString());
   });
 }
 
-function openRequest({ url, authorization, accept }: SignalAsk): ClientRequest {
+function openRequest({ url, authorization, accept, form }: SignalAsk): ClientRequest {
   const open = url.protocol === "https:" ? httpsRequest : httpRequest;
   return open(url, {
-    method: "GET",
+    method: form === undefined ? "GET" : "POST",
     agent: false,
     maxHeaderSize: headBytesMax,
     headers: {
       accept,
       "accept-encoding": "identity",
       "user-agent": "headgate",
+      ...(form === undefined ? {} : { "content-type": "application/x-www-form-urlencoded" }),
       ...(authorization === undefined ? {} : { authorization }),
     },
   });
 }
 
+/** All of a small answer, as text. Throws what `askSource` does. */
+export async function askText(ask: Omit<SignalAsk, "onPiece">): Promise<string> {
+  const pieces: string[] = [];
+  await askSource({ ...ask, onPiece: (piece) => pieces.push(piece) });
+  return pieces.join("");
+}
+
 function refusalOf({ statusCode, headers }: IncomingMessage): ServiceError | undefined {
   if (statusCode !== httpStatuses.ok)
-    return new ServiceError("SIGNAL_REFUSED", `Its status is ${statusCode}.`);
+    return new ServiceError("SIGNAL_REFUSED", `The response status is ${statusCode}.`);
   const encoding = headers["content-encoding"] ?? "identity";
   if (encoding === "identity") return undefined;
-  return new ServiceError("SIGNAL_MALFORMED", "It is compressed, which was not asked for.");
+  return new ServiceError(
+    "SIGNAL_MALFORMED",
+    "The response is compressed, which was not requested.",
+  );
 }
 
 function readPieces(
@@ -103,7 +116,7 @@ function readPieces(
     if (isOver) return;
     byteCount += bytes.length;
     if (byteCount > bytesMax) {
-      over(new ServiceError("SIGNAL_TOO_LARGE", `It has more than ${bytesMax} bytes.`));
+      over(new ServiceError("SIGNAL_TOO_LARGE", `The response has more than ${bytesMax} bytes.`));
     } else {
       handOn(decoder.write(bytes));
     }

@@ -1,4 +1,6 @@
 import type { OptionValues } from "../options/options.js";
+import { type ConsoleChoice, type ConsoleValues, chooseConsole } from "./console-choice.js";
+import { isLoopbackHost, parseSafeUrl, safeUrlRule } from "./safe-url.js";
 
 /** Tokens of an identity provider, as configured. */
 export interface OidcChoice {
@@ -19,6 +21,8 @@ export interface AdminChoice {
   readonly isOpen: boolean;
   readonly oidc: OidcChoice | undefined;
   readonly callsPerSecond: number;
+  /** What browsers are served; undefined: nothing. */
+  readonly console: ConsoleChoice | undefined;
 }
 
 /** What the options say together. */
@@ -31,17 +35,18 @@ type ChosenAdmin =
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
 /** The options that this is about. */
-export type AdminValues = Pick<
-  OptionValues,
-  | "adminAddress"
-  | "adminAccess"
-  | "adminOpen"
-  | "adminCallsPerSecond"
-  | "adminOidcIssuer"
-  | "adminOidcAudience"
-  | "adminOidcJwksUrl"
-  | "adminOidcGroupsClaim"
->;
+export type AdminValues = ConsoleValues &
+  Pick<
+    OptionValues,
+    | "adminAddress"
+    | "adminAccess"
+    | "adminOpen"
+    | "adminCallsPerSecond"
+    | "adminOidcIssuer"
+    | "adminOidcAudience"
+    | "adminOidcJwksUrl"
+    | "adminOidcGroupsClaim"
+  >;
 
 /** Whether operators may take profiles, and where. */
 type ProfileValues = Pick<OptionValues, "debugHost" | "debugProfiles">;
@@ -63,26 +68,30 @@ export function chooseAdmin(
   const isLoopback = isLoopbackHost(place.host);
   if (!isLoopback && accessPath === undefined) {
     problems.push(
-      "HEADGATE_ADMIN_ADDR is reached from beyond this machine, but HEADGATE_ADMIN_ACCESS is not " +
-        "set: everybody could call; name a file that says who may, or listen on 127.0.0.1",
+      "HEADGATE_ADMIN_ADDR can be reached from other machines, but " +
+        "HEADGATE_ADMIN_ACCESS is not set, so everybody could call; set it to an " +
+        "access list, or listen on 127.0.0.1",
     );
   }
   if (isOpen && accessPath !== undefined) {
     problems.push(
-      "HEADGATE_ADMIN_OPEN is true, but HEADGATE_ADMIN_ACCESS says who may call; keep one of them",
+      "HEADGATE_ADMIN_OPEN is true, but HEADGATE_ADMIN_ACCESS defines who may " +
+        "call; remove one of them",
     );
   }
   const oidc = chooseOidc(values, problems);
+  const console = chooseConsole(values, { hasIssuer: oidc !== undefined }, problems);
   if (problems.length > 0) return { kind: "problems", problems };
   const notices: string[] = [];
   if (!isLoopback && !values.grpcServerUseTls) {
     notices.push(
-      "The admin API is reached from beyond this machine in plaintext: whoever listens on the " +
-        "way reads tokens. Set GRPC_SERVER_USE_TLS, or let a proxy or a mesh protect it.",
+      "The admin API can be reached from other machines in plaintext, so tokens " +
+        "can be read in transit. Set GRPC_SERVER_USE_TLS, or protect it with a proxy " +
+        "or a mesh.",
     );
   }
   const { adminCallsPerSecond: callsPerSecond } = values;
-  const admin = { ...place, isLoopback, accessPath, isOpen, oidc, callsPerSecond };
+  const admin = { ...place, isLoopback, accessPath, isOpen, oidc, callsPerSecond, console };
   return { kind: "admin", admin, notices };
 }
 
@@ -92,14 +101,15 @@ function checkProfiles(values: AdminValues & ProfileValues, problems: string[]):
   if (!debugProfiles || debugHost === "") return;
   if (!isLoopbackHost(debugHost)) {
     problems.push(
-      "HEADGATE_DEBUG_PROFILES is true, but DEBUG_HOST is reached from beyond this machine: heap " +
-        "snapshots hold passwords; listen on 127.0.0.1",
+      "HEADGATE_DEBUG_PROFILES is true, but DEBUG_HOST can be reached from other " +
+        "machines, and heap snapshots contain passwords; listen on 127.0.0.1",
     );
   }
   if (adminAddress === undefined || (adminAccess === undefined && !adminOpen)) {
     problems.push(
-      "HEADGATE_DEBUG_PROFILES is true, but profiles are for operators of the admin API, and it " +
-        "has none; set HEADGATE_ADMIN_ADDR, and HEADGATE_ADMIN_ACCESS or HEADGATE_ADMIN_OPEN",
+      "HEADGATE_DEBUG_PROFILES is true, but profiles need operators of the admin " +
+        "API, and it has none; set HEADGATE_ADMIN_ADDR, and HEADGATE_ADMIN_ACCESS or " +
+        "HEADGATE_ADMIN_OPEN",
     );
   }
 }
@@ -117,8 +127,8 @@ function chooseOidc(values: AdminValues, problems: string[]): OidcChoice | undef
   }
   if (values.adminAccess === undefined) {
     problems.push(
-      "HEADGATE_ADMIN_OIDC_ISSUER needs HEADGATE_ADMIN_ACCESS: its lines `subject:` and `group:` " +
-        "say what holders of tokens may do",
+      "HEADGATE_ADMIN_OIDC_ISSUER needs HEADGATE_ADMIN_ACCESS, whose lines " +
+        "`subject:` and `group:` give rights to token holders",
     );
   }
   // Of principals' names: what comes behind it is the subject.
@@ -126,28 +136,11 @@ function chooseOidc(values: AdminValues, problems: string[]): OidcChoice | undef
     problems.push("HEADGATE_ADMIN_OIDC_ISSUER must be a URL without a fragment");
     return undefined;
   }
-  const jwksUrl = parseJwksUrl(adminOidcJwksUrl);
+  // Keys that come in plaintext over a network are anybody's keys.
+  const jwksUrl = parseSafeUrl(adminOidcJwksUrl);
   if (jwksUrl === undefined) {
-    problems.push(
-      "HEADGATE_ADMIN_OIDC_JWKS_URL must be an https URL without user and password (http only to " +
-        "this machine)",
-    );
+    problems.push(`HEADGATE_ADMIN_OIDC_JWKS_URL ${safeUrlRule}`);
     return undefined;
   }
   return { issuer, audience, jwksUrl, groupsClaim: values.adminOidcGroupsClaim };
-}
-
-/** Keys that come in plaintext over a network are anybody's keys. */
-function parseJwksUrl(text: string): URL | undefined {
-  if (!URL.canParse(text)) return undefined;
-  const url = new URL(text);
-  if (url.username !== "" || url.password !== "") return undefined;
-  if (url.protocol === "https:") return url;
-  return url.protocol === "http:" && isLoopbackHost(url.hostname) ? url : undefined;
-}
-
-/** Whether a host is this machine alone. */
-export function isLoopbackHost(host: string): boolean {
-  const name = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
-  return name === "localhost" || name === "::1" || /^127(?:\.\d{1,3}){3}$/.test(name);
 }

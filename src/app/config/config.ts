@@ -115,7 +115,7 @@ function readOption(name: OptionName, { flags, env }: ConfigSources): ReadOption
   const fileName = `${row.env}_FILE`;
   const path = row.isSecret ? env[fileName] : undefined;
   if (path !== undefined && path !== "") {
-    if (text !== undefined) return problem(`${row.env} and ${fileName} are both set; keep one`);
+    if (text !== undefined) return problem(`${row.env} and ${fileName} are both set; remove one`);
     return readSecret(path, fileName);
   }
   if (text === undefined) return { kind: "value", value: row.defaultValue };
@@ -184,12 +184,19 @@ function isServiceLink(name: string): boolean {
   );
 }
 
-/** What several options say together. */
-function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
+/** What is left where nothing is secret; those that are stand where they are used. */
+function withoutSecrets(values: OptionValues) {
   const { redisUrl: _url, redisAuth: _auth, redisSentinelAuth: _sentinelAuth, ...others } = values;
   const { redisPerSecondUrl: _perSecondUrl, redisPerSecondAuth: _perSecondAuth, ...more } = others;
   const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, xdsHeaders: _h, ...less } = more;
-  const { prometheusUrl: _prometheusUrl, signalTokens: _signalTokens, ...rest } = less;
+  const { prometheusUrl: _prometheusUrl, signalTokens: _signalTokens, ...fewer } = less;
+  const { consoleKey: _consoleKey, consoleOidcClientSecret: _clientSecret, ...rest } = fewer;
+  return rest;
+}
+
+/** What several options say together. */
+function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
+  const rest = withoutSecrets(values);
   const store = chooseStore(values);
   const tls = chooseTls(values);
   const xds = chooseXds(values);
@@ -261,12 +268,13 @@ function runtimeStyle({ runtimeIgnoreDotFiles }: OptionValues): PolicyFileStyle 
 }
 
 const unsharedPolicyNotice =
-  "HEADGATE_POLICY_SOURCE is store, and the store is this process: a policy that is applied ends " +
-  "with it. Set REDIS_URL to keep it.";
+  "HEADGATE_POLICY_SOURCE is store, and the store is in memory: an applied policy " +
+  "is lost when this process ends. Set REDIS_URL to keep it.";
 
 const testTimingsNotice =
-  `${testTimingsName} is set, which only tests may do: leases and lifetimes differ from the ` +
-  "documented ones, and replicas with other values cannot work with this one.";
+  `${testTimingsName} is set, which is for tests only: leases and lifetimes differ ` +
+  "from the documented ones, and replicas with other values cannot work with this " +
+  "one.";
 
 function isSet(name: OptionName, { flags, env }: ConfigSources): boolean {
   return flags[name] !== undefined || env[optionRow(name).env] !== undefined;

@@ -1,6 +1,6 @@
 import type { Policy } from "../../policy/policy.js";
 import type { OptionName, OptionValues } from "../options/options.js";
-import { isLoopbackHost } from "./admin-choice.js";
+import { isLoopbackHost } from "./safe-url.js";
 
 /** Where the control port listens after all, or what is wrong with it. */
 type ChosenControl =
@@ -41,7 +41,7 @@ export function chooseControl(values: ControlValues, sources: ControlSources): C
   }
   const fact = `CONFIG_GRPC_XDS_SERVER_URL is this process's own control port`;
   if (!isNamed) return closed(`${fact} by default, so there is none. Set HEADGATE_CONTROL_ADDR.`);
-  const remedy = "name a control plane, or another HEADGATE_CONTROL_ADDR";
+  const remedy = "set it to a control plane, or choose another HEADGATE_CONTROL_ADDR";
   return { kind: "problems", problems: [`${fact}, which has no policy to send; ${remedy}`] };
 }
 

@@ -1,5 +1,5 @@
 import type { OptionValues } from "../options/options.js";
-import { isLoopbackHost } from "./admin-choice.js";
+import { isLoopbackHost } from "./safe-url.js";
 import type { ChosenTls } from "./tls-choice.js";
 
 /** What is to be said of ports that anybody may reach. */
@@ -29,7 +29,7 @@ export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPort
   ];
   if (open.length === 0) return nothing;
   const names = inWords(open);
-  const fact = `${names} can be reached from beyond this machine, with no client's certificate`;
+  const fact = `${names} can be reached from other machines without a client certificate`;
   const remedy = "set GRPC_SERVER_USE_TLS and GRPC_CLIENT_TLS_CACERT";
   if (isRequired) {
     return {
@@ -38,12 +38,12 @@ export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPort
     };
   }
   const notice =
-    `${fact}: whoever reaches it asks and reports like an Envoy. To change that, ${remedy}; or ` +
-    "let a mesh or a NetworkPolicy say who may.";
+    `${fact}: anyone who can reach it can act as an Envoy. To change that, ` +
+    `${remedy}; or restrict access with a mesh or a NetworkPolicy.`;
   return { kind: "notice", notice };
 }
 
-/** By hand: to load the runtime's own words for lists costs more than the rest of a start's checks. */
+/** By hand: the runtime loads 20 ms of data for its own way to write a list. */
 function inWords(names: readonly string[]): string {
   const last = names.at(-1) ?? "";
   if (names.length < 3) return names.join(" and ");

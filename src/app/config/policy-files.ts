@@ -85,7 +85,7 @@ async function readPolicyFile(
   try {
     const found = await handle.stat();
     if (!found.isFile() && !isHandedOver) {
-      return unreadable(`${file} is no regular file, but a pipe, a socket or a device`);
+      return unreadable(`${file} is not a regular file, but a pipe, a socket or a device`);
     }
     if (found.size > policyFileBytesMax) {
       return unreadable(`${file} is larger than ${policyFileBytesMax} bytes`);
@@ -102,13 +102,13 @@ export function readErrorWords(error: unknown): string {
   if (code === "ENOENT") return "no such file or directory";
   if (code === "EACCES" || code === "EPERM") return "permission denied";
   if (code === "EISDIR") return "it is a directory";
-  if (code === "ENOTDIR") return "a part of the path is no directory";
+  if (code === "ENOTDIR") return "a part of the path is not a directory";
   if (code === "EROFS") return "the file system is read-only";
   if (code === "ENOSPC") return "no space is left";
   if (isDescriptorShortage(error)) {
     return "too many files and connections are open: raise the limit of file descriptors";
   }
-  if (code === "ENXIO") return "it is a pipe or a socket that nobody serves";
+  if (code === "ENXIO") return "it is a pipe, or a socket without a listener";
   return typeof code === "string" ? code : "unknown reason";
 }
 

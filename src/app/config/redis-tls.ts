@@ -25,11 +25,11 @@ export function openRedisTls(choice: RedisTlsChoice, logger: Logger): TlsSource 
     const loaded = load(choice, active);
     if (loaded.kind === "material") {
       active = loaded;
-      if (isStale) logger.info({ event: "redisTlsLoaded" }, "Redis's TLS files are good again.");
+      if (isStale) logger.info({ event: "redisTlsLoaded" }, "Redis's TLS files are valid again.");
     } else if (!isStale) {
       logger.warn(
         { event: "redisTlsRefused", problem: loaded.problem },
-        "Redis's TLS files are no good now; the last good ones stay in use.",
+        "Redis's TLS files are invalid; the last valid ones stay in use.",
       );
     }
     isStale = loaded.kind === "problem";
@@ -96,7 +96,9 @@ function checkAuthorities(text: string): void {
   } catch {
     // Said below.
   }
-  throw new FileProblem("REDIS_TLS_CACERT names a file without whole certificates; it must be PEM");
+  throw new FileProblem(
+    "REDIS_TLS_CACERT names a file without a complete certificate; it must be PEM",
+  );
 }
 
 function createContext(given: {
@@ -110,8 +112,8 @@ function createContext(given: {
     return createSecureContext({ ...given, minVersion: "TLSv1.2" });
   } catch {
     throw new FileProblem(
-      "REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY are no pair: both must be PEM, without a " +
-        "passphrase, and belong together",
+      "REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY do not match: both must be " +
+        "PEM, without a passphrase, and belong together",
     );
   }
 }

@@ -42,7 +42,7 @@ export function parseMogrifier(texts: {
     return { kind: "value", value };
   } catch {
     // The words of the engine quote the text.
-    const message = "is not a regular expression as ECMAScript has them";
+    const message = "is not a valid ECMAScript regular expression";
     return { kind: "problem", part: "PATTERN", message };
   }
 }

@@ -160,7 +160,9 @@ function checkPrefix(
 ): Chosen<StoreChoice> {
   const isTagged = choice.main.kind === "cluster" || choice.perSecond?.kind === "cluster";
   if (!isTagged || !/[{}]/.test(keyPrefix)) return choice;
-  return problem("CACHE_KEY_PREFIX must hold no braces in a cluster, where they are hash tags");
+  return problem(
+    "CACHE_KEY_PREFIX must not contain braces in a cluster, because they are hash tags",
+  );
 }
 
 function problem(message: string): { readonly kind: "problem"; readonly message: string } {

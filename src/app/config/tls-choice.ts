@@ -55,8 +55,9 @@ export function chooseTls(values: CheckedValues): ChosenTls {
   if (authority === undefined) {
     for (const setting of unchecked) {
       problems.push(
-        `${setting} is set, but GRPC_CLIENT_TLS_CACERT is not: clients would not be asked for a ` +
-          "certificate; set it to the authorities that vouch for them",
+        `${setting} is set, but GRPC_CLIENT_TLS_CACERT is not, so clients would ` +
+          "not be asked for a certificate; set it to the CA certificates of the " +
+          "clients",
       );
     }
   }
@@ -88,7 +89,9 @@ function withoutTls(values: CheckedValues, authority: NamedFile | undefined): Ch
     (values.nodeRules && "HEADGATE_CONTROL_NODES");
   if (unused !== undefined) {
     const remedy = "set it to true, or remove the other";
-    const problem = `${unused} needs GRPC_SERVER_USE_TLS: no client is checked now; ${remedy}`;
+    const problem =
+      `${unused} needs GRPC_SERVER_USE_TLS, because no client is verified without ` +
+      `it; ${remedy}`;
     return { kind: "problems", problems: [problem] };
   }
   const { grpcServerTlsCert, grpcServerTlsKey } = values;

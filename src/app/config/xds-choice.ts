@@ -44,14 +44,14 @@ export function chooseXds(values: OptionValues): ChosenXds {
   const notices: string[] = [];
   if (values.policy !== undefined) {
     problems.push(
-      "HEADGATE_POLICY (--policy) and CONFIG_TYPE=GRPC_XDS_SOTW exclude each other: the policy " +
-        "comes from a file or from a control plane; keep one",
+      "HEADGATE_POLICY (--policy) and CONFIG_TYPE=GRPC_XDS_SOTW exclude each " +
+        "other: the policy comes from a file or from a control plane; remove one",
     );
   }
   if (values.policySource === "store") {
     problems.push(
-      "HEADGATE_POLICY_SOURCE=store and CONFIG_TYPE=GRPC_XDS_SOTW exclude each other: the policy " +
-        "comes from the store or from a control plane; keep one",
+      "HEADGATE_POLICY_SOURCE=store and CONFIG_TYPE=GRPC_XDS_SOTW exclude each " +
+        "other: the policy comes from the store or from a control plane; remove one",
     );
   }
   const { xdsServer: address } = values;
@@ -92,8 +92,9 @@ function chooseTls(values: OptionValues, found: Findings): XdsTlsChoice | undefi
     const isSet = [xdsServerCaCert, xdsServerSan, xdsClientCert, xdsClientKey].some(Boolean);
     if (isSet) {
       found.notices.push(
-        "TLS files for the control plane are set, but CONFIG_GRPC_XDS_SERVER_USE_TLS is not: it " +
-          "is reached in plaintext. Set it to true to protect the policy on its way.",
+        "TLS files for the control plane are set, but " +
+          "CONFIG_GRPC_XDS_SERVER_USE_TLS is not, so the connection is plaintext. " +
+          "Set it to true to protect the policy in transit.",
       );
     }
     return undefined;
@@ -125,7 +126,9 @@ function readMetadata(text: string, found: Findings): Readonly<Record<string, st
   const pairs = parts.map((part) => splitOnce(part, "="));
   const good = pairs.filter((pair) => pair !== undefined);
   if (good.length < pairs.length) {
-    found.notices.push(`${setting} holds parts without "=", left out: write name=value.`);
+    found.notices.push(
+      `${setting} contains parts without "=", which are ignored: write name=value.`,
+    );
   }
   return Object.fromEntries(good);
 }
@@ -144,8 +147,9 @@ function readHeaders(text: string, problems: string[]): ReadonlyMap<string, stri
     const value = pair?.[1].trim() ?? "";
     if (pair === undefined || !headerName.test(name) || !/^[ -~]*$/.test(value)) {
       problems.push(
-        `${setting}: header number ${i + 1} is none; write name:value,name:value in ASCII, ` +
-          "without names that begin with grpc- or end with -bin",
+        `${setting}: header number ${i + 1} is invalid; write ` +
+          "name:value,name:value in ASCII, without names that start with grpc- or " +
+          "end with -bin",
       );
     } else {
       headers.set(name, value);
@@ -155,7 +159,7 @@ function readHeaders(text: string, problems: string[]): ReadonlyMap<string, stri
 }
 
 function tooMany(setting: string): string {
-  return `${setting} holds more than ${pairsMax} pairs`;
+  return `${setting} contains more than ${pairsMax} pairs`;
 }
 
 function splitOnce(text: string, separator: string): readonly [string, string] | undefined {

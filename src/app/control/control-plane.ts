@@ -94,22 +94,23 @@ function logQuotas(event: QuotaEvent, logger: Logger): void {
     case "quotaLeasesUnrenewed":
       logger.warn(
         { ...line, remedy: remedyOf(event.code) },
-        "Shares of quotas cannot be claimed from the store: the last ones hold for their time.",
+        "Quota shares cannot be claimed from the store: the last shares stay valid " +
+          "until they expire.",
       );
       return;
     case "quotaLeasesLost":
-      logger.warn(line, "Shares of quotas are over: limits go by their on_store_failure.");
+      logger.warn(line, "Quota shares have expired: limits answer with their on_store_failure.");
       return;
     case "quotaLeasesFound":
-      logger.info(line, "Shares of quotas are claimed from the store again.");
+      logger.info(line, "Quota shares are claimed from the store again.");
       return;
     case "quotaBucketsIgnored":
-      logger.warn(line, "Envoys report buckets that have no share: their own settings decide.");
+      logger.warn(line, "Envoys report buckets without a share: their own settings apply.");
       return;
     case "quotaNodeTwice":
       logger.warn(
         { ...line, header: "x-headgate-node" },
-        "Two live Envoys have one name: each counts for itself. Names must be unique.",
+        "Two live Envoys have the same name, and each counts separately. Names must be unique.",
       );
       return;
   }

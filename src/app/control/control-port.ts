@@ -89,7 +89,7 @@ export async function openControlPort(parts: ControlPortParts): Promise<ControlP
   try {
     const connectionsMax = controlConnectionsMax;
     const address = await listen(server, { ...place, ...settings, connectionsMax });
-    logger.info({ event: "controlListening", address }, "The control port is open.");
+    logger.info({ event: "controlListening", address }, "The control port is listening.");
     const stop = follow(parts);
     return {
       address,
@@ -102,7 +102,7 @@ export async function openControlPort(parts: ControlPortParts): Promise<ControlP
     };
   } catch (thrown) {
     if (!isServiceError(thrown)) throw thrown;
-    logger.warn({ event: "controlPortFailed" }, `There is no control port: ${thrown.message}`);
+    logger.warn({ event: "controlPortFailed" }, `The control port is off: ${thrown.message}`);
     return { close: async () => {} };
   }
 }
@@ -191,9 +191,11 @@ export function createRefusalReport({
 }
 
 const refusalRows: Readonly<Record<OwnerFault, string>> = {
-  identity_not_allowed: "no rule of HEADGATE_CONTROL_NODES lets its certificate speak for its node",
-  owned_by_another: "its node's id is in use by a client with another certificate",
+  identity_not_allowed:
+    "no rule of HEADGATE_CONTROL_NODES allows its certificate to use its node id",
+  owned_by_another: "a client with another certificate uses its node id",
   too_many_of_identity:
-    "its client has as many streams or nodes as HEADGATE_CONTROL_IDENTITY_PERCENT_MAX lets it",
-  too_many_nodes: "as many nodes are known as may be: add replicas",
+    "its client has reached its share of streams or nodes " +
+    "(HEADGATE_CONTROL_IDENTITY_PERCENT_MAX)",
+  too_many_nodes: "the maximum number of nodes is reached: add replicas",
 };

@@ -170,7 +170,10 @@ export class PolicyShadow {
     const input = { kind: "texts", sources: files } as const;
     const parsing = await parser({ input, parse, version, clock });
     if (parsing.kind === "policy") return parsing.policy;
-    logger.error({ event: "shadowRefused", version }, "The shadow policy is wrong: it cannot run.");
+    logger.error(
+      { event: "shadowRefused", version },
+      "The shadow policy is invalid and cannot run.",
+    );
     return undefined;
   }
 
@@ -187,7 +190,7 @@ export class PolicyShadow {
     const sums: LedgerSums = new Map();
     this.#running = { stored, run, sums, unsent: undefined, hasBegun: false };
     const { version } = stored;
-    logger.info({ event: "shadowBegan", version }, "A shadow policy runs.");
+    logger.info({ event: "shadowBegan", version }, "A shadow policy is running.");
     void this.#tell();
   }
 
@@ -248,7 +251,7 @@ export class PolicyShadow {
     const { version } = stored;
     this.#parts.logger.info(
       { event: "shadowExpired", version },
-      "Nobody has looked at what the shadow policy would change for an hour: it ends.",
+      "The shadow policy ends, because nobody has read its report for an hour.",
     );
     this.#end();
     this.#takeAway(stored);

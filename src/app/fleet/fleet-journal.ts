@@ -31,22 +31,23 @@ export class FleetJournal {
     const line = { event: kind, ...facts };
     switch (event.kind) {
       case "leadingBegan":
-        this.#logger.info(line, "This replica leads: it makes the snapshots of the fleet.");
+        this.#logger.info(line, "This replica is now the leader.");
         break;
       case "leadingEnded":
-        this.#logger.info(line, "This replica does not lead any more.");
+        this.#logger.info(line, "This replica is no longer the leader.");
         break;
       case "leaderChanged":
-        this.#logger.info(line, "The snapshots of another leader hold.");
+        this.#logger.info(line, "The snapshots of another leader are active.");
         break;
       case "leaseLost":
         this.#logger.warn(
           { ...line, remedy: remedyOf(event.code) },
-          "The store cannot be asked who leads. Envoys fall back to their configured limits soon.",
+          "The store does not answer who leads. Envoys will fall back to their " +
+            "configured limits.",
         );
         break;
       case "leaseFound":
-        this.#logger.info(line, "The store can be asked who leads again.");
+        this.#logger.info(line, "The store answers who leads again.");
         break;
       case "snapshotLost":
         this.#logger.warn(
@@ -57,11 +58,11 @@ export class FleetJournal {
       case "fleetUnreadable":
         this.#logger.warn(
           line,
-          "A report or snapshot is of another version: it is left out, and so is each further one.",
+          "A report or snapshot has another version; it and all further ones are ignored.",
         );
         break;
       case "snapshotFound":
-        this.#logger.info(line, "The fleet snapshot holds again.");
+        this.#logger.info(line, "The fleet snapshot is valid again.");
         break;
     }
   }
@@ -94,13 +95,13 @@ export class FleetJournal {
       this.#overflowing.set(service, 0);
       if (calm !== undefined) return;
       const sentence =
-        "Circuit breakers of Envoys refuse requests of a service: its limit is full.";
+        "Circuit breakers of Envoys refuse requests of a service: its limit is reached.";
       this.#logger.warn({ event: "overflowBegan", ...line }, sentence);
     } else if (calm !== undefined && calm + 1 < calmSnapshots) {
       this.#overflowing.set(service, calm + 1);
     } else if (calm !== undefined) {
       this.#overflowing.delete(service);
-      const sentence = "Circuit breakers of Envoys refuse no requests of a service any more.";
+      const sentence = "Circuit breakers of Envoys no longer refuse requests of a service.";
       this.#logger.info({ event: "overflowEnded", ...line }, sentence);
     }
   }

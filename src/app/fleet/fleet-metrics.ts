@@ -21,12 +21,12 @@ function leaderGauges(status: ReadStatus): readonly ReadMetric[] {
   return [
     {
       name: "headgate_fleet_leading",
-      help: "1 at the replica that makes the snapshots of the fleet.",
+      help: "1 on the replica that leads and makes the fleet snapshots.",
       read: (add) => add(status()?.isLeading === true ? 1 : 0),
     },
     {
       name: "headgate_fleet_term",
-      help: "Term of the leader whose snapshot holds here; absent while none does.",
+      help: "Leader term of the active snapshot; absent without one.",
       read: (add) => {
         const term = status()?.snapshot?.term;
         if (term !== undefined) add(term);
@@ -34,7 +34,7 @@ function leaderGauges(status: ReadStatus): readonly ReadMetric[] {
     },
     {
       name: "headgate_fleet_snapshot_age_seconds",
-      help: "Age of the newest snapshot that is known here; absent before the first.",
+      help: "Age of the newest snapshot on this replica; absent before the first.",
       read: (add) => {
         const ageMs = status()?.ageMs;
         if (ageMs !== undefined) add(ageMs / 1_000);
@@ -53,42 +53,42 @@ interface FactRow {
 const factRows: readonly FactRow[] = [
   {
     name: "headgate_fleet_limit",
-    help: "Requests that may be in work at a service at once, over the fleet.",
+    help: "Limit on requests in flight at a service, over the fleet.",
     of: ({ limit }) => limit,
   },
   {
     name: "headgate_fleet_inflight",
-    help: "Requests in work at a service, over the fleet.",
+    help: "Requests in flight at a service, over the fleet.",
     of: ({ facts }) => facts.inFlight,
   },
   {
     name: "headgate_fleet_request_rate",
-    help: "Requests of a service that end in a second, over the fleet, as the leader sees it.",
+    help: "Completed requests of a service per second, over the fleet, as the leader sees it.",
     of: ({ facts }) => facts.rps,
   },
   {
     name: "headgate_fleet_rtt_seconds",
-    help: "What requests take at a service.",
+    help: "Latency of a service.",
     of: ({ facts }) => inSeconds(facts.rttMs),
   },
   {
     name: "headgate_fleet_min_rtt_seconds",
-    help: "What requests take at a service without queueing, as its law believes.",
+    help: "Latency of a service without queueing, as its law estimates it.",
     of: ({ facts }) => inSeconds(facts.minRttMs),
   },
   {
     name: "headgate_fleet_gradient",
-    help: "The one over the other, as its law bounds it: below 1 there is queueing.",
+    help: "Ratio of the two latencies, as the law bounds it; below 1 there is queueing.",
     of: ({ facts }) => facts.gradient,
   },
   {
     name: "headgate_fleet_reject_probability",
-    help: "The share of a service's requests that the fleet ought to refuse.",
+    help: "The ratio of a service's requests that the fleet should refuse.",
     of: ({ rejectRatio }) => rejectRatio,
   },
   {
     name: "headgate_fleet_share_nodes",
-    help: "Envoys that have a share of a service's limit.",
+    help: "Envoys with a share of a service's limit.",
     of: ({ shares }) => shares.size,
   },
 ];
@@ -115,7 +115,7 @@ function sumGauges(status: ReadStatus): readonly ReadMetric[] {
   return [
     {
       name: "headgate_fleet_shares",
-      help: "What the Envoys' shares of a service's limit add up to, by Envoy's own priority.",
+      help: "Sum of the Envoys' shares of a service's limit, by Envoy's priority.",
       labelNames: ["service", "priority"],
       read: (add) => {
         for (const [service, { shares }] of status()?.snapshot?.services ?? []) {
@@ -129,7 +129,7 @@ function sumGauges(status: ReadStatus): readonly ReadMetric[] {
     },
     {
       name: "headgate_fleet_gate_state",
-      help: "1 for the state that the fleet's gate of a service is in.",
+      help: "1 for the current state of the fleet's gate of a service.",
       labelNames: ["service", "state"],
       read: (add) => {
         for (const [service, { gate }] of status()?.snapshot?.services ?? []) {
@@ -144,7 +144,7 @@ function counters(status: ReadStatus): readonly ReadMetric[] {
   return [
     {
       name: "headgate_fleet_snapshots_total",
-      help: "Snapshots, by what became of them; refused: another one leads. older: came too late.",
+      help: "Snapshots by outcome. refused: another replica leads. older: arrived too late.",
       labelNames: ["outcome"],
       read: (add) => {
         const { published = 0, refused = 0, older = 0, unreadable = 0 } = status()?.counts ?? {};
@@ -155,12 +155,12 @@ function counters(status: ReadStatus): readonly ReadMetric[] {
     },
     {
       name: "headgate_fleet_failed_calls_total",
-      help: "Reports and snapshots that the store did not take or give.",
+      help: "Reports and snapshots that could not be written to or read from the store.",
       read: (add) => add(status()?.counts.failed ?? 0),
     },
     {
       name: "headgate_fleet_left_out_total",
-      help: "Rows of reports, whole reports, and services of snapshots that had no room.",
+      help: "Report rows, whole reports and snapshot services dropped for lack of space.",
       read: (add) => add(status()?.counts.leftOut ?? 0),
     },
   ];

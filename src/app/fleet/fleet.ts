@@ -61,6 +61,6 @@ function logMembership(event: MembershipEvent, logger: Logger): void {
   const { kind, ...facts } = event;
   const line = { event: kind, ...facts };
   if (kind === "fleetSizeChanged") logger.info(line, "The number of live replicas changed.");
-  else if (kind === "fleetLost") logger.warn(line, "Heartbeats do not get through to the store.");
-  else logger.info(line, "Heartbeats get through to the store again.");
+  else if (kind === "fleetLost") logger.warn(line, "Heartbeats cannot be written to the store.");
+  else logger.info(line, "Heartbeats are written to the store again.");
 }

@@ -109,8 +109,9 @@ export function auditMetric(counts: AuditCounts): ReadMetric {
   return {
     name: "headgate_audit_entries_total",
     help:
-      "Entries for the audit log by this replica, by action (a method of the admin API) and " +
-      "outcome: `written`, `conflict` or `full` (nothing was changed), `unknown` (no answer came).",
+      "Audit log entries of this replica, by action (an admin API method) and " +
+      "outcome: `written`, `conflict` or `full` (nothing changed), `unknown` (no " +
+      "answer).",
     labelNames: ["action", "outcome"],
     read: (add) => {
       for (const { action, outcome, count } of counts.entries()) add(count, { action, outcome });

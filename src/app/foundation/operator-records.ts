@@ -48,7 +48,7 @@ export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecord
   const records = new AuditedRecords(openRecords(parts, onRestored), auditCounts, onEntry);
   const onUnreadable = (count: number): void => {
     const line = { event: "overridesUnreadable", count };
-    logger.warn(line, "Overrides in the store are none that this version reads: left out.");
+    logger.warn(line, "Override records in the store cannot be read by this version; skipped.");
   };
   const overrides = new OverrideRegistry({ records, clock, onUnreadable });
   return {
@@ -90,7 +90,7 @@ function openRecords(
       if (event.kind === "recordsRestored") onRestored(event);
       else if (event.kind === "auditRestored") {
         const { kind, count } = event;
-        const sentence = "The store had lost entries of the audit log: put back as they were.";
+        const sentence = "The store had lost audit log entries; this replica has restored them.";
         logger.warn({ event: kind, count }, sentence);
       } else logRecords(event, logger);
     },
@@ -107,12 +107,13 @@ function logRestored({ recordKind, records }: RestoredEvent, logger: Logger): vo
     const id = givenId(record);
     logger.warn(
       { event: "recordRestored", recordKind, id, domain, author, policyVersion: version },
-      `The store had lost this ${recordKind} record: put back as it was.`,
+      `The store had lost this ${recordKind} record; this replica has restored it.`,
     );
   }
   logger.warn(
     { event: "recordsRestored", recordKind, count: records.length },
-    "The store had lost records of operators, and has them again. Does it keep its data on disk?",
+    "The store had lost operators' records, which are restored. Check whether it " +
+      "persists its data to disk.",
   );
 }
 
@@ -142,12 +143,12 @@ function logRecords(
   const { kind, ...facts } = event;
   const line = { event: kind, ...facts };
   if (event.kind === "recordsFound") {
-    logger.info(line, "What operators have changed is read from the store again.");
+    logger.info(line, "Operators' changes are read from the store again.");
     return;
   }
   logger.warn(
     { ...line, remedy: remedyOf(event.code) },
-    "What operators change cannot be read from the store: what was known last stays active.",
+    "Operators' changes cannot be read from the store; the last known ones stay active.",
   );
 }
 
@@ -160,12 +161,12 @@ export function operatorMetrics(
     gauges: [
       {
         name: "headgate_overrides",
-        help: "Active overrides, as this replica knows them.",
+        help: "Active overrides on this replica.",
         read: (add) => add(overrides.current().size),
       },
       {
         name: "headgate_override_records_unreadable",
-        help: "Overrides in the store that are none which this version reads: left out.",
+        help: "Override records in the store that this version cannot read; skipped.",
         read: (add) => add(overrides.unreadableCount),
       },
     ],

@@ -70,6 +70,9 @@ function createBugReport({
   return (thrown) => {
     processCounts.bugCount += 1;
     if (!lines.begins("bug", clock.monotonicMs())) return;
-    logger.error({ event: "bug", ...bugTrace(thrown) }, "A call failed by a fault of ours.");
+    logger.error(
+      { event: "bug", ...bugTrace(thrown) },
+      "A call failed because of an internal error.",
+    );
   };
 }

@@ -27,8 +27,8 @@ export function adminMetrics(counts: AdminCounts): readonly ReadMetric[] {
     {
       name: "headgate_admin_requests_total",
       help:
-        "Calls of the admin API, by method (`none`: there is no such) and code (`unread`: the " +
-        "message was none of the method's).",
+        "Calls of the admin API, by method (`none`: unknown method) and code " +
+        "(`unread`: the message could not be parsed).",
       labelNames: ["method", "code"],
       read: (add) => {
         for (const { method, code, count } of counts.ends()) add(count, { method, code });

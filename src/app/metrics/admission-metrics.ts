@@ -31,7 +31,7 @@ function permitGauges({ services, nowMs }: AdmissionMetricsParts): readonly Read
   return [
     {
       name: "headgate_admission_inflight",
-      help: "Permits in use here, by service and, where its limit is split, by key.",
+      help: "Permits in use on this replica, by service and, if the limit is split, by key.",
       labelNames: ["service", "key"],
       read: (add) => {
         for (const { labels, inFlight } of poolSums(services(), nowMs())) add(inFlight, labels);
@@ -39,7 +39,7 @@ function permitGauges({ services, nowMs }: AdmissionMetricsParts): readonly Read
     },
     {
       name: "headgate_admission_inflight_max",
-      help: "Permits that may be in use here; +Inf where nothing limits them.",
+      help: "Maximum permits in use on this replica; +Inf without a limit.",
       labelNames: ["service", "key"],
       read: (add) => {
         for (const { labels, inFlightMax } of poolSums(services(), nowMs())) {
@@ -89,7 +89,7 @@ function wallGauges({ services, nowMs }: AdmissionMetricsParts): readonly ReadMe
   return [
     {
       name: "headgate_admission_reject_probability",
-      help: "The share of requests that the expected wait would refuse now.",
+      help: "The ratio of requests that the expected wait currently refuses.",
       labelNames: ["service"],
       read: (add) => {
         for (const one of services()) {
@@ -100,7 +100,7 @@ function wallGauges({ services, nowMs }: AdmissionMetricsParts): readonly ReadMe
     },
     {
       name: "headgate_admission_gate_state",
-      help: "1 for the state that a service's gate is in.",
+      help: "1 for the current state of a service's gate.",
       labelNames: ["service", "state"],
       read: (add) => {
         for (const { name: service, blocks } of services()) {
@@ -112,7 +112,7 @@ function wallGauges({ services, nowMs }: AdmissionMetricsParts): readonly ReadMe
     },
     {
       name: "headgate_admission_gate_pass_ratio",
-      help: "The share of requests that a service's gate lets through.",
+      help: "The ratio of requests that a service's gate admits.",
       labelNames: ["service"],
       read: (add) => {
         for (const { name: service, blocks } of services()) {
@@ -123,7 +123,7 @@ function wallGauges({ services, nowMs }: AdmissionMetricsParts): readonly ReadMe
     },
     {
       name: "headgate_admission_gate_threshold_ratio",
-      help: "Reject probabilities below which a gate is open and above which it is closed.",
+      help: "Reject probability below which a gate opens and above which it closes.",
       labelNames: ["service", "threshold"],
       read: (add) => {
         for (const { name: service, blocks } of services()) {
@@ -136,7 +136,7 @@ function wallGauges({ services, nowMs }: AdmissionMetricsParts): readonly ReadMe
     },
     {
       name: "headgate_admission_throttle_probability",
-      help: "The share of a service's requests that its throttle refuses now.",
+      help: "The ratio of a service's requests that its throttle currently refuses.",
       labelNames: ["service"],
       read: (add) => {
         for (const { name: service, blocks } of services()) {
@@ -152,7 +152,7 @@ function signalGauges({ services, nowMs }: AdmissionMetricsParts): readonly Read
   return [
     {
       name: "headgate_admission_load_ratio",
-      help: "Each signal of a service's load as far as it is known; 1 is full.",
+      help: "Known load signals of a service; 1 is full.",
       labelNames: ["service", "signal"],
       read: (add) => {
         for (const one of services()) {
@@ -170,7 +170,7 @@ function signalGauges({ services, nowMs }: AdmissionMetricsParts): readonly Read
     },
     {
       name: "headgate_admission_law",
-      help: "What a service's concurrency law believes, by the law's own names.",
+      help: "Internal values of a service's concurrency law, by the names that the law uses.",
       labelNames: ["service", "key", "fact"],
       read: (add) => {
         for (const { name: service, pools } of services()) {
@@ -191,7 +191,9 @@ function countersOf({ services, unknownCount }: AdmissionMetricsParts): readonly
   return [
     {
       name: "headgate_admission_decisions_total",
-      help: "Requests admitted and refused, by class and cause; dry: what would be refused.",
+      help:
+        "Requests admitted and refused, by class and cause; dry: would be refused " +
+        "without a dry run.",
       labelNames: ["service", "priority", "decision", "cause", "dry_run"],
       read: (add) => {
         for (const { name: service, counts } of services()) {
@@ -201,7 +203,7 @@ function countersOf({ services, unknownCount }: AdmissionMetricsParts): readonly
     },
     {
       name: "headgate_admission_outcomes_total",
-      help: "How requests ended that held a permit, as concurrency laws see it.",
+      help: "Outcomes of requests that held a permit, as concurrency laws see them.",
       labelNames: ["service", "outcome"],
       read: (add) => {
         for (const { name: service, counts } of services()) {
@@ -213,27 +215,29 @@ function countersOf({ services, unknownCount }: AdmissionMetricsParts): readonly
     },
     ofEachService(services, {
       name: "headgate_admission_bypassed_total",
-      help: "Requests on paths that are neither counted nor refused.",
+      help: "Requests on bypassed paths, which are neither counted nor refused.",
       value: (counts) => counts.bypassedCount,
     }),
     ofEachService(services, {
       name: "headgate_admission_failure_mode_allowed_total",
-      help: "Requests let in undecided while this replica was overloaded (`ownOverload: allow`).",
+      help:
+        "Requests admitted without a decision while this replica was overloaded " +
+        "(`ownOverload: allow`).",
       value: (counts) => counts.failureModeAllowedCount,
     }),
     ofEachService(services, {
       name: "headgate_admission_client_cancelled_total",
-      help: "Requests whose caller gave up before they were decided, most of them in a queue.",
+      help: "Requests whose caller gave up before a decision, most of them in a queue.",
       value: (counts) => counts.leftCount,
     }),
     ofEachService(services, {
       name: "headgate_admission_leases_expired_total",
-      help: "Permits that came back because their time was up before their ext_proc stream ended.",
+      help: "Permits whose lease expired before their ext_proc stream ended.",
       value: (counts) => counts.overdueCount,
     }),
     ofEachService(services, {
       name: "headgate_admission_rate_limit_failures_total",
-      help: "Requests that passed because their rate limit could not be asked.",
+      help: "Requests that passed because their rate limit could not be checked.",
       value: (counts) => counts.rateLimitFailedCount,
     }),
     {
@@ -286,7 +290,7 @@ function histogramsOf({ services }: AdmissionMetricsParts): readonly ReadHistogr
   return [
     {
       name: "headgate_admission_wait_seconds",
-      help: "How long requests waited that were let in from a queue.",
+      help: "Wait of requests that were admitted from a queue.",
       labelNames: ["service"],
       unit: 1_000,
       read: (add) => {
@@ -295,7 +299,7 @@ function histogramsOf({ services }: AdmissionMetricsParts): readonly ReadHistogr
     },
     {
       name: "headgate_admission_capacity",
-      help: "Permits that might be in use here, looked at once a second.",
+      help: "Maximum permits in use on this replica, sampled once a second.",
       labelNames: ["service"],
       unit: 1,
       read: (add) => {

@@ -32,12 +32,12 @@ function gauges({ plane, nowMs }: ControlMetricsParts): readonly ReadMetric[] {
   return [
     {
       name: "headgate_control_nodes",
-      help: "Envoys that are known here.",
+      help: "Envoys known to this replica.",
       read: (add) => add(registry.nodeCount),
     },
     {
       name: "headgate_control_node_streams",
-      help: "Envoys that get layers here, and that tell load or metrics here.",
+      help: "Envoys that get layers, and that report load or metrics, on this replica.",
       labelNames: ["stream"],
       read: (add) => {
         const nodes = [...registry.nodes];
@@ -49,12 +49,12 @@ function gauges({ plane, nowMs }: ControlMetricsParts): readonly ReadMetric[] {
     },
     {
       name: "headgate_control_open_streams",
-      help: "Streams of the control port that are open, by service.",
+      help: "Open streams of the control port, by service.",
       ...byLabel("service", () => plane.counts.openStreams),
     },
     {
       name: "headgate_control_node_problems",
-      help: "Envoys with which something is wrong; /debug/fleet names them.",
+      help: "Envoys with a problem; /debug/fleet names them.",
       labelNames: ["problem"],
       read: (add) => {
         const counts = new Map<NodeProblem, number>(nodeProblems.map((problem) => [problem, 0]));
@@ -68,7 +68,7 @@ function gauges({ plane, nowMs }: ControlMetricsParts): readonly ReadMetric[] {
     },
     {
       name: "headgate_control_service_problems",
-      help: "Services without a cluster, clusters of two services, pins that cannot be sent.",
+      help: "Services without a cluster, clusters of two services, and limits that cannot be sent.",
       labelNames: ["problem"],
       read: (add) => {
         add(plane.unseenServices().length, { problem: "no_cluster" });
@@ -79,7 +79,7 @@ function gauges({ plane, nowMs }: ControlMetricsParts): readonly ReadMetric[] {
     },
     {
       name: "headgate_control_unclaimed_clusters",
-      help: "Clusters of Envoys that lead to no service, up to a bound; /debug/fleet names them.",
+      help: "Clusters of Envoys without a service, up to a bound; /debug/fleet names them.",
       read: (add) => add(registry.unclaimedClusters.size),
     },
     ...shareGauges(plane),
@@ -91,12 +91,12 @@ function shareGauges(plane: ControlPlane): readonly ReadMetric[] {
   return [
     {
       name: "headgate_control_held_requests",
-      help: "Requests that Envoys with layers from here may let in at once, by service.",
+      help: "Requests in flight that the circuit breakers of connected Envoys allow, by service.",
       ...byLabel("service", () => sums(plane, ({ held }) => held)),
     },
     {
       name: "headgate_control_inflight",
-      help: "Requests in work at a service, as the Envoys that tell it here count them.",
+      help: "Requests in flight at a service, as connected Envoys report them.",
       labelNames: ["service"],
       read: (add) => {
         for (const [service, count] of sums(plane, ({ inFlight }) => inFlight)) {
@@ -123,7 +123,7 @@ function counters({ plane }: ControlMetricsParts): readonly ReadMetric[] {
   return [
     {
       name: "headgate_control_overflow_requests_total",
-      help: "Requests that circuit breakers refused, as the Envoys that tell it here count them.",
+      help: "Requests that circuit breakers refused, as connected Envoys report them.",
       ...byLabel("service", () => plane.overflowCounts),
     },
     {
@@ -134,13 +134,13 @@ function counters({ plane }: ControlMetricsParts): readonly ReadMetric[] {
     {
       name: "headgate_control_failed_streams_total",
       help:
-        "Streams that were ended or refused, by cause; owned_by_another and identity_not_allowed " +
-        "for who their client is.",
+        "Streams that were closed or refused, by cause; owned_by_another and " +
+        "identity_not_allowed: because of the client's identity.",
       ...byLabel("cause", () => counts.faults),
     },
     {
       name: "headgate_control_layers_total",
-      help: "Layers that were sent, and Envoys' answers; stray: to nothing that waits for one.",
+      help: "Layers sent, and the answers of Envoys; stray: an answer to no pending layer.",
       labelNames: ["event"],
       read: (add) => {
         add(counts.pushCount, { event: "sent" });
@@ -151,7 +151,7 @@ function counters({ plane }: ControlMetricsParts): readonly ReadMetric[] {
     },
     {
       name: "headgate_control_ignored_numbers_total",
-      help: "Numbers of Envoys that came twice, too late or beyond a bound.",
+      help: "Values from Envoys that were duplicate, too late or beyond a bound.",
       read: (add) => add(registry.ignoredCount),
     },
   ];

@@ -26,10 +26,11 @@ export function createDeciderLog(parts: DeciderLogParts): (event: DeciderEvent) 
     if (event.kind === "circuitOpened") {
       logger.warn(
         { event: event.kind, code: event.code, remedy: remedyOf(event.code) },
-        "The store fails: limits answer by their on_store_failure, and single probes look for it.",
+        "The store fails: limits answer with their on_store_failure, and single " +
+          "probes test the store.",
       );
     } else if (event.kind === "circuitClosed") {
-      logger.info({ event: event.kind }, "The store answers again and decides.");
+      logger.info({ event: event.kind }, "The store answers again.");
     } else if (event.kind === "overloadBegan") {
       logOverload(event.cause, parts);
     } else if (event.kind === "overloadEnded") {
@@ -39,7 +40,7 @@ export function createDeciderLog(parts: DeciderLogParts): (event: DeciderEvent) 
       const { stalledMs } = event;
       logger.info(
         { event: event.kind, stalledMs: Math.round(stalledMs), ...lateness(cpu, stalledMs) },
-        "The process stood still for a moment. Told at most once a minute.",
+        "The process was paused for a moment. Logged at most once a minute.",
       );
     }
   };
@@ -50,16 +51,16 @@ function logOverload(cause: OverloadCause, { logger, cpu }: DeciderLogParts): vo
   if (cause === "heap" || cause === "residentMemory") {
     logger.warn(
       line,
-      "Memory is used up: calls are answered unread, by the strictest on_store_failure, and " +
-        "admission answers as its ownOverload says.",
+      "Memory is exhausted: calls are answered without parsing, by the strictest " +
+        "on_store_failure, and admission answers by ownOverload.",
     );
   } else if (cause === "inFlight") {
-    logger.warn(line, "Too many requests in work: limits answer by their on_store_failure.");
+    logger.warn(line, "Too many requests in flight: limits answer with their on_store_failure.");
   } else {
     logger.warn(
       { ...line, ...lateness(cpu, cpu.use.elapsedMs) },
-      "Answers stay late: limits in the store answer by their on_store_failure, and admission as " +
-        "its ownOverload says.",
+      "Responses stay late: store limits answer with their on_store_failure, and " +
+        "admission by ownOverload.",
     );
   }
 }
@@ -87,8 +88,9 @@ export function createRefusalLog(
 function logRefusal({ kind, ...reported }: LoggedRefusal, logger: Logger): void {
   const sentence =
     kind === "rule"
-      ? "A rule refuses requests: refusedCount of them since its line before."
-      : "A service refuses requests: refusedCount of them for this cause since its line before.";
+      ? "A rule denies requests; refusedCount is their number since its last line."
+      : "A service refuses requests; refusedCount is their number for this cause " +
+        "since its last line.";
   logger.info({ event: "refused", ...reported }, sentence);
 }
 
@@ -96,7 +98,7 @@ function logRefusal({ kind, ...reported }: LoggedRefusal, logger: Logger): void 
 export function refusalLogMetric(log: RefusalLog): ReadMetric {
   return {
     name: "headgate_refusals_unlogged_total",
-    help: "Refused requests without a log line of their own; later lines say how many they were.",
+    help: "Refused requests without their own log line; later lines contain their number.",
     labelNames: [],
     read: (add) => add(log.unloggedCount, {}),
   };

@@ -52,12 +52,12 @@ function decisionCounters({ counters, policies }: DecisionMetricsParts): readonl
     },
     {
       name: "headgate_shadowed_requests_total",
-      help: "Requests that passed only because SHADOW_MODE refuses nobody.",
+      help: "Requests that passed only because of SHADOW_MODE.",
       read: (add) => add(counters.shadowedCount),
     },
     {
       name: "headgate_decisions_total",
-      help: "Descriptors decided, by rule; a series begins with its first decision.",
+      help: "Descriptors decided, by rule; a series starts with its first decision.",
       labelNames: ["domain", "rule", "outcome"],
       read: (add) => {
         const policy = policies.current();
@@ -72,7 +72,7 @@ function decisionCounters({ counters, policies }: DecisionMetricsParts): readonl
     },
     {
       name: "headgate_override_decisions_total",
-      help: "Descriptors decided by a limit that the request carried itself.",
+      help: "Descriptors decided by a limit in the request itself.",
       labelNames: ["outcome"],
       read: (add) => {
         add(counters.overrideOkCount, { outcome: "ok" });
@@ -81,17 +81,17 @@ function decisionCounters({ counters, policies }: DecisionMetricsParts): readonl
     },
     {
       name: "headgate_unmatched_descriptors_total",
-      help: "Descriptors of a known domain that met no rule.",
+      help: "Descriptors of a known domain that matched no rule.",
       read: (add) => add(counters.unmatchedDescriptorCount),
     },
     {
       name: "headgate_unknown_domain_requests_total",
-      help: "Requests for a domain that the policy does not hold.",
+      help: "Requests for a domain that the policy does not have.",
       read: (add) => add(counters.unknownDomainCount),
     },
     {
       name: "headgate_overflow_descriptors_total",
-      help: "Descriptors with too new a key, sent to the bucket that such keys of a rule share.",
+      help: "Descriptors with too many new keys for a rule, charged to a shared bucket.",
       labelNames: ["domain", "rule"],
       read: (add) => {
         const policy = policies.current();
@@ -113,7 +113,7 @@ function failureCounters({ counters }: DecisionMetricsParts): readonly ReadMetri
     },
     {
       name: "headgate_fallback_decisions_total",
-      help: "Limits answered without the store, by their on_store_failure and the cause.",
+      help: "Limits decided without the store, by on_store_failure and cause.",
       labelNames: ["mode", "error"],
       read: (add) => {
         for (const [mode, byCode] of Object.entries(counters.fallbackByMode)) {
@@ -123,7 +123,7 @@ function failureCounters({ counters }: DecisionMetricsParts): readonly ReadMetri
     },
     {
       name: "headgate_store_failures_total",
-      help: "Calls to the store that failed, by error.",
+      help: "Failed store calls, by error.",
       ...byLabel("error", () => counters.storeFailedByCode),
     },
   ];
@@ -133,7 +133,7 @@ function overloadGauges(parts: DecisionMetricsParts): readonly ReadMetric[] {
   return [
     {
       name: "headgate_overloaded",
-      help: "1 while this replica cannot do its work in time, or for want of memory, by cause.",
+      help: "1 while this replica is overloaded, by cause.",
       labelNames: ["cause"],
       read: (add) => {
         const cause = parts.overloadCause();
@@ -142,7 +142,7 @@ function overloadGauges(parts: DecisionMetricsParts): readonly ReadMetric[] {
     },
     {
       name: "headgate_requests_in_flight",
-      help: "Requests in work now.",
+      help: "Requests in flight.",
       read: (add) => add(parts.inFlightCount()),
     },
   ];
@@ -163,7 +163,7 @@ export function latencyHistogram(
 ): ReadHistogram {
   return {
     name,
-    help: "How long decisions took, without the transport.",
+    help: "Decision latency, without the transport.",
     labelNames: Object.keys(labels),
     unit: unitMs,
     read: (add) => {
@@ -191,40 +191,40 @@ export function storeMetrics(parts: StoreMetricsParts): MetricGroup {
     counters: [
       {
         name: "headgate_store_batches_total",
-        help: "Calls to the store; each decides the requests of one turn of the event loop.",
+        help: "Store calls; each decides the requests of one event loop turn.",
         read: (add) => add(counters.batchCount),
       },
       {
         name: "headgate_store_batch_requests_total",
-        help: "Requests in those calls, identical ones of a turn counted once.",
+        help: "Requests in store calls; identical requests of a turn count once.",
         read: (add) => add(counters.batchRequestCount),
       },
       {
         name: "headgate_store_batch_charges_total",
-        help: "Charges of those requests, one a limit.",
+        help: "Charges in store calls, one for each limit of a request.",
         read: (add) => add(counters.batchChargeCount),
       },
       {
         name: "headgate_coalesced_requests_total",
-        help: "Requests decided together with an identical one, which the store was asked once.",
+        help: "Requests that shared the store decision of an identical request.",
         read: (add) => add(counters.coalescedCount),
       },
       {
         name: "headgate_remembered_refusals_total",
-        help: "Requests denied without asking the store, which had refused the same a moment ago.",
+        help: "Requests denied from the over-limit cache, without a store call.",
         read: (add) => add(counters.refusedFromMemoryCount),
       },
     ],
     gauges: [
       {
         name: "headgate_store_circuit_open",
-        help: "1 while the store is left alone after repeated failures.",
+        help: "1 while the store is not used after repeated failures.",
         labelNames: ["store"],
         read: (add) => add(parts.isDegraded() ? 1 : 0, { store: parts.storeKind }),
       },
       {
         name: "headgate_live_replicas",
-        help: "Replicas that share the limits, as far as this one knows.",
+        help: "Replicas that share the limits, as known to this one.",
         read: (add) => add(parts.replicaCount()),
       },
       ...(parts.memoryKeyCount() === undefined

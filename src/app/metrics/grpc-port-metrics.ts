@@ -33,12 +33,14 @@ export function nativeTransportMetrics(counts: NativeTransportCounts): readonly 
   return [
     {
       name: "headgate_native_transport_ended_connections_total",
-      help: "Connections of the native transport that ended, by cause; for broken rules, the code.",
+      help:
+        "Closed connections of the native transport, by cause; for protocol " +
+        "violations, the HTTP/2 code.",
       ...byLabel("cause", () => counts.endsByCause),
     },
     {
       name: "headgate_native_transport_reset_streams_total",
-      help: "Calls that were reset because a client broke a rule or passed a bound, by code.",
+      help: "Calls reset because a client violated the protocol or a bound, by code.",
       ...byLabel("code", () => counts.resetsByCode),
     },
   ];
@@ -67,19 +69,19 @@ export function exchangeMetrics(counts: ExchangeCounts): MetricGroup {
     gauges: [
       {
         name: "headgate_ext_proc_streams_open",
-        help: "ext_proc streams that are open, one for each request that is followed.",
+        help: "Open ext_proc streams, one for each request in progress.",
         read: (add) => add(counts.openCount),
       },
     ],
     counters: [
       {
         name: "headgate_ext_proc_streams_total",
-        help: "ext_proc streams that were opened.",
+        help: "ext_proc streams opened.",
         read: (add) => add(counts.openedCount),
       },
       {
         name: "headgate_exchange_messages_total",
-        help: "Messages of ext_proc streams, by the part of the exchange that they held.",
+        help: "ext_proc messages, by the part of the request or response they contain.",
         labelNames: ["part"],
         read: (add) => {
           for (const [part, value] of counts.parts) add(value, { part: snakeCase(part) });
@@ -88,15 +90,15 @@ export function exchangeMetrics(counts: ExchangeCounts): MetricGroup {
       {
         name: "headgate_ext_proc_streams_answered_before_total",
         help:
-          "ext_proc streams of requests that a filter before it had answered, such as a rate " +
-          "limit. If all are, request_header_mode is SKIP.",
+          "ext_proc streams of requests that an earlier filter had answered, such " +
+          "as a rate limit. If all streams count here, request_header_mode is SKIP.",
         read: (add) => add(counts.answeredBeforeCount),
       },
       {
         name: "headgate_exchange_faults_total",
         help:
-          "ext_proc streams that were ended because they broke the protocol, by how; or for a " +
-          "message larger than is read (`too_large`).",
+          "ext_proc streams closed for a protocol violation, by kind, or because a " +
+          "message exceeds the maximum size (`too_large`).",
         labelNames: ["fault"],
         read: (add) => {
           for (const [fault, value] of counts.faults) add(value, { fault: snakeCase(fault) });

@@ -22,7 +22,7 @@ export function policyOperationsMetrics(parts: {
     counters: [
       {
         name: "headgate_shadow_calls_total",
-        help: "Calls that the shadow policy decided as well, by outcome.",
+        help: "Calls that the shadow policy also decided, by outcome.",
         labelNames: ["outcome"],
         read: (add) => {
           const { comparedCount, newlyDeniedCount, newlyAllowedCount } = shadow.totals;
@@ -33,14 +33,14 @@ export function policyOperationsMetrics(parts: {
       },
       {
         name: "headgate_shadow_unseen_calls_total",
-        help: "Calls that it was not asked about: they came too fast, or the store was slow.",
+        help: "Calls that the shadow policy did not decide, because of their rate or a slow store.",
         read: (add) => add(shadow.totals.unseenCount),
       },
     ],
     gauges: [
       {
         name: "headgate_policy_source",
-        help: "1 for where the active policy comes from.",
+        help: "1 for the source of the active policy.",
         labelNames: ["source"],
         read: (add) => {
           for (const source of policyOrigins) add(source === policies.origin ? 1 : 0, { source });
@@ -48,17 +48,17 @@ export function policyOperationsMetrics(parts: {
       },
       {
         name: "headgate_shadow_sample_ratio",
-        help: "Part of the calls that the shadow policy decides; 0: there is none.",
+        help: "Ratio of calls that the shadow policy decides; 0 without one.",
         read: (add) => add(shadow.divisor === 0 ? 0 : 1 / shadow.divisor),
       },
       {
         name: "headgate_gates_changed",
-        help: "Services whose gates have thresholds of an operator in place of their policy's.",
+        help: "Services whose gate thresholds an operator has replaced.",
         read: (add) => add(gates.count),
       },
       {
         name: "headgate_gate_records_unreadable",
-        help: "Thresholds in the store that are none which this version reads: left out.",
+        help: "Gate thresholds in the store that this version cannot read; skipped.",
         read: (add) => add(gates.unreadableCount),
       },
     ],
@@ -71,7 +71,7 @@ export function policyMetrics(policies: { readonly status: PolicyStatus }): Metr
     counters: [
       {
         name: "headgate_policy_loads_total",
-        help: "Policies loaded and refused, the first one included.",
+        help: "Policies loaded and refused, including the first.",
         labelNames: ["result"],
         read: (add) => {
           add(policies.status.loadedCount, { result: "loaded" });
@@ -82,7 +82,7 @@ export function policyMetrics(policies: { readonly status: PolicyStatus }): Metr
     gauges: [
       {
         name: "headgate_policy_info",
-        help: "Always 1; the version of the active policy.",
+        help: "Always 1; the label is the version of the active policy.",
         labelNames: ["version"],
         read: (add) => {
           const { version } = policies.status;
@@ -101,12 +101,12 @@ export function policyMetrics(policies: { readonly status: PolicyStatus }): Metr
       },
       {
         name: "headgate_policy_loaded_timestamp_seconds",
-        help: "When the active policy was loaded.",
+        help: "Time at which the active policy was loaded.",
         read: (add) => add((policies.status.loadedEpochUs ?? 0) / 1_000_000),
       },
       {
         name: "headgate_policy_stale",
-        help: "1 while the newest policy files are refused and an older policy is active.",
+        help: "1 while the newest policy is refused and an older one is active.",
         read: (add) => add(policies.status.lastProblem === undefined ? 0 : 1),
       },
     ],
@@ -122,12 +122,12 @@ function gauges(status: () => XdsStatus): readonly ReadMetric[] {
   return [
     {
       name: "headgate_xds_connected",
-      help: "1 while there is a connection to the control plane.",
+      help: "1 while the control plane is connected.",
       read: (add) => add(status().isConnected ? 1 : 0),
     },
     {
       name: "headgate_xds_last_update_timestamp_seconds",
-      help: "When a set of the control plane was accepted last, also an unchanged one.",
+      help: "Time at which the control plane's last set was accepted, changed or not.",
       read: (add) => add((status().confirmedEpochUs ?? 0) / 1_000_000),
     },
   ];
@@ -137,7 +137,7 @@ function counters(status: () => XdsStatus): readonly ReadMetric[] {
   return [
     {
       name: "headgate_xds_responses_total",
-      help: "Sets of the control plane, by the answer; ignored: overtaken, or not asked for.",
+      help: "Sets from the control plane, by answer; ignored: superseded or not requested.",
       labelNames: ["answer"],
       read: (add) => {
         const { ackCount, nackCount, ignoredCount } = status();
@@ -148,7 +148,7 @@ function counters(status: () => XdsStatus): readonly ReadMetric[] {
     },
     {
       name: "headgate_xds_disconnects_total",
-      help: "Streams from the control plane that ended, and tries that failed, by reason.",
+      help: "Control plane streams that ended and connection attempts that failed, by reason.",
       ...byLabel("reason", () => status().endCounts),
     },
   ];

@@ -23,17 +23,17 @@ export function processMetrics(processCounts: ProcessCounts, version: string): M
     counters: [
       {
         name: "headgate_internal_errors_total",
-        help: "Calls that failed by a fault of this program.",
+        help: "Calls that failed because of an internal error.",
         read: (add) => add(processCounts.bugCount),
       },
       {
         name: "headgate_store_bad_values_total",
-        help: "Values under our keys in the store that were not ours; each counted as unused.",
+        help: "Values in the store that Headgate did not write; counted as unused buckets.",
         read: (add) => add(processCounts.badValueCount),
       },
       {
         name: "headgate_refused_connections_total",
-        help: "Connections above what one address may have open, closed at once, by port.",
+        help: "Connections closed because one address had too many, by port.",
         labelNames: ["port"],
         read: (add) => {
           for (const [port, count] of Object.entries(processCounts.refusedConnections)) {
@@ -45,7 +45,7 @@ export function processMetrics(processCounts: ProcessCounts, version: string): M
     gauges: [
       {
         name: "headgate_build_info",
-        help: "Always 1; the version of this program.",
+        help: "Always 1; the label is the version of the program.",
         labelNames: ["version"],
         read: (add) => add(1, { version }),
       },

@@ -14,22 +14,22 @@ function gauges(registry: QuotaRegistry): readonly ReadMetric[] {
   return [
     {
       name: "headgate_quota_streams",
-      help: "Streams of Envoys that report usage of quotas here.",
+      help: "Envoy streams that report quota usage to this replica.",
       read: (add) => add(registry.sessionCount),
     },
     {
       name: "headgate_quota_holders",
-      help: "Buckets of Envoys that have a share here, with those that may use it still.",
+      help: "Buckets of Envoys with a share on this replica, including expiring ones.",
       read: (add) => add(registry.holderCount),
     },
     {
       name: "headgate_quota_pools",
-      help: "Limits, or sets of them, that quotas are given of here.",
+      help: "Limits, or sets of limits, that quotas are assigned from on this replica.",
       read: (add) => add(registry.poolCount),
     },
     {
       name: "headgate_quota_leases",
-      help: "Limited pools by what this replica may give of them; unrenewed: its last lease.",
+      help: "Limited pools by lease state of this replica; unrenewed: its last lease.",
       labelNames: ["state"],
       read: (add) => {
         const counts = new Map(leaseStates.map((state) => [state, 0]));
@@ -41,12 +41,14 @@ function gauges(registry: QuotaRegistry): readonly ReadMetric[] {
     },
     rateGauge(registry, {
       name: "headgate_quota_assigned_rate",
-      help: "Hits a second that Envoys of this replica may let pass at most, by quota.",
+      help: "Maximum hits per second that Envoys of this replica may admit, by quota.",
       of: ({ heldMicroHz }) => heldMicroHz,
     }),
     rateGauge(registry, {
       name: "headgate_quota_demand_rate",
-      help: "Hits a second asked of Envoys of this replica, by their last reports, by quota.",
+      help:
+        "Hits per second requested from Envoys of this replica, by their last reports, by " +
+        "quota.",
       of: ({ demandMicroHz }) => demandMicroHz,
     }),
   ];
@@ -76,34 +78,34 @@ function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
   return [
     {
       name: "headgate_quota_reports_total",
-      help: "Reports of buckets.",
+      help: "Usage reports of buckets.",
       read: (add) => add(counts.reportCount),
     },
     {
       name: "headgate_quota_assignments_total",
-      help: "What buckets were told: a token bucket, everything, nothing, or to be forgotten.",
+      help: "Assignments to buckets: a token bucket, allow all, deny all, or forget.",
       ...byLabel("kind", () => counts.reported),
     },
     {
       name: "headgate_quota_unusual_reports_total",
       help:
-        "Usage beyond what an Envoy was assigned, or without an assignment beyond its part, cut " +
-        "to that; and Envoys with the name of another live one.",
+        "Usage above the assignment of an Envoy, or above its share without one, " +
+        "which was cut; and Envoys with the name of another live Envoy.",
       ...byLabel("reason", () => counts.unusual),
     },
     {
       name: "headgate_quota_ignored_reports_total",
-      help: "Reports of buckets that have no share: their Envoys' own settings decide.",
+      help: "Usage reports of buckets without a share; the Envoys' own settings apply.",
       ...byLabel("cause", () => counts.ignored),
     },
     {
       name: "headgate_quota_overflows_total",
-      help: "Buckets beyond a bound: of a stream, of an identity, of a domain, or of the process.",
+      help: "Buckets beyond a bound of a stream, an identity, a domain or the process.",
       ...byLabel("bound", () => counts.overflows),
     },
     {
       name: "headgate_quota_hits_total",
-      help: "Hits that Envoys let pass: charged to the store, or missed there and due again.",
+      help: "Hits that Envoys admitted: charged to the store, or pending after a failed charge.",
       labelNames: ["outcome"],
       read: (add) => {
         add(counts.chargedHits, { outcome: "charged" });
@@ -112,12 +114,12 @@ function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
     },
     {
       name: "headgate_quota_failed_claims_total",
-      help: "Claims of shares that the store did not answer.",
+      help: "Claims of quota shares that the store did not answer.",
       read: (add) => add(counts.failedClaimCount),
     },
     {
       name: "headgate_quota_rejoins_total",
-      help: "Buckets that went on with what they had, on another stream of the same Envoy.",
+      help: "Buckets that continued on another stream of the same Envoy.",
       read: (add) => add(counts.rejoinCount),
     },
   ];

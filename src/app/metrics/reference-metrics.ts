@@ -59,13 +59,13 @@ function labelName(name: string): string {
 }
 
 const hitHelp: Readonly<Record<(typeof hitStats)[number]["name"], string>> = {
-  total_hits: "Hits asked for.",
+  total_hits: "Hits requested.",
   over_limit: "Hits over a limit.",
-  near_limit: "Hits within a limit, above NEAR_LIMIT_RATIO of it.",
+  near_limit: "Hits within a limit, but above NEAR_LIMIT_RATIO of it.",
   within_limit: "Hits within a limit.",
-  shadow_mode: "Hits over a limit that refuses nobody.",
-  over_limit_with_local_cache: "Hits over a limit, refused without asking the store.",
-  total_negative_hits: "Hits given back.",
+  shadow_mode: "Hits over a limit in shadow mode.",
+  over_limit_with_local_cache: "Hits over a limit, denied without a store call.",
+  total_negative_hits: "Hits refunded.",
 };
 
 function hitCounters(sources: StatsSources): readonly ReadMetric[] {
@@ -91,7 +91,7 @@ function serviceCounters(sources: StatsSources): readonly ReadMetric[] {
   return [
     {
       name: "ratelimit_service_should_rate_limit_error",
-      help: "Calls that failed: because of the store, or for any other reason.",
+      help: "Failed calls: because of the store, or for any other reason.",
       labelNames: ["err_type"],
       read: (add) => {
         const { storeErrorCount, serviceErrorCount } = failedCounts(sources);
@@ -101,7 +101,7 @@ function serviceCounters(sources: StatsSources): readonly ReadMetric[] {
     },
     {
       name: "ratelimit_service_total_requests",
-      help: "Calls, failed ones included.",
+      help: "Calls, including failed ones.",
       labelNames: ["grpc_method"],
       read: (add) => add(callCount(sources), { grpc_method: countedMethod }),
     },
@@ -117,12 +117,12 @@ function serviceCounters(sources: StatsSources): readonly ReadMetric[] {
     },
     {
       name: "ratelimit_service_global_shadow_mode",
-      help: "Requests that passed only because SHADOW_MODE refuses nobody.",
+      help: "Requests that passed only because of SHADOW_MODE.",
       read: (add) => add(counters.shadowedCount),
     },
     {
       name: "ratelimit_service_rate_limit_domain_not_found",
-      help: "Requests for a domain that the policy does not hold.",
+      help: "Requests for a domain that the policy does not have.",
       read: (add) => add(counters.unknownDomainCount),
     },
   ];

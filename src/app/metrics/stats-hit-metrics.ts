@@ -22,7 +22,7 @@ export function hitMetrics(parts: HitMetricsParts): readonly ReadMetric[] {
   return [
     {
       name: "headgate_hits_total",
-      help: "Hits asked for, by rule and by what became of them; a series begins with its first.",
+      help: "Hits requested, by rule and outcome; a series starts with its first hit.",
       labelNames: ["domain", "rule", "outcome"],
       read: (add) => {
         for (const { domain, label: rule, hits } of countedRules(parts)) {
@@ -32,7 +32,7 @@ export function hitMetrics(parts: HitMetricsParts): readonly ReadMetric[] {
     },
     {
       name: "headgate_near_limit_hits_total",
-      help: "Of the hits within a limit, those above NEAR_LIMIT_RATIO of it.",
+      help: "Hits within a limit, but above NEAR_LIMIT_RATIO of it.",
       labelNames: ["domain", "rule"],
       read: (add) => {
         for (const { domain, label: rule, hits } of countedRules(parts)) {
@@ -42,7 +42,7 @@ export function hitMetrics(parts: HitMetricsParts): readonly ReadMetric[] {
     },
     {
       name: "headgate_over_limit_cache_hits_total",
-      help: "Of the hits over a limit, those refused without asking the store.",
+      help: "Hits over a limit, denied without a store call.",
       labelNames: ["domain", "rule"],
       read: (add) => {
         for (const { domain, label: rule, hits } of countedRules(parts)) {
@@ -53,8 +53,9 @@ export function hitMetrics(parts: HitMetricsParts): readonly ReadMetric[] {
     {
       name: "headgate_detailed_hits_total",
       help:
-        "Hits of rules with detailed_metric or value_to_metric, in place of headgate_hits_total. " +
-        "`path` holds callers' values, of 1,000 paths and 256 characters at most.",
+        "Hits of rules with detailed_metric or value_to_metric, instead of " +
+        "headgate_hits_total. `path` contains callers' values: at most 1,000 paths " +
+        "of 256 characters.",
       labelNames: ["domain", "rule", "path", "outcome"],
       read: (add) => {
         for (const { rule, label, hits } of parts.counters.detailed) {

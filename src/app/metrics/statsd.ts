@@ -100,21 +100,27 @@ export class StatsdReporter {
     const cause = typeof code === "string" ? code : "UNKNOWN";
     this.#parts.logger.warn(
       { event: "statsdAway", ...this.#place, cause },
-      "StatsD cannot be reached: look at STATSD_HOST and STATSD_PORT. Each flush tries again.",
+      "StatsD cannot be reached: check STATSD_HOST and STATSD_PORT. Each flush tries again.",
     );
   }
 
   #noteBack(): void {
     if (!this.#isAway) return;
     this.#isAway = false;
-    this.#parts.logger.info({ event: "statsdBack", ...this.#place }, "StatsD is reached again.");
+    this.#parts.logger.info(
+      { event: "statsdBack", ...this.#place },
+      "StatsD can be reached again.",
+    );
   }
 
   #noteDropped(): void {
     if (this.#hasDropped) return;
     this.#hasDropped = true;
     const event = { event: "statsdNameTooLong" };
-    this.#parts.logger.warn(event, "Some statistics have names too long for StatsD: left out.");
+    this.#parts.logger.warn(
+      event,
+      "Some statistics have names that are too long for StatsD; skipped.",
+    );
   }
 }
 

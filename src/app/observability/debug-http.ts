@@ -39,7 +39,7 @@ export function createDebugServer(parts: DebugParts): Server {
     [
       "/debug/fleet",
       {
-        help: `Envoys of the control port, up to ${shownNodesMax}; ?node= shows the one of that id`,
+        help: `Envoys of the control port, at most ${shownNodesMax}; ?node= selects one by its id`,
         answer: async ({ query }) => jsonPage(renderFleet(fleet, query.get("node") ?? undefined)),
       },
     ],
@@ -54,7 +54,7 @@ export function createDebugServer(parts: DebugParts): Server {
     [
       "/stats",
       {
-        help: "statistics by the names of envoyproxy/ratelimit; ?filter= keeps those that hold it",
+        help: "statistics with the names of envoyproxy/ratelimit; ?filter= selects by substring",
         answer: async ({ query }) => rawPage(renderStats(sources, query.get("filter") ?? "")),
       },
     ],
@@ -66,7 +66,7 @@ export function createDebugServer(parts: DebugParts): Server {
     const page = pages.get(ask.path);
     if (page !== undefined) return page.answer(ask);
     if (ask.path.startsWith("/debug/pprof/")) return textPage(httpStatuses.notFound, otherProfiles);
-    return textPage(httpStatuses.notFound, `Nothing is here. There is:\n${index}`);
+    return textPage(httpStatuses.notFound, `Not found. Available paths:\n${index}`);
   }, onBug);
 }
 
@@ -85,7 +85,9 @@ function profilePages({
     [
       "/debug/pprof/heap",
       {
-        help: `a heap snapshot, with all texts in memory; decisions wait while it is taken${note}`,
+        help:
+          "a heap snapshot, which contains all texts in memory; decisions wait while " +
+          `it is taken${note}`,
         answer: guarded(() => profiles.heap()),
       },
     ],
@@ -100,17 +102,18 @@ function profilePages({
 }
 
 const profilesOff =
-  "Profiles are off. Set HEADGATE_DEBUG_PROFILES=true to let operators take them.";
+  "Profiles are off. Set HEADGATE_DEBUG_PROFILES=true to allow operators to take them.";
 
 const profilesRefused =
   "Profiles need the role operator in all domains: send `authorization: Bearer TOKEN`, with a " +
   "token of HEADGATE_ADMIN_ACCESS or of its identity provider.";
 
 const otherProfiles =
-  "That is a profile of Go's runtime, which this is not: /debug/pprof/ says what there is.";
+  "This is a Go runtime profile, and this process is not Go. /debug/pprof/ lists " +
+  "the available profiles.";
 
 /** A name that somebody else owns could lead a browser of this machine here. */
-const nameRefusal = "Ask for it by an address or by localhost.";
+const nameRefusal = "Use an IP address or localhost as the host name.";
 
 function isOwnName(host: string): boolean {
   return host === "" || host === "localhost" || /^[0-9.]+$|^\[[0-9a-f:.]+\]$/i.test(host);

@@ -64,7 +64,10 @@ export class Profiles {
   }
 }
 
-const busyPage = textPage(httpStatuses.conflict, "Another profile is being made: one at a time.");
+const busyPage = textPage(
+  httpStatuses.conflict,
+  "Another profile is being taken; only one at a time is allowed.",
+);
 
 /** Profiles while something takes its time; answers the profile as JSON. */
 async function profileCpu(wait: () => Promise<void>): Promise<string> {

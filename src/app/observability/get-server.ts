@@ -53,7 +53,7 @@ export function createGetServer(
     serve(request, response, answer).catch((thrown: unknown) => {
       onBug(thrown);
       if (!response.headersSent)
-        send(response, textPage(httpStatuses.internalServerError, "This is a fault of ours."));
+        send(response, textPage(httpStatuses.internalServerError, "Internal error."));
       else response.destroy();
     });
   });
@@ -71,7 +71,7 @@ async function serve(
 ): Promise<void> {
   if (request.method !== "GET" && request.method !== "HEAD") {
     send(response, {
-      ...textPage(httpStatuses.methodNotAllowed, "Use GET here."),
+      ...textPage(httpStatuses.methodNotAllowed, "Method not allowed; use GET."),
       headers: { allow: "GET" },
     });
     return;

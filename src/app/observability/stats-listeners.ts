@@ -9,8 +9,8 @@ import { type ListenAddress, listen } from "../base/listen.js";
 import type { Logger } from "../base/logger.js";
 import type { RenderedMetrics } from "../base/metrics.js";
 import { type OpenStack, openAll } from "../base/open-stack.js";
-import { isLoopbackHost } from "../config/admin-choice.js";
 import type { Config } from "../config/config.js";
+import { isLoopbackHost } from "../config/safe-url.js";
 import type { ScrapePortChoice } from "../config/stats-choice.js";
 import { createReferenceMetrics } from "../metrics/reference-metrics.js";
 import type { StatsSources } from "../metrics/stats.js";
@@ -96,8 +96,7 @@ async function openPrometheus(
 ): Promise<ListenAddress> {
   const metrics = createReferenceMetrics(sources, own, { isMilliseconds, tags });
   const server = createGetServer(async (ask) => {
-    if (ask.path !== path)
-      return textPage(httpStatuses.notFound, `Nothing is here. There is ${path}.`);
+    if (ask.path !== path) return textPage(httpStatuses.notFound, `Not found. Available: ${path}.`);
     return {
       status: httpStatuses.ok,
       contentType: metrics.contentType,
@@ -124,15 +123,17 @@ async function openDebug(
   try {
     const address = await listen(server, { host, port, ...settings, connectionsMax });
     keepServer(stack, server);
-    logger.info({ event: "debugListening", address }, "The debug port is open.");
+    logger.info({ event: "debugListening", address }, "The debug port is listening.");
     if (!isLoopbackHost(host)) {
-      const words = "The debug port is open to others: whoever reaches it sees the active limits.";
+      const words =
+        "The debug port can be reached from other machines: anyone who reaches it " +
+        "sees the active limits.";
       logger.warn({ event: "debugExposed", address }, words);
     }
     return address;
   } catch (thrown) {
     if (!isServiceError(thrown)) throw thrown;
-    const words = `There is no debug port: ${thrown.message}`;
+    const words = `The debug port is off: ${thrown.message}`;
     logger.warn({ event: "debugPortFailed", host, port }, words);
     return undefined;
   }

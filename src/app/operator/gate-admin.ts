@@ -58,7 +58,7 @@ export class GateAdmin implements GateAdministration {
     const own = this.#policyGates().get(service);
     if (own === undefined) return { kind: "refused", why: "The policy has no such gate." };
     const problem = ratios && gateProblem({ ...own, ...ratios });
-    if (problem !== undefined) return { kind: "refused", why: `A gate cannot be so: ${problem}.` };
+    if (problem !== undefined) return { kind: "refused", why: `Invalid thresholds: ${problem}.` };
     const before = this.#parts.gates.find(service);
     const { expectedVersion } = request;
     if (ratios === undefined && before === undefined) {
@@ -85,7 +85,10 @@ export class GateAdmin implements GateAdministration {
     });
     if (outcome.kind === "conflict") return outcome;
     if (outcome.kind === "full") {
-      return { kind: "refused", why: "As many gates as may be are changed already: clear some." };
+      return {
+        kind: "refused",
+        why: "The maximum number of gates is changed already: clear some.",
+      };
     }
     const thresholds = this.get(service);
     if (thresholds === undefined) return { kind: "refused", why: "The policy has no such gate." };

@@ -113,7 +113,7 @@ export class PolicyAdmin implements PolicyAdministration {
     // One that is active here may be lost in the store: to apply it again repairs that.
     const isKept = policy.version === current?.version && this.#isKept(current);
     if (isKept || (isShadow && policy.version === current?.version)) {
-      if (isShadow) return { kind: "refused", why: "This policy is the active one." };
+      if (isShadow) return { kind: "refused", why: "This policy is already active." };
       return { kind: "changed", policy: current, changes };
     }
     if (recordBytes(policyToJson(policy)) > policyRecordBytesMax) {
@@ -190,7 +190,7 @@ export class PolicyAdmin implements PolicyAdministration {
     const place = origin === "xds" ? "the control plane" : "its files";
     const why =
       `The policy comes from ${place}: change it there, or start with ` +
-      "HEADGATE_POLICY_SOURCE=store. It can run as the shadow policy.";
+      "HEADGATE_POLICY_SOURCE=store. You can run it as the shadow policy.";
     return { kind: "refused", why };
   }
 
@@ -244,7 +244,7 @@ export class PolicyAdmin implements PolicyAdministration {
 
   #failed(outcome: Exclude<RepositoryOutcome, "changed">): PolicyChangeOutcome {
     if (outcome === "conflict") return conflictWith(this.current());
-    return { kind: "refused", why: "The store keeps as many policies as it may." };
+    return { kind: "refused", why: "The store keeps the maximum number of policies." };
   }
 
   #audit(

@@ -14,18 +14,20 @@ export const controlPortOptionRows = {
     defaultText: ":18000",
     defaultValue: { host: "0.0.0.0", port: 18_000 },
     docs:
-      "Where the control port listens, `host:port`; `:port` is all addresses, port 0 a free one. " +
-      "Envoys get their shares of services' limits there, and tell what they do. TLS as on the " +
-      "gRPC port. A taken one is warned of, and the service goes on. Empty: no control port; " +
-      "nor is there one by default for a configuration of envoyproxy/ratelimit alone.",
+      "The address of the control port, `host:port`. `:port` binds all addresses, " +
+      "port 0 picks a free port. Envoys get their shares and report their load " +
+      "there, with the TLS settings of the gRPC port. If the port is in use, " +
+      "Headgate logs a warning and runs without it. Empty: no control port, which " +
+      "is the default for a configuration of envoyproxy/ratelimit.",
   }),
   nodeRules: checkedOption<readonly NodeRule[]>({
     env: "HEADGATE_CONTROL_NODES",
     valueName: "RULES",
     docs:
-      "For which Envoys a client's certificate may speak on the control port: rules " +
-      "`NAME NODE [CLUSTER]` with commas or ends of lines between them, as " +
-      "docs/guides/control-port.md says. Empty: for those for whom no other one speaks.",
+      "The Envoys that a client certificate may act for on the control port: rules " +
+      "`NAME NODE [CLUSTER]`, separated by commas or newlines (see " +
+      "docs/guides/control-port.md). Empty: a client may use any id that no other " +
+      "client uses.",
     parse: parseNodeRules,
   }),
   identityPercentMax: wholeNumberOption({
@@ -33,17 +35,19 @@ export const controlPortOptionRows = {
     range: [1, 100],
     defaultValue: defaultIdentityPercentMax,
     docs:
-      "The most that one client of the control port may have of the streams, Envoys and buckets " +
-      "that there may be, in percent: by its certificate, or without one by its address. 100 " +
-      "where one certificate or address stands for all Envoys of more than half of that.",
+      "The maximum share of streams, Envoys and buckets on the control port for " +
+      "one client, in percent. A client is a certificate, or without one an " +
+      "address. Set 100 if one certificate or address stands for most of your " +
+      "Envoys.",
   }),
   layerTtlMs: wholeNumberOption({
     env: "HEADGATE_LAYER_TTL_MS",
     range: [3_000, 3_600_000],
     defaultValue: defaultLayerTtlMs,
     docs:
-      "How long Envoys keep the limits that the control port sent when no Headgate renews them, " +
-      "and how long the last ones are handed out while Redis is away. After that Envoys use " +
-      "their configured limits. Set the same value on all replicas.",
+      "How long Envoys keep limits from the control port when Headgate does not " +
+      "renew them, and how long the last limits are sent while Redis is " +
+      "unreachable. After that Envoys use their configured limits. Set the same " +
+      "value on all replicas.",
   }),
 } as const;

@@ -18,7 +18,7 @@ const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
 function headerNameOption(row: OptionText & { readonly defaultValue: string }): OptionRow<string> {
   const parse = (text: string): ParsedOption<string> => {
     if (headerName.test(text)) return { kind: "value", value: text };
-    return { kind: "problem", message: "must be the name of a header, of at most 64 characters" };
+    return { kind: "problem", message: "must be a header name of at most 64 characters" };
   };
   return { ...row, valueName: "NAME", defaultText: row.defaultValue, parse };
 }
@@ -30,97 +30,104 @@ export const decisionOptionRows = {
     choices: ["gcra", "fixed_window"],
     defaultValue: "gcra",
     docs:
-      "How limits are decided that do not say it: smoothly, or in windows counted from 1970, as " +
-      "envoyproxy/ratelimit has them. A limit with a `burst` is smooth in any case.",
+      "The default algorithm: smooth (`gcra`), or windows counted from 1970 as in " +
+      "envoyproxy/ratelimit. A limit with a `burst` is always smooth.",
   }),
   onStoreFailure: choiceOption<FailureMode>({
     env: "HEADGATE_ON_STORE_FAILURE",
     choices: ["local", "allow", "deny", "error"],
     defaultValue: "local",
     docs:
-      "What answers while Redis is away for limits that do not say it. `error` is what " +
-      "envoyproxy/ratelimit does: Envoy's own `failure_mode_deny` decides.",
+      "The default failure mode of limits while Redis is unreachable. `error` is " +
+      "the behaviour of envoyproxy/ratelimit: Envoy's own `failure_mode_deny` " +
+      "decides.",
   }),
   shadowMode: switchOption({
     env: "SHADOW_MODE",
     defaultValue: false,
     docs:
-      "Decides and counts everything and refuses nobody; statuses still say what would be over. " +
-      "What would have been refused is in `headgate_shadowed_requests_total`.",
+      "Decides and counts everything but denies nothing. Statuses still show what " +
+      "would be over; `headgate_shadowed_requests_total` counts it.",
   }),
   quotaMode: switchOption({
     env: "QUOTA_MODE",
     defaultValue: false,
-    docs: "As if every descriptor said `quota_mode`: refused only when all limits are over.",
+    docs:
+      "Treats every descriptor as if it had `quota_mode`: a request is denied only " +
+      "when all its limits are over.",
   }),
   chargesDenied: switchOption({
     env: "HEADGATE_CHARGE_DENIED",
     defaultValue: false,
     docs:
-      "Counts hits that were refused as well, up to one more burst, as envoyproxy/ratelimit " +
-      "does: who keeps asking stays out, and one limit's refusals use up the others.",
+      "Also charges denied hits, up to one more burst, as envoyproxy/ratelimit " +
+      "does. Callers that keep retrying stay denied, and denials of one limit use " +
+      "up the others.",
   }),
   nearLimitRatio: decimalOption({
     env: "NEAR_LIMIT_RATIO",
     range: [0, 1],
     defaultValue: 0.8,
-    docs: "The part of a limit from which on hits are counted as near it.",
+    docs: "The ratio of a limit from which hits count as near the limit.",
   }),
   hasDynamicMetadata: switchOption({
     env: "RESPONSE_DYNAMIC_METADATA",
     defaultValue: false,
     docs:
-      "Responses say in their dynamic metadata what was asked, and the `metadata` of the rules " +
-      "that let it pass, for filters that come later.",
+      "Responses contain the request's descriptors and the `metadata` of the rules " +
+      "that allowed it as dynamic metadata, for later filters.",
   }),
   hasLimitHeaders: switchOption({
     env: "LIMIT_RESPONSE_HEADERS_ENABLED",
     defaultValue: false,
-    docs: "Responses carry the tightest limit in three headers, where its rule says nothing else.",
+    docs: "Responses contain the tightest limit in three headers, unless its rule sets `headers`.",
   }),
   tellsWait: switchOption({
     env: "HEADGATE_RETRY_AFTER_HEADER",
     defaultValue: false,
     docs:
-      "Refusals carry `retry-after`, unless the rule says `headers: none`: for Envoys that do " +
-      "not tell the wait themselves (`enable_retry_after_header`, from 1.40).",
+      "Denials carry `retry-after`, unless the rule has `headers: none`. For " +
+      "Envoys without `enable_retry_after_header` (before 1.40).",
   }),
   limitHeader: headerNameOption({
     env: "LIMIT_LIMIT_HEADER",
     defaultValue: "RateLimit-Limit",
-    docs: "The header for the limit's hits in a period.",
+    docs: "The header for the hits allowed in a period.",
   }),
   remainingHeader: headerNameOption({
     env: "LIMIT_REMAINING_HEADER",
     defaultValue: "RateLimit-Remaining",
-    docs: "The header for the hits that are left.",
+    docs: "The header for the remaining hits.",
   }),
   resetHeader: headerNameOption({
     env: "LIMIT_RESET_HEADER",
     defaultValue: "RateLimit-Reset",
-    docs: "The header for the whole seconds until the limit is unused, or until it lets in again.",
+    docs:
+      "The header for the whole seconds until the limit is unused, or until a denied " +
+      "request fits.",
   }),
   hasRequestHeaders: switchOption({
     env: "LIMIT_REQUEST_HEADERS_ENABLED",
     defaultValue: false,
     docs:
-      "Requests that go on to the upstream carry the tightest limit in three headers, unless its " +
-      "rule says `headers: none`. Envoy adds them to what the client sent: remove those first.",
+      "Requests to the upstream carry the tightest limit in three headers, unless " +
+      "its rule has `headers: none`. Envoy appends them to headers from the " +
+      "client: remove those first.",
   }),
   requestLimitHeader: headerNameOption({
     env: "LIMIT_REQUEST_LIMIT_HEADER",
     defaultValue: "RateLimit-Limit",
-    docs: "The upstream's header for the limit's hits in a period.",
+    docs: "The upstream header for the hits allowed in a period.",
   }),
   requestRemainingHeader: headerNameOption({
     env: "LIMIT_REQUEST_REMAINING_HEADER",
     defaultValue: "RateLimit-Remaining",
-    docs: "The upstream's header for the hits that are left.",
+    docs: "The upstream header for the remaining hits.",
   }),
   requestResetHeader: headerNameOption({
     env: "LIMIT_REQUEST_RESET_HEADER",
     defaultValue: "RateLimit-Reset",
-    docs: "The upstream's header for the whole seconds of `LIMIT_RESET_HEADER`.",
+    docs: "The upstream header for the whole seconds of `LIMIT_RESET_HEADER`.",
   }),
 } as const;
 
@@ -170,8 +177,9 @@ export const refusalOptionRows = {
     range: [0, loggedRefusalsPerSecondMax],
     defaultValue: 1,
     docs:
-      "Lines at level `info` of refused requests, for each rule that a policy does not keep out " +
-      "of the log (`tellRule`), and each cause of a service; 0 for none. All together they are " +
-      `${loggedRefusalsPerSecondMax} a second at most; each says how many requests it stands for.`,
+      "Log lines per second at level `info` about denied requests, for each rule " +
+      "(unless `tellRule` turns it off) and for each cause of a service; 0: none. " +
+      `The total is at most ${loggedRefusalsPerSecondMax} a second. Each line ` +
+      "contains the number of requests that it represents.",
   }),
 } as const;

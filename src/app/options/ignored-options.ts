@@ -11,8 +11,7 @@ const counterIgnoredRows: readonly IgnoredOptionRow[] = [
   {
     names: ["STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"],
     reason:
-      "what is refused is never counted; with HEADGATE_CHARGE_DENIED it is, and up to one more " +
-      "burst",
+      "denied hits are not charged; HEADGATE_CHARGE_DENIED charges them, up to one more burst",
   },
   {
     names: [

@@ -1,6 +1,7 @@
 import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
 import { optionalAddressOption } from "./address-option.js";
 import { adminOptionRows } from "./admin-options.js";
+import { consoleOptionRows } from "./console-options.js";
 import { controlPortOptionRows } from "./control-port-options.js";
 import { decisionOptionRows, refusalOptionRows } from "./decision-options.js";
 import {
@@ -24,22 +25,22 @@ const dayMs = 86_400_000;
 
 /** Memcached cannot decide a limit in one step. */
 const memcacheRefusal =
-  "is memcache, which is not supported: keep limits in Redis or Valkey (BACKEND_TYPE=redis, " +
-  "REDIS_URL=host:port), or without one in each process by itself (BACKEND_TYPE=memory)";
+  "is memcache, which is not supported: use Redis or Valkey (BACKEND_TYPE=redis, " +
+  "REDIS_URL=host:port), or keep limits in each process (BACKEND_TYPE=memory)";
 
 const policyRows = {
   policy: optionalTextOption({
     env: "HEADGATE_POLICY",
     valueName: "PATH",
     docs:
-      "The policy: a YAML file, or a directory whose `*.yaml` and `*.yml` files are read " +
-      "together. Without it, the directory that the three RUNTIME_ names make.",
+      "The policy: a YAML file, or a directory whose `*.yaml` and `*.yml` files " +
+      "form one policy. Default: the directory that the three RUNTIME_ names form.",
   }),
   runtimeRoot: textOption({
     env: "RUNTIME_ROOT",
     valueName: "DIRECTORY",
     defaultValue: "/srv/runtime_data/current",
-    docs: "Where configuration is mounted; often a symbolic link that is swapped.",
+    docs: "The directory where configuration is mounted; often a symbolic link that is swapped.",
   }),
   runtimeSubdirectory: textOption({
     env: "RUNTIME_SUBDIRECTORY",
@@ -51,21 +52,24 @@ const policyRows = {
     env: "RUNTIME_APPDIRECTORY",
     valueName: "NAME",
     defaultValue: "config",
-    docs: "The directory below RUNTIME_ROOT and RUNTIME_SUBDIRECTORY that holds the policy files.",
+    docs:
+      "The directory below RUNTIME_ROOT and RUNTIME_SUBDIRECTORY that contains the policy " +
+      "files.",
   }),
   runtimeWatchRoot: switchOption({
     env: "RUNTIME_WATCH_ROOT",
     defaultValue: true,
     docs:
-      "Whether a swap of RUNTIME_ROOT itself is watched for at once. The policy directory is " +
-      "watched either way, and read again every 10 s.",
+      "Whether Headgate notices a swap of RUNTIME_ROOT itself at once. It always " +
+      "watches the policy directory, and reads it again every 10 s.",
   }),
   runtimeIgnoreDotFiles: switchOption({
     env: "RUNTIME_IGNOREDOTFILES",
     defaultValue: false,
     docs:
-      "Whether files and directories below RUNTIME_APPDIRECTORY whose names begin with a dot are " +
-      "left out. Those that begin with two dots, as in a ConfigMap, always are.",
+      "Whether to ignore files and directories below RUNTIME_APPDIRECTORY whose " +
+      "names start with a dot. Names with two dots, as in a ConfigMap, are always " +
+      "ignored.",
   }),
   ...policyStartOptionRows,
 } as const;
@@ -75,40 +79,40 @@ const listeningRows = {
     env: "HOST",
     valueName: "ADDRESS",
     defaultValue: "0.0.0.0",
-    docs: "Where HTTP listens: `/json`, health and metrics.",
+    docs: "The address of the HTTP port: `/json`, health and metrics.",
   }),
   port: wholeNumberOption({
     env: "PORT",
     range: [0, portMax],
     defaultValue: 8080,
-    docs: "HTTP port; 0 takes a free one.",
+    docs: "HTTP port; 0 picks a free port.",
   }),
   monitoringAddress: optionalAddressOption({
     env: "HEADGATE_MONITORING_ADDR",
     defaultValue: undefined,
     docs:
-      "A second place for health and metrics, `host:port`, without `/json`: what probes and " +
-      "scrapers need to reach and nothing else. `:port` is all addresses, port 0 a free one. " +
+      "A second address for health and metrics, `host:port`, without `/json`, for " +
+      "probes and scrapers. `:port` binds all addresses, port 0 picks a free port. " +
       "Empty: none.",
   }),
   httpJson: switchOption({
     env: "HEADGATE_JSON",
     defaultValue: true,
     docs:
-      "Whether `POST /json` decides. It asks nobody who they are, so where clients of gRPC need " +
-      "certificates (GRPC_CLIENT_TLS_CACERT) it never does.",
+      "Whether `POST /json` is on. It has no authentication, so it is always off " +
+      "if gRPC clients need certificates (GRPC_CLIENT_TLS_CACERT).",
   }),
   grpcHost: textOption({
     env: "GRPC_HOST",
     valueName: "ADDRESS",
     defaultValue: "0.0.0.0",
-    docs: "Where gRPC listens: RateLimitService and health.",
+    docs: "The address of the gRPC port: RateLimitService and health.",
   }),
   grpcPort: wholeNumberOption({
     env: "GRPC_PORT",
     range: [0, portMax],
     defaultValue: 8081,
-    docs: "gRPC port; 0 takes a free one.",
+    docs: "gRPC port; 0 picks a free port.",
   }),
   ...tlsOptionRows,
   connectionsPerAddressMax: wholeNumberOption({
@@ -116,8 +120,8 @@ const listeningRows = {
     range: [1, 20_000],
     defaultValue: 2_500,
     docs:
-      "Connections that one address may have open, on the gRPC port and on the control port. " +
-      "Raise it where all Envoys come through one load balancer.",
+      "Maximum connections of one address, on the gRPC port and on the control " +
+      "port. Raise it if all Envoys come through one load balancer.",
   }),
   ...controlPortOptionRows,
   grpcConnectionAgeMsMax: durationOption({
@@ -125,7 +129,7 @@ const listeningRows = {
     defaultText: "24h",
     defaultValue: dayMs,
     maxMs: 20 * dayMs,
-    docs: "Age at which a gRPC connection is asked to go, plus or minus 10 %.",
+    docs: "Age at which a gRPC connection is asked to close, plus or minus 10 %.",
   }),
   grpcConnectionAgeGraceMs: durationOption({
     env: "GRPC_MAX_CONNECTION_AGE_GRACE",
@@ -144,48 +148,48 @@ const storeRows = {
     refusals: new Map([["memcache", memcacheRefusal]]),
     defaultValue: "auto",
     docs:
-      "Where limits are kept; `auto` is `redis` with REDIS_URL, else `memory`, which no other " +
-      "replica shares.",
+      "Where limits are kept. `auto` is `redis` with REDIS_URL, otherwise " +
+      "`memory`, which no other replica shares.",
   }),
   ...redisOptionRows,
   keyPrefix: textOption({
     env: "CACHE_KEY_PREFIX",
     valueName: "TEXT",
     defaultValue: "headgate:",
-    docs: "What every Redis key begins with. Replicas that share limits share it.",
+    docs: "The prefix of all Redis keys. Replicas that share limits must have the same prefix.",
   }),
   storeBudgetMs: wholeNumberOption({
     env: "HEADGATE_STORE_BUDGET_MS",
     range: [1, 10_000],
     defaultValue: 10,
     docs:
-      "The longest a decision waits for Redis, in milliseconds; never more than 60 % of the " +
-      "caller's own deadline.",
+      "The longest time a decision waits for Redis, in milliseconds; never more " +
+      "than 60 % of the caller's deadline.",
   }),
   replicas: wholeNumberOption({
     env: "HEADGATE_REPLICAS",
     range: [1, 10_000],
     defaultValue: 1,
     docs:
-      "How many replicas share the limits. While Redis is away each answers with its share by " +
-      "the larger of this and the last number seen.",
+      "How many replicas share the limits. While Redis is unreachable, each " +
+      "enforces its share, by the larger of this number and the last number seen.",
   }),
   memoryKeysMax: wholeNumberOption({
     env: "HEADGATE_MEMORY_KEYS_MAX",
     range: [1_000, 10_000_000],
     defaultValue: 1_000_000,
     docs:
-      "The most keys the embedded store holds, about 50 bytes each and as much for the request " +
-      "that asks. A second one, for the local shares while the store is away, holds as many, but " +
-      "never more than 200,000.",
+      "The maximum number of keys in the embedded store, each about 50 bytes plus " +
+      "its request. A second embedded store, for local shares while the store is " +
+      "unreachable, has the same maximum, up to 200,000.",
   }),
   newKeysPerSecondMax: wholeNumberOption({
     env: "HEADGATE_NEW_KEYS_PER_SECOND_MAX",
     range: [1, 1_000_000_000],
     defaultValue: 10_000,
     docs:
-      "New keys that one rule may bring a second; what is above shares one bucket, so that " +
-      "a caller who makes up values cannot fill the store.",
+      "New keys of one rule per second. Further new keys share one bucket, so that " +
+      "callers with invented values cannot fill the store.",
   }),
 } as const;
 
@@ -195,53 +199,58 @@ const overloadRows = {
     range: [10, 600_000],
     defaultValue: 100,
     docs:
-      "Lateness of the event loop, in milliseconds, that counts. Once it was late for a second " +
-      "more than in time, which no single stall is, Redis is not asked: limits answer by their " +
-      "on_store_failure, and admission as its `ownOverload` says, until it keeps up again.",
+      "The event loop lag, in milliseconds, that counts as late. If the loop is " +
+      "late more often than in time for a second, Headgate does not call Redis " +
+      "until it keeps up again. Limits then answer with on_store_failure, and " +
+      "admission with `ownOverload`.",
   }),
   requestsInFlightMax: wholeNumberOption({
     env: "HEADGATE_REQUESTS_IN_FLIGHT_MAX",
     range: [1, 1_000_000],
     defaultValue: 20_000,
     docs:
-      "Requests that may be in work at a time, and together take no more than an eighth of the " +
-      "heap; above, and until half of it is answered, limits answer by their on_store_failure.",
+      "Maximum requests in flight; together they use at most an eighth of the " +
+      "heap. Above it, limits answer with on_store_failure until half of them are " +
+      "answered.",
   }),
   memoryBytesMax: wholeNumberOption({
     env: "HEADGATE_MEMORY_BYTES_MAX",
     range: [0, Number.MAX_SAFE_INTEGER],
     defaultValue: 0,
     docs:
-      "Memory that the process may have, in bytes; 0: as much as its container (cgroup). With " +
-      "nine tenths of it resident and half of it in use, or 0.85 of the heap in use, calls are " +
-      "answered unread.",
+      "The memory of the process, in bytes; 0: the limit of its container " +
+      "(cgroup). If nine tenths of it are resident and half in use, or 0.85 of the " +
+      "heap is in use, calls are answered without parsing.",
   }),
   permitLeaseMsMax: wholeNumberOption({
     env: "HEADGATE_PERMIT_LEASE_MS_MAX",
     range: [1_000, dayMs],
     defaultValue: 300_000,
     docs:
-      "How long a request may hold a permit, in milliseconds, whose service has no timeout " +
-      "(`timeouts.request: 0`), unless its ext_proc stream ends before. Others hold it for that " +
-      "timeout, or their caller's where that is less, but for a minute at least.",
+      "Maximum time that a request holds a permit, in milliseconds, if its service " +
+      "has no timeout (`timeouts.request: 0`). Other requests hold it for at most " +
+      "their timeout, but at least a minute. The end of the ext_proc stream " +
+      "releases it earlier.",
   }),
   permitsPeerPercentMax: wholeNumberOption({
     env: "HEADGATE_PERMITS_PEER_PERCENT_MAX",
     range: [1, 100],
     defaultValue: 100,
     docs:
-      "The part of a service's permits in a replica that one client of the gRPC port may have in " +
-      "use, in percent, over all its connections: by its certificate, or without one by its " +
-      "address. What it asks for beyond that is refused, and does not wait. Lower it where many " +
-      "Envoys have certificates or addresses of their own.",
+      "The share of a service's permits in a replica that one client of the gRPC " +
+      "port may use, in percent, over all its connections. A client is a " +
+      "certificate, or without one an address. Requests beyond it are refused " +
+      "without waiting. Lower it if many Envoys have their own certificates or " +
+      "addresses.",
   }),
   requestBytesMax: wholeNumberOption({
     env: "HEADGATE_REQUEST_BYTES_MAX",
     range: [requestBytesBounds.min, requestBytesBounds.max],
     defaultValue: requestBytesBounds.defaultValue,
     docs:
-      "The largest message on the gRPC port, in bytes: what is larger is over the limit. Raise " +
-      "it where `max_request_headers_kb` of your Envoys is above 60, to four times as much.",
+      "The largest message on the gRPC port, in bytes. A larger message counts as " +
+      "over the limit. If `max_request_headers_kb` of your Envoys is above 60, set " +
+      "four times as much.",
   }),
 } as const;
 
@@ -251,16 +260,16 @@ const stoppingRows = {
     range: [0, 600_000],
     defaultValue: 5_000,
     docs:
-      "After SIGTERM (not Ctrl-C): how long calls are still taken while health says NOT_SERVING, " +
-      "so that load balancers notice.",
+      "After SIGTERM (not Ctrl-C): how long calls are still accepted while health " +
+      "is NOT_SERVING, so that load balancers notice.",
   }),
   drainGraceMs: wholeNumberOption({
     env: "HEADGATE_DRAIN_GRACE_MS",
     range: [0, 600_000],
     defaultValue: 10_000,
     docs:
-      "How long calls in flight may take after that, before connections are cut and the exit " +
-      "code is 1.",
+      "How long calls in flight may then take, before connections are closed and " +
+      "the exit code is 1.",
   }),
 } as const;
 
@@ -271,17 +280,21 @@ const logRows = {
     defaultValue: "info",
     valueName: "LEVEL",
     docs:
-      "The least severe lines that are written: `trace`, `debug`, `info`, `warn` (or " +
+      "The minimum severity of log lines: `trace`, `debug`, `info`, `warn` (or " +
       "`warning`), `error`, `fatal` (or `panic`).",
   }),
   logFormat: choiceOption({
     env: "LOG_FORMAT",
     choices: ["auto", "json", "text"],
     defaultValue: "auto",
-    docs: "One JSON object a line, or text for people; `auto` is text on a terminal.",
+    docs:
+      "The log format: one JSON object a line, or text for people. `auto` is text on a " +
+      "terminal.",
   }),
   ...refusalOptionRows,
 } as const;
+
+const adminRows = { ...adminOptionRows, ...consoleOptionRows } as const;
 
 /**
  * Every setting of the process. Flags win over the environment, which wins over the defaults here.
@@ -291,7 +304,7 @@ const optionRows = {
   ...policyRows,
   ...xdsOptionRows,
   ...listeningRows,
-  ...adminOptionRows,
+  ...adminRows,
   ...decisionOptionRows,
   ...storeRows,
   ...signalOptionRows,
@@ -321,7 +334,7 @@ export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Ma
     Policy: policyRows,
     "Control plane": xdsOptionRows,
     Listening: listeningRows,
-    Admin: adminOptionRows,
+    Admin: adminRows,
     Decisions: decisionOptionRows,
     Store: storeRows,
     Signals: signalOptionRows,

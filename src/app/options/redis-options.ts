@@ -38,33 +38,34 @@ const main = sideRows({
   env: "REDIS",
   docs: {
     type:
-      "What is at REDIS_URL: one server, nodes of a Redis Cluster, or sentinels that know " +
-      "where the primary is.",
+      "The kind of server at REDIS_URL: a single server, nodes of a Redis Cluster, " +
+      "or sentinels.",
     url:
-      "One Redis: `host:port`, `redis://`, `rediss://` (TLS) with `user:password@` and " +
-      "`/database`, or `unix:///path`. A cluster: some of its nodes, `host:port,host:port`. " +
-      "Sentinels: the primary's name before them, `name,host:port,host:port`.",
-    socketType: "How Redis is reached; `auto` goes by REDIS_URL.",
-    auth: "Redis password, or `user:password`; wins over what REDIS_URL says.",
-    tls: "Reaches Redis, and its sentinels, over TLS.",
+      "One Redis: `host:port`, `redis://`, `rediss://` (TLS) with `user:password@` " +
+      "and `/database`, or `unix:///path`. A cluster: some of its nodes, " +
+      "`host:port,host:port`. Sentinels: the name of the primary, then the " +
+      "sentinels, `name,host:port,host:port`.",
+    socketType: "How Redis is reached; `auto` follows REDIS_URL.",
+    auth: "Redis password, or `user:password`; takes precedence over REDIS_URL.",
+    tls: "Uses TLS to Redis and its sentinels.",
     sentinelAuth: "Password of the sentinels, or `user:password`.",
     timeout:
-      "The longest that a call to Redis may take. A decision waits no longer than " +
-      "HEADGATE_STORE_BUDGET_MS either way, so less than that changes something, and more does " +
-      "not. A connect may take as long, but 100 ms at least and 1 s at most. 0 is none.",
+      "The timeout of a Redis call; 0: none. A decision never waits longer than " +
+      "HEADGATE_STORE_BUDGET_MS, so only smaller values have an effect on " +
+      "decisions. It is also the connection timeout, between 100 ms and 1 s.",
   },
 });
 
 const second = sideRows({
   env: "REDIS_PERSECOND",
   docs: {
-    type: "As REDIS_TYPE, for the second Redis.",
-    url: "As REDIS_URL, for the second Redis.",
-    socketType: "As REDIS_SOCKET_TYPE, for the second Redis.",
-    auth: "As REDIS_AUTH, for the second Redis.",
-    tls: "Reaches the second Redis, and its sentinels, over TLS.",
-    sentinelAuth: "As REDIS_SENTINEL_AUTH, for the second Redis.",
-    timeout: "As REDIS_TIMEOUT, for the second Redis.",
+    type: "Like REDIS_TYPE, for the second Redis.",
+    url: "Like REDIS_URL, for the second Redis.",
+    socketType: "Like REDIS_SOCKET_TYPE, for the second Redis.",
+    auth: "Like REDIS_AUTH, for the second Redis.",
+    tls: "Uses TLS to the second Redis and its sentinels.",
+    sentinelAuth: "Like REDIS_SENTINEL_AUTH, for the second Redis.",
+    timeout: "Like REDIS_TIMEOUT, for the second Redis.",
   },
 });
 
@@ -81,13 +82,13 @@ export const redisOptionRows = {
     env: "REDIS_TLS_CACERT",
     valueName: "PATH",
     docs:
-      "Authorities that vouch for every Redis and sentinel, as PEM, in place of the public ones. " +
-      "These files are read again for each new connection.",
+      "CA certificates for every Redis and sentinel, as PEM, instead of the public " +
+      "CAs. The files are read again for each new connection.",
   }),
   redisTlsClientCert: optionalTextOption({
     env: "REDIS_TLS_CLIENT_CERT",
     valueName: "PATH",
-    docs: "Our own certificate, as PEM, for servers that want one.",
+    docs: "Headgate's client certificate, as PEM, for servers that require one.",
   }),
   redisTlsClientKey: optionalTextOption({
     env: "REDIS_TLS_CLIENT_KEY",
@@ -97,20 +98,21 @@ export const redisOptionRows = {
   redisTlsSkipHostName: switchOption({
     env: "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
     defaultValue: false,
-    docs: "Takes a trusted certificate whatever host name it is for.",
+    docs: "Accepts a trusted certificate for any host name.",
   }),
   redisClusterTags: wholeNumberOption({
     env: "HEADGATE_REDIS_CLUSTER_TAGS",
     range: [1, clusterTagsMax],
     defaultValue: 12,
     docs:
-      "Hash tags that spread the keys over a cluster: about four a shard. All replicas need the " +
-      "same number; with another one, buckets start empty.",
+      "Number of hash tags that spread the keys over a cluster: about four for " +
+      "each shard. All replicas need the same number. If you change it, buckets " +
+      "start empty.",
   }),
   redisPerSecond: switchOption({
     env: "REDIS_PERSECOND",
     defaultValue: false,
-    docs: "Keeps limits whose period is one second in a second Redis, at REDIS_PERSECOND_URL.",
+    docs: "Keeps limits with a period of one second in a second Redis, at REDIS_PERSECOND_URL.",
   }),
   redisPerSecondType: second.type,
   redisPerSecondUrl: second.url,
@@ -126,28 +128,29 @@ export const redisIgnoredRows: readonly IgnoredOptionRow[] = [
   {
     names: bothSides("POOL_SIZE"),
     reason:
-      "one connection carries all decisions, many at a time: more of them would only make " +
-      "batches smaller",
+      "one connection carries all decisions in batches; more connections would " +
+      "only make the batches smaller",
   },
   {
     names: [...bothSides("POOL_ON_EMPTY_BEHAVIOR"), ...bothSides("POOL_ON_EMPTY_WAIT_DURATION")],
     reason:
-      "there is no pool to run empty: what Redis does not answer in time is answered by " +
-      "`on_store_failure`",
+      "there is no pool that could run empty; decisions that Redis does not answer " +
+      "in time use `on_store_failure`",
   },
   {
     names: [...bothSides("PIPELINE_WINDOW"), ...bothSides("PIPELINE_LIMIT")],
-    reason: "a batch is what arrives in one turn of the event loop, so nobody waits for a window",
+    reason:
+      "a batch contains what arrives in one turn of the event loop, so nothing waits for a window",
   },
   {
     names: bothSides("CLUSTER_PIPELINE_PARALLELISM"),
-    reason: "all nodes that a batch needs are always asked at the same time",
+    reason: "all nodes of a batch are always called at the same time",
   },
   {
     names: ["REDIS_HEALTH_CHECK_ACTIVE_CONNECTION"],
     reason:
-      "a replica without Redis still answers, by `on_store_failure`, and one outage must not " +
-      "take all replicas away: `/readyz` says `degraded`",
+      "a replica without Redis still answers, with `on_store_failure`, and an " +
+      "outage must not remove all replicas: `/readyz` reports `degraded`",
   },
   {
     names: [
@@ -156,11 +159,12 @@ export const redisIgnoredRows: readonly IgnoredOptionRow[] = [
       "REDIS_STARTUP_MAX_ELAPSED_TIME",
     ],
     reason:
-      "the start waits two seconds at most for Redis, goes on without it, and keeps connecting",
+      "the start waits at most two seconds for Redis, continues without it, and " +
+      "keeps connecting",
   },
   {
     names: ["REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR"],
-    reason: "a connection to a replica is always closed and made anew",
+    reason: "a connection to a replica is always closed and reopened",
   },
 ];
 

@@ -6,14 +6,15 @@ export const signalOptionRows = {
     env: "HEADGATE_PROMETHEUS_URL",
     valueName: "URL",
     docs:
-      "The Prometheus that is asked where a policy's `prometheus` names no `server`, such as " +
-      "`http://prometheus:9090`. It may hold a user and a password.",
+      "The URL of Prometheus for a policy whose `prometheus` names no `server`, " +
+      "such as `http://prometheus:9090`. It may contain a user and a password.",
   }),
   signalTokens: optionalTextOption({
     env: "HEADGATE_SIGNAL_TOKENS",
     valueName: "DIRECTORY",
     docs:
-      "Bearer tokens of signals' sources: a file named as the host holds the token that is sent " +
-      "to it, over https or as HEADGATE_PROMETHEUS_URL says. Read for each question.",
+      "A directory of bearer tokens for signal sources. The file with a host's " +
+      "name contains the token for it, which is sent over https or to " +
+      "HEADGATE_PROMETHEUS_URL. Headgate reads it for each poll.",
   }),
 } as const;

@@ -29,21 +29,24 @@ export const debugOptionRows = {
     valueName: "ADDRESS",
     defaultValue: "127.0.0.1",
     docs:
-      "Where the debug port listens: `/stats`, `/rlconfig`, `/debug/fleet`. Only this machine " +
-      "reaches the default (envoyproxy/ratelimit listens to all). Empty: no debug port.",
+      "The address of the debug port: `/stats`, `/rlconfig`, `/debug/fleet`. By " +
+      "default it is loopback (envoyproxy/ratelimit binds all addresses). Empty: " +
+      "no debug port.",
   }),
   debugPort: wholeNumberOption({
     env: "DEBUG_PORT",
     range: [0, portMax],
     defaultValue: 6070,
-    docs: "The debug port; 0 takes a free one. A taken one is warned of, and the service goes on.",
+    docs:
+      "The debug port; 0 picks a free port. If it is in use, Headgate logs a warning " +
+      "and runs without it.",
   }),
   debugProfiles: switchOption({
     env: "HEADGATE_DEBUG_PROFILES",
     defaultValue: false,
     docs:
-      "Whether operators of the admin API, in all domains, may take CPU profiles and heap " +
-      "snapshots at the debug port. Only where DEBUG_HOST is this machine.",
+      "Whether operators of the admin API, in all domains, may take CPU profiles " +
+      "and heap snapshots on the debug port. Only if DEBUG_HOST is loopback.",
   }),
 } as const;
 
@@ -53,32 +56,33 @@ export const statsOptionRows = {
     env: "USE_PROMETHEUS",
     defaultValue: false,
     docs:
-      "Serves the series of envoyproxy/ratelimit (`ratelimit_service_...`) at PROMETHEUS_ADDR, " +
-      "and ours after them. `/metrics` on the HTTP port is there either way.",
+      "Serves the series of envoyproxy/ratelimit (`ratelimit_service_...`) at " +
+      "PROMETHEUS_ADDR, followed by Headgate's own. `/metrics` on the HTTP port is " +
+      "always served.",
   }),
   prometheusAddress: addressOption({
     env: "PROMETHEUS_ADDR",
     defaultText: ":9090",
     defaultValue: { host: "0.0.0.0", port: 9090 },
-    docs: "Where that is, `host:port`; `:port` is all addresses.",
+    docs: "The address of this endpoint, `host:port`; `:port` binds all addresses.",
   }),
   prometheusPath: pathOption({
     env: "PROMETHEUS_PATH",
     defaultText: "/metrics",
-    docs: "Its path.",
+    docs: "The path of this endpoint.",
   }),
   hasMillisecondTimes: switchOption({
     env: "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS",
     defaultValue: false,
     docs:
-      "Whether `ratelimit_service_response_time_seconds` holds milliseconds, for dashboards that " +
-      "expect them there.",
+      "Whether `ratelimit_service_response_time_seconds` is in milliseconds, for " +
+      "dashboards that expect them.",
   }),
   useStatsd: optionalSwitchOption({
     env: "USE_STATSD",
     docs:
-      "Sends the statistics of envoyproxy/ratelimit to a StatsD. Unset, it is on where " +
-      "STATSD_HOST is set and no other of the USE_ names is true.",
+      "Sends the statistics of envoyproxy/ratelimit to StatsD. Default: on if " +
+      "STATSD_HOST is set and no other USE_ name is true.",
   }),
   useDogStatsd: switchOption({
     env: "USE_DOG_STATSD",
@@ -88,30 +92,30 @@ export const statsOptionRows = {
   statsdHost: optionalTextOption({
     env: "STATSD_HOST",
     valueName: "HOST",
-    docs: "Where StatsD or DogStatsD is; looked up anew for each flush. Unset: localhost.",
+    docs: "The host of StatsD or DogStatsD, resolved for each flush. Default: localhost.",
   }),
   statsdPort: wholeNumberOption({
     env: "STATSD_PORT",
     range: [1, portMax],
     defaultValue: 8125,
-    docs: "Its port.",
+    docs: "The port of StatsD or DogStatsD.",
   }),
   statsdProtocol: choiceOption<"tcp" | "udp">({
     env: "STATSD_PROTOCOL",
     choices: ["tcp", "udp"],
     defaultValue: "tcp",
-    docs: "How StatsD is reached; over TCP by default, as from envoyproxy/ratelimit.",
+    docs: "The protocol for StatsD; TCP by default, as in envoyproxy/ratelimit.",
   }),
   dogStatsdMogrifiers: namesOption({
     env: "USE_DOG_STATSD_MOGRIFIERS",
     docs:
-      "Names of rules that turn parts of a statistic's name into tags: of those whose " +
-      "`DOG_STATSD_MOGRIFIER_<name>_PATTERN` matches, the first gives the name by `_NAME` and " +
-      "the tags by `_TAGS`, where `$1` stands for the first group.",
+      "Names of rules that turn parts of a statistic's name into tags. The first rule whose " +
+      "`DOG_STATSD_MOGRIFIER_<name>_PATTERN` matches applies: `_NAME` is the new name and " +
+      "`_TAGS` the tags, in which `$1` is the first group.",
   }),
   statTags: tagsOption({
     env: "EXTRA_TAGS",
-    docs: "What all these statistics carry besides, as tags or labels: `name:value,name:value`.",
+    docs: "Additional tags or labels of all these statistics: `name:value,name:value`.",
   }),
   statsFlushMs: durationOption({
     env: "STATS_FLUSH_INTERVAL",
@@ -119,12 +123,12 @@ export const statsOptionRows = {
     defaultValue: 10_000,
     minMs: 100,
     maxMs: 3_600_000,
-    docs: "How often StatsD or DogStatsD is told what has changed.",
+    docs: "How often StatsD or DogStatsD gets the changes.",
   }),
   disableStats: switchOption({
     env: "DISABLE_STATS",
     defaultValue: false,
-    docs: "None of these, whatever the other names say; `/metrics` and `/stats` stay.",
+    docs: "Turns all of these off, whatever the other settings are; `/metrics` and `/stats` stay.",
   }),
 } as const;
 
@@ -133,18 +137,18 @@ export const statsIgnoredRows: readonly IgnoredOptionRow[] = [
   {
     names: ["PROMETHEUS_MAPPER_YAML"],
     reason:
-      "series are made with their labels, `domain`, `key1` and `key2` as its default mapping has " +
-      "them, and no names are taken apart",
+      "series are created with their labels, `domain`, `key1` and `key2`, as its " +
+      "default mapping has them, and no names are parsed",
   },
   {
     names: ["LOCAL_CACHE_SIZE_IN_BYTES"],
     reason:
-      "refusals are remembered for as many keys as are live, so there is no cache to size and no " +
-      "`ratelimit.localcache` statistic",
+      "the over-limit cache has room for all live keys, so it needs no size and " +
+      "has no `ratelimit.localcache` statistic",
   },
   {
     names: ["GOSTATS_FLUSH_INTERVAL_SECONDS", "GOSTATS_LOGGING_SINK_DISABLED"],
-    reason: "`STATS_FLUSH_INTERVAL` is the one interval, and statistics are never logged",
+    reason: "`STATS_FLUSH_INTERVAL` is the only interval, and statistics are never logged",
   },
 ];
 
@@ -165,7 +169,7 @@ function namesOption(row: OptionText): OptionRow<readonly string[]> {
     const names = text === "" ? [] : text.split(",").map((name) => name.trim());
     const isRight = names.every((name) => /^\w{1,64}$/.test(name));
     if (isRight && names.length <= mogrifiersMax) return { kind: "value", value: names };
-    const message = `must be names of letters, digits and _, at most ${mogrifiersMax}: A,B`;
+    const message = `must be at most ${mogrifiersMax} names of letters, digits and _: A,B`;
     return { kind: "problem", message };
   };
   return { ...row, valueName: "NAMES", defaultText: "", defaultValue: [], parse };
@@ -175,7 +179,7 @@ function tagsOption(row: OptionText): OptionRow<readonly StatTag[]> {
   const parse = (text: string): ParsedOption<readonly StatTag[]> => {
     const tags = parseTags(text);
     if (tags !== undefined) return { kind: "value", value: tags };
-    const message = `must be tags like name:value,name:value, at most ${tagsMax}`;
+    const message = `must be at most ${tagsMax} tags like name:value,name:value`;
     return { kind: "problem", message };
   };
   return { ...row, valueName: "TAGS", defaultText: "", defaultValue: [], parse };

@@ -26,7 +26,7 @@ export function parseClientSan(text: string): ParsedOption<ClientSan> {
     if (/^[!-?A-~]+@[a-z0-9.-]+$/i.test(text)) return san("email", text);
     if (dnsNamePattern.test(text)) return san("dns", text.replace(/\.$/, ""));
   }
-  const message = "must be a DNS name without wildcards, a URI, an IP or a mail address";
+  const message = "must be a DNS name without wildcards, a URI, an IP or an email address";
   return { kind: "problem", message };
 }
 

@@ -8,7 +8,7 @@ export const tlsOptionRows = {
     env: "GRPC_UDS",
     valueName: "PATH",
     docs:
-      "A Unix socket on which gRPC listens, in place of GRPC_HOST and GRPC_PORT. Its owner and " +
+      "A Unix socket for gRPC, instead of GRPC_HOST and GRPC_PORT. Its owner and " +
       "group may connect (mode 0660).",
     parse: parseSocketPath,
   }),
@@ -21,8 +21,8 @@ export const tlsOptionRows = {
     env: "GRPC_SERVER_TLS_CERT",
     valueName: "PATH",
     docs:
-      "The server's certificate, then those between it and its root, as PEM. Read again when it, " +
-      "its key or the clients' authorities change.",
+      "The server's certificate and its intermediates, as PEM. Headgate reads it " +
+      "again when it, its key or the client CAs change.",
   }),
   grpcServerTlsKey: optionalTextOption({
     env: "GRPC_SERVER_TLS_KEY",
@@ -33,27 +33,30 @@ export const tlsOptionRows = {
     env: "GRPC_CLIENT_TLS_CACERT",
     valueName: "PATH",
     docs:
-      "Authorities that vouch for clients, as PEM, the root included. With it every client needs " +
-      "a certificate of theirs.",
+      "CA certificates for clients, as PEM, including the root. If set, every " +
+      "client needs a certificate that they signed.",
   }),
   grpcServerTlsCaCert: optionalTextOption({
     env: "GRPC_SERVER_TLS_CA_CERT",
     valueName: "PATH",
-    docs: "The same under the name that Envoy Gateway sets; GRPC_CLIENT_TLS_CACERT wins.",
+    docs:
+      "The same, under the name that Envoy Gateway sets. GRPC_CLIENT_TLS_CACERT takes " +
+      "precedence.",
   }),
   requireClientCertificates: switchOption({
     env: "HEADGATE_REQUIRE_CLIENT_CERTIFICATES",
     defaultValue: false,
     docs:
-      "Refuses to start where gRPC, the control port or `POST /json` can be reached from beyond " +
-      "this machine by clients without a certificate, in place of a warning.",
+      "Refuses to start, instead of logging a warning, if clients without a " +
+      "certificate can reach gRPC, the control port or `POST /json` from other " +
+      "machines.",
   }),
   grpcClientTlsSan: checkedOption<ClientSan>({
     env: "GRPC_CLIENT_TLS_SAN",
     valueName: "NAME",
     docs:
-      "A subject alternative name that a client's certificate must hold: a DNS name, a URI " +
-      "(`spiffe://...`), an IP or a mail address.",
+      "A subject alternative name that a client certificate must contain: a DNS " +
+      "name, a URI (`spiffe://...`), an IP or an email address.",
     parse: parseClientSan,
   }),
 } as const;

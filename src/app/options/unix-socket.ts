@@ -87,13 +87,13 @@ async function removeDeadSocket(place: SocketPlace): Promise<void> {
     return;
   }
   if (!found.isSocket()) {
-    const remedy = "remove what is there, or choose another path.";
-    throw refused(`${setting} names something that is not a socket: ${remedy}`);
+    const remedy = "remove it, or choose another path.";
+    throw refused(`the path of ${setting} is not a socket: ${remedy}`);
   }
   const answer = await knock(path);
   if (answer === "open") {
-    const remedy = "stop what listens there, or choose another path.";
-    throw refused(`${setting} names a socket that is in use: ${remedy}`);
+    const remedy = "stop the process that listens there, or choose another path.";
+    throw refused(`the socket of ${setting} is in use: ${remedy}`);
   }
   if (answer !== "ECONNREFUSED" && answer !== "ENOENT") throw listenFailed(place, answer);
   try {
@@ -132,12 +132,12 @@ function errorCode(error: unknown): string {
 function listenFailed({ setting }: SocketPlace, error: unknown): ServiceError {
   const code = errorCode(error);
   const words: Readonly<Record<string, string>> = {
-    EACCES: "is not open to this user: give it the right to write to the directory.",
-    EPERM: "is not open to this user: give it the right to write to the directory.",
-    EROFS: "is in a directory that cannot be written: mount one that can.",
+    EACCES: "is not accessible for this user: grant write permission on the directory.",
+    EPERM: "is not accessible for this user: grant write permission on the directory.",
+    EROFS: "is in a read-only directory: mount a writable one.",
     ENOENT: "is in a directory that does not exist: create it.",
     ENOTDIR: "is in a directory that does not exist: create it.",
-    EADDRINUSE: "was taken by another process just now: give each replica its own path.",
+    EADDRINUSE: "was just taken by another process: give each replica its own path.",
   };
   return refused(`The socket of ${setting} ${words[code] ?? `cannot be opened: ${code}.`}`);
 }

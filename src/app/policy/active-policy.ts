@@ -98,7 +98,7 @@ export class ActivePolicy implements PolicyFeed {
     if (parsing.kind === "policy") return this.#swap(parsing, facts);
     if (parsing.kind === "failed") {
       const when = parsing.isPassing === true ? "soon" : "when the policy changes";
-      const words = `${parsing.message}; it is tried again ${when}`;
+      const words = `${parsing.message}; retry ${when}`;
       return this.refuse({ cause: "invalid", report: words, summary: words });
     }
     const report = formatProblems(parsing);
@@ -119,7 +119,7 @@ export class ActivePolicy implements PolicyFeed {
       const { version } = this.#policy;
       this.#logger.error(
         { event: "policyRefused", cause: refusal.cause, keptVersion: version },
-        `The new policy is refused, and the old one stays active:\n${refusal.report}`,
+        `The new policy is invalid; the old one stays active:\n${refusal.report}`,
       );
     }
     return { kind: "refused", ...refusal };
@@ -148,7 +148,7 @@ export class ActivePolicy implements PolicyFeed {
     }
     const restCount = problems.length + unreportedCount - loggedWarningsMax;
     if (restCount <= 0) return;
-    const sentence = `The policy has ${restCount} more warnings; \`headgate check\` shows them.`;
+    const sentence = `${restCount} more warnings in the policy; \`headgate check\` shows them.`;
     this.#logger.warn({ event: "policyNotice" }, sentence);
   }
 }

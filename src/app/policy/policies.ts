@@ -98,12 +98,12 @@ async function openFiles(config: Config, parts: PoliciesParts): Promise<OpenPoli
     const event = { event: "policyRefused", cause: look.cause };
     parts.logger.error(
       event,
-      `There is no policy yet, and calls fail until there is:\n${look.report}`,
+      `There is no policy yet; calls fail until there is one:\n${look.report}`,
     );
     return open;
   }
   const remedy =
-    "Name a file or directory with --policy or HEADGATE_POLICY, or write one: `headgate init`.";
+    "Set a file or directory with --policy or HEADGATE_POLICY, or create one: `headgate init`.";
   const failure =
     look.cause === "invalid"
       ? new StartFailure(exitCodes.invalidPolicy, look.report)

@@ -1,9 +1,9 @@
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import type { Clock } from "../../core/base/clock.js";
 import type { ParsedPolicy, ParseOptions } from "../../policy/parse.js";
 import { createPolicyBuilder, type Policy, type PolicyBuilder } from "../../policy/policy.js";
 import type { FoundProblems } from "../../policy/problems/problem-log.js";
-import { ownFile } from "../base/own-file.js";
+import { startOwnWorker } from "../base/own-worker.js";
 import { isDescriptorShortage, readErrorWords } from "../config/policy-files.js";
 import {
   nextChunk,
@@ -136,24 +136,13 @@ class Assembly {
 
 function tryStartWorker(options: PolicyParsingOptions, limitMegabytes: number): Worker | undefined {
   try {
-    return startWorker(options, limitMegabytes);
+    const { input, parse } = options;
+    const workerData: WorkerInput = { policy: input, options: parse ?? {} };
+    return startOwnWorker("app/policy/policy-worker", { workerData, limitMegabytes });
   } catch {
     // The system has no thread or memory left: a failed reload, and no reason to fall over.
     return undefined;
   }
-}
-
-function startWorker({ input, parse }: PolicyParsingOptions, limitMegabytes: number): Worker {
-  const workerData: WorkerInput = { policy: input, options: parse ?? {} };
-  // It needs no environment, and the environment holds secrets.
-  const resourceLimits = { maxOldGenerationSizeMb: limitMegabytes };
-  const common = { workerData, env: {}, execArgv: [], resourceLimits };
-  const built = ownFile("app/policy/policy-worker.js");
-  if (built !== undefined) return new Worker(built, common);
-  // Tests run the sources, and a thread does not inherit what loads TypeScript.
-  const url = ownFile("app/policy/policy-worker.ts");
-  const loader = `import("tsx/esm/api").then(({ register }) => (register(), import("${url}")))`;
-  return new Worker(loader, { ...common, eval: true });
 }
 
 function crashWords(error: unknown, limitMegabytes: number): string {

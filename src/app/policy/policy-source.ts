@@ -113,8 +113,8 @@ export class StoredPolicies implements PolicyFeed {
     else {
       logger.warn(
         { event: "storedPolicyUnknown", version: this.current()?.version },
-        "The store does not say which policy holds: until it does, that of the files does, and " +
-          "limits answer by their on_store_failure.",
+        "The store does not answer which policy is active. Until then the policy " +
+          "of the files is active, and limits answer with their on_store_failure.",
       );
     }
   }
@@ -139,9 +139,9 @@ export class StoredPolicies implements PolicyFeed {
     if (seen === this.#seen || this.#isClosed) return;
     this.#seen = seen;
     if (found.kind === "none") {
-      if (this.isStored) this.#refuse("unreadable", "the active policy is gone from the store");
+      if (this.isStored) this.#refuse("unreadable", "the active policy is missing in the store");
     } else if (found.kind === "unreadable") {
-      this.#refuse("unreadable", "the policy in the store is none that this version reads");
+      this.#refuse("unreadable", "this version cannot read the policy in the store");
     } else if (found.value.version === this.#active.current()?.version) {
       this.#active.confirm();
     } else {
@@ -151,7 +151,7 @@ export class StoredPolicies implements PolicyFeed {
 
   async #take({ files, version }: StoredPolicy): Promise<void> {
     if (policyVersion(files) !== version) {
-      this.#refuse("invalid", "the policy in the store is not what its version names");
+      this.#refuse("invalid", "the policy in the store does not match its version");
       return;
     }
     const { parse, parser = parsePolicyInWorker, clock } = this.#parts;
@@ -173,7 +173,7 @@ export class StoredPolicies implements PolicyFeed {
     if (this.isStored) return;
     this.#parts.logger.error(
       { event: "policyRefused", cause, keptVersion: this.current()?.version },
-      `The policy of the store is refused, and that of the files stays active:\n${report}`,
+      `The policy of the store is invalid; that of the files stays active:\n${report}`,
     );
   }
 }

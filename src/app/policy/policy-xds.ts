@@ -120,7 +120,7 @@ export class XdsPolicies implements PolicyFeed {
     if (set.resources.length === 0 && this.#active.current() === undefined) {
       this.#parts.logger.warn(
         { event: "policyMissing", server: this.#parts.xds.address },
-        "The control plane has sent no configuration: there is no policy until it does.",
+        "The control plane has sent no configuration, so there is no policy yet.",
       );
       return { kind: "accepted", isRepeated };
     }
@@ -147,7 +147,7 @@ export class XdsPolicies implements PolicyFeed {
     if (isFirst) {
       this.#parts.logger.error(
         { event: "policyRefused", cause: change.cause },
-        `The policy of the control plane is refused, and there is no other:\n${report}`,
+        `The policy of the control plane is invalid, and there is no other:\n${report}`,
       );
     }
     // What failed for want of time, memory or a thread may succeed when it comes again.
@@ -173,12 +173,15 @@ export class XdsPolicies implements PolicyFeed {
     if (event.kind === "disconnected") {
       const sentence =
         this.current() === undefined
-          ? "The control plane cannot be reached, and there is no policy yet; it is tried again."
-          : "The control plane is away: the policy stays active, and it is tried again.";
+          ? "The control plane cannot be reached, and there is no policy yet; retrying."
+          : "The control plane cannot be reached; the policy stays active; retrying.";
       logger.warn({ event: "xdsDisconnected", ...facts }, sentence);
     } else {
       const { waitMs } = event;
-      logger.debug({ event: "xdsRetry", ...facts, waitMs }, "The control plane is still away.");
+      logger.debug(
+        { event: "xdsRetry", ...facts, waitMs },
+        "The control plane still cannot be reached.",
+      );
     }
   }
 }

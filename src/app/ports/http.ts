@@ -151,15 +151,12 @@ async function answer(request: IncomingMessage, routes: Routes, parts: HttpParts
   const path = (request.url ?? "").split("?", 1)[0] ?? "";
   const route = routes.get(path);
   if (route === undefined) {
-    return text(
-      httpStatuses.notFound,
-      `Nothing is here. There is ${[...routes.keys()].join(", ")}.`,
-    );
+    return text(httpStatuses.notFound, `Not found. Available: ${[...routes.keys()].join(", ")}.`);
   }
   // Node leaves out the body of an answer to HEAD by itself.
   const method = request.method === "HEAD" ? "GET" : request.method;
   if (method !== route.method) {
-    const refusal = text(httpStatuses.methodNotAllowed, `Use ${route.method} here.`);
+    const refusal = text(httpStatuses.methodNotAllowed, `Method not allowed; use ${route.method}.`);
     return { ...refusal, headers: { allow: route.method } };
   }
   return route.answer(request, parts);
@@ -210,7 +207,7 @@ async function answerMetrics(_: IncomingMessage, { metrics }: HttpParts): Promis
 
 async function answerDecision(request: IncomingMessage, parts: HttpParts): Promise<Answer> {
   if (!parts.hasJson) {
-    const why = "HEADGATE_JSON is false, or clients of gRPC need certificates. Ask over gRPC.";
+    const why = "HEADGATE_JSON is false, or gRPC clients need certificates. Use gRPC.";
     return text(httpStatuses.forbidden, `POST /json is off: ${why}`);
   }
   const body = await readBody(request, parts.clock);
@@ -242,7 +239,7 @@ async function readBody(request: IncomingMessage, clock: Clock): Promise<string 
     cancel = schedulePartialEnd(clock, () => {
       refuse(
         json(httpStatuses.requestTimeout, {
-          message: `The body was not whole within ${partialMsMax / 1_000} s.`,
+          message: `The body did not arrive within ${partialMsMax / 1_000} s.`,
         }),
       );
     });

@@ -66,12 +66,12 @@ export async function openRedisStore(
     const remedy = remedyOf(code);
     if (code === "STORE_UNAUTHENTICATED" || code === "STORE_ACCESS_DENIED") {
       await store.close();
-      const words = [`Redis at ${address} refuses us.`, message, remedy].join(" ");
+      const words = [`Redis at ${address} refuses the connection.`, message, remedy].join(" ");
       throw new StartFailure(exitCodes.failure, words);
     }
     logger.warn(
       { event: "storeAway", store: "redis", address, code, message, remedy },
-      "Redis does not answer; limits answer by their on_store_failure until it does.",
+      "Redis does not answer; until it does, limits answer with their on_store_failure.",
     );
   }
   const isAway = (): boolean => mainSide.isAway() || (secondSide?.isAway() ?? false);

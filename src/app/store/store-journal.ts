@@ -73,7 +73,7 @@ export class StoreJournal {
     }
     switch (event.kind) {
       case "redisRetrying":
-        this.#logger.debug(line, "Connecting to Redis again.");
+        this.#logger.debug(line, "Reconnecting to Redis.");
         return;
       case "redisClosed":
         this.#entries.delete(connection);
@@ -92,7 +92,7 @@ export class StoreJournal {
     entry.connectedMs = nowMs;
     entry.isWell = true;
     if (isNew) this.#logger.info(line, "Connected to Redis.");
-    else this.#logger.debug(line, "Connected to Redis again.");
+    else this.#logger.debug(line, "Reconnected to Redis.");
   }
 
   #noteFailure(
@@ -113,7 +113,7 @@ export class StoreJournal {
       return;
     }
     const remedy = event.kind === "redisFailed" ? remedyOf(event.code) : undefined;
-    this.#logger.warn({ ...line, remedy }, "The connection to Redis failed; it is tried again.");
+    this.#logger.warn({ ...line, remedy }, "The connection to Redis failed; retrying.");
   }
 
   #entryOf(connection: string): Entry {

@@ -3,33 +3,35 @@ import type { ErrorCode } from "../../core/base/errors.js";
 /** What a person does next about a store that fails so; the documentation shows the same. */
 const storeRemedies: Readonly<Partial<Record<ErrorCode, string>>> = {
   STORE_TIMEOUT:
-    "Look at Redis's slow log and load, and at the network; HEADGATE_STORE_BUDGET_MS may be too " +
-    "small.",
+    "Check Redis's slow log and load, and the network. HEADGATE_STORE_BUDGET_MS " +
+    "may be too small.",
   STORE_UNAVAILABLE:
-    "Look whether Redis runs and can be reached at REDIS_URL; with TLS, REDIS_TLS.",
-  STORE_OUT_OF_MEMORY: "Give Redis more memory (maxmemory), or let it forget keys (volatile-ttl).",
+    "Check that Redis runs and can be reached at REDIS_URL; for TLS, check REDIS_TLS.",
+  STORE_OUT_OF_MEMORY:
+    "Give Redis more memory (maxmemory), or allow it to evict keys (volatile-ttl).",
   STORE_NOT_SAVING:
-    "Look at Redis's log and disk (INFO persistence: rdb_last_bgsave_status, " +
-    "aof_last_write_status), and make room. Limits need no disk: where nothing else does, " +
-    "CONFIG SET stop-writes-on-bgsave-error no.",
+    "Check Redis's log and disk (INFO persistence: rdb_last_bgsave_status, " +
+    "aof_last_write_status), and free space. Limits need no disk: if nothing else " +
+    "uses it, CONFIG SET stop-writes-on-bgsave-error no.",
   STORE_TOO_FEW_REPLICAS:
-    "Bring its replicas back (INFO replication: connected_slaves, lag), or lower " +
+    "Restore its replicas (INFO replication: connected_slaves, lag), or lower " +
     "min-replicas-to-write.",
   STORE_TOO_MANY_CLIENTS:
-    "Raise Redis's maxclients, or find who holds its connections (CLIENT LIST); each replica of " +
-    "Headgate needs a handful.",
+    "Raise Redis's maxclients, or find who uses its connections (CLIENT LIST). " +
+    "Each replica of Headgate needs a few.",
   STORE_READ_ONLY:
-    "Name the primary in REDIS_URL; with REDIS_TYPE=sentinel it is found, and this passes.",
-  STORE_LOADING: "Wait: Redis answers when it has loaded its data.",
+    "Set REDIS_URL to the primary. With REDIS_TYPE=sentinel Headgate finds it, and " +
+    "this error passes.",
+  STORE_LOADING: "Wait until Redis has loaded its data.",
   STORE_UNAUTHENTICATED:
-    "Set REDIS_AUTH (or REDIS_AUTH_FILE) to Redis's password, or to user:password; for sentinels " +
-    "REDIS_SENTINEL_AUTH.",
+    "Set REDIS_AUTH (or REDIS_AUTH_FILE) to Redis's password, or to user:password. " +
+    "For sentinels, set REDIS_SENTINEL_AUTH.",
   STORE_ACCESS_DENIED:
-    "Let the user of REDIS_AUTH use the commands and keys of docs/guides/redis.md (ACL SETUSER).",
+    "Grant the user of REDIS_AUTH the commands and keys in docs/guides/redis.md (ACL SETUSER).",
   STORE_TLS_FAILED:
-    "Compare REDIS_TLS, REDIS_TLS_CACERT and REDIS_TLS_CLIENT_CERT with what Redis has; the host " +
-    "name in REDIS_URL must be in its certificate.",
-  STORE_PROTOCOL: "Look whether REDIS_URL and REDIS_TYPE say what the server is.",
+    "Compare REDIS_TLS, REDIS_TLS_CACERT and REDIS_TLS_CLIENT_CERT with Redis's " +
+    "settings. Its certificate must contain the host name in REDIS_URL.",
+  STORE_PROTOCOL: "Check that REDIS_URL and REDIS_TYPE match the server.",
 };
 
 /** What to do next, or nothing where nothing is known. */

@@ -20,7 +20,7 @@ export const localKeysMax = 200_000;
 export async function openStore(parts: StoreParts): Promise<OpenStore> {
   const { config, clock, random, logger } = parts;
   if (config.store.kind === "memory") {
-    const sentence = "Limits are kept in this process: no other replica shares them.";
+    const sentence = "Limits are kept in this process; other replicas do not share them.";
     logger.info({ event: "storeOpened", store: "memory" }, sentence);
     const store = new MemoryLimitStore({ clock, random, keysMax: config.memoryKeysMax });
     const openSpace = (): LimitStore => openLocalStore(config, parts);

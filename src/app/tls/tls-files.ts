@@ -143,7 +143,7 @@ function parseCertificates(
 function parseKey({ setting }: NamedFile, { text, problems }: Checked): KeyObject | undefined {
   // Asked first: without a passphrase the library's words would be about something else.
   if (/ENCRYPTED/.test(text)) {
-    problems.push(`${setting} names a key with a passphrase; write it without one`);
+    problems.push(`${setting} names a key with a passphrase; remove the passphrase`);
     return undefined;
   }
   try {
@@ -182,7 +182,7 @@ function checkAuthorities(file: NamedFile, checked: Checked): void {
   const authorities = parseCertificates(file, checked);
   if (authorities.length === 0 || authorities.some((one) => one.checkIssued(one))) return;
   const remedy = "add the root that signed them";
-  checked.problems.push(`${file.setting} names authorities without a root: ${remedy}`);
+  checked.problems.push(`${file.setting} names CA certificates without a root: ${remedy}`);
 }
 
 /** What the library still finds: keys that are too short, signatures that are too old. */
@@ -193,6 +193,6 @@ function tryContext({ certificate }: TlsChoice, material: TlsMaterial): string |
   } catch (error) {
     const code = String(Reflect.get(Object(error), "code"));
     const remedy = "make a new pair, for example of the kind ECDSA P-256";
-    return `${certificate.setting} or its key is refused by OpenSSL (${code}): ${remedy}`;
+    return `${certificate.setting} or its key is rejected by OpenSSL (${code}): ${remedy}`;
   }
 }

@@ -7,20 +7,20 @@ import { type ClientSan, holdsSan } from "../options/tls-client-san.js";
 
 /** Why a connection was refused before its first call: what happened, and what to do. */
 const tlsRefusalRows = {
-  tooManyHandshakes: "more handshakes at a time than this replica does: add replicas",
+  tooManyHandshakes: "too many handshakes at the same time: add replicas",
   handshakeTimeout: "a client connected and did not finish its handshake",
   connectionLost: "a client left during its handshake, as port checks do",
   plaintext: "a client does not speak TLS: give its cluster a TLS transport socket",
-  tlsVersion: "a client knows no TLS version or cipher suite of ours: it needs TLS 1.2 or newer",
-  notHttp2: "a client did not ask for HTTP/2 by ALPN, which gRPC needs",
-  noClientCertificate: "a client showed no certificate: give its cluster one",
+  tlsVersion: "a client supports no TLS version or cipher suite of ours: it needs TLS 1.2 or newer",
+  notHttp2: "a client did not negotiate HTTP/2 with ALPN, which gRPC needs",
+  noClientCertificate: "a client presented no certificate: configure one in its cluster",
   untrustedClientCertificate:
-    "a client's certificate comes from none of the authorities of GRPC_CLIENT_TLS_CACERT",
+    "a client's certificate is not signed by a CA in GRPC_CLIENT_TLS_CACERT",
   expiredClientCertificate: "a client's certificate is not valid at this time: renew it",
-  wrongClientSan: "a client's certificate does not hold the name of GRPC_CLIENT_TLS_SAN",
+  wrongClientSan: "a client's certificate does not contain the name in GRPC_CLIENT_TLS_SAN",
   serverCertificateDistrusted:
-    "a client does not accept our certificate: look at its authorities and at the names and the " +
-    "expiry of the certificate",
+    "a client rejects our certificate: check its CA certificates, and the names " +
+    "and expiry of the certificate",
   other: "a handshake failed for another reason",
 } as const;
 

@@ -115,7 +115,7 @@ export class TlsReloader {
     this.#loadedCount += 1;
     const { logger } = this.#parts;
     const expires = isoTime(material.expiryEpochUs);
-    const sentence = "New gRPC connections get this certificate.";
+    const sentence = "New gRPC connections use this certificate.";
     logger.info({ event: "tlsCertificateLoaded", expires }, sentence);
     return { kind: "loaded", material };
   }
@@ -128,8 +128,8 @@ export class TlsReloader {
       const keptExpires = isoTime(this.#active.expiryEpochUs);
       this.#parts.logger.error(
         { event: "tlsCertificateRefused", problems, keptExpires },
-        "The new TLS files are refused, and the old ones stay active; they are looked at again " +
-          `when they change:\n  ${problems.join("\n  ")}`,
+        "The new TLS files are invalid; the old ones stay active until they change " +
+          `again:\n  ${problems.join("\n  ")}`,
       );
     }
     return { kind: "refused", problems };
@@ -147,8 +147,8 @@ export class TlsReloader {
     const when = isEarly ? "is not valid yet" : "has expired";
     logger.warn(
       { event: isEarly ? "tlsCertificateEarly" : "tlsCertificateExpired" },
-      `The certificate of ${choice.certificate.setting} ${when}: clients refuse it. ` +
-        "Renew it; new files are taken by themselves.",
+      `The certificate of ${choice.certificate.setting} ${when}, so clients reject ` +
+        "it. Renew it; Headgate loads new files by itself.",
     );
   }
 }

@@ -41,7 +41,7 @@ export async function openTls(
   const look = await reloader.look();
   if (look.kind !== "loaded") {
     const problems = look.kind === "refused" ? look.problems : [];
-    const lines = ["The configuration is wrong:", ...problems.map((problem) => `  ${problem}`)];
+    const lines = ["The configuration is invalid:", ...problems.map((problem) => `  ${problem}`)];
     throw new StartFailure(exitCodes.usage, lines.join("\n"));
   }
   const refusals = new TlsRefusals({ clock, logger });
@@ -78,7 +78,7 @@ export function tlsMetrics(status: () => TlsStatus): MetricGroup {
     gauges: [
       {
         name: "headgate_tls_certificate_expiry_timestamp_seconds",
-        help: "When the gRPC port's active certificate expires.",
+        help: "Expiry time of the gRPC port's active certificate.",
         read: (add) => add(status().expiryEpochUs / 1_000_000),
       },
       {
@@ -90,7 +90,7 @@ export function tlsMetrics(status: () => TlsStatus): MetricGroup {
     counters: [
       {
         name: "headgate_tls_certificate_loads_total",
-        help: "TLS files loaded and refused, the first ones included.",
+        help: "TLS files loaded and refused, including the first.",
         labelNames: ["result"],
         read: (add) => {
           add(status().loadedCount, { result: "loaded" });

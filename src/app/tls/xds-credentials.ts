@@ -54,6 +54,8 @@ function checkWithOpenSsl({ authority, identity }: AdsTls, choice: XdsTlsChoice)
     const { authority: ca, identity: own } = choice;
     const files = [own?.certificate, own?.key, ca].flatMap((file) => file?.setting ?? []);
     const code = String(Reflect.get(Object(error), "code"));
-    throw new Error(`OpenSSL refuses ${files.join(", ")} (${code}): do they belong together?`);
+    throw new Error(
+      `OpenSSL rejects ${files.join(", ")} (${code}): check that they belong together`,
+    );
   }
 }

@@ -31,7 +31,7 @@ export async function openTracing(
   const { protocol, serviceName } = choice;
   const instanceId = choice.serviceInstanceId ?? random.id();
   const tracing = createTracing({ ...choice, serviceInstanceId: instanceId });
-  logger.info({ event: "tracing", protocol, serviceName }, "Decisions are traced.");
+  logger.info({ event: "tracing", protocol, serviceName }, "Tracing of decisions is on.");
   return {
     tracer: tracing.tracer,
     close: () =>

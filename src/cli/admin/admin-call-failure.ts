@@ -19,29 +19,29 @@ function refusedWords(error: ConnectError, { hasToken, hasCertificate }: AdminAs
   switch (error.code) {
     case Code.Unauthenticated:
       if (hasCertificate && !hasToken) {
-        return `${said} The names in the certificate stand in no line of HEADGATE_ADMIN_ACCESS.`;
+        return `${said} No line of HEADGATE_ADMIN_ACCESS contains a name of the certificate.`;
       }
       if (!hasToken) {
-        return `${said} Name a token by HEADGATE_ADMIN_TOKEN or HEADGATE_ADMIN_TOKEN_FILE.`;
+        return `${said} Set a token with HEADGATE_ADMIN_TOKEN or HEADGATE_ADMIN_TOKEN_FILE.`;
       }
       // An expired one is told that, and nothing else.
       return said === "Expired."
         ? "The token has expired; get a new one."
         : `${said} Check the token.`;
     case Code.PermissionDenied:
-      return `${said} Ask who gives out tokens for one that may.`;
+      return `${said} Ask your administrator for a token with the required role.`;
     case Code.Aborted:
     case Code.AlreadyExists:
-      return `${said} Here that is --expected-version.`;
+      return `${said} The option for it is --expected-version.`;
     case Code.ResourceExhausted:
-      return `${said} Ask again in a moment, and less often.`;
+      return `${said} Try again in a moment, and less often.`;
     case Code.Unavailable:
-      return `${said} Ask again in a moment.`;
+      return `${said} Try again in a moment.`;
     case Code.Unimplemented:
-      return `${said} It may be older than this program, or set up without it.`;
+      return `${said} It may be older than this program, or configured without it.`;
     case Code.Internal:
     case Code.Unknown:
-      return `${said} Its log says more.`;
+      return `${said} See its log.`;
     default:
       return said;
   }
@@ -49,7 +49,7 @@ function refusedWords(error: ConnectError, { hasToken, hasCertificate }: AdminAs
 
 function sentence(text: string): string {
   const words = text.trim();
-  if (words === "") return "It was refused without a reason.";
+  if (words === "") return "Refused without a reason.";
   const begun = words.charAt(0).toUpperCase() + words.slice(1);
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }

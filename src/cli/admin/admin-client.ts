@@ -33,11 +33,16 @@ const answerBytesMax = 16 * 1_048_576;
 export function addAdminFlags(command: Command): Command {
   return command
     .addOption(
-      new Option("--admin-url <URL>", `its admin port; ${defaultAdminUrl} (HEADGATE_ADMIN_URL)`),
+      new Option(
+        "--admin-url <URL>",
+        `the URL of the admin port; default ${defaultAdminUrl} (HEADGATE_ADMIN_URL)`,
+      ),
     )
-    .addOption(new Option("--admin-ca <FILE>", "whom to trust, in PEM (HEADGATE_ADMIN_CA)"))
-    .addOption(new Option("--admin-cert <FILE>", "who we are, in PEM (HEADGATE_ADMIN_CERT)"))
-    .addOption(new Option("--admin-key <FILE>", "its key, in PEM (HEADGATE_ADMIN_KEY)"));
+    .addOption(new Option("--admin-ca <FILE>", "CA certificates, as PEM (HEADGATE_ADMIN_CA)"))
+    .addOption(
+      new Option("--admin-cert <FILE>", "your client certificate, as PEM (HEADGATE_ADMIN_CERT)"),
+    )
+    .addOption(new Option("--admin-key <FILE>", "its private key, as PEM (HEADGATE_ADMIN_KEY)"));
 }
 
 /**
@@ -63,12 +68,12 @@ export function createAdminClient(
   const token = readToken(env);
   const isPlain = url.protocol === "http:";
   if (token !== undefined && isPlain && !isLoopback(url.hostname)) {
-    output.err(`Note: the token goes to ${visibleText(url.host)} unencrypted; https is safer.`);
+    output.err(`Note: the token is sent to ${visibleText(url.host)} unencrypted; https is safer.`);
   }
   if (isPlain && (flags.adminCa ?? flags.adminCert ?? flags.adminKey) !== undefined) {
     throw new CommandFailure(
       exitCodes.usage,
-      "--admin-ca, --admin-cert and --admin-key belong to a URL that begins with https://.",
+      "--admin-ca, --admin-cert and --admin-key need a URL that starts with https://.",
     );
   }
   const files = isPlain ? {} : readAdminTlsFiles(flags, env);
@@ -99,14 +104,14 @@ function readUrl(text: string): URL {
     // It may hold a password, and is not quoted.
     throw new CommandFailure(
       exitCodes.usage,
-      `The URL of the admin port must begin with http:// or https://, as ${defaultAdminUrl} does.`,
+      `The URL of the admin port must start with http:// or https://, such as ${defaultAdminUrl}.`,
     );
   }
   if (url.username !== "" || url.password !== "") {
     throw new CommandFailure(
       exitCodes.usage,
-      "The URL of the admin port holds a name or a password; a token goes in " +
-        "HEADGATE_ADMIN_TOKEN.",
+      "The URL of the admin port contains a name or a password; use " +
+        "HEADGATE_ADMIN_TOKEN for a token.",
     );
   }
   return url;
@@ -118,7 +123,7 @@ function readToken(env: CommandContext["env"]): string | undefined {
   if (text !== undefined && file !== undefined) {
     throw new CommandFailure(
       exitCodes.usage,
-      "HEADGATE_ADMIN_TOKEN and HEADGATE_ADMIN_TOKEN_FILE are both set; keep one.",
+      "HEADGATE_ADMIN_TOKEN and HEADGATE_ADMIN_TOKEN_FILE are both set; remove one.",
     );
   }
   const token = file === undefined ? text : readSmallFile(file).trim();
@@ -127,7 +132,7 @@ function readToken(env: CommandContext["env"]): string | undefined {
   if (!/^[\u0021-\u007e]+$/.test(token)) {
     throw new CommandFailure(
       exitCodes.usage,
-      "The token holds characters that no token has; it must be one word.",
+      "The token contains invalid characters; it must be one word.",
     );
   }
   return token;
@@ -174,7 +179,7 @@ function readAdminTlsFiles(flags: TlsFlags, env: CommandContext["env"]): TlsFile
   if ((cert === undefined) !== (key === undefined)) {
     throw new CommandFailure(
       exitCodes.usage,
-      "A certificate and its key belong together: --admin-cert (HEADGATE_ADMIN_CERT) and " +
+      "A certificate needs its key: set --admin-cert (HEADGATE_ADMIN_CERT) and " +
         "--admin-key (HEADGATE_ADMIN_KEY).",
     );
   }
@@ -189,8 +194,8 @@ function readAdminTlsFiles(flags: TlsFlags, env: CommandContext["env"]): TlsFile
     // What OpenSSL says of it helps nobody.
     throw new CommandFailure(
       exitCodes.failure,
-      "The files of --admin-cert and --admin-key cannot be used: the key must be that of the " +
-        "certificate, without a passphrase.",
+      "The files of --admin-cert and --admin-key cannot be used: the key must " +
+        "belong to the certificate, without a passphrase.",
     );
   }
   return files;
@@ -201,5 +206,5 @@ function readPem(path: string | undefined, label: string): string | undefined {
   const text = readSmallFile(path);
   if (new RegExp(`^-----BEGIN (?:[A-Z]+ )*${label}-----`, "m").test(text)) return text;
   const what = label === "CERTIFICATE" ? "certificate" : "private key";
-  throw new CommandFailure(exitCodes.failure, `${visibleText(path)} holds no ${what} in PEM.`);
+  throw new CommandFailure(exitCodes.failure, `${visibleText(path)} contains no ${what} in PEM.`);
 }

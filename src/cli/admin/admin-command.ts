@@ -1,9 +1,9 @@
 import { type Command, CommanderError } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
+import { many } from "../../core/base/many.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts, type HelpTexts } from "../terminal/help-texts.js";
-import { many } from "../terminal/many.js";
 import { addPrintFlags, Printer, type PrintFlags } from "../terminal/print.js";
 import { adminCallFailure } from "./admin-call-failure.js";
 import {
@@ -25,11 +25,12 @@ export interface AdminCommandParts {
 }
 
 const adminExitCodes =
-  "Exit codes: 0 done, 1 refused or failed, 2 usage, 5 no Headgate can be reached.";
+  "Exit codes: 0 done, 1 refused or failed, 2 usage, 5 Headgate cannot be reached.";
 
 /** Exit codes of commands that also read policies, for the end of their help. */
-export const policyExitCodes = `Exit codes: 0 done, 1 refused or failed, 2 usage, 3 invalid policy,
-5 no Headgate can be reached.`;
+export const policyExitCodes =
+  "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 invalid policy,\n5 Headgate " +
+  "cannot be reached.";
 
 /**
  * Adds the flags that all of them share, after their own, and what their help says; by default with
@@ -52,7 +53,7 @@ export interface FleetViewFlags {
 
 /** Adds the flag of a command that shows what each replica sees. */
 export function addFleetViewFlags(command: Command): Command {
-  return command.option("--this-replica", "only what the replica that answers sees");
+  return command.option("--this-replica", "only what the answering replica sees");
 }
 
 /** Says on standard error how many replicas did not answer. */
@@ -75,9 +76,9 @@ export interface ChangeFlags {
  */
 export function addChangeFlags(command: Command, replaced: string): Command {
   return command
-    .requiredOption("--reason <TEXT>", "why, for the audit log")
+    .requiredOption("--reason <TEXT>", "the reason, for the audit log")
     .option("--expected-version <VERSION>", replaced)
-    .option("--yes", "do not ask on a terminal");
+    .option("--yes", "do not ask for confirmation");
 }
 
 /** Runs a command, and tells what went wrong as a sentence, or by the exit code alone. */

@@ -15,7 +15,7 @@ export function unreachedWords(error: ConnectError, asker: AdminAsker): string |
   const cause = findCause(error);
   if (cause !== undefined) return `${causeWords(cause, asker)} (${cause.code})`;
   if (error.code === Code.DeadlineExceeded) {
-    return `${at} did not answer in time; ask its /readyz how it is.`;
+    return `${at} did not answer in time; check its /readyz.`;
   }
   // All that HTTP/2 says of a connection that ended under a call.
   if (/^http\/2 stream closed with error code/i.test(error.rawMessage)) return closedWords(asker);
@@ -50,29 +50,29 @@ function causeWords({ code, message }: Cause, asker: AdminAsker): string {
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
     const [, names = ""] = /.*(?:altnames|list): (.*)$/.exec(message) ?? [];
     const which = names === "" ? "other names" : visibleText(names.slice(0, namesCharsMax));
-    return `The certificate of ${at} is for ${which}; --admin-url must have one of them.`;
+    return `The certificate of ${at} is for ${which}; use one of them in --admin-url.`;
   }
   const outOfTime = outOfTimeWords.get(code);
   if (outOfTime !== undefined) return `The certificate of ${at} ${outOfTime}`;
   if (untrustedCodes.has(code)) {
     return asker.hasAuthority
-      ? `The certificate of ${at} is of another authority than --admin-ca names.`
-      : `The certificate of ${at} is of an authority unknown here; name it by --admin-ca.`;
+      ? `The certificate of ${at} is not signed by a CA in --admin-ca.`
+      : `The certificate of ${at} is signed by an unknown CA; set --admin-ca.`;
   }
   if (code.includes("CERTIFICATE_REQUIRED")) {
-    return `${at} asks for a certificate: name yours by --admin-cert and --admin-key.`;
+    return `${at} requires a client certificate: set --admin-cert and --admin-key.`;
   }
   if (code.startsWith("ERR_SSL_") && code.includes("ALERT")) return closedWords(asker);
   if (code.startsWith("ERR_SSL_") || code === "EPROTO") {
-    return `${at} and we found no common TLS; it may be plaintext (http://).`;
+    return `${at} has no TLS version in common with this client; it may be plaintext (http://).`;
   }
   if (code.startsWith("ERR_HTTP2_")) return noAdminPort(at);
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
-    return `The host of ${at} is not known; check --admin-url or HEADGATE_ADMIN_URL.`;
+    return `The host of ${at} is unknown; check --admin-url or HEADGATE_ADMIN_URL.`;
   }
   if (code === "ECONNRESET" || code === "EPIPE") return closedWords(asker);
   return (
-    `No Headgate answers at ${at}; start one (\`headgate serve\`), or name another by ` +
+    `No Headgate answers at ${at}; start one (\`headgate serve\`), or set ` +
     "--admin-url or HEADGATE_ADMIN_URL."
   );
 }
@@ -81,8 +81,8 @@ function causeWords({ code, message }: Cause, asker: AdminAsker): string {
 const namesCharsMax = 200;
 
 const outOfTimeWords: ReadonlyMap<string, string> = new Map([
-  ["CERT_HAS_EXPIRED", "has expired; whoever runs it renews it, unless the clock here is wrong."],
-  ["CERT_NOT_YET_VALID", "does not hold yet; look at the clock here, and at its own."],
+  ["CERT_HAS_EXPIRED", "has expired; renew it, or correct the clock here."],
+  ["CERT_NOT_YET_VALID", "is not valid yet; check the clocks on both sides."],
 ]);
 
 /** Codes of Node for a certificate of nobody whom we trust. */
@@ -95,15 +95,15 @@ const untrustedCodes: ReadonlySet<string> = new Set([
 ]);
 
 function noAdminPort(at: string): string {
-  return `What answers at ${at} is no admin port; it is 8082 where nobody chose another.`;
+  return `${at} is not an admin port; its default port is 8082.`;
 }
 
 /** A server of TLS 1.3 refuses a certificate after the handshake, by closing. */
 function closedWords({ url, hasCertificate }: AdminAsker): string {
   const at = visibleText(url);
   const words = `${at} closed the connection; it may be stopping,`;
-  if (url.startsWith("http:")) return `${words} or speak TLS only (https://).`;
+  if (url.startsWith("http:")) return `${words} or accept only TLS (https://).`;
   return hasCertificate
-    ? `${words} or not take the certificate of --admin-cert: of another authority, or expired.`
-    : `${words} or ask for a certificate (--admin-cert, --admin-key).`;
+    ? `${words} or reject the certificate of --admin-cert: another CA, or expired.`
+    : `${words} or require a client certificate (--admin-cert, --admin-key).`;
 }

@@ -17,7 +17,7 @@ const everyMsMin = 100;
 export function readEvery(text: string): number {
   const everyMs = parseDurationMs(text);
   if (everyMs === undefined || everyMs < everyMsMin) {
-    throw usageFailure(`--every must be a duration from ${everyMsMin}ms on, such as 2s`);
+    throw usageFailure(`--every must be a duration of at least ${everyMsMin}ms, such as 2s`);
   }
   return everyMs;
 }

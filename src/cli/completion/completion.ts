@@ -57,7 +57,7 @@ function firstLine(text: string): string {
 export function addCompletion(program: Command, { output }: CommandContext): void {
   const command = program
     .command("completion")
-    .description("print a script with which a shell completes commands, options and choices")
+    .description("print a completion script for a shell")
     .addArgument(new Argument("<SHELL>", "the shell").choices(shells));
   addHelpTexts(command, {
     examples: `

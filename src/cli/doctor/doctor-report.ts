@@ -1,8 +1,8 @@
 import type { Style } from "../../app/base/style.js";
+import { many } from "../../core/base/many.js";
 import type { Diagnostic } from "../../doctor/diagnostic.js";
 import { doctorProblemRows } from "../../doctor/doctor-problems.js";
 import type { PlainMap } from "../../generate/base/plain-tree.js";
-import { many } from "../terminal/many.js";
 
 /** What a report is of. */
 interface DoctorReport {
@@ -16,16 +16,16 @@ export function renderDoctor({ looks, subject }: DoctorReport, style: Style): st
   const { errors, warnings, passes } = countLooks(looks);
   const lines = looks.flatMap((look) => renderLook(look, style));
   const counts = [many(errors, "error"), many(warnings, "warning")];
-  if (passes > 0) counts.push(`${passes} right`);
+  if (passes > 0) counts.push(`${many(passes, "check")} passed`);
   const unseen = looks.length - errors - warnings - passes;
-  if (unseen > 0) counts.push(`${unseen} not looked at`);
+  if (unseen > 0) counts.push(`${unseen} not checked`);
   return [style.bold(subject), ...lines, "", `${counts.join(", ")}.`].join("\n");
 }
 
 function renderLook(look: Diagnostic, style: Style): readonly string[] {
   const { id, seen } = look;
   if (look.kind === "pass") return [`  ${style.good("✓")} ${style.dim(id)} ${seen}`];
-  if (look.kind === "unseen") return [style.dim(`  - ${id} not looked at: ${seen}`)];
+  if (look.kind === "unseen") return [style.dim(`  - ${id} not checked: ${seen}`)];
   const { title, remedy } = doctorProblemRows[id];
   const mark = look.severity === "error" ? style.bad("✗") : "!";
   const todo = (look.todo ?? remedy).split("\n");

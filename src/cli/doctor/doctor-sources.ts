@@ -62,7 +62,7 @@ export async function askServer(base: URL, path: string): Promise<ServerAnswer> 
     };
   } catch (thrown) {
     if (thrown instanceof SourceFailure) throw thrown;
-    throw new SourceFailure(`${shownServer(base)} cannot be asked: ${whyWords(thrown)}`, {
+    throw new SourceFailure(`${shownServer(base)} cannot be reached: ${whyWords(thrown)}`, {
       cause: thrown,
     });
   }
@@ -79,7 +79,7 @@ async function readBody(answer: Response): Promise<string> {
   for await (const chunk of answer.body ?? []) {
     bytes += chunk.byteLength;
     if (bytes > sourceBytesMax) {
-      throw new SourceFailure(`an answer is longer than ${sourceBytesMax} bytes`);
+      throw new SourceFailure(`a response is longer than ${sourceBytesMax} bytes`);
     }
     chunks.push(chunk);
   }
@@ -88,12 +88,12 @@ async function readBody(answer: Response): Promise<string> {
 
 function whyWords(thrown: unknown): string {
   if (thrown instanceof Error && thrown.name === "TimeoutError") {
-    return `no answer within ${answerMsMax / 1_000} s`;
+    return `no response within ${answerMsMax / 1_000} s`;
   }
   const cause: unknown = thrown instanceof Error ? thrown.cause : undefined;
   const code: unknown = Reflect.get(Object(cause), "code");
   if (code === "ECONNREFUSED") return "nothing listens there";
-  return typeof code === "string" ? code : "it answered nothing that is understood";
+  return typeof code === "string" ? code : "the response is not understood";
 }
 
 /**

@@ -34,15 +34,23 @@ const defaultEnvoy = "http://127.0.0.1:9901";
 export function addDoctor(program: Command, context: CommandContext): void {
   const command = program
     .command("doctor")
-    .description("compare an Envoy with the policy and with Headgate: what is wrong, worst first")
-    .option("--envoy <URL>", `an Envoy's admin port; default ${defaultEnvoy}`)
-    .option("--config-dump <FILE>", "what its /config_dump?include_eds said, in place of --envoy")
-    .option("--stats <FILE>", "with --config-dump: what its /stats?format=json said")
-    .option("--policy <FILE>", "a policy file or directory; may be given again", collect)
-    .option("--headgate <URL>", "Headgate's HTTP port, such as http://127.0.0.1:8080")
-    .option("--cluster <NAME>", "the cluster that leads to Headgate, where it is not found")
+    .description(
+      "compare an Envoy with the policy and with Headgate, and list problems, worst first",
+    )
+    .option("--envoy <URL>", `the URL of Envoy's admin port; default ${defaultEnvoy}`)
+    .option(
+      "--config-dump <FILE>",
+      "a file with the output of its /config_dump?include_eds, instead of --envoy",
+    )
+    .option(
+      "--stats <FILE>",
+      "with --config-dump: a file with the output of its /stats?format=json",
+    )
+    .option("--policy <FILE>", "a policy file or directory; repeatable", collect)
+    .option("--headgate <URL>", "the URL of Headgate's HTTP port, such as http://127.0.0.1:8080")
+    .option("--cluster <NAME>", "the cluster of Headgate, if doctor does not find it")
     .addOption(
-      new Option("--watch <TIME>", "look at what is in flight for so long, such as 5s or 1m"),
+      new Option("--watch <TIME>", "sample requests in flight for this long, such as 5s or 1m"),
     );
   addPrintFlags(command)
     .addHelpText("before", examplesText)
@@ -63,9 +71,9 @@ const examplesText = `Examples:
 `;
 
 const helpText = `
-Reads only. A finding says what was seen, with its numbers, and what to do;
-\`headgate help HG504\` explains its id. What is right is listed too, and what
-could not be looked at.
+Reads only. A finding contains what doctor saw, with numbers, and what to do.
+\`headgate help HG504\` explains its id. Passed checks are listed too, and checks
+that could not run.
 
 Exit codes: 0 no error found, 1 errors found or a file cannot be read, 2 usage,
 3 invalid policy, 5 Envoy cannot be reached.`;
@@ -82,14 +90,15 @@ async function doctor(options: DoctorOptions, { command, context }: Call): Promi
     complain("--envoy and --config-dump exclude each other");
   }
   if (options.stats !== undefined && configDump === undefined) {
-    complain("--stats belongs to --config-dump; --envoy is asked for its own");
+    complain("--stats needs --config-dump; with --envoy, doctor reads the statistics itself");
   }
-  const watchMs = parseDurationMs(watch) ?? complain("--watch is a time, such as 5s");
+  const watchMs = parseDurationMs(watch) ?? complain("--watch must be a duration, such as 5s");
   if (watchMs > watchMsMax) complain(`--watch is at most ${watchMsMax / 60_000}m`);
-  if (watchMs > 0 && configDump !== undefined) complain("--watch needs --envoy: files stand still");
+  if (watchMs > 0 && configDump !== undefined)
+    complain("--watch needs --envoy, because files do not change");
   const readUrl = (flag: string, text: string): URL =>
     parseServerUrl(text) ??
-    complain(`${flag} is a URL such as ${defaultEnvoy}, without a password`);
+    complain(`${flag} must be a URL such as ${defaultEnvoy}, without a password`);
   const source =
     configDump === undefined
       ? ({ kind: "envoy", url: readUrl("--envoy", envoy), watchMs } as const)

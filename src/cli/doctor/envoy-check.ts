@@ -4,6 +4,7 @@ import { createStyle, isColorWanted } from "../../app/base/style.js";
 import { readVersion } from "../../app/base/version.js";
 import { readEnvoyImage } from "../../app/config/envoy-image.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
+import { many } from "../../core/base/many.js";
 import { diagnoseBootstrap } from "../../doctor/diagnose.js";
 import type { Diagnostic, DoctorPolicy } from "../../doctor/diagnostic.js";
 import { readBootstrap } from "../../doctor/envoy-dump.js";
@@ -13,7 +14,6 @@ import { EnvoyApi } from "../../generate/check/envoy-api.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { problemsMax } from "../../policy/problems/problem-log.js";
 import type { CommandContext } from "../terminal/context.js";
-import { many } from "../terminal/many.js";
 import { countLooks, doctorAsPlain, renderDoctor } from "./doctor-report.js";
 
 /** What is checked, and how it is reported. */
@@ -48,7 +48,7 @@ export function checkEnvoyFiles({ files, format, context, policy }: EnvoyCheck):
     const dumps = readDocuments(text).map(readBootstrap);
     const [dump] = dumps.filter((one) => one !== undefined);
     if (dump === undefined) {
-      output.err(`headgate check: ${visibleText(name)} is no bootstrap: not compared.`);
+      output.err(`headgate check: ${visibleText(name)} is not a bootstrap; not compared.`);
     } else {
       const looks = diagnoseBootstrap(dump, { policy, ownVersion: readVersion() });
       compared.push({ file: name, looks });
@@ -82,7 +82,7 @@ function asText(
   found: readonly (TextProblem & { readonly file: string })[],
   errors: number,
 ): string {
-  if (found.length === 0) return "OK: nothing is wrong.";
+  if (found.length === 0) return "OK: no problems.";
   const texts = found.slice(0, problemsMax).map((problem) => {
     const { file, line, column, severity, id, path, message, hint } = problem;
     const place = `${visibleText(file)}:${line}:${column}`;

@@ -39,14 +39,15 @@ export function addGenerateFlags(command: Command): void {
   const version = (flag: string, name: keyof typeof versionRanges, of: string): Option => {
     const { min, max } = versionRanges[name];
     const range = `${formatMinorVersion(min)} to ${formatMinorVersion(max)}`;
-    return new Option(`${flag} <VERSION>`, `${of} that it is for, ${range}`).default(
-      formatMinorVersion(defaults[name]),
-    );
+    return new Option(
+      `${flag} <VERSION>`,
+      `the version to generate for, ${range} of ${of}`,
+    ).default(formatMinorVersion(defaults[name]));
   };
   const options = [
-    new Option("--out <DIR>", "the folder that takes the files; standard output without it"),
+    new Option("--out <DIR>", "the output folder; default: standard output"),
     new Option("--check", "compare with the folder of --out, and write nothing"),
-    new Option("--force", "write over files that were not generated, or were changed since"),
+    new Option("--force", "overwrite files that were not generated, or that were changed"),
     new Option(
       "--verify",
       "let Envoy, istioctl or egctl validate it too; it fails where they are not on PATH",
@@ -54,28 +55,31 @@ export function addGenerateFlags(command: Command): void {
     version("--envoy-version", "envoyVersion", "Envoy"),
     version("--istio-version", "istioVersion", "Istio"),
     version("--gateway-version", "gatewayVersion", "Envoy Gateway"),
-    new Option("--form <FORM>", "whole proxies, or pieces to be merged into yours")
+    new Option("--form <FORM>", "complete proxies, or fragments to merge into yours")
       .choices(["bootstrap", "fragments"])
       .default(defaults.form),
     new Option("--role <ROLE>", "which proxies, for envoy and istio")
       .choices(["sidecar", "edge", "both"])
       .default("both"),
-    new Option("--namespace <NAME>", "of Headgate, and of what names none").default(
-      defaults.namespace,
-    ),
+    new Option(
+      "--namespace <NAME>",
+      "the namespace of Headgate, and of objects without one",
+    ).default(defaults.namespace),
     new Option(
       "--with <FILE>",
-      "objects that you have (FILE,FILE or again): what stands beside is merged into them",
+      "your own objects (FILE,FILE; repeatable): generated settings are merged into them",
     ).argParser(addFiles),
-    new Option("--replicas <COUNT>", "of Headgate").default(String(defaults.replicas)),
-    new Option("--image <NAME>", "of Headgate, with a tag or a digest (name@sha256:...)"),
+    new Option("--replicas <COUNT>", "the number of replicas of Headgate").default(
+      String(defaults.replicas),
+    ),
+    new Option("--image <NAME>", "the image of Headgate, with a tag or a digest (name@sha256:...)"),
     new Option(
       "--without-client-certificates",
-      "lets whoever reaches Headgate's pods ask like a proxy, as where a mesh asks who they are",
+      "accept proxies without a client certificate, for example if a mesh authenticates them",
     ),
     new Option(
       "--runbook-url <URL>",
-      "where people find the runbook, for alerts and dashboards; * stands for an alert's name",
+      "the URL of the runbook, for alerts and dashboards; * stands for an alert's name",
     ),
   ];
   for (const option of options) command.addOption(option);
@@ -114,13 +118,13 @@ export function readGenerateOptions(
   if (known === undefined) {
     const nearest = findNearestName(target, targetNames);
     const meant = nearest === undefined ? "" : `\n(Did you mean ${nearest}?)`;
-    return problem(`TARGET is one of ${targetNames.join(", ")}${meant}`);
+    return problem(`TARGET must be one of ${targetNames.join(", ")}${meant}`);
   }
   for (const [flag, option] of Object.entries(optionOfFlag)) {
     const ofTargets = targetNames.filter((one) => targets.get(one)?.options.includes(option));
     if (!isGiven(flag) || ofTargets.includes(known)) continue;
     const name = flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    return problem(`--${name} is for ${ofTargets.join(", ")}, and ${known} takes no notice of it`);
+    return problem(`--${name} applies to ${ofTargets.join(", ")}; ${known} ignores it`);
   }
   const versions = new Map<keyof typeof versionRanges, MinorVersion>();
   for (const name of ["envoyVersion", "istioVersion", "gatewayVersion"] as const) {
@@ -128,22 +132,23 @@ export function readGenerateOptions(
     const version = parseMinorVersion(flags[name], range);
     const flag = `--${name.replace("V", "-v")}`;
     const bounds = `${formatMinorVersion(range.min)} to ${formatMinorVersion(range.max)}`;
-    if (version === undefined) return problem(`${flag} is a version from ${bounds}`);
+    if (version === undefined) return problem(`${flag} must be a version from ${bounds}`);
     versions.set(name, version);
   }
   const { namespace, replicas, form, role, runbookUrl, withoutClientCertificates = false } = flags;
-  if (!isNamespace(namespace)) return problem("--namespace is a name as Kubernetes has them");
+  if (!isNamespace(namespace)) return problem("--namespace must be a valid Kubernetes name");
   const count = /^\d{1,6}$/.test(replicas) ? Number(replicas) : 0;
-  if (count < 1 || count > replicasMax) return problem(`--replicas is from 1 to ${replicasMax}`);
+  if (count < 1 || count > replicasMax)
+    return problem(`--replicas must be from 1 to ${replicasMax}`);
   if (flags.check === true && flags.out === undefined) {
-    return problem("--check compares with a folder: name it in --out");
+    return problem("--check compares with a folder: set --out");
   }
   if (runbookUrl !== undefined && !plainUrl.test(runbookUrl)) {
-    return problem("--runbook-url is an http or https URL without a fragment");
+    return problem("--runbook-url must be an http or https URL without a fragment");
   }
   const image = flags.image === undefined ? undefined : parseImageName(flags.image);
   if (flags.image !== undefined && image === undefined) {
-    return problem("--image is a name with a tag, or with a digest (sha256:...)");
+    return problem("--image must be a name with a tag, or with a digest (sha256:...)");
   }
   const options: GenerateOptions = {
     ...defaultGenerateOptions,

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { policyVersion, readErrorWords, readPolicyFiles } from "../../app/config/policy-files.js";
+import { many } from "../../core/base/many.js";
 import { kustomizationFile } from "../../generate/base/custom-object.js";
 import type { Document } from "../../generate/base/document.js";
 import {
@@ -21,7 +22,6 @@ import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { envoyTool } from "../../programs/install.js";
 import { lookUp, thisMachine } from "../../programs/provision.js";
 import type { CommandContext } from "../terminal/context.js";
-import { many } from "../terminal/many.js";
 import { documentChecks } from "./document-checks.js";
 import { addGenerateFlags, type GenerateFlags, readGenerateOptions } from "./generate-flags.js";
 import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
@@ -39,13 +39,13 @@ import { writeFolder } from "./write-folder.js";
 export function addGenerate(program: Command, context: CommandContext): void {
   const command = program
     .command("generate")
-    .description("make configuration for proxies, meshes and clusters from a policy")
-    .argument("<TARGET>", `what for: ${targetNames.join(", ")}`)
+    .description("generate configuration for proxies, meshes and clusters from a policy")
+    .argument("<TARGET>", `the target: ${targetNames.join(", ")}`)
     .argument("<POLICY...>", "files, or directories of *.yaml and *.yml files");
   addGenerateFlags(command);
   command
     .addOption(
-      new Option("-o, --output <format>", "how to report")
+      new Option("-o, --output <format>", "the report format")
         .choices(["text", "json"])
         .default("text"),
     )
@@ -69,25 +69,22 @@ const examplesText = `Examples:
   headgate generate gateway policy.yaml | kubectl apply --server-side -f -
 `;
 
-const helpText = `
-Everything is checked before anything is written: against Envoy's own API and its rules, also in
-patches, against what Kubernetes, Istio and Envoy Gateway publish of their objects, and for mistakes
-that Envoy would take. An error writes nothing.
-
-Files go into the folder of --out together or not at all. A file that was not generated, or was
-changed since, stays as it is unless --force says otherwise; one that is no longer generated goes.
-The folder's .headgate-TARGET.sha256 lists what was generated.
-
-Istio and Envoy Gateway heed one object of a kind for a host or target. With --with, ours go into
-those that you have: DestinationRule, Sidecar and the HTTP routes of VirtualServices; and
-BackendTrafficPolicy, ClientTrafficPolicy and EnvoyExtensionPolicy. What yours say stays, without
-its comments; where the policy says it otherwise you are warned. Objects into which nothing goes
-are not printed: they stay yours.
-
-Objects are applied by \`kubectl apply --server-side\`: without it, those of more than 262,144 bytes
-are refused. A cluster takes 1.5 MiB; what is larger is an error here.
-
-Exit codes: 0 ok, 1 failure, 2 usage, 3 invalid, 4 the files of --check are stale.`;
+const helpText =
+  "\nHeadgate checks everything before it writes: against Envoy's API and its validation " +
+  "rules (also in\npatches), against the schemas of Kubernetes, Istio and Envoy Gateway, " +
+  "and for mistakes that Envoy\nwould accept. If there is an error, it writes " +
+  "nothing.\n\nFiles are written to the folder of --out together or not at all. A file " +
+  "that was not generated, or\nwas changed since, is kept unless you set --force. Files " +
+  "that are no longer generated are removed.\nThe folder's .headgate-TARGET.sha256 lists " +
+  "the generated files.\n\nIstio and Envoy Gateway use one object of a kind for each host " +
+  "or target. With --with, settings are\nmerged into your own objects: DestinationRule, " +
+  "Sidecar and the HTTP routes of VirtualServices; and\nBackendTrafficPolicy, " +
+  "ClientTrafficPolicy and EnvoyExtensionPolicy. Your settings win, and comments\nare not " +
+  "kept. If the policy differs, you get a warning. Objects without new settings are not " +
+  "printed.\n\nApply objects with `kubectl apply --server-side`: without it, objects of " +
+  "more than 262,144 bytes\nare refused. A cluster accepts at most 1.5 MiB; a larger " +
+  "object is an error.\n\nExit codes: 0 ok, 1 failure, 2 usage, 3 invalid, 4 files of " +
+  "--check are stale.";
 
 /** Objects that are applied in another way are kept once more, in an annotation of 256 KiB. */
 const applyText = "Apply objects with `kubectl apply --server-side`.";
@@ -158,7 +155,9 @@ function refusePolicy(run: Run, parsed: Extract<ParsedPolicy, { kind: "problems"
     const { problems, unreportedCount } = parsed;
     output.out(JSON.stringify({ ok: false, problems, unreportedCount, files: [] }, undefined, 2));
   } else {
-    output.err(`${formatProblems(parsed)}\n\nThe policy is wrong; nothing was written.`);
+    output.err(`${formatProblems(parsed)}
+
+The policy is invalid; nothing was written.`);
   }
   return exitCodes.invalidPolicy;
 }
@@ -180,9 +179,9 @@ async function verify({ run, documents }: Made): Promise<number> {
   }
   if (objects?.kind === "asked") {
     const { command, refusal, leavesOut } = objects;
-    const words = leavesOut === undefined ? "" : `, by their schemas alone: ${leavesOut}`;
+    const words = leavesOut === undefined ? "" : `, by schemas only: ${leavesOut}`;
     if (refusal === undefined) output.err(`Verified by ${command}${words}.`);
-    else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
+    else output.err(`${command} rejects it: ${visibleLines(refusal)}\nNothing was written.`);
     return refusal === undefined ? exitCodes.ok : exitCodes.invalidPolicy;
   }
   const envoy = await lookUp(envoyTool, thisMachine());
@@ -196,11 +195,11 @@ async function verify({ run, documents }: Made): Promise<number> {
   const verdicts = await verifyWithEnvoy(documents, envoy);
   if (verdicts.length === 0) {
     const remedy = "Make one with `generate envoy --form bootstrap`";
-    return failUnverified(run, `there is no whole configuration. ${remedy}`);
+    return failUnverified(run, `there is no complete configuration. ${remedy}`);
   }
   const refused = verdicts.filter(({ refusal }) => refusal !== undefined);
   for (const { path, refusal } of refused) {
-    output.err(`${path}: Envoy ${envoy.version} refuses it: ${visibleLines(refusal ?? "")}`);
+    output.err(`${path}: Envoy ${envoy.version} rejects it: ${visibleLines(refusal ?? "")}`);
   }
   if (refused.length > 0) output.err("Nothing was written.");
   else output.err(`Verified by Envoy ${envoy.version}: ${many(verdicts.length, "configuration")}.`);
@@ -230,7 +229,7 @@ async function handOut(made: Made): Promise<number> {
     return exitCodes.ok;
   }
   if (files.length > 1 && made.documents.some(({ kind }) => kind.format !== "yaml")) {
-    return fail(context, `${files.length} files of several kinds go to a folder: name it in --out`);
+    return fail(context, `${files.length} files of several kinds need a folder: set --out`);
   }
   // What is piped into `kubectl apply -f -` is objects; a kustomization names files.
   const objects = files.filter(({ path }) => path !== kustomizationFile);
@@ -259,7 +258,7 @@ async function handOutToFolder(made: Made, folder: string): Promise<number> {
   }
   const stopped = flags.force === true ? blocked : [...blocked, ...foreign];
   if (stopped.length > 0) {
-    const hint = blocked.length > 0 ? "" : " --force writes over it.";
+    const hint = blocked.length > 0 ? "" : " Use --force to overwrite.";
     return fail(context, `${stopped.map(visibleText).join("; ")}. Nothing was written.${hint}`);
   }
   try {
@@ -283,7 +282,7 @@ const namedMax = 10;
 function formatLeftOut(titles: readonly string[]): string {
   const named = titles.slice(0, namedMax).map(visibleText).join(", ");
   const more = titles.length > namedMax ? `, and ${titles.length - namedMax} more` : "";
-  return `Left out, since nothing of the policy goes into them: ${named}${more}.`;
+  return `Not printed, because they get no settings of the policy: ${named}${more}.`;
 }
 
 function asJson({ policy, run, problems, leftOut: titles }: Made, result: object): string {
@@ -301,7 +300,7 @@ function countSteps(steps: readonly { readonly kind: string }[]): string {
   const count = (kind: string): number => steps.filter((step) => step.kind === kind).length;
   return (
     `${many(count("add"), "file")} added, ${count("change")} changed, ` +
-    `${count("remove")} removed, ${count("keep")} as they were`
+    `${count("remove")} removed, ${count("keep")} unchanged`
   );
 }
 
@@ -325,7 +324,7 @@ async function readObjects(paths: readonly string[]): Promise<ReadObjects> {
 }
 
 function located({ expected, suggestion: _none, ...problem }: ExistingProblem): LocatedProblem {
-  const hint = expected ?? "write objects of a cluster, in YAML";
+  const hint = expected ?? "pass Kubernetes objects, in YAML";
   return { ...problem, hint, severity: "error", service: undefined, path: [] };
 }
 

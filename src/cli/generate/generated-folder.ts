@@ -84,7 +84,7 @@ export async function planFolder(
 /** Undefined for a folder, and for one that can be made. */
 async function whyNoFolder(folder: string): Promise<string | undefined> {
   try {
-    return (await stat(folder)).isDirectory() ? undefined : `${folder} is no folder`;
+    return (await stat(folder)).isDirectory() ? undefined : `${folder} is not a folder`;
   } catch (error) {
     if (Reflect.get(Object(error), "code") === "ENOENT") return undefined;
     return `${folder} cannot be read: ${readErrorWords(error)}`;
@@ -115,7 +115,11 @@ async function lookAt(folder: string, path: string): Promise<Found> {
         return { kind: "file", text: await readFile(join(folder, below), "utf8"), isLink: false };
       }
       if (!isLast && stats.isDirectory()) continue;
-      const what = stats.isSymbolicLink() ? "is a link" : isLast ? "is no file" : "is no folder";
+      const what = stats.isSymbolicLink()
+        ? "is a link"
+        : isLast
+          ? "is not a file"
+          : "is not a folder";
       return { kind: "blocked", why: `${below} ${what}` };
     } catch (error) {
       if (Reflect.get(Object(error), "code") === "ENOENT") return { kind: "missing" };
@@ -131,7 +135,7 @@ function whyForeign(
   { text, isLink }: Found & { readonly kind: "file" },
   hash: string | undefined,
 ): string | undefined {
-  if (isLink) return `${path} is a link, and no file that was generated`;
+  if (isLink) return `${path} is a link, not a generated file`;
   if (hash === undefined) {
     // Where the list was lost the first lines tell.
     return isMarkedGenerated(text) ? undefined : `${path} was not generated`;

@@ -88,7 +88,7 @@ function formatOthers(others: readonly LocatedProblem[]): string {
   if (others.length === 0) return "";
   const names = others.slice(0, namedServicesMax).map(({ service = "" }) => visibleText(service));
   const dots = others.length > namedServicesMax ? ", ..." : "";
-  return `\n  likewise in ${others.length} more: ${names.join(", ")}${dots}`;
+  return `\n  the same in ${others.length} more: ${names.join(", ")}${dots}`;
 }
 
 function formatOne(problem: LocatedProblem): string {

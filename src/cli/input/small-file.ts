@@ -17,7 +17,8 @@ export function readSmallFile(path: string): string {
     if (statSync(path).size > smallFileBytesMax) {
       throw new CommandFailure(
         exitCodes.failure,
-        `${visibleText(path)} has more than ${smallFileBytesMax} bytes; it is another file.`,
+        `${visibleText(path)} has more than ${smallFileBytesMax} bytes, so it is ` +
+          "not the expected file.",
       );
     }
     return readFileSync(path, "utf8");

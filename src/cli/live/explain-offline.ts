@@ -99,7 +99,7 @@ function askService(request: HttpRequest, { services, serviceIndex }: Policy): Q
   if (asked === undefined) {
     throw new CommandFailure(
       exitCodes.failure,
-      `The service ${visibleText(service.name)} asks for no limits (rateLimit in the policy).`,
+      `The service ${visibleText(service.name)} has no rate limits (rateLimit in the policy).`,
     );
   }
   return { ...asked, service: service.name };

@@ -1,3 +1,4 @@
+import { many } from "../../core/base/many.js";
 import type {
   DescriptorExplanation,
   ExplainResponse,
@@ -6,7 +7,6 @@ import type {
   QuotaExplanation,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import { many } from "../terminal/many.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, entriesText, rateText, safeText, waitText } from "../terminal/quantity.js";
 import { truncateText, wrapText } from "../terminal/text-width.js";
@@ -37,7 +37,8 @@ export function drawExplanation(
   const change =
     current.isDenied === candidate.isDenied
       ? "The candidate decides the same."
-      : `The candidate decides otherwise: ${candidate.isDenied ? "it refuses" : "it lets pass"}.`;
+      : "The candidate decides differently: " +
+        `${candidate.isDenied ? "it denies the request" : "it allows the request"}.`;
   return [
     style.bold("Active"),
     ...lines,
@@ -60,7 +61,7 @@ function drawOne(explanation: Explanation, drawing: Drawing): readonly string[] 
     // Of a domain that nobody knows no rule says anything.
     ...(isDomainKnown ? descriptors : []).map((one) => descriptorBranch(one, drawing)),
     ...leftOut.map(({ key, why }) => ({
-      text: `not asked: descriptor with ${safeText(key)}: ${safeText(why)}`,
+      text: `not sent: descriptor with ${safeText(key)}: ${safeText(why)}`,
       paint: style.dim,
     })),
     ...quotas.map((quota) => quotaBranch(quota, drawing)),
@@ -69,10 +70,10 @@ function drawOne(explanation: Explanation, drawing: Drawing): readonly string[] 
   const nearest = nearestDomain === "" ? "" : `; did you mean ${safeText(nearestDomain)}?`;
   if (!isDomainKnown) {
     branches.push({
-      text: `the policy does not know this domain, and lets it pass${nearest}`,
+      text: `the policy does not have this domain, so it passes${nearest}`,
       paint: style.bad,
     });
-  } else if (branches.length === 0) branches.push({ text: "nothing is asked for this request" });
+  } else if (branches.length === 0) branches.push({ text: "this request sends no descriptors" });
   return [`${verdict}${about}`, ...drawBranches(branches, "", columnsMax)];
 }
 
@@ -107,19 +108,16 @@ function descriptorBranch(descriptor: DescriptorExplanation, drawing: Drawing): 
 /** What Envoys decide by themselves: the limits behind it, and what they have of them. */
 function quotaBranch(explained: QuotaExplanation, drawing: Drawing): Branch {
   const { quota, condition, descriptor, bucketCount, demandRate, heldRate } = explained;
-  const held = heldRate === undefined ? "no bound" : `${rateText(heldRate)} handed out`;
+  const held = heldRate === undefined ? "no bound" : `${rateText(heldRate)} assigned`;
   const use =
     bucketCount === 0n
-      ? "no Envoy has asked this Headgate for it"
-      : `${many(Number(bucketCount), "bucket")} here, ${rateText(demandRate)} wanted, ${held}`;
+      ? "no Envoy has reported it to this Headgate"
+      : `${many(Number(bucketCount), "bucket")} here, ${rateText(demandRate)} requested, ${held}`;
   const bucket = descriptor === undefined ? [] : [descriptorBranch(descriptor, drawing)];
   return {
-    text: `quota ${safeText(quota)}: Envoys decide by their shares: ${use}`,
+    text: `quota ${safeText(quota)}: Envoys decide by their assignments: ${use}`,
     paint: drawing.style.bold,
-    below: [
-      ...(condition === "" ? [] : [{ text: `only where ${safeText(condition)}` }]),
-      ...bucket,
-    ],
+    below: [...(condition === "" ? [] : [{ text: `only if ${safeText(condition)}` }]), ...bucket],
   };
 }
 
@@ -129,16 +127,16 @@ function effectWords(descriptor: DescriptorExplanation): string {
     case "unlimited":
       return "unlimited";
     case "replaced":
-      return "left out, as another rule of this request replaces it";
+      return "skipped, because another rule of this request replaces it";
     case "unmatched":
-      return "it passes";
+      return "allowed";
     default:
       if (!isOver) return "within its limits";
       if (states.some(({ override }) => override?.effect.case === "isFrozen")) {
         return "frozen by an operator";
       }
       return changesAfter === undefined
-        ? "over its limit, and will stay so"
+        ? "over its limit permanently"
         : `over its limit, fits again in ${waitText(changesAfter)}`;
   }
 }

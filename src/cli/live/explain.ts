@@ -41,17 +41,17 @@ interface ExplainFlags {
 export function addExplain(program: Command, context: CommandContext): void {
   const command = program
     .command("explain")
-    .description("say why a request passes or is refused; nothing is charged")
-    .argument("[DOMAIN]", "as Envoy would ask: a domain, and descriptors")
-    .argument("[ENTRIES...]", "each a descriptor, such as plan=free,user=ann")
-    .option("--hits <COUNT>", "what it costs; default 1")
-    .option("--host <HOST>", "as a caller would ask: the host, or the name of a service")
+    .description("explain why a request is allowed or denied; nothing is charged")
+    .argument("[DOMAIN]", "as Envoy sends it: a domain and descriptors")
+    .argument("[ENTRIES...]", "descriptors, such as plan=free,user=ann")
+    .option("--hits <COUNT>", "the cost in hits; default 1")
+    .option("--host <HOST>", "as a caller sends it: the host, or the name of a service")
     .option("--method <METHOD>", "with --host; default GET")
     .option("--path <PATH>", "with --host; default /")
-    .option("--header <NAME: VALUE>", "with --host; may be given again", collect)
-    .option("--remote-address <ADDRESS>", "with --host: where the request comes from")
-    .option("--candidate <FILE>", "what another policy would say; may be given again", collect)
-    .option("--policy <FILE>", "by this policy, with nothing in use; asks nobody", collect);
+    .option("--header <NAME: VALUE>", "with --host; repeatable", collect)
+    .option("--remote-address <ADDRESS>", "with --host: the caller's address")
+    .option("--candidate <FILE>", "compare with another policy; repeatable", collect)
+    .option("--policy <FILE>", "use this policy, with empty buckets; calls no Headgate", collect);
   addAdminCommandFlags(command, {
     examples: `
   headgate explain shop plan=free,user=ann
@@ -110,7 +110,7 @@ async function readWhole(paths: readonly string[], { context }: AdminCommandPart
 
 function readRequest({ domain, texts, flags }: Asked): ExplainRequest["request"] {
   if (flags.host !== undefined) {
-    if (domain !== undefined) throw usageFailure("keep one of --host and DOMAIN ENTRIES");
+    if (domain !== undefined) throw usageFailure("use either --host or DOMAIN ENTRIES");
     return { case: "http", value: readHttp(flags, flags.host) };
   }
   const { method, path, header, remoteAddress } = flags;
@@ -118,10 +118,10 @@ function readRequest({ domain, texts, flags }: Asked): ExplainRequest["request"]
     throw usageFailure("--method, --path, --header and --remote-address need --host");
   }
   if (domain !== undefined && texts.length === 0 && isIdLike(domain)) {
-    throw usageFailure(`ids and error codes are explained by: headgate help ${domain}`);
+    throw usageFailure(`\`headgate help ${domain}\` explains ids and error codes`);
   }
   if (domain === undefined || texts.length === 0) {
-    throw usageFailure("say what to explain: shop plan=free,user=ann, or --host shop.example");
+    throw usageFailure("pass a request: shop plan=free,user=ann, or --host shop.example");
   }
   const hits = flags.hits === undefined ? 1n : BigInt(readCount("--hits", flags.hits, costHitsMax));
   const descriptors = texts.map((text) => ({ entries: [...parseEntries(text)], hits }));
@@ -130,7 +130,7 @@ function readRequest({ domain, texts, flags }: Asked): ExplainRequest["request"]
 
 function readHttp(flags: ExplainFlags, host: string) {
   if (flags.hits !== undefined) {
-    throw usageFailure("--hits belongs to DOMAIN ENTRIES; with --host the policy says the cost");
+    throw usageFailure("--hits needs DOMAIN ENTRIES; with --host the policy sets the cost");
   }
   const headers = new Map<string, string>();
   for (const text of flags.header ?? []) {

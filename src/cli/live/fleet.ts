@@ -13,8 +13,7 @@ export function addFleet(program: Command, context: CommandContext): void {
     examples: `
   headgate fleet
   headgate fleet -o json | jq '.services[].shares[] | {node, share}'`,
-    notes: `
-An Envoy that was heard of "elsewhere" talks to another replica.`,
+    notes: '\nAn Envoy with "elsewhere" is connected to another replica.',
   }).action(() =>
     runAdmin(command, context, async ({ client, printer }) => {
       printer.print(GetFleetResponseSchema, await client.fleet.getFleet({}), drawFleet);

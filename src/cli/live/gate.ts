@@ -26,7 +26,7 @@ interface SetFlags extends ChangeFlags {
 export function addGate(program: Command, context: CommandContext): void {
   const gate = program
     .command("gate")
-    .description("look at, or change, when a gate opens")
+    .description("show or change the thresholds of a gate")
     .addHelpText(
       "before",
       `Examples:
@@ -45,7 +45,7 @@ function addGet(gate: Command, context: CommandContext): void {
   const command = gate
     .command("get")
     .description("show the active thresholds")
-    .argument("<SERVICE>", "its name");
+    .argument("<SERVICE>", "the name of the service");
   addAdminCommandFlags(command, {
     examples: `
   headgate gate get checkout
@@ -64,10 +64,16 @@ function addSet(gate: Command, context: CommandContext): void {
   const command = gate
     .command("set")
     .description("change the thresholds on all replicas")
-    .argument("<SERVICE>", "its name")
-    .requiredOption("--open-below <PART>", "it opens below this part of the capacity, such as 0.6")
-    .requiredOption("--close-above <PART>", "it closes above this part, such as 0.9");
-  addAdminCommandFlags(addChangeFlags(command, "of the thresholds that are replaced"), {
+    .argument("<SERVICE>", "the name of the service")
+    .requiredOption(
+      "--open-below <PART>",
+      "the gate opens below this reject probability, such as 0.6",
+    )
+    .requiredOption(
+      "--close-above <PART>",
+      "the gate closes above this reject probability, such as 0.9",
+    );
+  addAdminCommandFlags(addChangeFlags(command, "the version of the thresholds to replace"), {
     examples: `
   headgate gate set checkout --open-below 0.6 --close-above 0.9 \\
     --reason "a slow database"`,
@@ -86,14 +92,14 @@ function addSet(gate: Command, context: CommandContext): void {
 function addClear(gate: Command, context: CommandContext): void {
   const command = gate
     .command("clear")
-    .description("go back to the thresholds of the policy")
-    .argument("<SERVICE>", "its name");
-  addAdminCommandFlags(addChangeFlags(command, "of the thresholds that are replaced"), {
+    .description("restore the thresholds of the policy")
+    .argument("<SERVICE>", "the name of the service");
+  addAdminCommandFlags(addChangeFlags(command, "the version of the thresholds to replace"), {
     examples: `
   headgate gate clear checkout --reason "it is fast again"`,
   }).action((service: string, flags: ChangeFlags) =>
     runAdmin(command, context, (call) => {
-      const question = `Go back to the policy's thresholds for ${service}?`;
+      const question = `Restore the policy's thresholds for ${service}?`;
       const wanted = { service, openBelow: 0, closeAbove: 0, clear: true };
       return change(wanted, { flags, question }, call);
     }),
@@ -135,6 +141,6 @@ function readRatio(flag: string, text: string): number {
 function drawThresholds(thresholds: GateThresholds | undefined): readonly string[] {
   if (thresholds === undefined) return ["It has no gate."];
   const { service, openBelow, closeAbove, isOverridden, version } = thresholds;
-  const whose = isOverridden ? `set by hand, version ${version}` : "as the policy has it";
+  const whose = isOverridden ? `set by hand, version ${version}` : "from the policy";
   return [`${safeText(service)}: opens below ${openBelow}, closes above ${closeAbove} (${whose})`];
 }

@@ -23,7 +23,7 @@ export function addFreezing(keys: Command, context: CommandContext): void {
 function addFreeze(keys: Command, context: CommandContext): void {
   const command = keys
     .command("freeze")
-    .description("let nothing of a key pass")
+    .description("deny all requests of a key")
     .argument("<DOMAIN>", "its domain")
     .argument("<ENTRIES>", "its descriptor, such as user=mallory");
   addAdminCommandFlags(addOverrideFlags(command), {
@@ -47,8 +47,8 @@ function addUnfreeze(keys: Command, context: CommandContext): void {
     .argument("<DOMAIN>", "its domain")
     .argument("<ENTRIES>", "its descriptor, such as user=mallory")
     .option("--limit <NAME>", "only this limit of its rule")
-    .option("--prefix", "the freeze is of all descriptors that begin so");
-  addAdminCommandFlags(addChangeFlags(command, "of the freeze"), {
+    .option("--prefix", "the freeze covers all descriptors with this prefix");
+  addAdminCommandFlags(addChangeFlags(command, "the version of the freeze"), {
     examples: `
   headgate keys unfreeze shop user=mallory --reason "they have stopped"`,
     notes: `
@@ -60,8 +60,8 @@ ${entriesHelp}`,
       if (before !== undefined && before.effect.case !== "isFrozen") {
         throw new CommandFailure(
           exitCodes.failure,
-          `That is no freeze: ${overrideText(before)}. \`headgate keys override --remove\` ` +
-            "takes it away.",
+          `This is not a freeze: ${overrideText(before)}. \`headgate keys override ` +
+            "--remove` removes it.",
         );
       }
       // What is taken away is what was looked at.

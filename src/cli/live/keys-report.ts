@@ -1,3 +1,4 @@
+import { many } from "../../core/base/many.js";
 import type {
   GetKeyResponse,
   KeyState,
@@ -5,7 +6,6 @@ import type {
   Override,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import { many } from "../terminal/many.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, entriesText, safeText, timeText, waitText } from "../terminal/quantity.js";
 import { truncateText, wrapText } from "../terminal/text-width.js";
@@ -77,7 +77,7 @@ export function effectText({ effect }: Pick<Override, "effect">): string {
     case "amount": {
       const { hits, burst } = effect.value;
       const other = burst === 0n || burst === hits ? "" : `, burst ${countText(burst)}`;
-      return `${countText(hits)} hits${other}`;
+      return `${countText(hits)} ${hits === 1n ? "hit" : "hits"}${other}`;
     }
     case "multiplier":
       return `times ${effect.value}`;
@@ -90,7 +90,7 @@ export function effectText({ effect }: Pick<Override, "effect">): string {
 
 /** Until when it holds. */
 export function untilText({ expiresAt }: Pick<Override, "expiresAt">): string {
-  return expiresAt === undefined ? "until it is taken away" : `until ${timeText(expiresAt)}`;
+  return expiresAt === undefined ? "until it is removed" : `until ${timeText(expiresAt)}`;
 }
 
 /** Whom an override is for: `shop plan=free, user=ann and what is below`. */

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
+import { many } from "../../core/base/many.js";
 import {
   GetKeyResponseSchema,
   ListOverridesResponseSchema,
@@ -13,7 +14,6 @@ import {
 } from "../admin/admin-command.js";
 import type { CommandContext } from "../terminal/context.js";
 import { entriesHelp, formatEntries, parseEntries } from "../terminal/key-selector.js";
-import { many } from "../terminal/many.js";
 import { eachPage } from "../terminal/pages.js";
 import { addFreezing } from "./key-freeze.js";
 import { drawKey, drawOverrides } from "./keys-report.js";
@@ -23,7 +23,7 @@ import { addOverride } from "./override-command.js";
 export function addKeys(program: Command, context: CommandContext): void {
   const keys = program
     .command("keys")
-    .description("look at a key, or change what it may do")
+    .description("show a key, or change its limits")
     .addHelpText(
       "before",
       `Examples:
@@ -34,11 +34,7 @@ export function addKeys(program: Command, context: CommandContext): void {
   headgate keys overrides
 `,
     )
-    .addHelpText(
-      "after",
-      `
-\`headgate keys help override\` has the rest of each.`,
-    );
+    .addHelpText("after", "\n`headgate keys help override` shows the options of each command.");
   addGet(keys, context);
   addReset(keys, context);
   addOverride(keys, context);
@@ -53,7 +49,7 @@ interface SelectorFlags {
 function addGet(keys: Command, context: CommandContext): void {
   const command = keys
     .command("get")
-    .description("show what a key holds now")
+    .description("show the current state of a key")
     .argument("<DOMAIN>", "its domain")
     .argument("<ENTRIES>", "its descriptor, such as plan=free,user=ann")
     .option("--limit <NAME>", "only this limit of its rule");
@@ -79,12 +75,12 @@ interface ResetFlags extends SelectorFlags {
 function addReset(keys: Command, context: CommandContext): void {
   const command = keys
     .command("reset")
-    .description("empty a key")
+    .description("reset a key")
     .argument("<DOMAIN>", "its domain")
     .argument("<ENTRIES>", "its descriptor, such as plan=free,user=ann")
-    .requiredOption("--reason <TEXT>", "why, for the audit log")
+    .requiredOption("--reason <TEXT>", "the reason, for the audit log")
     .option("--limit <NAME>", "only this limit of its rule")
-    .option("--yes", "do not ask on a terminal");
+    .option("--yes", "do not ask for confirmation");
   addAdminCommandFlags(command, {
     examples: `
   headgate keys reset shop plan=free,user=ann --reason "a loop of ours, fixed"`,
@@ -101,14 +97,14 @@ async function reset(
 ): Promise<void> {
   const { domain, flags } = asked;
   const entries = [...parseEntries(asked.text)];
-  await confirm(context, flags.yes, `Empty ${domain} ${formatEntries(entries)}?`);
+  await confirm(context, flags.yes, `Reset ${domain} ${formatEntries(entries)}?`);
   const answer = await client.limits.resetKey({
     key: { domain, entries, limitName: flags.limit ?? "" },
     reason: flags.reason,
   });
   printer.print(ResetKeyResponseSchema, answer, ({ resetCount, carriedLimitsLeft }) => [
     resetCount === 0 ? "Nothing was in use." : `Emptied ${many(resetCount, "bucket")}.`,
-    ...(carriedLimitsLeft ? ["Limits that requests carry themselves are left as they are."] : []),
+    ...(carriedLimitsLeft ? ["Limits that requests carry themselves are not changed."] : []),
   ]);
 }
 
@@ -122,8 +118,8 @@ function addOverrides(keys: Command, context: CommandContext): void {
   const command = keys
     .command("overrides")
     .description("list overrides and freezes")
-    .argument("[DOMAIN]", "only of this domain")
-    .option("--begins-with <ENTRIES>", "only of descriptors that begin so: plan=free")
+    .argument("[DOMAIN]", "only decisions of this domain")
+    .option("--begins-with <ENTRIES>", "only descriptors with this prefix: plan=free")
     .option("--rule <LABEL>", "only those that change a limit of this rule; needs DOMAIN")
     .option("--frozen", "only freezes");
   addAdminCommandFlags(command, {
@@ -133,8 +129,8 @@ function addOverrides(keys: Command, context: CommandContext): void {
   headgate keys overrides shop --begins-with plan=free
   headgate keys overrides --frozen`,
     notes: `
-\`headgate rules\` has the labels; \`headgate keys get\` says which override holds
-for a key.
+\`headgate rules\` lists the labels. \`headgate keys get\` shows which override
+applies to a key.
 ${entriesHelp}`,
   }).action((domain: string | undefined, flags: ListFlags) =>
     runAdmin(command, context, (call) => listOverrides(domain ?? "", flags, call)),

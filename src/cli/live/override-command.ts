@@ -44,13 +44,13 @@ interface SetFlags extends OverrideFlags, EffectFlags {
 export function addOverride(keys: Command, context: CommandContext): void {
   const command = keys
     .command("override")
-    .description("give keys another limit for a time")
+    .description("override the limit of keys for a time")
     .argument("<DOMAIN>", "its domain")
     .argument("<ENTRIES>", "its descriptor, such as plan=free,user=ann")
-    .option("--hits <COUNT>", "so many hits in the limit's own period")
-    .option("--burst <COUNT>", "with --hits: so many at once; default: as hits")
-    .option("--times <FACTOR>", "so many times as much: 2x, 0.5x");
-  addOverrideFlags(command).option("--remove", "take the override away, back to the policy");
+    .option("--hits <COUNT>", "this many hits in the limit's period")
+    .option("--burst <COUNT>", "with --hits: this many at once; default: as --hits")
+    .option("--times <FACTOR>", "a multiple of the limit: 2x, 0.5x");
+  addOverrideFlags(command).option("--remove", "remove the override");
   addAdminCommandFlags(command, {
     examples: `
   headgate keys override shop plan=free,user=ann --times 2x --for 3d \\
@@ -59,9 +59,9 @@ export function addOverride(keys: Command, context: CommandContext): void {
     --until 2026-11-27T12:00:00Z --reason "sale"
   headgate keys override shop plan=free,user=ann --remove --reason "it is over"`,
     notes: `
-It holds on all replicas within a second. What was used stays used. A policy's
-overrideMax says how much may be given. To replace an override, name its
-version by --expected-version.
+An override is active on all replicas within a second. Buckets keep their state.
+overrideMax of the policy bounds it. To replace an override, pass its version
+with --expected-version.
 ${entriesHelp}`,
   }).action((domain: string, text: string, flags: SetFlags) =>
     runAdmin(command, context, async (call) => {
@@ -76,13 +76,13 @@ ${entriesHelp}`,
 export function addOverrideFlags(command: Command): Command {
   command
     .option("--limit <NAME>", "only this limit of its rule")
-    .option("--prefix", "all descriptors that begin so")
-    .option("--for <DURATION>", "it ends after so long: 3d, 12h30m")
+    .option("--prefix", "all descriptors with this prefix")
+    .option("--for <DURATION>", "when it ends, from now: 3d, 12h30m")
     .option(
       "--until <TIME>",
-      "it ends then: 2026-11-27T12:00:00Z, 2026-11-27 or friday (0:00 UTC)",
+      "when it ends: 2026-11-27T12:00:00Z, 2026-11-27 or friday (0:00 UTC)",
     );
-  return addChangeFlags(command, "of the override that is replaced or taken away");
+  return addChangeFlags(command, "the version of the override to replace or remove");
 }
 
 /** For whom it is. */
@@ -132,7 +132,7 @@ export async function giveOverride(
   const answer = await client.limits.setOverride({ override, expectedVersion: expected });
   printer.print(SetOverrideResponseSchema, answer, ({ override: given }) => {
     if (given === undefined) return ["Given."];
-    const version = `It is version ${given.version}, on all replicas within a second.`;
+    const version = `It is version ${given.version}, active on all replicas within a second.`;
     return [`${overrideSubject(given)}`, `  ${overrideText(given)}`, version];
   });
 }
@@ -148,7 +148,7 @@ export async function removeOverride(
   { client, context, printer }: AdminCommandParts,
 ): Promise<void> {
   if (flags.for !== undefined || flags.until !== undefined) {
-    throw usageFailure("--for and --until say when an override ends; this ends it now");
+    throw usageFailure("--for and --until set when an override ends; --remove ends it now");
   }
   const before = await findOverride(client, target);
   if (before === undefined) {
@@ -156,13 +156,13 @@ export async function removeOverride(
     throw new CommandFailure(
       exitCodes.failure,
       `There is no override for ${what}${target.isPrefix ? " and all below" : ""}; ` +
-        "`headgate keys overrides` lists those that there are.",
+        "`headgate keys overrides` lists the existing ones.",
     );
   }
   const { id, version } = before;
   const expected =
     flags.expectedVersion === undefined ? version : readExpectedVersion(flags.expectedVersion);
-  await confirm(context, flags.yes, `Take away ${overrideText(before)}?`);
+  await confirm(context, flags.yes, `Remove ${overrideText(before)}?`);
   const answer = await client.limits.deleteOverride({
     id,
     domain: target.domain,
@@ -170,7 +170,7 @@ export async function removeOverride(
     reason: flags.reason,
   });
   printer.print(DeleteOverrideResponseSchema, answer, () => [
-    `Taken away from ${overrideSubject(before)}: the policy's own limits hold again.`,
+    `Removed from ${overrideSubject(before)}: the policy's own limits apply again.`,
   ]);
 }
 
@@ -182,7 +182,7 @@ function overrideId({ domain, entries, isPrefix, limitName }: OverrideTarget): s
 function alreadyThere(override: Override): CommandFailure {
   return new CommandFailure(
     exitCodes.failure,
-    `There is an override already, ${overrideText(override)}. To replace it, add ` +
+    `There is already an override, ${overrideText(override)}. To replace it, add ` +
       `--expected-version ${override.version}.`,
   );
 }

@@ -41,10 +41,10 @@ type EffectInit = NonNullable<MessageInitShape<typeof OverrideSchema>["effect"]>
  */
 export function readOverrideEffect({ hits, burst, times }: EffectFlags): EffectInit {
   if ((hits === undefined) === (times === undefined)) {
-    throw usageFailure("say what it gives: --hits 200, or --times 2x");
+    throw usageFailure("set its effect: --hits 200, or --times 2x");
   }
   if (times !== undefined) {
-    if (burst !== undefined) throw usageFailure("--burst belongs to --hits; --times has its own");
+    if (burst !== undefined) throw usageFailure("--burst needs --hits; --times includes the burst");
     return { case: "multiplier", value: readTimes(times) };
   }
   const amount = { hits: BigInt(readCount("--hits", hits ?? "", hitsMax)), burst: 0n };
@@ -67,8 +67,7 @@ function readTimes(text: string): number {
  * @throws CommandFailure
  */
 export function readEnd({ for: span, until }: EndFlags): Pick<Partial<Override>, "expiresAt"> {
-  if (span !== undefined && until !== undefined)
-    throw usageFailure("keep one of --for and --until");
+  if (span !== undefined && until !== undefined) throw usageFailure("use either --for or --until");
   if (span !== undefined) {
     return { expiresAt: momentAfter({ flag: "--for", text: span, clock: systemClock }) };
   }

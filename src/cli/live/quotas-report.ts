@@ -1,3 +1,4 @@
+import { many } from "../../core/base/many.js";
 import type {
   ListQuotaPoolsResponse,
   ListQuotasResponse,
@@ -5,7 +6,6 @@ import type {
   QuotaShare,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import { many } from "../terminal/many.js";
 import type { Drawing } from "../terminal/print.js";
 import {
   countText,
@@ -34,7 +34,7 @@ export function drawQuotas(
       { title: "limits", align: "right" },
       { title: "buckets", align: "right" },
       { title: "wanted", align: "right" },
-      { title: "handed out", align: "right" },
+      { title: "assigned", align: "right" },
     ],
     quotas.map((quota) => [
       safeText(quota.name),
@@ -54,7 +54,8 @@ export function drawQuotaPools(
   { pools, poolCount }: ListQuotaPoolsResponse,
   drawing: Drawing,
 ): readonly string[] {
-  if (pools.length === 0) return ["No Envoy has asked this Headgate for a share of a quota yet."];
+  if (pools.length === 0)
+    return ["No Envoy has requested a share of a quota from this Headgate yet."];
   const lines = pools.flatMap((pool, i) => [...(i === 0 ? [] : [""]), ...drawPool(pool, drawing)]);
   const leftCount = Number(poolCount) - pools.length;
   if (leftCount <= 0) return lines;
@@ -66,7 +67,7 @@ function drawPool(pool: QuotaPool, { style, columnsMax }: Drawing): readonly str
   const name = quotas.map(safeText).join(", ");
   const key = `${safeText(domain)} ${entriesText(entries)}`;
   const title = truncateText(`${name}  ${key}`, columnsMax);
-  const rates = `${rateText(demandRate)} wanted, ${boundText(heldRate)} handed out`;
+  const rates = `${rateText(demandRate)} requested, ${boundText(heldRate)} assigned`;
   const use = `${rates}; ${leaseText(pool)}`;
   const isUneasy = pool.lease?.state === "unrenewed" || pool.lease?.state === "lost";
   const table = drawTable(
@@ -75,7 +76,7 @@ function drawPool(pool: QuotaPool, { style, columnsMax }: Drawing): readonly str
       { title: "wanted", align: "right" },
       { title: "share", align: "right" },
       { title: "", paint: style.good },
-      { title: "heard of", align: "right" },
+      { title: "last report", align: "right" },
     ],
     shares.map((share) => shareRow(share, heldRate)),
     columnsMax,
@@ -97,7 +98,7 @@ function limitText({ limits, mode }: QuotaPool, at: number): string {
   const { hits, period, burst, usedHits } = limit;
   const seconds = Number(period?.seconds ?? 1n);
   const used = usedHits === undefined ? "" : `, ${percentText(usedHits / Number(burst))} used`;
-  const isShadow = mode === "counted" ? ", only counted" : "";
+  const isShadow = mode === "counted" ? ", dry run" : "";
   const rate = `${rateText(Number(hits) / seconds)}, burst ${countText(burst)}`;
   return `limit ${rate}${used}${isShadow}`;
 }
@@ -117,11 +118,11 @@ function leaseText({ mode, lease }: QuotaPool): string {
     case "claiming":
       return "this replica waits for its lease";
     case "unrenewed":
-      return `the store does not answer: ${rateText(lease.rate)} by the last lease${left}`;
+      return `the store does not answer: ${rateText(lease.rate)} from the last lease${left}`;
     case "lost":
       return "no lease: the limit's on_store_failure decides";
     default:
-      return `${rateText(lease.rate)} may be${left}`;
+      return `${rateText(lease.rate)} assigned${left}`;
   }
 }
 

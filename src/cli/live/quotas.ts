@@ -28,13 +28,13 @@ const defaultPoolCount = 10;
 export function addQuotas(program: Command, context: CommandContext): void {
   const command = program
     .command("quotas")
-    .description("watch quotas: what each Envoy wants of them, and may let pass by itself")
+    .description("watch quotas: the requests of each Envoy, and its assignment")
     .argument("[QUOTA]", "only this quota")
-    .option("--domain <DOMAIN>", "only of this domain")
-    .option("--list", "the quotas of the policy, without limits and Envoys")
-    .option("-n, --count <COUNT>", `how many limits, at most ${poolCountMax}`)
-    .option("--every <DURATION>", "how often it is drawn again", "1s")
-    .option("--once", "print one table and end, as without a terminal");
+    .option("--domain <DOMAIN>", "only quotas of this domain")
+    .option("--list", "list the quotas of the policy, without limits and Envoys")
+    .option("-n, --count <COUNT>", `the number of limits, at most ${poolCountMax}`)
+    .option("--every <DURATION>", "the refresh interval", "1s")
+    .option("--once", "print one table and exit, as without a terminal");
   addAdminCommandFlags(command, {
     examples: `
   headgate quotas
@@ -42,8 +42,8 @@ export function addQuotas(program: Command, context: CommandContext): void {
   headgate quotas --list
   headgate quotas search -o json | jq '.pools[0].shares[] | {node, heldRate}'`,
     notes: `
-On a terminal it is drawn again until q or Ctrl-C. What is shown is what the
-replica that answers knows: the Envoys whose streams it has, and its own lease.`,
+On a terminal it refreshes until q or Ctrl-C. It shows what the answering
+replica knows: the Envoys connected to it, and its own lease.`,
   }).action((quota: string | undefined, flags: QuotasFlags) =>
     runAdmin(command, context, (call) => quotas(quota ?? "", flags, call)),
   );
@@ -73,7 +73,7 @@ async function quotas(quota: string, flags: QuotasFlags, call: AdminCommandParts
   const draw = async (): Promise<readonly string[]> => {
     const drawing = printer.drawing();
     const lines = drawQuotaPools(await look(), drawing).slice(0, roomBeside(2, call));
-    return [...lines, "", drawing.style.dim("q ends")];
+    return [...lines, "", drawing.style.dim("q quits")];
   };
   await watch({ everyMs, draw }, call);
 }

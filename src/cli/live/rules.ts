@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
+import { many } from "../../core/base/many.js";
 import {
   type Limit,
   type ListRulesResponse,
@@ -14,7 +15,6 @@ import {
   runAdmin,
 } from "../admin/admin-command.js";
 import type { CommandContext } from "../terminal/context.js";
-import { many } from "../terminal/many.js";
 import { eachPage } from "../terminal/pages.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, isOfFleet, periodText, replicaText, safeText } from "../terminal/quantity.js";
@@ -24,15 +24,14 @@ import { drawTable } from "../terminal/text-table.js";
 export function addRules(program: Command, context: CommandContext): void {
   const command = program
     .command("rules")
-    .description("list the rules of the active policy, and what they have counted")
-    .argument("[DOMAIN]", "only of this domain");
+    .description("list the rules of the active policy, and their counts")
+    .argument("[DOMAIN]", "only decisions of this domain");
   addAdminCommandFlags(addFleetViewFlags(command), {
     examples: `
   headgate rules
   headgate rules shop
   headgate rules -o json | jq '.rules[] | select(.counts.overLimitHits > 0)'`,
-    notes: `
-Counts are of each replica, since it started.`,
+    notes: "\nCounts are for each replica, since it started.",
   }).action((domain: string | undefined, { thisReplica = false }: FleetViewFlags) =>
     runAdmin(command, context, async (call) => {
       const { client, printer } = call;
@@ -65,7 +64,7 @@ function drawRules(
       { title: "rule", isFlexible: true, paint: style.bold },
       { title: "limits", isFlexible: true, isWrapped: true },
       ...(isFleet ? [{ title: "replica" }] : []),
-      { ...number, title: "asked" },
+      { ...number, title: "requests" },
       { ...number, title: "over", paint: (cell) => (cell.trim() === "0" ? cell : style.bad(cell)) },
       { ...number, title: "near" },
     ],

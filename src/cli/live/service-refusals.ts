@@ -111,7 +111,7 @@ export async function keyRefusalRows(
     return drawRefusals(await look(), drawing);
   } catch (thrown) {
     const { message } = adminCallFailure(thrown, call.client);
-    const words = `What services refuse is not shown: ${message}`;
+    const words = `Refusals of services are not shown: ${message}`;
     return ["", drawing.style.dim(truncateText(safeText(words), drawing.columnsMax))];
   }
 }
@@ -183,7 +183,7 @@ export function followerOf({ context, printer, client }: AdminCommandParts): Ref
     onRefusal: (one) => context.output.out(drawRefusalLine(one, printer.drawing())),
     onFailure: (thrown) => {
       const { message } = adminCallFailure(thrown, client);
-      context.output.err(`Note: what services refuse is not shown: ${message}`);
+      context.output.err(`Note: refusals of services are not shown: ${message}`);
     },
   };
 }

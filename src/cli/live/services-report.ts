@@ -1,10 +1,10 @@
+import { many } from "../../core/base/many.js";
 import type {
   GetFleetResponse,
   ListServicesResponse,
   Service,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import { many } from "../terminal/many.js";
 import type { Drawing } from "../terminal/print.js";
 import {
   countText,
@@ -121,9 +121,9 @@ export function drawFleet(fleet: GetFleetResponse, drawing: Drawing): readonly s
   const lines = [
     `${many(replicaCount, "replica")}; this one is ${style.bold(safeText(replica))}` +
       leaderText(fleet),
-    `Store: ${safeText(store)}${isDegraded ? `, ${style.bad("away at the moment")}` : ""}`,
+    `Store: ${safeText(store)}${isDegraded ? `, ${style.bad("not connected at the moment")}` : ""}`,
   ];
-  if (leader === "" && replicaCount > 1) lines.push(style.bad("Nobody leads at the moment."));
+  if (leader === "" && replicaCount > 1) lines.push(style.bad("There is no leader at the moment."));
   for (const service of services) lines.push("", ...drawShares(service, drawing));
   if (services.length === 0) lines.push("", "No service has a limit that Envoys share.");
   return lines;
@@ -134,15 +134,22 @@ function leaderText({ isLeading, leader, epoch }: GetFleetResponse): string {
   return leader === "" ? "" : `, and ${safeText(leader)} leads (term ${countText(epoch)})`;
 }
 
+function whyNoShares({ law }: Service): string {
+  return law === "none"
+    ? "the policy has no concurrency block for the service"
+    : "the policy sets no concurrency.feedback, or no Envoy is connected";
+}
+
 function drawShares(service: Service, { style, columnsMax }: Drawing): readonly string[] {
-  const { name, concurrencyLimit, reservedHigh, overflowPerSecond, shares } = service;
-  const limit =
-    concurrencyLimit === 0n ? "no limit yet" : `${countText(concurrencyLimit)} at a time`;
-  const reserved = reservedHigh === 0n ? "" : `, ${countText(reservedHigh)} of them for HIGH`;
+  const { name, law, concurrencyLimit, reservedHigh, overflowPerSecond, shares } = service;
+  const none = law === "none" ? "no concurrency limit" : "no limit yet";
+  const limit = concurrencyLimit === 0n ? none : `${countText(concurrencyLimit)} at a time`;
+  const reserved =
+    reservedHigh === 0n ? "" : `, ${countText(reservedHigh)} of them reserved for HIGH`;
   const refused =
     overflowPerSecond === 0 ? "" : style.bad(`; breakers refuse ${overflowText(service)}`);
   const title = `${style.bold(safeText(name))}: ${limit}${reserved}${refused}`;
-  if (shares.length === 0) return [title, "  no Envoy takes part"];
+  if (shares.length === 0) return [title, `  no Envoy has a share: ${whyNoShares(service)}`];
   const most = Math.max(1, ...shares.map(({ share }) => Number(share)));
   const table = drawTable(
     [
@@ -150,7 +157,7 @@ function drawShares(service: Service, { style, columnsMax }: Drawing): readonly 
       { title: "share", align: "right" },
       { title: "", paint: style.good },
       { title: "in flight", align: "right" },
-      { title: "heard of", align: "right" },
+      { title: "last report", align: "right" },
     ],
     shares.map((share) => [
       `  ${safeText(share.node)}`,

@@ -14,19 +14,18 @@ import { drawServices } from "./services-report.js";
 export function addServices(program: Command, context: CommandContext): void {
   const command = program
     .command("services")
-    .description("list services: their concurrency, gate, and what is shed");
+    .description("list services: their concurrency, gate and refusals");
   addAdminCommandFlags(addFleetViewFlags(command), {
     examples: `
   headgate services
   headgate services -o json | jq '.services[] | {name, gate, waiting}'`,
     notes: `
-Each replica has a row. Where Envoys share a limit, the row \`all\` has what is
-the fleet's, and those below it what each replica has. \`shed\` and \`refused\`
-are what Headgate refuses, now and since it started; \`overflow\` is what circuit
-breakers of Envoys refuse before anybody is asked: they know no classes, but
-that \`HIGH\` is the part of the limit that is kept for critical requests.
-\`headgate fleet\` shows how Envoys share a limit; \`headgate gate\` when a gate
-opens.`,
+Each replica has a row. If Envoys share a limit, the row \`all\` shows the
+fleet, and the rows below it each replica. \`shed\` and \`refused\` are refusals
+of Headgate, now and since it started. \`overflow\` is what circuit breakers of
+Envoys refuse before they call Headgate. They know no classes except \`HIGH\`,
+the part of the limit that is reserved for critical requests. \`headgate fleet\`
+shows the shares of Envoys, and \`headgate gate\` the thresholds of a gate.`,
   }).action(({ thisReplica = false }: FleetViewFlags) =>
     runAdmin(command, context, async (call) => {
       const answer = await call.client.fleet.listServices({ thisReplica });

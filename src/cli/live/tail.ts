@@ -39,14 +39,14 @@ const tailLinesMax = 1_000_000_000;
 export function addTail(program: Command, context: CommandContext): void {
   const command = program
     .command("tail")
-    .description("follow decisions as they are made")
-    .argument("[DOMAIN]", "only of this domain")
-    .option("--denied", "only those that were refused")
-    .option("--rule <LABEL>", "only of the rule with this label")
+    .description("follow decisions as they happen")
+    .argument("[DOMAIN]", "only decisions of this domain")
+    .option("--denied", "only denied requests")
+    .option("--rule <LABEL>", "only the rule with this label")
     .option("--having <ENTRIES>", "only descriptors with these entries, such as plan=free")
-    .option("--sample <PART>", "look at this part of them, above 0 to 1", "1")
-    .option("--per-second <COUNT>", `show so many a second, at most ${perSecondMax}`, "50")
-    .option("-n, --lines <COUNT>", "end after so many");
+    .option("--sample <PART>", "sample this ratio of decisions, above 0 to 1", "1")
+    .option("--per-second <COUNT>", `show at most this many a second, up to ${perSecondMax}`, "50")
+    .option("-n, --lines <COUNT>", "exit after this many decisions");
   addAdminCommandFlags(addFleetViewFlags(command), {
     examples: `
   headgate tail
@@ -54,10 +54,10 @@ export function addTail(program: Command, context: CommandContext): void {
   headgate tail shop --having plan=free --rule plan.user -n 20
   headgate tail -o json | jq -r 'select(.isDenied) | .ruleLabel'`,
     notes: `
-It follows all replicas, until Ctrl-C. What comes too fast is left
-out, and counted on standard error. JSON has one decision a line, YAML one a
-document. For people, and without a domain, rule or entries, it says each second
-what admission and circuit breakers refuse: sums, no single requests.
+It follows all replicas until Ctrl-C. Decisions beyond the rate are skipped and
+counted on standard error. JSON has one decision a line, YAML one a document.
+In text, and without a domain, rule or entries, it also shows each second what
+admission and circuit breakers refuse, as sums.
 ${entriesHelp}`,
   }).action((domain: string | undefined, flags: TailFlags) =>
     runAdmin(command, context, (call) => tail(domain ?? "", flags, call)),
@@ -117,7 +117,7 @@ class ShownDecisions {
   take({ decisions, droppedCount }: TailDecisionsResponse): "more" | "enough" {
     const { context, printer, client } = this.#call;
     if (!this.#isOpen && context.terminal.isScreen) {
-      context.output.err(`Following decisions at ${safeText(client.url)}; Ctrl-C ends.`);
+      context.output.err(`Following decisions at ${safeText(client.url)}; Ctrl-C stops.`);
     }
     this.#isOpen = true;
     for (const decision of decisions) {
@@ -126,7 +126,7 @@ class ShownDecisions {
       if (this.#left <= 0) return "enough";
     }
     if (droppedCount > 0n) {
-      context.output.err(`… ${countText(droppedCount)} came too fast and were left out`);
+      context.output.err(`… ${countText(droppedCount)} skipped because of the rate`);
     }
     return "more";
   }

@@ -27,8 +27,8 @@ export type TopView =
   | { readonly by: "near"; readonly answer: NearLimitKeysResponse };
 
 const titles: Readonly<Record<TopBy, string>> = {
-  hits: "Keys asked most often",
-  denials: "Keys refused most often",
+  hits: "Keys with most requests",
+  denials: "Keys with most denials",
   near: "Keys nearest to their limit",
 };
 
@@ -41,7 +41,7 @@ export function drawTop(view: TopView, drawing: Drawing): readonly string[] {
   const isFleet = isOfFleet(view.answer.keys);
   const rows =
     view.by === "near" ? nearRows(view.answer, barColumns) : countRows(view.answer, barColumns);
-  if (rows.length === 0) return [title, "", "No key has been seen yet."];
+  if (rows.length === 0) return [title, "", "No keys yet."];
   const color = view.by === "hits" ? style.good : style.bad;
   const columns = [
     { title: view.by === "near" ? "used" : "calls", align: "right" },

@@ -39,17 +39,20 @@ const otherLines = 5;
 export function addTop(program: Command, context: CommandContext): void {
   const command = program
     .command("top")
-    .description("watch the keys that ask most, are refused most, or are near their limit")
-    .argument("[DOMAIN]", "only of this domain")
+    .description("watch keys with most requests, most denials, or near their limit")
+    .argument("[DOMAIN]", "only decisions of this domain")
     .addOption(
-      new Option("--by <order>", "which keys come first")
+      new Option("--by <order>", "the order of keys")
         .choices(["hits", "denials", "near"])
         .default("hits"),
     )
-    .option("--rule <LABEL>", "only of the rule with this label")
-    .option("-n, --count <COUNT>", `how many keys, at most ${topCountMax}; default: as fit`)
-    .option("--every <DURATION>", "how often it is drawn again", "1s")
-    .option("--once", "print one table and end, as without a terminal");
+    .option("--rule <LABEL>", "only the rule with this label")
+    .option(
+      "-n, --count <COUNT>",
+      `the number of keys, at most ${topCountMax}; default: as many as fit`,
+    )
+    .option("--every <DURATION>", "the refresh interval", "1s")
+    .option("--once", "print one table and exit, as without a terminal");
   addAdminCommandFlags(addFleetViewFlags(command), {
     examples: `
   headgate top
@@ -57,11 +60,11 @@ export function addTop(program: Command, context: CommandContext): void {
   headgate top --by near --once
   headgate top shop --rule plan.user -o json`,
     notes: `
-On a terminal it is drawn again until q or Ctrl-C; h, d and n show hits, denials
-and keys near their limit. Without DOMAIN, the services whose requests admission
-or circuit breakers refuse stand below: how many a second, and at a first look
-how many so far; -o json has keys alone. What is counted is a sample of the
-calls that each replica has seen; \`100 -4\` means that it may be 4 fewer.`,
+On a terminal it refreshes until q or Ctrl-C; h, d and n show hits, denials and
+keys near their limit. Without DOMAIN it also lists services whose requests
+admission or circuit breakers refuse: the rate per second, and at first the
+total so far. -o json contains keys only. Counts come from a sample of the
+calls of each replica; \`100 -4\` means that it may be 4 fewer.`,
   }).action((domain: string | undefined, flags: TopFlags) =>
     runAdmin(command, context, (call) => top(domain ?? "", flags, call)),
   );
@@ -94,7 +97,7 @@ async function top(domain: string, flags: TopFlags, call: AdminCommandParts): Pr
     const below = await refusals();
     const room = roomBeside(otherLines + below.length, call);
     const view = await look(Math.min(asked ?? room, room, topCountMax));
-    const foot = printer.drawing().style.dim("q ends   h hits   d denials   n near the limit");
+    const foot = printer.drawing().style.dim("q quit   h hits   d denials   n near the limit");
     return [...drawTop(view, printer.drawing()), ...below, "", foot];
   };
   const onKey = (key: string): void => {

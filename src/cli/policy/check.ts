@@ -4,6 +4,7 @@ import type { PolicyFileStyle } from "../../app/config/policy-files.js";
 import { decisionOptionRows } from "../../app/options/decision-options.js";
 import { type OptionRow, optionFlag, type ParsedOption } from "../../app/options/option.js";
 import { policyStartOptionRows } from "../../app/options/xds-options.js";
+import { many } from "../../core/base/many.js";
 import type { LimitDefaults } from "../../core/limits/limit.js";
 import { lintPaths } from "../../generate/lint-paths.js";
 import { compareWithReference } from "../../policy/diff/comparison.js";
@@ -18,7 +19,6 @@ import {
 import { readPolicyArgument } from "../input/policy-argument.js";
 import { readFilesOrInput } from "../input/policy-texts.js";
 import type { CommandContext } from "../terminal/context.js";
-import { many } from "../terminal/many.js";
 import { renderQuotas, summarizeQuotas } from "./quota-report.js";
 import { renderComparison } from "./ratelimit-report.js";
 import { renderServices, summarizeServices } from "./service-report.js";
@@ -40,14 +40,14 @@ export function addCheck(program: Command, context: CommandContext): void {
     .description("check policy files, of either dialect, as one policy")
     .argument("[FILE...]", "files, directories of *.yaml and *.yml files, or - for standard input")
     .addOption(
-      new Option("-o, --output <format>", "how to report")
+      new Option("-o, --output <format>", "the report format")
         .choices(["text", "json"])
         .default("text"),
     )
     .addOption(
       new Option(
         "--ratelimit <DIR>",
-        "report what changes for this directory of envoyproxy/ratelimit files",
+        "report differences for this directory of envoyproxy/ratelimit files",
       ),
     )
     .addOption(
@@ -56,12 +56,11 @@ export function addCheck(program: Command, context: CommandContext): void {
         `${mergeOption.docs} Default: ${mergeOption.defaultText}. (${mergeOption.env})`,
       ),
     )
-    .addOption(new Option("--envoy", "the files are configuration of Envoy, or patches for it"))
+    .addOption(new Option("--envoy", "check configuration of Envoy, or patches for it"))
     .addOption(
-      new Option(
-        "--policy <FILE>",
-        "with --envoy: compare it with this policy; may be given again",
-      ).argParser((value: string, before: readonly string[] = []) => [...before, value]),
+      new Option("--policy <FILE>", "with --envoy: compare with this policy; repeatable").argParser(
+        (value: string, before: readonly string[] = []) => [...before, value],
+      ),
     )
     .addHelpText("before", examplesText)
     .addHelpText("after", helpText)
@@ -72,11 +71,11 @@ export function addCheck(program: Command, context: CommandContext): void {
         complain("--envoy needs files, and no --ratelimit");
       }
       if ((paths.length === 0) === (options.ratelimit === undefined)) {
-        complain("name files to check, or a directory with --ratelimit");
+        complain("pass files to check, or a directory with --ratelimit");
       }
       const { policy: policyPaths } = options;
       if (policyPaths !== undefined && options.envoy !== true) {
-        complain("--policy belongs to --envoy; a policy to check is named without it");
+        complain("--policy needs --envoy; pass a policy to check as an argument");
       }
       if (options.envoy === true) {
         return context.exitWith(await checkEnvoy(paths, { ...options, context }));
@@ -110,17 +109,17 @@ const examplesText = `Examples:
   kubectl get configmap policy -o jsonpath='{.data.policy\\.yaml}' | headgate check -`;
 
 const helpText = `
-Each problem begins with file:line:column and an id. Files are checked together, as the service
-reads them: a domain may stand in one of them only, unless MERGE_DOMAIN_CONFIG says otherwise.
-A policy that is right may have warnings, such as what is reachable below a bypassed prefix.
-The report of --ratelimit follows HEADGATE_ALGORITHM and HEADGATE_ON_STORE_FAILURE.
+Each problem starts with file:line:column and an id. Files are checked together, as the service
+reads them: a domain may be in one file only, unless MERGE_DOMAIN_CONFIG is true. A valid policy may
+have warnings, such as limits below a bypassed prefix. The report of --ratelimit follows
+HEADGATE_ALGORITHM and HEADGATE_ON_STORE_FAILURE.
 
-With --envoy each file is a bootstrap, or objects of Kubernetes that carry pieces of one: what Envoy
-would refuse is an error, and so is much that it would take and then not do.
-With --policy each bootstrap is compared with it too, as \`headgate doctor\` compares an
-Envoy that runs: a domain that is wrong, a filter that is missing, a timeout too short.
+With --envoy each file is a bootstrap, or Kubernetes objects that contain parts of one. What Envoy
+would reject is an error, and so are many settings that Envoy accepts but does not enforce.
+With --policy each bootstrap is also compared with the policy, as \`headgate doctor\` compares a
+running Envoy: a wrong domain, a missing filter, a timeout that is too short.
 
-Exit codes: 0 right, 1 a file cannot be read, 2 usage, 3 invalid.`;
+Exit codes: 0 valid, 1 a file cannot be read, 2 usage, 3 invalid.`;
 
 /** A flag that may stand alone takes the file behind it for its value: that one is given back. */
 function withoutFileAsFlag(

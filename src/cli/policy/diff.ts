@@ -1,13 +1,13 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { readPolicyFiles } from "../../app/config/policy-files.js";
+import { many } from "../../core/base/many.js";
 import type { PolicyChange } from "../../policy/diff/policy-change.js";
 import { comparePolicies } from "../../policy/diff/policy-diff.js";
 import { type ParsedPolicy, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
-import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
 interface DiffOptions {
@@ -18,11 +18,11 @@ interface DiffOptions {
 export function addDiff(program: Command, context: CommandContext): void {
   const command = program
     .command("diff")
-    .description("say in words what changes from one policy to another")
+    .description("describe the changes from one policy to another")
     .argument("<OLD>", "a file, or a directory of *.yaml and *.yml files")
-    .argument("<NEW>", "the same")
+    .argument("<NEW>", "the same, for the new policy")
     .addOption(
-      new Option("-o, --output <format>", "how to report")
+      new Option("-o, --output <format>", "the report format")
         .choices(["table", "json"])
         .default("table"),
     );
@@ -32,9 +32,9 @@ export function addDiff(program: Command, context: CommandContext): void {
   git show main:policy.yaml > old.yaml && headgate diff old.yaml policy.yaml
   headgate diff -o json old/ new/ | jq '.changes[] | select(.effect == "stricter")'`,
     notes: `
-Limit by limit, and for services field by field: what becomes stricter, looser or different, and
-whether what callers have used stays used. How a file is written changes nothing.`,
-    exitCodes: "Exit codes: 0 the same, 1 a file cannot be read, 2 usage, 3 invalid, 4 different.",
+Lists changes limit by limit, and for services field by field: what becomes stricter, looser or
+different, and whether buckets keep their state. Formatting does not matter.`,
+    exitCodes: "Exit codes: 0 no changes, 1 a file cannot be read, 2 usage, 3 invalid, 4 changes.",
   }).action(async (old: string, young: string, { output }: DiffOptions) => {
     context.exitWith(await runDiff({ old, young, format: output, context }));
   });
@@ -74,7 +74,7 @@ function asJson(changes: readonly PolicyChange[]): string {
 }
 
 function asTable(changes: readonly PolicyChange[]): string {
-  if (changes.length === 0) return "Nothing changes.";
+  if (changes.length === 0) return "No changes.";
   const rows = changes.map(({ effect, place, words }) => [
     effect,
     visibleText(place),

@@ -18,9 +18,9 @@ interface FmtOptions {
 export function addFmt(program: Command, context: CommandContext): void {
   const command = program
     .command("fmt")
-    .description("bring policy files, of either dialect, into their one form")
+    .description("format policy files, of either dialect")
     .argument("<FILE...>", "files, directories of *.yaml and *.yml files, or - for standard input")
-    .option("-w, --write", "write files that change, instead of printing one")
+    .option("-w, --write", "write changed files instead of printing one")
     .option("-c, --check", "list files that would change, and exit with 4 if there are any");
   addHelpTexts(command, {
     examples: `
@@ -28,9 +28,9 @@ export function addFmt(program: Command, context: CommandContext): void {
   headgate fmt --write policies/
   headgate fmt --check policies/ || echo "run headgate fmt --write"`,
     notes: `
-Names stand in the order of the language, two spaces are a level, and what does not fit into 100
-columns has lines of its own. Comments are kept, and texts, numbers and durations stay as they are
-written. Names of a file with aliases stay in their order.`,
+Keys follow the order of the language, indentation is two spaces, and what does not fit into 100
+columns gets its own lines. Comments, texts, numbers and durations are kept. A file with aliases
+keeps the order of its keys.`,
     exitCodes:
       "Exit codes: 0 done, 1 a file cannot be read or written, 2 usage, 3 not YAML, " +
       "4 files would change.",
@@ -41,7 +41,7 @@ written. Names of a file with aliases stay in their order.`,
     const read = await readAll(paths, context);
     if (read === undefined) return context.exitWith(exitCodes.failure);
     if (!options.check && !options.write && read.length > 1) {
-      complain("one file can be printed; several need --write or --check");
+      complain("only one file can be printed; use --write or --check for several");
     }
     context.exitWith(await format(read, options, context));
   });

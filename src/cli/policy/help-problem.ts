@@ -28,7 +28,7 @@ export function isIdLike(word: string): boolean {
 }
 
 const problemSources: readonly (readonly [from: string, rows: Record<string, ProblemRow>])[] = [
-  ["`headgate check`, and a policy that is loaded", problemRows],
+  ["`headgate check`, and loading a policy", problemRows],
   ["`headgate generate`, and `headgate check --envoy`", generateProblemRows],
   ["`headgate doctor`", doctorProblemRows],
 ];
@@ -60,15 +60,15 @@ function isErrorCode(id: string): id is ErrorCode {
 function errorHelp(code: ErrorCode): IdHelp {
   const { meaning, transient } = errorRows[code];
   const passing = transient
-    ? "It may pass by itself; look at the log and the metrics where it stays."
-    : "It does not pass by itself; look at the log for its detail.";
+    ? "It may resolve itself. If it persists, check the log and the metrics."
+    : "It does not resolve itself. See the log for details.";
   const from = "calls, logs and metrics of a running Headgate";
   return { id: code, title: meaning, remedy: remedyOf(code) ?? passing, from };
 }
 
 /** The explanation as text. */
 export function renderIdHelp({ id, title, remedy, from, example }: IdHelp): string {
-  const lines = [`${id}  ${title}`, "", `What to do: ${remedy}`, `Said by:    ${from}`];
+  const lines = [`${id}  ${title}`, "", `What to do: ${remedy}`, `Reported by: ${from}`];
   if (example !== undefined) {
     lines.push("", "Wrong:", indented(example.wrong), "", "Right:", indented(example.right));
   }

@@ -10,7 +10,7 @@ export function addHelp(program: Command, { output }: CommandContext): void {
   const command = program
     .helpCommand(false)
     .command("help")
-    .description("explain a command, the id of a mistake, or the code of an error")
+    .description("explain a command, a problem id, or an error code")
     .argument("[WORD...]", "a command, an id such as HG231, or a code such as STORE_TIMEOUT");
   addHelpTexts(command, {
     examples: `
@@ -26,7 +26,7 @@ export function addHelp(program: Command, { output }: CommandContext): void {
     if (findCommand(program, first) === undefined && isIdLike(first)) {
       const found = findHelp(first);
       if (found.kind === "found") return output.out(renderIdHelp(found.help));
-      return complain(`there is no ${quoteText(first)}${suggestion(found.nearest)}`);
+      return complain(`unknown: ${quoteText(first)}${suggestion(found.nearest)}`);
     }
     let at = program;
     for (const word of words) {
@@ -36,7 +36,7 @@ export function addHelp(program: Command, { output }: CommandContext): void {
           word,
           at.commands.map((one) => one.name()),
         );
-        return complain(`there is no command ${quoteText(word)}${suggestion(nearest)}`);
+        return complain(`unknown command: ${quoteText(word)}${suggestion(nearest)}`);
       }
       at = next;
     }

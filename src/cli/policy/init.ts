@@ -29,24 +29,25 @@ export function addInit(program: Command, context: CommandContext): void {
   const command = program
     .command("init")
     .description("write a first policy, with comments")
-    .argument("[FILE]", "where to, or - for standard output", "policy.yaml")
-    .option("--name <NAME>", "the policy's name", "my-policy")
-    .option("--service <NAME>", "the service that it protects", "my-service")
-    .option("--upstream <HOST:PORT>", "where the service listens; default <service>:8080")
-    .option("--force", "replace a policy that is there");
+    .argument("[FILE]", "the file to write, or - for standard output", "policy.yaml")
+    .option("--name <NAME>", "the name of the policy", "my-policy")
+    .option("--service <NAME>", "the service to protect", "my-service")
+    .option("--upstream <HOST:PORT>", "the address of the service; default <service>:8080")
+    .option("--force", "replace an existing policy");
   addHelpTexts(command, {
     examples: `
   headgate init
   headgate init --name shop --service orders --upstream orders.shop.svc.cluster.local:8080
   headgate init - | headgate check -`,
     notes: `
-Its first line tells editors where its JSON Schema is: in the package, where the project has one in
-its node_modules, and otherwise in ${schemaFileName}, which is written beside it.`,
-    exitCodes: "Exit codes: 0 written, 1 the file is there or cannot be written, 2 usage.",
+The first line points editors to the JSON Schema: in the package, if the project has it in its
+node_modules, otherwise in ${schemaFileName}, which is written next to the policy.`,
+    exitCodes: "Exit codes: 0 written, 1 the file exists or cannot be written, 2 usage.",
   }).action(async (file: string, options: InitOptions) => {
     const complain = (message: string): never => command.error(`error: ${message}`);
     const upstream = readUpstream(options);
-    if (upstream === undefined) return complain("--upstream is a host and a port: orders:8080");
+    if (upstream === undefined)
+      return complain("--upstream must be a host and a port: orders:8080");
     const schema = file === "-" ? schemaFileName : await schemaPath(dirname(file));
     const { name, service } = options;
     const text = starterPolicy({ name, service, upstream, schema });
@@ -107,7 +108,7 @@ async function write(
       `Wrote ${path}${isSchemaMissing ? `, and ${visibleText(schemaFile)} for your editor` : ""}.`,
       "Next:",
       `  headgate check ${path}`,
-      `  headgate generate envoy ${path} --out envoy --verify`,
+      `  headgate generate envoy ${path} --out envoy`,
       `  headgate serve --policy ${path}`,
     ].join("\n"),
   );

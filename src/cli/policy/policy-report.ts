@@ -1,3 +1,4 @@
+import { many } from "../../core/base/many.js";
 import type {
   ApplyPolicyResponse,
   GetShadowReportResponse,
@@ -6,7 +7,6 @@ import type {
   Problem,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import { many } from "../terminal/many.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, percentText, safeText, timeText } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
@@ -45,7 +45,7 @@ export function drawHistory(
   { policies }: ListPoliciesResponse,
   { style, columnsMax }: Drawing,
 ): readonly string[] {
-  if (policies.length === 0) return ["No policy was applied yet."];
+  if (policies.length === 0) return ["No policy has been applied yet."];
   return drawTable(
     [
       { title: "version", paint: style.bold },
@@ -77,11 +77,11 @@ export function drawShadowReport(
   const head = [
     `Policy ${safeText(shadowVersion)} beside ${safeText(policyVersion)}`,
     `${countText(callCount)} ${callCount === 1n ? "call" : "calls"} since ${timeText(since)}` +
-      (unseenCallCount === 0n ? "" : `, and ${countText(unseenCallCount)} that it did not see`),
+      (unseenCallCount === 0n ? "" : `, and ${countText(unseenCallCount)} not seen`),
     ...wrapText(beginningText(rules), columnsMax, beginningLinesMax),
   ];
   if (changed.length === 0) {
-    return [...head, `All would have been decided the same, by ${many(rules.length, "rule")}.`];
+    return [...head, `All decisions would have been the same, by ${many(rules.length, "rule")}.`];
   }
   const table = drawTable(
     [
@@ -112,7 +112,7 @@ export function drawShadowReport(
     ...head,
     "",
     ...table,
-    ...(same > 0 ? [`${many(same, "rule")} more, without a change`] : []),
+    ...(same > 0 ? [`${many(same, "rule")} more without changes`] : []),
   ];
 }
 
@@ -123,15 +123,15 @@ const beginningLinesMax = 10;
 const namedRulesMax = 5;
 
 function beginningText(rules: GetShadowReportResponse["rules"]): string {
-  const live = "began with what the active ones had in use";
+  const live = "started with the state of the active buckets";
   const empty = rules.filter(({ beganEmptyCount }) => beganEmptyCount > 0n);
   if (empty.length === 0) return `Its buckets ${live}.`;
   const names = empty.slice(0, namedRulesMax).map(({ domain, label }) => `${domain}/${label}`);
   if (empty.length > names.length) names.push(`${empty.length - names.length} more`);
   const others = rules.some(({ beganLiveCount }) => beganLiveCount > 0n) ? `; others ${live}` : "";
   return (
-    `Buckets of ${safeText(names.join(", "))} began empty, and allow too much for one period of ` +
-    `their limit${others}.`
+    `Buckets of ${safeText(names.join(", "))} started empty, and allow too much ` +
+    `for one period of their limit${others}.`
   );
 }
 

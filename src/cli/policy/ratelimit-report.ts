@@ -1,9 +1,9 @@
+import { many } from "../../core/base/many.js";
 import { denialOf } from "../../core/limits/limit.js";
 import type { Comparison, LimitComparison, MetDifference } from "../../policy/diff/comparison.js";
 import { groupThousands } from "../../policy/diff/limit-words.js";
 import type { DifferenceRow } from "../../policy/migration/difference-row.js";
 import { visibleText } from "../../policy/problems/problem.js";
-import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** Limits that the text shows; JSON shows all. */
@@ -27,7 +27,7 @@ export function renderComparison(comparison: Comparison, columnsMax: number): st
       section(title, differences.filter((one) => one.kind === kind).flatMap(renderDifference)),
     ),
     section(
-      "The most that each limit lets pass, in envoyproxy/ratelimit and here",
+      "The maximum of each limit, in envoyproxy/ratelimit and in Headgate",
       renderLimits(comparison, columnsMax),
     ),
   ];
@@ -35,8 +35,8 @@ export function renderComparison(comparison: Comparison, columnsMax: number): st
 }
 
 const kindTitles: readonly (readonly [DifferenceRow["kind"], string])[] = [
-  ["better", "Better here, and nobody loses by it"],
-  ["different", "Different here: see whether you rely on it"],
+  ["better", "Better in Headgate, without disadvantages"],
+  ["different", "Different in Headgate: check whether you rely on it"],
 ];
 
 function section(title: string, lines: readonly string[]): string {
@@ -48,7 +48,7 @@ function renderDifference({ id, ruleCount, ...row }: MetDifference): readonly st
     `  ${id} (${many(ruleCount, "descriptor")})`,
     ...wrapAt("    ratelimit: ", quoted(row.reference)),
     ...wrapAt("    Headgate:  ", quoted(row.headgate)),
-    ...(row.choice === undefined ? [] : wrapAt("    keep ratelimit's way: ", plain(row.choice))),
+    ...(row.choice === undefined ? [] : wrapAt("    keep the old way: ", plain(row.choice))),
   ];
 }
 
@@ -99,8 +99,8 @@ function shadowNote({ role }: LimitComparison): string {
 }
 
 const legend: readonly string[] = [
-  "  at once: in one moment; there it is where one window ends and the next begins",
-  "  in a window: from one full second, minute, hour or day to the next, nothing used before",
+  "  at once: in one moment; in envoyproxy/ratelimit at the edge of two windows",
+  "  in a window: from one full second, minute, hour or day to the next, starting unused",
 ];
 
 function pair({ reference, headgate }: LimitComparison, count: keyof LimitComparison["reference"]) {

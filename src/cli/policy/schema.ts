@@ -28,16 +28,17 @@ export function addSchema(program: Command, context: CommandContext): void {
   const command = program
     .command("schema")
     .description("print or write the JSON Schema of a policy file, for editors")
-    .option("--ratelimit", "the schema of a file of envoyproxy/ratelimit instead")
+    .option("--ratelimit", "the schema for envoyproxy/ratelimit files instead")
     .option("--write [PATH]", `write it to a file; default ${schemaFileName}`);
   addHelpTexts(command, {
     examples: `
   headgate schema --write
   headgate schema --ratelimit --write ratelimit.schema.json
   sed -i '1i # yaml-language-server: $schema=${schemaFileName}' policy.yaml`,
-    notes: `
-An editor that knows the schema completes names, explains them and marks mistakes in a single file;
-\`headgate check\` finds all mistakes, of all files together. After an update, write it again.`,
+    notes:
+      "\nWith the schema, an editor completes and explains keys, and marks mistakes in a " +
+      "single file.\n`headgate check` finds all mistakes, in all files together. Write the " +
+      "schema again after an update.",
     exitCodes: "Exit codes: 0 printed or written, 1 cannot be written, 2 usage.",
   }).action(async ({ ratelimit, write }: SchemaOptions) => {
     const text =

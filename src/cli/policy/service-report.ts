@@ -1,8 +1,8 @@
+import { many } from "../../core/base/many.js";
 import { concurrencyLaws } from "../../core/concurrency/concurrency-laws.js";
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { TrustPolicy } from "../../policy/services/service-priority.js";
-import { many } from "../terminal/many.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** What a policy says of a service, in words: for people, and by the same names for machines. */
@@ -75,7 +75,7 @@ function checksOf({ concurrency, priority }: ServicePolicy, admission: Admission
   const parts = [words.join(" "), dry.length > 0 ? `dry run: ${dry.join(" ")}` : ""];
   if (present.length > 0) return parts.filter((part) => part !== "").join("; ");
   const hasBreakers = concurrency?.feedback.includes("circuitBreakers") === true;
-  return hasBreakers && priority.rules.length > 0 ? "permits; breakers know no classes" : "permits";
+  return hasBreakers && priority.rules.length > 0 ? "permits; breakers ignore classes" : "permits";
 }
 
 function limitOf({ admission, concurrency }: ServicePolicy): string {

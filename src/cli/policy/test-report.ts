@@ -1,6 +1,6 @@
+import { many } from "../../core/base/many.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import type { TestOutcome } from "../../simulate/test-run.js";
-import { many } from "../terminal/many.js";
 
 /** A file of tests that was run. */
 export interface TestedFile {
@@ -37,7 +37,7 @@ export function renderTests(files: readonly TestedFile[]): string {
       const shown = unmetRules.slice(0, unmetShownMax).map(visibleText).join(", ");
       const rest = more > 0 ? `, and ${more} more` : "";
       lines.push(
-        `  No test met ${unmetRules.length} of ${many(ruleCount, "rule")}: ${shown}${rest}.`,
+        `  No test matched ${unmetRules.length} of ${many(ruleCount, "rule")}: ${shown}${rest}.`,
       );
     }
   }

@@ -25,11 +25,11 @@ interface TestOptions {
 export function addTest(program: Command, context: CommandContext): void {
   const command = program
     .command("test")
-    .description("run tests of a policy: requests over time, and what must come of them")
-    .argument("<FILE...>", "files of tests")
-    .option("--policy <FILE>", "test this policy in place of the one that a file names", collect)
+    .description("run tests of a policy: requests over time, and their expected results")
+    .argument("<FILE...>", "test files")
+    .option("--policy <FILE>", "test this policy instead of the one in the files", collect)
     .addOption(
-      new Option("-o, --output <format>", "how to report")
+      new Option("-o, --output <format>", "the report format")
         .choices(["text", "json", "junit"])
         .default("text"),
     );
@@ -39,8 +39,8 @@ export function addTest(program: Command, context: CommandContext): void {
   headgate test -o junit *.tests.yaml > report.xml
   headgate test --policy candidate.yaml policy.tests.yaml`,
     notes: `
-A file of tests names its policy and holds tests, each on limits that nobody has used yet, in a time
-of its own. A step asks once or several times at one moment, or waits:
+A test file names its policy and contains tests. Each test starts with unused limits and its own
+clock. A step sends one or several requests at one moment, or waits:
 
   policy: policy.yaml
   tests:
@@ -54,7 +54,7 @@ of its own. A step asks once or several times at one moment, or waits:
         - http: {host: orders.shop.example, headers: {x-plan: free, x-user: ann}}
           expect: allowed
 
-expect also takes {allowed: N, denied: N} of several, rule (its label) and remaining.`,
+expect also accepts {allowed: N, denied: N} for several requests, rule (its label) and remaining.`,
     exitCodes: "Exit codes: 0 all passed, 1 some failed, 2 usage, 3 tests or policy invalid.",
   }).action(async (paths: readonly string[], options: TestOptions) => {
     context.exitWith(await test(paths, options, context));
@@ -121,7 +121,7 @@ function runOne(test: PolicyTest, policy: Policy): TestedFile["outcomes"][number
     outcome = runPolicyTest(test, { policy, switches, digest: sha256 });
   } catch (thrown) {
     if (!isServiceError(thrown)) throw thrown;
-    const failures = [{ line: test.line, message: thrown.message }];
+    const failures = [{ line: test.line, message: thrown.message, parts: undefined }];
     outcome = { name: test.name, line: test.line, failures, callCount: 0, rules: new Set() };
   }
   const { rules, ...reported } = outcome;

@@ -4,10 +4,10 @@ import type { Clock } from "../../core/base/clock.js";
 import { defaultDefaults } from "../../core/limits/limit.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { type LogFormat, LogReader } from "../../simulate/log-reader.js";
 import type { NamedLogOptions } from "../../simulate/named-log.js";
 import { Replay } from "../../simulate/replay.js";
 import { type LogLines, openLog } from "./log-lines.js";
-import { type LogFormat, LogReader } from "./log-reader.js";
 import type { ReplayOutcome } from "./replay-report.js";
 
 interface LogRunParts {

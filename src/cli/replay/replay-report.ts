@@ -25,7 +25,7 @@ const keyCharsMax = 48;
 /** The report for people. */
 export function renderReplay(outcome: ReplayOutcome, columns: number): string {
   const { calls } = outcome;
-  if (outcome.lineCount === 0) return "There is no line to replay.";
+  if (outcome.lineCount === 0) return "The log is empty.";
   const lines = [...headLines(outcome)];
   if (calls !== undefined) {
     const width = Math.min(timelineColumnsMax, columns - 12);
@@ -34,7 +34,7 @@ export function renderReplay(outcome: ReplayOutcome, columns: number): string {
     lines.push(
       "",
       `From ${formatTimestamp(calls.startUs)}, ${durationText(calls)}`,
-      `  asked    ${sparkline(calls.counts, width)}`,
+      `  sent     ${sparkline(calls.counts, width)}`,
       `  limited  ${sparkline(denied, width, most)}`,
       "",
       ...ruleLines(outcome, calls),
@@ -48,11 +48,11 @@ function headLines(outcome: ReplayOutcome): readonly string[] {
   const { unasked, limitedThenCount, limitedBothCount, unknownParts, laterParts, lateCount } =
     outcome;
   const lines = [
-    `${count(lineCount, "line")}, ${count(callCount, "request")} that ask for limits: ` +
+    `${count(lineCount, "line")}, ${count(callCount, "request")} with limits: ` +
       `${count(deniedCount)} would be limited (${percent(deniedCount, callCount)}).`,
   ];
   if (limitedThenCount > 0) {
-    const again = `${count(limitedBothCount)} of them would be again`;
+    const again = `${count(limitedBothCount)} of them would be limited again`;
     lines.push(`${count(limitedThenCount)} were limited then, ${again}.`);
   }
   if (unasked.count > 0) {
@@ -60,8 +60,9 @@ function headLines(outcome: ReplayOutcome): readonly string[] {
       return `${key === "" ? "no host" : shorten(key)} (${count(times)})`;
     });
     lines.push(
-      `${count(unasked.count, "request")} of no service with limits: ${hosts.join(", ")}.`,
-      "  Give a service of the policy these hosts, or ask all by --domain and --descriptor.",
+      `${count(unasked.count, "request")} belong to no service with limits: ${hosts.join(", ")}.`,
+      "  Give a service of the policy these hosts, or use --domain and " +
+        "--descriptor for all requests.",
     );
   }
   if (unreadableCount > 0) {
@@ -70,27 +71,27 @@ function headLines(outcome: ReplayOutcome): readonly string[] {
     lines.push(`${count(unreadableCount, "line")} could not be read${where}.`);
   }
   for (const { key, count: times } of unknownParts) {
-    lines.push(`${count(times, "descriptor")} left out: only Envoy knows "${shorten(key)}".`);
+    lines.push(`${count(times, "descriptor")} skipped: only Envoy knows "${shorten(key)}".`);
   }
   for (const { key, count: times } of laterParts) {
-    const why = "it is told after the response, and a log does not say its cost";
-    lines.push(`${count(times, "descriptor")} left out: of "${shorten(key)}" ${why}.`);
+    const why = "it is charged after the response, and a log does not contain its cost";
+    lines.push(`${count(times, "descriptor")} skipped: of "${shorten(key)}" ${why}.`);
   }
   if (lateCount > 0) {
-    const late = `${count(lateCount, "request")} came too late to be put in order`;
-    lines.push(`${late}: sort the log by its times first.`);
+    const late = `${count(lateCount, "request")} arrived too late to be sorted`;
+    lines.push(`${late}: sort the log by time first.`);
   }
   return lines;
 }
 
 function ruleLines({ rules }: ReplayOutcome, calls: TimelineCounts): readonly string[] {
-  if (rules.length === 0) return ["No request met a limit."];
+  if (rules.length === 0) return ["No request matched a limit."];
   const shown = rules.slice(0, rulesShownMax);
   const table = drawTable(
     [
       { title: "domain" },
       { title: "rule" },
-      { title: "asked", align: "right" },
+      { title: "requests", align: "right" },
       { title: "limited", align: "right" },
       { title: "", align: "right" },
       { title: "when" },

@@ -11,12 +11,12 @@ import type { ServiceDescriptor } from "../../policy/services/service-rate-limit
 import { askedOnce } from "../../policy/services/service-rate-limit.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { wantedFacts } from "../../simulate/asked-service.js";
+import { type LogFormat, logFormats } from "../../simulate/log-reader.js";
 import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
 import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
-import { type LogFormat, logFormats } from "./log-reader.js";
 import { LogRun } from "./log-run.js";
 import { renderReplay } from "./replay-report.js";
 
@@ -36,26 +36,23 @@ const namesShownMax = 20;
 export function addReplay(program: Command, context: CommandContext): void {
   const command = program
     .command("replay")
-    .description("run an access log through a policy: what would have been limited, and when")
-    .argument(
-      "<LOG...>",
-      "access logs; what is compressed by gzip is unpacked, - is standard input",
-    )
-    .requiredOption("--policy <FILE>", "a policy file or directory; may be given again", collect)
+    .description("run an access log through a policy, to see what it would have limited, and when")
+    .argument("<LOG...>", "access logs, plain or gzip; - is standard input")
+    .requiredOption("--policy <FILE>", "a policy file or directory; repeatable", collect)
     .addOption(
-      new Option("--format <format>", "what the log is written in; auto looks at its first lines")
+      new Option("--format <format>", "the format of the log; auto detects it from its first lines")
         .choices([...logFormats])
         .default("auto"),
     )
-    .option("--domain <DOMAIN>", "ask this domain of every request, whatever its host")
+    .option("--domain <DOMAIN>", "use this domain for every request, whatever its host")
     .option(
       "--descriptor <PARTS>",
-      "with --domain: remote_address, user=@x-user (a header), plan=free; may be given again",
+      "with --domain: remote_address, user=@x-user (a header), plan=free; repeatable",
       collect,
     )
-    .option("--field <NAME=FIELD>", "what a part or header is called in the log", collect)
+    .option("--field <NAME=FIELD>", "the name of a part or header in the log", collect)
     .addOption(
-      new Option("-o, --output <format>", "how to report")
+      new Option("-o, --output <format>", "the report format")
         .choices(["table", "json"])
         .default("table"),
     );
@@ -65,14 +62,14 @@ export function addReplay(program: Command, context: CommandContext): void {
   headgate replay --policy new.yaml --domain shop --descriptor user=@x-user access.json.gz
   headgate replay --policy new.yaml --field x-user=user_id -o json access.csv
   kubectl logs deploy/edge | headgate replay --policy new.yaml -`,
-    notes: `
-Requests belong to the service of the policy that has their host, and are charged by its
-rateLimit.descriptors; --domain and --descriptor ask the same of all. Nothing is charged anywhere:
-the policy's limits run in the time of the log. Parts that only Envoy knows (metadata, CEL, source
-clusters, regular expressions) are left out, and counted.
-
---field says how the log calls a header that descriptors are made of, or time, authority, method,
-path, flags, x-forwarded-for, remote-address.`,
+    notes:
+      "\nA request belongs to the service of the policy with its host, and is charged to " +
+      "that service's\nrateLimit.descriptors. --domain and --descriptor replace this for " +
+      "all requests. Nothing is charged in\na store: the policy's limits run in the time " +
+      "of the log. Parts that only Envoy knows (metadata, CEL,\nsource clusters, regular " +
+      "expressions) are skipped and counted.\n\n--field sets the log's name for a header " +
+      "in descriptors, or for time, authority, method, path,\nflags, x-forwarded-for and " +
+      "remote-address.",
     exitCodes: "Exit codes: 0 done, 1 a log cannot be read, 2 usage, 3 invalid policy.",
   }).action(async (logs: readonly string[], options: ReplayOptions) => {
     context.exitWith(await replay(logs, { options, command, context }));
@@ -118,7 +115,7 @@ function wordsOf(thrown: unknown): string {
   if (code === undefined) throw thrown;
   // Source: zlib, return codes.
   if (typeof code === "string" && code.startsWith("Z_")) {
-    return "it is compressed, and broken or cut off";
+    return "it is compressed, and corrupt or truncated";
   }
   return readErrorWords(thrown);
 }
@@ -134,7 +131,7 @@ function checkNames(names: NamedLogOptions, { command }: Call): void {
   const known = readNames(names.wanted);
   for (const name of names.renamed.keys()) {
     if (known.includes(name)) continue;
-    const named = `error: --field ${visibleText(name)}: nothing is read by that name`;
+    const named = `error: --field ${visibleText(name)}: unknown name`;
     command.error(`${named}${meantText(name, known)}`);
   }
 }
@@ -145,7 +142,7 @@ function meantText(name: string, known: readonly string[]): string {
   if (nearest !== undefined) return `; did you mean ${visibleText(nearest)}?`;
   const shown = known.slice(0, namesShownMax).map(visibleText).join(", ");
   const more = known.length > namesShownMax ? ", ..." : "";
-  return known.length === 0 ? "" : `; there are ${shown}${more}`;
+  return known.length === 0 ? "" : `; known names: ${shown}${more}`;
 }
 
 function readRenamed({ options, command }: Call): ReadonlyMap<string, string> {
@@ -201,7 +198,7 @@ function parseDescriptorText(text: string): DescriptorText {
     }
     const [key, value] = [word.slice(0, mark), word.slice(mark + 1)];
     if (mark < 1 || value === "" || value === "@") {
-      const message = "write remote_address, key=@header or key=value, with commas between";
+      const message = "write remote_address, key=@header or key=value, separated by commas";
       return { kind: "problem", message };
     }
     if (value.startsWith("@")) {

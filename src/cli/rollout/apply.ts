@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
+import { many } from "../../core/base/many.js";
 import {
   type ApplyPolicyResponse,
   ApplyPolicyResponseSchema,
@@ -15,7 +16,6 @@ import { readPolicyTexts } from "../input/policy-texts.js";
 import { drawApplied, drawChanges, drawProblems } from "../policy/policy-report.js";
 import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
-import { many } from "../terminal/many.js";
 
 interface ApplyFlags {
   readonly shadow?: true;
@@ -31,11 +31,14 @@ export function addApply(program: Command, context: CommandContext): void {
     .command("apply")
     .description("apply a policy to all replicas, or run it as the shadow policy")
     .argument("<FILE...>", "policy files and directories, together one policy")
-    .option("--shadow", "as the shadow policy: it decides nothing, and is reported on")
-    .option("--dry-run", "only say what would change")
-    .option("--reason <TEXT>", "why, for the audit log; needed but for --dry-run")
-    .option("--expected-version <VERSION>", "of the policy that is replaced; default: as it is")
-    .option("--yes", "do not ask on a terminal");
+    .option("--shadow", "run it as the shadow policy, which reports but decides nothing")
+    .option("--dry-run", "only print the changes")
+    .option("--reason <TEXT>", "the reason, for the audit log; required without --dry-run")
+    .option(
+      "--expected-version <VERSION>",
+      "the version of the policy to replace; default: the current one",
+    )
+    .option("--yes", "do not ask for confirmation");
   addAdminCommandFlags(command, {
     examples: `
   headgate apply policy.yaml --dry-run
@@ -44,8 +47,8 @@ export function addApply(program: Command, context: CommandContext): void {
   headgate enforce --reason "nobody was hurt"
   headgate rollback --reason "somebody was"`,
     notes: `
-A Headgate that reads its policy from files or a control plane refuses; start it
-with HEADGATE_POLICY_SOURCE=store. It takes --shadow nevertheless.`,
+Headgate refuses this if its policy comes from files or a control plane. Start
+it with HEADGATE_POLICY_SOURCE=store. --shadow always works.`,
     exitCodes: policyExitCodes,
   }).action((paths: readonly string[], flags: ApplyFlags) =>
     runAdmin(command, context, (call) => apply(paths, flags, call)),
@@ -59,7 +62,7 @@ async function apply(
 ): Promise<void> {
   const { client, context, printer } = call;
   if (flags.dryRun !== true && (flags.reason ?? "").trim() === "") {
-    throw usageFailure("--reason is needed: it is what others find in the audit log");
+    throw usageFailure("--reason is required, for the audit log");
   }
   const files = await readPolicyTexts(paths);
   const expectedVersion = flags.expectedVersion ?? (await currentVersion(call));
@@ -71,14 +74,14 @@ async function apply(
   });
   if (trial.problems.length > 0 || flags.dryRun === true) {
     printer.print(ApplyPolicyResponseSchema, trial, ({ problems, changes, unreportedCount }) => {
-      if (problems.length === 0) return ["It would change:", ...drawChanges(changes)];
+      if (problems.length === 0) return ["Changes:", ...drawChanges(changes)];
       const more = unreportedCount > 0 ? [`and ${unreportedCount} more`] : [];
       return [...drawProblems(problems), ...more];
     });
     return endOf(trial);
   }
   if (context.terminal.canAsk && flags.yes !== true) {
-    context.output.err(["It changes:", ...drawChanges(trial.changes)].join("\n"));
+    context.output.err(["Changes:", ...drawChanges(trial.changes)].join("\n"));
   }
   const where = flags.shadow === true ? "Run it as the shadow policy" : "Activate it";
   await confirm(context, flags.yes, `${where} (${many(trial.changes.length, "change")})?`);
@@ -90,7 +93,7 @@ async function apply(
   const how = flags.shadow === true ? "Shadow policy" : "Active";
   printer.print(ApplyPolicyResponseSchema, answer, (applied) => [
     ...(applied.problems.length > 0 ? drawProblems(applied.problems) : drawApplied(applied, how)),
-    ...(applied.changes.length > 0 ? ["It changes:", ...drawChanges(applied.changes)] : []),
+    ...(applied.changes.length > 0 ? ["Changes:", ...drawChanges(applied.changes)] : []),
     ...(flags.shadow === true && applied.policy !== undefined ? ["", shadowNext] : []),
   ]);
   endOf(answer);
@@ -101,7 +104,8 @@ function endOf({ problems }: ApplyPolicyResponse): void {
   if (problems.length > 0) throw new CommandFailure(exitCodes.invalidPolicy, "");
 }
 
-const shadowNext = "`headgate shadow` reports on it, `enforce` activates it, `rollback` ends it.";
+const shadowNext =
+  "`headgate shadow` shows its report, `enforce` activates it, `rollback` ends it.";
 
 /** What is replaced is what is there now; whoever has looked before names it. */
 async function currentVersion({ client }: AdminCommandParts): Promise<string> {

@@ -114,5 +114,5 @@ function effectText({ kind, by, hits, burst }: JsonObject): string {
   if (typeof by === "number") return `times ${by}`;
   if (typeof hits !== "number") return "";
   const other = typeof burst !== "number" || burst === hits ? "" : `, burst ${countText(burst)}`;
-  return `${countText(hits)} hits${other}`;
+  return `${countText(hits)} ${hits === 1 ? "hit" : "hits"}${other}`;
 }

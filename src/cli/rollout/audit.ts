@@ -23,19 +23,18 @@ const auditCountMax = 100_000;
 export function addAudit(program: Command, context: CommandContext): void {
   const command = program
     .command("audit")
-    .description("list what was changed, by whom and why, the newest first")
-    .option("--since <WHEN>", "from then on: 2h, or 2026-11-27T12:00:00Z")
-    .option("--by <AUTHOR>", "only what this one did")
-    .option("--action <METHOD>", "only this, such as SetOverride")
-    .option("-n, --count <COUNT>", "so many at most", "50");
+    .description("list changes of operators: what, who and why, newest first")
+    .option("--since <WHEN>", "only since then: 2h, or 2026-11-27T12:00:00Z")
+    .option("--by <AUTHOR>", "only changes by this operator")
+    .option("--action <METHOD>", "only this action, such as SetOverride")
+    .option("-n, --count <COUNT>", "at most this many", "50");
   addAdminCommandFlags(command, {
     examples: `
   headgate audit
   headgate audit --since 2h
   headgate audit --by ann --action SetOverride
   headgate audit -o json | jq '.entries[] | {author, before, after}'`,
-    notes: `
-JSON and YAML also hold what was there before and after, as JSON.`,
+    notes: "\nJSON and YAML also contain the state before and after, as JSON.",
   }).action((flags: AuditFlags) => runAdmin(command, context, (call) => audit(flags, call)));
 }
 

@@ -14,9 +14,9 @@ import { nothingBeside } from "./shadow.js";
 
 /** Adds `headgate enforce`: the shadow policy becomes the active one. */
 export function addEnforce(program: Command, context: CommandContext): void {
-  const command = program.command("enforce").description("make the shadow policy the active one");
+  const command = program.command("enforce").description("activate the shadow policy");
   addAdminCommandFlags(
-    addChangeFlags(command, "of the policy that is replaced; default: as it is"),
+    addChangeFlags(command, "the version of the policy to replace; default: the current one"),
     {
       examples: `
   headgate enforce --reason "nobody was hurt"`,

@@ -10,7 +10,7 @@ import { eachPage } from "../terminal/pages.js";
 export function addHistory(program: Command, context: CommandContext): void {
   const command = program
     .command("history")
-    .description("list the policies that were active, the newest first");
+    .description("list the policies that were active, newest first");
   addAdminCommandFlags(command, {
     examples: `
   headgate history

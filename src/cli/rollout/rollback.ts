@@ -19,16 +19,15 @@ import { safeText } from "../terminal/quantity.js";
 export function addRollback(program: Command, context: CommandContext): void {
   const command = program
     .command("rollback")
-    .description("make an earlier policy active again, or end the shadow policy")
-    .argument("[VERSION]", "which one (`headgate history`); default: the one before");
+    .description("activate an earlier policy again, or end the shadow policy")
+    .argument("[VERSION]", "the version (`headgate history`); default: the previous one");
   addAdminCommandFlags(
-    addChangeFlags(command, "of the policy that is replaced; default: as it is"),
+    addChangeFlags(command, "the version of the policy to replace; default: the current one"),
     {
       examples: `
   headgate rollback --reason "too strict for partners"
   headgate rollback 3f2a91c0 --reason "back to last week"`,
-      notes: `
-Without VERSION it ends the shadow policy, where there is one.`,
+      notes: "\nWithout VERSION it ends the shadow policy, if there is one.",
     },
   ).action((version: string | undefined, flags: ChangeFlags) =>
     runAdmin(command, context, (call) => rollBack(version, flags, call)),
@@ -58,6 +57,6 @@ async function rollBack(
 function questionOf(version: string | undefined, ended: PolicyVersion | undefined): string {
   if (ended !== undefined) return `End ${policyText(ended)}, the shadow policy?`;
   return version === undefined
-    ? "Go back to the policy before?"
+    ? "Go back to the previous policy?"
     : `Go back to policy ${safeText(version)}?`;
 }

@@ -11,14 +11,14 @@ import type { CommandContext } from "../terminal/context.js";
 export function addShadow(program: Command, context: CommandContext): void {
   const command = program
     .command("shadow")
-    .description("report what the shadow policy would have decided otherwise");
+    .description("report what the shadow policy would have decided differently");
   addAdminCommandFlags(command, {
     examples: `
   headgate shadow
   headgate shadow -o json | jq '[.rules[].newlyDeniedCount] | add'`,
     notes: `
-Counts are of all replicas, up to a second ago. \`headgate apply --shadow\` puts a
-policy there.`,
+Counts are of all replicas, at most a second old. \`headgate apply --shadow\`
+starts a shadow policy.`,
   }).action(() =>
     runAdmin(command, context, async ({ client, printer }) => {
       const report = await client.policies.getShadowReport({}).catch((thrown: unknown) => {

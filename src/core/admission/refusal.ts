@@ -87,17 +87,23 @@ export const refusalRows: Readonly<Record<RefusalCause, RefusalRow>> = {
     reason: "The service is busy, and requests of this priority are refused first.",
   },
   queueFull: { ...tooMany, reason: "The service is busy, and its queue is full." },
-  queueTimeout: { ...tooMany, reason: "The service is busy, and the wait in its queue was over." },
+  queueTimeout: {
+    ...tooMany,
+    reason: "The service is busy, and the request waited in its queue for too long.",
+  },
   waitCap: { ...tooMany, reason: "The service is busy, and the wait would be too long." },
   sigmoid: {
     ...tooMany,
-    reason: "The service is busy: the longer the wait, the more requests are refused.",
+    reason: "The service is busy, and it refuses more requests as the wait grows.",
   },
-  concurrency: { ...unavailable, reason: "The service has as many requests as it can take." },
+  concurrency: {
+    ...unavailable,
+    reason: "The service has reached its limit of concurrent requests.",
+  },
   load: { ...unavailable, reason: "The service is overloaded." },
   gate: { ...unavailable, reason: "The service is overloaded, and its gate is closed." },
-  throttle: { ...unavailable, reason: "The service has refused many requests of late." },
-  deadline: { ...tooLate, reason: "The time left is too short for an answer." },
+  throttle: { ...unavailable, reason: "The service has refused many requests recently." },
+  deadline: { ...tooLate, reason: "The remaining time is too short for a response." },
   ownOverload: { ...unavailable, reason: "The admission service itself is overloaded." },
 };
 

@@ -72,16 +72,16 @@ export function parseAccessList(text: string): ParsedAccessList {
     const parsed = parseLine(words);
     if (typeof parsed === "string") problems.push(`line ${i + 1}: ${parsed}`);
     else if (parsed.identity.kind === "token" && seen.has(parsed.identity.sha256)) {
-      problems.push(`line ${i + 1}: the same token stands above`);
+      problems.push(`line ${i + 1}: this token is already on a line above`);
     } else if (isTaken(parsed, named)) {
-      problems.push(`line ${i + 1}: another identity above has this name`);
+      problems.push(`line ${i + 1}: another identity above already has this name`);
     } else grants.push(parsed);
     if (typeof parsed === "object" && parsed.identity.kind === "token") {
       seen.add(parsed.identity.sha256);
     }
     if (problems.length >= problemsMax) break;
     if (grants.length > accessGrantsMax) {
-      problems.push(`line ${i + 1}: there are more than ${accessGrantsMax} lines that give access`);
+      problems.push(`line ${i + 1}: at most ${accessGrantsMax} lines may grant access`);
       break;
     }
   }
@@ -104,19 +104,20 @@ function isTaken({ name, identity }: AccessGrant, named: Map<string, string>): b
 function parseLine(words: readonly string[]): AccessGrant | string {
   const [roleText = "", domainsText = "", identityText = "", ...rest] = words;
   const role = adminRoles.find((one) => one === roleText);
-  if (role === undefined) return `it must begin with ${adminRoles.join(" or ")}`;
-  if (identityText === "") return "after the role it needs domains and an identity";
+  if (role === undefined) return `must start with ${adminRoles.join(" or ")}`;
+  if (identityText === "") return "domains and an identity must follow the role";
   const domains = parseDomains(domainsText);
   if (typeof domains === "string") return domains;
   const identity = parseIdentity(identityText);
   if (typeof identity === "string") return identity;
   const named = rest[0]?.startsWith("#") === true ? [] : rest;
   const [name, ...more] = named;
-  if (more.length > 0 && more[0]?.startsWith("#") !== true) return "a name has no blanks";
+  if (more.length > 0 && more[0]?.startsWith("#") !== true) return "a name must not contain spaces";
   if (name !== undefined && !isName(name)) {
-    return `a name has at most ${accessNameCharsMax} signs, no colon, and is not "${localName}"`;
+    const most = `at most ${accessNameCharsMax} characters`;
+    return `a name has ${most}, no colon, and is not "${localName}"`;
   }
-  if (identity.kind === "token" && name === undefined) return "a token needs a name behind it";
+  if (identity.kind === "token" && name === undefined) return "a name must follow the token";
   return { role, domains: domains.list, identity, name };
 }
 
@@ -124,9 +125,9 @@ function parseDomains(text: string): { readonly list: readonly string[] | undefi
   if (text === "*") return { list: undefined };
   const list = text.split(",");
   if (list.some((domain) => domain === "" || domain.includes("*"))) {
-    return "domains are whole names with commas between, or * for all";
+    return "domains must be complete names separated by commas, or * for all";
   }
-  if (list.length > grantDomainsMax) return `it has more than ${grantDomainsMax} domains`;
+  if (list.length > grantDomainsMax) return `at most ${grantDomainsMax} domains are allowed`;
   return { list };
 }
 
@@ -138,7 +139,7 @@ function parseIdentity(text: string): AccessIdentity | string {
     switch (kind) {
       case "token-sha256":
         if (/^[0-9a-fA-F]{64}$/.test(value)) return { kind: "token", sha256: value.toLowerCase() };
-        return "a token stands as the 64 hexadecimal digits of its SHA-256";
+        return "a token must be given as its SHA-256, 64 hexadecimal digits";
       case "certificate":
         return { kind, name: value };
       case "subject":
@@ -146,7 +147,7 @@ function parseIdentity(text: string): AccessIdentity | string {
         return { kind, value };
     }
   }
-  return "an identity is token-sha256:, certificate:, subject: or group: with a value";
+  return "an identity must be token-sha256:, certificate:, subject: or group: and a value";
 }
 
 function isName(text: string): boolean {
@@ -190,8 +191,12 @@ export function mayActSomewhere({ grants }: Principal, role: AdminRole): boolean
   return grants.some((grant) => grant.role === "operator" || grant.role === role);
 }
 
-/** The domains that somebody may look at; undefined: all. */
-export function visibleDomains({ grants }: Principal): readonly string[] | undefined {
-  if (grants.some(({ domains }) => domains === undefined)) return undefined;
-  return [...new Set(grants.flatMap(({ domains }) => domains ?? []))];
+/** The domains that somebody may look at, or change something in; undefined: all. */
+export function visibleDomains(
+  { grants }: Principal,
+  role: AdminRole = "reader",
+): readonly string[] | undefined {
+  const theirs = grants.filter((grant) => grant.role === "operator" || grant.role === role);
+  if (theirs.some(({ domains }) => domains === undefined)) return undefined;
+  return [...new Set(theirs.flatMap(({ domains }) => domains ?? []))];
 }

@@ -19,51 +19,45 @@ function lasting(meaning: string): ErrorRow {
 
 /** Every code there is. The documented table is held equal to these rows by a test. */
 export const errorRows = {
-  STORE_TIMEOUT: passing("The store did not answer inside its budget."),
-  STORE_UNAVAILABLE: passing("There is no usable connection to the store."),
+  STORE_TIMEOUT: passing("The store did not answer in time."),
+  STORE_UNAVAILABLE: passing("The store is unavailable."),
   STORE_CIRCUIT_OPEN: passing(
-    "The store failed repeatedly and is not asked until a probe succeeds.",
+    "The store failed repeatedly. No call is made to it until a probe succeeds.",
   ),
-  STORE_OUT_OF_MEMORY: passing("The store refuses writes: its memory is full."),
-  STORE_READ_ONLY: passing("The store is a replica and refuses writes."),
-  STORE_NOT_SAVING: passing("The store cannot save to disk, and refuses writes."),
-  STORE_TOO_FEW_REPLICAS: passing(
-    "The store has fewer replicas than it wants for writes, and refuses them.",
-  ),
+  STORE_OUT_OF_MEMORY: passing("The store rejects writes because its memory is full."),
+  STORE_READ_ONLY: passing("The store is a read-only replica and rejects writes."),
+  STORE_NOT_SAVING: passing("The store cannot save to disk and rejects writes."),
+  STORE_TOO_FEW_REPLICAS: passing("The store has too few replicas and rejects writes."),
   STORE_TOO_MANY_CLIENTS: passing(
-    "The store serves as many clients as it may, and refused our connection.",
+    "The store has reached its maximum number of clients and refused the connection.",
   ),
   STORE_LOADING: passing("The store is still loading its data."),
-  STORE_UNAUTHENTICATED: lasting("The store refused our user or password."),
-  STORE_ACCESS_DENIED: lasting(
-    "The store knows our user and does not let it do this (see its ACL).",
-  ),
-  STORE_TLS_FAILED: passing("TLS with the store failed."),
-  STORE_PROTOCOL: lasting("The store answered something we do not understand."),
-  STORE_FULL: passing("The embedded store holds as many keys as it may."),
-  STORE_CLOSED: lasting("The store was closed: this process is stopping."),
-  SIGNAL_TIMEOUT: passing("A signal's source did not answer in time."),
-  SIGNAL_UNAVAILABLE: passing("A signal's source cannot be reached."),
-  SIGNAL_REFUSED: passing("A signal's source answered with an error, or sent us elsewhere."),
-  SIGNAL_MALFORMED: passing("A signal's source answered something we do not understand."),
-  SIGNAL_TOO_LARGE: passing("A signal's source answered more than we read."),
-  SIGNAL_EMPTY: passing("A signal's source has no such reading."),
-  SIGNAL_UNCONFIGURED: lasting(
-    "A signal's source is one that this process is not told how to reach.",
-  ),
-  OVERLOADED: passing(
-    "This process has more work than it can do in time, and did not ask the store.",
-  ),
-  MEMORY_FULL: passing("This process has used up its memory, and did not read the request."),
+  STORE_UNAUTHENTICATED: lasting("The store rejected the user or password."),
+  STORE_ACCESS_DENIED: lasting("The user lacks a permission in the store (see its ACL)."),
+  STORE_TLS_FAILED: passing("The TLS connection to the store failed."),
+  STORE_PROTOCOL: lasting("The store sent an unexpected response."),
+  STORE_FULL: passing("The in-process store has reached its maximum number of keys."),
+  STORE_CLOSED: lasting("The store is closed because this process is stopping."),
+  SIGNAL_TIMEOUT: passing("The source of a signal did not answer in time."),
+  SIGNAL_UNAVAILABLE: passing("The source of a signal cannot be reached."),
+  SIGNAL_REFUSED: passing("The source of a signal answered with an error or a redirect."),
+  SIGNAL_MALFORMED: passing("The source of a signal sent an unexpected response."),
+  SIGNAL_TOO_LARGE: passing("The source of a signal sent a response that is too large."),
+  SIGNAL_EMPTY: passing("The source of a signal has no such value."),
+  SIGNAL_UNCONFIGURED: lasting("The source of a signal is not configured in this process."),
+  OVERLOADED: passing("This process is overloaded and did not call the store."),
+  MEMORY_FULL: passing("This process has reached its memory limit and did not read the request."),
   POLICY_MISSING: passing("No policy is loaded yet."),
   REQUEST_TOO_LARGE: lasting(
-    "The request asks more than is counted in one, and is refused as one over its limit.",
+    "The request asks for more than one request may, and is denied as over its limit.",
   ),
-  REQUEST_INVALID: lasting("The request breaks the API's contract."),
-  DEADLINE_PASSED: passing("The caller's deadline passed before a decision."),
+  REQUEST_INVALID: lasting("The request is invalid."),
+  DEADLINE_PASSED: passing("The caller's deadline passed before the decision."),
   LISTEN_FAILED: lasting("A port could not be opened."),
-  CONFIG_INVALID: lasting("The process configuration is wrong."),
-  INTERNAL: lasting("A bug: the call failed, the process lives."),
+  CONFIG_INVALID: lasting("The configuration of this process is invalid."),
+  INTERNAL: lasting(
+    "Internal error: the call failed because of a bug in Headgate; the process continues.",
+  ),
 } as const satisfies Record<string, ErrorRow>;
 
 /** A row's name. Match on this, never on a message and never with `instanceof` across packages. */
@@ -104,7 +98,7 @@ export function toServiceError(value: unknown): ServiceError {
  */
 export function assertNever(value: never): never {
   // The value itself may be a caller's: it stays out of the text.
-  throw new Error(`assertion failed: an alternative of type ${typeof value} was forgotten`);
+  throw new Error(`assertion failed: an alternative of type ${typeof value} is not handled`);
 }
 
 /** Throws when a condition that only a bug could break does not hold. */

@@ -5,6 +5,8 @@
  */
 export const httpStatuses = {
   ok: 200,
+  seeOther: 303,
+  notModified: 304,
   badRequest: 400,
   unauthorized: 401,
   forbidden: 403,

@@ -27,6 +27,24 @@ const probeRatio = 0.7;
 const probeStepsMin = 2;
 const probeRestRatio = 3;
 
+/**
+ * A service is deserted where so large a part of its callers leave unanswered, or a smaller one
+ * after so many times as long as its work takes: many have reasons of their own to leave at once.
+ */
+const desertedRatio = 0.9;
+const desertedLateRatio = 0.5;
+const lateServiceCount = 4;
+
+/** What a step of looking at less leaves there, since there is little to lose. */
+const desertedProbeRatio = 0.4;
+
+/**
+ * Steps with the fewest permits in which callers leave as before, until that is taken for their
+ * way; and how often that makes the rest after it twice as long.
+ */
+const lowestStepsMin = 3;
+const vainCountMax = 5;
+
 /** The least plausible knee over the likeliest one from which that is known well enough. */
 const knownRatio = 0.65;
 
@@ -87,6 +105,13 @@ const hopelessDemandMin = 1.2;
  *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
  *   there is a queue at the service, and below the knee a few round trips are enough.
  *
+ * A request whose caller stated no deadline and leaves unanswered would have taken longer: its time
+ * counts, and no end, as times that are cut off do where they are exponential. Where nearly all
+ * leave, or most after four times as long as work takes, levels tell nothing any more, since a
+ * service works on for those that have left. Then it looks at less, down to `min`, until callers
+ * are served, and begins anew from there. Who leaves with one in flight as with many has reasons of
+ * its own.
+ *
  * Critical requests pass the limit by what chance brings at once, so that one in a thousand of them
  * finds no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their own demand, if
  * that is longer. They are held to it where they fill the service alone.
@@ -108,6 +133,10 @@ export class KneeLimit implements ConcurrencyLimit {
   #probeCount = 0;
   #probeSteps = 0;
   #probeMs = 0;
+  /** Whether that is since callers leave, and how often in a row it was in vain. */
+  #isDeserted = false;
+  #lowestSteps = 0;
+  #vainCount = 0;
   #noProbeUntilMs = Number.NEGATIVE_INFINITY;
   #fit: KneeFit | undefined;
   /** Whether a knee was ever seen. */
@@ -116,6 +145,7 @@ export class KneeLimit implements ConcurrencyLimit {
   /** Round trips since the last step that began from then on, and the first and most of them. */
   #fromMs = Number.NEGATIVE_INFINITY;
   #count = 0;
+  #leftCount = 0;
   #firstMs = 0;
   #inFlightMax = 0;
   #rttSumMs = 0;
@@ -161,16 +191,16 @@ export class KneeLimit implements ConcurrencyLimit {
     return false;
   }
 
-  record({ startMs, endMs, inFlight, outcome, demand }: ConcurrencySample): void {
-    if (outcome === "ignore") return;
+  record({ startMs, endMs, inFlight, outcome, isLeft, demand }: ConcurrencySample): void {
+    if (outcome === "ignore" && isLeft !== true) return;
     const rttMs = endMs - startMs;
-
-    this.#levels.add(inFlight, rttMs);
+    this.#levels.add(inFlight, rttMs, isLeft);
     this.#demand = demand;
     // What began before met another limit.
     if (startMs < this.#fromMs) return;
     if (this.#count === 0) this.#firstMs = endMs;
     this.#count += 1;
+    if (isLeft === true) this.#leftCount += 1;
     this.#rttSumMs += rttMs;
     this.#inFlightMax = Math.max(this.#inFlightMax, inFlight);
     const rttsMs = (stepRttCount * this.#rttSumMs) / this.#count;
@@ -178,6 +208,7 @@ export class KneeLimit implements ConcurrencyLimit {
     if (this.#count < stepCountMin || endMs - this.#firstMs < stepMs) return;
     this.#step(endMs);
     this.#count = 0;
+    this.#leftCount = 0;
     this.#rttSumMs = 0;
     this.#inFlightMax = 0;
   }
@@ -197,8 +228,15 @@ export class KneeLimit implements ConcurrencyLimit {
 
   #step(nowMs: number): void {
     const fit = this.#levels.fit();
-    if (fit === undefined) return;
-    this.#levels.age(nowMs - this.#firstMs, this.#count, fit.knee);
+    this.#levels.age(nowMs - this.#firstMs, this.#count, fit?.knee ?? Number.POSITIVE_INFINITY);
+    if (fit === undefined || this.#looksDeserted()) {
+      this.#lookWhoIsServed(nowMs);
+      return;
+    }
+    if (this.#isDeserted) {
+      this.#beginAnew(nowMs);
+      return;
+    }
     this.#fit = fit;
     const isKnown = !fit.isOpen && fit.lowest >= knownRatio * fit.knee;
     if (isKnown) {
@@ -209,17 +247,51 @@ export class KneeLimit implements ConcurrencyLimit {
     else if (!isKnown) this.#find(fit, nowMs);
   }
 
+  #looksDeserted(): boolean {
+    if (this.#leftCount >= desertedRatio * this.#count) return true;
+    const { serviceMs = Number.POSITIVE_INFINITY } = this.#fit ?? {};
+    const isLate = this.#rttSumMs > lateServiceCount * serviceMs * this.#count;
+    return isLate && this.#leftCount > desertedLateRatio * this.#count;
+  }
+
+  /** Callers leave, of whom nothing is learned but that: looks at less until some are served. */
+  #lookWhoIsServed(nowMs: number): void {
+    if (this.#probe === undefined && nowMs < this.#noProbeUntilMs) return;
+    this.#isDeserted = true;
+    if (this.#probe === undefined) {
+      this.#startProbe(nowMs);
+    } else if (this.limit > this.#limits.min) {
+      this.#lookAtLess(nowMs);
+    } else if (this.#leftCount === this.#count && this.#fit !== undefined) {
+      // Nobody is served who was before: it is down, and there is nothing to lose.
+    } else if (this.#lowestSteps < lowestStepsMin) {
+      this.#lowestSteps += 1;
+    } else {
+      this.#vainCount = Math.min(vainCountMax, this.#vainCount + 1);
+      this.#endProbe(nowMs);
+      this.#isDeserted = false;
+    }
+  }
+
+  /** Callers are served again: what was known is of a service that is not so any more. */
+  #beginAnew(nowMs: number): void {
+    this.#isDeserted = false;
+    this.#vainCount = 0;
+    this.#isFound = false;
+    this.#settle(this.limit);
+    this.#levels.clear();
+    this.#endProbe(nowMs);
+    this.#noProbeUntilMs = nowMs;
+  }
+
   /** Grows, or looks at less. */
   #find(fit: KneeFit, nowMs: number): void {
     const inFlightMax = this.#inFlightMax;
-    const isReached = inFlightMax >= reachedRatio * this.#limit;
+    const isReached = inFlightMax >= reachedRatio * this.steadyLimit;
     const isBusy = isReached || (this.#demand?.loadRatio ?? 0) > busyLoadRatio;
     if (!fit.isFlat && (!fit.isOpen || isBusy)) {
       if (nowMs < this.#noProbeUntilMs) return;
-      this.#probeCount += 1;
-      this.#probeSteps = 0;
-      this.#probeMs = nowMs;
-      this.#lookAtLess(nowMs);
+      this.#startProbe(nowMs);
     } else if (isReached) {
       this.#settle(this.#limit * (this.#limit < smallMax ? smallGrowthRatio : growthRatio));
     } else {
@@ -236,7 +308,20 @@ export class KneeLimit implements ConcurrencyLimit {
       this.#lookAtLess(nowMs);
       return;
     }
-    this.#noProbeUntilMs = nowMs + probeRestRatio * (nowMs - this.#probeMs);
+    this.#endProbe(nowMs);
+  }
+
+  #startProbe(nowMs: number): void {
+    this.#probeCount += 1;
+    this.#probeSteps = 0;
+    this.#lowestSteps = 0;
+    this.#probeMs = nowMs;
+    this.#lookAtLess(nowMs);
+  }
+
+  #endProbe(nowMs: number): void {
+    const restRatio = probeRestRatio * 2 ** this.#vainCount;
+    this.#noProbeUntilMs = nowMs + restRatio * (nowMs - this.#probeMs);
     this.#probe = undefined;
     this.#fromMs = nowMs;
   }
@@ -247,7 +332,8 @@ export class KneeLimit implements ConcurrencyLimit {
 
   #lookAtLess(nowMs: number): void {
     const inUse = Math.min(this.#probe ?? this.#limit, this.#inFlightMax);
-    this.#probe = Math.max(this.#limits.min, probeRatio * inUse);
+    const ratio = this.#isDeserted ? desertedProbeRatio : probeRatio;
+    this.#probe = Math.max(this.#limits.min, ratio * inUse);
     this.#fromMs = nowMs;
   }
 

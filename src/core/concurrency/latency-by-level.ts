@@ -52,8 +52,12 @@ export interface KneeFit {
 interface Level {
   /** The mean level, since those far up are seen together. */
   readonly level: number;
+  /** Round trips that ended. */
   readonly weight: number;
+  /** Time that all took, those included whose callers left. */
   readonly sumMs: number;
+  /** Time of those that ended, and of its squares. */
+  readonly endedMs: number;
   readonly squareSum: number;
 }
 
@@ -75,8 +79,9 @@ interface Level {
  * -sum of ln(max(1, n / c)) - count * ln(S)
  * ```
  *
- * The greatest tells c; those that are less by no more than two (times the dispersion of the
- * times, since an estimate from scattered ones scatters more) are plausible, too.
+ * where a request whose caller left adds its time to the sums and nothing to the count, as a time
+ * that is cut off does. The greatest tells c; those that are less by no more than two (times the
+ * dispersion of the times, since an estimate from scattered ones scatters more) are plausible, too.
  *
  * Example: 10 workers of 50 ms. With 5 in flight and with 10 requests take 50 ms, with 15 they take
  * 75 ms and with 20 they take 100 ms.
@@ -85,19 +90,33 @@ interface Level {
  */
 export class LatencyByLevel {
   readonly #weights: number[] = [];
+  /** The same without those whose callers left. */
+  readonly #endedWeights: number[] = [];
   readonly #sumsMs: number[] = [];
+  readonly #endedSumsMs: number[] = [];
   readonly #squareSums: number[] = [];
   readonly #levelSums: number[] = [];
 
-  /** @param level requests in flight when this one began, itself included: from 1 */
-  add(level: number, rttMs: number): void {
+  /**
+   * @param level requests in flight when this one began, itself included: from 1
+   * @param isLeft whether its caller left: it would have taken longer. Default false
+   */
+  add(level: number, rttMs: number, isLeft = false): void {
     const place = placeOf(level);
     const weight = this.#weights[place] ?? 0;
     if (weight >= levelWeightMax) this.#keep(place, 1 - 1 / levelWeightMax);
     this.#weights[place] = (this.#weights[place] ?? 0) + 1;
     this.#sumsMs[place] = (this.#sumsMs[place] ?? 0) + rttMs;
-    this.#squareSums[place] = (this.#squareSums[place] ?? 0) + rttMs * rttMs;
     this.#levelSums[place] = (this.#levelSums[place] ?? 0) + level;
+    if (isLeft) return;
+    this.#endedWeights[place] = (this.#endedWeights[place] ?? 0) + 1;
+    this.#endedSumsMs[place] = (this.#endedSumsMs[place] ?? 0) + rttMs;
+    this.#squareSums[place] = (this.#squareSums[place] ?? 0) + rttMs * rttMs;
+  }
+
+  /** Forgets all. */
+  clear(): void {
+    for (let place = 0; place < this.#weights.length; place += 1) this.#keep(place, 0);
   }
 
   /** Time has passed, and so many round trips ended in it. */
@@ -114,10 +133,11 @@ export class LatencyByLevel {
   fit(): KneeFit | undefined {
     const levels = this.#seen();
     const last = levels.length - 1;
+    if (levels.every(({ weight }) => weight < weightMin)) return undefined;
     const { losses, best } = lossesOf(levels);
     const known = levels[best];
-    const serviceMs = serviceMsOf(levels, known?.level ?? 1);
     if (known === undefined) return undefined;
+    const serviceMs = serviceMsOf(levels, known.level);
     const dispersion = dispersionOf(levels, known.level, serviceMs);
     const plausible = plausibleLoss * dispersion;
     let low = best;
@@ -145,7 +165,9 @@ export class LatencyByLevel {
 
   #keep(place: number, ratio: number): void {
     this.#weights[place] = (this.#weights[place] ?? 0) * ratio;
+    this.#endedWeights[place] = (this.#endedWeights[place] ?? 0) * ratio;
     this.#sumsMs[place] = (this.#sumsMs[place] ?? 0) * ratio;
+    this.#endedSumsMs[place] = (this.#endedSumsMs[place] ?? 0) * ratio;
     this.#squareSums[place] = (this.#squareSums[place] ?? 0) * ratio;
     this.#levelSums[place] = (this.#levelSums[place] ?? 0) * ratio;
   }
@@ -153,11 +175,12 @@ export class LatencyByLevel {
   #seen(): readonly Level[] {
     const levels: Level[] = [];
     for (let place = 0; place < this.#weights.length; place += 1) {
-      const weight = this.#weights[place] ?? 0;
-      if (weight < weightMin) continue;
+      if ((this.#weights[place] ?? 0) < weightMin) continue;
+      const weight = this.#endedWeights[place] ?? 0;
       const sumMs = this.#sumsMs[place] ?? 0;
+      const endedMs = this.#endedSumsMs[place] ?? 0;
       const squareSum = this.#squareSums[place] ?? 0;
-      levels.push({ level: this.#levelAt(place), weight, sumMs, squareSum });
+      levels.push({ level: this.#levelAt(place), weight, sumMs, endedMs, squareSum });
     }
     return levels;
   }
@@ -194,7 +217,7 @@ function lossesOf(levels: readonly Level[]): {
   return { losses: likelihoods.map((likelihood) => most - likelihood), best };
 }
 
-const noLevel: Level = { level: 1, weight: 0, sumMs: 0, squareSum: 0 };
+const noLevel: Level = { level: 1, weight: 0, sumMs: 0, endedMs: 0, squareSum: 0 };
 
 function serviceMsOf(levels: readonly Level[], knee: number): number {
   let count = 0;
@@ -209,10 +232,10 @@ function serviceMsOf(levels: readonly Level[], knee: number): number {
 function dispersionOf(levels: readonly Level[], knee: number, serviceMs: number): number {
   let count = 0;
   let sum = 0;
-  for (const { level, weight, sumMs, squareSum } of levels) {
+  for (const { level, weight, endedMs, squareSum } of levels) {
     const meanMs = serviceMs * Math.max(1, level / knee);
     count += weight;
-    sum += squareSum / (meanMs * meanMs) - (2 * sumMs) / meanMs + weight;
+    sum += squareSum / (meanMs * meanMs) - (2 * endedMs) / meanMs + weight;
   }
   return Math.min(dispersionMax, Math.max(dispersionMin, sum / count));
 }

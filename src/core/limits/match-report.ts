@@ -92,15 +92,15 @@ function firstOther(
 export function whyNotText(why: WhyNot): string {
   switch (why.kind) {
     case "key":
-      return `entry ${why.at + 1} has another key than ${stepText(why.step)}`;
+      return `entry ${why.at + 1} has a different key; this rule needs ${stepText(why.step)}`;
     case "value":
       return `${quoted(why.step.key)} has another value than ${quoted(why.step.value ?? "")}`;
     case "longer":
-      return `it is for ${many(why.pathLength)}, and the descriptor has fewer`;
+      return `the rule has ${many(why.pathLength)}, but the descriptor has fewer`;
     case "shorter":
-      return `it is for ${many(why.pathLength)}, and the descriptor has more`;
+      return `the rule has ${many(why.pathLength)}, but the descriptor has more`;
     case "lessExact":
-      return `at entry ${why.at + 1} ${stepText(why.step)} comes first`;
+      return `at entry ${why.at + 1}, ${stepText(why.step)} takes precedence`;
   }
 }
 

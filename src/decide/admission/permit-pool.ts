@@ -304,8 +304,7 @@ export class PermitPool<T> implements PermitHolder {
     if (!this.#learnsHere || this.#law === undefined) return true;
     const limit = this.#learnedLimit(nowMs);
     if (!this.#isByClass) return this.#permits.inUseCount < limit;
-    const isCritical = priority === "critical";
-    const most = isCritical ? this.#criticalLimit(this.#law, limit, nowMs) : limit;
+    const most = priority === "critical" ? this.#criticalLimit(this.#law, limit, nowMs) : limit;
     return this.#permits.inUseFrom(priority) < most;
   }
 
@@ -337,9 +336,16 @@ export class PermitPool<T> implements PermitHolder {
   /** Gives a permit of a peer back. */
   giveBack(peer: string, priority: Priority, nowMs: number): void {
     this.#permits.giveBack(priority);
-    if (this.#boundsPeers) this.#inUseByPeer.add(peer, -1);
     this.#serviceTime.complete(nowMs);
     this.#gapTime.complete(nowMs);
+    if (this.#boundsPeers) this.#inUseByPeer.add(peer, -1);
+    this.#occupy(nowMs);
+  }
+
+  /** The same of one whose caller left: the service has not ended it, which tells no pace. */
+  giveBackLeft(peer: string, priority: Priority, nowMs: number): void {
+    this.#permits.giveBack(priority, true);
+    if (this.#boundsPeers) this.#inUseByPeer.add(peer, -1);
     this.#occupy(nowMs);
   }
 

@@ -55,14 +55,14 @@ export class Permits implements Demand {
     this.#peakCount = Math.max(this.#peakCount, this.inUseCount);
   }
 
-  /** Gives one back. */
-  giveBack(priority: Priority): void {
+  /** Gives one back; one whose caller has left unanswered is none that the service has ended. */
+  giveBack(priority: Priority, isLeft = false): void {
     assert(this.#byClass.of(priority) > 0, "a permit is given back once");
     this.#byClass.add(priority, -1);
     const kept = 1 - 1 / demandMemoryCount;
     this.#askedCount *= kept;
     this.#criticalAskedCount *= kept;
-    this.#endedCount = this.#endedCount * kept + 1;
+    this.#endedCount = this.#endedCount * kept + (isLeft ? 0 : 1);
   }
 
   /** Somebody was turned away for want of a permit, or before: counts as demand. */

@@ -29,6 +29,8 @@ const errorGrpcStatuses: ReadonlySet<number> = new Set([
 export interface RequestOutcome {
   /** For the concurrency law. */
   readonly outcome: SampleOutcome;
+  /** Whether its caller, who stated no deadline, left before the service answered. */
+  readonly isLeft: boolean;
   /** Whether the service took it on, for the throttle; undefined: nobody can say. */
   readonly isAccepted: boolean | undefined;
   /** Whether the service failed it, for the error ratio; undefined: nobody can say. */
@@ -51,6 +53,7 @@ interface AdmittedRequestEnd {
  * | with 429, 503, 504, `x-envoy-overloaded`, gRPC 4, 8 or 14 | dropped |
  * | after its deadline, or `lateAfterMs`, whether it was answered or its caller left | dropped |
  * | because its caller left earlier | ignore: callers have reasons of their own |
+ * | the same, unanswered and without a deadline | ignore, and left: it takes longer than that |
  * | by a fault of the exchange | ignore |
  * | with another 5xx, gRPC 2, 13 or 15 | ignore: failing is often faster than serving |
  * | with any other status, or one that nobody looked at | success |
@@ -61,7 +64,10 @@ export function requestOutcome(
 ): RequestOutcome {
   if (end === "broken") return unknown;
   const isLate = isPast(visit, { nowMs, lateAfterMs });
-  if (end === "left") return isLate ? leftLate : unknown;
+  if (end === "left") {
+    if (isLate) return leftLate;
+    return visit.response === undefined && visit.deadline === undefined ? left : unknown;
+  }
   const status = visit.response?.status;
   const grpcStatus = visit.response?.grpcStatus;
   if (visit.response?.isOverloaded === true || isOverload(status, grpcStatus)) return overloaded;
@@ -70,13 +76,24 @@ export function requestOutcome(
   return isFailed ? failed : served;
 }
 
-const unknown: RequestOutcome = { outcome: "ignore", isAccepted: undefined, isFailed: undefined };
-const leftLate: RequestOutcome = { outcome: "dropped", isAccepted: false, isFailed: true };
-const overloaded: RequestOutcome = { outcome: "dropped", isAccepted: false, isFailed: true };
-const failedLate: RequestOutcome = { outcome: "dropped", isAccepted: true, isFailed: true };
-const servedLate: RequestOutcome = { outcome: "dropped", isAccepted: true, isFailed: false };
-const failed: RequestOutcome = { outcome: "ignore", isAccepted: true, isFailed: true };
-const served: RequestOutcome = { outcome: "success", isAccepted: true, isFailed: false };
+const unknown: RequestOutcome = {
+  outcome: "ignore",
+  isLeft: false,
+  isAccepted: undefined,
+  isFailed: undefined,
+};
+const left: RequestOutcome = { ...unknown, isLeft: true };
+const overloaded: RequestOutcome = {
+  outcome: "dropped",
+  isLeft: false,
+  isAccepted: false,
+  isFailed: true,
+};
+const leftLate = overloaded;
+const failedLate: RequestOutcome = { ...overloaded, isAccepted: true };
+const servedLate: RequestOutcome = { ...failedLate, isFailed: false };
+const failed: RequestOutcome = { ...failedLate, outcome: "ignore" };
+const served: RequestOutcome = { ...servedLate, outcome: "success" };
 
 function isPast(
   visit: AdmittedRequest,

@@ -225,10 +225,13 @@ export class ServiceAdmission implements AdmittedRequestHost {
       return;
     }
     this.#leases.remove(visit);
-    for (const pool of this.#poolsOf(visit))
-      pool.giveBack(visit.request.peer, visit.priority, nowMs);
     const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
     const learnt = requestOutcome(visit, { end, nowMs, lateAfterMs });
+    const { request, priority } = visit;
+    for (const pool of this.#poolsOf(visit)) {
+      if (learnt.isLeft) pool.giveBackLeft(request.peer, priority, nowMs);
+      else pool.giveBack(request.peer, priority, nowMs);
+    }
     this.counts.outcomes[learnt.outcome] += 1;
     this.#blocks.learn(visit, learnt, nowMs);
     this.#queue.serve(nowMs);

@@ -94,13 +94,14 @@ export class ServiceBlocks {
    */
   learn(
     visit: AdmittedRequest,
-    { outcome, isAccepted, isFailed }: RequestOutcome,
+    { outcome, isLeft, isAccepted, isFailed }: RequestOutcome,
     nowMs: number,
   ): void {
     const { admittedMs: startMs, inFlight, position, caller, pool } = visit;
     const isLate = this.#isLate?.(nowMs) === true;
     if (!isLate && this.service.concurrency?.sources.includes("extProc") === true) {
-      pool.learn({ startMs, endMs: nowMs, inFlight, position, outcome, demand: pool.demand });
+      const { demand } = pool;
+      pool.learn({ startMs, endMs: nowMs, inFlight, position, outcome, isLeft, demand });
     }
     const { throttles, health } = this.admission ?? {};
     if (isAccepted === true) throttles?.accepted(caller, nowMs);

@@ -59,7 +59,7 @@ function fallbackCharge(charge: Charge, mode: FailureMode, replicaCount: number)
     case "deny":
       return { ...charge, cost: Math.max(1, charge.cost), hits: 0, burst: 0 };
     case "error":
-      throw new ServiceError("INTERNAL", "A limit that fails with the store has no fallback.");
+      throw new ServiceError("INTERNAL", "A limit with the failure mode error has no fallback.");
     default:
       return assertNever(mode);
   }

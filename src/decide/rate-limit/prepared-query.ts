@@ -133,7 +133,7 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
   const descriptors = preparation.descriptors();
   const { asks, isKeepable } = preparation;
   if (asks.length > requestChargesMax) {
-    const detail = `It meets ${asks.length} limits, and the most is ${requestChargesMax}.`;
+    const detail = `It matches ${asks.length} limits; ${requestChargesMax} are allowed.`;
     throw new ServiceError("REQUEST_TOO_LARGE", detail);
   }
   const charges = asks.map((ask) => ask.charge);
@@ -366,7 +366,10 @@ function overrideLimit(
 ): Limit {
   const periodUs = unitSeconds[unit] * unitMultiplier * 1_000_000;
   if (periodUs > drainTimeUsMax) {
-    throw new ServiceError("REQUEST_INVALID", "A limit it carries has a period above ten years.");
+    throw new ServiceError(
+      "REQUEST_INVALID",
+      "It contains a limit with a period of more than ten years.",
+    );
   }
   return {
     hits,

@@ -161,7 +161,7 @@ export class PolicySimulator {
     for (const part of parts) this.#addCharges(part, { replaced, nowUs, charges });
     this.#peeked.add(parts.flatMap(({ shape }) => shape.peeked));
     if (charges.length > requestChargesMax) {
-      const detail = `It meets ${charges.length} limits, and the most is ${requestChargesMax}.`;
+      const detail = `It matches ${charges.length} limits; ${requestChargesMax} are allowed.`;
       throw new ServiceError("REQUEST_INVALID", detail);
     }
     // Of one charge, as most calls are, it makes less.

@@ -21,7 +21,7 @@ export interface KeyedBy {
 export function readPrometheusAnswer(text: string, { by, keysMax }: KeyedBy): SignalReadings {
   const answer = fieldsOf(parseJson(text));
   if (answer.get("status") === "error") {
-    throw new ServiceError("SIGNAL_REFUSED", "Prometheus has an error for the query.");
+    throw new ServiceError("SIGNAL_REFUSED", "Prometheus returned an error for the query.");
   }
   const data = fieldsOf(answer.get("data"));
   const result = data.get("result");
@@ -35,7 +35,7 @@ export function readPrometheusAnswer(text: string, { by, keysMax }: KeyedBy): Si
       sum.add(sampleValue(series.get("value")), typeof key === "string" ? key : undefined);
     }
   } else {
-    throw new ServiceError("SIGNAL_MALFORMED", "The query gives neither a scalar nor a vector.");
+    throw new ServiceError("SIGNAL_MALFORMED", "The query returned neither a scalar nor a vector.");
   }
   return someOf(sum);
 }
@@ -51,13 +51,13 @@ export function readJsonAnswer(
   { pointer, keysMax }: { readonly pointer: readonly string[]; readonly keysMax?: number },
 ): SignalReadings {
   const found = followJsonPointer(parseJson(text), pointer);
-  if (found === undefined) throw new ServiceError("SIGNAL_EMPTY", "Its pointer leads nowhere.");
+  if (found === undefined) throw new ServiceError("SIGNAL_EMPTY", "The pointer leads to nothing.");
   if (typeof found === "number") return someOf(sumOf([[undefined, found]], undefined));
   if (typeof found !== "object" || !found || Array.isArray(found)) {
-    throw new ServiceError("SIGNAL_MALFORMED", "Its pointer leads to no number.");
+    throw new ServiceError("SIGNAL_MALFORMED", "The pointer does not lead to a number.");
   }
   if (keysMax === undefined) {
-    const words = "Its pointer leads to an object, and the limit is not split by keys.";
+    const words = "The pointer leads to an object, and the limit is not split by keys.";
     throw new ServiceError("SIGNAL_MALFORMED", words);
   }
   return someOf(sumOf(Object.entries(found), keysMax));
@@ -102,12 +102,15 @@ const answerMax: JsonBounds = { containersMax: 8_192, valuesMax: 12_288 };
 
 function parseJson(text: string): unknown {
   if (!isLeanJson(text, answerMax)) {
-    throw new ServiceError("SIGNAL_TOO_LARGE", "It has too many lists and objects for its length.");
+    throw new ServiceError(
+      "SIGNAL_TOO_LARGE",
+      "The document has too many lists and objects for its length.",
+    );
   }
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new ServiceError("SIGNAL_MALFORMED", "It is no JSON.", { cause });
+    throw new ServiceError("SIGNAL_MALFORMED", "The document is not JSON.", { cause });
   }
 }
 

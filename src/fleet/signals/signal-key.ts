@@ -24,9 +24,9 @@ export class KeySignalReader implements SignalReader {
     const found = await store.read({ key, fieldsMax }, deadlineMs);
     switch (found.kind) {
       case "missing":
-        throw new ServiceError("SIGNAL_EMPTY", "There is no such key.");
+        throw new ServiceError("SIGNAL_EMPTY", "The key does not exist.");
       case "tooMany":
-        throw new ServiceError("SIGNAL_TOO_LARGE", "The hash has more fields than keys are held.");
+        throw new ServiceError("SIGNAL_TOO_LARGE", "The hash has more fields than keysMax.");
       case "number": {
         const sum = new ReadingSum(undefined);
         sum.add(parseReading(found.text), undefined);
@@ -39,7 +39,7 @@ export class KeySignalReader implements SignalReader {
         return someOf(sum);
       }
       case "other": {
-        const words = "The key holds neither a number nor a list, nor a hash for a split limit.";
+        const words = "The key contains neither a number nor a list, nor a hash for a split limit.";
         throw new ServiceError("SIGNAL_MALFORMED", words);
       }
       default:

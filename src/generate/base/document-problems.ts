@@ -3,158 +3,171 @@ import type { ProblemRow } from "../../policy/problems/problem-row.js";
 /** What is wrong in a document: lints (HG400 to HG449), and what Envoy's API has not. */
 export const documentProblemRows = {
   HG400: {
-    title: "A filter's configuration is another filter's.",
-    remedy: "Write the `@type` that belongs to the filter's name; Envoy goes by the type.",
+    title: "The configuration belongs to another filter.",
+    remedy:
+      "Write the `@type` that belongs to the filter's name. Envoy selects the filter by " +
+      "its type.",
   },
   HG401: {
-    title: "A gradient controller has no way to learn its least latency.",
-    remedy: "Write `interval` to measure it, or `fixed_value` to state it.",
+    title: "A gradient controller cannot learn its minimum latency.",
+    remedy: "Set `interval` to measure it, or `fixed_value` to configure it.",
   },
   HG402: {
-    title: "A route leads to a cluster that is not there.",
+    title: "A route refers to a cluster that does not exist.",
     remedy: "Correct the name, or add the cluster.",
   },
   HG403: {
     title: "The router is not the last HTTP filter.",
-    remedy: "Put `envoy.filters.http.router` last, once.",
+    remedy: "Put `envoy.filters.http.router` last, and only once.",
   },
   HG404: {
     title: "An overload action is unknown.",
-    remedy: "Use one of Envoy's actions; a misspelt one protects nothing.",
+    remedy: "Use one of Envoy's actions. A misspelt action protects nothing.",
   },
   HG405: {
-    title: "A trigger names a resource that nobody watches.",
-    remedy: "Add the resource monitor of that name, or correct the trigger.",
+    title: "A trigger refers to a resource that has no monitor.",
+    remedy: "Add a resource monitor with that name, or correct the trigger.",
   },
   HG406: {
-    title: "A scaled trigger ends before it begins.",
-    remedy: "Put `scaling_threshold` below `saturation_threshold`.",
+    title: "A scaled trigger ends before it starts.",
+    remedy: "Set `scaling_threshold` below `saturation_threshold`.",
   },
   HG407: {
-    title: "A resource triggers one action twice.",
-    remedy: "Keep one trigger of each resource; make it `scaled` for a gradual one.",
+    title: "A resource triggers the same action twice.",
+    remedy: "Keep one trigger for each resource. Make it `scaled` for a gradual effect.",
   },
   HG408: {
-    title: "A heap of no bytes is watched.",
-    remedy: "Write the largest heap in `max_heap_size_bytes`, or as its runtime default.",
+    title: "A heap monitor has a maximum of 0 bytes.",
+    remedy: "Set the maximum heap in `max_heap_size_bytes`, or as its runtime default.",
   },
   HG409: {
     title: "A resource monitor is unknown.",
-    remedy: "Use one of Envoy's monitors; each has its own configuration.",
+    remedy: "Use one of Envoy's monitors. Each has its own configuration.",
   },
   HG410: {
-    title: "An external processor has no service to ask.",
-    remedy: "Write `grpc_service` (or `http_service`).",
+    title: "An external processor has no service to call.",
+    remedy: "Set `grpc_service` (or `http_service`).",
   },
   HG411: {
-    title: "A body is streamed in full duplex, and its trailers are not sent.",
+    title: "A body is streamed in full duplex mode without trailers.",
     remedy: "Set that direction's trailer mode to SEND.",
   },
   HG412: {
-    title: "A number of hits is made of more than one substitution.",
+    title: "A hits format has more than one substitution.",
     remedy: "Write one `%...%` and nothing else, or a number.",
   },
   HG413: {
     title: "A local token bucket is filled too often.",
-    remedy: "Write a `fill_interval` of at least 0.05s, with more tokens each time.",
+    remedy: "Set `fill_interval` to at least 0.05s, with more tokens for each fill.",
   },
   HG414: {
-    title: "Two clusters have one name.",
-    remedy: "Give each cluster a name of its own.",
+    title: "Two clusters have the same name.",
+    remedy: "Give each cluster its own name.",
   },
   HG415: {
-    title: "A concurrency limit's least is above its most.",
+    title: "The minimum of a concurrency limit is above its maximum.",
     remedy:
-      "Lower `min_concurrency_limit`, or raise `max_concurrency_limit`: the least wins silently.",
+      "Lower `min_concurrency_limit`, or raise `max_concurrency_limit`. Otherwise the " +
+      "minimum silently wins.",
   },
   HG416: {
-    title: "A service is asked over a cluster that is not there.",
-    remedy: "Add the cluster: Envoy starts without it, and every call fails.",
+    title: "A service is called through a cluster that does not exist.",
+    remedy: "Add the cluster. Envoy starts without it, and every call fails.",
   },
   HG417: {
     title: "A load shed point is unknown.",
-    remedy: "Correct its name: Envoy takes any, and sheds nowhere.",
+    remedy: "Correct its name. Envoy accepts any name, and an unknown one sheds nothing.",
   },
   HG418: {
-    title: "A token bucket holds until a quota is assigned.",
-    remedy: "Use a blanket rule there: Envoy 1.40 crashes on the bucket's second request.",
+    title: "A token bucket applies before a quota is assigned.",
+    remedy: "Use a blanket rule there. Envoy 1.40 crashes on the bucket's second request.",
   },
   HG419: {
     title: "Hits of a route's rate limit are ignored.",
-    remedy: "Move `rate_limits` to typed_per_filter_config: elsewhere a refund counts as a hit.",
+    remedy: "Move `rate_limits` to typed_per_filter_config. Elsewhere, a refund counts as a hit.",
   },
   HG420: {
-    title: "A fraction is more than the whole.",
-    remedy: "Write a numerator of at most the denominator: more is taken for all.",
+    title: "A fraction is greater than 1.",
+    remedy: "Set a numerator of at most the denominator. Envoy treats more as 100 %.",
   },
   HG421: {
-    title: "Hosts are put out for errors, and nothing caps how many.",
-    remedy: "Write `max_ejection_percent`: a fault that all share must not put all out.",
+    title: "Outlier detection ejects hosts without a maximum.",
+    remedy: "Set `max_ejection_percent`. Otherwise one common fault can eject all hosts.",
     severity: "warning",
   },
   HG422: {
     title: "A service has a rate limit and no concurrency limit.",
-    remedy: "Add `concurrency` or `admission.maxInFlight`: rates say nothing of slow requests.",
+    remedy:
+      "Add `concurrency` or `admission.maxInFlight`. A rate limit does not protect against " +
+      "slow requests.",
     severity: "warning",
   },
   HG423: {
-    title: "A cluster has circuit breakers and no outlier detection.",
-    remedy: "Add it: a host that fails fast draws requests, and breakers then refuse for all.",
+    title: "A cluster has circuit breakers but no outlier detection.",
+    remedy:
+      "Add outlier detection. A host that fails fast attracts requests, and the breakers " +
+      "then refuse for all hosts.",
     severity: "warning",
   },
   HG424: {
-    title: "Refusals are tried again at once.",
-    remedy: "Retry what has surely not begun, with a budget; let `rateLimited` wait.",
+    title: "Refused requests are retried immediately.",
+    remedy:
+      "Retry only requests that have certainly not started, with a budget. Let " +
+      "`rateLimited` wait.",
     severity: "warning",
   },
   HG425: {
-    title: "Services that differ share one stated least latency.",
-    remedy: "Measure it (`sampled`), or state it for each service, and use sidecars.",
+    title: "Different services share one configured minimum latency.",
+    remedy: "Measure it (`sampled`), or set it for each service and use sidecars.",
     severity: "warning",
   },
   HG426: {
-    title: "A memory cap below the heap closes the door.",
-    remedy: "Raise `max_memory_bytes` above what the group uses, or leave it to the group's limit.",
+    title: "A memory cap below the heap refuses every connection.",
+    remedy: "Raise `max_memory_bytes` above what the group uses, or use the group's own limit.",
     severity: "warning",
   },
   HG427: {
-    title: "An external processor asks for `xds.node`.",
-    remedy: "Leave it out: it is tens of kilobytes for each request.",
+    title: "An external processor requests `xds.node`.",
+    remedy: "Remove it. It adds tens of kilobytes to each request.",
   },
   HG428: {
-    title: "A processor that sees whole requests has Envoy's default circuit breaker.",
+    title:
+      "The cluster of an external processor that sees whole requests has Envoy's default " +
+      "circuit breaker.",
     remedy:
-      "Raise its cluster's `max_requests`: each request holds a stream, above it clients get 500.",
+      "Raise `max_requests` of the cluster. Each request holds a stream, and above the " +
+      "limit clients get 500.",
     severity: "warning",
   },
   HG429: {
-    title: "A quota of requests per time unit is not enforced.",
-    remedy: "Use a token bucket: Envoy 1.40 lets everything pass.",
+    title: "Envoy does not enforce a quota of requests per time unit.",
+    remedy: "Use a token bucket. With requests per time unit, Envoy 1.40 lets everything pass.",
   },
   HG430: {
-    title: "A quota's time is not of whole seconds, two at least.",
-    remedy: "Write whole seconds, 2s or more: Envoy cuts fractions off.",
+    title: "A duration of a quota is not in whole seconds, or is less than 2s.",
+    remedy: "Write whole seconds, at least 2s. Envoy drops fractions.",
     severity: "warning",
   },
   HG431: {
-    title: "A rate limit's answer is waited for without bound.",
-    remedy: "Write a `timeout` above 0s, at most 1s: requests wait so long when the service hangs.",
+    title: "A rate limit call has no timeout or a very long one.",
+    remedy:
+      "Set `timeout` above 0s and at most 1s. Requests wait that long when the service " + "hangs.",
     severity: "warning",
   },
   HG433: {
-    title: "Streams of an external processor are reset.",
+    title: "Envoy resets the streams of an external processor.",
     remedy:
       "Set `envoy.reloadable_features.ext_proc_graceful_grpc_close` to true in a runtime layer.",
     severity: "warning",
   },
   HG434: {
-    title: "Filters that refuse stand behind admission control.",
-    remedy: "Put admission control last before the router: it takes refusals for failures.",
+    title: "Filters that refuse requests come after admission control.",
+    remedy: "Put admission control last before the router. It counts their refusals as failures.",
     severity: "warning",
   },
   HG435: {
-    title: "A quota's token bucket is not filled each so many whole seconds.",
-    remedy: "Write whole seconds: Envoy 1.40 drops the rest, and lets everything pass below one.",
+    title: "The token bucket of a quota does not have a fill interval in whole seconds.",
+    remedy: "Write whole seconds. Envoy 1.40 drops fractions, and lets everything pass below 1s.",
   },
   HG436: {
     title: "A quota's last assignment is to be used again.",
@@ -203,43 +216,46 @@ export const documentProblemRows = {
   },
   HG450: {
     title: "A name or a type is not of Envoy's API.",
-    remedy: "Correct its spelling, or move it to the message where it belongs.",
+    remedy: "Correct the spelling, or move the field to the message where it belongs.",
   },
   HG451: {
-    title: "A value is not of the kind that Envoy's API has there.",
-    remedy: "Write the value as the API has it; texts that look like numbers need quotes.",
+    title: "A value does not have the type that Envoy's API expects.",
+    remedy: "Write the value as the API defines it. Quote texts that look like numbers.",
   },
   HG452: {
-    title: "A value breaks a rule of Envoy's API.",
-    remedy: "Choose a value within the rule; Envoy would refuse the whole configuration.",
+    title: "A value violates a rule of Envoy's API.",
+    remedy: "Choose a value within the rule. Otherwise Envoy rejects the whole configuration.",
   },
   HG454: {
-    title: "The version that is generated for has not what was generated.",
+    title: "The target version does not support this output.",
     remedy: "Generate for a later version, or leave out what needs it.",
   },
   HG455: {
-    title: "A file would get a name that no file should have.",
-    remedy: "Give services names of letters, digits, `-`, `_` and `.`, different without case.",
+    title: "A generated file would get an invalid name.",
+    remedy:
+      "Give services names of letters, digits, `-`, `_` and `.` that differ in more than " +
+      "case.",
   },
   HG453: {
     title: "A patch for Envoy cannot be checked.",
-    remedy: "Patch at a place whose message can be told from the patch itself.",
+    remedy: "Patch a place whose message type follows from the patch itself.",
   },
   HG457: {
     title: "A field is deprecated in Envoy's API.",
-    remedy: "Write what takes its place in Envoy's docs; a later Envoy refuses the field.",
+    remedy:
+      "Use the replacement that Envoy's documentation names. A later Envoy rejects the " + "field.",
     severity: "warning",
   },
   HG456: {
-    title: "An object of Kubernetes is not as its API has it.",
-    remedy: "Correct what the message names; where it comes of the policy, names above all.",
+    title: "A Kubernetes object does not match its API.",
+    remedy: "Correct what the message names. If it comes from the policy, check the names first.",
   },
   HG458: {
-    title: "Two objects of Kubernetes have one name.",
+    title: "Two Kubernetes objects have the same name.",
     remedy: "Give services names that differ in their first 40 characters.",
   },
   HG459: {
-    title: "An object of Kubernetes is larger than a cluster takes.",
-    remedy: "Give its services fewer limits, or put some of them into a policy of their own.",
+    title: "A Kubernetes object is larger than a cluster accepts.",
+    remedy: "Give its services fewer limits, or move some of them to another policy.",
   },
 } as const satisfies Record<string, ProblemRow>;

@@ -77,10 +77,10 @@ function sizeProblem(file: string): ExistingProblem {
     line: 1,
     column: 1,
     id: "HG370",
-    message: "there is too much of it",
+    message: "the file is too large",
     excerpt: "",
     caret: { start: 0, length: 1 },
-    expected: `at most ${existingCharsMax} characters, ${existingDocumentsMax} documents a file`,
+    expected: `at most ${existingCharsMax} characters, ${existingDocumentsMax} documents`,
   };
 }
 
@@ -162,7 +162,7 @@ class DocumentReader {
     const { name, namespace = "" } = mapIn(object, "metadata");
     const isNamed = typeof name === "string" && typeof namespace === "string";
     if (typeof apiVersion !== "string" || typeof kind !== "string" || !isNamed) {
-      this.#refuse(node, "no object of a cluster stands here");
+      this.#refuse(node, "this is not a Kubernetes object");
       return [];
     }
     const [first = "", version] = apiVersion.split("/");
@@ -230,10 +230,10 @@ class DocumentReader {
     for (const { key, value } of content.items) {
       const name = nameOf(key);
       if (name === undefined || name === "<<") {
-        this.#report(key, "HG104", "write what is merged here out");
+        this.#report(key, "HG104", "write the merged settings out in full");
         continue;
       }
-      if (seen.has(name)) this.#report(key, "HG103", `${quoteText(name)} stands here twice`);
+      if (seen.has(name)) this.#report(key, "HG103", `${quoteText(name)} is defined twice`);
       seen.add(name);
       const plain = this.#plain(value);
       if (plain !== undefined) entries.set(name, plain);

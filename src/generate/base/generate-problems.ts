@@ -7,206 +7,214 @@ import { documentProblemRows } from "./document-problems.js";
  */
 const targetProblemRows = {
   HG301: {
-    title: "A proxy is to lead to a service whose address is unknown.",
+    title: "A proxy should route to a service whose address is unknown.",
     remedy: "Add `upstream: {address, port}`, or generate fragments.",
   },
   HG302: {
-    title: "A service without an address has no cluster among the fragments.",
-    remedy: "Add `upstream`, or put breakers and outlier detection into your cluster by hand.",
+    title: "A service without an address gets no cluster in the fragments.",
+    remedy: "Add `upstream`, or add breakers and outlier detection to your cluster yourself.",
     severity: "warning",
   },
   HG303: {
-    title: "One host leads to two services.",
-    remedy: "Give each of them hosts of its own; a port does not tell them apart.",
+    title: "One host belongs to two services.",
+    remedy: "Give each service its own hosts. Ports do not distinguish services.",
   },
   HG304: {
-    title: "There is no service that a proxy could lead to.",
+    title: "The policy has no service that a proxy could route to.",
     remedy: "Add `services`, each with a name and an upstream.",
   },
   HG305: {
-    title: "A proxy cannot listen on a name.",
-    remedy: "Give `proxies.listener.address` an IP address.",
+    title: "A proxy cannot listen on a host name.",
+    remedy: "Set `proxies.listener.address` to an IP address.",
   },
   HG306: {
-    title: "Limits by metadata that nothing sets.",
+    title: "A limit uses metadata that nothing sets.",
     remedy:
-      "Put them beside the filter that sets it (jwt_authn, json_to_metadata): by `--form " +
-      "fragments`, or in Istio by a filter of yours before; or build the limit of headers.",
+      "Generate with `--form fragments` and put them next to the filter that sets " +
+      "the metadata (jwt_authn, json_to_metadata). In Istio, add such a filter " +
+      "before. Or build the limit from headers.",
     severity: "either",
   },
   HG307: {
-    title: "A whole proxy finds no zones of hosts.",
+    title: "A complete proxy does not know the zones of hosts.",
     remedy:
-      "Take `--form fragments` and merge the cluster into one of EDS; the proxy needs " +
-      "`node.locality`, and `cluster_manager.local_cluster_name`. Or leave `zoneAware` out.",
+      "Use `--form fragments` and merge the cluster into an EDS cluster. The proxy " +
+      "needs `node.locality` and `cluster_manager.local_cluster_name`. Or leave " +
+      "`zoneAware` out.",
   },
   HG321: {
-    title: "The Envoy that is generated for does not have it yet.",
-    remedy: "Choose a later `--envoy-version`, or leave it out.",
+    title: "The target version of Envoy does not support this.",
+    remedy: "Choose a later `--envoy-version`, or leave the setting out.",
   },
   HG322: {
-    title: "Services of one listener differ in adaptive concurrency.",
-    remedy: "Say it once under `proxies`, or generate a sidecar for each service.",
+    title: "Services of one listener have different adaptive concurrency settings.",
+    remedy: "Set it once under `proxies`, or generate a sidecar for each service.",
   },
   HG323: {
-    title: "Services of one listener differ in admission control.",
-    remedy: "Say it once under `proxies`, or generate a sidecar for each service.",
+    title: "Services of one listener have different admission control settings.",
+    remedy: "Set it once under `proxies`, or generate a sidecar for each service.",
   },
   HG324: {
-    title: "Several services pin the one limit of a proxy.",
+    title: "Several services drive the single limit of a proxy.",
     remedy: "Send their limits to `circuitBreakers`.",
   },
   HG340: {
-    title: "A mesh has no name for a service.",
-    remedy: "Give `upstream.address` the service's full host name, and its port.",
+    title: "A service has no name that a mesh knows.",
+    remedy: "Set `upstream.address` to the service's full host name, and set its port.",
   },
   HG341: {
-    title: "The version that is generated for has no retry budgets.",
-    remedy: "Choose a later version, or say `retryBudget: off` and bound retries by `maxRetries`.",
+    title: "The target version does not support retry budgets.",
+    remedy:
+      "Choose a later version, or set `retryBudget: off` and bound retries with `maxRetries`.",
   },
   HG342: {
-    title: "A mesh has no name for Headgate.",
-    remedy: "Give `proxies.headgate.address` a full host name.",
+    title: "Headgate has no name that a mesh knows.",
+    remedy: "Set `proxies.headgate.address` to a full host name.",
   },
   HG343: {
-    title: "A gateway cannot tell a service's requests from others.",
-    remedy: "Name the service's `hosts`.",
+    title: "A gateway cannot tell which requests belong to a service.",
+    remedy: "Set `hosts` of the service.",
     severity: "either",
   },
   HG344: {
-    title: "A sidecar cannot tell a service's requests apart.",
+    title: "A sidecar cannot tell which requests belong to a service.",
     remedy:
       'Add the sidecar\'s own cluster to `clusters`, such as `"inbound|8080||"` with its port.',
     severity: "either",
   },
   HG345: {
-    title: "Headgate does not know a breaker that it is to drive.",
-    remedy: "Add the cluster that the message names to `clusters`, or say `direction: outbound`.",
+    title: "Headgate does not know a breaker that it should drive.",
+    remedy: "Add the cluster in the message to `clusters`, or set `direction: outbound`.",
   },
   HG346: {
-    title: "Headgate cannot tell the sidecars of two services apart.",
-    remedy: "Give their containers ports of their own, or say `direction: outbound`.",
+    title: "Headgate cannot tell apart the sidecars of two services.",
+    remedy: "Give their containers different ports, or set `direction: outbound`.",
   },
   HG347: {
-    title: "Routes of a gateway have times and retries of their own.",
+    title: "Routes of a gateway have their own timeouts and retries.",
     remedy:
-      "Say in their VirtualServices what the message names, or name their files in `--with`: a " +
-      "patch would replace what their other routes say.",
+      "Set what the message names in their VirtualServices, or pass their files " +
+      "with `--with`. A patch would replace the settings of their other routes.",
     severity: "warning",
   },
   HG348: {
-    title: "TLS is to be spoken to what is no Service of the cluster.",
-    remedy: "Give your Backend its `tls`, or say `upstream: {tls: off}` where plaintext is meant.",
+    title: "TLS is configured for a host that is not a Service of the cluster.",
+    remedy: "Configure `tls` on your Backend, or set `upstream: {tls: off}` for plaintext.",
     severity: "warning",
   },
   HG349: {
-    title: "An object of yours says something else than the policy.",
+    title: "Your object differs from the policy.",
     remedy:
-      "Yours stays. Leave the setting out of it, and the policy's is put there; or say the same " +
-      "in the policy.",
+      "Headgate keeps your setting. Remove it to get the policy's value, or set " +
+      "the same value in the policy.",
     severity: "warning",
   },
   HG350: {
-    title: "The Envoy Gateway that is generated for does not have it yet.",
-    remedy: "Choose a later `--gateway-version`, or leave it out.",
+    title: "The target version of Envoy Gateway does not support this.",
+    remedy: "Choose a later `--gateway-version`, or leave the setting out.",
   },
   HG351: {
-    title: "Envoy Gateway's passive health checks are simpler.",
+    title: "Passive health checks in Envoy Gateway support fewer settings.",
     remedy: "Leave `successRate` and `maxEjectionTime` out.",
   },
   HG352: {
-    title: "Envoy Gateway cannot try refusals again when they say so.",
+    title: "Envoy Gateway cannot retry refused requests after Retry-After.",
     remedy: "Leave `rateLimited` out of `retryOn`.",
   },
   HG353: {
-    title: "Envoy Gateway's own rate limits have no words for a limit.",
+    title: "Envoy Gateway's own rate limits cannot express a limit.",
     remedy:
-      "Write the limit as a number of requests a unit of time; or say `inExtProc: true` beside " +
-      "`admission`, where all that it goes by are the address, headers and fixed values.",
+      "Write the limit as a number of requests per unit. Or set `inExtProc: true` " +
+      "with `admission`, if the limit uses only the address, headers and fixed " +
+      "values.",
   },
   HG354: {
-    title: "Envoy Gateway has no name for Headgate.",
-    remedy: "Give `proxies.headgate.address` the name of a Service of the cluster.",
+    title: "Headgate has no name that Envoy Gateway knows.",
+    remedy: "Set `proxies.headgate.address` to the name of a Service in the cluster.",
   },
   HG356: {
-    title: "Envoy Gateway bounds the connections of a process itself.",
+    title: "Envoy Gateway limits the connections of a process itself.",
     remedy: "Leave `overload.maxConnections` out, and use `listener.maxConnections`.",
   },
   HG357: {
-    title: "A memory limit on a gateway's pods would add a second monitor of the heap.",
+    title: "A memory limit on the gateway's pods would add a second heap monitor.",
     remedy:
-      "Set no memory limit in the EnvoyProxy, or leave `overload.heap` out: Envoy refuses both.",
+      "Set no memory limit in the EnvoyProxy, or leave `overload.heap` out. Envoy " +
+      "rejects both together.",
     severity: "warning",
   },
   HG359: {
-    title: "Istio, Envoy Gateway or the version of it has no words for an option of Envoy.",
-    remedy: 'See which target has what, under "Options by target"; leave it out, or take another.',
+    title: "Istio, Envoy Gateway, or the chosen version does not support an Envoy option.",
+    remedy:
+      'See "Options by target" for what each target supports. Leave the option out, ' +
+      "or choose another target.",
   },
   HG360: {
     title: "A policy is too large for a ConfigMap.",
-    remedy: "Let a control plane hand it out (CONFIG_TYPE=GRPC_XDS_SOTW), or mount a volume.",
+    remedy: "Serve it from a control plane (CONFIG_TYPE=GRPC_XDS_SOTW), or mount a volume.",
   },
   HG361: {
-    title: "A port of the pods is taken.",
-    remedy: "Give `port` and `controlPort` of `proxies.headgate` other numbers than 8080 and 8083.",
+    title: "A port is already in use in the pods.",
+    remedy:
+      "Set `port` and `controlPort` of `proxies.headgate` to numbers other than 8080 and 8083.",
   },
   HG362: {
-    title: "Proxies ask at an address that no generated Service has.",
-    remedy: "Correct `proxies.headgate.address`, or choose the namespace that it names.",
+    title: "Proxies call an address that no generated Service has.",
+    remedy: "Correct `proxies.headgate.address`, or generate for the namespace in it.",
     severity: "warning",
   },
   HG363: {
-    title: "One replica keeps what it counts in itself.",
-    remedy: "Choose two replicas or more; they share a Redis.",
+    title: "A single replica keeps all counts in its own memory.",
+    remedy: "Use two replicas or more. They share a Redis.",
     severity: "warning",
   },
   HG364: {
-    title: "Proxies show no certificate.",
+    title: "Proxies present no certificate.",
     remedy:
-      "Give `proxies.headgate.tls` a `caFile`, a `certFile` and a `keyFile`, or choose " +
-      "`--without-client-certificates`: whoever reaches the pods then asks like a proxy.",
+      "Set `caFile`, `certFile` and `keyFile` of `proxies.headgate.tls`. Or choose " +
+      "`--without-client-certificates`; then anyone who reaches the pods can act " +
+      "as a proxy.",
   },
   HG365: {
-    title: "Classes have too many conditions for routes.",
-    remedy: "Write fewer rules of several conditions; until then Headgate alone sheds the class.",
+    title: "Classes have too many conditions to express as routes.",
+    remedy: "Write fewer rules with several conditions. Until then, only Headgate sheds the class.",
     severity: "warning",
   },
   HG366: {
-    title: "Beside routes of yours paths and classes have none of their own.",
+    title: "Next to your own routes, paths and classes get no routes of their own.",
     remedy:
-      "Say `rateLimit: {inExtProc: true}` beside `admission`, and Headgate leaves bypassed paths " +
-      "out of the limits; let `admission` refuse by class, where breakers cannot.",
+      "Set `rateLimit: {inExtProc: true}` with `admission`, so that Headgate " +
+      "exempts bypassed paths from limits. Let `admission` refuse by class, " +
+      "because breakers cannot.",
     severity: "warning",
   },
   HG367: {
-    title: "A Gateway's listeners are not named.",
+    title: "The policy does not name the listeners of a Gateway.",
     remedy:
-      "Name in `proxies.gateway.listeners` all that serve the services, with their ports: what " +
-      "Envoy Gateway has no words for (quotas, admission, local replies) is patched at each by " +
-      "its name.",
+      "List in `proxies.gateway.listeners` all listeners that serve the services, " +
+      "with their ports. Quotas, admission and local replies are patched into each " +
+      "listener by name.",
   },
   HG368: {
-    title: "A sidecar's settings act on every port of the pods.",
+    title: "The settings of a sidecar apply to every port of the pods.",
     remedy:
-      'Name the container\'s port by its cluster: `clusters: ["inbound|8080||"]`. Otherwise ' +
-      "limits and admission of one port hold for the others as well.",
+      'Name the container port by its cluster: `clusters: ["inbound|8080||"]`. ' +
+      "Otherwise its limits and admission apply to the other ports as well.",
     severity: "warning",
   },
   HG369: {
-    title: "What is generated cannot be merged into objects of yours.",
+    title: "The output cannot be merged into your objects.",
     remedy:
-      "Have one object of a kind for a host or target, and for no other beside; give those for " +
-      "something else other names.",
+      "Use one object of a kind for each host or target, and only for that one. " +
+      "Give other objects other names.",
   },
   HG370: {
-    title: "A file of `--with` holds something else than objects of a cluster.",
-    remedy:
-      "Hand in YAML or JSON of objects with `apiVersion`, `kind` and `metadata`, at most 1 MiB " +
-      "of it.",
+    title: "A file of `--with` contains something other than Kubernetes objects.",
+    remedy: "Pass YAML or JSON objects with `apiVersion`, `kind` and `metadata`, at most 1 MiB.",
   },
   HG380: {
-    title: "Alerts link to a runbook that nobody can open from there.",
-    remedy: "Put `runbook.md` where people find it, and say where in `proxies.runbookUrl`.",
+    title: "Alerts link to a runbook that on-call cannot open.",
+    remedy: "Publish `runbook.md`, and set its URL in `proxies.runbookUrl`.",
     severity: "warning",
   },
 } as const satisfies Record<string, ProblemRow>;

@@ -15,7 +15,7 @@ export function readPlain(document: Document.Parsed): ReadDocument {
     return { kind: "read", tree: tree === "" ? undefined : tree };
   } catch {
     // The library counts what aliases stand for.
-    return { kind: "unreadable", why: "its aliases stand for too much" };
+    return { kind: "unreadable", why: "its aliases expand to too much" };
   }
 }
 

@@ -32,8 +32,8 @@ export function checkMessage(tree: EnvoyTree, api: EnvoyApi): CheckedTree {
   const desc = api.message(tree.message);
   const { value, path, isPartial = false } = tree;
   if (desc === undefined) {
-    const message = `${quoteText(tree.message)} is no message of Envoy's API`;
-    const hint = "name one of its messages in full";
+    const message = `${quoteText(tree.message)} is not a message of Envoy's API`;
+    const hint = "write the full name of one of its messages";
     report({ id: "HG450", path, message, hint, severity: "error" });
     return { tree, message: undefined, problems };
   }

@@ -66,7 +66,7 @@ function titleProblems(
     {
       id: "HG458",
       spot: { service: undefined, path: [] },
-      message: `${file}: ${title} is there twice`,
+      message: `${file}: ${title} is defined twice`,
       hint: "give services names that differ in their first 40 characters",
       severity: "error",
     },
@@ -81,9 +81,9 @@ function sizeProblems(file: string, object: PlainValue): readonly GenerateProble
       id: "HG459",
       spot: { service: undefined, path: [] },
       message:
-        `${file}: ${titleOf(object)} has ${bytes} bytes, and a cluster takes no more than ` +
-        String(objectBytesMax),
-      hint: "give its services fewer limits, or put some of them into a policy of their own",
+        `${file}: ${titleOf(object)} has ${bytes} bytes, and a cluster accepts at ` +
+        `most ${String(objectBytesMax)}`,
+      hint: "give its services fewer limits, or move some of them to another policy",
       severity: "error",
     },
   ];

@@ -64,7 +64,8 @@ function checkYaml(
     return [{ ...problem, ...at(error.pos[0]) }];
   }
   const read = readPlain(document);
-  if (read.kind === "unreadable") return [textProblem(read.why, "write aliases out")];
+  if (read.kind === "unreadable")
+    return [textProblem(read.why, "write the values out instead of aliases")];
   if (read.tree === undefined) return [];
   const kind = kindOf(read.tree);
   const checked: Document = { path: "", kind, parts: [read.tree], title: "" };

@@ -34,7 +34,7 @@ function checkTwice(bootstrap: EnvoyMessage, { report }: LintScope): void {
   for (const cluster of messagesAt(bootstrap, "static_resources", "clusters")) {
     const name = textField(cluster, "name") ?? "";
     if (seen.has(name)) {
-      const message = `another cluster is called ${quoteText(name)}`;
+      const message = `another cluster is named ${quoteText(name)}`;
       report({ id: "HG414", path: cluster.path, message, hint: "give it another name" });
     }
     seen.add(name);
@@ -47,8 +47,8 @@ function checkCluster(cluster: EnvoyMessage, { report }: LintScope): void {
     report({
       id: "HG421",
       path: outliers.path,
-      message: "no max_ejection_percent says how many hosts may be out",
-      hint: "write max_ejection_percent, such as 50",
+      message: "max_ejection_percent is not set, so all hosts could be ejected",
+      hint: "set max_ejection_percent, such as 50",
       severity: "warning",
     });
   }
@@ -57,8 +57,8 @@ function checkCluster(cluster: EnvoyMessage, { report }: LintScope): void {
   report({
     id: "HG423",
     path: cluster.path,
-    message: "it has circuit breakers, and a host that fails stays in",
-    hint: "write outlier_detection",
+    message: "the cluster has circuit breakers, but failing hosts are never ejected",
+    hint: "set outlier_detection",
     severity: "warning",
   });
 }
@@ -82,7 +82,7 @@ function checkLead(
 ): void {
   const name = textField(message, field);
   if (name === undefined || scope.clusters === undefined || scope.clusters.has(name)) return;
-  const text = `there is no cluster ${quoteText(name)}`;
+  const text = `the cluster ${quoteText(name)} does not exist`;
   scope.report({ id, path: [...message.path, field], message: text, hint: "add it" });
 }
 
@@ -99,8 +99,10 @@ function checkProcessorBreaker(processor: EnvoyMessage, { root, report }: LintSc
   report({
     id: "HG428",
     path: cluster.path,
-    message: `its breaker lets ${Math.max(0, ...limits) || defaultRequestsMax} requests in at once`,
-    hint: "write circuit_breakers with a higher max_requests",
+    message:
+      "the breaker of the cluster admits " +
+      `${Math.max(0, ...limits) || defaultRequestsMax} requests at once`,
+    hint: "set circuit_breakers with a higher max_requests",
     severity: "warning",
   });
 }
@@ -135,10 +137,10 @@ function checkRetries(policy: EnvoyMessage, scope: LintScope): void {
   scope.report({
     id: "HG424",
     path: policy.path,
-    message: `${repeated} repeats refusals, ${waits ? "without a budget" : "at once"}`,
+    message: `${repeated} retries refused requests ${waits ? "without a budget" : "at once"}`,
     hint: waits
-      ? "write retry_budget into the cluster's breakers"
-      : "write rate_limited_retry_back_off, and a retry_budget in the cluster's breakers",
+      ? "set retry_budget in the cluster's breakers"
+      : "set rate_limited_retry_back_off, and retry_budget in the cluster's breakers",
     severity: "warning",
   });
 }
@@ -162,6 +164,6 @@ function checkFraction(fraction: EnvoyMessage, { report }: LintScope): void {
   const name = textField(fraction, "denominator") ?? "HUNDRED";
   const most = denominators[name] ?? numerator;
   if (numerator <= most) return;
-  const message = `the numerator, ${numerator}, is more than ${name}`;
+  const message = `the numerator ${numerator} is more than ${name}`;
   report({ id: "HG420", path: fraction.path, message, hint: `write at most ${most}` });
 }

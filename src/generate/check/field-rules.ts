@@ -1,4 +1,5 @@
 import { type DescEnum, type DescField, ScalarType } from "@bufbuild/protobuf";
+import { many } from "../../core/base/many.js";
 import type { JsonPath, ReportProblem } from "../base/check-problem.js";
 import type { EnvoyApi, FieldRules } from "./envoy-api.js";
 import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
@@ -30,8 +31,8 @@ export function checkRules(message: EnvoyMessage, check: RuleCheck): void {
   for (const oneof of desc.oneofs) {
     if (!check.api.isRequired(oneof) || oneof.fields.some(({ name }) => fields.has(name))) continue;
     reportRule(check.report, message.path, {
-      message: `${desc.name} says none of ${oneof.fields.map(({ name }) => name).join(", ")}`,
-      hint: "write one of them",
+      message: `${desc.name} sets none of ${oneof.fields.map(({ name }) => name).join(", ")}`,
+      hint: "set one of them",
     });
   }
 }
@@ -73,7 +74,7 @@ function checkEnum(
   const number = desc.values.find((one) => one.name === name)?.number;
   if (!Array.isArray(refused) || number === undefined || !refused.includes(number)) return;
   const message = `${nameOf(value.path)} is ${String(name)}, which is not allowed here`;
-  reportRule(check.report, value.path, { message, hint: "write another of its names" });
+  reportRule(check.report, value.path, { message, hint: "use another value" });
 }
 
 /** What was not written is held to the rules as what it then is: zero, empty or absent. */
@@ -117,7 +118,7 @@ function checkList(list: EnvoyValue & { kind: "list" }, rules: FieldRules, check
   if (rules["unique"] !== true) return;
   const values = list.items.map((item) => (item.kind === "scalar" ? item.value : item));
   if (new Set(values).size < count) {
-    const message = `${nameOf(list.path)} has one item twice`;
+    const message = `${nameOf(list.path)} contains the same item twice`;
     reportRule(check.report, list.path, { message, hint: "keep one of them" });
   }
 }
@@ -143,7 +144,7 @@ function checkCount(
   const { least, most, report } = bounds;
   if (count >= least && count <= most) return;
   const hint = count < least ? `write at least ${least}` : `write at most ${most}`;
-  reportRule(report, path, { message: `${nameOf(path)} has ${count} items`, hint });
+  reportRule(report, path, { message: `${nameOf(path)} has ${many(count, "item")}`, hint });
 }
 
 function checkValue(value: EnvoyValue, rules: FieldRules, check: RuleCheck): void {
@@ -151,7 +152,7 @@ function checkValue(value: EnvoyValue, rules: FieldRules, check: RuleCheck): voi
   if (hint === undefined) return;
   const shown = value.kind === "scalar" || value.kind === "duration" ? ` is ${textOf(value)}` : "";
   const message = `${nameOf(value.path)}${shown === "" ? " is not allowed" : shown}`;
-  reportRule(check.report, value.path, { message, hint: `it has to be ${hint}` });
+  reportRule(check.report, value.path, { message, hint: `it must be ${hint}` });
 }
 
 /** Longest value that a message shows, in characters. */

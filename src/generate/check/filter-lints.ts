@@ -74,7 +74,7 @@ function checkFilterOrder(message: EnvoyMessage, { report }: LintScope): void {
   const router = types.indexOf(`${http}.router.v3.Router`);
   if (router !== types.length - 1) {
     const path = [...message.path, "http_filters"];
-    const text = router === -1 ? "no filter is the router" : "filters stand behind the router";
+    const text = router === -1 ? "there is no router filter" : "filters come after the router";
     report({ id: "HG403", path, message: text, hint: "put the router last" });
   }
   const admission = types.indexOf(`${http}.admission_control.v3.AdmissionControl`);
@@ -85,7 +85,7 @@ function checkFilterOrder(message: EnvoyMessage, { report }: LintScope): void {
   report({
     id: "HG434",
     path: [...message.path, "http_filters"],
-    message: `${first} refuses behind admission control, which takes it for a failure`,
+    message: `${first} refuses requests after admission control, which counts them as failures`,
     hint: "put admission control after it",
     severity: "warning",
   });
@@ -94,12 +94,12 @@ function checkFilterOrder(message: EnvoyMessage, { report }: LintScope): void {
 function checkGradient(message: EnvoyMessage, { report }: LintScope): void {
   const minRtt = messageAt(message, "min_rtt_calc_params");
   if (minRtt !== undefined && !minRtt.fields.has("interval") && !minRtt.fields.has("fixed_value")) {
-    const text = "the least latency is neither measured nor stated";
+    const text = "the minimum latency is neither measured nor set";
     report({
       id: "HG401",
       path: minRtt.path,
       message: text,
-      hint: "write interval or fixed_value",
+      hint: "set interval or fixed_value",
     });
   }
   const limits = messageAt(message, "concurrency_limit_params");
@@ -108,20 +108,20 @@ function checkGradient(message: EnvoyMessage, { report }: LintScope): void {
     numberField(limits, "max_concurrency_limit"),
   ];
   if (limits === undefined || least === undefined || most === undefined || least <= most) return;
-  const text = `the least limit, ${least}, is above the most, ${most}`;
+  const text = `the minimum limit, ${least}, is above the maximum, ${most}`;
   report({ id: "HG415", path: limits.path, message: text, hint: `write at most ${most}` });
 }
 
 function checkProcessor(message: EnvoyMessage, scope: LintScope): void {
   const { report } = scope;
   if (!message.fields.has("grpc_service") && !message.fields.has("http_service")) {
-    const text = "nobody is asked";
-    report({ id: "HG410", path: message.path, message: text, hint: "write grpc_service" });
+    const text = "no service is called";
+    report({ id: "HG410", path: message.path, message: text, hint: "set grpc_service" });
   }
   for (const name of ["request_attributes", "response_attributes"]) {
     if (!textsAt(message, name).includes("xds.node")) continue;
-    const text = `${name} has xds.node`;
-    report({ id: "HG427", path: [...message.path, name], message: text, hint: "leave it out" });
+    const text = `${name} requests xds.node`;
+    report({ id: "HG427", path: [...message.path, name], message: text, hint: "remove it" });
   }
   if (scope.clusters === undefined || isClosedGracefully(scope.root)) return;
   report({
@@ -158,7 +158,7 @@ function checkLocalRateLimit(message: EnvoyMessage, { report }: LintScope): void
   if (seconds === undefined || seconds >= fillSecondsMin) return;
   const path = [...message.path, "token_bucket", "fill_interval"];
   const text = `fill_interval is ${seconds}s`;
-  report({ id: "HG413", path, message: text, hint: `write at least ${fillSecondsMin}s` });
+  report({ id: "HG413", path, message: text, hint: `set it to at least ${fillSecondsMin}s` });
 }
 
 function checkRateLimit(message: EnvoyMessage, { report }: LintScope): void {
@@ -167,8 +167,8 @@ function checkRateLimit(message: EnvoyMessage, { report }: LintScope): void {
   report({
     id: "HG431",
     path: [...message.path, "timeout"],
-    message: seconds === 0 ? "timeout 0s waits for ever" : `timeout is ${seconds}s`,
-    hint: `write more than 0s, at most ${answerSecondsMax}s`,
+    message: seconds === 0 ? "timeout 0s waits forever" : `timeout is ${seconds}s`,
+    hint: `set more than 0s, at most ${answerSecondsMax}s`,
     severity: "warning",
   });
 }
@@ -177,7 +177,7 @@ function checkHits(message: EnvoyMessage, { report }: LintScope): void {
   const format = textField(message, "format");
   if (format === undefined || /^%[^%]+%$/.test(format)) return;
   const path = [...message.path, "format"];
-  const text = "the format is not one substitution";
+  const text = "the format is not a single substitution";
   report({ id: "HG412", path, message: text, hint: "write one, such as %BYTES_RECEIVED%" });
 }
 
@@ -187,8 +187,8 @@ function checkIgnoredHits(message: EnvoyMessage, { report }: LintScope): void {
     if (!limit.fields.has("hits_addend")) continue;
     const isRefund = isFieldTrue(limit, "hits_addend", "is_negative_hits");
     const text = isRefund
-      ? "the refund counts as a hit here"
-      : "the number of hits is ignored here";
+      ? "here the refund counts as a hit"
+      : "here the number of hits is ignored";
     const hint = "move it to typed_per_filter_config";
     report({ id: "HG419", path: [...limit.path, "hits_addend"], message: text, hint });
   }

@@ -108,7 +108,7 @@ function findInJsonPatch(patch: Placed, api: EnvoyApi): FoundMessages {
     default:
       return unclear(
         patch,
-        `what stands at ${quoteText(jsonPath + pointer)} of ${quoteText(resource)} is unknown`,
+        `the type at ${quoteText(jsonPath + pointer)} of ${quoteText(resource)} is unknown`,
       );
   }
 }
@@ -134,7 +134,7 @@ function findInText(placed: Placed, isPartial: boolean): FoundMessages {
   if (typeof value !== "string") return nothing;
   const [document, ...more] = parseAllDocuments(value, { logLevel: "silent" });
   if (document === undefined || more.length > 0 || document.errors.length > 0) {
-    return unclear(placed, "the text is not one YAML document");
+    return unclear(placed, "the text is not a single YAML document");
   }
   const read = readPlain(document);
   if (read.kind === "unreadable") return unclear(placed, read.why);
@@ -144,7 +144,7 @@ function findInText(placed: Placed, isPartial: boolean): FoundMessages {
 }
 
 function unclear({ path }: Placed, message: string): FoundMessages {
-  const hint = "write the patch so that its message can be told";
+  const hint = "write the patch so that its message type can be derived";
   return { trees: [], problems: [{ id: "HG453", path, message, hint, severity: "error" }] };
 }
 

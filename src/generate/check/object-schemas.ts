@@ -194,8 +194,8 @@ function unknownKind(apiVersion: string, kind: string): CheckProblem {
   return {
     id: "HG456",
     path: ["kind"],
-    message: `there is no ${quoteText(kind)} in ${quoteText(apiVersion)}`,
-    hint: "write a kind of the API's version, or choose another version to generate for",
+    message: `${quoteText(apiVersion)} has no kind ${quoteText(kind)}`,
+    hint: "use a kind of that API version, or generate for another version",
     severity: "error",
   };
 }
@@ -210,13 +210,17 @@ function asProblem({ instancePath, keyword, params, message = "" }: ErrorObject)
     return { ...made, message: `${quoteText(missing)} is missing`, hint: "add it" };
   }
   if (typeof unknown === "string") {
-    const words = `${quoteText(unknown)} is no name that its API has here`;
-    return { ...made, path: [...path, unknown], message: words, hint: "leave it out" };
+    const words = `${quoteText(unknown)} is not a field of its API here`;
+    return { ...made, path: [...path, unknown], message: words, hint: "remove it" };
   }
   if (Array.isArray(allowed)) {
-    return { ...made, message: "the value is none that its API has", hint: allowed.join(", ") };
+    return {
+      ...made,
+      message: "the value is not one that its API allows",
+      hint: allowed.join(", "),
+    };
   }
-  return { ...made, message, hint: "write what its API has here" };
+  return { ...made, message, hint: "use a value that its API allows" };
 }
 
 /** A JSON pointer's names and indexes. Source: RFC 6901. */

@@ -90,7 +90,7 @@ function checkTriggers(
     if (!watched.includes(name)) {
       const nearest = findNearestName(name, watched);
       const hint = nearest === undefined ? "add its monitor" : `did you mean ${nearest}`;
-      report({ id: "HG405", path, message: `nothing watches ${quoteText(name)}`, hint });
+      report({ id: "HG405", path, message: `${quoteText(name)} has no monitor`, hint });
     }
     if (seen.has(name)) {
       const message = `${quoteText(name)} is a trigger twice`;
@@ -122,8 +122,8 @@ function checkMemoryCap(
   report({
     id: "HG426",
     path: group.path,
-    message: `the group's cap, ${cap} bytes, is not above the heap's, ${heap}`,
-    hint: "above the cap every connection is refused: raise it",
+    message: `the cap of the group, ${cap} bytes, is not above that of the heap, ${heap}`,
+    hint: "raise it: above the cap every connection is refused",
     severity: "warning",
   });
 }
@@ -137,7 +137,7 @@ function checkMonitor(monitor: EnvoyMessage, { report }: LintScope): void {
   const nearest = known ?? findNearestName(name, [...monitorTypes.keys()]);
   const message =
     wanted === undefined
-      ? `${quoteText(name)} is no resource monitor`
+      ? `${quoteText(name)} is not a resource monitor`
       : `${quoteText(name)} has the configuration of another monitor`;
   const hint = nearest === undefined ? `use ${[...monitorTypes.keys()].join(", ")}` : nearest;
   report({ id: "HG409", path: monitor.path, message, hint: `did you mean ${hint}` });
@@ -147,14 +147,19 @@ function checkAction(action: EnvoyMessage, { report }: LintScope): void {
   const name = textField(action, "name") ?? "";
   if (actionNames.includes(name)) return;
   const hint = nearestHint(name, actionNames);
-  report({ id: "HG404", path: action.path, message: `${quoteText(name)} is no action`, hint });
+  report({
+    id: "HG404",
+    path: action.path,
+    message: `${quoteText(name)} is not an overload action`,
+    hint,
+  });
 }
 
 function checkShedPoint(point: EnvoyMessage, { report }: LintScope): void {
   const name = textField(point, "name") ?? "";
   if (shedPointNames.includes(name)) return;
   const hint = nearestHint(name, shedPointNames);
-  const message = `${quoteText(name)} is no load shed point: nothing is shed`;
+  const message = `${quoteText(name)} is not a load shed point, so it sheds nothing`;
   report({ id: "HG417", path: point.path, message, hint });
 }
 
@@ -167,7 +172,7 @@ function checkScaled(scaled: EnvoyMessage, { report }: LintScope): void {
   const from = numberField(scaled, "scaling_threshold") ?? 0;
   const to = numberField(scaled, "saturation_threshold") ?? 0;
   if (from < to) return;
-  const message = `it begins at ${from} and ends at ${to}`;
+  const message = `it starts at ${from} and ends at ${to}`;
   report({ id: "HG406", path: scaled.path, message, hint: "write the lower one first" });
 }
 
@@ -175,6 +180,6 @@ function checkHeap(heap: EnvoyMessage, { report }: LintScope): void {
   const bytes = numberField(heap, "max_heap_size_bytes");
   const byKey = fieldAt(heap, "max_heap_size_bytes_runtime");
   if ((bytes ?? 0) > 0 || byKey !== undefined) return;
-  const message = "the largest heap is 0 bytes";
-  report({ id: "HG408", path: heap.path, message, hint: "write max_heap_size_bytes" });
+  const message = "the maximum heap is 0 bytes";
+  report({ id: "HG408", path: heap.path, message, hint: "set max_heap_size_bytes" });
 }

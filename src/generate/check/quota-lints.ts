@@ -30,15 +30,15 @@ function checkNoAssignment(message: EnvoyMessage, { report }: LintScope): void {
     id: "HG418",
     path: strategy.path,
     message: "the bucket's second request crashes Envoy",
-    hint: "write blanket_rule",
+    hint: "set blanket_rule",
   });
 }
 
 function checkExpired(message: EnvoyMessage, { report }: LintScope): void {
   const reused = fieldAt(message, "reuse_last_assignment");
   if (reused !== undefined) {
-    const text = "a refusal is not kept, and everything passes";
-    report({ id: "HG436", path: reused.path, message: text, hint: "write fallback_rate_limit" });
+    const text = "Envoy does not keep a denial, and everything passes";
+    report({ id: "HG436", path: reused.path, message: text, hint: "set fallback_rate_limit" });
   }
   const name = "expired_assignment_behavior_timeout";
   const seconds = numberField(message, name);
@@ -46,7 +46,7 @@ function checkExpired(message: EnvoyMessage, { report }: LintScope): void {
   report({
     id: "HG430",
     path: [...message.path, name],
-    message: `${seconds}s is kept as ${Math.floor(seconds)}s`,
+    message: `Envoy truncates ${seconds}s to ${Math.floor(seconds)}s`,
     hint: `write whole seconds, at least ${keptSecondsMin}s`,
     severity: "warning",
   });
@@ -58,7 +58,7 @@ function checkStrategy(message: EnvoyMessage, scope: LintScope): void {
   const value: EnvoyValue | undefined = message.fields.get("requests_per_time_unit");
   if (value === undefined) return;
   const text = "requests_per_time_unit lets everything pass";
-  report({ id: "HG429", path: value.path, message: text, hint: "write token_bucket" });
+  report({ id: "HG429", path: value.path, message: text, hint: "use token_bucket" });
 }
 
 /** Envoy divides by the whole seconds, which may be none. */
@@ -69,7 +69,9 @@ function checkFills(message: EnvoyMessage, { report }: LintScope): void {
     id: "HG435",
     path: [...message.path, "token_bucket", "fill_interval"],
     message:
-      seconds < 1 ? `${seconds}s lets everything pass` : `${seconds}s is ${Math.floor(seconds)}s`,
+      seconds < 1
+        ? `${seconds}s lets everything pass`
+        : `Envoy truncates ${seconds}s to ${Math.floor(seconds)}s`,
     hint: "write whole seconds, at least 1s, with more tokens each time",
   });
 }
@@ -78,8 +80,8 @@ function checkOverride({ path }: EnvoyMessage, { report }: LintScope): void {
   report({
     id: "HG437",
     path,
-    message: "Envoy takes no quota's settings at virtual hosts and routes",
-    hint: "write a filter for each, and turn it on there by FilterConfig",
+    message: "Envoy does not accept quota settings on virtual hosts and routes",
+    hint: "add a filter for each, and enable it there with FilterConfig",
   });
 }
 
@@ -89,7 +91,7 @@ function checkDenial(message: EnvoyMessage, { report }: LintScope): void {
   report({
     id: "HG438",
     path: [...message.path, "grpc_status", "message"],
-    message: "the message takes the place of http_body",
-    hint: "leave it out: calls of gRPC get http_body as their message",
+    message: "the message replaces http_body",
+    hint: "remove it: gRPC calls get http_body as their message",
   });
 }

@@ -57,8 +57,8 @@ function readMessage(desc: DescMessage, placed: Placed, reading: Reading): Envoy
     }
     if (field.deprecated) reportDeprecated(field, at, reading);
     if (isTakenTwice(field, fields)) {
-      const hint = "keep one of the names that exclude each other";
-      reportValue(at, reading, { what: "stands beside a name that it excludes", hint });
+      const hint = "keep one of the fields that exclude each other";
+      reportValue(at, reading, { what: "excludes another field that is set", hint });
       continue;
     }
     const read = readField(field, at, reading);
@@ -186,9 +186,9 @@ function readJsonForm(desc: DescMessage, placed: Placed, reading: Reading): Envo
       recursionLimit: messageNestingMax - depth,
     });
   } catch (error) {
-    const words = error instanceof Error ? error.message : "it cannot be read";
-    const what = `is not readable as ${desc.typeName}: ${words.slice(0, 200)}`;
-    return reportValue(placed, reading, { what, hint: "write it as the API has it" });
+    const words = error instanceof Error ? error.message : "it cannot be parsed";
+    const what = `cannot be parsed as ${desc.typeName}: ${words.slice(0, 200)}`;
+    return reportValue(placed, reading, { what, hint: "write it as the API defines it" });
   }
   return { kind: "json", path, value };
 }
@@ -208,7 +208,7 @@ function readAny(placed: Placed, reading: Reading): EnvoyValue | undefined {
     reading.report({
       id: "HG450",
       path: [...path, "@type"],
-      message: `${quoteText(url)} is no type of Envoy's API`,
+      message: `${quoteText(url)} is not a type of Envoy's API`,
       hint: "write `type.googleapis.com/` and the full name of one of its messages",
       severity: "error",
     });
@@ -232,7 +232,7 @@ function reportUnknownName(desc: DescMessage, { path }: Placed, { report }: Read
   report({
     id: "HG450",
     path,
-    message: `${quoteText(name)} is no name of ${desc.typeName}`,
+    message: `${quoteText(name)} is not a field of ${desc.typeName}`,
     hint: nearest === undefined ? namesHint(known) : `did you mean ${nearest}`,
     severity: "error",
   });
@@ -247,7 +247,7 @@ function reportDeprecated(
     id: "HG457",
     path,
     message: `${quoteText(name)} is deprecated in ${parent.typeName}`,
-    hint: "write what Envoy's docs name in its place",
+    hint: "use the replacement in Envoy's documentation",
     severity: "warning",
   });
 }
@@ -256,7 +256,7 @@ function reportDeprecated(
 const namesListedMax = 12;
 
 function namesHint(known: readonly string[]): string {
-  if (known.length === 0) return "it has no names";
+  if (known.length === 0) return "it has no fields";
   const shown = known.slice(0, namesListedMax).join(", ");
   return known.length > namesListedMax ? `such as ${shown}` : `use ${shown}`;
 }

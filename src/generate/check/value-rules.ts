@@ -70,7 +70,7 @@ function brokenText(text: string, rules: FieldRules): string | undefined {
   }
   const { in: choices, prefix, suffix, pattern } = textRules(rules);
   if (choices !== undefined && !choices.includes(text)) return `one of ${choices.join(", ")}`;
-  if (prefix !== undefined && !text.startsWith(prefix)) return `a text that begins with ${prefix}`;
+  if (prefix !== undefined && !text.startsWith(prefix)) return `a text that starts with ${prefix}`;
   if (suffix !== undefined && !text.endsWith(suffix)) return `a text that ends with ${suffix}`;
   if (pattern !== undefined && !new RegExp(pattern, "u").test(text)) return `like ${pattern}`;
   return brokenHeader(text, rules);
@@ -101,12 +101,12 @@ function brokenHeader(text: string, rules: FieldRules): string | undefined {
   const isStrict = rules["strict"] !== false;
   if (rules["wellKnownRegex"] === "HTTP_HEADER_NAME") {
     const pattern = isStrict ? /^:?[0-9a-zA-Z!#$%&'*+.^_|~`-]+$/ : /^[^\0\n\r]+$/;
-    return pattern.test(text) ? undefined : "the name of a header";
+    return pattern.test(text) ? undefined : "a valid header name";
   }
   if (rules["wellKnownRegex"] === "HTTP_HEADER_VALUE") {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is forbidden.
     const pattern = isStrict ? /^[^\u0000-\u0008\u000a-\u001f\u007f]*$/ : /^[^\0\n\r]*$/;
-    return pattern.test(text) ? undefined : "the value of a header, without control characters";
+    return pattern.test(text) ? undefined : "a valid header value, without control characters";
   }
   return undefined;
 }

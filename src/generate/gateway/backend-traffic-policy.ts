@@ -38,8 +38,8 @@ function upgrades({ name, upgrades: all }: ServicePolicy, { report }: EnvoyConte
     report({
       id: "HG359",
       spot: { service: name, path: ["upgrades"] },
-      message: "Envoy Gateway lets websocket through where no protocol is named",
-      hint: "leave upgrades out, or refuse requests with the header upgrade in your HTTPRoute",
+      message: "Envoy Gateway allows websocket if no protocol is listed",
+      hint: "leave upgrades out, or refuse requests with the upgrade header in your HTTPRoute",
       severity: "error",
     });
   }
@@ -73,7 +73,7 @@ function active({ probe, ...times }: HealthCheckPolicy): TreeMap {
 }
 
 /** Else Envoy takes the whole cluster for wrong; what hosts speak is said beside the Service. */
-const grpcProbeNote = "Needs appProtocol kubernetes.io/h2c at the Service's port.";
+const grpcProbeNote = "Needs appProtocol kubernetes.io/h2c on the Service's port.";
 
 function activeProbe(probe: HealthProbe): TreeMap {
   switch (probe.kind) {
@@ -138,7 +138,7 @@ function retryBudget(service: ServicePolicy, context: EnvoyContext): TreeMap | u
       path: ["circuitBreakers", "retryBudget"],
       feature: "retryBudget",
       what: "retry budgets",
-      instead: "retryBudget: off, and maxRetries bounds retries at once",
+      instead: "retryBudget: off, and bound concurrent retries with maxRetries",
     });
     return undefined;
   }
@@ -166,8 +166,8 @@ function passive(
     report({
       id: "HG351",
       spot: { service, path: ["outlierDetection", name] },
-      message: `Envoy Gateway has no ${name} of passive health checks`,
-      hint: "leave it out: failures in a row are counted, and ejections last 300 s at most",
+      message: `Envoy Gateway's passive health checks do not support ${name}`,
+      hint: "leave it out: consecutive failures are counted, and ejections last at most 300 s",
       severity: "error",
     });
   }
@@ -191,8 +191,8 @@ function timeout(service: ServicePolicy, context: EnvoyContext): TreeMap {
       service: service.name,
       path: ["timeouts", "idle"],
       feature: "streamIdleTimeout",
-      what: "time for streams on which nothing moves",
-      instead: "leave timeouts.idle out, and timeouts.request bounds the whole request",
+      what: "idle timeouts of streams",
+      instead: "leave timeouts.idle out; timeouts.request bounds the whole request",
     });
   }
   return {
@@ -226,8 +226,8 @@ function retry(service: ServicePolicy, context: EnvoyContext): Tree | undefined 
     context.report({
       id: "HG352",
       spot: { service: name, path: ["retries", "retryOn"] },
-      message: "Envoy Gateway cannot try refusals again when they say so",
-      hint: "leave rateLimited out: the caller gets Retry-After and tries again itself",
+      message: "Envoy Gateway cannot retry refused requests after Retry-After",
+      hint: "leave rateLimited out: the caller gets Retry-After and retries",
       severity: "error",
     });
     return [];

@@ -55,7 +55,7 @@ function settings(context: EnvoyContext, isLimiting: boolean): TreeMap {
   };
 }
 
-const imageNote = "The one that you have built and pushed; --image names it.";
+const imageNote = "The image that you have built and pushed; set it with --image.";
 const defaultImage = "registry.example/headgate:0.1.0";
 
 function imageText({ repository, tag, digest }: ImageName): string {
@@ -71,7 +71,7 @@ function rateLimitDeployment({ replicas, image }: GenerateOptions): TreeMap {
       image: image === undefined ? noted(imageNote, defaultImage) : imageText(image),
       env: [
         { name: "HEADGATE_REPLICAS", value: String(replicas) },
-        noted("Its Envoys do not tell callers when to come back.", {
+        noted("Its Envoys do not tell callers when to retry.", {
           name: "HEADGATE_RETRY_AFTER_HEADER",
           value: "true",
         }),

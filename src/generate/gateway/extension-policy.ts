@@ -40,7 +40,7 @@ export function extensionPolicy(
       {
         backendRefs: [backend],
         backendSettings: {
-          circuitBreaker: noted("Each request in work holds a stream of it.", {
+          circuitBreaker: noted("Each active request holds a stream.", {
             maxPendingRequests: streamsMax,
             maxParallelRequests: streamsMax,
           }),
@@ -83,8 +83,8 @@ function headgateBackend(context: EnvoyContext): TreeMap | undefined {
     context.report({
       id: "HG354",
       spot: { service: undefined, path: ["proxies", "headgate", "address"] },
-      message: "Envoy Gateway asks Services of the cluster, and this is the name of none",
-      hint: "such as headgate.headgate.svc.cluster.local; of one outside make a Service",
+      message: "Envoy Gateway calls Services of the cluster, and this is not the name of one",
+      hint: "such as headgate.headgate.svc.cluster.local; for an address outside, create a Service",
       severity: "error",
     });
     return undefined;
@@ -123,7 +123,7 @@ export function backendTlsPolicy(context: EnvoyContext): TreeMap | undefined {
     {
       targetRefs: [{ group: "", kind: "Service", name: service.name }],
       validation: {
-        caCertificateRefs: noted("The Secret of Headgate's pods, by its ca.crt.", [
+        caCertificateRefs: noted("The Secret of Headgate's pods, for its ca.crt.", [
           { group: "", kind: "Secret", name: serverSecret },
         ]),
         hostname: tls.serverName,

@@ -75,7 +75,8 @@ export function reportOldGateway(
   report({
     id: "HG350",
     spot: { service, path },
-    message: `Envoy Gateway ${formatMinorVersion(options.gatewayVersion)} has no ${what}`,
+    message:
+      `Envoy Gateway ${formatMinorVersion(options.gatewayVersion)} does not support ` + `${what}`,
     hint: `--gateway-version ${formatMinorVersion(since(feature))}, or ${instead}`,
     severity: "error",
   });

@@ -93,8 +93,9 @@ function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
     id: "HG345",
     spot: { service: service.name, path: ["clusters"] },
     message:
-      "Headgate cannot drive the service's breaker: Envoy Gateway calls its cluster otherwise",
-    hint: `add clusters: ["${first}"], and those of the HTTPRoute's further rules`,
+      "Headgate cannot drive the breaker of the service, because Envoy Gateway " +
+      "gives its cluster another name",
+    hint: `add clusters: ["${first}"], and the clusters of further rules of the HTTPRoute`,
     severity: "error",
   });
 }
@@ -106,16 +107,17 @@ function present(tree: Tree | undefined): readonly Tree[] {
 const controllerFile = "envoy-gateway.yaml";
 
 const controllerTitle =
-  "Envoy Gateway's own settings: put them into the ones that you have, and restart it. What is " +
-  "limited globally is limited by the Headgate that its rate-limit pods then are.";
+  "Envoy Gateway's own settings. Merge them into yours, and restart it. The " +
+  "Headgate in its rate limit pods then enforces its global rate limits.";
 
-const headgateTitle = "For Headgate's Service: who may ask it, and how.";
+const headgateTitle = "For Headgate's Service: who may call it, and how.";
 
 function gatewayTitle(context: EnvoyContext): string {
   const { name, namespace } = gatewayName(context);
   return (
-    `For your Gateway ${name} in namespace ${namespace}, and its ${listenersOf(context)}.\n` +
-    "Its spec.infrastructure.parametersRef names the EnvoyProxy, where there is one."
+    `For your Gateway ${name} in namespace ${namespace}, and its ` +
+    `${listenersOf(context)}.\nIf you use an EnvoyProxy, refer to it in ` +
+    "spec.infrastructure.parametersRef."
   );
 }
 
@@ -127,8 +129,8 @@ function listenersOf(context: EnvoyContext): string {
 function serviceDocument(service: ServicePolicy, context: EnvoyContext): Document {
   const { name, namespace } = routePlace(service, context);
   const title =
-    `For your HTTPRoute ${name} in namespace ${namespace}, all rules of which lead to the ` +
-    "service.";
+    `For your HTTPRoute ${name} in namespace ${namespace}. All its rules must lead ` +
+    "to the service.";
   return objectsDocument(`services/${objectName(service.name)}.yaml`, title, [
     backendTrafficPolicy(service, context),
     ...present(serviceTlsPolicy(service, context)),

@@ -73,8 +73,8 @@ function reportListeners({ policy, report }: EnvoyContext): void {
     id: "HG367",
     spot: { service: undefined, path: ["proxies", "gateway", "listeners"] },
     message:
-      "the Gateway's listeners are not named, and what is patched would be there for one called " +
-      "http, on port 80, alone",
+      "the Gateway's listeners are not named, so patches apply only to one called " +
+      "http on port 80",
     hint: "listeners: [{name: http, port: 80}, {name: https, port: 443}], as the Gateway has them",
     severity: "error",
   });
@@ -112,7 +112,7 @@ function filterPatches(services: readonly ServicePolicy[], context: EnvoyContext
 
 function repliesPatches(context: EnvoyContext): readonly Tree[] {
   return firstNoted(
-    "Every answer with which this proxy sheds load says when to come back.",
+    "Every response of this proxy that sheds load carries retry-after.",
     listenerPatches(context, {
       op: "add",
       jsonPath: `..filters[?(@.name=='${manager}')].typed_config`,
@@ -178,7 +178,10 @@ function extProcPatches(service: ServicePolicy, context: EnvoyContext): readonly
     jsonPath: `..http_filters[?(@.name=='${filter}')]`,
     value,
   });
-  return firstNoted(`What the EnvoyExtensionPolicy of ${service.name} has no words for.`, patches);
+  return firstNoted(
+    `Settings that the EnvoyExtensionPolicy of ${service.name} cannot express.`,
+    patches,
+  );
 }
 
 /** On for the hosts of its service, whatever routes they have. */
@@ -200,9 +203,10 @@ function reportStatedPriority({ name, priority }: ServicePolicy, { report }: Env
     id: "HG343",
     spot: { service: name, path: ["hosts"] },
     message:
-      `a caller's ${priority.header} is removed on the virtual hosts of a gateway, and the ` +
-      "service has no hosts: while Headgate is away, what callers state reaches the service",
-    hint: "add hosts: [shop.example.com], as the HTTPRoute has them",
+      `the virtual hosts of a gateway remove a caller's ${priority.header}, and ` +
+      "the service has no hosts: while Headgate is unreachable, the header reaches " +
+      "the service as sent",
+    hint: "add hosts: [shop.example.com], as in the HTTPRoute",
     severity: "warning",
   });
 }
@@ -268,8 +272,8 @@ function hostsOf(
     report({
       id: "HG343",
       spot: { service: name, path: ["hosts"] },
-      message: `${block} acts on the virtual hosts of a gateway, and the service has no hosts`,
-      hint: "add hosts: [shop.example.com], as the HTTPRoute has them",
+      message: `${block} applies to the virtual hosts of a gateway, and the service has no hosts`,
+      hint: "add hosts: [shop.example.com], as in the HTTPRoute",
       severity: "error",
     });
   }
@@ -305,7 +309,7 @@ const protections = [
 
 function offAtFirst(filter: Tree | undefined): readonly Tree[] {
   if (filter === undefined) return [];
-  return [withMember(filter, "disabled", noted("On where a virtual host says so.", true))];
+  return [withMember(filter, "disabled", noted("Enabled by virtual hosts.", true))];
 }
 
 /** What is on for the hosts of a service, and the block of the policy that asks for it. */

@@ -18,7 +18,7 @@ export function envoyProxy(context: EnvoyContext): TreeMap | undefined {
   reportConnections(context);
   reportHeap(context);
   const bootstrap = mergedBootstrap(context, {
-    clusterNote: "Envoys ask here for themselves, whatever Envoy Gateway knows.",
+    clusterNote: "Envoys connect here directly, whatever Envoy Gateway knows.",
     runtimeKeys: {},
     hasAdminLayer: false,
   });
@@ -39,8 +39,8 @@ function clientCertificate(context: EnvoyContext): TreeMap | undefined {
   const { namespace } = gatewayName(context);
   return {
     clientCertificateRef: noted(
-      "A Secret with tls.crt and tls.key, which Headgate's ca.crt vouches for. Envoys show it to " +
-        "every backend that has a BackendTLSPolicy.",
+      "A Secret with tls.crt and tls.key, signed by the CA in Headgate's ca.crt. " +
+        "Envoys present it to every backend that has a BackendTLSPolicy.",
       { kind: "Secret", name: clientSecret, namespace },
     ),
   };
@@ -48,9 +48,10 @@ function clientCertificate(context: EnvoyContext): TreeMap | undefined {
 
 /** Source: Envoy Gateway, its bootstrap's `overload_manager`, by the container's memory limit. */
 const heapNote =
-  "Set no memory limit here (provider.kubernetes.envoyDeployment.container.resources.limits): " +
-  "Envoy Gateway would add a monitor of the heap and actions of its own, and Envoy starts with " +
-  "neither of two that have one name.";
+  "Set no memory limit here " +
+  "(provider.kubernetes.envoyDeployment.container.resources.limits). Envoy Gateway " +
+  "would add its own heap monitor and actions, and Envoy does not start with two " +
+  "of the same name.";
 
 function watchesHeap({ policy }: EnvoyContext): boolean {
   const { overload } = policy.proxies;
@@ -65,7 +66,7 @@ function reportHeap(context: EnvoyContext): void {
   context.report({
     id: "HG357",
     spot: { service: undefined, path: ["proxies", "overload", name] },
-    message: "with a memory limit on the gateway's pods their Envoys would not start",
+    message: "with a memory limit on the gateway's pods, their Envoys do not start",
     hint: `set no limits.memory in the EnvoyProxy, or leave ${name} to Envoy Gateway`,
     severity: "warning",
   });
@@ -77,8 +78,8 @@ function reportConnections({ policy, report }: EnvoyContext): void {
   report({
     id: "HG356",
     spot: { service: undefined, path: ["proxies", "overload", "maxConnections"] },
-    message: "Envoy Gateway bounds the connections of a process itself, at 50,000",
-    hint: "leave it out: proxies.listener.maxConnections bounds those of a listener",
+    message: "Envoy Gateway limits the connections of a process itself, to 50,000",
+    hint: "leave it out: proxies.listener.maxConnections limits those of a listener",
     severity: "error",
   });
 }
@@ -105,7 +106,9 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
       trustedHops === 0
         ? undefined
         : {
-            xForwardedFor: { numTrustedHops: noted("Proxies of ours before these.", trustedHops) },
+            xForwardedFor: {
+              numTrustedHops: noted("Proxies of our own in front of these.", trustedHops),
+            },
           },
   });
 }
@@ -118,10 +121,8 @@ function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
     report({
       id: "HG367",
       spot: { service: undefined, path: ["proxies", "gateway", "listeners"] },
-      message:
-        "HTTP/3 has a listener of its own beside each of HTTPS, and nothing says which " +
-        "these are",
-      hint: "listeners: [{name: https, port: 443, protocol: HTTPS}], as the Gateway has them",
+      message: "HTTP/3 adds a listener to each HTTPS listener, and the policy does not name these",
+      hint: "listeners: [{name: https, port: 443, protocol: HTTPS}], as in the Gateway",
       severity: "error",
     });
   }
@@ -129,7 +130,7 @@ function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
     report({
       id: "HG359",
       spot: { service: undefined, path: ["proxies", "listener", "http3"] },
-      message: "Envoy Gateway has no HTTP/3 where callers have to show a certificate",
+      message: "Envoy Gateway does not support HTTP/3 with client certificates",
       hint: "leave http3 out, or tls.mutual",
       severity: "error",
     });
@@ -140,8 +141,7 @@ function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
 /** What callers have to show; the certificate that they are shown is the Gateway's. */
 function callerTls(tls: ListenerTls): TreeMap {
   const note =
-    "Its ca.crt vouches for callers; your Gateway's listener names the certificate that they are " +
-    "shown.";
+    "Its ca.crt validates callers. Your Gateway's listener names the certificate that they see.";
   return {
     minVersion: gatewayTlsVersions[tls.versionMin],
     clientValidation:

@@ -113,17 +113,17 @@ function refusalOf(
   asked: AskedLimit,
 ): Refusal | undefined {
   if (effect.kind !== "limited") {
-    const why = "a descriptor without a limit, beside others with one";
-    return { why, instead: "leave the exception out" };
+    const why = "a descriptor without a limit, next to others with one";
+    return { why, instead: "leave the unlimited descriptor out" };
   }
   if (path.some(isPattern)) {
-    return { why: "patterns of keys and values", instead: "name each value that is limited" };
+    return { why: "patterns of keys and values", instead: "list each value that is limited" };
   }
   const isShadowed = others.some(
     (other) => other.path !== path && other.effect.kind !== "none" && isMoreExact(other.path, path),
   );
   if (isShadowed) {
-    const why = "a limit for all values but those that have one of their own";
+    const why = "a limit for all values except those with their own limit";
     return { why, instead: "leave the limits of single values out" };
   }
   const found = effect.limits.map((limit) => refusalOfLimit(limit, asked));
@@ -146,13 +146,12 @@ function refusalOfCosts({ request, streamDone, isTwice }: AskedLimit): Refusal |
   }
   for (const descriptor of [request, streamDone]) {
     if (descriptor?.isRefund === true) {
-      const why = "hits that are given back";
-      return { why, instead: "bound what is in work at once by admission: {maxInFlight: 100}" };
+      const why = "hits that are refunded";
+      return { why, instead: "limit active requests with admission: {maxInFlight: 100}" };
     }
     if (descriptor?.hits.kind === "format" && metadataOf(descriptor.hits.format) === undefined) {
-      const why = "hits that are found by a format, but for one value of metadata";
-      const instead =
-        'hits: {format: "%DYNAMIC_METADATA(namespace:key)%"}, set by a filter of yours';
+      const why = "hits from a format, except a single metadata value";
+      const instead = 'hits: {format: "%DYNAMIC_METADATA(namespace:key)%"}, set by your own filter';
       return { why, instead, isForExtProc: false };
     }
   }
@@ -165,24 +164,24 @@ function refusalOfLimit(
   { request }: AskedLimit,
 ): Refusal | undefined {
   if (denialOf(role) === "quota") {
-    return { why: "limits that only refuse together", instead: "leave quota_mode out" };
+    return { why: "limits that only deny together", instead: "leave quota_mode out" };
   }
   if (isSettled(role) && request !== undefined && !isFree(request)) {
-    const why = "limits that are settled, of requests that cost something as they come";
+    const why = "settled limits with requests that cost something on arrival";
     return { why, instead: "hits: 0 there, or leave charge: settle out" };
   }
   if (peek === "exhausted") {
-    const why = "that no hits are refused as soon as nothing is left";
-    return { why, instead: "leave peek out: they are refused once there is a debt" };
+    const why = "denying zero hits as soon as nothing remains";
+    return { why, instead: "leave peek out: they are denied once the limit is in debt" };
   }
   if (unitMultiplier !== 1) {
-    return { why: "periods of more than one unit", instead: "say it by one unit" };
+    return { why: "periods of more than one unit", instead: "use a single unit" };
   }
   if (burst !== hits) {
-    return { why: "a burst beside the number of requests", instead: "leave burst out" };
+    return { why: "a burst in addition to the number of requests", instead: "leave burst out" };
   }
   return algorithm?.kind === "fixed_window"
-    ? { why: "windows by a limit's own choice", instead: "leave algorithm and time_zone out" }
+    ? { why: "a window algorithm for a single limit", instead: "leave algorithm and time_zone out" }
     : undefined;
 }
 
@@ -198,12 +197,12 @@ function reportRefusal(
   const descriptors = service.rateLimit?.descriptors ?? [];
   const hint =
     isForExtProc && descriptors.every(isAskable)
-      ? `${instead}; or ${inExtProc(service)}, and ext_proc asks the Headgate of this policy`
+      ? `${instead}; or ${inExtProc(service)}, and ext_proc calls the Headgate of this policy`
       : instead;
   context.report({
     id: "HG353",
     spot: spotOf({ service, asked }),
-    message: `Envoy Gateway's own rate limits cannot say this: ${why}`,
+    message: `Envoy Gateway's own rate limits do not support this: ${why}`,
     hint,
     severity: "error",
   });
@@ -211,7 +210,7 @@ function reportRefusal(
 
 function inExtProc({ admission }: ServicePolicy): string {
   const words = "rateLimit: {inExtProc: true}";
-  return admission === undefined ? `${words} beside admission: {}` : words;
+  return admission === undefined ? `${words} with admission: {}` : words;
 }
 
 function spotOf({ service, asked }: Pick<AskedPlace, "service" | "asked">) {
@@ -250,7 +249,7 @@ function selectorOf(path: readonly PathStep[], place: AskedPlace): TreeMap | und
         reportRefusal(
           {
             why: `entries of the kind ${part.kind === "expression" ? "cel" : part.kind}`,
-            instead: "take a header, a parameter of the query, remote_address, or a fixed value",
+            instead: "use a header, a query parameter, remote_address, or a fixed value",
           },
           place,
         );
@@ -270,7 +269,7 @@ function matchOf(name: string, value: string | undefined): TreeMap {
 }
 
 function needsQuery(place: AskedPlace): void {
-  const what = "limits by parameters of the query";
+  const what = "limits by query parameters";
   needs(place, { feature: "queryParams", what, instead: "limit by a header" });
 }
 
@@ -294,13 +293,13 @@ const units: Readonly<Record<Limit["unit"], string>> = {
 function unitOf({ unit }: Limit, place: AskedPlace): string {
   if (unit === "week" || unit === "month" || unit === "year") {
     const feature = unit === "week" ? "weeks" : "months";
-    needs(place, { feature, what: `limits by the ${unit}`, instead: "limit by the day" });
+    needs(place, { feature, what: `limits per ${unit}`, instead: "limit per day" });
   }
   return units[unit];
 }
 
 function shadowMode(place: AskedPlace): true | undefined {
-  const instead = "leave the limit and what asks for it out until it is to refuse";
+  const instead = "leave out the limit and its descriptors until it should deny";
   const what = "limits that only count";
   return needs(place, { feature: "shadowMode", what, instead }) ? true : undefined;
 }
@@ -313,8 +312,8 @@ function costOf(place: AskedPlace): TreeMap | undefined {
   const { request, streamDone } = place.asked;
   const isDefault = request?.hits.kind === "fixed" && request.hits.count === 1;
   if (isDefault && streamDone === undefined) return undefined;
-  const what = "requests that cost more or less than 1, or are told of after the response";
-  const instead = "leave their hits and times out";
+  const what = "requests that cost more or less than 1, or are charged after the response";
+  const instead = "leave hits and when out";
   if (!needs(place, { feature: "costs", what, instead })) return undefined;
   return {
     request: request === undefined ? noHits : costSpecifier(request),
@@ -331,10 +330,10 @@ function costSpecifier({ hits }: ServiceDescriptor): TreeMap {
 }
 
 function reportedLater({ hits }: ServiceDescriptor): string {
-  const when = "Once the response is through";
+  const when = "After the response";
   return hits.kind === "fixed"
     ? `${when}.`
-    : `${when}, of metadata that a filter of yours sets, such as an EnvoyExtensionPolicy's.`;
+    : `${when}, from metadata that your own filter sets, such as an EnvoyExtensionPolicy.`;
 }
 
 /** Namespace and key of a command operator of metadata; undefined for all others. */

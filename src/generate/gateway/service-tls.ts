@@ -26,8 +26,8 @@ export function serviceTlsPolicy(
       id: "HG348",
       spot: { service: name, path: ["upstream", "address"] },
       message:
-        "the service is none of the cluster: nothing here makes Envoy Gateway speak TLS to it",
-      hint: "give your Backend a tls, or a BackendTLSPolicy; or say tls: off",
+        "the service is not in the cluster, so nothing here makes Envoy Gateway use TLS to it",
+      hint: "set tls on your Backend or in a BackendTLSPolicy, or set tls: off",
       severity: "warning",
     });
     return undefined;
@@ -45,18 +45,23 @@ export function serviceTlsPolicy(
   };
   if (tls.kind === "files" && tls.caFile !== systemCaFile) {
     const hint = "tls: {secret: NAME}, a Secret with ca.crt in the Service's namespace";
-    reportAt(["upstream", "tls", "caFile"], "Envoy Gateway takes no files of authorities", hint);
+    reportAt(
+      ["upstream", "tls", "caFile"],
+      "Envoy Gateway does not read CA certificates from files",
+      hint,
+    );
   }
   const file = tls.kind === "files" && tls.certificate !== undefined;
   if (file || (tls.kind === "secret" && tls.isMutual)) {
     const hint =
-      "leave it out, and name a Secret in the EnvoyProxy: backendTLS.clientCertificateRef";
-    const message = "Envoy Gateway has one certificate for all services, in its EnvoyProxy";
+      "leave it out, and set a Secret in the EnvoyProxy: backendTLS.clientCertificateRef";
+    const message = "Envoy Gateway has one client certificate for all services, in its EnvoyProxy";
     reportAt(["upstream", "tls", file ? "certFile" : "mutual"], message, hint);
   }
   if (isAddress(serverName)) {
-    const hint = "name the service's host: tls: {serverName: orders.example.com}, or say tls: off";
-    reportAt(["upstream", "tls"], "Envoy Gateway knows certificates by host names", hint);
+    const hint =
+      "set the host name of the service: tls: {serverName: orders.example.com}, or tls: off";
+    reportAt(["upstream", "tls"], "Envoy Gateway validates certificates by host name", hint);
   }
   const version = hasGatewayFeature(context, "backendTlsV1") ? "v1" : "v1alpha3";
   const names = subjectAltNames.filter((one) => one !== serverName);
@@ -64,7 +69,7 @@ export function serviceTlsPolicy(
     { apiVersion: `${gatewayGroup}/${version}`, kind: "BackendTLSPolicy" },
     { name: objectName(`${name}-tls`), namespace: service.namespace },
     {
-      targetRefs: noted("Of all its ports, unless sectionName names one as the Service does.", [
+      targetRefs: noted("For all its ports, unless sectionName names a port of the Service.", [
         { group: "", kind: "Service", name: service.name },
       ]),
       validation: {

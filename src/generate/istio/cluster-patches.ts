@@ -44,9 +44,10 @@ export function clusterPatches(service: ServicePolicy, place: IstioPlace): reado
 
 function criticalBreaker(service: ServicePolicy, { envoy }: IstioPlace): TreeMap {
   return {
-    thresholds: noted("Added to the row that Istio makes, which is of all other requests.", [
-      criticalThreshold(service, envoy),
-    ]),
+    thresholds: noted(
+      "Added to the threshold that Istio generates, which is for all other requests.",
+      [criticalThreshold(service, envoy)],
+    ),
   };
 }
 

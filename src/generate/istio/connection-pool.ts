@@ -66,6 +66,6 @@ export function sidecarObject(
     inboundConnectionPool:
       service.direction === "inbound"
         ? limitedPool(service, context)
-        : noted("Its callers hold its limits: here are none.", open),
+        : noted("No limits here: its callers enforce them.", open),
   });
 }

@@ -35,7 +35,7 @@ export function destinationRule(
       trafficPolicy: {
         connectionPool: isHeldByCallers(service, context.options)
           ? limitedPool(service, context)
-          : noted("Its own sidecar holds its limits: here are none.", openPool(service)),
+          : noted("No limits here: its own sidecar enforces them.", openPool(service)),
         loadBalancer: loadBalancer(service, context),
         outlierDetection: outliers && outlierDetection(outliers),
         retryBudget: retryBudget(service, context),
@@ -76,12 +76,12 @@ function locality({ name, outlierDetection }: ServicePolicy, { report }: EnvoyCo
     report({
       id: "HG359",
       spot: { service: name, path: ["loadBalancing", "zoneAware"] },
-      message: "Istio looks at no zones where outlierDetection is off",
-      hint: "leave outlierDetection as it is by itself, or zoneAware out",
+      message: "Istio ignores zones while outlierDetection is off",
+      hint: "leave outlierDetection at its default, or leave zoneAware out",
       severity: "error",
     });
   }
-  return noted("Requests stay in their zone, and leave it as its hosts are put out.", {
+  return noted("Requests stay in their zone, and leave it as its hosts are ejected.", {
     enabled: true,
   });
 }
@@ -109,8 +109,10 @@ function upstreamTls(
     report({
       id: "HG359",
       spot: { service: name, path: ["upstream", "tls", "secret"] },
-      message: "Istio's sidecars take no secret here, and would speak plaintext: its gateways do",
-      hint: "--role edge where gateways alone call it, or caFile with files that sidecars have",
+      message:
+        "Istio's sidecars do not support a secret here and would use plaintext; only " +
+        "its gateways support it",
+      hint: "--role edge if only gateways call it, or caFile with files that the sidecars have",
       severity: "error",
     });
   }
@@ -118,8 +120,8 @@ function upstreamTls(
 }
 
 const secretNote =
-  "In the namespace of each gateway that calls. A sidecar that calls takes no notice of it, and " +
-  "speaks no TLS.";
+  "In the namespace of each gateway that calls the service. Sidecars ignore it and " +
+  "use plaintext.";
 
 /** As a sidecar or gateway reads files; an address is no name that could be asked for. */
 function clientTls(tls: UpstreamTls): TreeMap {
@@ -161,10 +163,10 @@ function retryBudget(service: ServicePolicy, context: EnvoyContext): Tree | unde
     context.report({
       id: "HG341",
       spot: { service: service.name, path: ["circuitBreakers", "retryBudget"] },
-      message: `Istio ${formatMinorVersion(istioVersion)} has no retry budgets`,
+      message: `Istio ${formatMinorVersion(istioVersion)} does not support retry budgets`,
       hint:
-        `--istio-version ${formatMinorVersion(retryBudgetSince)}, or retryBudget: off, and ` +
-        "maxRetries bounds retries at once",
+        `--istio-version ${formatMinorVersion(retryBudgetSince)}, or retryBudget: ` +
+        "off, and bound concurrent retries with maxRetries",
       severity: "error",
     });
     return undefined;

@@ -139,7 +139,10 @@ export function firstRoutePatches(
     .reverse()
     .map((patch, index) =>
       index === 0 && routes.length > 1
-        ? noted("Each goes before the ones that are there, so the last route comes first.", patch)
+        ? noted(
+            "Each route is inserted before the existing ones, so the last one comes first.",
+            patch,
+          )
         : patch,
     );
 }

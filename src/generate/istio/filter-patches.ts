@@ -100,7 +100,7 @@ function filtersOf(services: readonly ServicePolicy[], place: IstioPlace): reado
 function offByDefault(filter: Tree, { context }: IstioPlace): Tree {
   const isAsking = memberOf(filter, "name") === "envoy.filters.http.ext_proc";
   if (context !== "GATEWAY" || !isAsking) return filter;
-  return withMember(filter, "disabled", noted("On where a virtual host below says so.", true));
+  return withMember(filter, "disabled", noted("Enabled by virtual hosts below.", true));
 }
 
 /** What the HTTP connection managers of a place have that Istio does not set. */
@@ -118,7 +118,7 @@ export function connectionPatches(place: IstioPlace): readonly Tree[] {
       path_with_escaped_slashes_action:
         isEdge && escapedSlashes !== undefined ? escapedSlashesWords[escapedSlashes] : undefined,
       local_reply_config: noted(
-        "Every answer with which this proxy sheds load says when to come back.",
+        "Every response of this proxy that sheds load carries retry-after.",
         localReplies(envoy),
       ),
     }),

@@ -15,8 +15,8 @@ export function headgateObjects(context: EnvoyContext): readonly Tree[] {
     context.report({
       id: "HG342",
       spot: { service: undefined, path: ["proxies", "headgate", "address"] },
-      message: "Istio names clusters by full host names, and this is none",
-      hint: "such as headgate.headgate.svc.cluster.local, or another DNS name of it",
+      message: "Istio names clusters by full host names, and this is not one",
+      hint: "such as headgate.headgate.svc.cluster.local, or another DNS name of Headgate",
       severity: "error",
     });
     return [];
@@ -37,7 +37,7 @@ function trafficPolicy(tls: ClientTls | undefined): TreeMap {
     connectionPool: {
       tcp: { connectTimeout: "0.25s" },
       http: {
-        h2UpgradePolicy: noted("gRPC, whatever the port is called.", "UPGRADE"),
+        h2UpgradePolicy: noted("gRPC, whatever the name of the port is.", "UPGRADE"),
         http1MaxPendingRequests: noted(
           "Every request in flight may hold a stream to Headgate.",
           streamsMax,

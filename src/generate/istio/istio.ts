@@ -100,7 +100,7 @@ function meshContext(
 function metadataPlace({ report }: EnvoyContext): MetadataPlace {
   return {
     isClosed: false,
-    who: "unless a filter of yours does, nothing",
+    who: "nothing, unless you add a filter that does",
     hint: "a RequestAuthentication (jwt_authn), or an EnvoyFilter of priority 0 (json_to_metadata)",
     report,
   };
@@ -130,8 +130,8 @@ function serviceTimes(
 }
 
 const timesTitle =
-  "Your VirtualServices, with the policy's times and retries in their HTTP routes to its " +
-  "services. Routes that say their own keep them.";
+  "Your VirtualServices, with the policy's timeouts and retries in their HTTP " +
+  "routes to its services. Routes with their own settings keep them.";
 
 function headgateDocument(place: ServicesPlace): Document {
   const { envoy, problems } = place;
@@ -141,8 +141,8 @@ function headgateDocument(place: ServicesPlace): Document {
 }
 
 const headgateTitle =
-  "How the mesh reaches Headgate for decisions.\n" +
-  "The namespace of Headgate has sidecars, or the mesh takes plaintext from it.";
+  "How the mesh reaches Headgate for decisions.\nEither the namespace of Headgate " +
+  "has sidecars, or the mesh accepts plaintext from it.";
 
 /** Breakers, outlier detection, times and retries, for whoever calls. */
 function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonly Document[] {
@@ -152,8 +152,8 @@ function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonl
     envoy.report({
       id: "HG340",
       spot: { service: service.name, path: ["upstream"] },
-      message: "Istio knows services by full host names, and the policy has none of this one",
-      hint: "upstream: {address: orders.shop.svc.cluster.local, port: 8080}, with its own names",
+      message: "Istio identifies services by full host names, and the policy has none for this one",
+      hint: "upstream: {address: orders.shop.svc.cluster.local, port: 8080}, with its real names",
       severity: "error",
     });
     return [];
@@ -163,7 +163,7 @@ function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonl
     destinationRule(service, mesh, { ...envoy, place: placeOf(service, envoy) }),
     ...(isRouted ? [] : [virtualServiceOf(service, mesh, envoy)]),
   ];
-  const title = `What callers of ${service.name} hold.`;
+  const title = `Settings for callers of ${service.name}.`;
   const document = objectsDocument(`services/${objectName(service.name)}.yaml`, title, parts);
   const hint = (merged: ReadonlySet<string>): string => {
     const isRuled = merged.has("DestinationRule");
@@ -173,7 +173,7 @@ function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonl
       : isRouted
         ? "one DestinationRule"
         : "one of each kind";
-    return ` There is ${one} for a host: where you have one, move these settings into it.`;
+    return ` A host can have only ${one}. If you already have one, merge these settings into it.`;
   };
   const { existing } = envoy.options;
   return [mergedDocument(document, { existing, problems, service: service.name, hint })];
@@ -192,7 +192,7 @@ function sidecarDocuments(policy: GeneratedPolicy, place: ServicesPlace): readon
   const { envoy, problems } = place;
   const inside = policy.services.filter((service) => !isOutside(service));
   const own = inside.map((service) => {
-    const title = `The sidecar of ${service.name}: its pods are found by their labels.`;
+    const title = `The sidecar of ${service.name}, selected by the labels of its pods.`;
     const hint = (merged: ReadonlySet<string>) => (merged.has("Sidecar") ? "" : oneSidecarTitle);
     const path = `sidecars/${objectName(service.name)}.yaml`;
     const own = ownPlace(service, envoy);
@@ -212,16 +212,16 @@ function sidecarDocuments(policy: GeneratedPolicy, place: ServicesPlace): readon
 }
 
 const oneSidecarTitle =
-  " Pods have one Sidecar: where you have one for them, move these settings into it.";
+  " Pods can have only one Sidecar. If you already have one, merge these settings into it.";
 
 const callersTitle =
-  "What the sidecars of callers do, in the whole mesh: in Istio's root namespace it holds for " +
-  "all of them. In another namespace, or with a workloadSelector, it holds for fewer.";
+  "Settings for the sidecars of callers. In Istio's root namespace they apply to " +
+  "the whole mesh. In another namespace, or with a workloadSelector, they apply to " +
+  "fewer sidecars.";
 
-const bootstrapTitle =
-  "What a sidecar's Envoy reads as it starts. Pods with the annotation\n" +
-  "sidecar.istio.io/bootstrapOverride: headgate-bootstrap\n" +
-  "take it, once they are made anew.";
+const bootstrapTitle = `The bootstrap of a sidecar's Envoy. Pods with the annotation
+sidecar.istio.io/bootstrapOverride: headgate-bootstrap
+use it after they are recreated.`;
 
 function gatewayDocuments(
   policy: GeneratedPolicy,
@@ -246,19 +246,20 @@ function gatewayTitle({ options, policy }: EnvoyContext, { hosts }: MergedTimes)
   const isReported = all.length > 0 && all.every((host) => hosts.has(host));
   const where = matchesByDomain(options)
     ? ". "
-    : ", on ports 80 and 443, where each is the first host of its VirtualService: before Istio " +
-      "1.27 patches find others nowhere. ";
+    : ", on ports 80 and 443, if each host is the first in its VirtualService: " +
+      "patches before Istio 1.27 do not find others. ";
   return (
-    `What Istio's gateway does for the hosts of the policy${where}Another gateway's labels ` +
-    "stand in proxies.gateway.labels. Times and retries of its routes are those of their " +
-    `VirtualServices: ${isReported ? "virtual-services.yaml" : "services/"} has the policy's.`
+    `Settings of Istio's gateway for the hosts of the policy${where}Set the labels ` +
+    "of another gateway in proxies.gateway.labels. Timeouts and retries of its " +
+    "routes belong in their VirtualServices: " +
+    `${isReported ? "virtual-services.yaml" : "services/"} has the policy's.`
   );
 }
 
 const gatewayBootstrapTitle =
-  "What the gateway's Envoy reads as it starts. Mount it into the gateway's container " +
-  "istio-proxy at /etc/istio/custom-bootstrap, and set there\n" +
-  "ISTIO_BOOTSTRAP_OVERRIDE=/etc/istio/custom-bootstrap/custom_bootstrap.json";
+  "The bootstrap of the gateway's Envoy. Mount it into the gateway's container " +
+  "istio-proxy at /etc/istio/custom-bootstrap, and set " +
+  "there\nISTIO_BOOTSTRAP_OVERRIDE=/etc/istio/custom-bootstrap/custom_bootstrap.json";
 
 /**
  * What proxies at a place do. What is said of one of several services stands in an object of its
@@ -306,7 +307,7 @@ function reportPort({ context, port, services, envoy }: IstioPlace): void {
   envoy.report({
     id: "HG368",
     spot: { service: service.name, path: ["clusters"] },
-    message: "the container's port is not named: what its sidecar does it does on every port",
+    message: "the container port is not named, so the settings of the sidecar apply to every port",
     hint: 'add clusters: ["inbound|8080||"], with that port',
     severity: "warning",
   });
@@ -334,8 +335,9 @@ function bootstrapConfigMap(context: EnvoyContext, namespace: string): TreeMap {
   });
   const bootstrap = mergedBootstrap(context, {
     clusterNote:
-      "Istio's certificates do not hold here: Headgate's control port takes plaintext from " +
-      "inside the cluster, or proxies.headgate.tls names certificates.",
+      "Istio's certificates do not apply here. Headgate's control port must accept " +
+      "plaintext from inside the cluster, or set certificates in " +
+      "proxies.headgate.tls.",
     runtimeKeys: Object.fromEntries(limits),
     hasAdminLayer: true,
   });

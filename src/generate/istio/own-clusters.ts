@@ -28,11 +28,11 @@ function reportUnknown({ name }: ServicePolicy, { report }: EnvoyContext): void 
     id: "HG345",
     spot: { service: name, path: ["clusters"] },
     message:
-      "Headgate cannot drive the breaker of the service's sidecar: its cluster is called by the " +
-      "container's port",
+      "Headgate cannot drive the breaker of the service's sidecar, because the " +
+      "name of its cluster contains the container port",
     hint:
-      'add clusters: ["inbound|8080||"], with that port, or direction: outbound, and callers\' ' +
-      "sidecars are driven",
+      'add clusters: ["inbound|8080||"], with that port, or set direction: ' +
+      "outbound to drive the sidecars of callers",
     severity: "error",
   });
 }
@@ -54,9 +54,9 @@ function reportShared(
     id: "HG346",
     spot: { service: name, path: ["clusters"] },
     message:
-      `the sidecars of ${names} call their cluster ${cluster}, too: Headgate cannot tell them ` +
-      "apart",
-    hint: "give the containers ports of their own, or say direction: outbound",
+      `the sidecars of ${names} also have a cluster ${cluster}, so Headgate cannot ` +
+      "tell them apart",
+    hint: "give the containers different ports, or set direction: outbound",
     severity: "error",
   });
 }

@@ -78,7 +78,8 @@ function reportNoHosts({ name }: ServicePolicy, { context, envoy }: IstioPlace):
     id: "HG343",
     spot: { service: name, path: ["hosts"] },
     message:
-      "gateways know services by their hosts: without any, nothing is done for this one there",
+      "gateways identify services by hosts, and this service has none, so it gets " +
+      "no settings there",
     hint: "add hosts: [shop.example.com], or generate with --role sidecar",
     severity: "warning",
   });
@@ -95,7 +96,7 @@ function routeExtras(service: ServicePolicy, { context, envoy }: IstioPlace): Tr
     max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
     upgrade_configs: upgrades,
     hedge_policy: isCaller ? hedgePolicy(service.retries) : undefined,
-    retry_policy: waits && noted("How long is waited, of which Istio knows little.", waits),
+    retry_policy: waits && noted("Timeouts that Istio does not support fully.", waits),
   };
   return Object.values(extras).every((value) => value === undefined) ? undefined : extras;
 }
@@ -147,10 +148,10 @@ function reportNoCluster(
     id: "HG344",
     spot: { service: name, path: ["clusters"] },
     message: isShedding
-      ? "the service's sidecar has to tell requests that are not refused from others, and its " +
-        "cluster has the container's port in its name"
-      : "at the service's sidecar bypassed and critical requests are treated as all others: its " +
-        "cluster has the container's port in its name",
+      ? "the service's sidecar must recognize requests that are not refused, and the " +
+        "name of its cluster contains the container port"
+      : "the service's sidecar treats bypassed and critical requests like all " +
+        "others, because the name of its cluster contains the container port",
     hint: 'add clusters: ["inbound|8080||"], with that port',
     severity: isShedding ? "error" : "warning",
   });

@@ -16,7 +16,7 @@ export function skippingFilter(name: string, filter: Tree): TreeMap {
       typed_config: memberOf(filter, "typed_config"),
     },
     xds_matcher: {
-      on_no_match: noted("Not here: on where a virtual host below says so.", { action: skip }),
+      on_no_match: noted("Disabled here. Virtual hosts below enable it.", { action: skip }),
     },
   });
 }

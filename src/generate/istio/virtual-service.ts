@@ -41,7 +41,7 @@ export function routeTimes(
     timeout: timeouts.requestMs === 0 ? undefined : durationText(timeouts.requestMs),
     retries:
       retries === undefined
-        ? noted("Without this line refusals (503) are tried again twice.", { attempts: 0 })
+        ? noted("Without this line, refused requests (503) are retried twice.", { attempts: 0 })
         : retriesOf(retries, envoyVersion),
   };
 }
@@ -69,9 +69,9 @@ export function reportGatewayTimes(
       id: "HG347",
       spot: { service: name, path: [retries === undefined ? "timeouts" : "retries"] },
       message:
-        "routes of a gateway are yours, and what the policy says of times and retries holds for " +
-        "callers in the mesh alone",
-      hint: `in VirtualServices of ${hosts.join(", ")}, say of each http route ${words}`,
+        "the routes of a gateway are your own, so the policy's timeouts and " +
+        "retries apply only to callers in the mesh",
+      hint: `in VirtualServices of ${hosts.join(", ")}, set for each http route ${words}`,
       severity: "warning",
     });
   }

@@ -37,7 +37,7 @@ export function chartDocuments(
     {
       path: "chart/values.yaml",
       kind: { format: "yaml", is: "values" },
-      title: "What installations differ in. Every value is checked by values.schema.json.",
+      title: "Settings of an installation. values.schema.json checks every value.",
       parts: [valuesTree(values)],
     },
     {
@@ -78,37 +78,37 @@ function plainText(path: string): Omit<Document, "parts"> {
 const notes = `Headgate is {{ .Values.name }} in the namespace {{ .Release.Namespace }}.
 {{- if .Values.redis.enabled }}
 
-Its replicas share a Redis. Unless the Secret is there already:
+Its replicas share a Redis. Create its Secret, unless it exists already:
 
   kubectl -n {{ .Release.Namespace }} create secret generic {{ .Values.redis.secretName }} \\
     --from-literal=url=redis://redis.redis.svc.cluster.local:6379 \\
     --from-literal=auth="headgate:\${REDIS_PASSWORD:?set it to the password of that user}"
 
-What operators change (overrides, freezes, the policy with HEADGATE_POLICY_SOURCE=store, the audit
-log) is kept there: run it with \`appendonly yes\`, on a volume.
+Redis keeps what operators change (overrides, freezes, the policy with HEADGATE_POLICY_SOURCE=store,
+the audit log). Run it with \`appendonly yes\` and a persistent volume.
 {{- end }}
 {{- if .Values.tls.enabled }}
 
-Both ports speak TLS, with the Secret {{ .Values.tls.secretName }} (tls.crt, tls.key and ca.crt)
-{{- if .Values.certManager.enabled }} that cert-manager makes{{ end }}.
+Both ports use TLS, with the Secret {{ .Values.tls.secretName }} (tls.crt, tls.key and ca.crt)
+{{- if .Values.certManager.enabled }} from cert-manager{{ end }}.
 {{- end }}
 {{- if not (and .Values.tls.enabled .Values.tls.clientCertificates) }}
 
-WARNING: proxies need no certificate. Whoever reaches the ports asks, reports and gives hits back
-like a proxy: let a mesh or a network policy say who may.
+WARNING: proxies need no certificate. Anyone who reaches the ports can act as a proxy: request
+decisions, report usage and refund hits. Restrict access with a mesh or a network policy.
 {{- end }}
 {{- if .Values.networkPolicy.enabled }}
 
-Namespaces whose proxies may ask have these labels:
+Label the namespaces whose proxies may call Headgate:
 {{- range $name, $value := .Values.networkPolicy.clientLabels }}
 
   kubectl label namespace NAME {{ $name }}={{ $value }}
 {{- end }}
 {{- end }}
 
-An Envoy by itself asks
+A standalone Envoy calls
 {{ .Values.name }}-pods.{{ .Release.Namespace }}.svc.cluster.local:{{ int .Values.ports.grpc }},
-a mesh or a gateway the Service {{ .Values.name }}.
+a mesh or a gateway calls the Service {{ .Values.name }}.
 
   kubectl -n {{ .Release.Namespace }} rollout status deployment/{{ .Values.name }}
 `;

@@ -34,17 +34,17 @@ export function containerOf(source: ValueSource): TreeMap {
     env: environment(source),
     startupProbe: probe("/readyz", { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 60 }),
     readinessProbe: noted(
-      "503 only while stopping, or while there is no policy. Without Redis it says " +
-        "`degraded` and stays 200: an outage of Redis must not take away all pods, which answer " +
-        "by on_store_failure.",
+      "503 only while stopping, or while there is no policy. Without Redis it " +
+        "reports `degraded` with 200, because an outage of Redis must not remove all " +
+        "pods. They answer with on_store_failure.",
       probe("/readyz", { periodSeconds: 2, timeoutSeconds: 2, failureThreshold: 2 }),
     ),
     livenessProbe: probe("/livez", { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 }),
     resources: {
       requests: { cpu: source.text("cpu"), memory: source.half("memoryMi", "@Mi") },
       limits: noted(
-        "No CPU limit unless you want one: a throttled answer comes after Envoy's 20 ms and " +
-          "helps nobody.",
+        "No CPU limit by default: a throttled answer arrives after Envoy's 20 ms " +
+          "and is useless.",
         {
           memory: source.text("memoryMi", "@Mi"),
           ...source.mapIf({ name: "cpuLimit" }, { cpu: source.text("cpuLimit") }),
@@ -61,7 +61,7 @@ export function containerOf(source: ValueSource): TreeMap {
       capabilities: { drop: ["ALL"] },
     },
     volumeMounts: [
-      noted("The whole directory: with `subPath` edits would never arrive.", {
+      noted("The whole directory: with `subPath`, edits would never arrive.", {
         name: "policy",
         mountPath: mountPaths.policy,
         readOnly: true,
@@ -106,13 +106,14 @@ function probe(path: string, times: TreeMap): TreeMap {
 function environment(source: ValueSource): readonly Tree[] {
   return [
     noted(
-      "The directory: a ConfigMap's files are swapped all together by a symbolic link in it.",
+      "The directory: Kubernetes swaps all files of a ConfigMap together through a " +
+        "symbolic link in it.",
       variable("HEADGATE_POLICY", mountPaths.policy),
     ),
     variable("GRPC_PORT", source.text("ports.grpc")),
     variable("HEADGATE_MONITORING_ADDR", `:${monitoringPort}`),
     noted(
-      "`POST /json` asks nobody who they are: it is for `kubectl port-forward` alone.",
+      "`POST /json` has no authentication: use it only through `kubectl port-forward`.",
       variable("HOST", "127.0.0.1"),
     ),
     variable("PORT", String(localHttpPort)),
@@ -136,17 +137,17 @@ function environment(source: ValueSource): readonly Tree[] {
       ]),
     ]),
     noted(
-      "As many as there are at least. Without Redis each pod answers with its share.",
+      "The minimum number of replicas. Without Redis, each pod enforces its share.",
       variable("HEADGATE_REPLICAS", source.text("replicas.min")),
     ),
     noted(
-      "A cluster IP chooses a pod a connection, so old connections have to go for new pods " +
-        "to get their part.",
+      "A cluster IP selects a pod for each connection. Old connections must end so " +
+        "that new pods get their share.",
       variable("GRPC_MAX_CONNECTION_AGE", source.text("connectionAge")),
     ),
     noted(
-      "Envoys before 1.40, and so those of Istio and Envoy Gateway, do not tell callers when to " +
-        "come back; later ones keep what is told here.",
+      "Envoys before 1.40, and those of Istio and Envoy Gateway, do not send " +
+        "retry-after to callers; later ones keep the header that is set here.",
       variable("HEADGATE_RETRY_AFTER_HEADER", "true"),
     ),
     variable("HEADGATE_REQUEST_BYTES_MAX", source.text("requestBytesMax")),
@@ -155,9 +156,9 @@ function environment(source: ValueSource): readonly Tree[] {
     variable("LOG_FORMAT", "json"),
     variable("LOG_LEVEL", source.text("logLevel")),
     noted(
-      "Half of the memory's limit: tables and buffers are outside of JavaScript's heap, and a " +
-        "process that comes near the limit of its heap says so and degrades, where one that is " +
-        "killed says nothing.",
+      "Half of the memory limit: tables and buffers are outside the JavaScript " +
+        "heap. A process near its heap limit logs that and degrades; a process that " +
+        "is killed logs nothing.",
       variable("NODE_OPTIONS", source.half("memoryMi", "--max-old-space-size=@")),
     ),
     ...source.listIf({ name: "prometheusUrl" }, [

@@ -22,7 +22,7 @@ export function deployment(source: ValueSource): TreeMap {
         { replicas: source.number("replicas.min") },
       ),
       selector: { matchLabels: labelsOf(source) },
-      strategy: noted("A new pod is ready before an old one goes.", {
+      strategy: noted("A new pod is ready before an old one stops.", {
         rollingUpdate: { maxUnavailable: 0, maxSurge: 1 },
       }),
       template: {
@@ -46,7 +46,7 @@ function podOf(source: ValueSource): TreeMap {
     serviceAccountName: source.text("name"),
     automountServiceAccountToken: false,
     enableServiceLinks: noted(
-      "Variables for every Service of the namespace; ours is told what it needs below.",
+      "Service environment variables are not needed; the container gets its settings below.",
       false,
     ),
     ...source.mapIf(
@@ -62,10 +62,10 @@ function podOf(source: ValueSource): TreeMap {
       },
     ),
     terminationGracePeriodSeconds: noted(
-      "At SIGTERM Headgate says NOT_SERVING, answers on for HEADGATE_DRAIN_DELAY_MS while " +
-        "endpoints and health checks notice, then finishes what is in flight for at most " +
-        "HEADGATE_DRAIN_GRACE_MS. That is what a preStop sleep is for elsewhere, so there is " +
-        `none; this is both of them and ${graceMarginSeconds} s.`,
+      "At SIGTERM Headgate reports NOT_SERVING and keeps answering for " +
+        "HEADGATE_DRAIN_DELAY_MS while endpoints and health checks notice. Then it " +
+        "finishes calls in flight for at most HEADGATE_DRAIN_GRACE_MS. So no preStop " +
+        `sleep is needed. This period is both of them plus ${graceMarginSeconds} s.`,
       source.seconds(["drain.delayMs", "drain.graceMs"], graceMarginSeconds),
     ),
     securityContext: {
@@ -76,7 +76,7 @@ function podOf(source: ValueSource): TreeMap {
       seccompProfile: { type: "RuntimeDefault" },
     },
     topologySpreadConstraints: noted(
-      "Spread where it can be; a pod in the wrong place is better than none.",
+      "Spread if possible; a pod in the wrong place is better than none.",
       ["topology.kubernetes.io/zone", "kubernetes.io/hostname"].map((key) => spread(source, key)),
     ),
     ...placement(source),

@@ -99,19 +99,20 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
   const needsRedis = holds({ name: "redis.enabled" }, values);
   const first = [
     "kubectl apply --server-side -k .",
-    "It needs an image of yours, named below, and label headgate.dev/client=true on the " +
-      "namespaces whose proxies may ask.",
+    "Set your own image below, and label headgate.dev/client=true on the " +
+      "namespaces whose proxies may call Headgate.",
   ];
   if (holds({ name: "tls.enabled" }, values)) {
     first.push(
-      `It needs the Secret ${values.get("tls.secretName")}, with \`tls.crt\`, \`tls.key\` and ` +
-        `\`ca.crt\`: with cert-manager ${certificateFile} makes it.`,
+      `It needs the Secret ${values.get("tls.secretName")} with \`tls.crt\`, ` +
+        `\`tls.key\` and \`ca.crt\`. With cert-manager, ${certificateFile} creates ` +
+        "it.",
     );
   }
   if (needsRedis) {
     first.push(
-      `It needs a Redis, whose address and user are in the Secret ${secret}, as \`url\` and ` +
-        "`auth` (../redis-user.txt makes the user).",
+      `It needs a Redis. Put its address and user into the Secret ${secret}, as ` +
+        "`url` and `auth` (../redis-user.txt creates the user).",
     );
   }
   return {
@@ -124,7 +125,7 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
         kind: "Kustomization",
         resources: names.includes(monitorFile)
           ? names
-          : noted(`With the Prometheus operator also ${monitorFile}.`, names),
+          : noted(`With the Prometheus operator, also apply ${monitorFile}.`, names),
         images: [imageEntry(values)],
       },
     ],
@@ -137,7 +138,7 @@ function imageEntry(values: KubernetesValues): Tree {
     return { name, digest: String(values.get("image.digest")) };
   }
   const note =
-    "A version and not `latest`, so that a rollback is one; `digest` in its place pins it.";
+    "A version instead of `latest`, so that a rollback works. `digest` pins the image exactly.";
   return noted(note, { name, newTag: String(values.get("image.tag")) });
 }
 
@@ -155,7 +156,7 @@ function namespaceFile(namespace: string): Document {
           labels: {
             "app.kubernetes.io/name": "headgate",
             "pod-security.kubernetes.io/enforce": noted(
-              "Headgate needs no privilege at all, so the strictest standard holds here.",
+              "Headgate needs no privileges, so the strictest standard applies here.",
               "restricted",
             ),
           },

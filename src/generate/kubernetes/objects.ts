@@ -24,17 +24,17 @@ export const monitorFile = "servicemonitor.yaml";
 export const objectFiles: readonly ObjectFile[] = [
   {
     file: "serviceaccount.yaml",
-    title: "It never talks to the API server, so its pods have no token.",
+    title: "Headgate never calls the API server, so its pods have no token.",
     condition: undefined,
     build: (source) => [serviceAccount(source)],
   },
   {
     file: "configmap.yaml",
     title:
-      "The policy: every *.yaml of this map is read, and all of them are one policy. An edit is " +
-      "in force as soon as the kubelet has brought it to the pods (up to a minute or two), " +
-      "without a restart; a wrong one changes nothing but log, metric and readiness detail. " +
-      "Check it first: headgate check policy.yaml",
+      "The policy: Headgate reads every *.yaml of this map as one policy. An edit " +
+      "becomes active when the kubelet has updated the pods (up to two minutes), " +
+      "without a restart. An invalid edit changes nothing; log, metric and " +
+      "readiness detail report it. Check it first: headgate check policy.yaml",
     condition: undefined,
     build: (source) => [configMap(source)],
   },
@@ -46,53 +46,53 @@ export const objectFiles: readonly ObjectFile[] = [
   },
   {
     file: "service.yaml",
-    title: "Where proxies find the replicas.",
+    title: "The Services that proxies call.",
     condition: undefined,
     build: (source) => [
       noted(
-        "For proxies that learn a Service's pods themselves (Istio, Envoy Gateway), and for " +
-          "scraping.",
+        "For proxies that discover a Service's pods themselves (Istio, Envoy " +
+          "Gateway), and for scraping.",
         service(source),
       ),
       noted(
-        "For an Envoy by itself: the name resolves to the pods (STRICT_DNS), so calls are spread " +
-          "over all of them. Behind one cluster IP every connection, and all calls on it, would " +
-          "stay with one pod for as long as it lives.",
+        "For a standalone Envoy: the name resolves to the pods (STRICT_DNS), so " +
+          "calls are spread over all of them. Behind one cluster IP, a connection " +
+          "and all its calls would stay with one pod.",
         podsService(source),
       ),
     ],
   },
   {
     file: "poddisruptionbudget.yaml",
-    title: "How many may be taken away on purpose.",
+    title: "How many pods a voluntary disruption may remove.",
     condition: undefined,
     build: (source) => [disruptionBudget(source)],
   },
   {
     file: "horizontalpodautoscaler.yaml",
-    title: "As many replicas as the load needs.",
+    title: "Scales the number of replicas with the load.",
     condition: { name: "autoscaling.enabled" },
     build: (source) => [autoscaler(source)],
   },
   {
     file: "networkpolicy.yaml",
     title:
-      "Proxies may ask, the monitoring may scrape, and Headgate may reach DNS, Redis and what " +
-      "its policy reads: nothing else goes in or out.",
+      "Allows calls from proxies, scraping by the monitoring, and egress to DNS, " +
+      "Redis and the sources of the policy. Nothing else is allowed.",
     condition: { name: "networkPolicy.enabled" },
     build: (source) => [networkPolicy(source)],
   },
   {
     file: certificateFile,
     title:
-      "For cert-manager: its CRDs, and an issuer whose authority also signs the proxies' " +
-      "certificates, must be there before this is applied.",
+      "For cert-manager. Install its CRDs first, and an issuer whose CA also signs " +
+      "the proxies' certificates.",
     condition: { name: "certManager.enabled" },
     build: (source) => [certificate(source)],
   },
   {
     file: monitorFile,
-    title: "For the Prometheus operator: its CRDs must be there before this is applied.",
+    title: "For the Prometheus operator. Install its CRDs first.",
     condition: { name: "serviceMonitor.enabled" },
     build: (source) => [serviceMonitor(source)],
   },
@@ -147,7 +147,7 @@ function serviceMonitor(source: ValueSource): TreeMap {
     spec: {
       selector: { matchLabels: labelsOf(source) },
       endpoints: [
-        noted("Only one of the two Services has this port, so no pod is scraped twice.", {
+        noted("Only one of the two Services has this port, so that no pod is scraped twice.", {
           port: "monitoring",
           path: "/metrics",
           interval: source.text("serviceMonitor.interval"),
@@ -208,7 +208,7 @@ function autoscaler(source: ValueSource): TreeMap {
     spec: {
       scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: source.text("name") },
       minReplicas: noted(
-        "HEADGATE_REPLICAS of the Deployment is this number.",
+        "HEADGATE_REPLICAS of the Deployment is the same number.",
         source.number("replicas.min"),
       ),
       maxReplicas: source.number("replicas.max"),
@@ -217,16 +217,19 @@ function autoscaler(source: ValueSource): TreeMap {
           type: "Resource",
           resource: {
             name: "cpu",
-            target: noted("Of the request, so that there is room while a new pod starts.", {
-              type: "Utilization",
-              averageUtilization: source.number("replicas.cpuPercent"),
-            }),
+            target: noted(
+              "In percent of the request, so that there is room while a new pod starts.",
+              {
+                type: "Utilization",
+                averageUtilization: source.number("replicas.cpuPercent"),
+              },
+            ),
           },
         },
       ],
       behavior: {
         scaleDown: {
-          stabilizationWindowSeconds: noted("Every pod that goes makes proxies reconnect.", 300),
+          stabilizationWindowSeconds: noted("Proxies reconnect whenever a pod is removed.", 300),
           policies: [{ type: "Pods", value: 1, periodSeconds: 60 }],
         },
       },
@@ -241,7 +244,7 @@ function disruptionBudget(source: ValueSource): TreeMap {
     kind: "PodDisruptionBudget",
     metadata: objectMetadata(source),
     spec: {
-      maxUnavailable: noted("One at a time, however many there are.", 1),
+      maxUnavailable: noted("One at a time, whatever the number of replicas.", 1),
       selector: { matchLabels: labelsOf(source) },
     },
   };
@@ -267,8 +270,8 @@ function networkPolicy(source: ValueSource): TreeMap {
 function ingress(source: ValueSource): readonly Tree[] {
   return [
     noted(
-      "Proxies. Label their namespaces, and no others: where `tls` is off, whoever is let in " +
-        "asks, reports and gives hits back like a proxy.",
+      "Proxies. Label only their namespaces. If `tls` is off, anyone with access " +
+        "can act as a proxy: request decisions, report usage and refund hits.",
       {
         from: [{ namespaceSelector: selector(source, "networkPolicy.clientLabels") }],
         ports: [
@@ -277,10 +280,13 @@ function ingress(source: ValueSource): readonly Tree[] {
         ],
       },
     ),
-    noted("The monitoring. The kubelet's probes come from the pod's own node and always may.", {
-      from: [{ namespaceSelector: selector(source, "networkPolicy.monitoringLabels") }],
-      ports: [{ port: "monitoring", protocol: "TCP" }],
-    }),
+    noted(
+      "Monitoring. Probes of the kubelet come from the pod's own node and are always allowed.",
+      {
+        from: [{ namespaceSelector: selector(source, "networkPolicy.monitoringLabels") }],
+        ports: [{ port: "monitoring", protocol: "TCP" }],
+      },
+    ),
   ];
 }
 
@@ -296,7 +302,7 @@ function egress(source: ValueSource): readonly Tree[] {
       ports: ["UDP", "TCP"].map((protocol) => ({ port: dnsPort, protocol })),
     },
     ...source.listIf({ name: "redis.enabled" }, [
-      noted("A Redis outside the cluster needs an ipBlock in a rule of its own instead.", {
+      noted("A Redis outside the cluster needs its own rule with an ipBlock instead.", {
         to: [{ namespaceSelector: {}, podSelector: selector(source, "redis.podLabels") }],
         ports: [{ port: source.number("redis.port"), protocol: "TCP" }],
       }),

@@ -45,8 +45,8 @@ function portProblems({ proxies }: GeneratedPolicy): readonly GenerateProblem[] 
     .map(([name, number]) => ({
       id: "HG361",
       spot: { service: undefined, path: ["headgate", name] },
-      message: `${number} is taken in the pods, by health and metrics or by HTTP`,
-      hint: `take another one than ${podPorts.join(" and ")}`,
+      message: `port ${number} of the pods is already used by HTTP, or by health and metrics`,
+      hint: `choose a port other than ${podPorts.join(" and ")}`,
       severity: "error",
     }));
 }
@@ -66,8 +66,10 @@ function addressProblems(
     {
       id: "HG362",
       spot: { service: undefined, path: ["headgate", "address"] },
-      message: "proxies ask at an address that none of these Services has",
-      hint: `say headgate-pods.${namespace}.svc.cluster.local (in a mesh headgate), or --namespace`,
+      message: "proxies call an address that none of these Services has",
+      hint:
+        `use headgate-pods.${namespace}.svc.cluster.local (in a mesh headgate), or ` +
+        "--namespace",
       severity: "warning",
     },
   ];
@@ -82,8 +84,8 @@ function unsharedProblems(
     {
       id: "HG363",
       spot: { service: undefined, path: [] },
-      message: "one replica keeps what it counts in itself, and forgets it when it is replaced",
-      hint: "choose --replicas 2 or more: they share a Redis, and one of them is always there",
+      message: "a single replica keeps its counts in memory, and loses them when it is replaced",
+      hint: "use --replicas 2 or more: they share a Redis, and one of them is always available",
       severity: "warning",
     },
   ];
@@ -99,12 +101,10 @@ function certificateProblems(
     {
       id: "HG364",
       spot: { service: undefined, path: ["headgate"] },
-      message:
-        "proxies show no certificate: whoever reaches the pods would ask, report and give hits " +
-        "back like one of them",
+      message: "proxies present no certificate: anyone who reaches the pods could act as a proxy",
       hint:
-        "give headgate.tls a caFile, a certFile and a keyFile; or choose " +
-        "--without-client-certificates, as where a mesh sees to that",
+        "set caFile, certFile and keyFile in headgate.tls; or choose " +
+        "--without-client-certificates, if a mesh controls access",
       severity: "error",
     },
   ];

@@ -61,162 +61,164 @@ function list(defaultValue: readonly Tree[], docs: string): RowOf<"list"> {
  * the chart. The names are paths: `image.tag` is `tag` in the map `image`.
  */
 const valueRows = {
-  name: text("headgate", dnsLabel, "What all objects are called, and how proxies find them."),
+  name: text("headgate", dnsLabel, "The name of all objects. Proxies find Headgate by it."),
   "image.repository": text(
     "headgate",
     "^[a-z0-9][-a-zA-Z0-9._/:]{0,254}$",
-    "Where your image is, without its tag.",
+    "Your image, without its tag.",
   ),
   "image.tag": text(
     "0.1.0",
     "^[A-Za-z0-9_][-A-Za-z0-9._]{0,127}$",
-    "A version and not `latest`, so that a rollback is one.",
+    "A version instead of `latest`, so that a rollback works.",
   ),
   "image.digest": text(
     "",
     "^(sha256:[0-9a-f]{64})?$",
-    "Its digest, such as sha256:..., in place of the tag: what runs is then what was pushed, " +
-      "whatever the registry says of the tag.",
+    "The digest, such as sha256:..., instead of the tag: it pins exactly the image " +
+      "that you pushed.",
   ),
   "image.pullPolicy": text(
     "IfNotPresent",
     "^(Always|IfNotPresent|Never)$",
-    "When the image is fetched.",
+    "When the image is pulled.",
   ),
   imagePullSecrets: list([], "Secrets for the registry, such as [{name: registry}]."),
   "replicas.min": number(
     2,
     [1, 1_000],
-    "Replicas that there are at least. Without Redis each of them answers with its share.",
+    "Minimum number of replicas. Without Redis, each enforces its share.",
   ),
-  "replicas.max": number(8, [1, 1_000], "Replicas that there are at most."),
+  "replicas.max": number(8, [1, 1_000], "Maximum number of replicas."),
   "replicas.cpuPercent": number(
     70,
     [10, 100],
-    "CPU in use, of what is requested, from which on there are more of them.",
+    "CPU usage, in percent of the request, at which replicas are added.",
   ),
   "autoscaling.enabled": toggle(
     true,
-    "Whether their number follows the load. Off: replicas.min of them.",
+    "Whether the number of replicas follows the load. If false: always replicas.min.",
   ),
   "redis.enabled": toggle(
     true,
-    "Whether replicas share what they count in a Redis. Without it each counts for itself.",
+    "Whether replicas share their counts in a Redis. If false, each counts on its own.",
   ),
   "redis.secretName": text(
     "headgate-redis",
     objectName,
     "The Secret with `url` and `auth` (`user:password`) of that Redis.",
   ),
-  "redis.port": number(6_379, [1, portMax], "The port of its pods, for the network policy."),
+  "redis.port": number(6_379, [1, portMax], "The port of the Redis pods, for the network policy."),
   "redis.podLabels": texts(
     { "app.kubernetes.io/name": "redis" },
-    "The labels of its pods, in any namespace, for the network policy.",
+    "The labels of the Redis pods, in any namespace, for the network policy.",
   ),
-  "ports.grpc": number(8_081, [1, portMax], "Where proxies ask."),
+  "ports.grpc": number(8_081, [1, portMax], "The decision port."),
   "ports.control": number(
     18_000,
     [1, portMax],
-    "Where proxies get their shares, and tell what they do.",
+    "The control port: Envoys get their shares and report their load here.",
   ),
   "controlPort.enabled": toggle(
     true,
-    "Whether that port is open; a policy without services needs none.",
+    "Whether the control port is open. A policy without services does not need it.",
   ),
   "tls.enabled": toggle(
     true,
-    "Whether both ports speak TLS. Off, whoever reaches them asks, reports and gives hits back " +
-      "like a proxy, and what is said can be read on the way: a mesh has to see to both.",
+    "Whether both ports use TLS. If false, traffic is readable and anyone with " +
+      "access can act as a proxy: request decisions, report usage and refund hits. A " +
+      "mesh must prevent both.",
   ),
   "tls.secretName": text(
     "headgate-tls",
     objectName,
-    "The Secret with `tls.crt`, `tls.key` and `ca.crt`, as cert-manager makes it.",
+    "The Secret with `tls.crt`, `tls.key` and `ca.crt`, in the form that cert-manager writes.",
   ),
   "tls.clientCertificates": toggle(
     true,
-    "Whether proxies need a certificate that the authorities in `ca.crt` vouch for. Off, " +
-      "whoever reaches the ports asks, reports and gives hits back like a proxy.",
+    "Whether proxies need a certificate signed by a CA in `ca.crt`. If false, " +
+      "anyone who reaches the ports can act as a proxy: request decisions, report " +
+      "usage and refund hits.",
   ),
   "tls.serverName": text(
     "",
     "^([-A-Za-z0-9.]{1,253})?$",
-    "A name that proxies expect in the certificate, besides those of the Services.",
+    "An additional name in the certificate that proxies expect, besides those of the Services.",
   ),
   "certManager.enabled": toggle(
     false,
-    "Whether cert-manager makes the Secret `tls.secretName`; its CRDs must be there.",
+    "Whether cert-manager creates the Secret `tls.secretName`. Install its CRDs first.",
   ),
   "certManager.issuer": map(
     { name: "headgate-ca", kind: "Issuer" },
-    "The issuer that signs it, and the proxies' certificates: every client of its authority " +
-      "is let in.",
+    "The issuer that signs the certificates of Headgate and of the proxies. Every " +
+      "client of its CA is accepted.",
   ),
   connectionAge: text(
     "30m",
     "^([0-9]+(s|m|h))+$",
-    "Age at which proxies are asked to connect again. A cluster IP chooses a pod a connection, " +
-      "so this is how new pods get their part.",
+    "Age at which proxies are asked to reconnect. A cluster IP selects a pod for " +
+      "each connection, so this is how new pods get their share.",
   ),
   "drain.delayMs": number(
     5_000,
     [0, 600_000],
-    "How long calls are still taken after SIGTERM, while endpoints and health checks notice.",
+    "How long calls are still accepted after SIGTERM, while endpoints and health checks notice.",
   ),
-  "drain.graceMs": number(10_000, [0, 600_000], "How long calls in flight may take after that."),
-  cpu: text("500m", "^([0-9]+m|[0-9]+(\\.[0-9]+)?)$", "CPU that is requested."),
+  "drain.graceMs": number(10_000, [0, 600_000], "How long calls in flight may then take."),
+  cpu: text("500m", "^([0-9]+m|[0-9]+(\\.[0-9]+)?)$", "The CPU request."),
   cpuLimit: text(
     "",
     "^([0-9]+m|[0-9]+(\\.[0-9]+)?)?$",
-    "The limit of CPU. By default there is none: a throttled answer comes too late.",
+    "The CPU limit. None by default, because a throttled answer arrives too late.",
   ),
   ephemeralStorage: text(
     "",
     "^([0-9]+[KMG]i)?$",
-    "The limit of the node's disk, such as 64Mi, for logs alone: nothing else is written.",
+    "The ephemeral storage limit, such as 64Mi. Only logs are written.",
   ),
   memoryMi: number(
     512,
     [256, 65_536],
-    "The limit of memory, in MiB. Half of it is requested and JavaScript's heap at most; the " +
-      "rest is for tables, buffers and the program.",
+    "The memory limit, in MiB. Half of it is requested, and is the maximum " +
+      "JavaScript heap. The rest is for tables, buffers and the program.",
   ),
   requestBytesMax: number(
     requestBytesBounds.defaultValue,
     [requestBytesBounds.min, requestBytesBounds.max],
-    "The largest message of a proxy, in bytes: four times its max_request_headers_kb. What is " +
-      "larger is refused.",
+    "The largest message of a proxy, in bytes: four times its " +
+      "max_request_headers_kb. Larger messages are refused.",
   ),
   logLevel: text(
     "info",
     "^(trace|debug|info|warn|error|fatal)$",
-    "The least severe lines that are written.",
+    "The minimum severity of log lines.",
   ),
   prometheusUrl: text(
     "",
     "^(https?://[-A-Za-z0-9._:/]+)?$",
-    "The Prometheus that is asked where a policy's `prometheus` names no `server`.",
+    "The URL of Prometheus for a policy whose `prometheus` names no `server`.",
   ),
   extraEnv: list(
     [],
-    'More settings, such as [{name: LIMIT_RESPONSE_HEADERS_ENABLED, value: "true"}].',
+    'Additional settings, such as [{name: LIMIT_RESPONSE_HEADERS_ENABLED, value: "true"}].',
   ),
-  podAnnotations: map({}, "More annotations of the pods."),
-  nodeSelector: map({}, "Labels of the nodes that may have pods."),
-  tolerations: list([], "Taints of nodes that do not matter."),
-  affinity: map({}, "Where pods would rather be."),
+  podAnnotations: map({}, "Additional annotations of the pods."),
+  nodeSelector: map({}, "Labels of the nodes that may run pods."),
+  tolerations: list([], "Tolerations of the pods."),
+  affinity: map({}, "Affinity of the pods."),
   priorityClassName: text(
     "",
     "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$",
-    "How important the pods are to the scheduler.",
+    "The priority class of the pods.",
   ),
   "networkPolicy.enabled": toggle(
     true,
-    "Whether only proxies, the monitoring, Redis and DNS are let in and out.",
+    "Whether traffic is restricted to proxies, monitoring, Redis and DNS.",
   ),
   "networkPolicy.clientLabels": texts(
     { "headgate.dev/client": "true" },
-    "Labels of the namespaces whose proxies may ask.",
+    "Labels of the namespaces whose proxies may call Headgate.",
   ),
   "networkPolicy.monitoringLabels": texts(
     { "kubernetes.io/metadata.name": "monitoring" },
@@ -224,19 +226,19 @@ const valueRows = {
   ),
   "networkPolicy.dnsNamespaceLabels": texts(
     { "kubernetes.io/metadata.name": "kube-system" },
-    "Labels of the namespace that DNS is in.",
+    "Labels of the namespace of DNS.",
   ),
-  "networkPolicy.dnsPodLabels": texts({ "k8s-app": "kube-dns" }, "Labels of its pods."),
+  "networkPolicy.dnsPodLabels": texts({ "k8s-app": "kube-dns" }, "Labels of the DNS pods."),
   "networkPolicy.extraEgress": list(
     [],
-    "More rules of egress: a Redis outside the cluster, sources of signals, a collector.",
+    "Additional egress rules: a Redis outside the cluster, sources of signals, a collector.",
   ),
   "serviceMonitor.enabled": toggle(
     false,
-    "Whether the Prometheus operator is told to scrape; its CRDs must be there.",
+    "Whether to create a ServiceMonitor for the Prometheus operator. Install its CRDs first.",
   ),
-  "serviceMonitor.interval": text("15s", "^[0-9]+(ms|s|m)$", "How often it does."),
-  "serviceMonitor.labels": texts({}, "Labels by which it finds the ServiceMonitor."),
+  "serviceMonitor.interval": text("15s", "^[0-9]+(ms|s|m)$", "The scrape interval."),
+  "serviceMonitor.labels": texts({}, "Labels by which the operator finds the ServiceMonitor."),
   policy: texts({}, "The policy: texts by file name. An edit is active without a restart."),
 } as const satisfies Readonly<Record<string, ValueRow>>;
 

@@ -126,13 +126,13 @@ export function reportConflicts(
     const [own, other] = [shortValue(theirs), shortValue(ours)];
     const words =
       own === undefined || other === undefined
-        ? "stays as it is, and the policy says it otherwise"
-        : `stays ${own}, and the policy says ${other}`;
+        ? "keeps its value, and the policy has another one"
+        : `keeps ${own}, and the policy has ${other}`;
     problems.push({
       id: "HG349",
       spot: { service, path: service === undefined ? proxiesPath(user) : policyPath(path) },
       message: `${place} ${words}`,
-      hint: "leave it out of your object, or say the same in the policy",
+      hint: "remove it from your object, or set the same value in the policy",
       severity: "warning",
     });
   }
@@ -199,8 +199,8 @@ function withFreeName(
     return { ...ours, metadata: { ...asMap(ours["metadata"]), name: other } };
   }
   report(place, {
-    message: `${placedTitle(taken)} is for something else, and one of that name is generated`,
-    hint: "give yours another name",
+    message: `${placedTitle(taken)} has another target, and a generated object has its name`,
+    hint: "rename your object",
   });
   return tree;
 }
@@ -216,13 +216,13 @@ function reportAmbiguous(
     if (second !== undefined) {
       report(place, {
         message: `${placedTitle(user)} and ${placedTitle(second)} are both for ${subject(ours)}`,
-        hint: `make one ${kind} of the two: only one of them acts`,
+        hint: `merge them into one ${kind}: only one of them takes effect`,
       });
     }
     if (isShared?.(plainOf(user)) === true) {
       report(place, {
-        message: `${placedTitle(user)} is for more than ${subject(ours)}`,
-        hint: `give ${subject(ours)} a ${kind} of its own, and leave it out of this one`,
+        message: `${placedTitle(user)} covers more than ${subject(ours)}`,
+        hint: `create a separate ${kind} for ${subject(ours)}, and remove it from this one`,
       });
     }
   }

@@ -22,7 +22,7 @@ export function mergedDocument(
   const made = mergeInto(existing, parts, service);
   problems.push(...made.problems);
   const names = made.merged.map(titleOf).join(", ");
-  const yours = names === "" ? "" : `\nYours, with these settings: ${names}.`;
+  const yours = names === "" ? "" : `\nYour object, with these settings: ${names}.`;
   const hinted = hint(new Set(made.merged.map(({ kind }) => kind)));
   return objectsDocument(path, `${title}${hinted}${yours}`, made.objects);
 }

@@ -27,15 +27,15 @@ export function admissionPanels({ name: service, admission }: ServicePolicy): re
       { "{{priority}}": sumRate(decided(service, { decision: "admitted" }), ["priority"]) },
     ),
     stacked(
-      { title: "Refused by class", about: "Low goes first, critical never.", unit: "reqps" },
+      { title: "Refused by class", about: "Low priority first, critical last.", unit: "reqps" },
       { "{{priority}}": sumRate(refused, ["priority"]) },
     ),
     stacked(
-      { title: "Refused by cause", about: "What turned them away.", unit: "reqps" },
+      { title: "Refused by cause", about: "The check that refused them.", unit: "reqps" },
       { "{{cause}}": sumRate(refused, ["cause"]) },
     ),
     lines(
-      { title: "How requests ended", about: "Those that held a permit.", unit: "reqps" },
+      { title: "How requests ended", about: "Requests that held a permit.", unit: "reqps" },
       {
         "{{outcome}}": sumRate(own("headgate_admission_outcomes_total", { service }), ["outcome"]),
         "caller gave up": sumRate(own("headgate_admission_client_cancelled_total", { service })),
@@ -45,7 +45,7 @@ export function admissionPanels({ name: service, admission }: ServicePolicy): re
     lines(
       {
         title: "Load",
-        about: "Each signal as far as it is known; 1 is full.",
+        about: "Each known load signal; 1 is full.",
         unit: "percentunit",
         marks: [{ from: 1, color: "red" }],
       },
@@ -55,7 +55,7 @@ export function admissionPanels({ name: service, admission }: ServicePolicy): re
   if (admission?.dryRun.size) {
     panels.push(
       stacked(
-        { title: "Would be refused", about: "By checks that only count (dryRun).", unit: "reqps" },
+        { title: "Would be refused", about: "By checks in dry run.", unit: "reqps" },
         {
           "{{cause}}": sumRate(decided(service, { decision: "refused", dry_run: "true" }), [
             "cause",
@@ -81,12 +81,13 @@ function walls({
       lines(
         {
           title: "Gate",
-          about: "1 for the state that it is in; what it lets through; what it looks at.",
+          about:
+            "1 for the current state, the admitted ratio, and the expected reject probability.",
           unit: "percentunit",
         },
         {
           "{{state}}": mostBy("state", "headgate_admission_gate_state", service),
-          "lets through": `min(${own("headgate_admission_gate_pass_ratio", { service })})`,
+          admits: `min(${own("headgate_admission_gate_pass_ratio", { service })})`,
           "{{threshold}}": mostBy("threshold", "headgate_admission_gate_threshold_ratio", service),
         },
       ),
@@ -97,7 +98,7 @@ function walls({
       lines(
         {
           title: "Expected wait",
-          about: "The share of requests that it would refuse.",
+          about: "The ratio of requests that it would refuse.",
           unit: "percentunit",
         },
         {
@@ -109,7 +110,7 @@ function walls({
   if (admission?.throttle !== undefined) {
     panels.push(
       lines(
-        { title: "Throttle", about: "The share of requests that it refuses.", unit: "percentunit" },
+        { title: "Throttle", about: "The ratio of requests that it refuses.", unit: "percentunit" },
         {
           "{{instance}}": mostBy("instance", "headgate_admission_throttle_probability", service),
         },
@@ -130,7 +131,7 @@ export function permitPanels({
     lines(
       {
         title: "Permits in use",
-        about: "Over all replicas, by key where the limit is split.",
+        about: "Over all replicas, by key if the limit is split.",
         unit: "short",
       },
       {
@@ -139,9 +140,9 @@ export function permitPanels({
       },
     ),
     lines(
-      { title: "Capacity", about: "Permits of a replica, as 95 of 100 looks saw.", unit: "short" },
+      { title: "Capacity", about: "Permits of a replica: 95th percentile.", unit: "short" },
       {
-        "95 of 100": mostOf("headgate_admission_capacity", service),
+        p95: mostOf("headgate_admission_capacity", service),
       },
     ),
   ];
@@ -150,7 +151,7 @@ export function permitPanels({
   if (law !== undefined && concurrencyLaws[law].learnsFrom !== "nothing") {
     panels.push(
       lines(
-        { title: "What the law believes", about: "By the law's own names.", unit: "none" },
+        { title: "Values of the law", about: "By the names that the law uses.", unit: "none" },
         {
           "{{fact}} {{key}}": `avg by (fact, key) (${own("headgate_admission_law", { service })})`,
         },
@@ -169,16 +170,16 @@ function queue(service: string, sums: string): readonly Panel[] {
       { "waiting {{key}}": `${sums}(${own("headgate_admission_queue_depth", { service })})` },
     ),
     lines(
-      { title: "Wait", about: "Of those that were let in from the queue.", unit: "s" },
+      { title: "Wait", about: "Of requests that were admitted from the queue.", unit: "s" },
       {
         mean: `${sumRate(own(`${waits}_sum`, { service }))} / ${count}`,
-        "95 of 100 within": mostOf(waits, service),
+        p95: mostOf(waits, service),
       },
     ),
     lines(
       {
         title: "Waited for more than 100 ms",
-        about: "The share of those that were let in from the queue.",
+        about: "The ratio of requests admitted from the queue.",
         unit: "percentunit",
         marks: [{ from: 0.05, color: "red" }],
       },

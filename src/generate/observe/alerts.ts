@@ -31,7 +31,7 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
     {
       path: rulesFile,
       kind: { format: "yaml", is: "rules" },
-      title: "Rules of Prometheus; name this file in `rule_files`.",
+      title: "Prometheus rules. List this file in `rule_files`.",
       parts: [{ groups }],
     },
     {
@@ -51,8 +51,8 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
       path: "tests/headgate.yaml",
       kind: { format: "yaml", is: "rules" },
       title:
-        "A trial of each rule, raised and not: promtool test rules tests/headgate.yaml\n" +
-        "Keep it out of `rule_files`.",
+        "Tests of each rule: promtool test rules tests/headgate.yaml\nDo not list " +
+        "this file in `rule_files`.",
       parts: [trialsOf(rules, options)],
     },
     ...(inhibited.length === 0 ? [] : [inhibitDocument(inhibited)]),
@@ -70,8 +70,10 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
 const withoutRunbookUrl: GenerateProblem = {
   id: "HG380",
   spot: { service: undefined, path: ["proxies", "runbookUrl"] },
-  message: "alerts link to a file, which whoever is paged cannot open",
-  hint: "runbookUrl: https://wiki.example.com/headgate, or --runbook-url, where you put runbook.md",
+  message: "alerts link to a file that on-call cannot open",
+  hint:
+    "runbookUrl: https://wiki.example.com/headgate, or --runbook-url, with the place " +
+    "where you publish runbook.md",
   severity: "warning",
 };
 
@@ -79,7 +81,7 @@ function inhibitDocument(inhibited: readonly InhibitRule[]): Document {
   return {
     path: "alertmanager.yaml",
     kind: { format: "yaml", is: "rules" },
-    title: "One cause, one page: add these to the `inhibit_rules` of Alertmanager.",
+    title: "One page for one cause: add these to the `inhibit_rules` of Alertmanager.",
     parts: [{ inhibit_rules: inhibited.map((rule) => ({ ...rule })) }],
   };
 }

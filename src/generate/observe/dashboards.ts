@@ -40,7 +40,7 @@ function pagesOf(policy: GeneratedPolicy, options: GenerateOptions): readonly Pa
     return {
       file: `domain-${slug(domain)}`,
       title: `Limits of ${domain}`,
-      about: "What is asked of each limit, and what becomes of it.",
+      about: "Requests to each limit, and their outcome.",
       choices: headgateChoices,
       sections: domainSections(domain, own),
     };
@@ -49,7 +49,7 @@ function pagesOf(policy: GeneratedPolicy, options: GenerateOptions): readonly Pa
     return {
       file: `service-${slug(service.name)}`,
       title: `Service ${service.name}`,
-      about: "Its limit, what waits for it, and who is turned away.",
+      about: "The limit of the service, waiting and refused requests.",
       choices: both,
       sections: serviceSections(service, watchedClusters(service, options.namespace)),
     };
@@ -57,7 +57,7 @@ function pagesOf(policy: GeneratedPolicy, options: GenerateOptions): readonly Pa
   const envoy: Page = {
     file: "envoy",
     title: "Envoys",
-    about: "What Envoys refuse, eject and try again, and how their filters do.",
+    about: "Refusals, ejections and retries of Envoys, and their filters.",
     choices: [...envoyChoices, clusterChoice],
     sections: envoySections(policy),
   };

@@ -30,11 +30,11 @@ function glance(domain: string): readonly Panel[] {
   const asked = sumRate(own("headgate_hits_total", { domain, outcome: outcomesAsked }));
   const near = sumRate(own("headgate_near_limit_hits_total", { domain }));
   return [
-    numberPanel({ title: "Asked", about: "Hits a second.", unit: "reqps" }, asked),
+    numberPanel({ title: "Asked", about: "Hits per second.", unit: "reqps" }, asked),
     numberPanel(
       {
         title: "Over",
-        about: "The share that was refused.",
+        about: "The ratio that was denied.",
         unit: "percentunit",
         marks: [{ from: 0.1, color: "orange" }],
       },
@@ -44,8 +44,8 @@ function glance(domain: string): readonly Panel[] {
       {
         title: "Near",
         about:
-          "Of the hits within their limits, the share above NEAR_LIMIT_RATIO of it: callers with " +
-          "little left.",
+          "Hits above NEAR_LIMIT_RATIO, as a ratio of hits within limits: callers " +
+          "with little left.",
         unit: "percentunit",
         marks: [{ from: 0.5, color: "orange" }],
       },
@@ -54,7 +54,7 @@ function glance(domain: string): readonly Panel[] {
     stacked(
       {
         title: "Hits",
-        about: "By what became of them; shadow_over passed although it was over.",
+        about: "By outcome; shadow_over passed although it was over.",
         unit: "reqps",
         columns: 12,
       },
@@ -69,25 +69,25 @@ function top(domain: string): readonly Panel[] {
   const topOf = (series: string): string => `topk(${topCount}, ${sumRate(series, ["rule"])})`;
   return [
     lines(
-      { title: "Asked most", about: "Hits a second, by rule.", unit: "reqps" },
+      { title: "Most requested", about: "Hits per second, by rule.", unit: "reqps" },
       { "{{rule}}": topOf(own("headgate_hits_total", { domain, outcome: outcomesAsked })) },
     ),
     lines(
-      { title: "Refused most", about: "Hits over a limit, by rule.", unit: "reqps" },
+      { title: "Most denied", about: "Hits over a limit, by rule.", unit: "reqps" },
       { "{{rule}}": topOf(own("headgate_hits_total", { domain, outcome: "over" })) },
     ),
     lines(
       {
         title: "Nearest",
-        about: "Hits of callers with little left, by rule: what will be refused next.",
+        about: "Hits of callers with little left, by rule. They will be denied next.",
         unit: "reqps",
       },
       { "{{rule}}": topOf(own("headgate_near_limit_hits_total", { domain })) },
     ),
     lines(
       {
-        title: "Refused without asking the store",
-        about: "The store had refused the same a moment ago.",
+        title: "Denied without a store call",
+        about: "The over-limit cache still contained the denial.",
         unit: "reqps",
       },
       { "{{rule}}": topOf(own("headgate_over_limit_cache_hits_total", { domain })) },
@@ -95,7 +95,9 @@ function top(domain: string): readonly Panel[] {
     lines(
       {
         title: "Too many new keys",
-        about: "Descriptors with too new a key, which share a bucket: a flood of made-up callers?",
+        about:
+          "Descriptors with too many new keys, charged to a shared bucket. Somebody " +
+          "may be inventing values.",
         unit: "reqps",
       },
       { "{{rule}}": topOf(own("headgate_overflow_descriptors_total", { domain })) },
@@ -114,7 +116,7 @@ function rulePanel({ domain, label, effect, metricPath }: Rule): Panel {
   // A rule whose metric has callers' values is counted there alone.
   const hits = metricPath === undefined ? "headgate_hits_total" : "headgate_detailed_hits_total";
   return lines(
-    { title: label, about: `For each of its keys ${words.join("; ")}.`, unit: "reqps" },
+    { title: label, about: `For each key ${words.join("; ")}.`, unit: "reqps" },
     {
       "{{outcome}}": sumRate(own(hits, labels), ["outcome"]),
       near: sumRate(own("headgate_near_limit_hits_total", labels)),

@@ -61,7 +61,8 @@ const breakers: readonly Panel[] = [
     {
       title: "Open at DEFAULT",
       about:
-        "Envoys whose breaker refuses requests now. Where Headgate drives it, that is its work.",
+        "Envoys whose breaker currently refuses requests. Expected for a breaker " +
+        "that Headgate drives.",
       unit: "short",
     },
     {
@@ -71,7 +72,7 @@ const breakers: readonly Panel[] = [
   lines(
     {
       title: "Open at HIGH",
-      about: "The same for critical requests: that is never meant to be.",
+      about: "The same for critical requests; this should never happen.",
       unit: "short",
       marks: [{ from: 1, color: "red" }],
     },
@@ -82,7 +83,7 @@ const breakers: readonly Panel[] = [
   lines(
     {
       title: "Room",
-      about: "Requests that breakers still let in, at DEFAULT, over all Envoys.",
+      about: "Remaining requests that breakers admit, at DEFAULT, over all Envoys.",
       unit: "short",
     },
     {
@@ -107,7 +108,7 @@ const hosts: readonly Panel[] = [
   lines(
     {
       title: "Ejected hosts",
-      about: "Hosts that are left out for a while because they fail.",
+      about: "Failing hosts that are ejected for a while.",
       unit: "short",
       marks: [{ from: 1, color: "orange" }],
     },
@@ -118,7 +119,7 @@ const hosts: readonly Panel[] = [
   lines(
     {
       title: "Ejections",
-      about: "Enforced ones, and those that were left out because too many hosts were out already.",
+      about: "Enforced ejections, and those skipped because too many hosts were ejected.",
       unit: "reqps",
     },
     {
@@ -131,7 +132,7 @@ const hosts: readonly Panel[] = [
     },
   ),
   lines(
-    { title: "Healthy hosts", about: "As each Envoy counts them, the fewest.", unit: "short" },
+    { title: "Healthy hosts", about: "Minimum over the Envoys.", unit: "short" },
     {
       "{{envoy_cluster_name}}": ofEach("min", "envoy_cluster_membership_healthy"),
     },
@@ -139,7 +140,7 @@ const hosts: readonly Panel[] = [
   lines(
     {
       title: "Retries",
-      about: "Tries after the first; those that helped; those for which the budget had no room.",
+      about: "Retries, successful ones, and those that exceeded the budget.",
       unit: "reqps",
     },
     {
@@ -154,7 +155,7 @@ const rateLimit: readonly Panel[] = [
   lines(
     {
       title: "Rate limits",
-      about: "What Headgate answered; errors, and requests that passed for want of an answer.",
+      about: "Answers of Headgate, errors, and requests that passed without an answer.",
       unit: "reqps",
     },
     {
@@ -172,7 +173,7 @@ const extProc: readonly Panel[] = [
   lines(
     {
       title: "ext_proc",
-      about: "Streams to Headgate; refusals; and what went wrong.",
+      about: "Streams to Headgate, refusals and failures.",
       unit: "reqps",
     },
     {
@@ -191,7 +192,8 @@ const localRateLimit: readonly Panel[] = [
   lines(
     {
       title: "Local rate limits",
-      about: "Requests over each, and those that were refused: none while Headgate is there.",
+      about:
+        "Requests over the limit, and those that were refused: none while Headgate is connected.",
       unit: "reqps",
     },
     {
@@ -213,7 +215,7 @@ const adaptive: readonly Panel[] = [
   lines(
     {
       title: "Adaptive concurrency",
-      about: "The limit of each Envoy's own controller, the least and the most of all.",
+      about: "Minimum and maximum limit of the Envoys' own controllers.",
       unit: "short",
     },
     {
@@ -231,7 +233,7 @@ const admissionControl: readonly Panel[] = [
   lines(
     {
       title: "Admission control",
-      about: "Requests refused by callers' Envoys because too many failed.",
+      about: "Requests that callers' Envoys refused because too many failed.",
       unit: "reqps",
     },
     { refused: sumRate(envoys("envoy_http_admission_control_rq_rejected")) },
@@ -261,7 +263,7 @@ function overloadPanels(
     lines(
       {
         title: "Pressure",
-        about: "The most of all Envoys; 1 is full.",
+        about: "Maximum over the Envoys; 1 is full.",
         unit: "percentunit",
         marks: [{ from: 0.95, color: "red" }],
       },
@@ -271,16 +273,16 @@ function overloadPanels(
   if (heap !== undefined) {
     panels.push(
       lines(
-        { title: "Acting", about: "Envoys in which an action is whole.", unit: "short" },
+        { title: "Acting", about: "Envoys with a fully active action.", unit: "short" },
         {
-          "give memory back": active("shrink_heap"),
+          "release memory": active("shrink_heap"),
           "stop accepting requests": active("stop_accepting_requests"),
         },
       ),
       lines(
         {
           title: "Shedding",
-          about: "How far an action is, the most of all Envoys.",
+          about: "How far an action is active: maximum over the Envoys.",
           unit: "percentunit",
         },
         { "stop accepting requests": scale("stop_accepting_requests") },
@@ -292,15 +294,15 @@ function overloadPanels(
 
 const processes: readonly Panel[] = [
   lines(
-    { title: "Envoys", about: "Those that are live.", unit: "short" },
+    { title: "Envoys", about: "Live Envoys.", unit: "short" },
     { live: `sum(${envoys("envoy_server_live")})` },
   ),
   lines(
-    { title: "Memory", about: "Of each Envoy.", unit: "bytes" },
+    { title: "Memory", about: "For each Envoy.", unit: "bytes" },
     { "{{instance}}": `max by (instance) (${envoys("envoy_server_memory_physical_size")})` },
   ),
   stacked(
-    { title: "Answers to callers", about: "By class of their status.", unit: "reqps" },
+    { title: "Responses to callers", about: "By status class.", unit: "reqps" },
     {
       "{{envoy_response_code_class}}xx": byClass(envoys("envoy_http_downstream_rq_xx")),
     },

@@ -19,17 +19,21 @@ export function fleetSections(policy: GeneratedPolicy): readonly Section[] {
 
 const glance: readonly Panel[] = [
   numberPanel(
-    { title: "Replicas", about: "Headgates that are scraped.", unit: "short" },
+    { title: "Replicas", about: "Scraped replicas.", unit: "short" },
     `count(${own("headgate_build_info")})`,
   ),
   numberPanel(
-    { title: "Requests", about: "Rate-limit requests a second, over all replicas.", unit: "reqps" },
+    {
+      title: "Requests",
+      about: "Rate limit requests per second, over all replicas.",
+      unit: "reqps",
+    },
     sumRate(own("headgate_requests_total")),
   ),
   numberPanel(
     {
       title: "Over a limit",
-      about: "The share of them that was refused.",
+      about: "The ratio that was denied.",
       unit: "percentunit",
       marks: [{ from: 0.1, color: "orange" }],
     },
@@ -39,7 +43,7 @@ const glance: readonly Panel[] = [
   numberPanel(
     {
       title: "Without the store",
-      about: "Limits a second that a failure mode answered, and not the store.",
+      about: "Limits per second that a failure mode decided instead of the store.",
       unit: "reqps",
       marks: [{ from: 0.001, color: "red" }],
     },
@@ -48,7 +52,7 @@ const glance: readonly Panel[] = [
   numberPanel(
     {
       title: "Newest policy refused",
-      about: "Replicas that keep an older policy because the newest has a mistake.",
+      about: "Replicas that keep an older policy because the newest is invalid.",
       unit: "short",
       marks: [{ from: 1, color: "red" }],
     },
@@ -57,7 +61,7 @@ const glance: readonly Panel[] = [
   numberPanel(
     {
       title: "Bugs",
-      about: "Calls in the last hour that failed by a fault of this program.",
+      about: "Calls in the last hour that failed because of an internal error.",
       unit: "short",
       marks: [{ from: 1, color: "red" }],
     },
@@ -73,26 +77,26 @@ const decisions: readonly Panel[] = [
   stacked(
     {
       title: "Hits by domain",
-      about: "Hits that were asked for, whatever became of them.",
+      about: "Requested hits, whatever the outcome.",
       unit: "reqps",
     },
     { "{{domain}}": sumRate(own("headgate_hits_total"), ["domain"]) },
   ),
   lines(
     {
-      title: "Time of a decision",
-      about: "Without the transport. Envoy waits for 20 ms, unless the policy says otherwise.",
+      title: "Decision latency",
+      about: "Without the transport. Envoy waits 20 ms by default.",
       unit: "s",
     },
     {
-      "half within": quantile(0.5, "headgate_decision_duration_seconds"),
-      "99 of 100 within": quantile(0.99, "headgate_decision_duration_seconds"),
+      p50: quantile(0.5, "headgate_decision_duration_seconds"),
+      p99: quantile(0.99, "headgate_decision_duration_seconds"),
     },
   ),
   lines(
     {
-      title: "Asked for what is unknown",
-      about: "Domains that the policy does not hold, and descriptors that meet no rule.",
+      title: "Unknown domains and descriptors",
+      about: "Domains that the policy does not have, and descriptors that match no rule.",
       unit: "reqps",
     },
     {
@@ -101,13 +105,13 @@ const decisions: readonly Panel[] = [
     },
   ),
   lines(
-    { title: "Calls that failed", about: "Answered with an error, by its code.", unit: "reqps" },
+    { title: "Calls that failed", about: "Answered with an error, by code.", unit: "reqps" },
     { "{{error}}": sumRate(own("headgate_failed_requests_total"), ["error"]) },
   ),
   lines(
     {
       title: "Active policy",
-      about: "Replicas by version of the policy: two lines for long are two policies.",
+      about: "Replicas by policy version. Two versions for a long time mean two policies.",
       unit: "short",
     },
     { "{{version}}": `count by (version) (${own("headgate_policy_info")})` },
@@ -117,8 +121,8 @@ const decisions: readonly Panel[] = [
 const store: readonly Panel[] = [
   lines(
     {
-      title: "Left alone",
-      about: "1 while a replica leaves the store alone after repeated failures.",
+      title: "Store not used",
+      about: "1 while a replica does not use the store after repeated failures.",
       unit: "short",
       marks: [{ from: 1, color: "red" }],
     },
@@ -131,15 +135,15 @@ const store: readonly Panel[] = [
   stacked(
     {
       title: "Answered without the store",
-      about: "Limits by their on_store_failure: allow passes, deny refuses, local counts here.",
+      about: "By on_store_failure: allow, deny, or local (this replica counts).",
       unit: "reqps",
     },
     { "{{mode}}": sumRate(own("headgate_fallback_decisions_total"), ["mode"]) },
   ),
   lines(
     {
-      title: "Requests a batch",
-      about: "Requests of one turn of the event loop travel together.",
+      title: "Requests in each batch",
+      about: "Requests of one event loop turn travel together.",
       unit: "short",
     },
     {
@@ -150,13 +154,13 @@ const store: readonly Panel[] = [
   ),
   lines(
     {
-      title: "Asked less",
-      about: "Requests that needed no question of their own to the store.",
+      title: "Store calls saved",
+      about: "Requests that needed no store call of their own.",
       unit: "reqps",
     },
     {
-      "refused from memory": sumRate(own("headgate_remembered_refusals_total")),
-      "together with the same": sumRate(own("headgate_coalesced_requests_total")),
+      "over-limit cache": sumRate(own("headgate_remembered_refusals_total")),
+      coalesced: sumRate(own("headgate_coalesced_requests_total")),
     },
   ),
 ];
@@ -180,20 +184,20 @@ const admission: readonly Panel[] = [
     },
   ),
   lines(
-    { title: "In work", about: "Permits in use, by service.", unit: "short" },
+    { title: "In flight", about: "Permits in use, by service.", unit: "short" },
     { "{{service}}": `sum by (service) (${own("headgate_admission_inflight")})` },
   ),
   lines(
-    { title: "Streams", about: "ext_proc streams that are open.", unit: "short" },
+    { title: "Streams", about: "Open ext_proc streams.", unit: "short" },
     { "{{instance}}": `sum by (instance) (${own("headgate_ext_proc_streams_open")})` },
   ),
   lines(
-    { title: "Streams that broke the protocol", about: "By how.", unit: "reqps" },
+    { title: "Streams that violated the protocol", about: "By kind.", unit: "reqps" },
     { "{{fault}}": sumRate(own("headgate_exchange_faults_total"), ["fault"]) },
   ),
   lines(
     {
-      title: "Passed unlooked at",
+      title: "Passed without a decision",
       about: "Requests for services that the policy does not have.",
       unit: "reqps",
     },
@@ -205,7 +209,7 @@ const loop: readonly Panel[] = [
   lines(
     {
       title: "Leading",
-      about: "1 at the replica that computes limits and shares. There is one, or there are none.",
+      about: "1 on the replica that computes limits and shares. At most one replica leads.",
       unit: "short",
     },
     { "{{instance}}": `max by (instance) (${own("headgate_fleet_leading")})` },
@@ -213,19 +217,23 @@ const loop: readonly Panel[] = [
   lines(
     {
       title: "Age of the newest snapshot",
-      about: "A snapshot of limits and shares is made once a second, and holds for 15.",
+      about: "The leader makes a snapshot once a second. A snapshot is valid for 15 s.",
       unit: "s",
       marks: [{ from: 5, color: "orange" }],
     },
     { "{{instance}}": `max by (instance) (${own("headgate_fleet_snapshot_age_seconds")})` },
   ),
   lines(
-    { title: "Envoys", about: "Those that get layers, and that tell numbers.", unit: "short" },
+    {
+      title: "Envoys",
+      about: "Streams that receive layers, and streams that report.",
+      unit: "short",
+    },
     { "{{stream}}": `sum by (stream) (${own("headgate_control_node_streams")})` },
   ),
   lines(
     {
-      title: "What is wrong with Envoys",
+      title: "Problems of Envoys",
       about: "/debug/fleet names them.",
       unit: "short",
       marks: [{ from: 1, color: "orange" }],
@@ -236,14 +244,14 @@ const loop: readonly Panel[] = [
     },
   ),
   lines(
-    { title: "Layers", about: "Sent, and what Envoys said to them.", unit: "reqps" },
+    { title: "Layers", about: "Layers sent, and the answers of Envoys.", unit: "reqps" },
     { "{{event}}": sumRate(own("headgate_control_layers_total"), ["event"]) },
   ),
   lines(
-    { title: "Snapshots", about: "By what became of them.", unit: "reqps" },
+    { title: "Snapshots", about: "By outcome.", unit: "reqps" },
     {
       "{{outcome}}": sumRate(own("headgate_fleet_snapshots_total"), ["outcome"]),
-      "the store did not take or give": sumRate(own("headgate_fleet_failed_calls_total")),
+      "failed in the store": sumRate(own("headgate_fleet_failed_calls_total")),
     },
   ),
 ];
@@ -263,7 +271,7 @@ const processes: readonly Panel[] = [
   lines(
     {
       title: "Event loop",
-      about: "How late the loop was for 1 in 100 of its turns.",
+      about: "Lag of the event loop: 99th percentile.",
       unit: "s",
       marks: [{ from: 0.05, color: "orange" }],
     },
@@ -272,14 +280,14 @@ const processes: readonly Panel[] = [
   lines(
     {
       title: "Overloaded",
-      about: "1 while limits answer by their on_store_failure for want of time.",
+      about: "1 while limits answer with on_store_failure because of overload.",
       unit: "short",
       marks: [{ from: 1, color: "red" }],
     },
     { "{{cause}}": `max by (cause) (${own("headgate_overloaded")})` },
   ),
   lines(
-    { title: "Requests in work", about: "By replica.", unit: "short" },
+    { title: "Requests in flight", about: "By replica.", unit: "short" },
     { "{{instance}}": `max by (instance) (${own("headgate_requests_in_flight")})` },
   ),
 ];
@@ -294,7 +302,8 @@ const quotaPanels: readonly Panel[] = [
   numberPanel(
     {
       title: "Without a lease",
-      about: "Limits of which replicas hand out by on_store_failure, as no lease holds any more.",
+      about:
+        "Limits that replicas hand out with on_store_failure, because their lease has expired.",
       unit: "short",
       marks: [{ from: 1, color: "red" }],
     },
@@ -303,7 +312,7 @@ const quotaPanels: readonly Panel[] = [
   lines(
     {
       title: "Wanted",
-      about: "What callers ask of Envoys, admitted or not, by quota. Hits a second.",
+      about: "Requests of callers at Envoys, admitted or not, by quota, in hits per second.",
       unit: "reqps",
     },
     { "{{quota}}": `sum by (quota) (${own("headgate_quota_demand_rate")})` },
@@ -311,17 +320,17 @@ const quotaPanels: readonly Panel[] = [
   lines(
     {
       title: "Assigned",
-      about: "The most that Envoys may let pass, by quota. What nobody wants is lent.",
+      about: "Maximum that Envoys may admit, by quota. Unused capacity is lent.",
       unit: "reqps",
     },
     { "{{quota}}": `sum by (quota) (${own("headgate_quota_assigned_rate")})` },
   ),
   lines(
-    { title: "Used", about: "What Envoys said that they let pass.", unit: "reqps" },
+    { title: "Used", about: "Reported admitted requests.", unit: "reqps" },
     { "{{outcome}}": sumRate(own("headgate_quota_hits_total"), ["outcome"]) },
   ),
   stacked(
-    { title: "Leases", about: "Limits of replicas, by what they may hand out.", unit: "short" },
+    { title: "Leases", about: "Limits of replicas, by lease state.", unit: "short" },
     { "{{state}}": `sum by (state) (${own("headgate_quota_leases")})` },
   ),
   lines(
@@ -329,13 +338,13 @@ const quotaPanels: readonly Panel[] = [
     { "{{instance}}": `max by (instance) (${own("headgate_quota_streams")})` },
   ),
   stacked(
-    { title: "Told", about: "Buckets, by what they were told.", unit: "reqps" },
+    { title: "Told", about: "Buckets, by assignment.", unit: "reqps" },
     { "{{kind}}": sumRate(own("headgate_quota_assignments_total"), ["kind"]) },
   ),
   lines(
     {
-      title: "What is wrong with reports",
-      about: "Buckets without a share, beyond a bound, or with usage that cannot be.",
+      title: "Problems of reports",
+      about: "Buckets without a share or beyond a bound, and impossible usage.",
       unit: "reqps",
     },
     {

@@ -42,21 +42,21 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
   if (isWatched(policy)) {
     panels.push(
       numberPanel(
-        { title: "Limit", about: "Requests in work at once, over the fleet.", unit: "short" },
+        { title: "Limit", about: "Requests in flight, over the fleet.", unit: "short" },
         newest("headgate_fleet_limit", service),
       ),
       numberPanel(
-        { title: "In work", about: "As the Envoys count them.", unit: "short" },
+        { title: "In flight", about: "As the Envoys report them.", unit: "short" },
         newest("headgate_fleet_inflight", service),
       ),
       numberPanel(
-        { title: "Ended", about: "Requests a second.", unit: "reqps" },
+        { title: "Ended", about: "Requests per second.", unit: "reqps" },
         newest("headgate_fleet_request_rate", service),
       ),
       numberPanel(
         {
           title: "Refused by breakers",
-          about: "Requests a second that Envoys' breakers refused: no admission saw them.",
+          about: "Requests per second that Envoys' circuit breakers refused before admission.",
           unit: "reqps",
           marks: [{ from: 0.1, color: "orange" }],
         },
@@ -69,7 +69,7 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
       numberPanel(
         {
           title: "Asked",
-          about: "Requests a second that admission decided, served or not.",
+          about: "Requests per second that admission decided.",
           unit: "reqps",
         },
         sumRate(decided(service, { dry_run: "false" })),
@@ -77,7 +77,7 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
       numberPanel(
         {
           title: "Refused",
-          about: "The share of them that was turned away.",
+          about: "The ratio that was refused.",
           unit: "percentunit",
           marks: [{ from: 0.1, color: "orange" }],
         },
@@ -87,7 +87,7 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
       numberPanel(
         {
           title: "Critical ones refused",
-          about: "Requests a second that are never to be turned away.",
+          about: "Critical requests per second that were refused; this should be 0.",
           unit: "reqps",
           marks: [{ from: 0.001, color: "red" }],
         },
@@ -100,7 +100,7 @@ function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Pa
   if (panels.length > 0) return panels;
   return [
     numberPanel(
-      { title: "In work", about: "Requests at its Envoys.", unit: "short" },
+      { title: "In flight", about: "Requests at its Envoys.", unit: "short" },
       `sum(${envoys("envoy_cluster_upstream_rq_active", clustersNamed(clusters))})`,
     ),
   ];
@@ -115,20 +115,20 @@ function fleet({ name: service, concurrency }: ServicePolicy): readonly Panel[] 
   return [
     lines(
       {
-        title: "Limit and in work",
+        title: "Limit and requests in flight",
         about: `The law moves the limit between ${min} and ${max}.`,
         unit: "short",
         ...(min < max ? { marks } : {}),
       },
       {
         limit: newest("headgate_fleet_limit", service),
-        "in work": newest("headgate_fleet_inflight", service),
+        "in flight": newest("headgate_fleet_inflight", service),
       },
     ),
     lines(
       {
-        title: "Round trip",
-        about: "What requests take, and what they take without queueing, as the law believes.",
+        title: "Latency",
+        about: "Measured latency, and latency without queueing as the law estimates it.",
         unit: "s",
       },
       {
@@ -139,7 +139,7 @@ function fleet({ name: service, concurrency }: ServicePolicy): readonly Panel[] 
     lines(
       {
         title: "Gradient",
-        about: "The one over the other, as the law bounds it: below 1 there is queueing.",
+        about: "Ratio of the two latencies, as the law bounds it. Below 1 there is queueing.",
         unit: "none",
       },
       { gradient: newest("headgate_fleet_gradient", service) },
@@ -147,18 +147,18 @@ function fleet({ name: service, concurrency }: ServicePolicy): readonly Panel[] 
     lines(
       {
         title: "Shares",
-        about: "What all Envoys' shares add up to, and what the Envoys hold of it.",
+        about: "Sum of all Envoys' shares, and the part that Envoys have.",
         unit: "short",
       },
       {
         "shares at {{priority}}": mostBy("priority", "headgate_fleet_shares", service),
-        "held by Envoys": `sum(${own("headgate_control_held_requests", { service })})`,
+        "at Envoys": `sum(${own("headgate_control_held_requests", { service })})`,
       },
     ),
     lines(
       {
         title: "Envoys with a share",
-        about: "Those that have traffic or may get it.",
+        about: "Envoys that have traffic or may get it.",
         unit: "short",
       },
       { Envoys: newest("headgate_fleet_share_nodes", service) },
@@ -166,7 +166,7 @@ function fleet({ name: service, concurrency }: ServicePolicy): readonly Panel[] 
     lines(
       {
         title: "Gate of the fleet",
-        about: "1 for the state that it is in, and the share that ought to be refused.",
+        about: "1 for the current state, and the ratio that should be refused.",
         unit: "none",
       },
       {
@@ -189,7 +189,7 @@ function signal(policy: ServicePolicy): readonly Panel[] {
     lines(
       {
         title: key === undefined ? "Reading" : `Reading of ${key}`,
-        about: `Up to the lower line the limit is ${max}, from the upper one ${min}.`,
+        about: `Up to the lower line the limit is ${max}. From the upper line it is ${min}.`,
         unit: "short",
         marks,
       },
@@ -206,7 +206,7 @@ function signal(policy: ServicePolicy): readonly Panel[] {
     lines(
       {
         title: "Capacity",
-        about: "Permits that may be in use, by key, over all replicas.",
+        about: "Maximum permits in use, by key, over all replicas.",
         unit: "short",
       },
       { "{{key}}": `sum by (key) (${own("headgate_admission_inflight_max", { service })})` },
@@ -214,7 +214,7 @@ function signal(policy: ServicePolicy): readonly Panel[] {
     lines(
       {
         title: "Age of the reading",
-        about: "Each replica asks by itself. Missing: no reading holds any more.",
+        about: "Each replica polls on its own. Missing: no valid reading.",
         unit: "s",
         marks: [{ from: (concurrency?.signal?.staleAfterMs ?? 0) / 1_000, color: "red" }],
       },
@@ -224,7 +224,7 @@ function signal(policy: ServicePolicy): readonly Panel[] {
       },
     ),
     lines(
-      { title: "Questions", about: "To the signal's source, by what came of them.", unit: "reqps" },
+      { title: "Questions", about: "Polls of the signal's source, by outcome.", unit: "reqps" },
       { "{{outcome}}": sumRate(own("headgate_signal_polls_total", { service }), ["outcome"]) },
     ),
   ];
@@ -248,17 +248,17 @@ function atEnvoys(clusters: readonly string[]): readonly Panel[] {
   return [
     lines(
       {
-        title: "In work, and room",
-        about: "Over all Envoys; room is what their circuit breakers still let in.",
+        title: "In flight and remaining",
+        about: "Over all Envoys; remaining is what their circuit breakers still admit.",
         unit: "short",
       },
       {
-        "in work": `sum(${envoys("envoy_cluster_upstream_rq_active", cluster)})`,
+        "in flight": `sum(${envoys("envoy_cluster_upstream_rq_active", cluster)})`,
         room: `sum(${envoys("envoy_cluster_circuit_breakers_default_remaining_rq", cluster)})`,
       },
     ),
     stacked(
-      { title: "Answers", about: "By class of their status.", unit: "reqps" },
+      { title: "Answers", about: "By status class.", unit: "reqps" },
       {
         "{{envoy_response_code_class}}xx": byClass(envoys("envoy_cluster_upstream_rq_xx", cluster)),
       },

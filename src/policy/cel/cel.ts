@@ -69,7 +69,7 @@ export class ConditionCompiler {
   /** Reads one condition; its type must be bool. About 50 us; asking it takes 0.01 to 0.3 us. */
   compile(text: string): CompiledCondition {
     if (text.length > conditionCharsMax) {
-      const message = `a condition of ${text.length} characters is too long`;
+      const message = `the condition has ${text.length} characters, which is too long`;
       const expected = `at most ${conditionCharsMax} characters`;
       return wrong({ id: "HG213", message, expected, start: 0, end: text.length });
     }
@@ -78,8 +78,8 @@ export class ConditionCompiler {
     const checked = parsed.check();
     if (!checked.valid) return wrong(typeMistake(text, checked.error));
     if (checked.type !== "bool") {
-      const message = `the condition is of type ${checked.type}`;
-      const expected = "a condition that is true or false";
+      const message = `the condition returns ${checked.type}`;
+      const expected = "a condition that returns true or false";
       return wrong({ id: "HG211", message, expected, start: 0, end: text.length });
     }
     return build(parsed.ast);
@@ -94,8 +94,8 @@ export class ConditionCompiler {
     const written = expressionOf(parsed.ast);
     if (written.kind === "expression") return written;
     const { start, end } = written.node;
-    const message = `Envoy's matchers do not offer ${written.what}`;
-    const expected = "texts as they are sent, compared by ==, in, startsWith, endsWith, contains";
+    const message = `Envoy's matchers do not support ${written.what}`;
+    const expected = "string header values, compared with ==, in, startsWith, endsWith or contains";
     return wrong({ id: "HG212", message, expected, start, end });
   }
 
@@ -160,7 +160,7 @@ function syntaxMistake(text: string, error: unknown): ConditionMistake {
   const { code, summary, range } = asLibraryError(error);
   const place = placeIn(text, range);
   if (code === "limit_exceeded") {
-    const expected = `at most ${conditionNodesMax} parts, ${conditionDepthMax} inside each other`;
+    const expected = `at most ${conditionNodesMax} parts, nested at most ${conditionDepthMax} deep`;
     return { id: "HG213", message: "the condition has too many parts", expected, ...place };
   }
   const isAtEnd = place.start >= text.trimEnd().length;
@@ -186,7 +186,11 @@ function asLibraryError(error: unknown): Partial<Pick<ParseError, "code" | "summ
 function typeMistake(text: string, error: LibraryError): ConditionMistake {
   const place = placeIn(text, error?.range);
   const name = text.slice(place.start, place.end);
-  const unknown = { id: "HG211", message: `${quoteText(name)} is unknown`, ...place } as const;
+  const unknown = {
+    id: "HG211",
+    message: `${quoteText(name)} is not a known name`,
+    ...place,
+  } as const;
   if (error?.code === "unknown_variable") return { ...unknown, ...choicesOf(name, variables) };
   if (error?.code === "no_such_key") {
     return { ...unknown, ...choicesOf(name, fieldsBefore(text, place.start)) };
@@ -239,7 +243,7 @@ function placeIn(
 /** Characters of the library's words that are shown: they repeat the condition's own text. */
 const wordsCharsMax = 80;
 
-function shorten(summary = "it cannot be read"): string {
+function shorten(summary = "it cannot be parsed"): string {
   const words = visibleText(summary);
   const short = words.length > wordsCharsMax ? `${words.slice(0, wordsCharsMax)}...` : words;
   return short.charAt(0).toLowerCase() + short.slice(1);

@@ -63,8 +63,8 @@ export class ConditionParts {
     if (this.#stepCount > conditionStepsMax) {
       return this.#refuse(node, {
         kind: "costly",
-        message: "the condition takes too many steps",
-        expected: `at most ${conditionStepsMax} steps, those of each item of a list counted`,
+        message: "the condition takes too many evaluation steps",
+        expected: `at most ${conditionStepsMax} steps, counting those for each item of a list`,
       });
     }
     switch (node.op) {
@@ -105,7 +105,10 @@ export class ConditionParts {
     const number = typeof value === "bigint" ? Number(value) : Number.NaN;
     return Number.isSafeInteger(number)
       ? () => number
-      : this.#unsupported(node, "a value that is no text, flag or whole number below 2^53");
+      : this.#unsupported(
+          node,
+          "a value that is not a string, a boolean or a whole number below 2^53",
+        );
   }
 
   /** `request.path`, `request.headers["x-user"]`. */
@@ -113,11 +116,11 @@ export class ConditionParts {
     const [owner, key] = node.args;
     if (isHeaders(owner)) {
       const name = headerKey(key);
-      if (name === undefined) return this.#unsupported(node, "a header whose name is computed");
+      if (name === undefined) return this.#unsupported(node, "a header name that is computed");
       return this.#header(node, name);
     }
     const field = node.op === "." ? findField(owner, node.args[1]) : undefined;
-    if (field === undefined) return this.#unsupported(node, "this way to name a field");
+    if (field === undefined) return this.#unsupported(node, "this way to access a field");
     if (field.header !== undefined) this.headerNames.add(field.header);
     if (field.attribute !== undefined) this.attributeNames.add(field.attribute);
     return field.read;
@@ -128,8 +131,8 @@ export class ConditionParts {
       const lower = name.toLowerCase();
       return this.#refuse(node, {
         kind: "headerName",
-        message: "no header has that name",
-        expected: "a name of a header, in lower case as Envoy sends it",
+        message: "this is not a valid header name",
+        expected: "a header name in lower case, as Envoy sends it",
         ...(headerNamePattern.test(lower) && { suggestion: lower }),
       });
     }
@@ -161,7 +164,7 @@ export class ConditionParts {
     if (test !== undefined && first !== undefined) {
       // A text from a caller, looked for in another one, may take the product of their lengths.
       if (name === "contains" && first.op !== "value" && first.op !== "id") {
-        return this.#unsupported(first, "a text that is not written out, to be looked for,");
+        return this.#unsupported(first, "a search string that is not a literal");
       }
       return mapTwo(this.read(owner, names), this.read(first, names), (whole, part) =>
         test(String(whole), String(part)),
@@ -174,7 +177,10 @@ export class ConditionParts {
         names,
       );
     }
-    return this.#unsupported(node, isQuantifier ? `${name}() of what is no list` : `${name}()`);
+    return this.#unsupported(
+      node,
+      isQuantifier ? `${name}() on something that is not a list` : `${name}()`,
+    );
   }
 
   /** An item after the other, as if each were written out: `a || b || c`, `a && b && c`. */
@@ -210,11 +216,12 @@ export class ConditionParts {
   #membership([item, whole]: PairArgs, names: Names): PartReader | undefined {
     if (isHeaders(whole)) {
       const name = headerKey(item);
-      if (name === undefined) return this.#unsupported(item, "a header whose name is computed");
+      if (name === undefined) return this.#unsupported(item, "a header name that is computed");
       const reader = this.#header(item, name);
       return reader && ((facts) => reader(facts) !== undefined);
     }
-    if (whole.op !== "list") return this.#unsupported(whole, "`in` what is no list");
+    if (whole.op !== "list")
+      return this.#unsupported(whole, "`in` on something that is not a list");
     const values = new Set<unknown>();
     for (const each of whole.args) {
       if (this.#item(each) === undefined) return undefined;
@@ -226,7 +233,7 @@ export class ConditionParts {
   /** An item of a list: written out, since it would be computed for each request otherwise. */
   #item(node: ASTNode): PartReader | undefined {
     if (node.op === "value") return this.read(node);
-    return this.#unsupported(node, "a list's item that is not written out");
+    return this.#unsupported(node, "a list item that is not a literal");
   }
 
   #comparison(node: ComparisonNode, names: Names): PartReader | undefined {
@@ -237,10 +244,11 @@ export class ConditionParts {
   #unsupported(node: ASTNode, what: string): undefined {
     return this.#refuse(node, {
       kind: "unsupported",
-      message: `conditions do not offer ${what}`,
+      message: `conditions do not support ${what}`,
       expected:
-        "fields of request and source, texts, whole numbers, lists; == != < <= > >= in && || ! " +
-        "?:, startsWith, endsWith, contains, lowerAscii, size, has, exists, all",
+        "fields of request and source, strings, whole numbers, lists; == != < <= > " +
+        ">= in && || ! ?:, startsWith, endsWith, contains, lowerAscii, size, has, " +
+        "exists, all",
     });
   }
 
@@ -274,7 +282,7 @@ interface Quantifier {
 }
 
 const operatorWords: ReadonlyMap<string, string> = new Map([
-  ["list", "a list in this place"],
+  ["list", "a list here"],
   ["map", "maps"],
   ...["+", "-", "*", "/", "%", "-_"].map((op) => [op, "arithmetic"] as const),
 ]);

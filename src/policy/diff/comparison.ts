@@ -111,8 +111,8 @@ const sameFeatures: readonly {
 }[] = [
   {
     what: joined(
-      "how requests are matched: level by level the exact value, then patterns in file order,",
-      "then the key alone",
+      "how requests are matched: level by level, first the exact value, then patterns in",
+      "file order, then the key alone",
     ),
     concerns: () => true,
   },
@@ -134,7 +134,7 @@ const sameFeatures: readonly {
     concerns: hasRole("quota"),
   },
   {
-    what: "`replaces`: the named limits do not count beside it",
+    what: "`replaces`: the named limits are skipped",
     concerns: ({ replaces }) => replaces !== undefined,
   },
   {

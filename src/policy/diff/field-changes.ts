@@ -92,9 +92,9 @@ function changeWords(change: {
 }): string {
   const { name, was, is, say } = change;
   if (was === undefined) return `${name} is new: ${say(is)}`;
-  if (is === undefined) return `${name} goes: it was ${say(was)}`;
+  if (is === undefined) return `${name} is removed: it was ${say(was)}`;
   const [old, now] = [say(was), say(is)];
-  return old === now ? `${name} changes in its details` : `${name}: ${old} becomes ${now}`;
+  return old === now ? `details of ${name} change` : `${name} changes from ${old} to ${now}`;
 }
 
 function memberOf(map: object, name: string): unknown {

@@ -26,7 +26,7 @@ export function compareDomains(
   const added = after.filter((domain) => !before.includes(domain));
   return [
     ...gone.map((domain): PolicyChange => {
-      return { effect: "looser", place: domain, words: "the domain goes: requests for it pass" };
+      return { effect: "looser", place: domain, words: "the domain is removed: its requests pass" };
     }),
     ...added.map((domain): PolicyChange => {
       return { effect: "different", place: domain, words: "the domain is new" };
@@ -63,10 +63,10 @@ function laterCosts(
     counts.set(now.domain, (counts.get(now.domain) ?? 0) + 1);
   }
   return [...counts].map(([place, count]): PolicyChange => {
-    const what = count === 1 ? "1 descriptor leaves" : `${count} descriptors leave`;
+    const what = count === 1 ? "1 descriptor moves out of" : `${count} descriptors move out of`;
     const words =
-      `${what} a ratelimit file: costs told after the response are charged where they fit, and ` +
-      "no longer always; charge: settle keeps that";
+      `${what} a ratelimit file: costs reported after the response are charged ` +
+      "only if they fit; to always charge them, set charge: settle";
     return { effect: "different", place, words };
   });
 }
@@ -84,13 +84,13 @@ function placeOf({ domain, label }: Rule, limit?: Pick<Limit, "name">): string {
 function goneRule(rule: Rule): readonly PolicyChange[] {
   if (rule.effect.kind === "none") return [];
   if (rule.effect.kind === "unlimited") {
-    return [{ effect: "stricter", place: placeOf(rule), words: "the exception goes" }];
+    return [{ effect: "stricter", place: placeOf(rule), words: "the exception is removed" }];
   }
   return limitsOf(rule).map((limit) => goneLimit(rule, limit));
 }
 
 function goneLimit(rule: Rule, limit: Limit): PolicyChange {
-  const words = `the limit of ${limitWords(limit)} goes, and with it what was used`;
+  const words = `the limit of ${limitWords(limit)} is removed, with its state`;
   return { effect: opposite(bites(limit)), place: placeOf(rule, limit), words };
 }
 
@@ -104,7 +104,7 @@ function newRule(rule: Rule): readonly PolicyChange[] {
 
 function newLimit(rule: Rule, limit: Limit): PolicyChange {
   const role = limit.role === "enforce" ? "" : ` (${limit.role})`;
-  const words = `a new limit${role}: ${limitWords(limit)}; it begins empty`;
+  const words = `a new limit${role}: ${limitWords(limit)}; its bucket starts empty`;
   return { effect: bites(limit), place: placeOf(rule, limit), words };
 }
 
@@ -120,11 +120,11 @@ function changedRule(before: Rule, after: Rule): readonly PolicyChange[] {
     changes.push({
       effect: "stricter",
       place: placeOf(after),
-      words: "no longer passes without a limit",
+      words: "now has a limit; it had none",
     });
   }
   if (was !== "unlimited" && is === "unlimited") {
-    changes.push({ effect: "looser", place: placeOf(after), words: "passes without a limit now" });
+    changes.push({ effect: "looser", place: placeOf(after), words: "now passes without a limit" });
   }
   return [...changes, ...settingsOf(before, after)];
 }
@@ -166,19 +166,19 @@ interface LimitPair {
 function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyChange[] {
   const place = placeOf(rule, now);
   const changes: PolicyChange[] = [];
-  const state = isKept ? "what was used stays used" : whyEmpty(old, now);
+  const state = isKept ? "its state is kept" : whyEmpty(old, now);
   const [words, effect] = rateChange(old, now);
   if (words !== undefined) changes.push({ effect, place, words: `${words}; ${state}` });
   else if (!isKept) {
-    changes.push({ effect: "looser", place, words: `the same ${limitWords(now)}; ${state}` });
+    changes.push({ effect: "looser", place, words: `still ${limitWords(now)}; ${state}` });
   }
   if (old.role !== now.role) changes.push({ place, ...roleChange(old.role, now.role) });
   if (old.onStoreFailure !== now.onStoreFailure) {
     changes.push({ place, ...failureChange(old.onStoreFailure, now.onStoreFailure) });
   }
   if (old.peek !== now.peek) {
-    const over = now.peek === "debt" ? "above the burst alone" : "also where no hit is left";
-    changes.push({ effect: "different", place, words: `a call of zero hits is over ${over}` });
+    const over = now.peek === "debt" ? "only when in debt" : "also when nothing remains";
+    changes.push({ effect: "different", place, words: `a call of zero hits is denied ${over}` });
   }
   const others = {
     before: plainSettings(old),
@@ -203,15 +203,15 @@ function plainSettings(limit: Limit): object {
 function whyEmpty(old: Limit, now: Limit): string {
   if (old.name !== now.name) {
     const was = old.name === undefined ? "it had no name" : `its name was ${old.name}`;
-    return `it begins empty, for ${was} and names are part of its key`;
+    return `its bucket starts empty, because ${was} and the name is part of the key`;
   }
   if ((old.algorithm?.kind ?? "gcra") !== (now.algorithm?.kind ?? "gcra")) {
-    return "it begins empty, for it counts in another way";
+    return "its bucket starts empty, because the algorithm changes";
   }
   if (old.periodUs !== now.periodUs) {
-    return "it begins empty, for without a name its period is part of its key";
+    return "its bucket starts empty, because the period of an unnamed limit is part of the key";
   }
-  return "it begins empty, for other values share a bucket";
+  return "its bucket starts empty, because other values share it";
 }
 
 /** What changes of how much a limit lets pass; undefined: nothing. */
@@ -220,7 +220,7 @@ function rateChange(old: Limit, now: Limit): readonly [string | undefined, Chang
   const ratios: number[] = [];
   if (rateWords(old) !== rateWords(now)) {
     const [was, is] = [hitsPerSecond(old), hitsPerSecond(now)];
-    const how = was === is ? "as much" : ratioWords(was, is);
+    const how = was === is ? "the same rate" : ratioWords(was, is);
     parts.push(`${rateWords(old)} becomes ${rateWords(now)} (${how})`);
     ratios.push(ratioOf(was, is));
   }
@@ -251,7 +251,7 @@ function ratioOf(was: number, is: number): number {
 /** How one number compares with the one before. Example: `half as much`, `20 % more`. */
 function ratioWords(was: number, is: number): string {
   if (is === 0) return "nothing at all";
-  if (was === 0) return "something where there was nothing";
+  if (was === 0) return "something instead of nothing";
   const ratio = is / was;
   if (ratio === 0.5) return "half as much";
   if (ratio === 2) return "twice as much";
@@ -268,43 +268,47 @@ function rounded(value: number): string {
 
 /** What a role does, after "from now on it". */
 const roleWords: Readonly<Record<Role, string>> = {
-  enforce: "refuses what is over",
-  shadow: "refuses nobody, and counts",
-  quota: "refuses only when all quota limits of a request are over",
-  settle: "stores every charge, into debt, and refuses above the burst",
-  shadowSettle: "stores every charge, into debt, and refuses nobody",
-  quotaSettle: "stores every charge, into debt, and refuses only with all other quota limits",
+  enforce: "denies requests over the limit",
+  shadow: "counts but never denies",
+  quota: "denies only when all quota limits of a request are over",
+  settle: "charges everything, into debt, and denies while in debt",
+  shadowSettle: "charges everything, into debt, and never denies",
+  quotaSettle:
+    "charges everything, into debt, and denies only together with all other quota limits",
 };
 
 function roleChange(was: Role, is: Role): Omit<PolicyChange, "place"> {
   const [wasShadow, isShadow] = [was, is].map((role) => denialOf(role) === "shadow");
   const effect = wasShadow === isShadow ? "different" : isShadow ? "looser" : "stricter";
-  return { effect, words: `${was} becomes ${is}: it ${roleWords[is]}; what was used stays used` };
+  return { effect, words: `${was} becomes ${is}: it ${roleWords[is]}; its state is kept` };
 }
 
 /** What happens while the store is away. */
 const failureWords: Readonly<Record<FailureMode, string>> = {
-  local: "each replica counts its part",
+  local: "each replica enforces its share",
   allow: "requests pass",
-  deny: "requests are refused",
+  deny: "requests are denied",
   error: "the call fails, and Envoy decides",
 };
 
 function failureChange(was: FailureMode, is: FailureMode): Omit<PolicyChange, "place"> {
   const effect =
     is === "deny" || was === "allow" ? "stricter" : is === "allow" ? "looser" : "different";
-  return { effect, words: `while the store is away ${failureWords[is]} (${was} becomes ${is})` };
+  return {
+    effect,
+    words: `while the store is unreachable, ${failureWords[is]} (${was} becomes ${is})`,
+  };
 }
 
 /** Settings of a rule beside its limits. */
 function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
   const rows = [
-    ["replaces", "which limits it replaces", before.replaces, after.replaces],
+    ["replaces", "the limits it replaces", before.replaces, after.replaces],
     ["metricPath", "its name in metrics", before.metricPath, after.metricPath],
-    ["metadata", "the metadata of requests that pass", before.metadata, after.metadata],
-    ["headers", "the headers of its answers", before.headers, after.headers],
-    ["body", "the body of its refusals", before.body, after.body],
-    ["tellRule", "where its refusals name it", tellingOf(before), tellingOf(after)],
+    ["metadata", "the metadata of allowed requests", before.metadata, after.metadata],
+    ["headers", "the headers of its responses", before.headers, after.headers],
+    ["body", "the body of its denials", before.body, after.body],
+    ["tellRule", "where its denials name it", tellingOf(before), tellingOf(after)],
     ["name", "its name", exceptionName(before), exceptionName(after)],
   ] as const;
   const words = rows
@@ -363,6 +367,6 @@ function reordered({
     .map(([domain]) => ({
       effect: "different",
       place: domain,
-      words: "its descriptors stand in another order, which counts where several patterns match",
+      words: "its descriptors change order, which matters if several patterns match",
     }));
 }

@@ -10,7 +10,7 @@ export function opposite(effect: ChangeEffect): ChangeEffect {
 }
 
 /** Said of what proxies have by configuration: an edit of the policy does not bring it there. */
-export const generateAnew = "; generate the proxies' configuration anew";
+export const generateAnew = "; regenerate the proxies' configuration";
 
 /** One change of a policy, in words. */
 export interface PolicyChange {

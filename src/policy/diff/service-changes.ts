@@ -26,7 +26,7 @@ function placeOf({ name }: ServicePolicy): string {
 }
 
 function goneService(service: ServicePolicy): PolicyChange {
-  const words = "the service goes: its requests pass, and Envoys get no limit for it";
+  const words = "the service is removed: its requests pass, and Envoys get no limit for it";
   return { effect: "looser", place: placeOf(service), words };
 }
 
@@ -39,7 +39,7 @@ function newService(service: ServicePolicy): PolicyChange {
   ];
   const words =
     blocks.length === 0
-      ? "a new service, with what Envoy holds alone"
+      ? "a new service, which only Envoy protects"
       : `a new service, with ${blocks.join(", ")}`;
   const effect = admission === undefined ? "different" : "stricter";
   return { effect, place: placeOf(service), words };

@@ -17,7 +17,7 @@ const timeZone = readBy(text(timeZoneRule, /^[A-Za-z][A-Za-z0-9_+/-]*$/), (reade
   if (written === undefined || isTimeZone(written)) return written;
   const { expected } = timeZoneRule;
   const suggestion = findNearestName(written, Intl.supportedValuesOf("timeZone"));
-  const message = `${quoteText(written)} is no time zone that is known here`;
+  const message = `${quoteText(written)} is not a known time zone`;
   const node = place.value ?? place.key;
   return reader.reportContent(node, { id: "HG145", message, expected, suggestion });
 });
@@ -26,15 +26,14 @@ const timeZone = readBy(text(timeZoneRule, /^[A-Za-z][A-Za-z0-9_+/-]*$/), (reade
 export const algorithmFields = {
   algorithm: field(
     choice({ what: "an algorithm" }, "gcra", "fixed_window"),
-    "`gcra` lets hits pass evenly; `fixed_window` lets at most `requests_per_unit` pass " +
-      "from one edge of the unit to the next, counted from 1970 as envoyproxy/ratelimit " +
-      "does.",
+    "`gcra` replenishes hits evenly. `fixed_window` allows `requests_per_unit` " +
+      "hits in each window, counted from 1970 as in envoyproxy/ratelimit.",
     { dependentDefault: "gcra" },
   ),
   time_zone: field(
     timeZone,
-    "Where a calendar's day begins, such as Europe/Stockholm, for units from `hour` up; " +
-      "weeks begin on Monday. Implies `fixed_window`.",
+    "The time zone in which days begin, such as Europe/Stockholm, for units from " +
+      "`hour` up. Weeks begin on Monday. Implies `fixed_window`.",
   ),
 };
 

@@ -54,7 +54,7 @@ function formOf(dialect: Dialect) {
   return object(
     {
       title: "a descriptor",
-      docs: "One entry of what Envoy asks about, and what lies below it.",
+      docs: "One entry of the descriptor that Envoy sends, and the entries nested below it.",
       ...(dialect === "headgate"
         ? { blank: ["value", "descriptors"], clashing: [["rate_limit", "rate_limits"]] }
         : {
@@ -63,23 +63,23 @@ function formOf(dialect: Dialect) {
           }),
     },
     {
-      key: field(ruledText(keyRule), "The key of an entry; a `*` in it stands for any text.", {
+      key: field(ruledText(keyRule), "The key of an entry. A `*` in it matches any text.", {
         needs: "the key of a descriptor entry",
       }),
       value: field(
         readBy(any(value, words("")), value.read),
-        "The entry's value, in which a `*` stands for any text. Left out: any value, each by " +
-          "itself.",
+        "The value of the entry. A `*` in it matches any text. Default: any value, " +
+          "and each value has its own bucket.",
       ),
-      rate_limit: field(asWritten(limit), "The limit of what ends here."),
+      rate_limit: field(asWritten(limit), "The limit of the descriptor that ends here."),
       rate_limits: field(
         asWritten(list(limit, limitsPerDescriptorMax, 1)),
-        "Several limits of what ends here: a request needs room in all of them.",
+        "Several limits of the descriptor that ends here. A request must fit all of them.",
       ),
       ...rows,
       descriptors: field(
         asWritten(list({ kind: "map", map: () => formBelow(dialect) })),
-        "What the next entry may be.",
+        "The possible next entries.",
       ),
     },
   );
@@ -228,7 +228,7 @@ function readStep(block: Block, dialect: Dialect): PathStep | undefined {
 function warnOfNumber(reader: NodeReader, field: Field, text: string): void {
   const node = reader.contentOf(field);
   if (field.value === undefined || !isScalar(node) || typeof node.value !== "number") return;
-  const message = `"${field.name}" is a number, and taken as the text ${quoteText(text)}`;
+  const message = `"${field.name}" is a number and is read as the text ${quoteText(text)}`;
   reader.warn(field.value, { id: "HG172", message });
 }
 
@@ -246,7 +246,7 @@ function isPathInBounds(
 ): boolean {
   if (path.length <= pathStepsMax && label.length <= pathCharsMax) return true;
   const size = `${path.length} levels, ${label.length} characters`;
-  const message = `the path to this descriptor has ${size}`;
+  const message = `the path of this descriptor has ${size}`;
   const expected = `at most ${pathStepsMax} levels and ${pathCharsMax} characters`;
   reader.report(node, { id: "HG161", message, expected });
   return false;

@@ -19,7 +19,7 @@ function formOf(dialect: Dialect) {
           }),
     },
     {
-      domain: field(ruledText(domainRule), "The domain that Envoy's filter names.", {
+      domain: field(ruledText(domainRule), "The domain that Envoy's rate limit filter sends.", {
         needs: domainRule.expected,
       }),
       on_store_failure: storeFailureField,
@@ -27,7 +27,7 @@ function formOf(dialect: Dialect) {
       tellRule: disclosureField,
       descriptors: field(
         asWritten(list(map(descriptorForms[dialect]))),
-        "What may be asked about, and its limits.",
+        "The descriptors of the domain, and their limits.",
       ),
     },
   );

@@ -34,7 +34,7 @@ export function readRuleMetadata(
   const reading = new MetadataReading(reader, dialect);
   const metadata = reading.object(node, 1);
   if (reading.isTooDeep) {
-    const bound = `at most ${metadataDepthMax} maps and lists inside each other`;
+    const bound = `at most ${metadataDepthMax} nested maps and lists`;
     const message = "the metadata is nested too deeply";
     return reader.report(place, { id: "HG135", message, expected: bound });
   }
@@ -65,7 +65,8 @@ class MetadataReading {
       const name = this.#nameOf(key);
       if (name === undefined) continue;
       const isTwice = entries.has(name);
-      if (isTwice) this.#report(key, { id: "HG103", message: `${quoteText(name)} stands twice` });
+      if (isTwice)
+        this.#report(key, { id: "HG103", message: `${quoteText(name)} is defined twice` });
       const json = value === null ? value : this.#value(value, depth);
       if (json !== undefined) entries.set(name, json);
     }
@@ -98,20 +99,20 @@ class MetadataReading {
     if (typeof value === "boolean" || value === null) return value;
     const written = String(node.source ?? "");
     if (typeof value === "number" && isPlainNumber(written, value)) return value;
-    const message = `${quoteText(written)} is no number that every reader takes for the same`;
-    const expected = "a plain number up to 2^53, or quotes around a text";
+    const message = `readers could parse ${quoteText(written)} to different numbers`;
+    const expected = "a plain number up to 2^53, or a quoted text";
     return this.#report(place, { id: "HG134", message, expected });
   }
 
   #nameOf(key: ParsedNode): string | undefined {
     if (isScalar(key) && typeof key.value === "string") {
       if (key.value !== "<<" || key.type !== Scalar.PLAIN) return key.value;
-      return this.#report(key, { id: "HG104", message: "metadata takes no merge keys" });
+      return this.#report(key, { id: "HG104", message: "metadata does not support merge keys" });
     }
     // An alias was reported where aliases are resolved.
     this.isWrong = true;
     if (isAlias(key)) return undefined;
-    return this.#report(key, { id: "HG123", message: "a name in metadata is not text" });
+    return this.#report(key, { id: "HG123", message: "a metadata key is not text" });
   }
 
   #report(place: ParsedNode, finding: Parameters<NodeReader["report"]>[1]): undefined {

@@ -88,7 +88,7 @@ export const period = readBy<LimitPeriod>(
 /** `overrideMax` of a limit or a domain: how many times as much an override may give. */
 export const overrideMaxField = field(
   whole({ min: 1, max: multiplierMax }),
-  "How many times as much an operator's override may give, in hits and burst.",
+  "How many times the limit an operator's override may set, for hits and burst.",
   { dependentDefault: defaultOverrideMax },
 );
 
@@ -100,27 +100,28 @@ export function dialectFlag(dialect: Dialect) {
 
 /** Names that say something about a limit, which `unlimited: true` has not. */
 const limitOnlyFields = {
-  period: field(period, "Any period instead of `unit`: 10s, 5m, 1h30m, 1d, 2w."),
+  period: field(period, "A period of any length, instead of `unit`: 10s, 5m, 1h30m, 1d, 2w."),
   requests_per_unit: field(
     whole({ min: 0, max: hitsMax }),
-    "How many hits a period lets pass; 0 blocks everything.",
+    "Hits allowed in each period; 0 denies everything.",
   ),
   burst: field(
     whole({ min: 1, max: hitsMax }),
-    "How many hits may come at once into an unused bucket. Default: as many as " +
-      "`requests_per_unit`.",
+    "Hits that may arrive at once while the bucket is empty. Default: `requests_per_unit`.",
   ),
   ...algorithmFields,
   charge: field(
     choice({ what: "a way to charge" }, "settle"),
-    "`settle`: the cost is known only after the response (`apply_on_stream_done`). It is " +
-      "always taken, into debt of at most one more burst; in debt requests are refused, " +
-      "with `quota_mode` together with all other quotas. Limits of envoyproxy/ratelimit " +
-      "files do so from the first call of zero hits to them on.",
+    "`settle`: the response reports the cost (`apply_on_stream_done`). The cost is " +
+      "always charged, into debt of at most one more burst. While in debt, requests " +
+      "are denied; with `quota_mode`, only together with all other quotas. A limit " +
+      "in an envoyproxy/ratelimit file becomes `settle` at the first call of zero " +
+      "hits.",
   ),
   peek: field(
     choice({ what: "a way to peek" }, "debt", "exhausted"),
-    "When a question of no hits is refused: in debt, or as soon as nothing remains.",
+    "When a call of zero hits is denied: when the limit is in debt, or as soon as " +
+      "nothing remains.",
     { dependentDefault: "debt" },
   ),
   overrideMax: overrideMaxField,
@@ -137,36 +138,36 @@ function formOf(dialect: Dialect) {
   return object(
     {
       title: "a rate_limit",
-      docs: "How many hits pass in which time.",
+      docs: "How many hits are allowed in each period.",
       ...(isOurs ? ourRules : { blank: old, own }),
     },
     {
       name: field(
         // As in envoyproxy/ratelimit, where a limit without a name has an empty one.
         isOurs ? name : readBy(any(name, words("")), name.read),
-        "Names the limit in headers and metrics; keeps its state through changes of the " +
-          "period. Several limits on one key need a name each, or different periods. Left out: " +
-          "its period.",
+        "Names the limit in headers and metrics. The limit keeps its state when " +
+          "its period changes. Several limits of one key need different names or " +
+          "different periods. Default: its period.",
       ),
       unit: field(
         // An empty one beside `unlimited` is nothing there.
         readBy(isOurs ? unit : any(unit, words("")), (reader, place) =>
           reader.readChoice(place, units, { id: "HG142", what: "a unit", ignoreCase: true }),
         ),
-        "The period that `requests_per_unit` is for; a month is 30 days, a year 365.",
+        "The period for `requests_per_unit`. A month has 30 days, a year 365.",
       ),
       period: anyPeriod,
       requests_per_unit,
       burst,
       unlimited: field(
         dialectFlag(dialect),
-        "No limit and no state: what meets it passes, and is counted.",
+        "No limit and no state: matching requests pass and are counted in metrics.",
         {
           default: false,
         },
       ),
       ...rest,
-      replaces: field(replaces, "Limits that are not asked where this one is met.", {
+      replaces: field(replaces, "Limits that are skipped when a request matches this one.", {
         default: [],
       }),
     },
@@ -267,7 +268,7 @@ function readPace(block: Block, form: LimitForm): LimitPeriod | undefined {
 function readHits(block: Block, form: LimitForm, dialect: Dialect): number | undefined {
   const name = "requests_per_unit";
   if (dialect === "ratelimit" && block.isLeftOut(name)) {
-    const message = `"${name}" is missing, so it is 0 and every request is refused`;
+    const message = `"${name}" is missing, so it is 0 and every request is denied`;
     block.reader.warn(block.fields.node, { id: "HG170", message });
     return 0;
   }
@@ -281,7 +282,7 @@ function readBurst(block: Block, form: LimitForm, hits: number | undefined): num
   if (written === undefined) return hits;
   const burst = readField(form, block, "burst");
   if (hits !== 0) return burst;
-  const message = '"burst" has no meaning where "requests_per_unit" is 0: nothing ever passes';
+  const message = '"burst" has no effect with "requests_per_unit: 0", which denies everything';
   return block.reader.report(written.key, { id: "HG126", message });
 }
 

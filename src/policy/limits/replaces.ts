@@ -8,7 +8,7 @@ export const replacesMax = 64;
 const item = object(
   {
     title: "an item of replaces",
-    docs: "A limit that is not asked where this one is met.",
+    docs: "A limit that is skipped when a request matches this one.",
   },
   {
     name: field(ruledText(nameRule), "The `name` of the limit that is replaced.", {

@@ -6,25 +6,25 @@ import { field, object } from "../text/object.js";
 export const disclosure = object(
   {
     title: "a tellRule",
-    docs: "Where refusals name what refused them, in the policy's words and no caller's.",
+    docs:
+      "Where denials name the rule that denied the request. Only names from the " +
+      "policy are disclosed, no values of callers.",
   },
   {
     header: field(
       flag,
-      "In the response header `x-headgate-rule`. By default not: whoever is refused would learn " +
-        "which rule it has to get around.",
+      "In the response header `x-headgate-rule`. Off by default, because callers " +
+        "could use it to get around the rule.",
       { default: defaultDisclosure.header },
     ),
     metadata: field(
       flag,
-      "In Envoy's dynamic metadata, as `rule` and `limit`, for its access log and later filters: " +
-        "no caller sees it, so it is there by default.",
+      "In Envoy's dynamic metadata, as `rule` and `limit`, for the access log and " +
+        "later filters. Callers do not see it, so it is on by default.",
       { default: defaultDisclosure.metadata },
     ),
-    log: field(
-      flag,
-      "In log lines of Headgate's own: a sample, of one a second and rule at most.",
-      { default: defaultDisclosure.log },
-    ),
+    log: field(flag, "In Headgate's log: a sample of at most one line a second for each rule.", {
+      default: defaultDisclosure.log,
+    }),
   },
 );

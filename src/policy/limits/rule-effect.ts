@@ -60,7 +60,7 @@ export function readEffect(block: Block, setting: EffectContext): ReadEffect {
   if (leftEmpty !== undefined) {
     reader.warn(leftEmpty.key, {
       id: "HG171",
-      message: '"rate_limit" has no value, and limits nothing',
+      message: '"rate_limit" has no value, so nothing is limited',
     });
   }
   return { effect: { kind: "none" }, replaces };
@@ -76,7 +76,10 @@ function refuseIdleSettings(block: Block, one: RateLimit | undefined): void {
   if (limitNames.some((name) => byName.has(name) || misspelt.has(name))) return;
   for (const name of limitSettingNames) {
     if (block.field(name) === undefined) continue;
-    block.report(name, { id: "HG127", message: `"${name}" stands where no limit is` });
+    block.report(name, {
+      id: "HG127",
+      message: `"${name}" is set on a descriptor without a limit`,
+    });
   }
 }
 
@@ -97,7 +100,7 @@ function readSeveral(
   const items = reader.readList(field, "a list of limits");
   if (items === undefined) return [];
   if (items.length === 0) {
-    const message = '"rate_limits" holds no limit';
+    const message = '"rate_limits" is empty';
     reader.report(field.key, { id: "HG124", message, expected: "a list of limits" });
   }
   if (items.length > limitsPerDescriptorMax) {
@@ -110,8 +113,12 @@ function readSeveral(
     const read = readOne(item);
     if (read === undefined) return [];
     if (read.kind === "unlimited") {
-      const message = '"unlimited" cannot stand among several limits';
-      reader.report(read.node, { id: "HG126", message, expected: "a rate_limit of its own" });
+      const message = '"unlimited" cannot be one of several limits';
+      reader.report(read.node, {
+        id: "HG126",
+        message,
+        expected: '"unlimited" alone, in `rate_limit`',
+      });
       return [];
     }
     refuseSameIdentity(reader, read, identities);
@@ -130,7 +137,7 @@ function refuseSameIdentity(
     const what =
       limit.name === undefined ? "period, and no name" : `name, ${quoteText(limit.name)}`;
     const message = `another limit of this descriptor has the same ${what}`;
-    reader.report(node, { id: "HG152", message, expected: "a `name` of its own" });
+    reader.report(node, { id: "HG152", message, expected: "a different `name` for each limit" });
   }
   identities.add(identity);
 }
@@ -144,8 +151,12 @@ function checkReplaces(
   const replaced = new Set<string>();
   for (const one of read.flatMap(({ replaces }) => replaces)) {
     if (own.has(one.value)) {
-      const message = `${quoteText(one.value)} is a limit of this descriptor itself`;
-      reader.report(one.node, { id: "HG153", message, expected: "the name of another limit" });
+      const message = `${quoteText(one.value)} is a limit of this same descriptor`;
+      reader.report(one.node, {
+        id: "HG153",
+        message,
+        expected: "the name of a limit of another descriptor",
+      });
     } else {
       replaced.add(one.value);
       // The reference takes a name that is nobody's: its files may be written for one another.
@@ -157,7 +168,7 @@ function checkReplaces(
 
 function refer(reader: NodeReader, one: ReplacedName, { domain, names }: EffectContext): void {
   const reportMissing = (known: readonly string[]): void => {
-    const message = `no limit of the domain has the name ${quoteText(one.value)}`;
+    const message = `no limit in this domain is named ${quoteText(one.value)}`;
     const suggestion = findNearestName(one.value, known);
     reader.report(one.node, { id: "HG154", message, suggestion });
   };

@@ -43,15 +43,16 @@ export const failureMode = choice(
 /** `on_store_failure` of a descriptor or a domain. */
 export const storeFailureField = field(
   failureMode,
-  "What answers while the store is away: `local`, this replica's share, kept in " +
-    "memory; `allow`; `deny`; `error`, with which Envoy's own failure mode decides.",
+  "What the limit answers while the store is unreachable: `local` (this replica's " +
+    "share, in memory), `allow`, `deny`, or `error` (Envoy's own failure mode " +
+    "decides).",
   { dependentDefault: "local" },
 );
 
 /** `tellRule` of a descriptor or a domain. */
 export const disclosureField = field(
   innerBy(disclosure, (block) => block),
-  "Where refusals name their rule. What is left out is as the domain says, or the default.",
+  "Where denials name their rule. Default of each setting: that of the domain.",
 );
 
 function rowsOf(dialect: Dialect) {
@@ -59,31 +60,31 @@ function rowsOf(dialect: Dialect) {
   const none = { default: false } as const;
   return {
     on_store_failure: storeFailureField,
-    shadow_mode: field(old, "Decides and counts, and denies nobody.", none),
-    quota_mode: field(old, "Denies only together with all other limits of quota mode.", none),
-    share_threshold: field(old, "Values that a pattern matches share one limit.", none),
+    shadow_mode: field(old, "Counts and reports, but never denies.", none),
+    quota_mode: field(old, "Denies only when all quota mode limits of the request are over.", none),
+    share_threshold: field(old, "All values that the pattern matches share one limit.", none),
     headers: field(
       choice({ what: "a kind of headers" }, "x-ratelimit", "ietf", "none"),
-      "Which headers tell the caller of its limit; `ietf` is `RateLimit` and " +
-        "`RateLimit-Policy`. Refusals with any carry `retry-after`. Left out: as the process " +
-        "is told.",
+      "Response headers that tell callers their limit. `ietf` sends `RateLimit` " +
+        "and `RateLimit-Policy`. With either kind, denials carry `retry-after`. " +
+        "Default: the process setting.",
     ),
     body: field(
       choice({ what: "a kind of body" }, "problem+json"),
-      "What a refusal holds: `problem+json` says the limit and the wait (RFC 9457). Left " +
-        "out: Envoy's own body.",
+      "The body of a denial. `problem+json` names the limit and the wait (RFC " +
+        "9457). Default: Envoy's own body.",
     ),
     tellRule: disclosureField,
     detailed_metric: field(
       old,
-      "Shows callers' values in the metrics: each combination of the limit's entries " +
-        "counts by itself.",
+      "Shows values of callers in metrics: each combination of values has its own series.",
       none,
     ),
-    value_to_metric: field(old, "Puts the value of this entry into the metric's name.", none),
+    value_to_metric: field(old, "Adds the value of this entry to the metric name.", none),
     metadata: field(
       readBy({ kind: "json" }, (reader, place) => readRuleMetadata(reader, place, dialect)),
-      "Free-form; given back as dynamic metadata when the rule lets a request pass.",
+      "Free-form metadata. Headgate returns it as dynamic metadata when the rule " +
+        "allows a request.",
     ),
   };
 }
@@ -144,7 +145,7 @@ export function refuseSharing(
   { step, isShared }: { readonly step: PathStep; readonly isShared: boolean },
 ): void {
   if (!isShared || isPattern(step)) return;
-  const message = '"share_threshold" stands where neither key nor value holds "*"';
+  const message = '"share_threshold" is set, but neither key nor value contains "*"';
   block.report("share_threshold", { id: "HG128", message });
 }
 

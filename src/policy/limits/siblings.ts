@@ -22,7 +22,7 @@ export class Siblings {
     const known = this.#places.get(identity);
     if (known !== undefined) {
       const where = known.file === file ? "" : ` of ${visibleText(known.file)}`;
-      const message = `${quoteText(stepLabel(step))} stands already on line ${known.line}${where}`;
+      const message = `${quoteText(stepLabel(step))} is already on line ${known.line}${where}`;
       reader.report(node, { id: "HG151", message });
       return;
     }
@@ -34,7 +34,7 @@ export class Siblings {
     const count = (this.#patternCounts.get(key) ?? 0) + 1;
     this.#patternCounts.set(key, count);
     if (count !== patternsPerKeyMax + 1) return;
-    const message = `one key cannot have more than ${patternsPerKeyMax} patterns beside each other`;
+    const message = `one key cannot have more than ${patternsPerKeyMax} patterns in the same list`;
     reader.report(node, { id: "HG160", message });
   }
 }

@@ -6,12 +6,12 @@ const fileDifferenceRows = {
   "smooth-limits": {
     kind: "different",
     reference: joined(
-      "Counts in windows from one full second, minute, hour or day to the next: up to twice",
-      "the limit around an edge, and nothing more until the next one.",
+      "Counts in windows of one second, minute, hour or day. Around a window's edge, up",
+      "to twice the limit passes. After that, nothing passes until the next window.",
     ),
     headgate: joined(
-      "Gives what was used back evenly (GCRA): never more than the limit at once, and as many",
-      "again over each unit. A limit of 1,000 a day can let 1,999 pass on its first day.",
+      "Replenishes evenly (GCRA): never more than the limit at once, and as many again",
+      "over each unit. On its first day, a limit of 1,000 a day can allow 1,999.",
     ),
     choice: joined(
       "`HEADGATE_ALGORITHM=fixed_window`; or `algorithm: fixed_window` on the limit, in a",
@@ -21,10 +21,11 @@ const fileDifferenceRows = {
   "store-failure": {
     kind: "different",
     reference:
-      "Answers with an error while Redis is away, so that Envoy's `failure_mode_deny` decides.",
+      "Returns an error while Redis is unreachable, so that Envoy's " +
+      "`failure_mode_deny` decides.",
     headgate: joined(
-      "Goes on limiting: each replica lets its share of the limit pass. Looser than",
-      "`failure_mode_deny: true`, stricter than `false`.",
+      "Keeps limiting: each replica allows its share of the limit. This is looser than",
+      "`failure_mode_deny: true` and stricter than `false`.",
     ),
     choice: joined(
       "`HEADGATE_ON_STORE_FAILURE=error`; or `on_store_failure: error` on the limit or the",
@@ -34,131 +35,135 @@ const fileDifferenceRows = {
   "denied-hits": {
     kind: "better",
     reference:
-      "Counts denied requests too: one that a limit denies still uses up its other limits.",
-    headgate: "Counts a request against all of its limits when it passes, and else against none.",
+      "Counts denied requests too: a request that one limit denies still uses up " +
+      "its other limits.",
+    headgate: "Charges a request to all of its limits if it passes, and to none if it is denied.",
     choice: "`HEADGATE_CHARGE_DENIED=true`",
   },
   "later-costs": {
     kind: "different",
     reference: joined(
-      "Adds costs that come after the response to the window's count, however large, and",
-      "forgets all of it where the window ends.",
+      "Adds costs reported after the response to the window's count, however large.",
+      "Forgets all of it at the end of the window.",
     ),
     headgate: joined(
-      "Adds them too, once a request with `hits_addend: 0` has met the rule: at most up to twice",
-      "the limit, and what is above the limit is given back at the limit's rate.",
+      "Adds them too, once a request with `hits_addend: 0` has matched the rule, up to",
+      "twice the limit. Debt above the limit drains at the limit's rate.",
     ),
     choice: "`HEADGATE_ALGORITHM=fixed_window`; or `charge: settle`, in a `kind: Policy`",
   },
   "retry-time": {
     kind: "better",
     reference: joined(
-      "Tells callers to wait for the end of the window: all of them come back at the same",
+      "Tells callers to wait until the window ends, so all of them return at the same",
       "moment.",
     ),
     headgate: joined(
-      "Tells a denied caller when its own request will pass, and one that passed when all of",
-      "the limit is free again.",
+      "Tells a denied caller when its own request will fit. Tells an allowed caller when",
+      "the whole limit is free again.",
     ),
   },
   "carried-limits": {
     kind: "different",
     reference: joined(
-      "Counts hits under all limits that requests carry for one descriptor and unit in one",
-      "counter, denied ones too.",
+      "Counts hits of all limits that requests carry for one descriptor and unit in one",
+      "counter, denied hits included.",
     ),
     headgate: joined(
-      "Counts each size by itself, beginning with what the one carried last had in use: a raise",
-      "holds at once and counts what was used, and sizes that alternate each keep their promise.",
+      "Counts each limit size separately. A new size starts with what the last one had",
+      "in use, so a raise takes effect at once. Alternating sizes each keep their own",
+      "limit.",
     ),
     choice: "`HEADGATE_ALGORITHM=fixed_window` (one counter)",
   },
   "key-and-value": {
     kind: "better",
     reference: joined(
-      "Joins key and value by `_`: `a` with `b_c` and `a_b` with `c` are one descriptor,",
-      "meet one limit and share one counter; both in one list are refused.",
+      "Joins key and value with `_`. `a` with `b_c` and `a_b` with `c` are the same",
+      "descriptor and share one limit and counter. A list with both is refused.",
     ),
-    headgate: "Compares, keeps and counts them apart.",
+    headgate: "Keeps key and value apart: these are two descriptors with two counters.",
   },
   "key-patterns": {
     kind: "different",
     reference: joined(
-      "Compares a pattern with key and value joined by `_`: `key: a*z` matches values that end",
-      "in z, and a value's pattern may match a longer key.",
+      "Compares a pattern with the joined key and value. `key: a*z` matches values that",
+      "end in z, and a value's pattern may match a longer key.",
     ),
     headgate: joined(
-      "Compares a key's pattern with the key and a value's with the value; a pattern in a key",
-      "alone matches any value. `key: a*` means the same in both.",
+      "Compares a key pattern with the key and a value pattern with the value. A pattern",
+      "only in the key matches any value. `key: a*` means the same in both.",
     ),
   },
   "kept-metadata": {
     kind: "better",
-    reference: "Loses a rule's `metadata` where `detailed_metric` or `value_to_metric` renames it.",
+    reference:
+      "Drops a rule's `metadata` if `detailed_metric` or `value_to_metric` renames the rule.",
     headgate: "Keeps it.",
   },
   "named-refusals": {
     kind: "better",
-    reference: "Says nothing of the rule that refused a request.",
+    reference: "Does not report which rule denied a request.",
     headgate: joined(
-      "Names it in the response's dynamic metadata, for Envoy's access log; a `kind: Policy`",
-      "may say otherwise (`tellRule`).",
+      "Reports the rule in the response's dynamic metadata, for Envoy's access log. A",
+      "`kind: Policy` can change this (`tellRule`).",
     ),
   },
   "bounded-keys": {
     kind: "better",
-    reference: "Keeps a counter for every value that callers send, however many they invent.",
+    reference: "Keeps a counter for every value that callers send, without a bound.",
     headgate: joined(
-      "Takes so many new values of a rule a second (`HEADGATE_NEW_KEYS_PER_SECOND_MAX`); those",
-      "beyond share one counter.",
+      "Accepts a bounded number of new values a second for each rule",
+      "(`HEADGATE_NEW_KEYS_PER_SECOND_MAX`). Values beyond that share one counter.",
     ),
   },
   "calendar-time": {
     kind: "better",
-    reference: "Has months of 30 days, years of 365 and weeks from Thursday, all in UTC.",
+    reference:
+      "Uses months of 30 days, years of 365 days and weeks that start on Thursday, all in UTC.",
     headgate: joined(
-      "Has the same lengths, and true calendars where they are asked for (`time_zone` in a",
-      "`kind: Policy`).",
+      "Uses the same lengths by default, and calendar windows if requested (`time_zone`",
+      "in a `kind: Policy`).",
     ),
   },
   "misplaced-names": {
     kind: "stricter",
-    reference: "Ignores a name it knows in a place where it means nothing (`unit` beside `key`).",
-    headgate: "Refuses it, like any other unknown name.",
+    reference: "Ignores a known key where it has no effect (`unit` next to `key`).",
+    headgate: "Refuses it, like an unknown key.",
   },
   "lost-text": {
     kind: "stricter",
-    reference:
-      "Takes the last of a name that stands twice, and the first of several YAML documents.",
+    reference: "Uses the last of duplicate keys, and the first of several YAML documents.",
     headgate: "Refuses both.",
   },
   "doubtful-numbers": {
     kind: "stricter",
-    reference: "Reads `010` as 8, and takes `1_000` and `0b11`.",
-    headgate: "Takes plain digits and hexadecimal numbers.",
+    reference: "Reads `010` as 8, and accepts `1_000` and `0b11`.",
+    headgate: "Accepts plain decimal and hexadecimal numbers.",
   },
   "limit-names": {
     kind: "stricter",
-    reference: "Takes any text as a name; Envoy writes it into `x-ratelimit-limit` as it is.",
+    reference: "Accepts any text as a name. Envoy copies it into `x-ratelimit-limit` unchanged.",
     headgate:
-      'Refuses names that would break the header: `"`, `\\`, `,`, `;`, `|`, other than ASCII.',
+      'Refuses names that would break the header: `"`, `\\`, `,`, `;`, `|`, and ' +
+      "non-ASCII characters.",
   },
   "lost-metadata-numbers": {
     kind: "stricter",
-    reference: "Rounds whole numbers above 2^53 in `metadata`, and merges `<<` there.",
+    reference: "Rounds whole numbers above 2^53 in `metadata`, and supports `<<` there.",
     headgate: "Refuses both.",
   },
   "ignored-unit": {
     kind: "stricter",
-    reference: "Takes a unit that does not exist beside `unlimited: true`.",
+    reference: "Accepts an unknown unit next to `unlimited: true`.",
     headgate: "Refuses it.",
   },
   bounds: {
     kind: "stricter",
     reference: "Reads files of any size and depth.",
     headgate: joined(
-      "Has bounds, far above what is in use: 100,000 descriptors, 32 levels, 1,000 patterns",
-      "of a key, 4 MB a file.",
+      "Has bounds, far above real use: 100,000 descriptors, 32 levels, 1,000 patterns",
+      "for a key, 4 MB for a file.",
     ),
   },
 } as const satisfies Record<string, DifferenceRow>;

@@ -7,29 +7,30 @@ const fileProblemRows = {
   HG101: {
     title: "The text is not valid YAML.",
     remedy:
-      "Correct the line at the caret; look at indentation, quotes and brackets just before it.",
+      "Fix the syntax at the caret. Check the indentation, quotes and brackets just before it.",
   },
   HG102: {
-    title: "The text holds a character that YAML does not allow.",
-    remedy:
-      "Save the file as UTF-8 text, without control characters and with LF or CRLF line ends.",
+    title: "The text contains a character that YAML does not allow.",
+    remedy: "Save the file as UTF-8 without control characters, with LF or CRLF line endings.",
   },
   HG103: {
-    title: "A name stands twice in one map.",
-    remedy: "Keep one of the two; the second would silently replace the first.",
+    title: "A map has the same key twice.",
+    remedy: "Remove one of the two. Otherwise the second would silently replace the first.",
   },
   HG104: {
-    title: "A merge key has no map to merge, or an alias stands in place of a name.",
-    remedy: "Give `<<` a map or a list of maps (`<<: *x`), outside metadata; write names out.",
+    title: "A merge key has no map to merge, or an alias is used as a key.",
+    remedy:
+      "Give `<<` a map or a list of maps (`<<: *x`), outside metadata. Write keys out in full.",
   },
   HG105: {
-    title: "YAML tags and directives are not accepted.",
+    title: "YAML tags and directives are not supported.",
     remedy:
-      "Remove the tag (`!...`) or directive (`%...`); types follow from how a value is written.",
+      "Remove the tag (`!...`) or directive (`%...`). The type follows from how " +
+      "you write the value.",
   },
   HG106: {
-    title: "A file holds more than one YAML document.",
-    remedy: "Move what follows the second `---` to a file of its own.",
+    title: "A file contains more than one YAML document.",
+    remedy: "Move everything after the second `---` to its own file.",
   },
   HG107: {
     title: "The text is too large.",
@@ -37,88 +38,91 @@ const fileProblemRows = {
   },
   HG108: {
     title: "The text is nested too deeply.",
-    remedy: "Use fewer levels; a descriptor rarely has more than five entries.",
+    remedy: "Use fewer levels. A descriptor rarely needs more than five entries.",
   },
   HG109: {
-    title: "The text has too many parts for one file.",
+    title: "The file has too many parts.",
     remedy: "Split the policy into several files.",
   },
   HG110: {
-    title: "The file holds no policy.",
+    title: "The file contains no policy.",
     remedy: "Write a policy, or remove the file.",
   },
   HG111: {
-    title: "The file is not of a kind that Headgate reads.",
-    remedy: "Begin with `domain:`, or with `apiVersion: headgate.dev/v1alpha1` and `kind: Policy`.",
+    title: "Headgate does not recognize this kind of file.",
+    remedy: "Start with `domain:`, or with `apiVersion: headgate.dev/v1alpha1` and `kind: Policy`.",
   },
   HG112: {
-    title: "An alias names nothing that ends above it.",
-    remedy:
-      "Give the part an anchor (`&x`) above the alias; put a text that begins with `*` in quotes.",
+    title: "An alias refers to no anchor that ends above it.",
+    remedy: "Put an anchor (`&x`) above the alias. If the text starts with `*`, quote it.",
   },
   HG113: {
-    title: "A file's aliases are too many, or stand for too much.",
-    remedy: "Use fewer aliases of smaller parts, or split the policy into several files.",
+    title: "A file has too many aliases, or they expand to too much.",
+    remedy: "Use fewer or smaller aliases, or split the policy into several files.",
   },
   HG114: {
-    title: "A file that promises an end marker has none.",
-    remedy: "Write it again to its end; or end it with a line of three dots.",
+    title: "A file that declares an end marker does not end with it.",
+    remedy: "Write the file again in full, or end it with a line of three dots.",
   },
   HG120: {
-    title: "A name is unknown in its place.",
-    remedy: "Correct its spelling, or move it to the place where it belongs.",
+    title: "A key is unknown in this place.",
+    remedy: "Correct the spelling, or move the key to where it belongs.",
   },
   HG121: {
-    title: "A name is known, but not supported yet.",
-    remedy: "Remove it; it is refused because ignoring it would change what the policy means.",
+    title: "A key is known but not supported yet.",
+    remedy:
+      "Remove it. Headgate rejects it because ignoring it would change what the policy means.",
   },
   HG122: {
-    title: "A name belongs to `kind: Policy` only.",
+    title: "A key is supported in `kind: Policy` only.",
     remedy:
       "Move the rules to a file with `apiVersion: headgate.dev/v1alpha1`, under `spec.rateLimits`.",
   },
   HG123: {
-    title: "A name in a map is not text.",
-    remedy: "Use one of the expected names; look for a missing `-` or a missing quote.",
+    title: "A map key is not text.",
+    remedy: "Use one of the expected keys. Check for a missing `-` or quote.",
   },
   HG124: {
-    title: "A value is of the wrong kind.",
-    remedy: "Write the value as it is expected; look at the indentation of the lines after it.",
+    title: "A value has the wrong type.",
+    remedy: "Write the value in the expected form. Check the indentation of the following lines.",
   },
   HG125: {
-    title: "A required name is missing.",
+    title: "A required key is missing.",
     remedy: "Add it.",
   },
   HG126: {
-    title: "Two names exclude each other.",
-    remedy: "Keep one of them.",
+    title: "Two keys exclude each other.",
+    remedy: "Remove one of them.",
   },
   HG127: {
-    title: "A setting has nothing to act on.",
-    remedy: "Move it to the descriptor that has the limit: settings are not inherited.",
+    title: "A setting has no effect here.",
+    remedy: "Move it to the descriptor that has the limit. Settings are not inherited.",
   },
   HG128: {
-    title: "A threshold is shared where there is no pattern.",
-    remedy: "Put a `*` into the value whose matches are to share one limit, or remove it.",
+    title: "A descriptor without a pattern sets `share_threshold`.",
+    remedy: "Put a `*` into the value whose matches share one limit, or remove the setting.",
   },
-  HG130: { title: "A text is empty.", remedy: "Fill it in." },
+  HG130: { title: "A text is empty.", remedy: "Provide a value." },
   HG131: { title: "A text is too long.", remedy: "Shorten it." },
   HG132: {
-    title: "A text holds a character that it must not hold.",
-    remedy: "Remove the character; names end up in response headers, metrics and logs.",
+    title: "A text contains a character that is not allowed.",
+    remedy: "Remove the character. Names appear in response headers, metrics and logs.",
   },
-  HG133: { title: "A value is not one of the choices.", remedy: "Use one of the choices." },
+  HG133: {
+    title: "A value is not one of the allowed values.",
+    remedy: "Use one of the allowed values.",
+  },
   HG134: {
-    title: "Metadata holds a number that would arrive as another one.",
-    remedy: "Write it without a leading zero and below 2^53, or put it in quotes.",
+    title: "Metadata contains a number that readers could parse differently.",
+    remedy: "Write it without a leading zero and below 2^53, or quote it.",
   },
   HG135: {
-    title: "A rule's metadata is too large.",
-    remedy: "Shorten it: each response that the rule lets pass may carry it.",
+    title: "The metadata of a rule is too large.",
+    remedy: "Shorten it. Every response that the rule allows may carry it.",
   },
   HG140: {
     title: "A value is not a whole number.",
-    remedy: "Write plain digits: no quotes, fraction, exponent, separators or leading zeros.",
+    remedy: "Write plain digits without quotes, fraction, exponent, separators or leading zeros.",
   },
   HG141: { title: "A number is out of range.", remedy: "Choose a number within the range." },
   HG142: {
@@ -126,59 +130,60 @@ const fileProblemRows = {
     remedy: "Use second, minute, hour, day, week, month or year.",
   },
   HG143: {
-    title: "A period is not readable.",
+    title: "A period cannot be parsed.",
     remedy:
-      "Write whole seconds, minutes, hours, days and weeks, largest first: 10s, 5m, 1h30m, 1d, 2w.",
+      "Write whole weeks, days, hours, minutes and seconds, largest first: 10s, " +
+      "5m, 1h30m, 1d, 2w.",
   },
   HG144: {
-    title: "A limit reaches beyond ten years.",
+    title: "A limit takes longer than ten years to drain.",
     remedy: "Choose a shorter period, a higher rate or a smaller burst.",
   },
   HG145: {
     title: "A time zone is unknown.",
-    remedy: "Use a name of the IANA time zone database, such as Europe/Stockholm or UTC.",
+    remedy: "Use a name from the IANA time zone database, such as Europe/Stockholm or UTC.",
   },
   HG150: {
     title: "A domain is defined twice.",
-    remedy: "Put all its descriptors into one list, or set MERGE_DOMAIN_CONFIG.",
+    remedy: "Put all its descriptors into one list, or set MERGE_DOMAIN_CONFIG=true.",
   },
   HG151: {
-    title: "A descriptor is defined twice in one list.",
-    remedy: "Keep one of the two, or join what is below them.",
+    title: "A list contains the same descriptor twice.",
+    remedy: "Remove one of the two, or merge their nested descriptors.",
   },
   HG152: {
     title: "Two limits of one descriptor would share their state.",
-    remedy: "Give each limit a `name` of its own; without one, a limit is known by its period.",
+    remedy: "Give each limit its own `name`. Without a name, the period identifies a limit.",
   },
   HG153: {
-    title: "A limit replaces one of its own descriptor.",
-    remedy: "Name a limit of another descriptor that the same request may meet.",
+    title: "A limit replaces a limit of its own descriptor.",
+    remedy: "Name a limit of another descriptor that can match the same request.",
   },
   HG154: {
-    title: "A replaced name is no limit's.",
-    remedy: "Give the limit that is to be replaced this `name`; both stand in one domain.",
+    title: "A limit replaces a name that no limit has.",
+    remedy: "Give the replaced limit this `name`. Both limits must be in the same domain.",
   },
   HG160: {
-    title: "There is more of something than a policy may hold.",
-    remedy: "Replace many single values with a pattern or with the key alone.",
+    title: "A policy exceeds a maximum count.",
+    remedy: "Replace lists of single values with a pattern, or with the key alone.",
   },
   HG161: {
-    title: "A descriptor's path is too long.",
+    title: "The path of a descriptor is too long.",
     remedy: "Use fewer levels, or shorter keys and values.",
   },
   HG170: {
-    title: "A limit does not say how many requests it lets pass, so none does.",
-    remedy: "Write the number, or `requests_per_unit: 0` to refuse everything.",
+    title: "A limit without `requests_per_unit` denies every request.",
+    remedy: "Set the number, or write `requests_per_unit: 0` to deny everything on purpose.",
     severity: "warning",
   },
   HG171: {
     title: "A `rate_limit` has no value, so nothing is limited.",
-    remedy: "See whether the file was cut off; write the limit, or leave `rate_limit` out.",
+    remedy: "Check whether the file is truncated. Write the limit, or remove `rate_limit`.",
     severity: "warning",
   },
   HG172: {
-    title: "A number stands for a text, and is taken as it is written.",
-    remedy: "Put it in quotes: what Envoy sends is compared with it as text.",
+    title: "A number is used where a text is expected, and is read as written.",
+    remedy: "Quote it. Headgate compares it as text with what Envoy sends.",
     severity: "warning",
   },
 } as const satisfies Record<string, ProblemRow>;

@@ -3,144 +3,148 @@ import type { ProblemRow } from "./problem-row.js";
 /** Mistakes in what a policy says of services. */
 export const serviceProblemRows = {
   HG201: {
-    title: "A duration is not readable.",
+    title: "A duration cannot be parsed.",
     remedy: "Write whole numbers with ms, s, m, h or d, largest first: 5ms, 2s, 1m30s, 1h.",
   },
   HG202: {
     title: "A value is not a number.",
-    remedy: "Write digits, with a point where there is a fraction, and no quotes: 0.75.",
+    remedy: "Write digits without quotes, with a point before a fraction: 0.75.",
   },
   HG203: {
-    title: "A minimum, a start and a maximum are out of order.",
-    remedy: "Choose them so that min is at most initial, and initial at most max.",
+    title: "A minimum, an initial and a maximum value are out of order.",
+    remedy: "Set min <= initial <= max.",
   },
   HG204: {
     title: "Thresholds are out of order.",
-    remedy: "A class is refused no later than the one above it: low, normal, high, critical.",
+    remedy: "Give a higher class a threshold at least as high: low <= normal <= high <= critical.",
   },
   HG205: {
     title: "A critical reading is not above its target.",
-    remedy: "Capacity falls from target to critical: choose a critical reading above the target.",
+    remedy: "Set `critical` above `target`. Capacity falls from `target` to `critical`.",
   },
   HG206: {
     title: "A gate would close before it opens.",
-    remedy: "Choose an openBelow that is less than closeAbove.",
+    remedy: "Set openBelow less than closeAbove.",
   },
   HG207: {
-    title: "A block needs another one that is not there.",
-    remedy: "Add what is expected, or remove the block: it would do nothing.",
+    title: "A block needs another block that is missing.",
+    remedy: "Add the expected block, or remove this one. Without it, this block has no effect.",
   },
   HG208: {
-    title: "A multiple is not readable.",
-    remedy: "Write a number and an x, such as 100x: that many times the service time.",
+    title: "A multiple cannot be parsed.",
+    remedy: "Write a number and an x, such as 100x for 100 times the service time.",
   },
   HG210: {
-    title: "A condition is not CEL.",
-    remedy: "Correct it at the caret; texts in it stand in quotes of the other kind than YAML's.",
+    title: "A condition is not valid CEL.",
+    remedy:
+      "Fix the syntax at the caret. Inside YAML quotes, use the other kind of quotes for strings.",
   },
   HG211: {
-    title: "A condition's types do not fit.",
-    remedy: "Use fields that there are, with operators and functions for texts.",
+    title: "The types in a condition do not match.",
+    remedy: "Use existing fields, with the operators and functions for their type.",
   },
   HG212: {
-    title: "A condition uses a part of CEL that is not offered.",
-    remedy: "Say it with what is expected: conditions have a bounded cost for every request.",
+    title: "A condition uses a part of CEL that Headgate does not support.",
+    remedy: "Use the supported parts. They bound the cost of the condition for each request.",
   },
   HG213: {
-    title: "A condition costs too much.",
+    title: "A condition is too expensive.",
     remedy: "Split it into several rules, or shorten it.",
   },
   HG220: {
-    title: "Two services have one name.",
-    remedy: "Give each a name of its own: requests, metrics and limits are told apart by it.",
+    title: "Two services have the same name.",
+    remedy: "Give each service its own name. It identifies requests, metrics and limits.",
   },
   HG221: {
-    title: "Two services have one host.",
-    remedy: "Leave the host to one of them; the other is named by the route.",
+    title: "Two services have the same host.",
+    remedy: "Give the host to one of them. Select the other one by its name in the route.",
   },
   HG222: {
-    title: "A host is none.",
+    title: "A text is not a host name.",
     remedy: "Write a host name without scheme, port or wildcard: orders.shop.example.",
   },
   HG223: {
-    title: "A header's name is none.",
+    title: "A text is not a header name.",
     remedy: "Write the name as Envoy sends it, in lower case and without a colon.",
   },
   HG224: {
-    title: "A network is not readable.",
-    remedy: "Write an address, or a network with no bit set behind its prefix: 10.0.0.0/8.",
+    title: "A network address cannot be parsed.",
+    remedy: "Write an IP address or a CIDR block without host bits: 10.0.0.0/8.",
   },
   HG225: {
-    title: "A path is none.",
+    title: "A text is not a path.",
     remedy:
-      "Begin it with `/`, without a query and dots as segments; `/*` ends one with all below it.",
+      "Start it with `/`, without a query or dot segments. `/*` at the end matches " +
+      "everything below.",
   },
   HG226: {
-    title: "A name of a service, namespace or quota is none.",
-    remedy: "Use lower-case letters, digits and `-`, at most 63, as Kubernetes has it.",
+    title: "A text is not a valid name for a service, namespace or quota.",
+    remedy: "Use at most 63 lower-case letters, digits and `-`, as in Kubernetes.",
   },
   HG227: {
-    title: "A URL is none.",
-    remedy: "Begin it with http:// or https://, and write no user or password into a policy.",
+    title: "A text is not a URL.",
+    remedy: "Start it with http:// or https://. Do not put a user or password into a policy.",
   },
   HG228: {
-    title: "A selector of series is none.",
-    remedy: "Write a metric's name and, in braces, labels with = or != and texts in double quotes.",
+    title: "A text is not a series selector.",
+    remedy: "Write a metric name and, in braces, labels with = or != and values in double quotes.",
   },
   HG229: {
-    title: "A JSON pointer is none.",
-    remedy: "Begin it with `/` and divide its steps by `/`; ~1 stands for `/`, ~0 for `~`.",
+    title: "A text is not a JSON pointer.",
+    remedy: "Start it with `/` and separate its steps with `/`. Write ~1 for `/` and ~0 for `~`.",
   },
   HG230: {
-    title: "A service's rate limit is of a domain that the policy does not have.",
-    remedy: "Name a domain of `rateLimits`, in this file or in another one of the policy.",
+    title: "The rate limit of a service refers to a domain that the policy does not define.",
+    remedy: "Name a domain under `rateLimits`, in this or another file of the policy.",
   },
   HG231: {
-    title: "No limit could ever meet a service's descriptor.",
-    remedy: "Make its keys those of a limit's path, in order, and as many.",
+    title: "No limit can match a descriptor of a service.",
+    remedy: "Use the same keys in the same order as the path of a limit.",
   },
   HG232: {
-    title: "A reading would be stale before the next one can come.",
-    remedy: "Choose a staleAfter of several times `every`: a single late answer is no outage.",
+    title: "A reading would become stale before the next one can arrive.",
+    remedy: "Set staleAfter to several times `every`, so that one late answer causes no outage.",
   },
   HG240: {
     title: "Two values are in the wrong order.",
-    remedy: "Choose them as it is expected: one of them bounds the other.",
+    remedy: "Set them as expected. One of them bounds the other.",
   },
   HG241: {
-    title: "A quantity of bytes is not readable.",
-    remedy: "Write a whole number with Ki, Mi, Gi, Ti, k, M, G, T or nothing: 512Mi, 1Gi.",
+    title: "A byte quantity cannot be parsed.",
+    remedy: "Write a whole number, optionally with Ki, Mi, Gi, Ti, k, M, G or T: 512Mi, 1Gi.",
   },
   HG242: {
-    title: "Two services have one cluster.",
-    remedy: "Leave the cluster to one of them: what is seen of it teaches one limit only.",
+    title: "Two services have the same cluster.",
+    remedy: "Give the cluster to one of them. Reports about a cluster train one limit only.",
   },
   HG243: {
-    title: "What only Envoy's own filter can ask for is to be asked for in ext_proc.",
-    remedy: "Remove `inExtProc`, so that Envoy asks itself, or use parts of address and headers.",
+    title:
+      "A descriptor that only Envoy's own filter can build is set to be sent through ext_proc.",
+    remedy:
+      "Remove `inExtProc`, so that Envoy calls the service, or use the address and headers only.",
   },
   HG244: {
-    title: "A format is not one command operator.",
-    remedy: "Write one operator of Envoy's access logs between `%`, and nothing beside it.",
+    title: "A format is not a single command operator.",
+    remedy: "Write one operator of Envoy's access log format between `%`, and nothing else.",
   },
   HG245: {
-    title: "A regular expression is not one of RE2.",
-    remedy: "Correct it, without lookaround and backreferences; or use prefix, suffix or contains.",
+    title: "A regular expression is not valid RE2.",
+    remedy: "Remove lookaround and backreferences, or use prefix, suffix or contains.",
   },
   HG246: {
-    title: "A label is none.",
-    remedy: "Use letters, digits, `-`, `_` and `.`, at most 63, as Kubernetes has it.",
+    title: "A text is not a valid label.",
+    remedy: "Use at most 63 letters, digits, `-`, `_` and `.`, as in Kubernetes.",
   },
   HG247: {
-    title: "A file's path is none.",
-    remedy: "Begin it with `/`: it is read where the proxy runs.",
+    title: "A text is not an absolute file path.",
+    remedy: "Start it with `/`. The proxy reads the file on its own machine.",
   },
   HG248: {
-    title: "A limit is driven by Headgate, and its baseline would be sampled under it.",
-    remedy: "Fix the round trip, `minRtt: {fixed: 20ms}`, or take the word out of `feedback`.",
+    title: "Headgate drives a limit that also samples its own baseline.",
+    remedy: "Fix the round trip with `minRtt: {fixed: 20ms}`, or remove the value from `feedback`.",
   },
   HG249: {
-    title: "The proxies are described twice.",
+    title: "The key `proxies` is defined twice.",
     remedy: "Keep `proxies` in one file of the policy.",
   },
 } as const satisfies Record<string, ProblemRow>;

@@ -38,7 +38,9 @@ export type ListenerTls = CertificateSource & {
 export const listenerTls = object(
   {
     title: "tls of a listener",
-    docs: "TLS at what callers reach; with authorities, callers have to show a certificate.",
+    docs:
+      "TLS for callers of the listener. With `clientCaFile`, callers must present a " +
+      "certificate.",
     needed: [["certFile", "secret"]],
     clashing: [
       ["secret", "certFile"],
@@ -48,23 +50,27 @@ export const listenerTls = object(
     ],
   },
   {
-    certFile: field(file, "The proxy's certificate, as a file of the proxy."),
+    certFile: field(file, "The proxy's certificate: a file path on the proxy."),
     keyFile: field(file, "The key of `certFile`."),
-    clientCaFile: field(file, "The authorities of callers, who then need a certificate."),
+    clientCaFile: field(
+      file,
+      "The CAs of client certificates. If set, callers must present a certificate.",
+    ),
     secret: field(secretName, "A secret with the certificate and its key, instead of files."),
-    mutual: field(flag, "Whether callers need a certificate of the secret's authorities.", {
+    mutual: field(flag, "Whether callers must present a certificate that the secret's CA signed.", {
       as: "isMutual",
       default: false,
     }),
     subjectAltNames: field(
       subjectAltNames,
-      "Names of which a caller's certificate has one: hosts, addresses, URIs. Left out: any.",
+      "Names of which the client certificate must have one: hosts, addresses, " +
+        "URIs. Default: any name.",
       { default: [] },
     ),
     minVersion: field(
       // The oldest that callers may be held to. Source: TlsParameters.TlsProtocol.
       choice({ expected: "TLSv1_2 or TLSv1_3" }, "TLSv1_2", "TLSv1_3"),
-      "The oldest version that is spoken.",
+      "The minimum TLS version.",
       { as: "versionMin", default: "TLSv1_2" },
     ),
   },
@@ -79,15 +85,15 @@ export const listenerTls = object(
       if (block.field("secret") === undefined) checkCertificate(block);
       const isNamed = ["secret", "certFile", "keyFile"].some((name) => block.field(name));
       if (!isNamed) {
-        const message = "nothing says which certificate callers are shown";
+        const message = "the listener has no certificate";
         const expected = "certFile and keyFile, or a secret";
         block.reader.report(block.fields.node, { id: "HG125", message, expected });
       }
       if (data === undefined || data.subjectAltNames.length === 0 || asksForCertificate(data)) {
         return;
       }
-      const message = '"subjectAltNames" are of callers, and none is asked for a certificate';
-      const expected = "clientCaFile beside it";
+      const message = '"subjectAltNames" needs client certificates, and none are requested';
+      const expected = "clientCaFile next to it";
       block.report("subjectAltNames", { id: "HG207", message, expected });
     },
   },

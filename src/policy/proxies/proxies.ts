@@ -21,27 +21,27 @@ const gatewayListenersMax = 64;
 export const rateLimitTimeoutMsMax = 60_000;
 
 const headgate = object(
-  { title: "headgate", docs: "Where proxies find Headgate." },
+  { title: "headgate", docs: "Where proxies reach Headgate." },
   {
     address: field(address, "A host name or an IP address.", {
       default: "headgate.headgate.svc.cluster.local",
     }),
-    port: field(whole(portBounds), "The port of decisions.", {
+    port: field(whole(portBounds), "The decision port.", {
       larger: "different",
       default: 8_081,
     }),
-    controlPort: field(whole(portBounds), "The port of xDS and statistics.", {
+    controlPort: field(whole(portBounds), "The control port: xDS and statistics.", {
       larger: "different",
       default: 18_000,
     }),
-    tls: field(inner(headgateTls), "TLS to it. Left out: plaintext."),
+    tls: field(inner(headgateTls), "TLS to Headgate. Default: plaintext."),
     rateLimitTimeout: field(
       duration({ minMs: 1, maxMs: rateLimitTimeoutMsMax }),
-      "How long a request waits for a rate limit's answer.",
+      "The timeout of a rate limit call.",
       // Envoy's own.
       { larger: "different", as: "rateLimitTimeoutMs", default: 20 },
     ),
-    failureModeDeny: field(flag, "Whether no answer means refused.", {
+    failureModeDeny: field(flag, "Whether requests are refused when Headgate does not answer.", {
       as: "deniesWithoutAnswer",
       default: false,
     }),
@@ -52,7 +52,7 @@ const headgate = object(
     },
     check(block, { port, controlPort }) {
       if (port !== controlPort) return;
-      const message = `decisions and control cannot both be on port ${port}`;
+      const message = `decisions and control cannot both use port ${port}`;
       block.refuseOrder(["controlPort", "port"], message, "different ports");
     },
   },
@@ -61,12 +61,13 @@ const headgate = object(
 const http3 = object(
   {
     title: "http3",
-    docs: "HTTP/3 at an edge proxy, on the UDP port of the listener's number.",
+    docs: "HTTP/3 at an edge proxy, on UDP, with the listener's port number.",
   },
   {
     advertisedPort: field(
       whole(portBounds),
-      "The port that callers are told (alt-svc), where others reach it. Left out: the listener's.",
+      "The port that is advertised to callers (alt-svc), if it differs. Default: " +
+        "the listener's port.",
       { larger: "different" },
     ),
   },
@@ -78,16 +79,16 @@ const listenerPorts = ["port", "outboundPort", "adminPort", "statisticsPort"] as
 const listener = object(
   { title: "a listener", docs: "The listener of generated proxies." },
   {
-    address: field(address, "The IP address on which callers are listened for.", {
+    address: field(address, "The IP address that the listener binds to.", {
       default: "0.0.0.0",
     }),
-    port: field(whole(portBounds), "Where requests come in.", {
+    port: field(whole(portBounds), "The port of the listener.", {
       larger: "different",
       default: 10_000,
     }),
     outboundPort: field(
       whole(portBounds),
-      "Where a sidecar takes what its own service asks of others.",
+      "The port where a sidecar takes outbound requests of its own service.",
       { larger: "different", default: 10_001 },
     ),
     adminPort: field(whole(portBounds), "Envoy's admin port, on loopback only.", {
@@ -96,10 +97,11 @@ const listener = object(
     }),
     statisticsPort: field(
       whole(portBounds),
-      "Where Prometheus finds /stats/prometheus, and nothing else of the admin port.",
+      "The port where Prometheus scrapes /stats/prometheus. Nothing else of the " +
+        "admin port is served there.",
       { larger: "different", default: 9_902 },
     ),
-    maxConnections: field(whole(thresholdBounds), "Open connections of one listener.", {
+    maxConnections: field(whole(thresholdBounds), "Maximum open connections of one listener.", {
       larger: "looser",
       as: "connectionsMax",
       default: 10_000,
@@ -107,28 +109,28 @@ const listener = object(
     maxConcurrentStreams: field(
       // Source: envoy.config.core.v3.Http2ProtocolOptions.
       whole({ min: 1, max: 2_147_483_647 }),
-      "Streams of one HTTP/2 connection.",
+      "Maximum concurrent streams of one HTTP/2 connection.",
       { larger: "looser", as: "concurrentStreamsMax", default: 100 },
     ),
     trustedHops: field(
       whole({ min: 0, max: 100 }),
-      "Proxies of yours before this one, whose x-forwarded-for is believed.",
+      "Number of your own proxies in front of this one whose x-forwarded-for is trusted.",
       { larger: "different", default: 0 },
     ),
     maxRequestHeadersKb: field(
       // Source: HttpConnectionManager.
       whole({ min: 1, max: 8_192 }),
-      "KiB of a request's headers; more are answered with 431. Left out: 60.",
+      "Maximum KiB of request headers; larger requests get 431. Default: 60.",
       { larger: "looser", as: "requestHeadersKibMax" },
     ),
     maxHeadersCount: field(
       whole(thresholdBounds),
-      "Headers of a request; more are answered with 431. Left out: 100.",
+      "Maximum number of request headers; more get 431. Default: 100.",
       { larger: "looser", as: "headersCountMax" },
     ),
     maxConnectionDuration: field(
       duration(tryTimeBounds),
-      "A caller's connection, which is drained then. Left out: no bound.",
+      "Maximum duration of a caller's connection, which is then drained. Default: no limit.",
       { larger: "different", as: "maxConnectionMs" },
     ),
     pathWithEscapedSlashesAction: field(
@@ -139,19 +141,22 @@ const listener = object(
         "unescapeAndRedirect",
         "unescapeAndForward",
       ),
-      "What an edge proxy does with %2F and %5C in paths. Left out: unescapeAndRedirect, or as " +
-        "Istio or Envoy Gateway has it by itself.",
+      "How an edge proxy handles %2F and %5C in paths. Default: " +
+        "unescapeAndRedirect, or the default of Istio or Envoy Gateway.",
       { as: "escapedSlashes" },
     ),
-    tls: field(inner(listenerTls), "TLS to it. Left out: plaintext."),
-    http3: field(inner(http3), "HTTP/3 beside HTTP/2 and HTTP/1.1; needs tls. Left out: none."),
+    tls: field(inner(listenerTls), "TLS to Headgate. Default: plaintext."),
+    http3: field(
+      inner(http3),
+      "HTTP/3 in addition to HTTP/2 and HTTP/1.1; needs tls. Default: off.",
+    ),
   },
   {
     data: (read) => read,
     check(block, read) {
       if (block.field("http3") !== undefined && block.isLeftOut("tls")) {
-        const message = '"http3" is always over TLS, and the listener speaks plaintext';
-        block.report("http3", { id: "HG207", message, expected: "tls beside it" });
+        const message = '"http3" needs TLS, and the listener is plaintext';
+        block.report("http3", { id: "HG207", message, expected: "tls next to it" });
       }
       refuseSharedPorts(block, read);
     },
@@ -176,18 +181,18 @@ const gatewayListener = object(
     docs: "A listener of the Gateway for HTTP or HTTPS.",
   },
   {
-    name: field(label, "Its name in the Gateway.", {
+    name: field(label, "The listener's name in the Gateway.", {
       needs: "the listener's name in the Gateway",
     }),
-    port: field(whole(portBounds), "Its port in the Gateway.", {
+    port: field(whole(portBounds), "The listener's port in the Gateway.", {
       larger: "different",
       needs: "the listener's port in the Gateway",
     }),
-    hostname: field(hostPattern, "Its hostname in the Gateway. Left out: all hosts."),
+    hostname: field(hostPattern, "The listener's hostname in the Gateway. Default: all hosts."),
     protocol: field(
       // Those that serve HTTP. Source: Gateway API, ProtocolType.
       choice({ what: "a protocol of a Gateway's listener" }, "HTTP", "HTTPS"),
-      "Its protocol in the Gateway; http3 needs it.",
+      "The listener's protocol in the Gateway. HTTP/3 needs https.",
     ),
   },
   {
@@ -197,18 +202,21 @@ const gatewayListener = object(
 );
 
 const gateway = object(
-  { title: "a gateway", docs: "The gateway that objects are made for." },
+  { title: "a gateway", docs: "The Gateway that the generated objects attach to." },
   {
-    name: field(label, "Its name. Left out: the policy's."),
-    namespace: field(label, "Its namespace. Left out: that of the generated objects."),
+    name: field(label, "The name of the Gateway. Default: the name of the policy."),
+    namespace: field(
+      label,
+      "The namespace of the Gateway. Default: that of the generated objects.",
+    ),
     labels: field(
       podLabels("labels of a gateway's pods"),
-      "Labels of the pods of Istio's gateway, for `generate istio`. Left out: " +
-        "`istio: ingressgateway`.",
+      "Labels of Istio's gateway pods, for `generate istio`. Default: `istio: ingressgateway`.",
     ),
     listeners: field(
       items(inner(gatewayListener), { expected: "a list of listeners", max: gatewayListenersMax }),
-      "All of its listeners for HTTP and HTTPS, in their order. Left out: `http` on port 80 alone.",
+      "All HTTP and HTTPS listeners of the Gateway, in its order. Default: only " +
+        "`http` on port 80.",
     ),
   },
   {
@@ -223,39 +231,39 @@ const gateway = object(
 const runbookUrl = readBy(text({ charsMax: 2_048 }, /^https?:\/\/[^#{}]+$/), (reader, place) => {
   const written = url.read(reader, place);
   if (written === undefined || !/[#{}]/.test(written)) return written;
-  const message = "the URL of a runbook has neither a fragment nor braces";
+  const message = "the runbook URL must not contain a fragment or braces";
   return reader.report(place.key, { id: "HG227", message });
 });
 
-const everyServiceDocs = "What every service has that says nothing of it. Left out: none.";
+const everyServiceDocs = "Defaults for services that do not set the block. Default: none.";
 
 /** `proxies`. */
 export const proxies = object(
-  { title: "proxies", docs: "What holds for every proxy of the fleet." },
+  { title: "proxies", docs: "Settings for every proxy of the fleet." },
   {
     expected: field(
       whole({ min: 1, max: 1_000_000 }),
-      "Proxies that share a limit while nobody drives them.",
+      "Number of proxies that divide a limit while the feedback loop does not run.",
       { larger: "different", as: "expectedCount", default: 1 },
     ),
-    headgate: field(inner(headgate), "Where proxies find Headgate."),
+    headgate: field(inner(headgate), "Where proxies reach Headgate."),
     listener: field(inner(listener), "The listener of generated proxies."),
-    gateway: field(inner(gateway), "The gateway that objects are made for."),
-    overload: field(inner(proxyOverload), "Envoy's overload manager. Left out: none is written."),
+    gateway: field(inner(gateway), "The Gateway that the generated objects attach to."),
+    overload: field(inner(proxyOverload), "Envoy's overload manager. Default: not configured."),
     adaptiveConcurrency: field(innerOrOff(adaptiveConcurrency), everyServiceDocs, {
       added: "stricter",
     }),
     admissionControl: field(innerOrOff(admissionControl), everyServiceDocs, { added: "stricter" }),
     runbookUrl: field(
       runbookUrl,
-      "Where people find the runbook: alerts link to its sections, or with a `*` in the URL to a " +
-        "page of that name each, unless `--runbook-url` says where. Left out: the file beside " +
-        "the rules.",
+      "The URL of the runbook, for links in alerts. A `*` in the URL stands for " +
+        "the alert's page; otherwise the alert's name is the anchor. `--runbook-url` " +
+        "overrides it. Default: the file next to the rules.",
     ),
     secretsFolder: field(
       file,
-      "Where Envoys find the files of secrets, of which `NAME.yaml` has a certificate and " +
-        "`NAME-cacert.yaml` authorities. Left out: /etc/envoy/secrets.",
+      "The directory of secrets on the proxies. `NAME.yaml` contains a certificate " +
+        "and `NAME-cacert.yaml` the CAs. Default: /etc/envoy/secrets.",
     ),
   },
   {
@@ -299,7 +307,7 @@ export class ProxiesReader {
   read(reader: NodeReader, written: Field): void {
     const policy = inner(proxies).read(reader, written);
     if (this.#place !== undefined) {
-      const message = `"proxies" stands already in ${this.#place}`;
+      const message = `"proxies" is already defined in ${this.#place}`;
       reader.report(written.key, { id: "HG249", message });
       return;
     }

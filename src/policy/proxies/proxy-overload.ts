@@ -12,25 +12,29 @@ export const memoryBytesMax = 2 ** 44;
 const memoryBounds: NumberBounds = { min: memoryBytesMin, max: memoryBytesMax };
 
 const cpu = object(
-  { title: "a cpu", docs: "Refuses by the CPU that is in use." },
+  { title: "a cpu", docs: "Refuses requests by CPU usage." },
   {
-    of: field(words("host", "container"), "Whose CPU is meant.", { default: "container" }),
+    of: field(words("host", "container"), "Which CPU usage counts.", { default: "container" }),
     shedFrom: field(
       number(positiveRatioBounds),
-      "From where new requests are refused one by one.",
+      "Usage from which some new requests are refused.",
       { larger: "looser", as: "shedFromRatio", default: 0.85 },
     ),
-    shedAllAt: field(number(positiveRatioBounds), "From where all are.", {
-      larger: "looser",
-      as: "shedAllAtRatio",
-      default: 0.98,
-    }),
+    shedAllAt: field(
+      number(positiveRatioBounds),
+      "Usage from which all new requests are refused.",
+      {
+        larger: "looser",
+        as: "shedAllAtRatio",
+        default: 0.98,
+      },
+    ),
   },
   {
     data: (read) => read,
     check(block, { shedFromRatio, shedAllAtRatio }) {
       if (shedFromRatio < shedAllAtRatio) return;
-      const message = `from ${shedFromRatio} on some are refused, and all at ${shedAllAtRatio}`;
+      const message = `some are refused from ${shedFromRatio}, and all from ${shedAllAtRatio}`;
       block.refuseOrder(["shedFrom", "shedAllAt"], message, "shedFrom below shedAllAt");
     },
   },
@@ -42,15 +46,23 @@ const cgroupMemory = object(
     docs: "Refuses by the memory of the proxy's control group.",
   },
   {
-    max: field(bytes(memoryBounds), "The memory that is full. Default: the group's own limit.", {
-      larger: "looser",
-      as: "bytesMax",
-    }),
-    stopAcceptingAt: field(number(positiveRatioBounds), "From where no requests are taken.", {
-      larger: "looser",
-      as: "stopAcceptingAtRatio",
-      default: 0.95,
-    }),
+    max: field(
+      bytes(memoryBounds),
+      "The memory that counts as full. Default: the control group's limit.",
+      {
+        larger: "looser",
+        as: "bytesMax",
+      },
+    ),
+    stopAcceptingAt: field(
+      number(positiveRatioBounds),
+      "Usage from which no requests are accepted.",
+      {
+        larger: "looser",
+        as: "stopAcceptingAtRatio",
+        default: 0.95,
+      },
+    ),
   },
 );
 
@@ -58,40 +70,47 @@ const heapNames = ["shrinkHeapAt", "shedFrom", "stopAcceptingAt"] as const;
 
 /** `proxies.overload`. */
 export const proxyOverload = object(
-  { title: "an overload", docs: "Envoy's overload manager. Left out: none is written." },
+  { title: "an overload", docs: "Envoy's overload manager. Default: not configured." },
   {
     // Envoy looks no more often, and less than once a minute would be no protection.
-    refreshInterval: field(duration({ minMs: 10, maxMs: 60_000 }), "Time between two looks.", {
+    refreshInterval: field(duration({ minMs: 10, maxMs: 60_000 }), "The interval between checks.", {
       larger: "different",
       as: "refreshMs",
       default: 250,
     }),
     maxHeap: field(
       bytes(memoryBounds),
-      "The heap that is full, such as 512Mi. Left out: it is not watched.",
+      "The heap size that counts as full, such as 512Mi. Default: the heap is not watched.",
       { larger: "looser", as: "bytesMax" },
     ),
     shrinkHeapAt: field(
       number(positiveRatioBounds),
-      "Ratio of the heap from which memory is given back.",
+      "Ratio of the heap from which Envoy releases free memory.",
       { larger: "different", as: "shrinkAtRatio", default: 0.85 },
     ),
     shedFrom: field(
       number(positiveRatioBounds),
-      "Ratio of the heap from which requests are refused one by one.",
+      "Ratio of the heap from which some requests are refused.",
       { larger: "looser", as: "shedFromRatio", default: 0.9 },
     ),
     stopAcceptingAt: field(
       number(positiveRatioBounds),
-      "Ratio of the heap from which none are taken.",
+      "Ratio of the heap from which no requests are accepted.",
       { larger: "looser", as: "stopAcceptingAtRatio", default: 0.95 },
     ),
-    maxConnections: field(whole(thresholdBounds), "Downstream connections of the process.", {
-      larger: "looser",
-      as: "connectionsMax",
-    }),
-    cpu: field(inner(cpu), "Watches the CPU. Left out: not."),
-    cgroupMemory: field(inner(cgroupMemory), "Watches the control group's memory. Left out: not."),
+    maxConnections: field(
+      whole(thresholdBounds),
+      "Maximum downstream connections of the process.",
+      {
+        larger: "looser",
+        as: "connectionsMax",
+      },
+    ),
+    cpu: field(inner(cpu), "Refuses by CPU usage. Default: off."),
+    cgroupMemory: field(
+      inner(cgroupMemory),
+      "Refuses by the control group's memory. Default: off.",
+    ),
   },
   {
     data: ({ bytesMax, shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio, ...rest }) => {
@@ -106,7 +125,7 @@ export const proxyOverload = object(
       }
       if (!block.isLeftOut("maxHeap")) return;
       for (const name of heapNames.filter((each) => block.field(each) !== undefined)) {
-        const message = `"${name}" is a part of a heap whose size is not given`;
+        const message = `"${name}" is a ratio of the heap, and the heap size is not set`;
         block.report(name, { id: "HG207", message, expected: "maxHeap, such as 512Mi" });
       }
     },

@@ -71,7 +71,7 @@ export class QuotaList {
   takeName(name: string, node: ParsedNode, reader: NodeReader): void {
     const known = this.#namePlaces.get(name);
     if (known !== undefined) {
-      const message = `a quota of the name ${quoteText(name)} stands already in ${known}`;
+      const message = `a quota named ${quoteText(name)} is already defined in ${known}`;
       reader.report(node, { id: "HG261", message });
       return;
     }
@@ -109,8 +109,8 @@ export class QuotaList {
     const text = pathText(domain, path);
     const other = taken.get(text);
     if (other !== undefined) {
-      const message = `${other} of the domain ${quoteText(domain)} stands at this path already`;
-      const expected = "no rate here: its limits hold for the quota, too";
+      const message = `${other} of the domain ${quoteText(domain)} already has this path`;
+      const expected = "no rate here: the quota also enforces the existing limits";
       reader.report(nodes.rate, { id: "HG268", message, expected });
       return;
     }
@@ -163,7 +163,7 @@ function reportServices({ quota, reader, nodes }: QuotaDraft, known: readonly st
     if (node === undefined || known.includes(name)) return;
     reader.report(node, {
       id: "HG262",
-      message: `no service of the policy has the name ${quoteText(name)}`,
+      message: `the policy has no service named ${quoteText(name)}`,
       suggestion: findNearestName(name, known),
     });
   });
@@ -175,8 +175,8 @@ function reportLimit(draft: QuotaDraft, paths: ReadonlyMap<string, LimitPaths>):
   if (limits === undefined) {
     reader.reportContent(nodes.domain, {
       id: "HG263",
-      message: `no domain of the policy has the name ${quoteText(quota.domain)}`,
-      expected: "a domain of rateLimits; it may stand there without descriptors",
+      message: `the policy has no domain named ${quoteText(quota.domain)}`,
+      expected: "a domain of rateLimits, with or without descriptors",
       suggestion: findNearestName(quota.domain, [...paths.keys()]),
     });
     return;
@@ -188,7 +188,7 @@ function reportLimit(draft: QuotaDraft, paths: ReadonlyMap<string, LimitPaths>):
   reader.report(nodes.bucket, {
     id: "HG264",
     message: `no limit of the domain ${quoteText(quota.domain)} has the path ${path}`,
-    expected: "keys and fixed values that lead to a limit, or rate: {hits: 100, period: 1s}",
+    expected: "the keys and fixed values of a limit's path, or rate: {hits: 100, period: 1s}",
     suggestion: stranger === undefined ? undefined : findNearestName(stranger, [...limits.keys]),
   });
 }
@@ -202,7 +202,7 @@ function reportUndivided({ quota, reader, nodes }: QuotaDraft, met: readonly Rul
       const why = isWindow ? "counts in windows" : "is too slow to be divided among proxies";
       reader.report(nodes.bucket, {
         id: "HG267",
-        message: `the limit of ${quoteText(label)}, which ${quoteText(quota.name)} meets, ${why}`,
+        message: `the limit of ${quoteText(label)}, which ${quoteText(quota.name)} matches, ${why}`,
         expected: isWindow ? "algorithm: gcra there" : "at least one hit an hour there",
       });
       return;
@@ -219,7 +219,7 @@ function reportTwice(others: readonly QuotaDraft[], { quota, reader, nodes }: Qu
   if (before === undefined) return;
   const name = quoteText(before.quota.name);
   const message = `the quota ${name} charges the same limit for these requests`;
-  const expected = "services or keys of its own, or one quota for both";
+  const expected = "different services or keys, or one quota for both";
   reader.report(nodes.bucket, { id: "HG265", message, expected });
 }
 

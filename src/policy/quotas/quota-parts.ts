@@ -39,25 +39,25 @@ const sources = ["header", "query", "value"] as const;
 const part = object(
   {
     title: "a part of a bucket",
-    docs: "One entry of a bucket, and what it is made from.",
+    docs: "One entry of a bucket, and its source.",
     needed: [sources],
     clashing: [sources, ["value", "default"]],
   },
   {
     header: field(
       describedHeader,
-      "The value of a request header, `:path` and the like among them.",
+      "The value of a request header, or of a pseudo header such as `:path`.",
     ),
     query: field(ruledText(keyRule), "The value of a query parameter."),
     value: field(ruledText(valueRule), "A fixed value."),
     as: field(
       ruledText(keyRule),
-      "The key that the entry has in `rateLimits`; not `quota` or `class`.",
+      "The key of the entry in `rateLimits`. `quota` and `class` are reserved.",
       { needs: "the key that it has in rateLimits" },
     ),
     default: field(
       ruledText(valueRule),
-      "The value where a request does not say it. Left out: the quota leaves such requests alone.",
+      "The value if the request has none. Default: the quota ignores such requests.",
       { as: "fallback" },
     ),
   },
@@ -112,8 +112,8 @@ function takeKey(
 ): void {
   const isReserved = key === quotaBucketKey || key === quotaClassKey;
   if (isReserved || keys.has(key)) {
-    const why = isReserved ? "is a key of every bucket" : "is the key of another part";
-    const expected = "another key, by which rateLimits knows it";
+    const why = isReserved ? "is reserved in every bucket" : "is the key of another part";
+    const expected = "another key, which rateLimits uses";
     reader.report(node, { id: "HG266", message: `${quoteText(key)} ${why}`, expected });
   }
   keys.add(key);
@@ -139,8 +139,8 @@ function readSource(
 ): QuotaPartSource | undefined {
   if (source === undefined) {
     if (!sources.every((name) => block.isLeftOut(name))) return undefined;
-    const message = "a part does not say what it is made from";
-    const expected = "header: a header's name, query: a parameter, or value: a text";
+    const message = "the part has no source";
+    const expected = "header: a header name, query: a parameter, or value: a text";
     return block.reader.report(block.fields.node, { id: "HG125", message, expected });
   }
   const said = readField(part, block, source);
@@ -192,15 +192,15 @@ const weights = readBy<Readonly<Record<string, number>>>(
 export const quotaClasses = object(
   {
     title: "a quota's classes",
-    docs: "Who gets more of a limit than others when not all can have what they want.",
+    docs: "Classes that get more of a limit than others when demand exceeds it.",
   },
   {
-    header: field(describedHeader, "The header that tells a request's class.", {
+    header: field(describedHeader, "The request header that contains the class.", {
       needs: "the header that tells the class",
     }),
     weights: field(
       weights,
-      "Weights by the header's value; a request with none of them weighs 1.",
+      "Weights by header value. A request with no listed value has weight 1.",
       { isGenerated: false, needs: weightsExpected },
     ),
   },

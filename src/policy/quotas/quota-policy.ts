@@ -28,10 +28,10 @@ export const callsShareDefault = 0.1;
 export const quota = object(
   {
     title: "a quota",
-    docs: "Requests that Envoys let pass by themselves, by what Headgate assigns to them.",
+    docs: "Requests that Envoys admit locally, within assignments from Headgate.",
   },
   {
-    name: field(placed(quotaName), "Names it in buckets, metrics and generated configuration.", {
+    name: field(placed(quotaName), "The name in buckets, metrics and generated configuration.", {
       needs: "the quota's name",
     }),
     domain: field(placed(ruledText(domainRule)), "A domain of `rateLimits`.", {
@@ -39,34 +39,38 @@ export const quota = object(
     }),
     services: field(
       items(placed(label), { expected: servicesExpected, max: servicesMax, min: 1 }),
-      "Services whose requests it is for. Left out: all requests of all proxies.",
+      "Services whose requests count. Default: all requests of all proxies.",
       { added: "looser" },
     ),
-    match: field(headerMatches, "Headers that a request must have, all of them.", {
+    match: field(headerMatches, "Header conditions that a request must all match.", {
       added: "looser",
       default: [],
     }),
     when: field(
       matcherCondition,
-      "A CEL condition over the request, evaluated by Envoy: all that conditions offer but " +
-        "`lowerAscii`. Left out: all requests.",
+      "A CEL condition on the request, which Envoy evaluates. It supports " +
+        "everything that conditions support, except `lowerAscii`. Default: all " +
+        "requests.",
       { added: "looser" },
     ),
     bucket: field(
       bucketParts,
-      "What is counted together: in this order a descriptor of the domain.",
+      "The entries of a bucket, in this order a descriptor of the domain.",
       { needs: bucketExpected },
     ),
     rate: field(
       inner(quotaRate),
-      "Its limit, of a hit an hour or more and always `gcra`. Left out: the limits of the " +
-        "domain that its buckets meet.",
+      "The limit of the quota: at least one hit an hour, always `gcra`. Default: " +
+        "the limits of the domain that its buckets match.",
     ),
-    classes: field(inner(quotaClasses), "Who gets more than others. Left out: all the same."),
+    classes: field(
+      inner(quotaClasses),
+      "Weights of requests. Default: all requests weigh the same.",
+    ),
     callsShare: field(
       number(callsShareBounds),
-      "The part of the rate that is kept for RLS calls while the limit is more than half " +
-        "used; default: none where `rate` is given.",
+      "The part of the rate that is reserved for RLS calls while more than half of " +
+        "the limit is in use. Default: 0 if `rate` is set.",
       {
         isGenerated: false,
         larger: "stricter",
@@ -78,10 +82,10 @@ export const quota = object(
     beforeAssignment: beforeAssignmentField,
     afterExpiry: field(
       inner(quotaExpiry),
-      "What it does when an assignment is over and no other came.",
+      "What an Envoy does when an assignment expires without a new one.",
       { default: quotaExpiry.defaults },
     ),
-    deny: field(inner(quotaDenial), "What a caller gets whose request is over the quota.", {
+    deny: field(inner(quotaDenial), "The response to a request that is over the quota.", {
       default: quotaDenial.defaults,
     }),
   },

@@ -41,20 +41,21 @@ export const quotaBodyCharsMax = 4_096;
 const quotaHitsBounds = { min: 1, max: hitsMax } as const;
 
 const rateRows = {
-  hits: field(whole(quotaHitsBounds), "How many hits a period lets pass, in the whole fleet.", {
+  hits: field(whole(quotaHitsBounds), "Hits allowed in each period, in the whole fleet.", {
     needs: "how many hits a period lets pass",
   }),
   period: field(period, "Any period: 1s, 10s, 1m, 1h30m.", {
     needs: "a period such as 1s or 1m",
   }),
-  burst: field(whole(quotaHitsBounds), "How many may come at once. Default: as many as `hits`."),
+  burst: field(whole(quotaHitsBounds), "Hits that may arrive at once. Default: `hits`."),
   on_store_failure: field(
     failureMode,
-    "What holds while the store is away and leases are over. Left out: as the domain says.",
+    "What applies while the store is unreachable and leases have expired. Default: " +
+      "that of the domain.",
     { as: "onStoreFailure" },
   ),
   overrideMax: overrideMaxField,
-  dryRun: field(flag, "Counts, and refuses nobody.", { default: false }),
+  dryRun: field(flag, "Counts and reports, but never denies.", { default: false }),
 };
 
 /** `rate` of a quota; undefined where it is wrong. */
@@ -74,9 +75,12 @@ export const quotaRate = object(
       if (rate === undefined) return;
       const { hits, periodUs } = rate;
       if (!isDivisible(rate)) {
-        const message = `${hits} in ${formatDuration(periodUs / 1_000)} is too slow a quota`;
+        const message = `${hits} in ${formatDuration(periodUs / 1_000)} is too slow for a quota`;
         const expected = `at least ${quotaHitsPerHourMin} an hour`;
-        const finding = { message, expected: `${expected}; a slower limit needs a call each` };
+        const finding = {
+          message,
+          expected: `${expected}; a slower limit needs a call for each request`,
+        };
         block.report("hits", { id: "HG267", ...finding });
       } else if (isDrainedLate(rate)) {
         const message = "a full bucket of this quota takes longer than ten years to drain";
@@ -133,7 +137,7 @@ function keptSeconds(bounds: DurationBounds): FieldType<number> {
     const kept = Math.max(bounds.minMs, Math.ceil(ms / 1_000) * 1_000);
     return reader.report(place.key, {
       id: "HG260",
-      message: `"${place.name}" is ${formatDuration(ms)}, of which Envoy keeps whole seconds only`,
+      message: `"${place.name}" is ${formatDuration(ms)}, and Envoy accepts whole seconds only`,
       expected: "whole seconds",
       suggestion: formatDuration(kept),
     });
@@ -143,8 +147,8 @@ function keptSeconds(bounds: DurationBounds): FieldType<number> {
 /** `ttl`. Source: Envoy 1.40 cuts it to whole seconds, and 0 is over at once. */
 export const ttlField = field(
   keptSeconds({ minMs: quotaTtlMsMin, maxMs: 300_000 }),
-  "How long an assignment holds, in whole seconds from 2s to 5m: so long a dead Envoy " +
-    "keeps its part.",
+  "How long an assignment is valid, in whole seconds from 2s to 5m. A dead Envoy " +
+    "keeps its share that long.",
   { larger: "different", isGenerated: false, as: "ttlSeconds", default: defaultQuotaTtlMs / 1_000 },
 );
 
@@ -170,20 +174,20 @@ function doneWords<const Word extends string>(
 /** `beforeAssignment`. */
 export const beforeAssignmentField = field(
   doneWords(["allow", "deny"], {
-    whys: { limit: "Envoy crashes where it has to count before it was told anything" },
+    whys: { limit: "Envoy crashes if it has to count before its first assignment" },
     expected: "allow or deny",
   }),
-  "What an Envoy does with a new bucket's requests until it is told.",
+  "What an Envoy does with requests of a new bucket before its first assignment.",
   { default: "allow" },
 );
 
-const notKept = "Envoy does not keep a refusal that way";
+const notKept = "Envoy does not keep such a denial after expiry";
 
 /** `afterExpiry`; the limit's share is known when all files are read. */
 export const quotaExpiry = object(
   {
     title: "an afterExpiry",
-    docs: "What an Envoy does with a bucket whose assignment is over when nobody tells it more.",
+    docs: "What an Envoy does with a bucket whose assignment has expired and was not renewed.",
   },
   {
     fallback: field(
@@ -191,13 +195,14 @@ export const quotaExpiry = object(
         whys: { reuse: notKept, last: notKept },
         expected: "limit, allow or deny",
       }),
-      "`limit`: its part of the smallest limit, divided by `proxies.expected` and by " +
-        "classes; or everything, or nothing.",
+      "`limit`: an Envoy's share of the smallest limit, divided by " +
+        "`proxies.expected` and by classes. `allow`: everything passes. `deny`: " +
+        "nothing passes.",
       { default: "limit" },
     ),
     for: field(
       keptSeconds({ minMs: quotaTtlMsMin, maxMs: 86_400_000 }),
-      "For how long, in whole seconds; then as before the first assignment.",
+      "For how long, in whole seconds. After that, `beforeAssignment` applies again.",
       // As long as a Headgate may be away before its Envoys are back at `beforeAssignment`.
       { larger: "different", as: "forSeconds", default: 3_600 },
     ),
@@ -225,8 +230,8 @@ const statusType = whole({ min: 400, max: 599 });
 const status = readBy(statusType, (reader, place) => {
   const read = statusType.read(reader, place);
   if (read === undefined || isEnvoyStatus(read)) return read;
-  const message = `Envoy does not answer with ${read} here`;
-  const expected = "a status that is registered: 429, 503";
+  const message = `Envoy cannot answer with ${read} here`;
+  const expected = "a registered status: 429, 503";
   return reader.report(place.key, { id: "HG269", message, expected });
 });
 
@@ -260,7 +265,7 @@ const furtherHeaders = readBy<readonly DenialHeader[]>(
       const name = headerName.read(reader, { ...row, value: row.key });
       const value = reader.readText(row, headerValueRule);
       if (name === "retry-after") {
-        const message = '"retry-after" has a name of its own here';
+        const message = 'use "retryAfter" instead of the header "retry-after"';
         const finding = { id: "HG126", message, expected: "retryAfter: a duration" } as const;
         reader.report(row.key, finding);
       }
@@ -271,7 +276,7 @@ const furtherHeaders = readBy<readonly DenialHeader[]>(
 
 /** `deny`. */
 export const quotaDenial = object(
-  { title: "a deny", docs: "What a caller gets whose request is over the quota." },
+  { title: "a deny", docs: "The response to a request that is over the quota." },
   {
     status: field(status, "The HTTP status.", {
       larger: "different",
@@ -279,18 +284,18 @@ export const quotaDenial = object(
     }),
     retryAfter: field(
       keptSeconds({ minMs: 1_000, maxMs: 86_400_000 }),
-      "When to come again, in whole seconds.",
+      "The `retry-after` of the response, in whole seconds.",
       { larger: "different", default: 1 },
     ),
     body: field(
       ruledText(bodyRule),
-      "The body, and the message of a gRPC call's status. Left out: none.",
+      "The body of the response, and the message of a gRPC status. Default: none.",
     ),
-    headers: field(furtherHeaders, "Further headers of the response.", { default: [] }),
+    headers: field(furtherHeaders, "Additional response headers.", { default: [] }),
     grpcStatus: field(
       // 0 would be no refusal.
       whole({ min: 1, max: 16 }),
-      "What a gRPC call gets: 8 is RESOURCE_EXHAUSTED.",
+      "The gRPC status for gRPC calls; 8 is RESOURCE_EXHAUSTED.",
       { larger: "different", default: grpcStatuses.resourceExhausted },
     ),
   },

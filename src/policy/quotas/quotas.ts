@@ -55,6 +55,6 @@ function refuseEmptyServices(block: Block): void {
   const written = block.field("services");
   const content = written && block.reader.contentOf(written);
   if (!isSeq(content) || content.items.length > 0) return;
-  const message = '"services" names none';
+  const message = '"services" is empty';
   block.report("services", { id: "HG125", message, expected: servicesExpected });
 }

@@ -36,36 +36,40 @@ export const waitBounds: DurationBounds = { minMs: 1, maxMs: waitMsMax };
 export const marginBounds: DurationBounds = { minMs: 0, maxMs: waitMsMax };
 
 /** In each block that decides. */
-export const dryRun = field(flag, "Decides and counts, and refuses nobody.", { default: false });
+export const dryRun = field(flag, "Decides and counts, but never refuses.", { default: false });
 
 /** `deadline`. */
 export const deadline = object(
-  { title: "a deadline", docs: "Refuses requests without time left for an answer." },
+  { title: "a deadline", docs: "Refuses requests whose deadline leaves no time for a response." },
   {
-    minRemaining: field(duration(marginBounds), "The least time that must be left.", {
+    minRemaining: field(duration(marginBounds), "The least remaining time.", {
       larger: "stricter",
       as: "minRemainingMs",
       default: 5,
     }),
-    margin: field(duration(marginBounds), "Kept back for the way and for what comes after.", {
-      larger: "different",
-      as: "marginMs",
-      default: 10,
-    }),
-    header: field(headerName, "A header that says the time left in milliseconds."),
+    margin: field(
+      duration(marginBounds),
+      "Time reserved for the network and for work after the response.",
+      {
+        larger: "different",
+        as: "marginMs",
+        default: 10,
+      },
+    ),
+    header: field(headerName, "A header with the remaining time in milliseconds."),
     dryRun,
   },
 );
 
 const codel = object(
-  { title: "codel", docs: "Refuses from a queue that stays long." },
+  { title: "codel", docs: "Refuses requests from a queue that stays long (CoDel)." },
   {
-    target: field(duration(waitBounds), "The wait that is good enough.", {
+    target: field(duration(waitBounds), "The acceptable wait.", {
       larger: "looser",
       as: "targetMs",
       default: 100,
     }),
-    interval: field(duration(waitBounds), "How long it may be exceeded.", {
+    interval: field(duration(waitBounds), "How long the wait may exceed the target.", {
       larger: "looser",
       as: "intervalMs",
       default: 1_000,
@@ -75,22 +79,26 @@ const codel = object(
 
 /** `queue`. */
 export const queue = object(
-  { title: "a queue", docs: "Where requests wait for a permit." },
+  { title: "a queue", docs: "A queue in which requests wait for a permit." },
   {
-    size: field(whole({ min: 1, max: queueSizeMax }), "How many may wait.", {
+    size: field(whole({ min: 1, max: queueSizeMax }), "The maximum number of waiting requests.", {
       larger: "looser",
       as: "sizeMax",
       default: 100,
     }),
-    maxWait: field(duration(waitBounds), "How long one may wait.", {
+    maxWait: field(duration(waitBounds), "The maximum wait.", {
       larger: "looser",
       as: "waitMsMax",
       default: 2_000,
     }),
-    order: field(words("priority", "fifo", "newestFirstUnderOverload"), "Who goes first.", {
-      default: "priority",
-    }),
-    codel: field(inner(codel), "CoDel's test on waits. Left out: not made."),
+    order: field(
+      words("priority", "fifo", "newestFirstUnderOverload"),
+      "The order in which waiting requests are served.",
+      {
+        default: "priority",
+      },
+    ),
+    codel: field(inner(codel), "Applies CoDel to waits. Default: off."),
     dryRun,
   },
 );
@@ -102,19 +110,23 @@ export const slopePerSecondMax = 10_000;
 const someWait: WaitBound = { kind: "duration", ms: 1_000 };
 
 const sigmoid = object(
-  { title: "a sigmoid", docs: "Refuses the more, the longer the wait." },
+  { title: "a sigmoid", docs: "Refuses more requests the longer the expected wait." },
   {
-    midpoint: field(waitBound(waitBounds), "The wait at which half are refused.", {
-      larger: "looser",
-      needs: "the wait that half of all meet",
-    }),
+    midpoint: field(
+      waitBound(waitBounds),
+      "The expected wait at which half of the requests are refused.",
+      {
+        larger: "looser",
+        needs: "the expected wait at which half are refused",
+      },
+    ),
     slope: field(
       number({ min: 0, max: slopePerSecondMax, isMinExcluded: true }),
-      "How steep it is, per second.",
+      "The steepness, per second.",
       {
         larger: "different",
         as: "slopePerSecond",
-        needs: "how steep it is, per second, such as 0.23",
+        needs: "the steepness, per second, such as 0.23",
       },
     ),
   },
@@ -136,10 +148,10 @@ export const estimatedWait = object(
   {
     max: field(
       waitBound(waitBounds),
-      "The longest wait: a duration, or a multiple of the service time such as 100x.",
+      "The maximum wait: a duration, or a multiple of the service time such as 100x.",
       { larger: "looser" },
     ),
-    sigmoid: field(inner(sigmoid), "Refuses the more, the longer the wait."),
+    sigmoid: field(inner(sigmoid), "Refuses more requests the longer the expected wait."),
     dryRun,
   },
   {
@@ -147,7 +159,7 @@ export const estimatedWait = object(
     check(block) {
       if (!block.isLeftOut("max") || !block.isLeftOut("sigmoid")) return;
       const expected = "max: 100x, sigmoid: {midpoint: 28s, slope: 0.23}, or both";
-      const message = '"estimatedWait" bounds nothing';
+      const message = '"estimatedWait" sets no bound';
       block.reader.report(block.fields.node, { id: "HG125", message, expected });
     },
   },
@@ -155,23 +167,27 @@ export const estimatedWait = object(
 
 /** `gate`; it has to open below where it closes. */
 export const gate = object(
-  { title: "a gate", docs: "Refuses new requests by the sigmoid's reject probability." },
+  { title: "a gate", docs: "Refuses new requests by the reject probability of the sigmoid." },
   {
-    openBelow: field(number(ratioBounds), "Opens below this probability.", {
+    openBelow: field(number(ratioBounds), "The gate opens below this probability.", {
       larger: "looser",
       as: "openBelowRatio",
       default: defaultGateSettings.openBelowRatio,
     }),
-    closeAbove: field(number(ratioBounds), "Closes above this probability.", {
+    closeAbove: field(number(ratioBounds), "The gate closes above this probability.", {
       larger: "looser",
       as: "closeAboveRatio",
       default: defaultGateSettings.closeAboveRatio,
     }),
-    passAtClose: field(number(ratioBounds), "The part that passes while it is closed.", {
-      larger: "looser",
-      as: "passAtCloseRatio",
-      default: defaultGateSettings.passAtCloseRatio,
-    }),
+    passAtClose: field(
+      number(ratioBounds),
+      "The ratio of requests that pass while the gate is closed.",
+      {
+        larger: "looser",
+        as: "passAtCloseRatio",
+        default: defaultGateSettings.passAtCloseRatio,
+      },
+    ),
     dryRun,
   },
   {
@@ -182,7 +198,7 @@ export const gate = object(
       block.report(isOpenWritten ? "openBelow" : "closeAbove", {
         id: "HG206",
         message: `the gate opens below ${openBelowRatio} and closes above ${closeAboveRatio}`,
-        expected: "an openBelow that is less than closeAbove",
+        expected: "an openBelow less than closeAbove",
       });
     },
   },
@@ -190,14 +206,19 @@ export const gate = object(
 
 /** `throttle`. */
 export const throttle = object(
-  { title: "a throttle", docs: "Refuses as clients should: by how much is refused anyway." },
   {
-    k: field(number({ min: 1, max: 1_000 }), "Requests for each that is accepted.", {
+    title: "a throttle",
+    docs:
+      "Refuses requests in proportion to those that the service refuses anyway, as clients " +
+      "should.",
+  },
+  {
+    k: field(number({ min: 1, max: 1_000 }), "Attempted requests allowed for each accepted one.", {
       larger: "looser",
       default: 2,
     }),
     per: field(words("service", "caller"), "Whose requests are compared.", { default: "service" }),
-    memory: field(duration({ minMs: 100, maxMs: waitMsMax }), "How long is looked back.", {
+    memory: field(duration({ minMs: 100, maxMs: waitMsMax }), "The window that is compared.", {
       larger: "different",
       as: "memoryMs",
       default: 30_000,
@@ -215,7 +236,7 @@ const fullLatency = readBy(multiple, (reader, place) => {
   if (read === undefined || read > 1) return read;
   return reader.reportContent(place.value ?? place.key, {
     id: "HG141",
-    message: "a latency that is a load of 1 lies above its baseline",
+    message: "the latency that means a load of 1 must be above the baseline",
     expected: "a multiple above 1x, such as 3x",
   });
 });
@@ -227,34 +248,46 @@ const fullReadingBounds: NumberBounds = { min: 0, max: readingMax, isMinExcluded
 
 /** `load`. */
 export const load = object(
-  { title: "a load", docs: "What else fills a service, beside the requests in flight." },
+  { title: "a load", docs: "Additional sources of a service's load, besides requests in flight." },
   {
-    orcaCpu: field(number(orcaCpuBounds), "The reported CPU that is full.", {
+    orcaCpu: field(number(orcaCpuBounds), "The reported CPU usage that means a load of 1.", {
       larger: "looser",
       as: "orcaCpuRatio",
       default: 0.85,
     }),
-    orcaMemory: field(number(positiveRatioBounds), "The reported memory that is full.", {
+    orcaMemory: field(
+      number(positiveRatioBounds),
+      "The reported memory usage that means a load of 1.",
+      {
+        larger: "looser",
+        as: "orcaMemoryRatio",
+        default: 0.9,
+      },
+    ),
+    latency: field(
+      fullLatency,
+      "The latency that means a load of 1, as a multiple of its baseline: 3x.",
+      {
+        larger: "looser",
+        as: "latencyMultiple",
+      },
+    ),
+    errorRatio: field(number(positiveRatioBounds), "The error ratio that means a load of 1.", {
       larger: "looser",
-      as: "orcaMemoryRatio",
-      default: 0.9,
     }),
-    latency: field(fullLatency, "The latency that is full, as a multiple of its baseline: 3x.", {
-      larger: "looser",
-      as: "latencyMultiple",
-    }),
-    errorRatio: field(number(positiveRatioBounds), "The share of errors that is full.", {
-      larger: "looser",
-    }),
-    queueWait: field(duration(waitBounds), "The wait for a permit that is full.", {
+    queueWait: field(duration(waitBounds), "The wait for a permit that means a load of 1.", {
       larger: "looser",
       as: "queueWaitMs",
     }),
-    signal: field(number(fullReadingBounds), "The reading of the law's signal that is full.", {
-      larger: "looser",
-      as: "signalReading",
-    }),
-    combine: field(words("max", "mean"), "How several are taken together.", { default: "max" }),
+    signal: field(
+      number(fullReadingBounds),
+      "The reading of the law's signal that means a load of 1.",
+      {
+        larger: "looser",
+        as: "signalReading",
+      },
+    ),
+    combine: field(words("max", "mean"), "How several loads are combined.", { default: "max" }),
     dryRun,
   },
 );
@@ -275,14 +308,14 @@ const retryAfterMin = seconds(
 );
 
 const retryAfter = object(
-  { title: "a retryAfter", docs: "What refused callers are told." },
+  { title: "a retryAfter", docs: "The retry-after of refused requests." },
   {
-    min: field(retryAfterMin, "The least wait, in whole seconds.", {
+    min: field(retryAfterMin, "The minimum, in whole seconds.", {
       larger: "different",
       as: "retryAfterSecondsMin",
       default: 1,
     }),
-    jitter: field(number({ min: 0, max: 10 }), "How much longer it may be, as a part of it.", {
+    jitter: field(number({ min: 0, max: 10 }), "Random jitter, as a ratio of the minimum.", {
       larger: "different",
       as: "retryAfterJitterRatio",
       default: 0.5,
@@ -290,12 +323,12 @@ const retryAfter = object(
   },
 );
 
-const statusRow = field(whole({ min: 400, max: 599 }), "The status of this refusal.", {
+const statusRow = field(whole({ min: 400, max: 599 }), "The response status for this cause.", {
   larger: "different",
 });
 
 const status = object(
-  { title: "status", docs: "Statuses by cause." },
+  { title: "status", docs: "Response statuses by cause." },
   Object.fromEntries(refusalCauses.map((cause) => [cause, statusRow])),
   {
     data: (read): RejectSettings["statusByCause"] =>
@@ -311,17 +344,14 @@ const status = object(
 export const reject = object(
   { title: "a reject", docs: "How requests are refused." },
   {
-    retryAfter: field(inner(retryAfter), "When refused callers may come again."),
-    status: field(
-      inner(status),
-      "Statuses by cause, where other than the default ones are wanted.",
-      {
-        as: "statusByCause",
-      },
-    ),
+    retryAfter: field(inner(retryAfter), "When refused callers may retry."),
+    status: field(inner(status), "Response statuses by cause, if they differ from the defaults.", {
+      as: "statusByCause",
+    }),
     tellRule: field(
       inner(disclosure),
-      "Where refusals name the service and the cause. What a rate limit refuses goes by its own.",
+      "Where refusals name the service and the cause. Denials of a rate limit " +
+        "follow the rule's own setting.",
       { as: "disclosure" },
     ),
   },

@@ -24,33 +24,38 @@ const statistic = field(
     if (written === undefined || written === "mean") return mean;
     const percentile = Number(/^p([0-9]{1,3}(?:\.[0-9]{1,3})?)$/.exec(written)?.[1] ?? 0);
     if (percentile > 0 && percentile <= 100) return { kind: "percentile", percentile };
-    const message = "this is neither a mean nor a percentile";
+    const message = "this is neither mean nor a percentile";
     const { expected } = statisticRule;
     return reader.report(place.key, { id: "HG133", message, expected });
   }),
-  "Which latency counts: mean, or a percentile such as p50.",
+  "The latency statistic that is used: mean, or a percentile such as p50.",
   { default: mean, writtenDefault: "mean" },
 );
 
 /** Of the field of each law. */
 export const lawDocs = "Settings of this law.";
 
-const smoothingDocs = "The weight of what is new.";
+const smoothingDocs = "The weight of a new sample.";
 
 const aimd = object(
-  { title: "aimd", docs: "Adds while all is well, and multiplies when it is not." },
   {
-    increase: field(number(increaseBounds), "What is added.", { larger: "looser", default: 1 }),
+    title: "aimd",
+    docs:
+      "Increases additively while the service is healthy, and decreases multiplicatively " +
+      "otherwise.",
+  },
+  {
+    increase: field(number(increaseBounds), "The increase.", { larger: "looser", default: 1 }),
     decrease: field(
       number({ min: 0, max: 0.999, isMinExcluded: true }),
-      "What it is multiplied with.",
+      "The factor of a decrease.",
       { larger: "looser", as: "decreaseRatio", default: 0.5 },
     ),
   },
 );
 
 const vegas = object(
-  { title: "vegas", docs: "Keeps the queue in the service short." },
+  { title: "vegas", docs: "Keeps the queue inside the service short." },
   {
     smoothing: field(number(positiveRatioBounds), smoothingDocs, {
       larger: "different",
@@ -62,26 +67,32 @@ const vegas = object(
 );
 
 const gradient = object(
-  { title: "gradient", docs: "Follows the latency against its baseline." },
+  { title: "gradient", docs: "Follows the latency relative to its baseline." },
   {
-    rttTolerance: field(number({ min: 1, max: 100 }), "How much slower is still well.", {
-      larger: "looser",
-      default: 1.5,
-    }),
+    rttTolerance: field(
+      number({ min: 1, max: 100 }),
+      "The acceptable ratio of latency to baseline.",
+      {
+        larger: "looser",
+        default: 1.5,
+      },
+    ),
     smoothing: field(number(positiveRatioBounds), smoothingDocs, {
       larger: "different",
       as: "smoothingRatio",
       default: 0.2,
     }),
-    baseline: field(words("minRtt", "drifting"), "What is the baseline.", { default: "minRtt" }),
+    baseline: field(words("minRtt", "drifting"), "The latency that is the baseline.", {
+      default: "minRtt",
+    }),
     statistic,
   },
 );
 
 const latencyShed = object(
-  { title: "latencyShed", docs: "Refuses while answers are slower than a threshold." },
+  { title: "latencyShed", docs: "Refuses requests while the latency is above a threshold." },
   {
-    threshold: field(duration(waitBounds), "The latency that is too slow.", {
+    threshold: field(duration(waitBounds), "The threshold of the latency.", {
       larger: "looser",
       as: "thresholdMs",
       needs: "a latency, such as 250ms",
@@ -89,14 +100,14 @@ const latencyShed = object(
     statistic,
     window: field(
       whole({ min: 1, max: latencyShedWindowCountMax }),
-      "Requests that are looked at.",
+      "The number of requests in the sample.",
       { larger: "different", as: "windowCount", default: 100 },
     ),
-    factor: field(number(increaseBounds), "How strongly is refused.", {
+    factor: field(number(increaseBounds), "How strongly requests are refused.", {
       larger: "stricter",
       default: 1,
     }),
-    sustained: field(duration(marginBounds), "How long it must be too slow.", {
+    sustained: field(duration(marginBounds), "How long the latency must be above the threshold.", {
       larger: "looser",
       as: "sustainedMs",
       default: 1_000,

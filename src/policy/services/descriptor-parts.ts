@@ -75,18 +75,20 @@ const textTests = ["exact", "prefix", "suffix", "contains", "regex", "present"] 
 const textMatch = object(
   {
     title: "a match",
-    docs: "A header or query parameter, and what it has to be.",
+    docs: "A condition on a header or query parameter.",
     needed: [textTests],
     clashing: [textTests],
   },
   {
-    name: field(key, "Its name.", { needs: "the name of what is looked at" }),
-    exact: field(value, "The whole text."),
-    prefix: field(value, "How it begins."),
-    suffix: field(value, "How it ends."),
-    contains: field(value, "What is in it."),
-    regex: field(regex, "A regular expression of RE2 for the whole text."),
-    present: field(flag, "Whatever it is, if it is there."),
+    name: field(key, "The name of the header or parameter.", {
+      needs: "the name of the header or parameter",
+    }),
+    exact: field(value, "The exact value."),
+    prefix: field(value, "The prefix of the value."),
+    suffix: field(value, "The suffix of the value."),
+    contains: field(value, "A substring of the value."),
+    regex: field(regex, "An RE2 regular expression that matches the whole value."),
+    present: field(flag, "Matches if present, with any value."),
   },
 );
 
@@ -107,19 +109,19 @@ export const headerMatches = textMatches(true, 0);
 
 function readTextMatch(block: Block, isHeader: boolean): TextMatch | undefined {
   const { reader, fields } = block;
-  const nameField = block.declared("name", "the name of what is looked at");
+  const nameField = block.declared("name", "the name of the header or parameter");
   const name = nameField && (isHeader ? describedHeader : key).read(reader, nameField);
   const [test, ...others] = textTests.filter((each) => block.field(each) !== undefined);
   for (const other of others) block.refusePair(other, test ?? other);
   if (test === undefined) {
     const isMissing = textTests.every((each) => block.isLeftOut(each));
-    const message = "a match says nothing of what the text has to be";
+    const message = "the match has no condition for the text";
     const expected = "exact, prefix, suffix, contains or regex: a text, or present: true";
     return isMissing ? reader.report(fields.node, { id: "HG125", message, expected }) : undefined;
   }
   const read = readField(textMatch, block, test);
   if (test === "present" && read !== true) {
-    const message = '"present" asks whether it is there';
+    const message = '"present" can only be true';
     return block.report(test, { id: "HG133", message, expected: "present: true" });
   }
   if (name === undefined || read === undefined || others.length > 0) return undefined;
@@ -129,24 +131,27 @@ function readTextMatch(block: Block, isHeader: boolean): TextMatch | undefined {
 const metadataPath = "a list of names that leads to a text, such as [payload, sub]";
 
 const metadata = object(
-  { title: "metadata of a part", docs: "A text from metadata." },
+  { title: "metadata of a part", docs: "A value from metadata." },
   {
-    source: field(words("dynamic", "route"), "Whose metadata.", { as: "from", default: "dynamic" }),
-    namespace: field(key, "A filter's namespace, such as envoy.filters.http.jwt_authn.", {
+    source: field(words("dynamic", "route"), "The source of the metadata.", {
+      as: "from",
+      default: "dynamic",
+    }),
+    namespace: field(key, "The filter namespace, such as envoy.filters.http.jwt_authn.", {
       needs: "a filter's namespace, such as envoy.filters.http.jwt_authn",
     }),
     path: field(
       items(key, { expected: metadataPath, max: metadataPathMax, min: 1 }),
-      "The names that lead to the text.",
+      "The keys that lead to the value.",
       { needs: metadataPath },
     ),
-    default: field(value, "The value where there is none.", { as: "fallback" }),
+    default: field(value, "The value if the metadata has none.", { as: "fallback" }),
   },
   {
     data: (read) => read,
     check(block, { path = [] }) {
       if (block.field("path") === undefined || path.length > 0) return;
-      const message = '"path" leads nowhere';
+      const message = '"path" is empty';
       block.report("path", { id: "HG125", message, expected: metadataPath });
     },
   },
@@ -156,14 +161,17 @@ const v4Bounds = { min: 0, max: 32 } as const;
 const v6Bounds = { min: 0, max: 128 } as const;
 
 const mask = object(
-  { title: "a maskedRemoteAddress", docs: "How much of the caller's address counts." },
   {
-    v4: field(whole(v4Bounds), "Bits of IPv4.", {
+    title: "a maskedRemoteAddress",
+    docs: "The network prefix of the caller's address that counts.",
+  },
+  {
+    v4: field(whole(v4Bounds), "Prefix length for IPv4.", {
       larger: "different",
       as: "v4PrefixBits",
       default: v4Bounds.max,
     }),
-    v6: field(whole(v6Bounds), "Bits of IPv6.", {
+    v6: field(whole(v6Bounds), "Prefix length for IPv6.", {
       larger: "different",
       as: "v6PrefixBits",
       default: v6Bounds.max,
@@ -180,13 +188,16 @@ const expressionRule: TextRule = {
 
 /** What a part is made from: one of these, beside `as` and what belongs to it. */
 const sources = {
-  header: field(describedHeader, "The value of a request header, `:path` and the like among them."),
+  header: field(
+    describedHeader,
+    "The value of a request header, or of a pseudo header such as `:path`.",
+  ),
   query: field(key, "The value of a query parameter."),
-  headerMatch: field(textMatches(true, 1), "`value`, where the headers are as this says."),
-  queryMatch: field(textMatches(false, 1), "`value`, where the query parameters are as this says."),
-  metadata: field(inner(metadata), "A text from dynamic metadata or from the route's."),
+  headerMatch: field(textMatches(true, 1), "`value`, if the headers match."),
+  queryMatch: field(textMatches(false, 1), "`value`, if the query parameters match."),
+  metadata: field(inner(metadata), "A value from the dynamic metadata or the route metadata."),
   cel: field(ruledText(expressionRule), "A CEL expression over Envoy's attributes."),
-  maskedRemoteAddress: field(inner(mask), "The caller's network; Envoy gives it its key."),
+  maskedRemoteAddress: field(inner(mask), "The caller's network. Envoy sets the key."),
 };
 
 const partSources = [
@@ -202,7 +213,7 @@ const partSources = [
 const part = object(
   {
     title: "a part of a descriptor",
-    docs: "One entry of a descriptor, and what it is made from.",
+    docs: "One entry of a descriptor, and its source.",
     clashing: [partSources, ["maskedRemoteAddress", "as"], ["header", "value"]],
     needed: [
       [...partSources, "value"],
@@ -212,8 +223,8 @@ const part = object(
   {
     ...sources,
     value: field(value, "A fixed value; with a match, the value where it matches."),
-    expectMatch: field(flag, "Whether the match must hold, or must not.", { default: true }),
-    as: field(key, "The key that the entry has in `rateLimits`."),
+    expectMatch: field(flag, "Whether the match must succeed or fail.", { default: true }),
+    as: field(key, "The key of the entry in `rateLimits`."),
   },
 );
 
@@ -259,8 +270,8 @@ function readPart(block: Block): DescriptorPart | undefined {
   });
   const isMatch = source === "headerMatch" || source === "queryMatch";
   if (block.field("expectMatch") !== undefined && !isMatch) {
-    const message = '"expectMatch" belongs to headerMatch and queryMatch';
-    block.report("expectMatch", { id: "HG207", message, expected: "one of them beside it" });
+    const message = '"expectMatch" needs headerMatch or queryMatch';
+    block.report("expectMatch", { id: "HG207", message, expected: "one of them next to it" });
   }
   if (!isMatch && source !== undefined && block.field("value") !== undefined) {
     return block.refusePair("value", source);
@@ -308,8 +319,8 @@ function readFixed(block: Block, own: string): DescriptorPart | undefined {
   if (fixed !== undefined) return { kind: "fixed", key: own, value: fixed };
   const isMissing = [...partSources, "value"].every((name) => block.isLeftOut(name));
   if (!isMissing) return undefined;
-  const message = "a part does not say what it is made from";
-  const expected = "header: a header's name, value: a text, or another source";
+  const message = "the part has no source";
+  const expected = "header: a header name, value: a text, or another source";
   return block.reader.report(block.fields.node, { id: "HG125", message, expected });
 }
 
@@ -318,7 +329,7 @@ function readMatch(
   kind: "headerMatch" | "queryMatch",
   { key: own, isMatch }: PartSource,
 ): DescriptorPart | undefined {
-  block.declared("value", "the value where it matches");
+  block.declared("value", "the value to use on a match");
   const matched = readField(part, block, "value");
   const read = readField(part, block, kind) ?? [];
   if (read.length === 0) {

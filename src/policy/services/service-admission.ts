@@ -61,7 +61,7 @@ export interface KeyedPermits {
 }
 
 const headerKey = object(
-  { title: "a caller", docs: "What a header says." },
+  { title: "a caller", docs: "The value of a header." },
   {
     header: field(headerName, "The header's name, in lower case.", { needs: "a header's name" }),
   },
@@ -72,20 +72,20 @@ const headerKey = object(
 );
 
 const permitsPer = object(
-  { title: "maxInFlightPer", docs: "Permits of each caller or route." },
+  { title: "maxInFlightPer", docs: "Permits for each caller or route." },
   {
     per: field(
       wordOr(["caller", "route"], inner(headerKey), "caller, route or {header: x-tenant}"),
-      "By what they are told apart.",
+      "What identifies a caller.",
       { default: "caller" },
     ),
-    max: field(whole(permitBounds), "The most in flight of one.", {
+    max: field(whole(permitBounds), "Maximum requests in flight of one caller.", {
       larger: "looser",
-      needs: "the most in flight of one",
+      needs: "the maximum requests in flight of one caller",
     }),
     keysMax: field(
       whole({ min: 1, max: permitKeysMax }),
-      "How many are counted by themselves at once.",
+      "Maximum number of callers counted separately.",
       { larger: "looser", default: 10_000 },
     ),
   },
@@ -102,59 +102,85 @@ const dryRuns: FieldType<readonly AdmissionBlock[] | boolean> = readBy(
 
 /** `admission` of a service. */
 export const admission = object(
-  { title: "an admission", docs: "What a request has to pass before the service; {} is sound." },
+  {
+    title: "an admission",
+    docs: "Checks that a request must pass before the service. {} applies sound defaults.",
+  },
   {
     maxInFlight: field(
       whole(permitBounds),
-      "Requests in flight, in the fleet. Left out: a law learns how many.",
+      "Maximum requests in flight, in the fleet. Default: a law learns the limit.",
       { larger: "looser" },
     ),
-    maxInFlightPer: field(inner(permitsPer), "Permits of each caller or route. Left out: none."),
+    maxInFlightPer: field(
+      inner(permitsPer),
+      "Permits for each caller or route. Default: no limit.",
+    ),
     shedAt: field(
       shedAt,
-      "The load from which each class is refused. Default: low 0.75, normal 0.9, high 0.95; " +
-        "`eager` refuses low from 0.5.",
+      "The load from which each class is refused. Default: low 0.75, normal 0.9, " +
+        "high 0.95. `eager` refuses low from 0.5.",
       { added: "stricter", default: "usual" },
     ),
-    deadline: field(innerOrOff(deadline), "Refuses requests without time left.", {
-      added: "stricter",
-    }),
-    queue: field(inner(queue), "Where requests wait for a permit. Left out: none waits."),
-    estimatedWait: field(inner(estimatedWait), "Refuses what would wait too long. Left out: off.", {
-      added: "stricter",
-    }),
-    gate: field(inner(gate), "Refuses new requests while much is refused. Left out: off.", {
-      added: "stricter",
-    }),
-    throttle: field(inner(throttle), "Refuses by how much is refused anyway. Left out: off.", {
-      added: "stricter",
-    }),
-    load: field(inner(load), "What else fills a service. Left out: nothing.", {
+    deadline: field(
+      innerOrOff(deadline),
+      "Refuses requests whose deadline leaves no time for a response.",
+      {
+        added: "stricter",
+      },
+    ),
+    queue: field(
+      inner(queue),
+      "A queue for requests without a permit. Default: requests do not wait.",
+    ),
+    estimatedWait: field(
+      inner(estimatedWait),
+      "Refuses requests whose expected wait is too long. Default: off.",
+      {
+        added: "stricter",
+      },
+    ),
+    gate: field(
+      inner(gate),
+      "Refuses new requests while many requests are refused. Default: off.",
+      {
+        added: "stricter",
+      },
+    ),
+    throttle: field(
+      inner(throttle),
+      "Refuses requests in proportion to those that are refused anyway. Default: off.",
+      {
+        added: "stricter",
+      },
+    ),
+    load: field(inner(load), "Additional sources of load. Default: none.", {
       added: "stricter",
     }),
     reject: field(inner(reject), "How requests are refused."),
     caller: field(
       wordOr(["remoteAddress"], inner(headerKey), "remoteAddress, or {header: x-user}"),
-      "What tells callers apart.",
+      "What identifies a caller.",
       { default: "remoteAddress" },
     ),
     lateAfter: field(
       duration(waitBounds),
-      "A client that gives up after this long was served too late. Default: its deadline.",
+      "A client that gives up after this time counts as served too late. Default: its deadline.",
       { larger: "different", as: "lateAfterMs" },
     ),
-    sampleRatio: field(number(positiveRatioBounds), "Share of responses that are looked at.", {
+    sampleRatio: field(number(positiveRatioBounds), "The ratio of responses that are sampled.", {
       larger: "different",
       default: 1,
     }),
     ownOverload: field(
       words("allow", "refuse"),
-      "While Headgate itself is overloaded: all pass undecided, or all but critical ones are " +
-        "refused. Default: as `proxies.headgate.failureModeDeny` says for no answer.",
+      "While Headgate itself is overloaded: requests pass without a decision, or " +
+        "all but critical ones are refused. Default: as " +
+        "`proxies.headgate.failureModeDeny` sets it.",
     ),
     dryRun: field(
       dryRuns,
-      "Decides and counts, and refuses nobody: all blocks, or those of a list.",
+      "Decides and counts, but never refuses: for all blocks, or for those in a list.",
       { default: false },
     ),
   },
@@ -259,23 +285,23 @@ export function refuseIdleBlocks(
   const hasLimit = isLimited || !block.isLeftOut("maxInFlight");
   const refuse = (name: string, why: string, expected: string): undefined =>
     block.report(name, { id: "HG207", message: `"${name}" ${why}`, expected });
-  const limit = "maxInFlight beside it, or a concurrency law that sets a limit";
+  const limit = "maxInFlight next to it, or a concurrency law that sets a limit";
   if (data.queue !== undefined && !hasLimit) {
     refuse("queue", "has no limit that requests could wait for", limit);
   }
   if (data.estimatedWait !== undefined && !hasLimit) {
-    refuse("estimatedWait", "has no limit to estimate a wait by", limit);
+    refuse("estimatedWait", "has no limit to estimate a wait from", limit);
   }
   const isWaitRight = data.estimatedWait !== undefined || block.isLeftOut("estimatedWait");
   if (data.gate !== undefined && isWaitRight && data.estimatedWait?.sigmoid === undefined) {
     const sigmoid = "estimatedWait: {sigmoid: {midpoint: 28s, slope: 0.23}}";
-    refuse("gate", "has no reject probability to go by", sigmoid);
+    refuse("gate", "has no reject probability to act on", sigmoid);
   }
   if (data.load !== undefined && data.shedAt === undefined) {
-    refuse("load", "has no thresholds to be held against", "shedAt that is not off");
+    refuse("load", "has no thresholds to compare with", "shedAt that is not off");
   }
   if (data.load?.signalReading !== undefined && !hasSignal) {
-    const law = "concurrency: {law: signal} beside it";
-    refuse("load", "names a reading, and no law follows a signal", law);
+    const law = "concurrency: {law: signal} next to it";
+    refuse("load", "refers to a reading, and no law follows a signal", law);
   }
 }

@@ -26,11 +26,14 @@ export const concurrencyKeysMax = 100_000;
 const limits = object(
   { title: "limits", docs: "Bounds of the limit on requests in flight." },
   {
-    initial: field(whole(permitBounds), "Where a law that learns begins. Default: 50.", {
+    initial: field(whole(permitBounds), "The initial limit of a law that learns. Default: 50.", {
       larger: "looser",
     }),
-    min: field(whole(permitBounds), "The lowest limit.", { larger: "looser", dependentDefault: 1 }),
-    max: field(whole(permitBounds), "The highest limit.", {
+    min: field(whole(permitBounds), "The minimum limit.", {
+      larger: "looser",
+      dependentDefault: 1,
+    }),
+    max: field(whole(permitBounds), "The maximum limit.", {
       larger: "looser",
       dependentDefault: 1_000,
     }),
@@ -38,7 +41,7 @@ const limits = object(
 );
 
 const key = object(
-  { title: "per", docs: "Splits the limit by a header, such as the name of a database." },
+  { title: "per", docs: "Splits the limit by the value of a header, such as a database name." },
   {
     header: field(headerName, "The header that splits it.", {
       needs: "the header that splits the limit",
@@ -48,10 +51,10 @@ const key = object(
         expected: "a list of keys that metrics may name",
         max: concurrencyNamesMax,
       }),
-      "Keys that metrics may name.",
+      "Keys that may appear in metrics.",
       { default: [] },
     ),
-    keysMax: field(whole({ min: 1, max: concurrencyKeysMax }), "Keys held at once.", {
+    keysMax: field(whole({ min: 1, max: concurrencyKeysMax }), "Maximum number of keys.", {
       larger: "looser",
       default: 1_000,
     }),
@@ -64,7 +67,7 @@ const key = object(
     check(block, _, { names, keysMax }) {
       const count = new Set(names).size;
       if (count <= keysMax) return;
-      const message = `${count} names are more than the ${keysMax} keys that are held`;
+      const message = `${count} names exceed the maximum of ${keysMax} keys`;
       const expected = `at most ${quoteText("keysMax")} names`;
       block.report("names", { id: "HG203", message, expected });
     },
@@ -79,26 +82,26 @@ const defaultLaws = { ofRequests: "knee", ofEnvoys: "gradient" } as const;
 
 /** `concurrency` of a service. */
 export const concurrency = object(
-  { title: "a concurrency", docs: "The law that sets the limit, for the fleet." },
+  { title: "a concurrency", docs: "The law that sets the limit for the fleet." },
   {
     law: field(
       words(...lawNames),
-      "How the limit is found. Default: knee, or gradient where Envoys tell or are told of " +
-        "it, or where gradient has a block.",
+      "The algorithm that finds the limit. Default: knee. With reports from " +
+        "Envoys, feedback, or a `gradient` block: gradient.",
     ),
     limits: field(
       innerBy(limits, (block) => block),
       "Bounds of the limit.",
     ),
-    per: field(inner(key), "Splits the limit by a header. Left out: one limit."),
+    per: field(inner(key), "Splits the limit by a header. Default: one limit."),
     sources: field(
       wordList(["extProc", "envoyMetrics", "loadReports"]),
-      "What the law listens to. Default: extProc.",
+      "What the law observes. Default: extProc.",
       { default: ["extProc"] },
     ),
     feedback: field(
       wordList(["circuitBreakers", "adaptiveConcurrency"]),
-      "Where in every Envoy the limit goes. Default: nowhere.",
+      "The Envoy settings that receive the limit. Default: none.",
       { default: [] },
     ),
     ...lawFields,
@@ -203,7 +206,7 @@ function refuseOtherLaws(block: Block, law: LawName): void {
 
 /** What Envoys tell are means of many requests. */
 function refuseSingle(block: Block, law: LawName): void {
-  const message = `"law: ${law}" learns from single requests, of which only extProc tells`;
+  const message = `"law: ${law}" learns from single requests, and only extProc reports them`;
   block.report("law", { id: "HG126", message, expected: `law: ${defaultLaws.ofEnvoys}` });
 }
 
@@ -218,10 +221,10 @@ function readLimits(block: Block, law: LawName, read: ReadSignal | undefined): L
   const initial = readField(limits, own, "initial") ?? initialOf(law, { min, max });
   const expected = "min at most initial, and initial at most max";
   if (min > max) {
-    const message = `a min of ${min} is above a max of ${max}`;
+    const message = `min is ${min}, which is above max, ${max}`;
     own.report("min", { id: "HG203", message, expected });
   } else if (initial < min || initial > max) {
-    const message = `an initial of ${initial} is not from ${min} to ${max}`;
+    const message = `initial is ${initial}, which is outside ${min} to ${max}`;
     own.report("initial", { id: "HG203", message, expected });
   }
   return { initial, min, max };

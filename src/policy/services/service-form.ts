@@ -37,7 +37,7 @@ export const hostsMax = 64;
 export const clustersMax = 64;
 
 const upstream = object(
-  { title: "an upstream", docs: "Where a service listens." },
+  { title: "an upstream", docs: "The address of a service." },
   {
     address: field(address, "A host name or an IP address.", {
       needs: "a host name or IP address",
@@ -46,11 +46,15 @@ const upstream = object(
       larger: "different",
       needs: "a port, 1 to 65535",
     }),
-    tls: field(innerOrOff(upstreamTls), "TLS to it. Left out: on port 443, and on no other."),
+    tls: field(
+      innerOrOff(upstreamTls),
+      "TLS to the service. Default: on for port 443, otherwise off.",
+    ),
     protocol: field(
       choice({ what: "a protocol of a service" }, "http1", "http2"),
-      "What it speaks; gRPC needs http2. Left out: as its callers do, and behind a listener of " +
-        "TLS http1, or what both sides of its own TLS agree on.",
+      "The protocol of the service; gRPC needs http2. Default: that of its " +
+        "callers. Behind a TLS listener: http1, or what ALPN negotiates with the " +
+        "service.",
     ),
   },
   {
@@ -65,7 +69,7 @@ const upstream = object(
 const podsExpected = "the labels of its pods, such as {app: orders}";
 
 const workload = object(
-  { title: "a workload", docs: "Which pods serve it." },
+  { title: "a workload", docs: "The pods of the service." },
   {
     labels: field(podLabels(podsExpected), "Labels of the pods, for selectors.", {
       needs: podsExpected,
@@ -98,7 +102,7 @@ const upgrade = readBy(text(upgradeRule, upgradePattern), (reader, place) => {
   const name = written?.toLowerCase();
   if (written === undefined || name === undefined) return undefined;
   if (name !== "connect" && upgradePattern.test(name)) return name;
-  const message = `${quoteText(written)} is not a protocol that a request changes to`;
+  const message = `${quoteText(written)} is not a protocol that a request can upgrade to`;
   return reader.report(place.key, { id: "HG133", message, expected: upgradeRule.expected });
 });
 
@@ -119,98 +123,112 @@ function afterProxies<Data>(form: ObjectForm<Data>) {
 export const service = object(
   {
     title: "a service",
-    docs: "A service, and what protects it. A name is a whole service.",
+    docs: "A service, and its protection.",
   },
   {
-    name: field(placed(label), "Names it in requests, metrics and generated configuration.", {
+    name: field(placed(label), "The name in requests, metrics and generated configuration.", {
       needs: "the service's name",
     }),
-    namespace: field(label, "Its namespace in Kubernetes."),
+    namespace: field(label, "The namespace in Kubernetes."),
     hosts: field(
       items(placed(host), { expected: "a list of hosts", max: hostsMax }),
-      "Values of `:authority` that mean it, in any case and with any port. Left out: the " +
-        "route names the service.",
+      "Values of `:authority` that select the service, in any case and with any " +
+        "port. Default: the route names the service.",
       { isGenerated: true, default: [] },
     ),
-    upstream: field(inner(upstream), "Where it listens. Left out: only Envoy knows.", {
-      isGenerated: true,
-    }),
+    upstream: field(
+      inner(upstream),
+      "The address of the service. Default: only Envoy's configuration has it.",
+      {
+        isGenerated: true,
+      },
+    ),
     clusters: field(
       items(placed(cluster), { expected: "a list of clusters' names", max: clustersMax }),
-      "Further clusters of Envoys that lead to it, beside those named by it and its upstream.",
+      "Additional Envoy clusters of the service, besides those with its name and its upstream.",
       { default: [] },
     ),
     workload: field(
       inner(workload),
-      "Which pods serve it. Default: those labelled `app: <name>`.",
+      "The pods of the service. Default: those with the label `app: <name>`.",
       {
         as: "workloadLabels",
       },
     ),
     direction: field(
       words("inbound", "outbound"),
-      "Which Envoys protect it: those before it, or those of its callers.",
+      "Which Envoys protect the service: those in front of it, or those of its callers.",
       { isGenerated: true, default: "inbound" },
     ),
     rateLimit: field(
       innerBlock(serviceRateLimit),
-      "The limits that its requests are charged by. Left out: none.",
+      "The limits that requests of this service are charged to. Default: none.",
       { isGenerated: true, added: "stricter" },
     ),
-    priority: field(inner(priority), "Who goes first when not all can.", {
+    priority: field(inner(priority), "Classes of requests: which ones go first under load.", {
       default: priority.defaults,
     }),
-    admission: field(innerBlock(admission), "What a request has to pass. Left out: nothing.", {
-      added: "stricter",
-    }),
+    admission: field(
+      innerBlock(admission),
+      "Checks that a request must pass before the service. Default: none.",
+      {
+        added: "stricter",
+      },
+    ),
     concurrency: field(
       innerBy(concurrency, readConcurrency),
-      "The law that sets its limit; without `admission` the limit holds with permits and " +
-        "nothing else.",
+      "The law that sets the service's limit. Without `admission`, only permits " +
+        "enforce the limit.",
     ),
-    circuitBreakers: field(innerBlock(circuitBreakers), "What one proxy may have open to it.", {
+    circuitBreakers: field(
+      innerBlock(circuitBreakers),
+      "Maximum connections and requests of one proxy.",
+      {
+        isGenerated: true,
+        added: "stricter",
+      },
+    ),
+    outlierDetection: field(innerOrOff(outlierDetection), "When a failing host is ejected.", {
       isGenerated: true,
       added: "stricter",
     }),
-    outlierDetection: field(innerOrOff(outlierDetection), "When a host of it is left out.", {
+    healthChecks: field(inner(healthChecks), "Active health checks of each proxy. Default: off.", {
       isGenerated: true,
-      added: "stricter",
     }),
-    healthChecks: field(
-      inner(healthChecks),
-      "How each proxy asks hosts whether they are well. Left out: it does not.",
-      { isGenerated: true },
-    ),
     loadBalancing: field(inner(loadBalancing), "How hosts are chosen.", {
       isGenerated: true,
       default: loadBalancing.defaults,
     }),
-    retries: field(innerBlock(retries), "What is tried again. Left out: nothing.", {
+    retries: field(innerBlock(retries), "Which requests are retried. Default: none.", {
       isGenerated: true,
     }),
-    timeouts: field(inner(timeouts), "How long what may take.", {
+    timeouts: field(inner(timeouts), "Timeouts of requests, connections and streams.", {
       isGenerated: true,
       default: timeouts.defaults,
     }),
     upgrades: field(
       items(upgrade, { expected: "a list of protocols, [] for none", max: upgradesMax }),
-      "Protocols that a request may change to; one that has changed lasts beyond " +
-        "`timeouts.request`, its permit for a lease of that and a minute at least. Left out: " +
-        "websocket; []: none.",
+      "Protocols that a request may upgrade to. An upgraded request may outlast " +
+        "`timeouts.request`; its permit has a lease of that time, at least one " +
+        "minute. Default: websocket. []: none.",
       { isGenerated: true, default: defaultBlocks.upgrades },
     ),
-    localRateLimit: field(inner(localRateLimit), "A backstop in each proxy. Left out: none.", {
-      isGenerated: true,
-      added: "stricter",
-    }),
+    localRateLimit: field(
+      inner(localRateLimit),
+      "A local limit in each proxy, as a backstop. Default: none.",
+      {
+        isGenerated: true,
+        added: "stricter",
+      },
+    ),
     adaptiveConcurrency: field(
       afterProxies(adaptiveConcurrency),
-      "Envoy's own gradient controller. Left out: as `proxies` says.",
+      "Envoy's adaptive concurrency filter. Default: as in `proxies`.",
       { isGenerated: true, added: "stricter" },
     ),
     admissionControl: field(
       afterProxies(admissionControl),
-      "Envoy's admission control. Left out: as `proxies` says.",
+      "Envoy's admission control filter. Default: as in `proxies`.",
       { isGenerated: true, added: "stricter" },
     ),
   },

@@ -61,7 +61,7 @@ export class ServiceList {
   takeName(name: string, node: ParsedNode, reader: NodeReader): void {
     const known = take(this.#namePlaces, { text: name, node, reader });
     if (known === undefined) return;
-    const message = `a service of the name ${quoteText(name)} stands already in ${known}`;
+    const message = `a service named ${quoteText(name)} is already defined in ${known}`;
     reader.report(node, { id: "HG220", message });
   }
 
@@ -69,7 +69,7 @@ export class ServiceList {
   takeHost(host: string, node: ParsedNode, reader: NodeReader): void {
     const known = take(this.#hostPlaces, { text: host, node, reader });
     if (known === undefined) return;
-    const message = `the host ${quoteText(host)} is a service's already in ${known}`;
+    const message = `the host ${quoteText(host)} already belongs to a service in ${known}`;
     reader.report(node, { id: "HG221", message });
   }
 
@@ -87,7 +87,7 @@ export class ServiceList {
       const isImplied = others.some((other) => !this.#isNamed(cluster, other));
       if (others.length > 0 && (isImplied || named.has(cluster))) {
         const other = quoteText(others[0] ?? "");
-        const message = `the cluster ${quoteText(cluster)} leads to the service ${other} too`;
+        const message = `the cluster ${quoteText(cluster)} also belongs to the service ${other}`;
         reader.reportContent(node, { id: "HG242", message });
       }
       named.add(cluster);
@@ -136,7 +136,7 @@ function checkClaim(claim: RateLimitClaim, paths: ReadonlyMap<string, LimitPaths
   if (limits === undefined) {
     reader.reportContent(domainNode, {
       id: "HG230",
-      message: `no domain of the policy has the name ${quoteText(domain)}`,
+      message: `the policy has no domain named ${quoteText(domain)}`,
       suggestion: findNearestName(domain, [...paths.keys()]),
     });
     return;
@@ -149,7 +149,7 @@ function checkClaim(claim: RateLimitClaim, paths: ReadonlyMap<string, LimitPaths
     reader.report(node, {
       id: "HG231",
       message: `no limit of the domain ${quoteText(domain)} has the path ${path}`,
-      expected: "keys and fixed values that lead to a limit, from the outermost descriptor on",
+      expected: "the keys and fixed values of a limit's path, outermost descriptor first",
       suggestion: stranger === undefined ? undefined : findNearestName(stranger, [...limits.keys]),
     });
   }

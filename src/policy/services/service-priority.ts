@@ -22,19 +22,19 @@ const others = ["sources", "principals"] as const;
 const trust = object(
   {
     title: "trust",
-    docs: "Whose word on a request's class is taken.",
+    docs: "Callers whose priority header is trusted.",
     clashing: others.map((name) => ["anyone", name]),
   },
   {
     anyone: field(flag, "Everybody's.", { default: false }),
     sources: field(
       items(network, { expected: "a list of networks", max: priorityItemsMax }),
-      "Networks of callers.",
+      "CIDR blocks of callers.",
       { default: [] },
     ),
     principals: field(
       items(principal, { expected: "a list of principals", max: priorityItemsMax }),
-      "URIs in client certificates; a `*` at the end stands for any rest.",
+      "URIs in client certificates. A `*` at the end matches any suffix.",
       { default: [] },
     ),
   },
@@ -49,13 +49,17 @@ const trust = object(
 );
 
 const from = object(
-  { title: "priority.from", docs: "The header that states a request's class." },
+  { title: "priority.from", docs: "The header that contains a request's class." },
   {
     header: field(headerName, "Its name.", { default: "x-request-priority" }),
-    default: field(words(...priorities), "The class of a request that nothing is said of.", {
-      default: "normal",
-    }),
-    trust: field(inner(trust), "Whose word is taken. Left out: nobody's."),
+    default: field(
+      words(...priorities),
+      "The class of a request that no other setting classifies.",
+      {
+        default: "normal",
+      },
+    ),
+    trust: field(inner(trust), "Callers whose header is trusted. Default: none."),
   },
   { data: ({ trust: whose = trust.defaults, ...read }) => ({ ...read, trust: whose }) },
 );
@@ -78,22 +82,26 @@ const paths = items(path, { expected: "a list of paths", max: priorityItemsMax }
 
 /** `priority` of a service. */
 export const priority = object(
-  { title: "a priority", docs: "Who goes first when not all can." },
+  { title: "a priority", docs: "Classes of requests: which ones go first under load." },
   {
-    from: field(inner(from), "The header that states a class, and who is believed."),
+    from: field(
+      inner(from),
+      "The header that contains a class, and the callers that are trusted to set it.",
+    ),
     rules: field(
       items(inner(rule, "a rule: {when: ..., is: ...}"), {
         expected: "a list of rules: {when: ..., is: ...}",
         max: priorityRulesMax,
       }),
-      "The first that holds gives the class.",
+      "Rules in order. The first rule whose condition is true sets the class.",
       { default: [] },
     ),
     bypassPaths: field(
       paths,
-      "Paths that are neither counted nor refused, each as a whole and without its query; " +
-        "`/static/*` is `/static` and all below it. Left out: `/healthz`, `/livez`, " +
-        "`/readyz`, and `Check` and `Watch` of gRPC's health service.",
+      "Paths that are neither counted nor refused. A path matches exactly, without " +
+        "its query; `/static/*` matches `/static` and everything below. Default: " +
+        "`/healthz`, `/livez`, `/readyz`, and `Check` and `Watch` of gRPC's health " +
+        "service.",
       {
         default: [
           "/healthz",
@@ -106,8 +114,8 @@ export const priority = object(
     ),
     authPaths: field(
       paths,
-      "Paths, written alike, that are critical where nothing else says so. Left out: " +
-        "`/login/*`, `/auth/*`, `/oauth/*`, `/oauth2/*`.",
+      "Paths, in the same form, whose requests are critical unless another setting " +
+        "classifies them. Default: `/login/*`, `/auth/*`, `/oauth/*`, `/oauth2/*`.",
       {
         default: ["/login/*", "/auth/*", "/oauth/*", "/oauth2/*"],
       },

@@ -93,14 +93,14 @@ const format = readBy(text(formatRule, formatPattern), (reader, place) => {
   if (written === undefined || formatPattern.test(written)) return written;
   return reader.reportContent(place.value ?? place.key, {
     id: "HG244",
-    message: `${quoteText(written)} is not one command operator`,
+    message: `${quoteText(written)} is not a single command operator`,
     expected: formatRule.expected,
     suggestion: formatPattern.test(`%${written}%`) ? `%${written}%` : undefined,
   });
 });
 
 const foundHits = object(
-  { title: "hits", docs: "Hits that Envoy finds." },
+  { title: "hits", docs: "Hits from a value that Envoy reports." },
   {
     format: field(format, "A command operator: %BYTES_RECEIVED%.", { needs: formatRule.expected }),
   },
@@ -122,7 +122,7 @@ const hits = readBy<DescriptorHits>(any(fixedHits, formattedHits), (reader, plac
 });
 
 const descriptor = object(
-  { title: "a service's descriptor", docs: "A descriptor, and what it costs." },
+  { title: "a service's descriptor", docs: "A descriptor, and its cost." },
   {
     entries: field(parts, "Its parts, in order.", { needs: "a list of parts" }),
     hits: field(hits, "How many hits it costs.", {
@@ -130,10 +130,13 @@ const descriptor = object(
       default: { kind: "fixed", count: 1 },
       writtenDefault: 1,
     }),
-    refund: field(flag, "Gives the hits back.", { as: "isRefund", default: false }),
+    refund: field(flag, "Refunds the hits instead of charging them.", {
+      as: "isRefund",
+      default: false,
+    }),
     when: field(
       words("request", "streamDone"),
-      "With the request, or when its response has ended.",
+      "When it is charged: with the request, or when the response has ended.",
       { default: "request" },
     ),
   },
@@ -167,7 +170,7 @@ const expected = "a list of descriptors, such as [[remote_address]]";
 export const serviceRateLimit = object(
   {
     title: "a service's rateLimit",
-    docs: "The limits of `rateLimits` that this service's requests are charged by.",
+    docs: "The limits of `rateLimits` that requests of this service are charged to.",
   },
   {
     domain: field(placed(ruledText(domainRule)), "A domain of `rateLimits`.", {
@@ -175,13 +178,17 @@ export const serviceRateLimit = object(
     }),
     descriptors: field(
       items(placed(descriptorItem), { expected, max: serviceDescriptorsMax }),
-      "What is asked for each request; one whose part is missing is left out.",
+      "Descriptors for each request. A descriptor with a missing part is not sent.",
       { needs: expected },
     ),
-    inExtProc: field(flag, "ext_proc asks for them, so that Envoy needs no call of its own.", {
-      default: false,
-    }),
-    dryRun: field(flag, "Counts, and refuses nobody.", { default: false }),
+    inExtProc: field(
+      flag,
+      "Sends the descriptors with ext_proc, so that Envoy needs no separate rate limit call.",
+      {
+        default: false,
+      },
+    ),
+    dryRun: field(flag, "Counts and reports, but never denies.", { default: false }),
   },
   {
     data({ domain, descriptors = [], inExtProc, dryRun: isDryRun }) {
@@ -214,15 +221,15 @@ function refuseInExtProc({ reader }: Block, { entries, block, hits: cost, when }
     if (part === undefined || isAskable(part.value)) continue;
     reader.report(part.node, {
       id: "HG243",
-      message: `only Envoy can make the part ${quoteText(part.value.key)}`,
+      message: `only Envoy can build the part ${quoteText(part.value.key)}`,
       expected: "remote_address, header or value, or no inExtProc",
     });
   }
   const refuse = (name: string, how: string): undefined =>
     block?.report(name, {
       id: "HG243",
-      message: `"${name}": ext_proc cannot ask ${how}`,
-      expected: "what a request's headers tell, or no inExtProc",
+      message: `"${name}": ext_proc cannot send it ${how}`,
+      expected: "values from request headers, or no inExtProc",
     });
   if (when === "streamDone") refuse("when", "after the response");
   if (cost.kind === "format") refuse("hits", "by Envoy's formats");

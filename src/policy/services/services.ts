@@ -101,7 +101,7 @@ function refuseProbe(
   { upstream: place, healthChecks: checks }: Pick<ReadService, "upstream" | "healthChecks">,
 ): void {
   if (place?.protocol !== "http1" || checks?.probe.kind !== "grpc") return;
-  const message = '"healthChecks" ask by gRPC, which is HTTP/2, and the service speaks http1';
+  const message = '"healthChecks" uses gRPC, which needs HTTP/2, and the service speaks http1';
   block.report("healthChecks", { id: "HG207", message, expected: "protocol: http2, or http" });
 }
 
@@ -151,14 +151,14 @@ function refuseIdleFeedback(
 ): void {
   if (!feedback.includes("adaptiveConcurrency") || isWrong) return;
   if (adaptive === undefined) {
-    const message = '"concurrency" drives adaptiveConcurrency, and the service has none';
-    const expected = "adaptiveConcurrency: {minRtt: {fixed: 20ms}} beside it";
+    const message = '"concurrency" drives adaptiveConcurrency, which the service does not have';
+    const expected = "adaptiveConcurrency: {minRtt: {fixed: 20ms}} next to it";
     block.report("concurrency", { id: "HG207", message, expected });
   } else if (adaptive.minRtt.kind === "sampled") {
     const isOwn = block.field("adaptiveConcurrency") !== undefined;
     block.report(isOwn ? "adaptiveConcurrency" : "concurrency", {
       id: "HG248",
-      message: "adaptiveConcurrency is driven here, and samples its minRtt",
+      message: "Headgate drives adaptiveConcurrency, and it samples its minRtt",
       expected: "adaptiveConcurrency: {minRtt: {fixed: 20ms}}",
     });
   }
@@ -172,9 +172,9 @@ function refuseIdleRateLimit(
   const refuse = (why: string, expected: string): undefined =>
     block.report("rateLimit", { id: "HG207", message: `"rateLimit" ${why}`, expected });
   if (rateLimit.inExtProc && block.isLeftOut("admission")) {
-    refuse("is asked for in ext_proc, where there is no admission", "admission: {} beside it");
+    refuse("uses ext_proc, and the service has no admission", "admission: {} next to it");
   }
   if (isDryRun && !rateLimit.inExtProc) {
-    refuse("only counts, and is not asked for here", "inExtProc: true beside dryRun");
+    refuse("only affects inExtProc, which is off", "inExtProc: true beside dryRun");
   }
 }

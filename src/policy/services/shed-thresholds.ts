@@ -23,10 +23,12 @@ const presets: Readonly<Record<"usual" | "eager" | "off", ShedThresholds | undef
 const edges = object(
   { title: "a threshold", docs: "A threshold with two edges." },
   {
-    soft: field(number(ratioBounds), "The load from which some are refused.", { larger: "looser" }),
-    hard: field(number(positiveRatioBounds), "The load from which all are.", {
+    soft: field(number(ratioBounds), "The load from which some requests are refused.", {
       larger: "looser",
-      needs: "the load from which all are refused",
+    }),
+    hard: field(number(positiveRatioBounds), "The load from which all requests are refused.", {
+      larger: "looser",
+      needs: "the load from which all requests are refused",
     }),
   },
 );
@@ -48,8 +50,8 @@ function threshold(priority: Priority): FieldType<ShedThreshold> {
     const { hard: hardRatio = defaultShedThresholds[priority].hardRatio } = read.data;
     const { soft: softRatio = hardRatio } = read.data;
     if (softRatio > hardRatio) {
-      const message = `a soft threshold of ${softRatio} is above the hard one, ${hardRatio}`;
-      const expected = "a soft one that is at most the hard";
+      const message = `the soft threshold ${softRatio} is above the hard threshold ${hardRatio}`;
+      const expected = "a soft threshold at most the hard one";
       read.block.report("soft", { id: "HG204", message, expected });
     }
     return { softRatio, hardRatio };
@@ -66,8 +68,8 @@ const byClass = object(
   {
     title: "shedAt",
     docs:
-      "The load from which each class is refused. Default: low 0.75, normal 0.9, high 0.95; " +
-      "`eager` refuses low from 0.5.",
+      "The load from which each class is refused. Default: low 0.75, normal 0.9, " +
+      "high 0.95. `eager` refuses low from 0.5.",
   },
   {
     low: thresholdField("low"),

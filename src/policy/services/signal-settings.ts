@@ -59,20 +59,20 @@ const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPr
   off: defaultPreset,
 };
 
-const targetDocs = "The reading from which capacity falls.";
-const criticalDocs = "The reading at which only the least is left.";
+const targetDocs = "The reading from which the limit falls.";
+const criticalDocs = "The reading at which only the minimum limit remains.";
 
 /** Gains as they are proved for a consumer that keeps up with half of what all permits bring. */
 const pid = object(
-  { title: "a pid", docs: "A controller instead of a line from target to critical." },
+  { title: "a pid", docs: "A PID controller instead of a line from target to critical." },
   {
-    kp: field(number(gainBounds), "Gain of what is.", { larger: "different", default: 1 }),
-    ki: field(number(gainBounds), "Gain of what was, per second.", {
+    kp: field(number(gainBounds), "The proportional gain.", { larger: "different", default: 1 }),
+    ki: field(number(gainBounds), "The integral gain, per second.", {
       larger: "different",
       as: "kiPerSecond",
       default: 0.005,
     }),
-    kd: field(number(gainBounds), "Gain of what comes, in seconds.", {
+    kd: field(number(gainBounds), "The derivative gain, in seconds.", {
       larger: "different",
       as: "kdSeconds",
       default: 0,
@@ -83,7 +83,7 @@ const pid = object(
 const keyName = "one of concurrency.per.names";
 
 const keyThreshold = object(
-  { title: "a key's thresholds", docs: "What a reading means for one key." },
+  { title: "a key's thresholds", docs: "The thresholds of one key." },
   {
     name: field(ruledText(valueRule), "The key, one of `per.names`.", { needs: keyName }),
     target: field(number(readingBounds), targetDocs, { larger: "looser", needs: "a reading" }),
@@ -103,16 +103,16 @@ const laterThresholds = readBy(
 export const signal = object(
   {
     title: "signal",
-    docs: "Capacity by a reading from elsewhere, such as a consumer's lag.",
+    docs: "Sets the limit from an external reading, such as a consumer's lag.",
     needed: [[...placeKinds, "preset"]],
     clashing: [placeKinds],
   },
   {
     preset: field(
       words("usual", "throughput", "cost", "off"),
-      "The defaults where the rest says nothing, as limits, readings and `every`: `usual` " +
-        "is 10 to 1,000, 10,000 to 100,000, 5 s; `throughput` 50 to 2,000, 5,000 to 50,000, " +
-        "3 s; `cost` 5 to 500, 20,000 to 200,000, 10 s.",
+      "A set of defaults for limits, readings and `every`. `usual`: 10 to 1,000, " +
+        "10,000 to 100,000, 5 s. `throughput`: 50 to 2,000, 5,000 to 50,000, 3 s. " +
+        "`cost`: 5 to 500, 20,000 to 200,000, 10 s.",
       { default: "usual" },
     ),
     ...signalSourceFields.place,
@@ -124,22 +124,22 @@ export const signal = object(
       larger: "looser",
       dependentDefault: defaultPreset.critical,
     }),
-    smoothing: field(number(positiveRatioBounds), "The weight of what is new.", {
+    smoothing: field(number(positiveRatioBounds), "The weight of a new reading.", {
       larger: "different",
       as: "smoothingRatio",
       default: 1,
     }),
     pid: field(
       inner(pid),
-      "A controller instead of a line: it moves the limit until the reading is at " +
-        "`target`. Left out: the line.",
+      "A PID controller instead of a line. It moves the limit until the reading is " +
+        "at `target`. Default: the line.",
     ),
     thresholds: field(
       items(laterThresholds, {
         expected: "a list of thresholds by key",
         max: signalThresholdsMax,
       }),
-      "Thresholds of single keys.",
+      "Thresholds for single keys.",
       { default: [] },
     ),
     ...signalSourceFields.times,
@@ -187,7 +187,7 @@ function refuseDisorder(
   if (critical > target) return;
   block.report(block.field("critical") === undefined ? "target" : "critical", {
     id: "HG205",
-    message: `a critical reading of ${critical} is not above the target of ${target}`,
+    message: `critical is ${critical}, which is not above the target ${target}`,
     expected: "a critical reading above the target",
   });
 }
@@ -196,7 +196,7 @@ function refuseDisorder(
 function readThresholds(block: Block, { per, isSplit }: Split): readonly SignalThreshold[] {
   const items = readField(signal, block, "thresholds");
   if (items.length > 0 && !isSplit) {
-    const message = '"thresholds" are of keys, and the limit is not split by any';
+    const message = '"thresholds" applies to keys, and the limit is not split by a header';
     const expected = "concurrency.per: the header that splits the limit";
     block.report("thresholds", { id: "HG207", message, expected });
     return [];
@@ -209,9 +209,12 @@ function readThresholds(block: Block, { per, isSplit }: Split): readonly SignalT
     refuseDisorder(own, { target, critical });
     if (name === undefined) continue;
     if (thresholds.has(name)) {
-      own.report("name", { id: "HG126", message: `${quoteText(name)} has thresholds above` });
+      own.report("name", {
+        id: "HG126",
+        message: `${quoteText(name)} already has thresholds above`,
+      });
     } else if (per !== undefined && !per.names.includes(name)) {
-      const message = `${quoteText(name)} is not a key that the policy names`;
+      const message = `${quoteText(name)} is not one of the keys in \`per.names\``;
       own.report("name", { id: "HG207", message, expected: keyName });
     }
     thresholds.set(name, { name, target, critical });

@@ -84,7 +84,7 @@ const selector = readBy(text(selectorRule), (reader, place) => {
   const written = reader.readText(place, selectorRule);
   if (written === undefined) return undefined;
   const { expected } = selectorRule;
-  const finding = { id: "HG228", message: "this selects no series", expected } as const;
+  const finding = { id: "HG228", message: "this is not a series selector", expected } as const;
   return parseSeriesSelector(written) ?? reader.reportContent(place.value ?? place.key, finding);
 });
 
@@ -102,7 +102,7 @@ const pointer = readBy(text(pointerRule), (reader, place) => {
   const isNamed = parseJsonPointer(`/${written}`) !== undefined && !written.startsWith("/");
   return reader.reportContent(place.value ?? place.key, {
     id: "HG229",
-    message: "this is no JSON pointer",
+    message: "this is not a JSON pointer",
     expected: pointerRule.expected,
     suggestion: isNamed ? `/${written}` : undefined,
   });
@@ -129,51 +129,49 @@ const labelRule: TextRule = {
 /** What `signal` says of where its reading comes from, and when. */
 export const signalSourceFields = {
   place: {
-    prometheus: field(query, "An instant query whose series are added up."),
-    server: field(url, "The Prometheus that is asked. Default: that of HEADGATE_PROMETHEUS_URL."),
-    metrics: field(
-      url,
-      "The URL of a page in the text format of Prometheus, as exporters publish it.",
-    ),
-    select: field(selector, 'Series of that page: lag{group="a"}.'),
+    prometheus: field(query, "An instant query. The values of its series are summed."),
+    server: field(url, "The URL of Prometheus. Default: HEADGATE_PROMETHEUS_URL."),
+    metrics: field(url, "The URL of a metrics page in Prometheus text format."),
+    select: field(selector, 'Series on that page: lag{group="a"}.'),
     redis: field(
       storeKey,
-      "A key of the server of REDIS_URL: a number, a list, whose length counts, or a hash.",
+      "A key in the Redis of REDIS_URL: a number, a list (its length is the " +
+        "reading), or a hash.",
     ),
     http: field(url, "The URL of a JSON document."),
     pointer: field(
       pointer,
-      "A JSON pointer (RFC 6901) to the reading in it. Left out: the document itself.",
+      "A JSON pointer (RFC 6901) to the reading. Default: the whole document.",
     ),
-    fixed: field(number(readingBounds), "A reading that never changes, for tests.", {
+    fixed: field(number(readingBounds), "A constant reading, for tests.", {
       larger: "stricter",
     }),
     by: field(
       ruledText(labelRule, /^[a-zA-Z0-9_]+$/),
-      "The label whose values are keys of `per`; a JSON object and a Redis hash of numbers " +
-        "tell keys apart by themselves. Left out: one reading for all.",
+      "The label whose values are the keys of `per`. JSON objects and Redis hashes " +
+        "of numbers contain the keys themselves. Default: one reading for all.",
     ),
   },
   times: {
     every: field(
       duration({ minMs: everyMsMin, maxMs: everyMsMax }),
-      "Time between two questions.",
+      "The interval between readings.",
       { larger: "different", as: "everyMs", dependentDefault: 5_000 },
     ),
     timeout: field(
       duration({ minMs: timeoutMsMin, maxMs: everyMsMax }),
-      "The longest that a question takes, at most `every`.",
+      "The timeout of a reading, at most `every`.",
       { larger: "different", as: "timeoutMs", dependentDefault: defaultTimeoutMs },
     ),
     staleAfter: field(
       duration({ minMs: everyMsMin, maxMs: staleAfterMsMax }),
-      "How long a reading holds when no newer one comes, at least `every` and `timeout` " +
-        "together. Default: six times `every`.",
+      "How long a reading is valid without a newer one, at least `every` plus " +
+        "`timeout`. Default: six times `every`.",
       { larger: "different", as: "staleAfterMs" },
     ),
     whenMissing: field(
       words("min", "max"),
-      "Which bound holds without a reading: `max`, as if all were well, or `min`.",
+      "The limit without a valid reading: `max`, as if all were well, or `min`.",
       {
         default: "max",
       },
@@ -211,8 +209,8 @@ export function readSignalSource(
   if (staleAfterMs < everyMs + timeoutMs) {
     block.report("staleAfter", {
       id: "HG232",
-      message: `a reading is stale after ${formatDuration(staleAfterMs)}`,
-      expected: `at least every and timeout together: ${formatDuration(everyMs + timeoutMs)}`,
+      message: `a reading becomes stale after ${formatDuration(staleAfterMs)}`,
+      expected: `at least every plus timeout: ${formatDuration(everyMs + timeoutMs)}`,
     });
   }
   const whenMissing = readField(source, block, "whenMissing");
@@ -233,21 +231,21 @@ function readPlace(block: Block, { isOff, isSplit }: SignalSourceContext): Signa
     const isMissing = !isOff && placeKinds.every((name) => block.isLeftOut(name));
     const expected =
       "prometheus: a query, metrics: a page's URL, redis: a key, http: a URL, or fixed: a number";
-    const message = '"signal" says nothing of where its reading comes from';
+    const message = '"signal" has no source';
     if (isMissing) block.reader.report(block.fields.node, { id: "HG125", message, expected });
     return undefined;
   }
   for (const other of others) block.refusePair(other, kind);
   for (const [name, kinds] of Object.entries(fieldKinds)) {
     if (block.field(name) === undefined || kinds.includes(kind)) continue;
-    const message = `"${name}" means nothing with "${kind}"`;
+    const message = `"${name}" has no effect with "${kind}"`;
     block.report(name, { id: "HG126", message, expected: kinds.join(" or ") });
   }
   const isBy = fieldKinds["by"]?.includes(kind) === true && block.field("by") !== undefined;
   if (isBy && !isSplit) {
     block.report("by", {
       id: "HG207",
-      message: '"by" tells keys apart, and the limit is not split by any',
+      message: '"by" splits readings by key, and the limit is not split by a header',
       expected: "concurrency.per: the header that splits the limit",
     });
   }

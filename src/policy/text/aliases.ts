@@ -113,8 +113,8 @@ class TargetFinder {
       this.#isOverBound = true;
       this.#log.report(this.#source, rangeOf(alias), {
         id: "HG113",
-        message: "the file's aliases stand for too much, up to this one",
-        expected: `at most ${aliasedNodesMax} names, values, maps and lists through aliases`,
+        message: "the file's aliases expand to too much, up to this one",
+        expected: `at most ${aliasedNodesMax} keys, values, maps and lists through aliases`,
       });
     }
     return extent;
@@ -126,17 +126,18 @@ class TargetFinder {
       id: "HG112",
       message:
         found === undefined
-          ? `no anchor above has the name ${name}`
-          : `this alias stands inside the part that is anchored as ${name}`,
-      expected: "the name of a part that ends above; quotes around a text that begins with `*`",
+          ? `no anchor above is named ${name}`
+          : `this alias is inside the part with the anchor ${name}`,
+      expected:
+        "the name of an anchor that ends above, or quotes around a text that starts with `*`",
     });
   }
 
   #refuseName(key: Alias.Parsed): void {
     this.#log.report(this.#source, rangeOf(key), {
       id: "HG104",
-      message: "an alias cannot stand in place of a name",
-      expected: "the name written out",
+      message: "an alias cannot be used as a key",
+      expected: "the key written out",
     });
   }
 }

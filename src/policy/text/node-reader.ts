@@ -128,7 +128,7 @@ export class NodeReader {
       const field = { name: key.value, key, value: this.#filledValue(value) };
       const isMerge = field.name === "<<" && key.type === Scalar.PLAIN;
       if (isMerge ? merges.length > 0 : names.byName.has(field.name)) {
-        this.report(key, { id: "HG103", message: `${quoteText(field.name)} stands twice` });
+        this.report(key, { id: "HG103", message: `${quoteText(field.name)} is defined twice` });
       } else if (isMerge) {
         merges.push(field);
       } else if (shape.names.includes(field.name)) {
@@ -278,11 +278,11 @@ export class NodeReader {
   #checkText(place: ParsedNode, text: string, rule: TextRule): string | undefined {
     const { expected } = rule;
     if (text.length > rule.charsMax) {
-      const message = `a text of ${text.length} characters is too long`;
+      const message = `the text has ${text.length} characters, which is too long`;
       return this.reportContent(place, { id: "HG131", message, expected });
     }
     if (rule.forbidden.test(text)) {
-      const message = `${quoteText(text)} holds a character that is not allowed`;
+      const message = `${quoteText(text)} contains a character that is not allowed`;
       return this.reportContent(place, { id: "HG132", message, expected });
     }
     if (text !== "") return text;
@@ -297,7 +297,7 @@ export class NodeReader {
       return report({ id: "HG121", message: `${quoted} is not supported yet` });
     }
     if (shape.ownNames.includes(name)) {
-      return report({ id: "HG122", message: `${quoted} belongs to \`kind: Policy\` only` });
+      return report({ id: "HG122", message: `${quoted} is supported in \`kind: Policy\` only` });
     }
     const suggestion = findNearestName(name, [...shape.names, ...shape.laterNames]);
     const message = `${quoted} is unknown in ${shape.title}`;
@@ -308,7 +308,7 @@ export class NodeReader {
   #reportName(key: ParsedNode, shape: Shape): undefined {
     // Reported where aliases are resolved.
     if (isAlias(key)) return undefined;
-    const message = `a name in ${shape.title} is not text`;
+    const message = `a key in ${shape.title} is not text`;
     return this.report(key, { id: "HG123", message, expected: listWords(shape.names) });
   }
 
@@ -316,7 +316,7 @@ export class NodeReader {
     const node = this.contentAt(place);
     if (!isScalar(node)) return this.#wrongKind(place, expected);
     const quoted = quoteText(String(node.source ?? ""));
-    const message = `${quoted} is a number; as a text it needs quotes`;
+    const message = `${quoted} is a number; quote it to make it a text`;
     return this.reportContent(place, { id: "HG124", message, expected, suggestion: quoted });
   }
 

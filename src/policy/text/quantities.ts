@@ -54,7 +54,9 @@ export function readNumber(
   const written = isScalar(node) ? String(node.source ?? "") : "";
   const isPlain = isScalar(node) && node.type === Scalar.PLAIN && plainNumber.test(written);
   if (!isPlain) {
-    const message = isScalar(node) ? `${quoteText(written)} is not a number` : "this is no number";
+    const message = isScalar(node)
+      ? `${quoteText(written)} is not a number`
+      : "this is not a number";
     const suggestion = isPercent ? meantPercent(written) : meantNumber(written);
     return reader.reportContent(place, { id: "HG202", message, expected, suggestion });
   }
@@ -99,7 +101,7 @@ export const bytesPattern = /^([1-9][0-9]{0,14})(Ki|Mi|Gi|Ti|k|M|G|T)?$/;
 const bytesRule: TextRule = {
   charsMax: 64,
   forbidden: /\p{Cc}/u,
-  expected: "a quantity of bytes, such as 512Mi or 1Gi",
+  expected: "a byte quantity, such as 512Mi or 1Gi",
 };
 
 /** Reads a quantity of bytes as Kubernetes writes them; undefined where it is wrong. */
@@ -115,14 +117,14 @@ export function readBytes(
   if (digits === undefined) {
     return reader.reportContent(place, {
       id: "HG241",
-      message: `${quoteText(text)} is not a quantity of bytes`,
+      message: `${quoteText(text)} is not a byte quantity`,
       expected: bytesRule.expected,
       suggestion: meantBytes(text),
     });
   }
   const value = Number(digits) * (byteUnits[unit] ?? 1);
   if (value >= min && value <= max) return value;
-  const expected = `a quantity of bytes, ${formatBytes(min)} to ${formatBytes(max)}`;
+  const expected = `a byte quantity, ${formatBytes(min)} to ${formatBytes(max)}`;
   const message = `${quoteText(text)} is out of range`;
   return reader.reportContent(place, { id: "HG141", message, expected });
 }

@@ -33,7 +33,7 @@ const indentCharsMax = 256;
 export const nestingFinding = {
   id: "HG108",
   message: "nested too deeply",
-  expected: `at most ${nestingMax} maps and lists inside each other`,
+  expected: `at most ${nestingMax} nested maps and lists`,
 } as const;
 
 /** What a file's text is as YAML. */
@@ -231,12 +231,12 @@ function codePointName(character: string): string {
 }
 
 const refusals = {
-  HG105: { message: "tags and directives are not accepted", expected: "plain YAML" },
-  HG106: { message: "a second document begins here", expected: "one document in a file" },
+  HG105: { message: "tags and directives are not supported", expected: "plain YAML" },
+  HG106: { message: "a second document starts here", expected: "one document in a file" },
   HG108: { message: nestingFinding.message, expected: nestingFinding.expected },
   HG109: {
     message: "the file has too many parts",
-    expected: `at most ${lexemesMax} words, marks and spaces in a file`,
+    expected: `at most ${lexemesMax} tokens in a file`,
   },
   HG113: { message: "the file has too many aliases", expected: `at most ${aliasesMax} in a file` },
 } as const;
@@ -255,7 +255,7 @@ const detailedMessages: ReadonlyArray<readonly [RegExp, string]> = [
   [/end with a \]$/, "a list in brackets is not closed here: `]` is missing, or less indented"],
   [/end with a \}$/, "a map in braces is not closed here: `}` is missing, or less indented"],
   [/^Missing closing/, "the closing quote is missing"],
-  [/followed by map values$/, "a `:` and a value are missing after this name"],
+  [/followed by map values$/, "a `:` and a value are missing after this key"],
   [/without - indicator$/, "a `-` is missing before this item"],
   [/^Missing , (?:or : )?between/, "a `,` is missing between two items"],
   [/white space/, "a space is missing before this"],
@@ -266,26 +266,26 @@ const detailedMessages: ReadonlyArray<readonly [RegExp, string]> = [
 /** By kind of error, where its words say no more. */
 const generalMessages: Readonly<Record<ErrorCode, string>> = {
   ALIAS_PROPS: "an alias cannot carry an anchor or a tag",
-  BAD_ALIAS: "an anchor or alias has no name; a text that begins with `*` or `&` needs quotes",
-  BAD_COLLECTION_TYPE: "a tag does not fit its value",
-  BAD_DIRECTIVE: "this directive is not readable",
+  BAD_ALIAS: "an anchor or alias has no name; quote a text that starts with `*` or `&`",
+  BAD_COLLECTION_TYPE: "a tag does not match its value",
+  BAD_DIRECTIVE: "this directive cannot be parsed",
   BAD_DQ_ESCAPE: "this escape is unknown in double quotes",
-  BAD_INDENT: "the indentation fits neither the line above nor an outer level",
-  BAD_PROP_ORDER: "an anchor or tag stands in the wrong place",
-  BAD_SCALAR_START: "plain text cannot begin with this character; put it into quotes",
-  BLOCK_AS_IMPLICIT_KEY: "a map or list cannot begin on the line of another name",
-  BLOCK_IN_FLOW: "indented maps and lists cannot stand inside brackets",
-  DUPLICATE_KEY: "this name stands twice",
-  IMPOSSIBLE: "this is not readable",
-  KEY_OVER_1024_CHARS: "the `:` after a name must come within 1024 characters",
+  BAD_INDENT: "the indentation matches neither the line above nor an outer level",
+  BAD_PROP_ORDER: "an anchor or tag is in the wrong place",
+  BAD_SCALAR_START: "plain text cannot start with this character; quote it",
+  BLOCK_AS_IMPLICIT_KEY: "a map or list cannot start on the line of another key",
+  BLOCK_IN_FLOW: "indented maps and lists cannot be inside brackets",
+  DUPLICATE_KEY: "this key is defined twice",
+  IMPOSSIBLE: "this cannot be parsed",
+  KEY_OVER_1024_CHARS: "the `:` after a key must come within 1024 characters",
   MISSING_CHAR: "a character is missing here: a `:`, `,`, quote, bracket or space",
-  MULTILINE_IMPLICIT_KEY: "a name and its `:` must stand on one line",
-  MULTIPLE_ANCHORS: "a value can have one anchor only",
-  MULTIPLE_DOCS: "a second document begins here",
-  MULTIPLE_TAGS: "a value can have one tag only",
-  NON_STRING_KEY: "a name must be text",
-  RESOURCE_EXHAUSTION: "the file is too complex to read",
-  TAB_AS_INDENT: "a tab stands in the indentation; use spaces",
+  MULTILINE_IMPLICIT_KEY: "a key and its `:` must be on one line",
+  MULTIPLE_ANCHORS: "a value can have only one anchor",
+  MULTIPLE_DOCS: "a second document starts here",
+  MULTIPLE_TAGS: "a value can have only one tag",
+  NON_STRING_KEY: "a key must be text",
+  RESOURCE_EXHAUSTION: "the file is too complex to parse",
+  TAB_AS_INDENT: "the indentation contains a tab; use spaces",
   TAG_RESOLVE_FAILED: "this tag is unknown",
   UNEXPECTED_TOKEN: "this is not expected here",
 };

@@ -61,29 +61,33 @@ const sampledNames = ["interval", "requestCount", "jitterPercent"] as const;
 const minRtt = object(
   {
     title: "a minRtt",
-    docs: "The round trip without load: fixed, or sampled from time to time.",
+    docs: "The round trip time without load: fixed, or sampled from time to time.",
     exclusive: sampledNames.map((name) => ["fixed", name]),
   },
   {
-    fixed: field(duration(measureBounds), "Never measured; what Headgate drives needs it.", {
-      larger: "looser",
-      as: "ms",
-    }),
-    interval: field(duration(measureBounds), "Time between two measurements.", {
+    fixed: field(
+      duration(measureBounds),
+      "A fixed value instead of sampling. Required if Headgate drives the filter.",
+      {
+        larger: "looser",
+        as: "ms",
+      },
+    ),
+    interval: field(duration(measureBounds), "The interval between measurements.", {
       larger: "different",
       as: "everyMs",
       dependentDefault: defaultMinRtt.everyMs,
     }),
-    requestCount: field(whole(thresholdBounds), "Requests of a measurement.", {
+    requestCount: field(whole(thresholdBounds), "Requests in a measurement.", {
       larger: "different",
       dependentDefault: defaultMinRtt.requestCount,
     }),
     jitterPercent: field(
       number(percentBounds),
-      "Percent of the interval that a measurement may come later.",
+      "Random delay of a measurement, in percent of the interval.",
       { larger: "different", dependentDefault: defaultMinRtt.jitterPercent },
     ),
-    bufferPercent: field(number(percentBounds), "Percent added to what was measured.", {
+    bufferPercent: field(number(percentBounds), "Percent added to the measured value.", {
       larger: "looser",
       dependentDefault: defaultMinRtt.bufferPercent,
     }),
@@ -113,28 +117,31 @@ const [limitMaxDefault, limitMinDefault] = [1_000, 3];
 
 /** `adaptiveConcurrency`. */
 export const adaptiveConcurrency = object(
-  { title: "an adaptiveConcurrency", docs: "Envoy's own gradient controller, in each proxy." },
   {
-    maxLimit: field(whole(permitBounds), "The highest limit.", {
+    title: "an adaptiveConcurrency",
+    docs: "Envoy's adaptive concurrency filter (gradient controller), in each proxy.",
+  },
+  {
+    maxLimit: field(whole(permitBounds), "The maximum limit.", {
       larger: "looser",
       as: "limitMax",
       dependentDefault: limitMaxDefault,
     }),
-    minLimit: field(whole(permitBounds), "The lowest limit.", {
+    minLimit: field(whole(permitBounds), "The minimum limit.", {
       larger: "looser",
       as: "limitMin",
       dependentDefault: limitMinDefault,
     }),
-    percentile: field(number(positivePercentBounds), "Which latency is looked at.", {
+    percentile: field(number(positivePercentBounds), "The latency percentile that is used.", {
       larger: "different",
       default: 90,
     }),
-    updateInterval: field(duration(measureBounds), "Time between two limits.", {
+    updateInterval: field(duration(measureBounds), "The interval between updates of the limit.", {
       larger: "different",
       as: "updateMs",
       default: 100,
     }),
-    minRtt: field(inner(minRtt), "The round trip without load. Default: sampled."),
+    minRtt: field(inner(minRtt), "The round trip time without load. Default: sampled."),
   },
   {
     data(read, base?: AdaptiveConcurrencyPolicy): AdaptiveConcurrencyPolicy {
@@ -151,7 +158,7 @@ export const adaptiveConcurrency = object(
     },
     check(block, { limitMin, limitMax }) {
       if (limitMin <= limitMax) return;
-      const message = `a minLimit of ${limitMin} is above a maxLimit of ${limitMax}`;
+      const message = `minLimit is ${limitMin}, which is above maxLimit, ${limitMax}`;
       block.refuseOrder(["minLimit"], message, "at most maxLimit");
     },
   },

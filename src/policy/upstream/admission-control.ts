@@ -23,40 +23,54 @@ const samplingBounds: DurationBounds = { minMs: 1_000, maxMs: samplingMsMax };
 export const admissionControl = object(
   {
     title: "an admissionControl",
-    docs: "Envoy's admission control: refuses on the caller's side while too much fails.",
+    docs:
+      "Envoy's admission control filter: refuses requests on the caller's side while " +
+      "too many fail.",
   },
   {
-    aggression: field(number(aggressionBounds), "How much is refused for the same failures.", {
-      larger: "stricter",
-      default: 1.5,
-    }),
-    successRateThreshold: field(number(successBounds), "Percent of success that is good enough.", {
-      larger: "stricter",
-      as: "successRateThresholdPercent",
-      default: 95,
-    }),
-    samplingWindow: field(duration(samplingBounds), "How long is looked back, in whole seconds.", {
+    aggression: field(
+      number(aggressionBounds),
+      "How aggressively requests are refused for the same failures.",
+      {
+        larger: "stricter",
+        default: 1.5,
+      },
+    ),
+    successRateThreshold: field(
+      number(successBounds),
+      "The success rate, in percent, below which requests are refused.",
+      {
+        larger: "stricter",
+        as: "successRateThresholdPercent",
+        default: 95,
+      },
+    ),
+    samplingWindow: field(duration(samplingBounds), "The sampling window, in whole seconds.", {
       larger: "different",
       as: "samplingWindowMs",
       default: 30_000,
     }),
     minRequestsPerSecond: field(
       whole(retryBounds),
-      "Below so many requests a second nothing is refused.",
+      "Requests per second below which nothing is refused.",
       { larger: "looser", as: "requestsPerSecondMin", default: 5 },
     ),
-    maxRejectPercent: field(number(percentBounds), "Never more percent are refused.", {
-      larger: "stricter",
-      as: "rejectPercentMax",
-      default: 80,
-    }),
+    maxRejectPercent: field(
+      number(percentBounds),
+      "The maximum percent of requests that is refused.",
+      {
+        larger: "stricter",
+        as: "rejectPercentMax",
+        default: 80,
+      },
+    ),
     when: whenField("always"),
   },
   {
     data: (read) => read,
     check(block, { samplingWindowMs }) {
       if (samplingWindowMs % 1_000 === 0) return;
-      const message = "a sampling window is of whole seconds";
+      const message = "a sampling window must be in whole seconds";
       block.report("samplingWindow", { id: "HG141", message, expected: "whole seconds, as 30s" });
     },
   },

@@ -33,24 +33,24 @@ function isNumber(content: unknown): boolean {
 }
 
 const retryBudget = object(
-  { title: "a retryBudget", docs: "How many of the requests in work may be retries." },
+  { title: "a retryBudget", docs: "The maximum ratio of retries to active requests." },
   {
-    percent: field(number(positivePercentBounds), "Percent of the requests in work.", {
+    percent: field(number(positivePercentBounds), "Percent of active requests.", {
       larger: "looser",
       default: 20,
     }),
     minRetries: field(
       whole(retryBounds),
-      "Retries that are let through whatever the percentage says.",
+      "Retries that are always allowed, whatever the percentage.",
       { larger: "looser", as: "retriesMin", default: 3 },
     ),
   },
 );
 
 const perEndpoint = object(
-  { title: "a perEndpoint", docs: "What one proxy may have open to each host of a service." },
+  { title: "a perEndpoint", docs: "Limits of one proxy for each host of a service." },
   {
-    maxConnections: field(whole(thresholdBounds), "Connections. Left out: no bound of its own.", {
+    maxConnections: field(whole(thresholdBounds), "Connections. Default: no limit for each host.", {
       larger: "looser",
       as: "hostConnectionsMax",
     }),
@@ -63,7 +63,7 @@ const retriesMaxDefault = 3;
 export const circuitBreakers = object(
   {
     title: "circuitBreakers",
-    docs: "Envoy's circuit breakers: what one proxy may have open to the service.",
+    docs: "Envoy's circuit breakers: limits of one proxy for the service.",
   },
   {
     maxConnections: field(whole(thresholdBounds), "Connections.", {
@@ -78,17 +78,17 @@ export const circuitBreakers = object(
     }),
     maxRequests: field(
       maxRequests,
-      "Requests in work; `auto`: this proxy's part of the service's limit, as Headgate " +
-        "drives it, or all of it where each request has a permit.",
+      "Active requests. `auto` is this proxy's share of the service's limit as " +
+        "Headgate drives it, or the whole limit if every request has a permit.",
       { larger: "looser", as: "requestsMax", default: autoWord },
     ),
-    maxRetries: field(whole(retryBounds), "Retries in work, instead of a retry budget.", {
+    maxRetries: field(whole(retryBounds), "Active retries, instead of a retry budget.", {
       larger: "looser",
       as: "retriesMax",
       dependentDefault: retriesMaxDefault,
     }),
-    retryBudget: field(innerOrOff(retryBudget), "How many of the requests in work may be retries."),
-    perEndpoint: field(inner(perEndpoint), "What one proxy may have open to each host of it."),
+    retryBudget: field(innerOrOff(retryBudget), "The maximum ratio of retries to active requests."),
+    perEndpoint: field(inner(perEndpoint), "Limits of one proxy for each host of the service."),
   },
   {
     // Envoy does not look at `max_retries` where there is a budget: who names it wants no budget.
@@ -118,7 +118,7 @@ export type RetryBudget = typeof retryBudget.defaults;
 export function refuseIdleAuto({ block }: ReadBlock<CircuitBreakerPolicy>): void {
   const written = block.field("maxRequests");
   if (written === undefined || isNumber(block.reader.contentOf(written))) return;
-  const message = '"auto" is a part of the service\'s limit, and it has none';
-  const expected = "admission or concurrency beside it";
+  const message = '"auto" needs a limit of the service, which has none';
+  const expected = "admission or concurrency next to it";
   block.report("maxRequests", { id: "HG207", message, expected });
 }

@@ -64,7 +64,7 @@ export const subjectAltNames = items(
     forbidden: /[^!-~]/,
     expected: "a name in the certificate: a host, an IP address or a URI",
   }),
-  { expected: "a list of names of which the certificate has one", max: subjectAltNamesMax },
+  { expected: "a list of names; the certificate must have one of them", max: subjectAltNamesMax },
 );
 
 const keyFile = field(file, "The key of `certFile`.");
@@ -73,10 +73,15 @@ const keyFile = field(file, "The key of `certFile`.");
 export const headgateTls = object(
   { title: "tls", docs: "TLS from proxies to Headgate." },
   {
-    caFile: field(file, "The authorities that Headgate is trusted by, as a file of the proxy.", {
-      needs: "the file of the authorities that Headgate is trusted by",
-    }),
-    certFile: field(file, "The proxy's certificate, where Headgate asks for one."),
+    caFile: field(
+      file,
+      "The CA certificates that Headgate's certificate is validated with: a file " +
+        "path on the proxy.",
+      {
+        needs: "a file of CA certificates for Headgate's certificate",
+      },
+    ),
+    certFile: field(file, "The proxy's certificate, if Headgate requires one."),
     keyFile,
     serverName: field(address, "The name in Headgate's certificate. Default: its address."),
   },
@@ -94,27 +99,30 @@ export const headgateTls = object(
 export const upstreamTls = object(
   {
     title: "tls of an upstream",
-    docs: "TLS from proxies to a service, validated. {}: by the system's authorities.",
+    docs: "TLS from proxies to a service, with validation. {}: with the system's CA certificates.",
     clashing: ["caFile", "certFile", "keyFile"].map((name) => ["secret", name]),
   },
   {
-    caFile: field(file, "The authorities that it is trusted by, as a file of the proxy.", {
-      default: systemCaFile,
-    }),
-    certFile: field(file, "The proxy's certificate, where the service asks for one."),
-    keyFile,
-    secret: field(
-      secretName,
-      "A secret with the authorities that it is trusted by, instead of files.",
+    caFile: field(
+      file,
+      "The CA certificates that the service's certificate is validated with: a file " +
+        "path on the proxy.",
+      {
+        default: systemCaFile,
+      },
     ),
-    mutual: field(flag, "Whether the proxy shows the secret's certificate.", {
+    certFile: field(file, "The proxy's certificate, if the service requires one."),
+    keyFile,
+    secret: field(secretName, "A secret with the CA certificates, instead of files."),
+    mutual: field(flag, "Whether the proxy presents the certificate of the secret.", {
       as: "isMutual",
       default: false,
     }),
-    serverName: field(address, "The name that is asked for (SNI). Default: its address."),
+    serverName: field(address, "The server name (SNI). Default: the address."),
     subjectAltNames: field(
       subjectAltNames,
-      "Names of which the certificate has one: hosts, addresses, URIs. Default: `serverName`.",
+      "Names of which the certificate must have one: hosts, addresses, URIs. " +
+        "Default: `serverName`.",
       { default: [] },
     ),
   },
@@ -145,8 +153,8 @@ export function checkCertificate(block: Block): void {
     ["keyFile", "certFile"],
   ] as const) {
     if (block.field(name) === undefined || !block.isLeftOut(other)) continue;
-    const message = `"${name}" is of no use without "${other}"`;
-    block.report(name, { id: "HG207", message, expected: `${other} beside it` });
+    const message = `"${name}" has no effect without "${other}"`;
+    block.report(name, { id: "HG207", message, expected: `${other} next to it` });
   }
 }
 
@@ -154,8 +162,8 @@ export function checkCertificate(block: Block): void {
 export function checkSecret(block: Block): void {
   if (block.field("secret") === undefined) {
     if (block.field("mutual") === undefined) return;
-    const message = '"mutual" is of a secret, and none is named';
-    block.report("mutual", { id: "HG207", message, expected: "a secret beside it" });
+    const message = '"mutual" applies to a secret, and none is set';
+    block.report("mutual", { id: "HG207", message, expected: "a secret next to it" });
     return;
   }
   const files = ["caFile", "clientCaFile", "certFile", "keyFile"];

@@ -25,7 +25,7 @@ const pathRule: TextRule = {
 const grpcServiceRule: TextRule = {
   charsMax: 256,
   forbidden: /[^!-~]/,
-  expected: "a name that the server's health service knows, such as shop.Orders",
+  expected: "a service name known to the server's health service, such as shop.Orders",
 };
 
 const path = readBy(text({ charsMax: 1_024 }, healthPathPattern), (reader, place) => {
@@ -41,11 +41,13 @@ const statuses = items(whole(expectedStatusBounds), {
 });
 
 const http = object(
-  { title: "a check by HTTP", docs: "A GET, and the statuses of a host that is well." },
+  { title: "a check by HTTP", docs: "A GET request, and the statuses of a healthy host." },
   {
-    path: field(path, "What is asked for.", { needs: "the path that is asked, such as /healthz" }),
-    host: field(host, "Its host. Default: the service's first, else its address."),
-    expectedStatuses: field(statuses, "Statuses of a host that is well. Default: 200.", {
+    path: field(path, "The path of the request.", {
+      needs: "the path of the request, such as /healthz",
+    }),
+    host: field(host, "The host header. Default: the service's first host, or its address."),
+    expectedStatuses: field(statuses, "Statuses of a healthy host. Default: 200.", {
       as: "statuses",
     }),
   },
@@ -56,7 +58,7 @@ const grpc = object(
   {
     serviceName: field(
       ruledText(grpcServiceRule),
-      "Of which service. Left out: the whole server.",
+      "The service name in the call. Default: the whole server.",
       { as: "service" },
     ),
   },
@@ -81,37 +83,45 @@ export type HealthProbe =
 export const healthChecks = object(
   {
     title: "healthChecks",
-    docs: "How each proxy asks hosts whether they are well: {} by a connection.",
+    docs: "Active health checks. {}: by opening a connection.",
     alternatives: ["http", "grpc"],
   },
   {
-    http: field(inner(http), "By HTTP."),
-    grpc: field(inner(grpc), "By gRPC."),
-    timeout: field(duration(tryTimeBounds), "How long a check may take.", {
+    http: field(inner(http), "Checks over HTTP."),
+    grpc: field(inner(grpc), "Checks over gRPC."),
+    timeout: field(duration(tryTimeBounds), "The timeout of a check.", {
       larger: "different",
       as: "timeoutMs",
       default: 1_000,
     }),
-    interval: field(duration(tryTimeBounds), "Time between two.", {
+    interval: field(duration(tryTimeBounds), "The interval between checks.", {
       larger: "different",
       as: "intervalMs",
       default: 3_000,
     }),
-    unhealthyThreshold: field(whole(thresholdBounds), "Failures in a row that leave a host out.", {
-      larger: "different",
-      default: 3,
-    }),
-    healthyThreshold: field(whole(thresholdBounds), "Successes in a row that bring it back.", {
-      larger: "different",
-      default: 1,
-    }),
+    unhealthyThreshold: field(
+      whole(thresholdBounds),
+      "Consecutive failures before a host is unhealthy.",
+      {
+        larger: "different",
+        default: 3,
+      },
+    ),
+    healthyThreshold: field(
+      whole(thresholdBounds),
+      "Consecutive successes before it is healthy again.",
+      {
+        larger: "different",
+        default: 1,
+      },
+    ),
   },
   {
     data: ({ http, grpc, ...rest }) => ({ probe: probeOf(http, grpc), ...rest }),
     check(block, { timeoutMs, intervalMs }) {
       if (timeoutMs <= intervalMs) return;
-      const message = "a check may take longer than the time to the next one";
-      block.refuseOrder(["timeout", "interval"], message, "timeout at most as long as interval");
+      const message = "a check may take longer than the interval";
+      block.refuseOrder(["timeout", "interval"], message, "a timeout of at most the interval");
     },
   },
 );

@@ -19,51 +19,61 @@ const cookieRule: TextRule = {
 };
 
 const slowStart = object(
-  { title: "a slowStart", docs: "Hosts that are new get less, and more by and by." },
+  { title: "a slowStart", docs: "New hosts start with a small share of requests, which grows." },
   {
-    window: field(duration(tryTimeBounds), "How long.", {
+    window: field(duration(tryTimeBounds), "The duration.", {
       larger: "different",
       as: "windowMs",
       default: 60_000,
     }),
-    minWeightPercent: field(whole(weightBounds), "Percent of its part that a host gets at first.", {
-      larger: "different",
-      as: "weightPercentMin",
-      default: 10,
-    }),
+    minWeightPercent: field(
+      whole(weightBounds),
+      "The initial share, in percent of the full share.",
+      {
+        larger: "different",
+        as: "weightPercentMin",
+        default: 10,
+      },
+    ),
   },
 );
 
 const zoneAware = object(
   {
     title: "a zoneAware",
-    docs: "Hosts of the proxy's own zone come first, as far as they can take its part.",
+    docs: "Prefers hosts in the proxy's own zone, as far as they have capacity.",
   },
   {
     // As Envoy has it by itself.
     minClusterSize: field(
       whole(thresholdBounds),
-      "Hosts of the service below which zones are not looked at.",
+      "Zones are ignored if the service has fewer hosts than this.",
       { larger: "different", as: "clusterSizeMin", default: 6 },
     ),
   },
 );
 
 const cookie = object(
-  { title: "a cookie", docs: "A cookie, made where it is not there." },
+  { title: "a cookie", docs: "A cookie. Envoy sets it if it is missing." },
   {
-    name: field(ruledText(cookieRule, cookiePattern), "Its name.", { needs: "the cookie's name" }),
-    ttl: field(duration(requestTimeBounds), "How long it lasts; 0s: for the session.", {
-      larger: "different",
-      as: "ttlMs",
-      default: 0,
+    name: field(ruledText(cookieRule, cookiePattern), "The name of the cookie.", {
+      needs: "the name of the cookie",
     }),
+    ttl: field(
+      duration(requestTimeBounds),
+      "The lifetime of the cookie; 0s makes it a session cookie.",
+      {
+        larger: "different",
+        as: "ttlMs",
+        default: 0,
+      },
+    ),
   },
   {
     data: ({ name = "", ttlMs }) => ({ name, ttlMs }),
     check(block, { ttlMs }) {
       if (ttlMs % 1_000 === 0) return;
-      const message = "a cookie lasts for whole seconds";
+      const message = "the lifetime of a cookie must be in whole seconds";
       block.report("ttl", { id: "HG141", message, expected: "whole seconds, as 30s" });
     },
   },
@@ -71,7 +81,7 @@ const cookie = object(
 
 const sourceIp = readBy(flag, (reader, place) => {
   if (flag.read(reader, place)) return true;
-  const message = "without it nothing says by what requests are told apart";
+  const message = "the hash has no source";
   return reader.report(place.key, { id: "HG133", message, expected: "true" });
 });
 
@@ -88,15 +98,15 @@ const hashNames = ["header", "cookie", "queryParameter", "sourceIp"] as const;
 const consistentHash = object(
   {
     title: "a consistentHash",
-    docs: "Requests that are alike in this go to one host, as long as it is there.",
+    docs: "Sends requests with the same hash to the same host, as long as that host exists.",
     needed: [hashNames],
     alternatives: hashNames,
   },
   {
-    header: field(headerName, "A header's name."),
-    cookie: field(inner(cookie), "A cookie."),
-    queryParameter: field(ruledText(keyRule), "A query parameter's name."),
-    sourceIp: field(sourceIp, "The caller's address."),
+    header: field(headerName, "Hashes a header."),
+    cookie: field(inner(cookie), "Hashes a cookie."),
+    queryParameter: field(ruledText(keyRule), "Hashes a query parameter."),
+    sourceIp: field(sourceIp, "Hashes the caller's address."),
   },
   {
     data({ header, cookie, queryParameter, sourceIp }): HashSource | undefined {
@@ -114,7 +124,7 @@ const hash = readBy(hashBlock, (reader, place) => {
   const block = hashBlock.read(reader, place);
   if (block === undefined) return undefined;
   if (hashNames.some((name) => block.field(name) !== undefined)) return consistentHash.read(block);
-  const message = "nothing says by what requests are told apart";
+  const message = "the hash has no source";
   const expected = "one of header, cookie, queryParameter and sourceIp";
   return reader.report(place.key, { id: "HG125", message, expected });
 });
@@ -129,7 +139,7 @@ export const defaultZoneAware = zoneAware.defaults;
 export const loadBalancing = object(
   {
     title: "a loadBalancing",
-    docs: "How hosts are chosen: the less busy of two, where nothing else is said.",
+    docs: "How hosts are chosen. Default: the less busy of two random hosts.",
     exclusive: [
       ["consistentHash", "slowStart"],
       ["consistentHash", "zoneAware"],
@@ -138,13 +148,15 @@ export const loadBalancing = object(
   {
     healthyPanicThreshold: field(
       whole(percentBounds),
-      "Percent of healthy hosts below which all get requests; 0: never. Left out: Envoy's 50, " +
-        "Istio's 0.",
+      "Percent of healthy hosts below which all hosts get requests; 0: never. " +
+        "Default: 50 in Envoy, 0 in Istio.",
       { larger: "different", as: "panicThresholdPercent" },
     ),
-    consistentHash: field(hash, "Requests that are alike go to one host.", { as: "hash" }),
-    slowStart: field(inner(slowStart), "New hosts get less at first. Left out: not."),
-    zoneAware: field(inner(zoneAware), "Hosts of the same zone come first. Left out: not."),
+    consistentHash: field(hash, "Sends requests with the same hash to the same host.", {
+      as: "hash",
+    }),
+    slowStart: field(inner(slowStart), "New hosts start with a small share. Default: off."),
+    zoneAware: field(inner(zoneAware), "Prefers hosts in the same zone. Default: off."),
   },
 );
 

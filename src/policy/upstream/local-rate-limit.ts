@@ -22,7 +22,7 @@ type ProtectionTime = (typeof protectionTimes)[number];
 export const whenField = (defaultTime: ProtectionTime) =>
   field(
     words(...protectionTimes),
-    "`withoutHeadgate`: acts only while no Headgate renews the proxy's runtime.",
+    "`withoutHeadgate`: enforced only while Headgate does not refresh the proxy's runtime.",
     { default: defaultTime },
   );
 
@@ -30,21 +30,21 @@ export const whenField = (defaultTime: ProtectionTime) =>
 export const localRateLimit = object(
   {
     title: "a localRateLimit",
-    docs: "A token bucket in each proxy: the backstop of global limits.",
+    docs: "A token bucket in each proxy: a backstop for the global limits.",
   },
   {
-    requests: field(whole(thresholdBounds), "Requests that an interval lets pass in one proxy.", {
+    requests: field(whole(thresholdBounds), "Requests allowed in each interval, in one proxy.", {
       larger: "looser",
-      needs: `how many requests an interval lets pass, 1 to ${thresholdMax}`,
+      needs: `requests allowed in each interval, 1 to ${thresholdMax}`,
     }),
-    per: field(duration(fillBounds), "The interval.", {
+    per: field(duration(fillBounds), "The length of an interval.", {
       larger: "stricter",
       as: "perMs",
       default: 1_000,
     }),
     burst: field(
       whole(thresholdBounds),
-      "How many may come at once, at least `requests`. Default: as many.",
+      "Requests that may arrive at once, at least `requests`. Default: `requests`.",
       { larger: "looser" },
     ),
     when: whenField("withoutHeadgate"),
@@ -55,7 +55,7 @@ export const localRateLimit = object(
     },
     check(block, { requests, burst }) {
       if (burst >= requests) return;
-      const message = `a burst of ${burst} is less than what an interval adds, ${requests}`;
+      const message = `burst is ${burst}, and each interval adds ${requests} requests`;
       block.refuseOrder(["burst"], message, "at least requests");
     },
   },

@@ -18,16 +18,23 @@ const deviationsBounds: NumberBounds = { min: 0, max: deviationsMax, isMinExclud
 /** The bounds of `threshold`: at 0 every host would be out. */
 const failureBounds = { min: 1, max: 100 } as const;
 
-const minHosts = field(whole(thresholdBounds), "Hosts with enough requests before any is judged.", {
-  larger: "looser",
-  as: "hostsMin",
-  default: 5,
-});
+const minHosts = field(
+  whole(thresholdBounds),
+  "The number of hosts with enough requests before any host is evaluated.",
+  {
+    larger: "looser",
+    as: "hostsMin",
+    default: 5,
+  },
+);
 
-const minRequestsDocs = "Requests of a host in an interval before it is judged.";
+const minRequestsDocs = "Requests of a host in an interval before it is evaluated.";
 
 const successRate = object(
-  { title: "a successRate", docs: "Ejects hosts whose success is far below the others'." },
+  {
+    title: "a successRate",
+    docs: "Ejects hosts whose success rate is far below that of the others.",
+  },
   {
     minHosts,
     minRequests: field(whole(thresholdBounds), minRequestsDocs, {
@@ -43,9 +50,9 @@ const successRate = object(
 );
 
 const failurePercentage = object(
-  { title: "a failurePercentage", docs: "Ejects hosts of which too large a part fails." },
+  { title: "a failurePercentage", docs: "Ejects hosts with too many failures." },
   {
-    threshold: field(whole(failureBounds), "Percent of a host's requests in an interval.", {
+    threshold: field(whole(failureBounds), "Percent of failures in an interval.", {
       larger: "looser",
       as: "thresholdPercent",
       default: 85,
@@ -63,46 +70,46 @@ const ejectionMsMaxDefault = 300_000;
 
 /** `outlierDetection`. */
 export const outlierDetection = object(
-  { title: "an outlierDetection", docs: "When a host that fails is left out for a while." },
+  { title: "an outlierDetection", docs: "Ejects failing hosts for some time." },
   {
-    consecutive5xx: field(
-      whole(thresholdBounds),
-      "Answers of 5xx, one after the other, that eject a host.",
-      { larger: "looser", default: 5 },
-    ),
+    consecutive5xx: field(whole(thresholdBounds), "Consecutive 5xx responses that eject a host.", {
+      larger: "looser",
+      default: 5,
+    }),
     consecutiveGatewayFailure: field(
       whole(thresholdBounds),
-      "Answers of 502, 503 or 504, one after the other, that eject a host.",
+      "Consecutive 502, 503 or 504 responses that eject a host.",
       { larger: "looser", as: "consecutiveGatewayFailures", default: 5 },
     ),
-    interval: field(duration(ejectionTimeBounds), "Time between two looks at the hosts.", {
+    interval: field(duration(ejectionTimeBounds), "The interval between evaluations.", {
       larger: "different",
       as: "intervalMs",
       default: 10_000,
     }),
     baseEjectionTime: field(
       duration(ejectionTimeBounds),
-      "How long a host is out for the first time; longer each time.",
+      "The duration of the first ejection. Each further ejection is longer.",
       { larger: "stricter", as: "baseEjectionMs", default: 30_000 },
     ),
-    maxEjectionTime: field(duration(ejectionTimeBounds), "The longest that a host is out.", {
+    maxEjectionTime: field(duration(ejectionTimeBounds), "The longest ejection.", {
       larger: "stricter",
       as: "ejectionMsMax",
       dependentDefault: ejectionMsMaxDefault,
     }),
     maxEjectionPercent: field(
       whole(percentBounds),
-      "Percent of the hosts that may be out at once.",
+      "Percent of hosts that may be ejected at once.",
       { larger: "stricter", as: "ejectionPercentMax", default: 50 },
     ),
-    successRate: field(inner(successRate), "Also judges hosts by their success. Left out: not."),
+    successRate: field(inner(successRate), "Also ejects by success rate. Default: off."),
     failurePercentage: field(
       inner(failurePercentage),
-      "Also judges hosts by the part that fails. Left out: not.",
+      "Also ejects by failure percentage. Default: off.",
     ),
     consecutiveLocalOriginFailure: field(
       whole(thresholdBounds),
-      "Connections and time-outs that failed in a row. Left out: they count as answers of 5xx.",
+      "Consecutive failed connections and timeouts that eject a host. Default: " +
+        "they count as 5xx responses.",
       { larger: "looser", as: "localOriginFailures" },
     ),
   },

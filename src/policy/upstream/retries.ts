@@ -44,30 +44,32 @@ const retryConditions = [
 
 /** `timeouts`. */
 export const timeouts = object(
-  { title: "timeouts", docs: "How long what may take." },
+  { title: "timeouts", docs: "Timeouts of requests, connections and streams." },
   {
     request: field(
       duration(requestTimeBounds),
-      "A request with its retries; 0s: for ever, as streams need it.",
+      "The timeout of a request with its retries. 0s: no timeout, as streams need it.",
       { larger: "different", as: "requestMs", default: 15_000 },
     ),
-    connect: field(duration(connectTimeBounds), "A connection that is made.", {
+    connect: field(duration(connectTimeBounds), "The timeout to establish a connection.", {
       larger: "different",
       as: "connectMs",
       default: 250,
     }),
-    idle: field(duration(requestTimeBounds), "A stream on which nothing moves; 0s: for ever.", {
+    idle: field(duration(requestTimeBounds), "The idle timeout of a stream. 0s: no timeout.", {
       larger: "different",
       as: "idleMs",
     }),
     maxStreamDuration: field(
       duration(tryTimeBounds),
-      "A stream, whatever moves on it: upgraded connections, too. Left out: no bound.",
+      "The maximum duration of a stream, active or idle, including upgraded " +
+        "connections. Default: no limit.",
       { larger: "different", as: "maxStreamMs" },
     ),
     maxConnectionDuration: field(
       duration(tryTimeBounds),
-      "A connection to the service, which then takes no more requests. Left out: no bound.",
+      "The maximum duration of a connection to the service. It then takes no more " +
+        "requests. Default: no limit.",
       { larger: "different", as: "maxConnectionMs" },
     ),
   },
@@ -84,14 +86,14 @@ export const timeouts = object(
 const [backOffBaseMs, backOffMsMax] = [25, 250];
 
 const backOff = object(
-  { title: "a backOff", docs: "Waits between tries: jittered, doubling." },
+  { title: "a backOff", docs: "Exponential backoff between tries, with jitter." },
   {
     base: field(duration(tryTimeBounds), "The first wait.", {
       larger: "different",
       as: "backOffBaseMs",
       default: backOffBaseMs,
     }),
-    max: field(duration(tryTimeBounds), "The longest wait.", {
+    max: field(duration(tryTimeBounds), "The longest wait between attempts.", {
       larger: "different",
       as: "backOffMsMax",
       dependentDefault: backOffMsMax,
@@ -121,16 +123,17 @@ const retryAfterMs = 1_000;
 
 /** `retries`. */
 export const retries = object(
-  { title: "retries", docs: "What is tried again, and how. Left out: nothing is." },
+  { title: "retries", docs: "Which requests are retried, and how. Default: none." },
   {
-    numRetries: field(whole(numRetriesBounds), "Tries after the first.", {
+    numRetries: field(whole(numRetriesBounds), "Maximum number of retries.", {
       larger: "looser",
       as: "retriesMax",
       default: 2,
     }),
     retryOn: field(
       wordList(retryConditions, 1),
-      "What is tried again. Default: connectFailure, refusedStream, reset: surely not begun.",
+      "Conditions for a retry. Default: connectFailure, refusedStream and reset, " +
+        "where the service has certainly not started.",
       { as: "on", default: ["connectFailure", "refusedStream", "reset"] },
     ),
     retriableStatusCodes: field(
@@ -138,26 +141,26 @@ export const retries = object(
         expected: "a list of HTTP statuses",
         max: retriableCodesMax,
       }),
-      "What retriableStatus in `retryOn` means, such as 429 or 502.",
+      "The statuses that retriableStatus in `retryOn` refers to, such as 429 or 502.",
       { default: [] },
     ),
-    perTryTimeout: field(duration(tryTimeBounds), "The longest that one try may take.", {
+    perTryTimeout: field(duration(tryTimeBounds), "The timeout of one try.", {
       larger: "different",
       as: "perTryMs",
     }),
-    perTryIdleTimeout: field(
-      duration(tryTimeBounds),
-      "The longest that nothing moves in one try.",
-      { larger: "different", as: "perTryIdleMs" },
-    ),
+    perTryIdleTimeout: field(duration(tryTimeBounds), "The idle timeout of one try.", {
+      larger: "different",
+      as: "perTryIdleMs",
+    }),
     hedging: field(
       hedging,
-      "A try that takes longer than perTryTimeout goes on beside the next: the service does both.",
+      "After perTryTimeout, the first try continues while a second one starts. The " +
+        "service then handles both.",
     ),
-    backOff: field(inner(backOff), "Waits between tries."),
+    backOff: field(inner(backOff), "Backoff between tries."),
     maxRetryAfter: field(
       duration(tryTimeBounds),
-      "The longest Retry-After of a refusal that is waited for; needs rateLimited in `retryOn`.",
+      "The longest Retry-After of a refusal that is honoured. Needs rateLimited in `retryOn`.",
       { larger: "different", as: "retryAfterMsMax", dependentDefault: retryAfterMs },
     ),
   },
@@ -199,34 +202,34 @@ function checkConditions(
   const written = block.field("retryOn");
   const content = written && block.reader.contentOf(written);
   if (isSeq(content) && content.items.length === 0) {
-    const message = '"retryOn" names nothing that is tried again';
-    block.report("retryOn", { id: "HG125", message, expected: "one of its words at least" });
+    const message = '"retryOn" is empty';
+    block.report("retryOn", { id: "HG125", message, expected: "at least one condition" });
   }
   const name = "retriableStatusCodes";
   const isStatusAsked = on.includes("retriableStatus");
   if (isStatusAsked && block.isLeftOut(name)) {
-    const message = '"retryOn" says retriableStatus, and no status is named';
-    block.report("retryOn", { id: "HG207", message, expected: `${name}: [502] beside it` });
+    const message = '"retryOn" contains retriableStatus, and no status is listed';
+    block.report("retryOn", { id: "HG207", message, expected: `${name}: [502] next to it` });
   }
   if (!isStatusAsked && retriableStatusCodes.length > 0) {
-    const message = `"${name}" are named, and no status is tried again`;
+    const message = `"${name}" are listed, and no status is retried`;
     block.report(name, { id: "HG207", message, expected: "retriableStatus in retryOn" });
   }
   // A refusal that names its wait is only waited for where refusals are tried again.
   if (retryAfterMsMax !== undefined && !on.includes("rateLimited")) {
-    const message = '"maxRetryAfter" is of refusals, and they are not tried again';
+    const message = '"maxRetryAfter" applies to refusals, which are not retried';
     block.report("maxRetryAfter", { id: "HG207", message, expected: "rateLimited in retryOn" });
   }
 }
 
 function checkTries(block: Block, { perTryMs, perTryIdleMs }: RetryPolicy): void {
   if (perTryIdleMs !== undefined && perTryMs !== undefined && perTryIdleMs >= perTryMs) {
-    const message = "a try may be idle for as long as it may take";
+    const message = "the idle timeout of a try must be shorter than the try";
     block.refuseOrder(["perTryIdleTimeout"], message, "less than perTryTimeout");
   }
   if (block.field("hedging") !== undefined && block.isLeftOut("perTryTimeout")) {
-    const message = '"hedging" begins once a try takes too long, and nothing says how long';
-    block.report("hedging", { id: "HG207", message, expected: "perTryTimeout beside it" });
+    const message = '"hedging" starts when a try takes too long, and perTryTimeout is not set';
+    block.report("hedging", { id: "HG207", message, expected: "perTryTimeout next to it" });
   }
 }
 

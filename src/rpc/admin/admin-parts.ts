@@ -1,4 +1,6 @@
+import type { Priority } from "../../core/admission/priority.js";
 import type { AuditActor } from "../../core/base/audit-entry.js";
+import type { SeriesPart } from "../../core/collections/step-series.js";
 import type { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
 import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
@@ -226,4 +228,180 @@ interface FleetState {
 export interface FleetView {
   fleet(): FleetState;
   services(isAsked: (service: ServicePolicy) => boolean): readonly ServiceState[];
+}
+
+/** Whole numbers of a replica in each step. */
+export const historyCounts = [
+  "admitted",
+  "overLimit",
+  "admissionAdmitted",
+  "admissionRefused",
+  "failureRefused",
+  "failurePassed",
+  "failureLocal",
+  "failed",
+  "shadow",
+  "nearLimit",
+] as const;
+
+/** All that is kept of a replica in each step. */
+export const historyColumns = [
+  ...historyCounts,
+  "latencyMsP50",
+  "latencyMsP99",
+  "degraded",
+  "envoys",
+] as const;
+
+/** Levels of a service in each step. */
+export const serviceLevels = [
+  "concurrencyLimit",
+  "inFlight",
+  "waiting",
+  "rttMs",
+  "minRttMs",
+  "gradient",
+] as const;
+
+/** One of `historyColumns`. */
+export type HistoryColumn = (typeof historyColumns)[number];
+
+/** What is kept of a service: its levels, and requests by class. */
+export type ServiceColumn =
+  | (typeof serviceLevels)[number]
+  | `${"admitted" | "refused"} ${Priority}`;
+
+/** What is kept of a rule. */
+export type RuleColumn = "hits" | "overLimit";
+
+/** What is asked of the history here. */
+export interface HistoryAsk {
+  /** Only steps that end after this time. */
+  readonly sinceEpochMs: number;
+  /** Undefined: the latest minute of each. */
+  readonly service: string | undefined;
+  readonly rules: readonly { readonly domain: string; readonly label: string }[];
+  /** Domains whose calls are counted; undefined: all, and those of none. */
+  readonly domains: readonly string[] | undefined;
+  readonly isServiceAsked: (service: ServicePolicy) => boolean;
+}
+
+/** What happened here lately. */
+export interface HistoryPart {
+  readonly replica: SeriesPart<HistoryColumn>;
+  readonly services: readonly (SeriesPart<ServiceColumn> & { readonly name: string })[];
+  readonly rules: readonly (SeriesPart<RuleColumn> & HistoryAsk["rules"][number])[];
+}
+
+/** What this replica keeps of the last minutes. */
+export interface HistorySight {
+  read(ask: HistoryAsk): HistoryPart;
+}
+
+/** What is wrong with texts that were to be tried. */
+export interface TrialProblems {
+  readonly kind: "problems";
+  readonly problems: readonly PolicyProblem[];
+  readonly unreportedCount: number;
+}
+
+/** How a policy's tests ended. */
+export interface PolicyTestReport {
+  readonly kind: "tested";
+  readonly tests: readonly {
+    readonly file: string;
+    readonly name: string;
+    readonly line: number;
+    readonly callCount: number;
+    readonly failures: readonly {
+      readonly line: number;
+      readonly message: string;
+      readonly expected: string;
+      readonly got: string;
+    }[];
+  }[];
+  readonly untestedRules: readonly { readonly domain: string; readonly label: string }[];
+}
+
+/** A text, and how often it came. */
+interface CountedText {
+  readonly text: string;
+  readonly count: number;
+}
+
+/** What one policy makes of an access log. */
+export interface ReplayedPolicy {
+  readonly policyVersion: string;
+  readonly callCount: number;
+  readonly unaskedCount: number;
+  readonly deniedCount: number;
+  readonly limitedThenCount: number;
+  readonly limitedBothCount: number;
+  readonly lateCount: number;
+  readonly unknownParts: readonly CountedText[];
+  readonly unaskedHosts: readonly CountedText[];
+  /** As many of each; undefined: there was no call. */
+  readonly times:
+    | {
+        readonly startUs: number;
+        readonly stepUs: number;
+        readonly calls: readonly number[];
+        readonly denied: readonly number[];
+      }
+    | undefined;
+}
+
+/** What policies make of an access log. */
+export interface LogReplay {
+  readonly kind: "replayed";
+  readonly lineCount: number;
+  readonly unreadableCount: number;
+  /** A sentence; undefined: there is none. */
+  readonly firstUnreadable: string | undefined;
+  readonly active: ReplayedPolicy;
+  readonly candidate: ReplayedPolicy | undefined;
+  readonly newlyDeniedCount: number;
+  readonly newlyAllowedCount: number;
+  readonly rules: readonly {
+    readonly domain: string;
+    readonly label: string;
+    readonly activeCallCount: number;
+    readonly activeOverCount: number;
+    readonly candidateCallCount: number;
+    readonly candidateOverCount: number;
+    readonly keys: readonly CountedText[];
+  }[];
+}
+
+/** What access logs are written in. */
+export const replayFormats = ["auto", "envoy", "json", "csv"] as const;
+
+/** Policies that are tried without anything being changed, off the event loop. */
+export interface PolicyTrials {
+  /**
+   * @param files empty: the active policy
+   * @throws ServiceError OVERLOADED where too many wait, INTERNAL where it could not be done
+   */
+  test(
+    files: readonly PolicyText[],
+    tests: readonly PolicyText[],
+  ): Promise<PolicyTestReport | TrialProblems | "textless">;
+  /**
+   * @param files empty: only the active policy
+   * @throws ServiceError as `test`
+   */
+  replay(
+    files: readonly PolicyText[],
+    log: { readonly text: Uint8Array; readonly format: (typeof replayFormats)[number] },
+  ): Promise<LogReplay | TrialProblems | "textless">;
+}
+
+/** What one look at one thing came to. */
+export interface AdminFinding {
+  readonly kind: "finding" | "pass" | "unseen";
+  readonly id: string;
+  readonly severity: "error" | "warning" | undefined;
+  readonly seen: string;
+  readonly title: string;
+  readonly remedy: string;
 }

@@ -16,7 +16,7 @@ import { explainMethod } from "./explain-method.js";
 import { codeName, toConnectError } from "./failures.js";
 import { fleetService } from "./fleet-service.js";
 import { keyMethods } from "./key-methods.js";
-import { adminMessageBytesMax, policyMessageBytesMax } from "./methods.js";
+import { adminMessageBytesMax, policyMessageBytesMax, replayMessageBytesMax } from "./methods.js";
 import { overrideMethods } from "./override-methods.js";
 import { policyService } from "./policy-service.js";
 import { quotaService } from "./quota-service.js";
@@ -35,6 +35,9 @@ interface AdminRouterOptions {
 /** The longest deadline that a caller may set, in milliseconds; streams have none. */
 const timeoutMsMax = 86_400_000;
 
+/** What is shorter is sent sooner than it is packed: what consoles ask for each second. */
+const compressedBytesMin = 8_192;
+
 /** The services of the admin port for Connect, gRPC and gRPC-Web: handlers by path. */
 export function createAdminHandlers(
   parts: AdminServiceParts,
@@ -43,6 +46,7 @@ export function createAdminHandlers(
   const { compressions, shutdownSignal } = options;
   const router = createConnectRouter({
     acceptCompression: compressions.map(answersOnly),
+    compressMinBytes: compressedBytesMin,
     readMaxBytes: adminMessageBytesMax,
     maxTimeoutMs: timeoutMsMax,
     shutdownSignal,
@@ -67,6 +71,9 @@ export function createAdminHandlers(
   router.rpc(LimitService.method.explain, limits.explain, long);
   router.rpc(PolicyService.method.validatePolicy, policies.validatePolicy, long);
   router.rpc(PolicyService.method.applyPolicy, policies.applyPolicy, long);
+  router.rpc(PolicyService.method.testPolicy, policies.testPolicy, long);
+  const longest = { readMaxBytes: replayMessageBytesMax };
+  router.rpc(PolicyService.method.replayLog, policies.replayLog, longest);
   return new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 }
 

@@ -89,11 +89,11 @@ export function serviceFilter(context: HandlerContext): (service: ServicePolicy)
 export function notFound(what: string, name: string, names: Iterable<string>): AdminFailure {
   const nearest = findNearestName(name, [...names]);
   const hint = nearest === undefined ? "" : `; did you mean ${JSON.stringify(nearest)}?`;
-  return new AdminFailure("notFound", `there is no such ${what}${hint}`);
+  return new AdminFailure("notFound", `unknown ${what}${hint}`);
 }
 
 /** A part that this process has; a caller is told that there is none. */
 export function demandPart<T>(part: T | undefined): T {
-  if (part === undefined) throw new AdminFailure("absent", "this replica does not do that");
+  if (part === undefined) throw new AdminFailure("absent", "this replica does not support it");
   return part;
 }

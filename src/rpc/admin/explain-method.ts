@@ -132,7 +132,8 @@ async function readCandidate(parts: ExplainParts, files: readonly PolicyText[]):
     case "policy":
       return read.policy;
     case "problems": {
-      const more = read.count > 1 ? ` (and ${read.count - 1} more; ValidatePolicy tells all)` : "";
+      const more =
+        read.count > 1 ? ` (and ${read.count - 1} more; ValidatePolicy returns all)` : "";
       throw new AdminFailure("invalid", `candidate: ${read.first}${more}`);
     }
     case "failed":
@@ -203,14 +204,14 @@ function readQuestion(
     case "http":
       return askService(request.value, policy, context);
     default:
-      throw new AdminFailure("invalid", "request: it needs descriptors or http");
+      throw new AdminFailure("invalid", "request: set descriptors or http");
   }
 }
 
 function readDescriptors({ domain, descriptors }: DescriptorRequest): RateLimitQuery {
   const reader = new RequestReader();
   reader.text("descriptors.domain", domain, { ...keyNameBounds, isNeeded: true });
-  if (descriptors.length === 0) reader.report("descriptors.descriptors", "it needs one");
+  if (descriptors.length === 0) reader.report("descriptors.descriptors", "set one");
   if (descriptors.length > descriptorCountMax) {
     reader.report("descriptors.descriptors", `it has more than ${descriptorCountMax}`);
   }
@@ -247,7 +248,7 @@ function askService(request: HttpRequest, policy: Policy, context: HandlerContex
   }
   const { query, leftOut } = serviceQuery(service, facts) ?? { query: undefined, leftOut: [] };
   if (domain === undefined) {
-    throw new AdminFailure("notFound", "the service of this host asks for no limits");
+    throw new AdminFailure("notFound", "the service of this host has no rate limits");
   }
   return { domain, query, service: service.name, leftOut, met };
 }

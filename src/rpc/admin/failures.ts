@@ -17,27 +17,27 @@ interface AdminFailureRow {
 export const adminFailureRows = {
   invalid: {
     code: Code.InvalidArgument,
-    meaning: "A field of the request breaks its rule; the message says which.",
+    meaning: "A field of the request is invalid; the message names it.",
   },
   notFound: {
     code: Code.NotFound,
-    meaning: "There is nothing of that name; the message may name the nearest.",
+    meaning: "The named object does not exist; the message may suggest the nearest name.",
   },
   conflict: {
     code: Code.Aborted,
-    meaning: "Somebody else changed it first; the message says the version that there is.",
+    meaning: "Somebody else changed it first; the message contains the current version.",
   },
-  forbidden: { code: Code.PermissionDenied, meaning: "The caller is known, and may not do this." },
-  unknownCaller: { code: Code.Unauthenticated, meaning: "The caller is not known." },
+  forbidden: { code: Code.PermissionDenied, meaning: "The caller is known, but may not do this." },
+  unknownCaller: { code: Code.Unauthenticated, meaning: "The caller is unknown." },
   refused: {
     code: Code.FailedPrecondition,
-    meaning: "Not here, or not now: the process is set up otherwise.",
+    meaning: "Not available here or now, because of how the process is configured.",
   },
-  exhausted: { code: Code.ResourceExhausted, meaning: "There are as many as there may be." },
-  absent: { code: Code.Unimplemented, meaning: "This build has no such part." },
+  exhausted: { code: Code.ResourceExhausted, meaning: "A maximum is reached." },
+  absent: { code: Code.Unimplemented, meaning: "This build does not contain this part." },
   unavailable: {
     code: Code.Unavailable,
-    meaning: "What is needed to answer cannot be reached, or this process stops.",
+    meaning: "Something that the answer needs cannot be reached, or this process stops.",
   },
 } as const satisfies Record<string, AdminFailureRow>;
 

@@ -12,6 +12,7 @@ import type { GateAdministration, GateThresholds, ServiceState } from "./admin-p
 import { askOthers } from "./ask-others.js";
 import { actorOf, callerOf, demandPart, demandRole, notFound, serviceFilter } from "./call.js";
 import { AdminFailure } from "./failures.js";
+import { historyMethod } from "./history-method.js";
 import { keyNameBounds } from "./key-methods.js";
 import { durationOf, timeOf, wideOf } from "./messages.js";
 import { conflict } from "./override-methods.js";
@@ -28,7 +29,7 @@ const auditReadCount = 500;
 /** What this service is made of. */
 type FleetServiceParts = Pick<
   AdminServiceParts,
-  "clock" | "fleet" | "gates" | "records" | "replica" | "replicas"
+  "clock" | "findings" | "fleet" | "gates" | "history" | "records" | "replica" | "replicas"
 >;
 
 /** The service of the fleet: services, replicas, gates, and what was done to all of it. */
@@ -93,6 +94,33 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
       return {
         entries: found.map(({ record, entry }) => encodeAudit(record, entry)),
         nextPageToken: next === undefined ? "" : pageToken(String(next)),
+      };
+    },
+    ...historyMethod(parts),
+    ...findingsMethod(parts),
+  };
+}
+
+function findingsMethod(
+  parts: FleetServiceParts,
+): Pick<ServiceImpl<typeof FleetService>, "getFindings"> {
+  return {
+    getFindings: async (request, context) => {
+      // They are about what belongs to no domain alone.
+      demandRole(context, "reader", undefined);
+      const { replica } = parts;
+      const own = demandPart(parts.findings)().map(({ severity = "", ...finding }) => {
+        return { ...finding, severity, replica };
+      });
+      if (request.thisReplica) return { findings: own };
+      const { getFindings } = FleetService.method;
+      const { messages, silentReplicas } = await askOthers(parts, getFindings, {
+        request,
+        context,
+      });
+      return {
+        findings: [...own, ...messages.flatMap(({ findings }) => findings)],
+        silentReplicas,
       };
     },
   };

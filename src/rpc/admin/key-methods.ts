@@ -85,7 +85,7 @@ function sightingMethods(
       const reader = new RequestReader();
       const countMax = reader.count("count", request.count, keysRule);
       const order = request.order === TopOrder.DENIALS ? "denials" : "hits";
-      if (TopOrder[request.order] === undefined) reader.report("order", "it is none of the orders");
+      if (TopOrder[request.order] === undefined) reader.report("order", "unknown order");
       const asked = readAsked(parts, request, { reader, context });
       const { keys, sinceEpochMs } = sightings.top(asked, { order, countMax });
       const since = timeOf(sinceEpochMs);
@@ -254,7 +254,7 @@ export function readRuleLabel(
   reader: RequestReader,
 ): string | undefined {
   const label = reader.text("rule_label", ruleLabel, keyNameBounds);
-  if (label !== "" && domain === "") reader.report("rule_label", "it needs a domain");
+  if (label !== "" && domain === "") reader.report("rule_label", "set a domain");
   return label === "" ? undefined : label;
 }
 
@@ -263,7 +263,7 @@ function readSelector(
   message: SelectorMessage | undefined,
   reader = new RequestReader(),
 ): KeySelector {
-  if (message === undefined) throw new AdminFailure("invalid", "key: it is needed");
+  if (message === undefined) throw new AdminFailure("invalid", "key: required");
   const domain = reader.text("key.domain", message.domain, { ...keyNameBounds, isNeeded: true });
   const entries = reader.entries("key.entries", message.entries);
   const limitName = reader.text("key.limit_name", message.limitName, keyNameBounds);
@@ -304,7 +304,7 @@ export function noRuleMeets(
   const strange = entries.find(({ key }) => !keys.has(key));
   const nearest = strange && findNearestName(strange.key, [...keys]);
   const hint = nearest === undefined ? "" : `; did you mean the key ${JSON.stringify(nearest)}?`;
-  const text = `no rule with a limit meets ${whose}${hint}`;
+  const text = `no rule with a limit matches ${whose}${hint}`;
   return new AdminFailure("notFound", hint === "" ? `${text}; explain it to see why` : text);
 }
 

@@ -174,9 +174,9 @@ function conditionOf({ when, match }: QuotaPolicy): string {
 }
 
 const leftOutTexts: Readonly<Record<LeftOutDescriptor["why"], string>> = {
-  absent: "the request has no such part, so Envoy leaves the descriptor out",
-  unknown: "only Envoy can tell what this part is",
-  streamDone: "it is told after the response, and decides nothing",
+  absent: "the request has no such part, so Envoy does not send the descriptor",
+  unknown: "only Envoy knows this part",
+  streamDone: "it is charged after the response, and decides nothing",
 };
 
 function encodeDescriptor(explained: ExplainedDescriptor) {

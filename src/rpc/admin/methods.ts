@@ -16,6 +16,9 @@ export const adminMessageBytesMax = 262_144;
 /** The longest message with a policy's texts, in bytes: as long as one may be that is kept. */
 export const policyMessageBytesMax = 4_194_304;
 
+/** The longest message with a policy's texts and an access log, in bytes. */
+export const replayMessageBytesMax = 2 * policyMessageBytesMax;
+
 /** A method, and who may call it. */
 export interface AdminMethod {
   readonly method: DescMethod;
@@ -38,7 +41,12 @@ const operatorMethods: ReadonlySet<string> = new Set([
 ]);
 
 /** Those whose requests hold policies. */
-const policyMethods: ReadonlySet<string> = new Set(["Explain", "ValidatePolicy", "ApplyPolicy"]);
+const policyMethods: ReadonlySet<string> = new Set([
+  "Explain",
+  "ValidatePolicy",
+  "ApplyPolicy",
+  "TestPolicy",
+]);
 
 /** Those whose answers hold what callers send, or how much of a limit one of them uses. */
 const callerMethods: ReadonlySet<string> = new Set([
@@ -52,6 +60,11 @@ const callerMethods: ReadonlySet<string> = new Set([
   "ListAudit",
 ]);
 
+function messageBytesMaxOf(name: string): number {
+  if (name === "ReplayLog") return replayMessageBytesMax;
+  return policyMethods.has(name) ? policyMessageBytesMax : adminMessageBytesMax;
+}
+
 /** Every method by its path, such as `/headgate.admin.v1.LimitService/GetKey`. */
 export const adminMethods: ReadonlyMap<string, AdminMethod> = new Map(
   adminServices.flatMap((service) =>
@@ -60,9 +73,7 @@ export const adminMethods: ReadonlyMap<string, AdminMethod> = new Map(
       {
         method,
         role: operatorMethods.has(method.name) ? "operator" : "reader",
-        messageBytesMax: policyMethods.has(method.name)
-          ? policyMessageBytesMax
-          : adminMessageBytesMax,
+        messageBytesMax: messageBytesMaxOf(method.name),
         showsCallers: callerMethods.has(method.name),
       },
     ]),

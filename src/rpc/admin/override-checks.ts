@@ -24,7 +24,7 @@ export function checkOverride(
   demandDomain(policy, override, context);
   const rules = concernedRules(policy, override);
   if (rules.length === 0) {
-    const whose = override.isPrefix ? "a descriptor that begins so" : "this descriptor";
+    const whose = override.isPrefix ? "a descriptor with this prefix" : "this descriptor";
     throw noRuleMeets(policy, override, whose);
   }
   const { limitName } = override;
@@ -59,8 +59,8 @@ function checkLimit(
   throw new AdminFailure(
     "invalid",
     refusal === "aboveMax"
-      ? `override: it gives more than ${mostTimes} times ${whose}, which is its overrideMax`
-      : `override: ${whose} would take more than ten years to drain; give a smaller burst`,
+      ? `override: it allows more than ${mostTimes} times ${whose}, which is its overrideMax`
+      : `override: ${whose} would take more than ten years to drain; set a smaller burst`,
   );
 }
 

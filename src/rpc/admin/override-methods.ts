@@ -43,7 +43,7 @@ function setMethod(parts: AdminServiceParts): ServiceImpl<typeof LimitService>["
     const override = { ...wanted, author: actorOf(context).name };
     const value = overrideToJson(override);
     if (Buffer.byteLength(JSON.stringify(value)) > recordBytesMax.override) {
-      throw new AdminFailure("invalid", "override: it is longer than overrides may be");
+      throw new AdminFailure("invalid", "override: it is too long");
     }
     const outcome = await parts.records.change({
       kind: "override",
@@ -128,7 +128,7 @@ function versionOf(
     case "conflict":
       throw conflict(what, outcome.version);
     case "full":
-      throw new AdminFailure("exhausted", `there are as many of the kind ${what} as there may be`);
+      throw new AdminFailure("exhausted", `the maximum number of the kind ${what} is reached`);
   }
 }
 
@@ -143,10 +143,10 @@ function readOverride(
   message: OverrideMessage | undefined,
   reader: RequestReader,
 ): Override {
-  if (message === undefined) throw new AdminFailure("invalid", "override: it is needed");
+  if (message === undefined) throw new AdminFailure("invalid", "override: required");
   const id = message.id === "" ? `o-${random.id()}` : message.id;
   if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(id)) {
-    reader.report("override.id", "it is 1 to 64 lower-case letters, digits and hyphens");
+    reader.report("override.id", "must be 1 to 64 lower-case letters, digits and hyphens");
   }
   const needed = { ...keyNameBounds, isNeeded: true };
   const domain = reader.text("override.domain", message.domain, needed);
@@ -156,7 +156,7 @@ function readOverride(
   const nowEpochMs = Math.floor(clock.epochUs() / 1_000);
   const expiresEpochMs = reader.epochMs("override.expires_at", message.expiresAt);
   if (expiresEpochMs !== undefined && expiresEpochMs <= nowEpochMs) {
-    reader.report("override.expires_at", "it has passed");
+    reader.report("override.expires_at", "it is in the past");
   }
   const reason = reader.text("override.reason", message.reason, reasonRule);
   return {
@@ -176,7 +176,7 @@ function readOverride(
 function readEffect(effect: OverrideMessage["effect"], reader: RequestReader): OverrideEffect {
   switch (effect.case) {
     case "isFrozen":
-      if (!effect.value) reader.report("override.is_frozen", "it is true or not there");
+      if (!effect.value) reader.report("override.is_frozen", "must be true or absent");
       return { kind: "frozen" };
     case "multiplier": {
       const by = reader.part("override.multiplier", effect.value, { max: multiplierMax });
@@ -189,7 +189,7 @@ function readEffect(effect: OverrideMessage["effect"], reader: RequestReader): O
       return { kind: "amount", hits, burst: burst === 0 ? hits : burst };
     }
     default:
-      reader.report("override", "it needs an amount, a multiplier or is_frozen");
+      reader.report("override", "set an amount, a multiplier or is_frozen");
       return { kind: "frozen" };
   }
 }

@@ -45,7 +45,7 @@ export function readVersionedToken(token: string, policyVersion: string): number
   const [digits = "", of] = text.split(".");
   if (!/^\d{1,9}$/.test(digits)) throw badToken();
   if (of === tokenTextOf(policyVersion)) return Number(digits);
-  throw new AdminFailure("invalid", "page_token: the policy has changed; begin again");
+  throw new AdminFailure("invalid", "page_token: the policy has changed; start again");
 }
 
 /** Of a version what may stand in a token. */
@@ -55,7 +55,7 @@ function tokenTextOf(policyVersion: string): string {
 
 /** For a token that says nothing here. */
 export function badToken(): AdminFailure {
-  return new AdminFailure("invalid", "page_token: it is not what the page before ended with");
+  return new AdminFailure("invalid", "page_token: it is not a token of the previous page");
 }
 
 /**

@@ -10,6 +10,7 @@ import { conflict } from "./override-methods.js";
 import { badToken, pageRule, pageToken, readPageToken } from "./pages.js";
 import { RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
+import { trialMethods } from "./trial-methods.js";
 
 const versionRule = { charsMax: 256 } as const;
 const reasonRule = { charsMax: reasonCharsMax, isNeeded: true } as const;
@@ -64,6 +65,7 @@ export function policyService(parts: AdminServiceParts): ServiceImpl<typeof Poli
     },
     ...changeMethods(parts),
     getShadowReport: shadowMethod(parts),
+    ...trialMethods(parts),
   };
 }
 
@@ -151,7 +153,7 @@ function changeMethods(
 
 function demandFiles(count: number): void {
   if (count > 0) return;
-  throw new AdminFailure("invalid", `files: 1 to ${explainedFilesMax} are needed`);
+  throw new AdminFailure("invalid", `files: 1 to ${explainedFilesMax} are required`);
 }
 
 /** What has changed, or why nothing has. */
@@ -166,10 +168,13 @@ function demandChange(
     case "refused":
       throw new AdminFailure("refused", change.why);
     case "unknown":
-      throw new AdminFailure("notFound", "there is no such version of the policy");
+      throw new AdminFailure("notFound", "unknown version of the policy");
     case "problems": {
       const [first] = change.review.problems;
-      throw new AdminFailure("refused", `the policy is wrong: ${first?.message ?? "it is empty"}`);
+      throw new AdminFailure(
+        "refused",
+        `the policy is invalid: ${first?.message ?? "it is empty"}`,
+      );
     }
   }
 }

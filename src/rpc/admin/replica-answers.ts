@@ -27,14 +27,16 @@ export function answersFor(
   parts: AdminServiceParts,
 ): (question: ReplicaQuestion) => OpenAnswer | undefined {
   const limits = keyMethods(parts);
-  const { listServices } = fleetService(parts);
-  const ofFleet = FleetService.method.listServices;
+  const { listServices, getHistory, getFindings } = fleetService(parts);
+  const ofFleet = FleetService.method;
   const { listRules, topKeys, nearLimitKeys, tailDecisions } = LimitService.method;
   const methods = new Map([
     [listRules.name, answerOnce(listRules, limits.listRules)],
     [topKeys.name, answerOnce(topKeys, limits.topKeys)],
     [nearLimitKeys.name, answerOnce(nearLimitKeys, limits.nearLimitKeys)],
-    [ofFleet.name, answerOnce(ofFleet, listServices)],
+    [ofFleet.listServices.name, answerOnce(ofFleet.listServices, listServices)],
+    [ofFleet.getHistory.name, answerOnce(ofFleet.getHistory, getHistory)],
+    [ofFleet.getFindings.name, answerOnce(ofFleet.getFindings, getFindings)],
   ]);
   return ({ method, request, caller }) => {
     const principal = readCaller(caller);

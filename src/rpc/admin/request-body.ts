@@ -51,7 +51,7 @@ export class RequestBodies {
         if (!isShort) continue;
         held += chunk.length;
         this.#heldBytes += chunk.length;
-        if (this.#heldBytes > bodiesBytesMax) throw tooMuch("too many requests are unfinished");
+        if (this.#heldBytes > bodiesBytesMax) throw tooMuch("too many requests are incomplete");
       }
       const bytes = Buffer.concat(chunks, length);
       checkBody(bytes, header, method.method.input);
@@ -65,7 +65,7 @@ export class RequestBodies {
 /** Answers may be compressed; what a compressed request becomes nobody could know before. */
 export function answersOnly(compression: Compression): Compression {
   const decompress = async (): Promise<never> => {
-    throw new ConnectError("requests are taken uncompressed", Code.Unimplemented);
+    throw new ConnectError("requests must be uncompressed", Code.Unimplemented);
   };
   return { ...compression, decompress };
 }
@@ -106,7 +106,7 @@ export function checkBinary(bytes: Uint8Array, schema: DescMessage): void {
     if (partCount > leanPartsMax(bytes.length, partBytes)) throw new TooManyFieldsError();
   } catch (thrown) {
     if (thrown instanceof TooManyFieldsError) throw tooManyFields();
-    throw new ConnectError("the bytes are no message of this method", Code.InvalidArgument);
+    throw new ConnectError("the bytes are not a message of this method", Code.InvalidArgument);
   }
 }
 
@@ -131,5 +131,5 @@ function tooManyFields(): ConnectError {
 }
 
 function tooMuch(why: string): ConnectError {
-  return new ConnectError(`the request is too much: ${why}`, Code.ResourceExhausted);
+  return new ConnectError(`the request is too large: ${why}`, Code.ResourceExhausted);
 }

@@ -37,7 +37,7 @@ export class RequestReader {
   }
 
   text(place: string, value: string, { charsMax, isNeeded = false }: TextBounds): string {
-    if (isNeeded && value.trim() === "") this.report(place, "it is needed");
+    if (isNeeded && value.trim() === "") this.report(place, "required");
     if (value.length > charsMax) this.report(place, `it has more than ${charsMax} characters`);
     return value;
   }
@@ -48,14 +48,14 @@ export class RequestReader {
     value: number,
     rule: { readonly max: number; readonly defaultValue: number },
   ) {
-    if (value < 0 || value > rule.max) this.report(place, `it must be from 0 to ${rule.max}`);
+    if (value < 0 || value > rule.max) this.report(place, `must be from 0 to ${rule.max}`);
     return value === 0 ? rule.defaultValue : value;
   }
 
   /** A whole number that came with 64 bits. */
   whole(place: string, value: bigint, { min, max }: NumberRule): number {
     if (value < BigInt(min) || value > BigInt(max)) {
-      this.report(place, `it must be a whole number from ${min} to ${max}`);
+      this.report(place, `must be a whole number from ${min} to ${max}`);
       return min;
     }
     return Number(value);
@@ -70,7 +70,7 @@ export class RequestReader {
     if (value === 0 && rule.defaultValue !== undefined) return rule.defaultValue;
     // Not a number is neither.
     if (!(value > 0 && value <= rule.max)) {
-      this.report(place, `it must be above 0 and at most ${rule.max}`);
+      this.report(place, `must be above 0 and at most ${rule.max}`);
     }
     return value;
   }
@@ -85,7 +85,7 @@ export class RequestReader {
     if (value === undefined) return undefined;
     const ms = timestampMs(value);
     if (Math.abs(ms) <= epochMsMax) return ms;
-    this.report(place, "it is no time of the years 0 to 9999");
+    this.report(place, "must be a time in the years 0 to 9999");
     return undefined;
   }
 
@@ -94,13 +94,13 @@ export class RequestReader {
     place: string,
     entries: readonly { readonly key: string; readonly value: string }[],
   ): readonly DescriptorEntry[] {
-    if (entries.length === 0) this.report(place, "it needs an entry");
+    if (entries.length === 0) this.report(place, "needs an entry");
     if (entries.length > entryCountMax) {
       this.report(place, `it has more than ${entryCountMax} entries`);
       return [];
     }
     return entries.map(({ key, value }, i) => {
-      if (key === "") this.report(`${place}[${i}].key`, "it is needed");
+      if (key === "") this.report(`${place}[${i}].key`, "required");
       if (key.length + value.length > textLengthMax) {
         this.report(`${place}[${i}]`, `it has more than ${textLengthMax} characters`);
       }

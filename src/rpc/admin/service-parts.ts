@@ -7,11 +7,14 @@ import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import type {
+  AdminFinding,
   FleetView,
   GateAdministration,
+  HistorySight,
   KeyInspection,
   KeySightings,
   PolicyAdministration,
+  PolicyTrials,
   QuotaSight,
   ReplicaAsks,
   TailSource,
@@ -49,4 +52,7 @@ export interface AdminServiceParts {
   readonly gates?: GateAdministration;
   readonly quotas?: QuotaSight;
   readonly replicas?: ReplicaAsks;
+  readonly history?: HistorySight;
+  readonly trials?: PolicyTrials;
+  readonly findings?: () => readonly AdminFinding[];
 }

@@ -26,8 +26,8 @@ import { encodeEntries, timeOf, wideOf } from "./messages.js";
 import { RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
-/** How often what has come is sent, in milliseconds. */
-const tailEveryMs = 100;
+/** How often what has come is sent, in milliseconds: seldom, for each message costs a write. */
+const tailEveryMs = 2 * questionsEveryMs;
 
 /** Where nothing has come for so long, an empty message shows that the stream is open. */
 const tailQuietMsMax = 10_000;
@@ -48,7 +48,10 @@ export function tailMethod(
       const filter = readFilter(parts, request, context);
       const follower = tail.follow(filter);
       if (follower === undefined) {
-        throw new AdminFailure("exhausted", "as many read decisions now as may; try again later");
+        throw new AdminFailure(
+          "exhausted",
+          "the maximum number of callers reads decisions; try again later",
+        );
       }
       const others = request.thisReplica ? undefined : new OtherTails(parts, request, context);
       return sendDecisions({ parts, follower, others }, context);
@@ -148,7 +151,7 @@ async function* sendDecisions({ parts, follower, others }: Sending, context: Han
       if (nowMs - checkedMs >= tailRecheckMs) {
         checkedMs = nowMs;
         if (!(await isStillAllowed())) {
-          throw new AdminFailure("unknownCaller", "the credentials hold no more");
+          throw new AdminFailure("unknownCaller", "the credentials are no longer valid");
         }
       }
       const { samples, droppedCount } = follower.take();

@@ -278,5 +278,5 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 }
 
 function malformed(): Error {
-  return new Error("the bytes are no message");
+  return new Error("the bytes are not a message");
 }

@@ -160,7 +160,7 @@ class Exchange implements BidiReader, AdmissionCall {
   }
 }
 
-const tooLargeReason = "The request's header fields are larger than are read.";
+const tooLargeReason = "The request's header fields exceed the maximum size.";
 
 /**
  * Answers a request that is larger than is read, where an error would let it pass. The type of the
@@ -185,23 +185,23 @@ const faultRows: Readonly<
 > = {
   malformed: {
     grpcStatus: grpcStatuses.invalidArgument,
-    message: "The message is no ProcessingRequest.",
+    message: "The message is not a ProcessingRequest.",
   },
   unknown: {
     grpcStatus: grpcStatuses.invalidArgument,
-    message: "The message holds no part of an exchange that is known here.",
+    message: "The message contains no known part of a request or response.",
   },
   outOfOrder: {
     grpcStatus: grpcStatuses.invalidArgument,
-    message: "A part came twice or too early; set the body modes of processing_mode to NONE.",
+    message: "A part arrived twice or too early; set the body modes of processing_mode to NONE.",
   },
   noRequestHeaders: {
     grpcStatus: grpcStatuses.failedPrecondition,
-    message: "No request headers came; set request_header_mode of processing_mode to SEND.",
+    message: "The request headers are missing; set request_header_mode of processing_mode to SEND.",
   },
   bodiesStreamed: {
     grpcStatus: grpcStatuses.failedPrecondition,
-    message: "Bodies are not looked at here; set the body modes of processing_mode to NONE.",
+    message: "Headgate does not read bodies; set the body modes of processing_mode to NONE.",
   },
 };
 

@@ -40,7 +40,7 @@ export const introductionMsMax = 30_000;
 
 /** What the Envoy is told; it logs this, and a person reads it. */
 const faultRows: Readonly<Record<StreamFault, readonly [grpcStatus: number, message: string]>> = {
-  unreadable: [grpcStatuses.invalidArgument, "The message is unreadable."],
+  unreadable: [grpcStatuses.invalidArgument, "The message cannot be parsed."],
   node_without_id: [
     grpcStatuses.invalidArgument,
     "The node has no id; set node.id, or start Envoy with --service-node.",
@@ -49,28 +49,31 @@ const faultRows: Readonly<Record<StreamFault, readonly [grpcStatus: number, mess
     grpcStatuses.invalidArgument,
     `The node's id is longer than ${nodeIdCharsMax} characters.`,
   ],
-  node_id_changed: [grpcStatuses.invalidArgument, "The node's id has changed on one stream."],
-  too_many_nodes: [grpcStatuses.resourceExhausted, "As many nodes are known as may be."],
-  too_many_streams: [grpcStatuses.resourceExhausted, "As many streams are open as may be."],
+  node_id_changed: [grpcStatuses.invalidArgument, "The node's id changed during the stream."],
+  too_many_nodes: [grpcStatuses.resourceExhausted, "The maximum number of nodes is reached."],
+  too_many_streams: [
+    grpcStatuses.resourceExhausted,
+    "The maximum number of open streams is reached.",
+  ],
   identity_not_allowed: [
     grpcStatuses.permissionDenied,
-    "The client certificate may not speak for this node.",
+    "The client certificate may not use this node id.",
   ],
   owned_by_another: [
     grpcStatuses.permissionDenied,
-    "The node's id is in use by a client with another certificate.",
+    "A client with another certificate uses this node id.",
   ],
   too_many_of_identity: [
     grpcStatuses.resourceExhausted,
-    "The client has as many streams or nodes as one may have.",
+    "The client has reached its maximum number of streams or nodes.",
   ],
-  silent: [grpcStatuses.deadlineExceeded, "No first message came in time."],
+  silent: [grpcStatuses.deadlineExceeded, "No first message arrived in time."],
   taken_over: [
     grpcStatuses.unavailable,
-    "A newer stream of a node with this id has taken over; ids must be unique.",
+    "A newer stream of a node with this id has replaced this one; ids must be unique.",
   ],
-  unacknowledged: [grpcStatuses.deadlineExceeded, "What was sent is not acknowledged."],
-  unread: [grpcStatuses.deadlineExceeded, "What was sent is not read."],
+  unacknowledged: [grpcStatuses.deadlineExceeded, "The client does not acknowledge responses."],
+  unread: [grpcStatuses.deadlineExceeded, "The client does not read responses."],
 };
 
 /** What the control port has seen: plain integers, read when scraped. */

@@ -110,11 +110,11 @@ function parseRule(words: readonly string[]): NodeRule | string {
   if (wild.length > namePartsMax) return `has more than ${namePartsMax} parts in NAME`;
   if (new Set(parts).size < parts.length) return "has a part twice in NAME";
   if (tokens.some((token, i) => isWild(token) && isWild(tokens[i + 1] ?? ""))) {
-    return "has two parts in NAME with nothing between them";
+    return "has two parts in NAME without text between them";
   }
   const all = [nameText, nodeText, clusterText ?? ""];
   if (all.some((text) => /[{}]/.test(text.replace(/\{[a-z]\w*\}/gi, "")))) {
-    return "has a brace that is none of a {part}";
+    return "has a brace that does not belong to a {part}";
   }
   const [node, cluster] = [nodeText, clusterText].map((text) => text && templateOf(text));
   const used = [node, cluster].flatMap((template) => template || []).flat();

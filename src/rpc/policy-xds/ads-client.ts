@@ -135,7 +135,7 @@ export class AdsClient {
     this.#cancelTimer = clock.schedule(adsConnectMsMax, () => {
       this.#end(conversation, {
         reason: "timeout",
-        detail: `no connection in ${adsConnectMsMax} ms`,
+        detail: `no connection within ${adsConnectMsMax} ms`,
       });
     });
     try {

@@ -156,7 +156,7 @@ function parse(body: string): RateLimitRequest {
   }
   const refund = message.descriptors.findIndex((descriptor) => descriptor.isNegativeHits);
   if (refund !== -1) {
-    const words = `descriptors[${refund}].isNegativeHits: hits are given back over gRPC alone.`;
+    const words = `descriptors[${refund}].isNegativeHits: refunds are supported over gRPC only.`;
     throw new ServiceError("REQUEST_INVALID", words);
   }
   return message;

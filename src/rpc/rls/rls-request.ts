@@ -72,7 +72,11 @@ function assertKeys(entries: readonly DescriptorEntry[], index: number): void {
   }
 }
 
-/** The units that a request may carry. Source: envoy.type.v3.RateLimitUnit (it has no WEEK); by its numbers. */
+/**
+ * The units that a request may carry, by their numbers.
+ *
+ * Source: envoy.type.v3.RateLimitUnit, which has no WEEK.
+ */
 const overrideUnits: readonly (LimitUnit | undefined)[] = [
   undefined,
   "second",
@@ -87,7 +91,7 @@ function toOverride(limit: SentLimit, index: number): LimitOverride {
   const unit = overrideUnits[limit.unit];
   if (unit === undefined) {
     const units = "SECOND, MINUTE, HOUR, DAY, MONTH, YEAR";
-    throw invalid(`descriptors[${index}].limit.unit is none of ${units}.`);
+    throw invalid(`descriptors[${index}].limit.unit is not one of ${units}.`);
   }
   // 0 is what a multiplier that was never set decodes to in some clients.
   const multiplier = limit.unitMultiplier ?? 0;

@@ -69,10 +69,10 @@ function limitConnect(socket: Socket, address: RedisAddress, connectMs: number):
     isReached = true;
   });
   const giveUp = (): void => {
-    const detail = "It does not answer a TLS handshake; does it speak TLS there?";
+    const detail = "The server did not answer the TLS handshake. Check that this port uses TLS.";
     const error = isReached
       ? new ServiceError("STORE_TLS_FAILED", detail)
-      : new ServiceError("STORE_UNAVAILABLE", "Its address cannot be reached.");
+      : new ServiceError("STORE_UNAVAILABLE", "The address cannot be reached.");
     socket.destroy(error);
   };
   socket.setTimeout(connectMs, giveUp);
@@ -89,7 +89,7 @@ function limitReplies(socket: Socket): void {
   socket.push = (bytes: unknown, ...rest) => {
     // What are no bytes is the end.
     if (!(bytes instanceof Uint8Array) || bounds.take(bytes)) return push(bytes, ...rest);
-    socket.destroy(new ServiceError("STORE_PROTOCOL", "A reply is longer than any to us is."));
+    socket.destroy(new ServiceError("STORE_PROTOCOL", "A reply is too long."));
     return false;
   };
 }

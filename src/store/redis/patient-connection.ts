@@ -37,7 +37,7 @@ export class PatientConnection implements StoreConnection {
   /** Rejects with the last attempt's error once no further one fits before the deadline. */
   async run(call: ScriptCall): Promise<ScriptReply> {
     if (this.#callCount >= patientCallsMax) {
-      throw new ServiceError("STORE_UNAVAILABLE", "Too many calls already wait for it.");
+      throw new ServiceError("STORE_UNAVAILABLE", "Too many calls are waiting for the connection.");
     }
     const deadlineMs = Math.min(call.deadlineMs, this.#options.clock.monotonicMs() + callMsMax);
     this.#callCount += 1;

@@ -206,7 +206,7 @@ export class RedisConnection implements StoreConnection {
       return new ServiceError("STORE_UNAVAILABLE");
     }
     if (this.#inFlightCount < callsInFlightMax) return undefined;
-    return new ServiceError("STORE_UNAVAILABLE", "Too many calls already wait for it.");
+    return new ServiceError("STORE_UNAVAILABLE", "Too many calls are waiting for the connection.");
   }
 
   /** A script that the server does not know did not run, so to load it and ask again is safe. */
@@ -309,7 +309,9 @@ export class RedisConnection implements StoreConnection {
         onEvent({ kind: "redisConnected", role });
         return;
       }
-      this.#tellFailure(new ServiceError("STORE_READ_ONLY", "The sentinels named it too early."));
+      this.#tellFailure(
+        new ServiceError("STORE_READ_ONLY", "The sentinels named it primary before it was one."),
+      );
       this.reconnect();
     };
     this.#redis.callBuffer("role").then(
@@ -326,7 +328,7 @@ export class RedisConnection implements StoreConnection {
       ...(silenceMsMax === undefined ? {} : { silenceMsMax }),
       isOwed: () => this.#redis.status !== "ready" || !this.#isConfirmed || this.#inFlightCount > 0,
       arrivedBytes: () => this.#redis.stream.bytesRead,
-      onSilence: () => this.#redis.stream.destroy(new Error("the server is silent")),
+      onSilence: () => this.#redis.stream.destroy(new Error("the server does not answer")),
     });
   }
 

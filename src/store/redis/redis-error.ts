@@ -9,9 +9,9 @@ interface ReplyRow {
   readonly detail?: string;
 }
 
-const noPermissionDetail = "The user lacks a command, or the key pattern of our prefix.";
+const noPermissionDetail = "The user needs a command, or the key pattern of Headgate's key prefix.";
 
-const clusterDetail = "It is a node of a Redis Cluster, and this connection is to a single server.";
+const clusterDetail = "The server is a node of a Redis Cluster: set REDIS_TYPE to cluster.";
 
 /** Source: the error prefixes in redis/src/server.c and acl.c, the same in Valkey. */
 const replyRows: readonly ReplyRow[] = [
@@ -21,25 +21,37 @@ const replyRows: readonly ReplyRow[] = [
   {
     word: "WRONGPASS",
     code: "STORE_UNAUTHENTICATED",
-    detail: "The user or the password is wrong, or the user is disabled.",
+    detail: "The user or password is wrong, or the user is disabled.",
   },
   {
     word: "NOAUTH",
     code: "STORE_UNAUTHENTICATED",
-    detail: "It wants a password, and none is set.",
+    detail: "The server requires a password, and none is set.",
   },
   {
     word: "DENIED",
     code: "STORE_UNAUTHENTICATED",
-    detail: "It has no password, and serves only its own machine (protected mode).",
+    detail: "The server has no password and accepts only local clients (protected mode).",
   },
   { word: "NOPERM", code: "STORE_ACCESS_DENIED", detail: noPermissionDetail },
-  { word: "NOSCRIPT", code: "STORE_UNAVAILABLE", detail: "It keeps forgetting our script." },
-  { word: "BUSY", code: "STORE_UNAVAILABLE", detail: "It is busy with a script of someone else." },
-  { word: "MASTERDOWN", code: "STORE_UNAVAILABLE", detail: "It is a replica without a primary." },
+  {
+    word: "NOSCRIPT",
+    code: "STORE_UNAVAILABLE",
+    detail: "The server repeatedly drops Headgate's script.",
+  },
+  {
+    word: "BUSY",
+    code: "STORE_UNAVAILABLE",
+    detail: "The server is busy with a script of another client.",
+  },
+  {
+    word: "MASTERDOWN",
+    code: "STORE_UNAVAILABLE",
+    detail: "The server is a replica that has lost its primary.",
+  },
   { word: "NOREPLICAS", code: "STORE_TOO_FEW_REPLICAS" },
   { word: "MISCONF", code: "STORE_NOT_SAVING" },
-  { word: "CLUSTERDOWN", code: "STORE_UNAVAILABLE", detail: "Its cluster is down." },
+  { word: "CLUSTERDOWN", code: "STORE_UNAVAILABLE", detail: "The cluster is down." },
   { word: "CROSSSLOT", code: "STORE_PROTOCOL", detail: clusterDetail },
 ];
 
@@ -47,12 +59,12 @@ const replyRows: readonly ReplyRow[] = [
  * What the system says of a connection that was not made, or was lost. Source: Node's error codes.
  */
 const systemRows: readonly (readonly [code: RegExp, detail: string])[] = [
-  [/^ECONNREFUSED$/, "Nothing listens there."],
-  [/^(ENOTFOUND|EAI_AGAIN)$/, "Its host name is not known."],
-  [/^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, "Its address cannot be reached."],
-  [/^ENOENT$/, "There is no such socket."],
-  [/^EACCES$/, "We may not open its socket."],
-  [/^(ECONNRESET|EPIPE)$/, "It closed the connection; does it want TLS?"],
+  [/^ECONNREFUSED$/, "No server listens at the address."],
+  [/^(ENOTFOUND|EAI_AGAIN)$/, "The host name cannot be resolved."],
+  [/^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, "The address cannot be reached."],
+  [/^ENOENT$/, "The socket does not exist."],
+  [/^EACCES$/, "This process has no permission to open the socket."],
+  [/^(ECONNRESET|EPIPE)$/, "The server closed the connection. Check whether it requires TLS."],
 ];
 
 /** What we call a connection that the server closed before TLS was established. */
@@ -60,21 +72,24 @@ export const cutHandshakeCode = "ERR_TLS_HANDSHAKE_CUT";
 
 /** The same of a TLS handshake; the first row that matches counts. Source: Node's TLS errors. */
 const tlsRows: readonly (readonly [code: RegExp, detail: string])[] = [
-  [/^CERT_HAS_EXPIRED$/, "Its certificate has expired."],
-  [/^CERT_NOT_YET_VALID$/, "Its certificate is not valid yet: see both clocks."],
-  [/^ERR_TLS_CERT_ALTNAME/, "Its certificate is for another host name than the one we connect to."],
+  [/^CERT_HAS_EXPIRED$/, "The server's certificate has expired."],
+  [/^CERT_NOT_YET_VALID$/, "The server's certificate is not valid yet. Check both clocks."],
+  [/^ERR_TLS_CERT_ALTNAME/, "The server's certificate does not contain the configured host name."],
   [
     /^(CERT_|ERR_TLS_CERT|UNABLE_TO_)|SELF_SIGNED/,
-    "Its certificate is not signed by an authority that we trust.",
+    "The server's certificate is not signed by a trusted CA.",
   ],
-  [new RegExp(`^${cutHandshakeCode}$`), "It hangs up on a TLS handshake; does it speak TLS there?"],
-  [/WRONG_VERSION_NUMBER|PACKET_LENGTH/, "It does not speak TLS there."],
+  [
+    new RegExp(`^${cutHandshakeCode}$`),
+    "The server closed the TLS handshake. Check that this port uses TLS.",
+  ],
+  [/WRONG_VERSION_NUMBER|PACKET_LENGTH/, "The port does not use TLS."],
   [
     /CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE/,
-    "It wants a certificate of ours, or speaks another version of TLS.",
+    "The server requires a client certificate, or another version of TLS.",
   ],
-  [/ALERT.*(CA|CERTIFICATE)/, "It does not accept our certificate."],
-  [/^(ERR_SSL|ERR_OSSL|ERR_TLS|EPROTO)/, "See its port and our certificates."],
+  [/ALERT.*(CA|CERTIFICATE)/, "The server rejects the client certificate."],
+  [/^(ERR_SSL|ERR_OSSL|ERR_TLS|EPROTO)/, "Check the port and the certificates."],
 ];
 
 /** Replies that hide behind the general word ERR. */
@@ -82,7 +97,10 @@ const sentenceRows: readonly { readonly start: string; readonly row: Omit<ReplyR
   { start: "ERR max number of clients", row: { code: "STORE_TOO_MANY_CLIENTS" } },
   {
     start: "ERR This instance has cluster support disabled",
-    row: { code: "STORE_PROTOCOL", detail: "It is a single server, and REDIS_TYPE is cluster." },
+    row: {
+      code: "STORE_PROTOCOL",
+      detail: "The server is not a cluster: set REDIS_TYPE to single.",
+    },
   },
   // Before Redis 6, which knew no users.
   {
@@ -113,7 +131,10 @@ export function toStoreError(error: unknown): ServiceError {
   if (error.name !== "ReplyError") return toConnectionError(error);
   const { message } = error;
   if (isSelectReply(error)) {
-    return new ServiceError("STORE_ACCESS_DENIED", "It has no such database, or not for us.");
+    return new ServiceError(
+      "STORE_ACCESS_DENIED",
+      "The database does not exist, or the user may not use it.",
+    );
   }
   const refusal = toSlotRefusal(message);
   if (refusal !== undefined) return refusal;
@@ -160,7 +181,7 @@ export class SlotRefusal extends ServiceError {
   readonly address: string;
 
   constructor(kind: SlotRefusalKind, address: string) {
-    if (kind === "tryAgain") super("STORE_UNAVAILABLE", "Its cluster is moving our keys.");
+    if (kind === "tryAgain") super("STORE_UNAVAILABLE", "The cluster is moving Headgate's keys.");
     else super("STORE_PROTOCOL", clusterDetail);
     this.kind = kind;
     this.address = address;

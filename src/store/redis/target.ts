@@ -108,13 +108,13 @@ const defaultSentinelPort = 26_379;
 export function parseRedisTarget({ url, socketType, auth }: RedisTargetText): ParsedRedisTarget {
   const { scheme, userInfo, place } = splitUrl(url.trim());
   if (!schemes.has(scheme)) {
-    return problem("the scheme must be redis, rediss or unix, or left out");
+    return problem("the scheme must be redis, rediss, unix, or omitted");
   }
   const credentials = auth === undefined ? parseUserInfo(userInfo) : parseAuth(auth);
   if (scheme === "unix" || socketType === "unix" || (scheme === "" && place.startsWith("/"))) {
-    if (!place.startsWith("/")) return problem("a unix socket is an absolute path");
+    if (!place.startsWith("/")) return problem("the path of a Unix socket must be absolute");
     if (socketType === "tcp" || socketType === "tls") {
-      return problem("a path needs the socket type unix");
+      return problem("for a path, the socket type must be unix");
     }
     return { kind: "target", target: { address: unix(place), ...credentials, database: 0 } };
   }
@@ -140,16 +140,18 @@ export function parseClusterTarget({
   const { scheme, userInfo, place } = splitUrl(url.trim());
   const isUnix = scheme === "unix" || socketType === "unix" || place.startsWith("/");
   if (!schemes.has(scheme) || isUnix) {
-    return problem("the scheme must be redis or rediss, or left out: nodes are reached over TCP");
+    return problem("the scheme must be redis, rediss, or omitted, because nodes use TCP");
   }
   const credentials = auth === undefined ? parseUserInfo(userInfo) : parseAuth(auth);
   const nodes: HostPort[] = [];
   const pieces = place.split(",");
-  if (pieces.length > clusterSeedsMax) return problem(`at most ${clusterSeedsMax} nodes`);
+  if (pieces.length > clusterSeedsMax)
+    return problem(`at most ${clusterSeedsMax} nodes are allowed`);
   for (const piece of pieces) {
     const parsed = parsePlace(piece.trim());
-    if (parsed.kind === "problem") return problem("it must be host:port, with commas between");
-    if (parsed.database !== 0) return problem("a cluster has database 0 and no other");
+    if (parsed.kind === "problem")
+      return problem("must be a list of host:port, separated by commas");
+    if (parsed.database !== 0) return problem("a cluster has only database 0");
     nodes.push({ host: parsed.host, port: parsed.port });
   }
   const isTls = scheme === "rediss" || socketType === "tls";
@@ -164,14 +166,14 @@ export function parseSentinelTarget(text: SentinelTargetText): ParsedSentinelTar
   const { url, socketType, auth, sentinelAuth } = text;
   const { scheme, userInfo, place } = splitUrl(url.trim());
   if (!schemes.has(scheme) || scheme === "unix" || socketType === "unix") {
-    return problem("the scheme must be redis or rediss, or left out: sentinels are found over TCP");
+    return problem("the scheme must be redis, rediss, or omitted, because sentinels use TCP");
   }
   const [primaryName = "", ...pieces] = place.split(",").map((piece) => piece.trim());
   // Source: sentinel.c takes these characters in a name and no others.
   if (!/^[A-Za-z0-9._-]+$/.test(primaryName) || pieces.length === 0) {
-    return problem("it must be the primary's name and then sentinels, with commas between");
+    return problem("must be the primary's name and then the sentinels, separated by commas");
   }
-  if (pieces.length > sentinelsMax) return problem(`at most ${sentinelsMax} sentinels`);
+  if (pieces.length > sentinelsMax) return problem(`at most ${sentinelsMax} sentinels are allowed`);
   const sentinels: HostPort[] = [];
   for (const piece of pieces) {
     const parsed = parsePlace(piece, defaultSentinelPort);
@@ -270,13 +272,13 @@ function parsePlace(
     }
   | { readonly kind: "problem"; readonly message: string } {
   if (place.includes(",")) {
-    return problem("it names several servers: set REDIS_TYPE to cluster or sentinel");
+    return problem("contains several servers: set REDIS_TYPE to cluster or sentinel");
   }
   const match = placePattern.exec(place);
-  if (match === null) return problem("it must be host:port, with /database after it if need be");
+  if (match === null) return problem("must be host:port or host:port/database");
   const [, v6Host, plainHost, portText, databaseText] = match;
   const port = portText === undefined ? standardPort : Number(portText);
-  if (port < 1 || port > 65_535) return problem("the port must be 1 to 65535");
+  if (port < 1 || port > 65_535) return problem("the port must be from 1 to 65535");
   const host = v6Host ?? plainHost ?? "";
   return { kind: "place", host, port, database: Number(databaseText ?? 0) };
 }

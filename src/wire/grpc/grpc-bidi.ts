@@ -268,5 +268,5 @@ const absentReader: BidiReader = {
 
 const cutMessage: CallFailure = {
   grpcStatus: grpcStatuses.internal,
-  message: "The last message is not whole.",
+  message: "The last message is incomplete.",
 };

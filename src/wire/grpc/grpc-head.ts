@@ -43,12 +43,12 @@ export function readCallHead(fields: HeaderFields, routes: Routes): CallHead {
   }
   const method = routes.get(fields.get(":path") ?? "");
   if (method === undefined) {
-    return failure(grpcStatuses.unimplemented, "No such method is served here.");
+    return failure(grpcStatuses.unimplemented, "Unknown method.");
   }
   const timeoutText = fields.get("grpc-timeout");
   const timeoutMs = timeoutText === undefined ? undefined : parseGrpcTimeout(timeoutText);
   if (timeoutText !== undefined && timeoutMs === undefined) {
-    return failure(grpcStatuses.internal, "grpc-timeout is not one.");
+    return failure(grpcStatuses.internal, "grpc-timeout is invalid.");
   }
   return { kind: "call", method, timeoutMs, encoding: fields.get("grpc-encoding") };
 }

@@ -28,29 +28,29 @@ const compressedMessage: CallFailure = {
 
 const unnamedEncoding: CallFailure = {
   grpcStatus: grpcStatuses.internal,
-  message: "A message is compressed, but the call names no encoding.",
+  message: "A message is compressed, but the call has no grpc-encoding.",
 };
 
 /** What callers are told where there is no room for more of what has begun and not ended. */
 export const noRoom: CallFailure = {
   grpcStatus: grpcStatuses.resourceExhausted,
-  message: "There are too many bytes of unfinished requests.",
+  message: "Unfinished requests take too much memory.",
 };
 
 /** What callers are told who begin a request and do not end it. */
 export const tooSlow: CallFailure = {
   grpcStatus: grpcStatuses.deadlineExceeded,
-  message: `A request was not whole within ${partialMsMax / 1_000} s.`,
+  message: `The request was not complete after ${partialMsMax / 1_000} s.`,
 };
 
 /** What callers are told of a second message where a method takes one. */
 export const secondRequest: CallFailure = {
   grpcStatus: grpcStatuses.unimplemented,
-  message: "This method takes one request, and there is more.",
+  message: "This method accepts only one message.",
 };
 
 /** What callers are told of a message whose head is none. */
 export const malformedMessage: CallFailure = {
   grpcStatus: grpcStatuses.internal,
-  message: "A message begins with 0, or with 1 where it is compressed.",
+  message: "The first byte of a message must be 0, or 1 if it is compressed.",
 };

@@ -74,7 +74,10 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   onEnd(): void {
     if (this.#phase !== "reading") return;
     if (this.#partial === undefined || !this.#isWhole) {
-      this.refuse({ grpcStatus: grpcStatuses.unimplemented, message: "There is no request." });
+      this.refuse({
+        grpcStatus: grpcStatuses.unimplemented,
+        message: "The call contains no message.",
+      });
       return;
     }
     this.#phase = "working";

@@ -87,7 +87,7 @@ export class HpackDecoder {
     while (this.#at < this.#end && ((this.#bytes[this.#at] ?? 0) & 0xe0) === 0x20) {
       const limitBytes = this.#integer(0x1f);
       if (limitBytes > this.#bounds.tableBytesMax) {
-        throw compressionError("a header table shall be larger than we announced");
+        throw compressionError("a header table is larger than announced");
       }
       this.#table.setLimit(limitBytes);
     }
@@ -140,7 +140,7 @@ export class HpackDecoder {
   /** An index that means a field. Source: section 2.3.3. */
   #index(prefixMask: number): number {
     const index = this.#integer(prefixMask);
-    if (!this.#table.has(index)) throw compressionError("an index means no field");
+    if (!this.#table.has(index)) throw compressionError("an index has no field");
     return index;
   }
 
@@ -151,7 +151,7 @@ export class HpackDecoder {
     const byteCount = this.#integer(0x7f);
     const start = this.#at;
     const end = start + byteCount;
-    if (end > this.#end) throw compressionError("a text is longer than its block");
+    if (end > this.#end) throw compressionError("a string is longer than its block");
     this.#at = end;
     if (isHuffman) return this.#huffman.decode(this.#bytes, start, end);
     return this.#bytes.toString("latin1", start, end);
@@ -174,7 +174,7 @@ export class HpackDecoder {
       value += (byte & 0x7f) << (7 * i);
       if (byte < 0x80) return value;
     }
-    throw compressionError("a number is larger than any we take");
+    throw compressionError("a number is too large");
   }
 }
 

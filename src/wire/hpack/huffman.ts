@@ -66,10 +66,11 @@ export class HuffmanDecoder {
         target[at] = low >>> nodeBits;
         at += 1;
       }
-      if (((high | low) & failsFlag) !== 0) throw compressionError("a text holds its end symbol");
+      if (((high | low) & failsFlag) !== 0)
+        throw compressionError("a string contains the end symbol");
       node = low & nodeMask;
     }
-    if (mayEnd[node] !== 1) throw compressionError("a text ends within a symbol");
+    if (mayEnd[node] !== 1) throw compressionError("a string ends within a symbol");
     return target.toString("latin1", 0, at);
   }
 

@@ -110,7 +110,7 @@ export class FrameReader {
     const seen = clientPreface.length - this.#prefaceLeft;
     for (let i = 0; i < end; i += 1) {
       if (chunk[i] === clientPreface.charCodeAt(seen + i)) continue;
-      throw connectionError(http2ErrorCodes.protocolError, "the peer speaks another protocol");
+      throw connectionError(http2ErrorCodes.protocolError, "the peer does not use HTTP/2");
     }
     this.#prefaceLeft -= end;
     return end;
@@ -183,5 +183,5 @@ function payloadBytesOf(bytes: Buffer, at: number): number {
   const payloadBytes =
     ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
   if (payloadBytes <= framePayloadBytesMax) return payloadBytes;
-  throw connectionError(http2ErrorCodes.frameSizeError, "a frame is larger than we take");
+  throw connectionError(http2ErrorCodes.frameSizeError, "a frame is too large");
 }

@@ -17,14 +17,14 @@ export function dependencyAt(bytes: Buffer, at: number): number {
  * @throws Http2Error of the connection when there is no length of the padding
  */
 export function unpaddedEnd({ bytes, start, end }: Frame): number {
-  if (start === end) throw sizeBroken("a padded frame has no length of its padding");
+  if (start === end) throw sizeBroken("a padded frame has no pad length");
   return end - (bytes[start] ?? 0);
 }
 
 /** Ends the connection with ENHANCE_YOUR_CALM unless a bound was kept. */
 export function calm(isWithin: boolean, what: string): void {
   if (isWithin) return;
-  throw connectionError(http2ErrorCodes.enhanceYourCalm, `more than we take: ${what}`);
+  throw connectionError(http2ErrorCodes.enhanceYourCalm, `too many or too large: ${what}`);
 }
 
 /** PROTOCOL_ERROR of the connection. */

@@ -217,7 +217,7 @@ export class Http2Session implements FrameSink {
         this.#onWindowUpdate(frame);
         return;
       case frameTypes.pushPromise:
-        throw broken("clients push nothing");
+        throw broken("a client must not send PUSH_PROMISE");
       case frameTypes.continuation:
         throw broken("CONTINUATION without a header block");
       default:
@@ -228,7 +228,7 @@ export class Http2Session implements FrameSink {
   /** Source: section 3.4. */
   #checkGreeting({ type, flags }: Frame): void {
     if (type !== frameTypes.settings || (flags & frameFlags.ack) !== 0) {
-      throw broken("the first frame is no SETTINGS frame");
+      throw broken("the first frame is not SETTINGS");
     }
     this.#hasSettings = true;
   }
@@ -283,7 +283,7 @@ export class Http2Session implements FrameSink {
     const to = isPadded ? unpaddedEnd(frame) : frame.end;
     let isSelfDependent = false;
     if ((flags & frameFlags.priority) !== 0) {
-      if (frame.end - from < priorityBytes) throw sizeBroken("HEADERS has a part of a priority");
+      if (frame.end - from < priorityBytes) throw sizeBroken("HEADERS has an incomplete priority");
       isSelfDependent = dependencyAt(bytes, from) === streamId;
       from += priorityBytes;
     }
@@ -313,7 +313,7 @@ export class Http2Session implements FrameSink {
     }
     if (!this.#streams.isIdle(streamId)) {
       const closed = this.#streams.findClosed(streamId);
-      if (closed === "unknown") throw broken("streams are opened in the order of their numbers");
+      if (closed === "unknown") throw broken("stream identifiers must increase");
       if (closed === "ended") throw closedBroken();
       return;
     }
@@ -367,7 +367,7 @@ export class Http2Session implements FrameSink {
 
   /** What it says is not followed; that it may be said is checked. Source: section 6.3. */
   #onPriority({ streamId, bytes, start, end }: Frame): void {
-    if (streamId === 0) throw broken("PRIORITY belongs to a stream");
+    if (streamId === 0) throw broken("PRIORITY needs a stream");
     calm(this.#rates.takeIgnored(), "PRIORITY frames");
     if (end - start !== priorityBytes) {
       this.#breakStream(streamId, http2ErrorCodes.frameSizeError);
@@ -378,7 +378,7 @@ export class Http2Session implements FrameSink {
 
   /** Source: section 6.4. */
   #onRstStream({ streamId, start, end }: Frame): void {
-    if (end - start !== 4) throw sizeBroken("RST_STREAM has a code and nothing else");
+    if (end - start !== 4) throw sizeBroken("RST_STREAM must have four bytes");
     if (this.#streams.isIdle(streamId)) throw broken("RST_STREAM for a stream that is idle");
     const stream = this.#streams.find(streamId);
     if (stream !== undefined) this.#streams.endByPeer(stream);
@@ -386,10 +386,10 @@ export class Http2Session implements FrameSink {
 
   /** Source: section 6.5. */
   #onSettings({ streamId, flags, bytes, start, end }: Frame): void {
-    if (streamId !== 0) throw broken("SETTINGS belongs to the connection");
+    if (streamId !== 0) throw broken("SETTINGS must not have a stream");
     calm(this.#rates.takeSettings(), "SETTINGS frames");
     if ((flags & frameFlags.ack) !== 0) {
-      if (end > start) throw sizeBroken("an acknowledgement holds settings");
+      if (end > start) throw sizeBroken("an acknowledgement contains settings");
       return;
     }
     const settings = this.#settings;
@@ -403,8 +403,8 @@ export class Http2Session implements FrameSink {
 
   /** Source: section 6.7. */
   #onPing({ streamId, flags, bytes, start, end }: Frame): void {
-    if (streamId !== 0) throw broken("PING belongs to the connection");
-    if (end - start !== 8) throw sizeBroken("PING has eight bytes");
+    if (streamId !== 0) throw broken("PING must not have a stream");
+    if (end - start !== 8) throw sizeBroken("PING must have eight bytes");
     calm(this.#rates.takePing(), "PING frames");
     if ((flags & frameFlags.ack) === 0) {
       this.#writer.pingAck(bytes, start);
@@ -415,19 +415,19 @@ export class Http2Session implements FrameSink {
 
   /** Source: section 6.8. */
   #onGoaway({ streamId, start, end }: Frame): void {
-    if (streamId !== 0) throw broken("GOAWAY belongs to the connection");
-    if (end - start < 8) throw sizeBroken("GOAWAY has a stream and a code");
+    if (streamId !== 0) throw broken("GOAWAY must not have a stream");
+    if (end - start < 8) throw sizeBroken("GOAWAY must have at least eight bytes");
     calm(this.#rates.takeIgnored(), "GOAWAY frames");
     this.#isPeerLeaving = true;
   }
 
   /** Source: section 6.9. */
   #onWindowUpdate({ streamId, bytes, start, end }: Frame): void {
-    if (end - start !== 4) throw sizeBroken("WINDOW_UPDATE has an increment and nothing else");
+    if (end - start !== 4) throw sizeBroken("WINDOW_UPDATE must have four bytes");
     calm(this.#rates.takeWindowUpdate(), "WINDOW_UPDATE frames");
     const byteCount = bytes.readUInt32BE(start) & 0x7f_ff_ff_ff;
     if (streamId === 0) {
-      if (byteCount === 0) throw broken("a window is opened by nothing");
+      if (byteCount === 0) throw broken("WINDOW_UPDATE has an increment of 0");
       if (!this.#streams.addSendWindow(byteCount)) throw flowBroken("a window is too large");
       return;
     }
@@ -443,7 +443,7 @@ export class Http2Session implements FrameSink {
   /** Ends a stream, or the connection where there is no stream to end. */
   #breakStream(streamId: number, code: Http2ErrorCode): void {
     const stream = this.#streams.find(streamId);
-    if (stream === undefined) throw connectionError(code, "a frame is wrong, and has no stream");
+    if (stream === undefined) throw connectionError(code, "a frame without a stream is invalid");
     this.#resetByRule(stream, code);
   }
 

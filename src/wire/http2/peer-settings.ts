@@ -38,7 +38,10 @@ export class PeerSettings {
    */
   apply(bytes: Buffer, start: number, end: number): void {
     if ((end - start) % settingBytes !== 0) {
-      throw connectionError(http2ErrorCodes.frameSizeError, "SETTINGS has a part of a setting");
+      throw connectionError(
+        http2ErrorCodes.frameSizeError,
+        "the length of SETTINGS is not a multiple of six",
+      );
     }
     for (let at = start; at < end; at += settingBytes) {
       this.#set(bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2));
@@ -70,5 +73,5 @@ export class PeerSettings {
 }
 
 function refusedValue(code: Http2ErrorCode): Http2Error {
-  return connectionError(code, "a setting has a value that it may not have");
+  return connectionError(code, "a setting has an invalid value");
 }

@@ -103,53 +103,55 @@ function errorTable(): string {
 }
 
 const rateLimitText = `\
-RateLimitService answers gRPC status OK in any case: \`overall_code\` is \`OK\` or
-\`OVER_LIMIT\`, and Envoy makes 429 of the latter. \`POST /json\` answers 200 or 429 with a
-RateLimitResponse in JSON. A request that asks more than is counted in one
-(\`REQUEST_TOO_LARGE\`) is \`OVER_LIMIT\` over gRPC, since an error could let it pass.
+Each decision of RateLimitService has the gRPC status OK. Its \`overall_code\` is \`OK\` or
+\`OVER_LIMIT\`, for which Envoy answers 429. \`POST /json\` answers 200 or 429 with a
+RateLimitResponse in JSON. A request with more hits than one request may have
+(\`REQUEST_TOO_LARGE\`) is \`OVER_LIMIT\` over gRPC, because Envoy could let it pass after an
+error.
 
-What a refusal carries is up to the limit's \`headers\` and \`body\` and to
-[settings](settings.md#decisions):
+The limit's \`headers\` and \`body\`, and [settings](settings.md#decisions), determine the
+headers and the body of a denied response:
 
 - \`x-ratelimit\`: \`x-ratelimit-limit\`, \`x-ratelimit-remaining\` and \`x-ratelimit-reset\` of
   the tightest limit.
-- \`ietf\`: \`RateLimit\` and \`RateLimit-Policy\`, of every limit that wants them.
-- \`retry-after\`, whole seconds and at least 1, with either of them, or where
+- \`ietf\`: \`RateLimit\` and \`RateLimit-Policy\`, of every limit with this style.
+- \`retry-after\`, in whole seconds, at least 1: with both styles, and if
   \`HEADGATE_RETRY_AFTER_HEADER\` is set.
-- \`x-headgate-rule\` names the rule, where \`tellRule.header\` allows it. Dynamic metadata
-  names it for Envoy's access log.
-- \`body: problem+json\` adds a body as RFC 9457 has it. An example with \`x-ratelimit\`
+- \`x-headgate-rule\` contains the rule, if \`tellRule.header\` allows it. Dynamic metadata
+  contains it for Envoy's access log.
+- \`body: problem+json\` adds a body in the format of RFC 9457. An example with \`x-ratelimit\`
   headers:`;
 
 const admissionText = `\
-Every refusal has \`retry-after\`: whole seconds, at least 1, the wait where it is known, up to
-half more so that callers do not come back together, and never less. \`x-headgate-reason\` says
-in words why. HTTP has a body as RFC 9457 (\`application/problem+json\`); HEAD has none. gRPC
-has the same words as message, and \`RetryInfo\` in its details. Nothing of the request is
-repeated. \`admission.reject.status\` changes the HTTP status of a cause. 429 says that this
-caller or its class has had its part, 503 that the service has no room for anybody, 504 that the
-time left is too short.`;
+Every refusal has \`retry-after\` in whole seconds, at least 1. It is the expected wait if that
+is known, plus a random part of up to half of it, so that callers do not all return at the same
+time. \`x-headgate-reason\` contains the reason. Over HTTP the body has the format of RFC 9457
+(\`application/problem+json\`); a response to HEAD has no body. Over gRPC the reason is the
+message, and the details contain \`RetryInfo\`. A refusal repeats nothing of the request.
+\`admission.reject.status\` changes the HTTP status of a cause. 429 means that this caller or
+its class has used its part, 503 that the service has no room for anybody, 504 that the
+remaining time is too short.`;
 
 const errorText = `\
 A call that cannot be decided fails with one of these codes; logs and metrics
-(\`headgate_failed_requests_total\`, \`headgate_store_failures_total\`) use the same. What the
-store fails with is answered by a limit's \`on_store_failure\`: only with \`error\` does the
-call itself fail. Envoy's \`failure_mode_deny\` then decides. No answer has gRPC status UNKNOWN:
-Envoy lets such a request pass whatever its failure mode says. Over HTTP the body is \`{"code":
-..., "message": ...}\`. \`SIGNAL_\` codes are of polls in the background; no call is answered
-with them. \`headgate help CODE\` says the same as this table.`;
+(\`headgate_failed_requests_total\`, \`headgate_store_failures_total\`) use the same
+codes. After a failure of the store, the limit's \`on_store_failure\` determines the answer: the
+call fails only with \`error\`, and then Envoy's \`failure_mode_deny\` decides. No answer has
+gRPC status UNKNOWN, because Envoy lets such a request pass with any failure mode. Over HTTP the
+body is \`{"code": ..., "message": ...}\`. \`SIGNAL_\` codes are those of polls in the
+background and never answer a call. \`headgate help CODE\` prints the same as this table.`;
 
 const httpRows = [
   [
     "`POST /json`",
-    "200 or 429; 400, 413, 502, 503 or 504 with a code as above; 403 where it is off; 408 where " +
-      "the body is not whole in time",
+    "200 or 429; 400, 413, 502, 503 or 504 with a code as above; 403 if it is disabled; 408 if " +
+      "the body is not complete in time",
   ],
   ["`GET /healthcheck`", "200 `OK`, or 500 `NOT_SERVING` while stopping"],
   ["`GET /livez`", "200"],
   [
     "`GET /readyz`",
-    "200 `ready` or `degraded`, with the reason; 503 while it waits for a policy or stops",
+    "200 `ready` or `degraded`, with the reason; 503 while waiting for a policy or stopping",
   ],
   ["`GET /metrics`", "200, Prometheus text"],
   ["others", "404; 405 with `allow` for another method"],

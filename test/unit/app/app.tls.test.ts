@@ -192,7 +192,7 @@ describe("startApp() with TLS", () => {
     await expect(start(files.mutualEnv)).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(
-        /^The configuration is wrong:\n {2}GRPC_SERVER_TLS_KEY .*no such file/,
+        /^The configuration is invalid:\n {2}GRPC_SERVER_TLS_KEY .*no such file/,
       ),
     });
     await files.write({ server });
@@ -220,7 +220,7 @@ describe("startApp() with a Unix socket", () => {
     await writeFile(join(folder, "file"), "");
     await expect(start({ ...files.env, GRPC_UDS: join(folder, "file") })).rejects.toMatchObject({
       exitCode: 1,
-      message: expect.stringContaining("GRPC_UDS names something that is not a socket"),
+      message: expect.stringContaining("the path of GRPC_UDS is not a socket"),
     });
   });
 });

@@ -84,7 +84,7 @@ describe("screens of a running Headgate", () => {
     ["tp", "Did you mean top?"],
     ["top --bye hits", "Did you mean --by?"],
     ["top --by often", "Allowed choices are hits, denials, near"],
-    ["top --every 1", "--every must be a duration from 100ms"],
+    ["top --every 1", "--every must be a duration of at least 100ms"],
     ["top -n 101", "--count must be a whole number from 1 to 100"],
     ["tail --sample 2", "--sample must be above 0"],
     ["tail --per-second 1001", "--per-second must be a whole number from 1 to 1000"],
@@ -119,7 +119,7 @@ describe("screens of a running Headgate", () => {
     expect((await run("services")).out).toMatch(
       / waiting {2}refused {2}overflow\n.* 12 +0 +3\.5\/s\n/,
     );
-    const title = "checkout: 120 at a time, 24 of them for HIGH; breakers refuse 3.5/s";
+    const title = "checkout: 120 at a time, 24 of them reserved for HIGH; breakers refuse 3.5/s";
     expect((await run("fleet")).out).toContain(title);
     const below = /\n\nRefused by circuit breakers, as Envoys report\n {2}3\.5\/s {2}checkout\n?$/;
     expect((await run("top --once")).out).toMatch(below);
@@ -172,8 +172,8 @@ describe("headgate shadow", () => {
   it("names the rules whose buckets began empty", async () => {
     const { out } = await run("shadow");
     expect(out.replaceAll(/\s+/g, " ")).toContain(
-      "Buckets of shop/user began empty, and allow too much for one period of their limit; " +
-        "others began with what the active ones had in use.",
+      "Buckets of shop/user started empty, and allow too much for one period of " +
+        "their limit; others started with the state of the active buckets.",
     );
   });
 

@@ -30,7 +30,7 @@ describe("headgate", () => {
   it.each([
     [["chek", "x.yaml"], "Did you mean check?"],
     [["serve", "--polcy", "x"], "Did you mean --policy?"],
-    [["check"], "name files to check"],
+    [["check"], "pass files to check"],
     [["check", "-o", "xml", "x"], "text, json"],
     [["serve", "extra"], "too many arguments"],
     [["version", "--wrong"], "unknown option"],

@@ -47,6 +47,7 @@ describe("the demo's banner", () => {
   const running: Running = {
     grpcPort: 3_000,
     httpPort: 4_000,
+    consolePort: 6_000,
     policyPath: "policy.yaml",
     envoy: { kind: "running", ports, adminAddress: "127.0.0.1:5000", logPath: "/tmp/envoy.log" },
   };
@@ -54,7 +55,15 @@ describe("the demo's banner", () => {
 
   it("names every address, the policy and the log", () => {
     const text = renderBanner(running, plain);
-    for (const part of ["1000/", "4000/", "127.0.0.1:3000", "5000/", "2000", "policy.yaml"]) {
+    for (const part of [
+      "1000/",
+      "4000/",
+      "127.0.0.1:3000",
+      "5000/",
+      "6000/",
+      "2000",
+      "policy.yaml",
+    ]) {
       expect(text).toContain(part);
     }
     expect(text).toContain("/tmp/envoy.log");
@@ -65,7 +74,7 @@ describe("the demo's banner", () => {
 
   it("says why there is no Envoy, how to get one, and how to ask without it", () => {
     const text = renderBanner(alone, plain);
-    expect(text).toContain("Envoy is missing: why.\n  To get one, do this.");
+    expect(text).toContain("Envoy is missing: why.\n  To install it, do this.");
     expect(text).not.toContain("1000");
     expect(renderTry(alone, plain)).toMatch(/curl -i -d '\{.*\}' http:\/\/127\.0\.0\.1:4000\/json/);
     expect(renderNext(alone, plain)).not.toContain("/json");

@@ -52,7 +52,7 @@ describe("parseDemoOptions()", () => {
     const env = { ENVOY_PORT: "8080" };
     expect(parseDemoOptions({ flags: {}, env })).toEqual({
       kind: "problems",
-      problems: ["--port or PORT: port 8080 is taken by --envoy-port or ENVOY_PORT already"],
+      problems: ["--port or PORT: port 8080 is already used by --envoy-port or ENVOY_PORT"],
     });
     const free = { ENVOY_PORT: "0", PORT: "0", GRPC_PORT: "0" };
     expect(parseDemoOptions({ flags: {}, env: free })).toMatchObject({ kind: "options" });
@@ -63,7 +63,7 @@ describe("demoFlagRows", () => {
   it("tells each port's environment name and default", () => {
     const lines = demoFlagRows.map(({ flags, docs }) => `${flags} ${docs}`);
     expect(lines).toContain(
-      "--envoy-port <NUMBER> where callers reach Envoy (default 10000; env ENVOY_PORT)",
+      "--envoy-port <NUMBER> the port of Envoy for callers (default 10000; env ENVOY_PORT)",
     );
   });
 });

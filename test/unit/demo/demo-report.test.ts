@@ -64,7 +64,8 @@ describe("TrafficReport", () => {
     expect(report.note(acme, refused)).toBe(false);
     const text = lines.join("\n");
     expect(text).toContain(
-      'The first 429: alice has used up "pace", 5 requests in 10 s. The next one fits in 2 s.',
+      'The first 429: alice has used up "pace", 5 requests in 10 s. The next ' +
+        "request fits in 2 s.",
     );
     expect(text).toContain("policy.yaml");
     expect(text).not.toContain("acme");

@@ -184,7 +184,7 @@ const cases: readonly {
     found: ["HG508 error"],
   },
   {
-    what: "rate limits that are enforced for half of the requests at run time",
+    what: "rate limits that are enforced half of the requests at run time",
     wrong: () => ({
       runtime: plainMapOf({
         entries: { "ratelimit.http_filter_enforcing": { final_value: "50" } },
@@ -462,7 +462,7 @@ describe("diagnose()", () => {
 
     it("counts what it has refused since the watch began", () => {
       expect(seenOf(watched(5, 9))).toEqual([
-        expect.stringMatching(/^4 requests to orders were refused .* while it was watched/),
+        expect.stringMatching(/^the breaker of orders refused 4 requests while it was watched/),
       ]);
     });
 
@@ -476,7 +476,7 @@ describe("diagnose()", () => {
         set(clusterOf(parts, "orders"), "circuit_breakers", { thresholds: high });
       });
       const words = (places: number) => [
-        expect.stringContaining(`; ${places} places beside it are kept for HIGH`),
+        expect.stringContaining(`; ${places} more are reserved for HIGH`),
       ];
       expect(seenOf({ ...watched(5, 9), dump })).toEqual(words(7));
       const key = "circuit_breakers.orders.high.max_requests";
@@ -489,7 +489,7 @@ describe("diagnose()", () => {
     const policy = doctorPolicyOf(quotaPolicyText);
     const headgate = { ...rightHeadgate(), policyVersion: policy.version };
     const found = findingsOf(doctorInputOf({ policy, headgate }));
-    expect(found.map(({ seen }) => seen)).toEqual(["nothing asks for shop/other"]);
+    expect(found.map(({ seen }) => seen)).toEqual(["no route sends shop/other"]);
   });
 
   it("puts errors before warnings, and the worst first", () => {
@@ -509,15 +509,15 @@ describe("diagnose()", () => {
       what: "a ratelimit file that is asked with no hits first",
       isThere: true,
       asksFirst: true,
-      says: /up to twice the limit, and drain at its rate; envoyproxy\/ratelimit counts them/,
+      says: /up to twice the limit and drain at its rate; envoyproxy\/ratelimit counts them/,
     },
     {
       what: "a ratelimit file that nothing asks first",
       isThere: true,
       asksFirst: false,
-      says: /only where they fit: nothing asks first/,
+      says: /only if they fit, because nothing checks first/,
     },
-  ])("says what becomes of costs told after responses: $what", (row) => {
+  ])("says what becomes of costs reported after responses: $what", (row) => {
     const limit = "rate_limit: {unit: second, requests_per_unit: 10";
     const text = row.isThere
       ? "domain: shop\ndescriptors: [{key: plan, value: free, descriptors: [{key: user, " +
@@ -545,7 +545,7 @@ describe("diagnose()", () => {
     });
     const found = findingsOf(doctorInputOf(many));
     expect(found).toHaveLength(findingsMax + 1);
-    expect(found.at(-1)?.seen).toBe("and 5 more like these");
+    expect(found.at(-1)?.seen).toBe("and 5 more like this");
   });
 
   it("compares descriptors up to a bound, and then says nothing of unreached limits", () => {
@@ -558,7 +558,7 @@ describe("diagnose()", () => {
     });
     const found = findingsOf(doctorInputOf(many));
     expect(new Set(found.map(({ id }) => id))).toEqual(new Set(["HG507"]));
-    expect(found.at(-1)?.seen).toBe(`and ${comparedDescriptorsMax - findingsMax} more like these`);
+    expect(found.at(-1)?.seen).toBe(`and ${comparedDescriptorsMax - findingsMax} more like this`);
   });
 
   it("says what was not looked at where nothing but a dump is known", () => {

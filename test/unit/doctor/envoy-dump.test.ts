@@ -114,10 +114,10 @@ describe("the doctor, given what no Envoy says", () => {
 
 describe("readConfigDump()", () => {
   it.each([
-    ["{", "it is no JSON"],
-    ['{"configs": [\n  {"a" 1}]}', "it is no JSON: line 2, column 8"],
-    ["", "it is no JSON"],
-    ["null", "it holds nothing"],
+    ["{", "it is not JSON"],
+    ['{"configs": [\n  {"a" 1}]}', "it is not JSON: line 2, column 8"],
+    ["", "it is not JSON"],
+    ["null", "it is empty"],
     ["{}", "configs is missing"],
     ['{"configs": [{"@type": "x"}]}', "configs is missing"],
     ['{"configs": {"0": 1}}', "configs is missing"],
@@ -157,7 +157,7 @@ describe("readHeadgate()", () => {
   });
 
   it("takes any number of buckets", () => {
-    const line = 'headgate_decision_duration_seconds_bucket{le="1"} 1\n';
+    const line = 'headgate_decision_duration_seconds_bucket{le="1"} 100\n';
     const view = readHeadgate({ readiness: "", metrics: line.repeat(500_000) });
     expect(view.decisionMsP99).toBe(1_000);
   });
@@ -184,5 +184,12 @@ describe("readHeadgate()", () => {
       decisionMsP99: 5,
     });
     expect(view.totals.get("headgate_requests_total")).toBe(7);
+  });
+
+  it("tells no hundredth of the first decisions, which wait for cold code", () => {
+    const bucket = (le: string, count: number) =>
+      `headgate_decision_duration_seconds_bucket{le="${le}"} ${count}`;
+    const metrics = [bucket("0.001", 98), bucket("0.05", 99), bucket("+Inf", 99)].join("\n");
+    expect(readHeadgate({ readiness: "", metrics }).decisionMsP99).toBeUndefined();
   });
 });

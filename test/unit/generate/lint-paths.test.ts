@@ -37,8 +37,9 @@ describe("lintPaths()", () => {
     [
       "{bypassPaths: [/status/], authPaths: [/login/, /]}",
       [
-        'HG441 bypassPaths "/status/" is that path alone, with its slash, and nothing below it',
-        'HG441 authPaths "/login/" is that path alone, with its slash, and nothing below it',
+        'HG441 bypassPaths "/status/" matches only that path, with its slash, and ' +
+          "nothing below it",
+        'HG441 authPaths "/login/" matches only that path, with its slash, and nothing below it',
       ],
     ],
   ])("says of %s: %o", (priority, messages) => {

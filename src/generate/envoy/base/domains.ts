@@ -42,8 +42,8 @@ function reportTwice(domain: string, { service, other, context }: Claim): void {
   context.report({
     id: "HG303",
     spot: { service: service.name, path: ["hosts"] },
-    message: `its host ${domain} leads to the service ${other.name} as well`,
-    hint: "give one of the two hosts of its own; ports do not tell services apart",
+    message: `its host ${domain} also belongs to the service ${other.name}`,
+    hint: "give one of the two its own hosts; ports do not distinguish services",
     severity: "error",
   });
 }

@@ -72,7 +72,9 @@ export function reportOld(
   report({
     id: "HG321",
     spot: { service, path },
-    message: `${what} is not in Envoy ${version}, and is from 1.${envoyFeatures[feature]} on`,
+    message:
+      `Envoy ${version} does not support ${what}, which needs ` +
+      `1.${envoyFeatures[feature]} or later`,
     hint: `--envoy-version 1.${envoyFeatures[feature]}, or ${instead}`,
     severity: "error",
   });

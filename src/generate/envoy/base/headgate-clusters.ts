@@ -22,16 +22,16 @@ export function headgateClusters(context: EnvoyContext): readonly Tree[] {
       ...begin(decisions),
       lb_policy: noted(balancingNote, balancing),
       common_lb_config: noted(
-        "A replica that fails is left alone at once, also within a second of another change.",
+        "Skips a failing replica at once, even within a second of another change.",
         { update_merge_window: "0s" },
       ),
       circuit_breakers: noted(
-        "Every request in flight may hold a stream: Envoy's default of 1,024 would refuse what " +
-          "services can take.",
+        "Every request in flight may hold a stream. Envoy's default of 1,024 would " +
+          "refuse requests that the services can handle.",
         { thresholds: [{ max_requests: streamsMax, max_pending_requests: streamsMax }] },
       ),
       health_checks: [
-        noted("Takes a replica that stops out before it goes.", {
+        noted("Drains a replica before it stops.", {
           timeout: "0.5s",
           interval: "1s",
           no_traffic_interval: "1s",
@@ -72,8 +72,8 @@ export const balancing = "LEAST_REQUEST";
  * replica all of the former and another all of the latter.
  */
 export const balancingNote =
-  "By chance, the less busy of two: where each request asks twice, replicas in turn would get " +
-  "all questions of one kind each.";
+  "The less busy of two random replicas. With round robin, requests that make two " +
+  "calls would send all calls of one kind to the same replica.";
 
 /**
  * What takes a replica out of turn that dies: three calls in a row that it did not take, or not
@@ -81,7 +81,7 @@ export const balancingNote =
  * and no reason to ask another one. A health check that succeeds brings it back at once.
  */
 export const replicaEjection = {
-  note: "Takes a replica that died out at once: calls to it fail fast, so it looks the least busy.",
+  note: "Ejects a dead replica at once. Calls to it fail fast, so it looks the least busy.",
   failureCount: 3,
   interval: "1s",
   baseTime: "5s",
@@ -106,10 +106,13 @@ function http2(timeout: string): TreeMap {
   return httpProtocolOptions({
     explicit_http_config: {
       http2_protocol_options: {
-        connection_keepalive: noted("Notices a Headgate that vanished without a word.", {
-          interval: "5s",
-          timeout,
-        }),
+        connection_keepalive: noted(
+          "Detects a Headgate that disappears without closing its connections.",
+          {
+            interval: "5s",
+            timeout,
+          },
+        ),
       },
     },
   });

@@ -38,8 +38,8 @@ interface ListenerOptionRow extends Omit<OptionSupportRow, "isSaid"> {
 const patch = "EnvoyFilter";
 
 const servicePort = {
-  why: "it asks the Service's port",
-  instead: "leave it out, and say appProtocol at the Service's port (kubernetes.io/h2c for http2)",
+  why: "it uses the protocol of the Service's port",
+  instead: "leave it out, and set appProtocol on the Service's port (kubernetes.io/h2c for http2)",
 } as const;
 
 /**
@@ -125,7 +125,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
       since: 27,
       field: "trafficPolicy.loadBalancer.warmup.minimumPercent",
     },
-    gateway: { why: "a new host begins with 10 % there", instead: "leave it out" },
+    gateway: { why: "a new host starts with 10 % there", instead: "remove it" },
     isSaid: ({ loadBalancing: { slowStart = defaultSlowStart } }) => {
       return slowStart.weightPercentMin !== defaultSlowStart.weightPercentMin;
     },
@@ -139,8 +139,8 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "loadBalancing.zoneAware.minClusterSize": {
     envoy: "`min_cluster_size`",
     istio: {
-      why: "requests stay in their zone there while its hosts are well",
-      instead: "leave it out",
+      why: "requests stay in their zone there while its hosts are healthy",
+      instead: "remove it",
     },
     gateway: {
       by: "BackendTrafficPolicy",
@@ -175,12 +175,12 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "outlierDetection.maxEjectionTime": {
     envoy: "`max_ejection_time`",
     istio: { by: patch },
-    gateway: { why: "it is always 300 s there", instead: "leave it out" },
+    gateway: { why: "it is always 300 s there", instead: "remove it" },
   },
   "outlierDetection.successRate": {
     envoy: "`success_rate_*`",
     istio: { by: patch },
-    gateway: { why: "it counts failures in a row", instead: "leave it out" },
+    gateway: { why: "it counts consecutive failures", instead: "remove it" },
   },
   "outlierDetection.consecutiveLocalOriginFailure": {
     envoy: "`split_external_local_origin_errors`",
@@ -207,7 +207,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "outlierDetection.failurePercentage.minHosts": {
     envoy: "`failure_percentage_minimum_hosts`",
     istio: { by: patch },
-    gateway: { why: "it is always 5 there", instead: "leave it out" },
+    gateway: { why: "it is always 5 there", instead: "remove it" },
     isSaid: ({ outlierDetection }) => {
       const { hostsMin } = outlierDetection?.failurePercentage ?? defaultFailurePercentage;
       return hostsMin !== defaultFailurePercentage.hostsMin;
@@ -216,7 +216,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "outlierDetection.failurePercentage.minRequests": {
     envoy: "`failure_percentage_request_volume`",
     istio: { by: patch },
-    gateway: { why: "it is always 50 there", instead: "leave it out" },
+    gateway: { why: "it is always 50 there", instead: "remove it" },
     isSaid: ({ outlierDetection }) => {
       const { requestsMin } = outlierDetection?.failurePercentage ?? defaultFailurePercentage;
       return requestsMin !== defaultFailurePercentage.requestsMin;
@@ -265,7 +265,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "retries.maxRetryAfter": {
     envoy: "`rate_limited_retry_back_off`",
     istio: { by: patch },
-    gateway: { why: "refusals are not tried again there", instead: "leave it out" },
+    gateway: { why: "refused requests are not retried there", instead: "remove it" },
   },
   "retries.retriableStatusCodes": {
     envoy: "`retriable_status_codes`",
@@ -277,7 +277,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
     envoy: "`per_try_idle_timeout`",
     istio: { by: patch },
     gateway: {
-      why: "a try has one time there",
+      why: "a try has a single timeout there",
       instead: "leave it out: perTryTimeout bounds each try",
     },
     isSaid: ({ retries }) => retries?.perTryIdleMs !== undefined,
@@ -285,14 +285,14 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   "retries.hedging": {
     envoy: "`hedge_policy` of routes",
     istio: { by: patch },
-    gateway: { why: "a try that takes too long ends there", instead: "leave it out" },
+    gateway: { why: "a try that takes too long ends there", instead: "remove it" },
     isSaid: ({ retries }) => retries?.hedging !== undefined,
   },
 };
 
 const istioTls = {
-  why: "its gateway's listeners are not ours",
-  instead: "leave it out, and say tls at the servers of your Gateway (mode, credentialName)",
+  why: "Headgate does not generate the listeners of its gateway",
+  instead: "leave it out, and set tls on the servers of your Gateway (mode, credentialName)",
 } as const;
 
 /**
@@ -302,8 +302,8 @@ const istioTls = {
 export const listenerOptionRows: Readonly<Record<string, ListenerOptionRow>> = {
   statisticsPort: {
     envoy: "a listener of its own",
-    istio: { why: "its proxies have one themselves", instead: "leave it out" },
-    gateway: { why: "its proxies have one themselves", instead: "leave it out" },
+    istio: { why: "its proxies already have one", instead: "remove it" },
+    gateway: { why: "its proxies already have one", instead: "remove it" },
   },
   maxConnections: {
     envoy: "`connection_limit`",
@@ -348,7 +348,10 @@ export const listenerOptionRows: Readonly<Record<string, ListenerOptionRow>> = {
   },
   http3: {
     envoy: "`udp_listener_config`, `alt-svc`",
-    istio: { why: "its gateway's listeners are not ours", instead: "leave it out" },
+    istio: {
+      why: "Headgate does not generate the listeners of its gateway",
+      instead: "remove it",
+    },
     gateway: { by: "ClientTrafficPolicy", field: "http3" },
     isSaid: ({ http3 }) => http3 !== undefined,
   },
@@ -356,8 +359,8 @@ export const listenerOptionRows: Readonly<Record<string, ListenerOptionRow>> = {
     envoy: "`tls_certificates`",
     istio: istioTls,
     gateway: {
-      why: "certificates are Secrets, which the Gateway's listeners name",
-      instead: "tls: {secret: NAME}, and the same in certificateRefs of your Gateway",
+      why: "certificates are Secrets that the Gateway's listeners refer to",
+      instead: "tls: {secret: NAME}, and the same Secret in certificateRefs of your Gateway",
     },
     isSaid: ({ tls }) => tls?.kind === "files",
   },
@@ -413,13 +416,13 @@ function reportOption(
   const problem = { id: "HG359", spot } as const;
   const severity = "error";
   if ("why" in support) {
-    const message = `${titles[target]} has no ${option}: ${support.why}`;
+    const message = `${titles[target]} does not support ${option}: ${support.why}`;
     report({ ...problem, message, hint: support.instead, severity });
     return;
   }
   const least: MinorVersion = { major: 1, minor: support.since ?? 0 };
   if (isAtLeastVersion(version, least)) return;
-  const message = `${titles[target]} ${formatMinorVersion(version)} has no ${option}`;
+  const message = `${titles[target]} ${formatMinorVersion(version)} does not support ${option}`;
   const hint = `--${target}-version ${formatMinorVersion(least)}, or leave it out`;
   report({ ...problem, message, hint, severity });
 }

@@ -59,7 +59,7 @@ export function secretFiles({ folder, context }: ProxyPlan): readonly Document[]
   return [...contents].map(([name, fields]) => ({
     path: `${isWhole ? "" : "fragments/"}${folder}/secrets/${name}.yaml`,
     kind: { format: "yaml", is: "envoy", message: "envoy.service.discovery.v3.DiscoveryResponse" },
-    title: `Put it into ${folderOf(proxies)}, beside the secret's own folder of files.`,
+    title: `Copy it to ${folderOf(proxies)}, next to the folder with the secret's files.`,
     parts: [{ resources: [typed(secretMessage, { name, ...fields })] }],
   }));
 }
@@ -82,5 +82,7 @@ function authorities(mounted: string): TreeMap {
 }
 
 function watched(path: string): Tree {
-  return noted("Read again once something is moved in here, as Kubernetes does.", { path });
+  return noted("Envoy reads it again when a file is moved into this folder, as Kubernetes does.", {
+    path,
+  });
 }

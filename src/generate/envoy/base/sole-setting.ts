@@ -33,11 +33,12 @@ export function soleSetting<Setting extends object>(
       id,
       spot: { service: service.name, path: [name] },
       message:
-        `Envoy has one filter of ${what} before all services of a listener, and ` +
-        `${service.name} wants another than ${first.name}`,
+        `Envoy has one ${what} filter for all services of a listener, and ` +
+        `${service.name} needs another configuration than ${first.name}`,
       hint:
-        `the same in all of them under proxies.${name}, a sidecar for each service ` +
-        "(--role sidecar), or circuit breakers, which each service has of its own",
+        `the same for all of them under proxies.${name}, a sidecar for each ` +
+        "service (--role sidecar), or circuit breakers, which each service has " +
+        "separately",
       severity: "error",
     });
   }

@@ -54,7 +54,7 @@ export function quicSocket(tls: ListenerTls, context: EnvoyContext): TreeMap {
       service: undefined,
       path: ["proxies", "listener", "http3"],
       feature: "quicClientCertificates",
-      what: "asking callers over HTTP/3 for a certificate",
+      what: "client certificates over HTTP/3",
       instead: "leave http3 out",
     });
   }

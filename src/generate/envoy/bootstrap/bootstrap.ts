@@ -73,9 +73,12 @@ export function bootstrap(plan: ProxyPlan): Document {
     parts: [
       {
         node: nodeOf(context.policy.name, own?.name),
-        admin: noted("Whoever reaches the admin port owns this proxy: loopback only.", {
-          address: socketAddress("127.0.0.1", ports.adminPort),
-        }),
+        admin: noted(
+          "Anyone who reaches the admin port controls this proxy, so it listens on loopback only.",
+          {
+            address: socketAddress("127.0.0.1", ports.adminPort),
+          },
+        ),
         ...reported,
         static_resources: { listeners: [...listeners, statisticsListener(context)], clusters },
       },
@@ -86,16 +89,16 @@ export function bootstrap(plan: ProxyPlan): Document {
 function nodeOf(policy: string, service: string | undefined): TreeMap {
   const name = service ?? "edge";
   const why =
-    "Each proxy needs an id of its own (or start it with --service-node): two of one id would " +
-    "share one share.";
+    "Give each proxy its own id (or start it with --service-node). Two proxies " +
+    "with the same id would share one share.";
   return { id: noted(why, `${policy}-${name}`), cluster: name };
 }
 
 function titleOf({ folder, own, sides }: ProxyPlan): string {
   const run = `Run it: envoy -c ${folder}/envoy.yaml`;
-  if (own === undefined) return `The proxy before all services.\n${run}`;
-  const calls = sides.length > 1 ? ", and for the calls that it makes" : "";
-  return `The proxy beside ${own.name}${calls}.\n${run}`;
+  if (own === undefined) return `The proxy in front of all services.\n${run}`;
+  const calls = sides.length > 1 ? ", and for its own outbound calls" : "";
+  return `The sidecar proxy of ${own.name}${calls}.\n${run}`;
 }
 
 /** Those of Headgate's clusters that something refers to. */

@@ -18,7 +18,7 @@ export const generateEnvoy: Generator = (policy, options) => {
     report({
       id: "HG304",
       spot: { service: undefined, path: ["services"] },
-      message: "the policy names no service, and a proxy has nowhere to send requests",
+      message: "the policy has no services, so a proxy has nowhere to send requests",
       hint: "add services: [{name, upstream: {address, port}}], with rateLimit where it applies",
       severity: "error",
     });
@@ -28,8 +28,8 @@ export const generateEnvoy: Generator = (policy, options) => {
     report({
       id: "HG305",
       spot: { service: undefined, path: ["proxies", "listener", "address"] },
-      message: "proxies look no names up to listen on",
-      hint: "an IP address, such as 0.0.0.0 for all, or 127.0.0.1",
+      message: "proxies do not resolve the address that they listen on",
+      hint: "an IP address, such as 0.0.0.0 for all addresses, or 127.0.0.1",
       severity: "error",
     });
   }
@@ -37,8 +37,8 @@ export const generateEnvoy: Generator = (policy, options) => {
   const isWhole = options.form === "bootstrap";
   const metadata: MetadataPlace = {
     isClosed: true,
-    who: "no filter of a whole proxy",
-    hint: "--form fragments, beside the filter of yours that sets it",
+    who: "a complete proxy has no filter that sets it",
+    hint: "--form fragments, next to your filter that sets it",
     report,
   };
   if (isWhole) {
@@ -63,8 +63,8 @@ function reportZones(
   report({
     id: "HG307",
     spot: { service: name, path: ["loadBalancing", "zoneAware"] },
-    message: "hosts of a DNS name have no zones: the setting would never act in a whole proxy",
-    hint: "--form fragments, for a cluster of EDS in a proxy that knows its own zone",
+    message: "hosts of a DNS name have no zones, so the setting has no effect in a complete proxy",
+    hint: "--form fragments, for an EDS cluster in a proxy that knows its own zone",
     severity: "error",
   });
 }

@@ -43,51 +43,57 @@ interface Piece extends PieceKind {
 const clusterPiece: PieceKind = {
   file: "clusters",
   message: "envoy.config.cluster.v3.Cluster",
-  goes: "Add these to static_resources.clusters, or merge them into the clusters of these names.",
+  goes:
+    "Add these to static_resources.clusters, or merge them into your clusters of the same " +
+    "names.",
 };
 
 const localReplyPiece: PieceKind = {
   file: "local_reply_config",
   message: "envoy.extensions.filters.network.http_connection_manager.v3.LocalReplyConfig",
-  goes: "The local_reply_config of the HTTP connection manager; its mappers go before yours.",
+  goes: "The local_reply_config of the HTTP connection manager. Put its mappers before yours.",
 };
 
 const runtimePiece: PieceKind = {
   file: "layered_runtime",
   message: "envoy.config.bootstrap.v3.LayeredRuntime",
-  goes: "The bootstrap's layered_runtime; where there is one, its layers, in this order.",
+  goes: "The layered_runtime of the bootstrap. If you have one, add these layers in this order.",
 };
 
 const overloadPiece: PieceKind = {
   file: "overload_manager",
   message: "envoy.config.overload.v3.OverloadManager",
-  goes: "The bootstrap's overload_manager.",
+  goes: "The overload_manager of the bootstrap.",
 };
 
 const telemetryPiece: PieceKind = {
   file: "telemetry",
   message: "envoy.config.bootstrap.v3.Bootstrap",
-  goes: "Fields of the bootstrap itself; statistics of yours need patterns of their own here.",
+  goes: "Fields of the bootstrap. Your own statistics need their own patterns here.",
 };
 
 function sidePieces({ side, httpFilters, virtualHosts }: SideParts): readonly Piece[] {
   const isOutbound = side.context.side === "outbound";
   const prefix = isOutbound ? "outbound_" : "";
-  const where = isOutbound ? "that takes the service's own calls" : "that takes requests";
+  const where = isOutbound ? "for the service's outbound calls" : "for inbound requests";
   return [
     {
       file: `${prefix}http_filters`,
       message: "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter",
-      goes: `The http_filters of the HTTP connection manager ${where}: those that remove a
-priority header go first of all, yours before the others, and one router ends them.`,
+      goes:
+        `The http_filters of the HTTP connection manager ${where}. Put filters that ` +
+        "remove a\npriority header first, then your own filters, then the others, " +
+        "and one router last.",
       part: httpFilters,
     },
     {
       file: `${prefix}virtual_hosts`,
       message: "envoy.config.route.v3.VirtualHost",
-      goes: `Add these to the virtual_hosts of the route configuration ${where}.
-Give what forwards the settings that filters of yours have by route (authentication among them).
-Bypassed paths and classes have no routes here: they would go past those settings.`,
+      goes:
+        `Add these to the virtual_hosts of the route configuration ${where}.\nAdd ` +
+        "the per-route settings of your own filters (such as authentication) to the " +
+        "routes that forward.\nBypassed paths and classes have no routes here, " +
+        "because they would skip those settings.",
       part: virtualHosts,
     },
   ];

@@ -71,7 +71,7 @@ function resourceMonitors(policy: OverloadPolicy, context: EnvoyContext): readon
     const fields = { max_active_downstream_connections: connectionsMax };
     found.push(
       noted(
-        "Of the process; more are closed as they come.",
+        "For the whole process. Connections beyond it are closed at once.",
         extension(monitors.connections, type, fields),
       ),
     );
@@ -121,7 +121,7 @@ function loadShedPoints({ heap, cpu }: OverloadPolicy): readonly Tree[] {
   const points: Tree[] = [];
   if (triggers.length > 0) {
     points.push(
-      noted("Requests are refused one by one, the more the fuller it is.", {
+      noted("Refuses more requests the fuller the resource is.", {
         name: "envoy.load_shed_points.http_connection_manager_decode_headers",
         triggers,
       }),
@@ -130,7 +130,7 @@ function loadShedPoints({ heap, cpu }: OverloadPolicy): readonly Tree[] {
   if (heap === undefined) return points;
   return [
     ...points,
-    noted("HTTP/2 callers are asked to go elsewhere.", {
+    noted("Asks HTTP/2 callers to reconnect elsewhere.", {
       name: "envoy.load_shed_points.http2_server_go_away_on_dispatch",
       triggers: [above("heap", lastResort(heap))],
     }),
@@ -148,7 +148,7 @@ function actions({ heap, cgroupMemory }: OverloadPolicy): readonly Tree[] {
     ...(cgroupMemory ? [above("cgroup", cgroupMemory.stopAcceptingAtRatio)] : []),
   ];
   return [
-    noted("Memory that the allocator keeps goes back to the kernel.", {
+    noted("Returns free memory of the allocator to the kernel.", {
       name: "envoy.overload_actions.shrink_heap",
       triggers: shrinking,
     }),
@@ -162,7 +162,7 @@ function actions({ heap, cgroupMemory }: OverloadPolicy): readonly Tree[] {
 function relief(heap: HeapOverload): readonly Tree[] {
   const { shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio } = heap;
   return [
-    noted("Idle connections and streams have less and less time.", {
+    noted("Shortens the timeouts of idle connections and streams.", {
       name: "envoy.overload_actions.reduce_timeouts",
       triggers: [scaled("heap", shrinkAtRatio, stopAcceptingAtRatio)],
       typed_config: typed("envoy.config.overload.v3.ScaleTimersOverloadActionConfig", {
@@ -176,7 +176,7 @@ function relief(heap: HeapOverload): readonly Tree[] {
       name: "envoy.overload_actions.disable_http_keepalive",
       triggers: [above("heap", shedFromRatio)],
     },
-    noted("Streams that hold most are reset, the largest first.", {
+    noted("Resets the streams that hold the most memory, largest first.", {
       name: "envoy.overload_actions.reset_high_memory_stream",
       triggers: [scaled("heap", shedFromRatio, lastResort(heap))],
     }),
@@ -184,7 +184,7 @@ function relief(heap: HeapOverload): readonly Tree[] {
 }
 
 function stoppingConnections(heap: HeapOverload): Tree {
-  return noted("Connections wait in the kernel.", {
+  return noted("New connections wait in the kernel.", {
     name: "envoy.overload_actions.stop_accepting_connections",
     triggers: [above("heap", lastResort(heap))],
   });

@@ -20,7 +20,7 @@ export function statisticsListener({ policy }: EnvoyContext): Tree {
   return {
     name: "statistics",
     address: noted(
-      "For Prometheus: its metrics, and nothing else that the admin port offers.",
+      "For Prometheus: serves the metrics and nothing else of the admin port.",
       socketAddress(address, statisticsPort),
     ),
     filter_chains: [

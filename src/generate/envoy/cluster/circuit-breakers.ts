@@ -30,7 +30,10 @@ export function circuitBreakersTree(service: ServicePolicy, context: EnvoyContex
     track_remaining: true,
   });
   const atDefault = explanation === undefined ? requestsMax : noted(explanation, requestsMax);
-  const high = noted("For critical requests, which the number above never refuses.", requestsMax);
+  const high = noted(
+    "For critical requests, which the threshold above never refuses.",
+    requestsMax,
+  );
   return {
     thresholds: [threshold("DEFAULT", atDefault), threshold("HIGH", high)],
     per_host_thresholds: hostThresholds(policy),
@@ -49,18 +52,19 @@ function requestsNote(service: ServicePolicy, { policy }: EnvoyContext): string 
   const { expectedCount } = policy.proxies;
   const isDriven = service.concurrency?.feedback.includes("circuitBreakers") === true;
   const driven = isDriven
-    ? "What holds while no Headgate drives it: Headgate sends this proxy its share of the " +
-      "fleet's limit as it runs.\n"
+    ? "Applies while Headgate does not drive it. Otherwise Headgate sends this proxy " +
+      "its share of the fleet's limit at run time.\n"
     : "";
   if (service.circuitBreakers.requestsMax !== "auto") return driven === "" ? undefined : driven;
   const limitMax = limitOf(service);
   const origin =
     limitMax === undefined
-      ? "Envoy's own default: the policy sets the service no limit."
+      ? "Envoy's own default, because the policy sets no limit for the service."
       : isBackstop(service)
-        ? `The service's largest limit: Headgate's permits let in no more in the whole fleet.`
-        : `The service's largest limit, ${limitMax}, by the ${expectedCount} expected ` +
-          `${expectedCount === 1 ? "proxy" : "proxies"}, rounded up.`;
+        ? "The maximum limit of the service. Headgate's permits admit no more in the whole fleet."
+        : `The maximum limit of the service, ${limitMax}, divided by the ` +
+          `${expectedCount} expected ${expectedCount === 1 ? "proxy" : "proxies"}, ` +
+          "rounded up.";
   return `${driven}${origin}`;
 }
 

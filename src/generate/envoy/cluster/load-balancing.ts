@@ -21,8 +21,8 @@ export function clusterBalancing(policy: LoadBalancingPolicy): TreeMap {
 }
 
 const zoneNote =
-  "Needs hosts with a locality (EDS), node.locality of this proxy, and in " +
-  "cluster_manager.local_cluster_name a cluster of the proxies themselves.";
+  "Needs hosts with a locality (EDS), node.locality of this proxy, and a cluster " +
+  "of the proxies themselves in cluster_manager.local_cluster_name.";
 
 function commonBalancing(policy: LoadBalancingPolicy): TreeMap | undefined {
   const { zoneAware } = policy;

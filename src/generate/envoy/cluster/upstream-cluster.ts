@@ -30,12 +30,12 @@ function reportNoUpstream({ name }: ServicePolicy, context: EnvoyContext): void 
     id: isFragment ? "HG302" : "HG301",
     spot: { service: name, path: ["upstream"] },
     message: isFragment
-      ? "the service names no upstream: its cluster, with breakers and outlier detection, is " +
-        "left out"
-      : "the service names no upstream, and a whole proxy has to know where it is",
+      ? "the service has no upstream, so its cluster, with breakers and outlier " +
+        "detection, is left out"
+      : "the service has no upstream, and a complete proxy needs its address",
     hint: isFragment
-      ? "add upstream: {address, port}, or merge these settings into your cluster by hand"
-      : "add upstream: {address, port}, or ask for fragments",
+      ? "add upstream: {address, port}, or merge these settings into your cluster yourself"
+      : "add upstream: {address, port}, or generate fragments",
     severity: isFragment ? "warning" : "error",
   });
 }
@@ -66,13 +66,13 @@ function serviceCluster(name: string, service: ServicePolicy, context: EnvoyCont
   const address = isOwn ? "127.0.0.1" : upstream.address;
   return {
     name,
-    type: isOwn ? noted("The service runs beside this proxy.", "STATIC") : "STRICT_DNS",
+    type: isOwn ? noted("The service that runs next to this proxy.", "STATIC") : "STRICT_DNS",
     dns_lookup_family: isOwn ? undefined : "V4_PREFERRED",
     connect_timeout: durationText(timeouts.connectMs),
     ...(isOwn ? {} : clusterBalancing(service.loadBalancing)),
     circuit_breakers: isHeld
       ? circuitBreakersTree(service, context)
-      : noted("Its callers' proxies hold its limits: here are none.", openBreakers()),
+      : noted("No limits here: the proxies of its callers enforce them.", openBreakers()),
     health_checks: isOwn || !isHeld ? undefined : healthCheckTrees(service),
     outlier_detection: outliers(service, { isOwn, isHeld }),
     transport_socket: upstream.tls && tlsSocket(upstream.tls, context.policy.proxies),

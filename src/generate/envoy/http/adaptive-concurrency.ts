@@ -29,7 +29,7 @@ export function adaptiveConcurrencyFilter(
   });
   if (policy === undefined) return undefined;
   return httpFilter("adaptive_concurrency", "AdaptiveConcurrency", {
-    enabled: noted("The off switch, while Envoy runs.", {
+    enabled: noted("Switches the filter off at run time.", {
       default_value: true,
       runtime_key: enabledKey,
     }),
@@ -61,7 +61,7 @@ function minRttParams(
   const buffer = { value: minRtt.bufferPercent };
   if (minRtt.kind === "sampled") {
     const { everyMs, requestCount, jitterPercent } = minRtt;
-    const why = "While it measures it lets min_concurrency through, and refuses the rest.";
+    const why = "While it measures, it admits min_concurrency requests and refuses the rest.";
     return noted(why, {
       interval: durationText(everyMs),
       request_count: requestCount,
@@ -76,10 +76,11 @@ function minRttParams(
       path: ["adaptiveConcurrency", "minRtt"],
       feature: "fixedMinRtt",
       what: "a fixed minRtt",
-      instead: "let it be sampled",
+      instead: "use a sampled minRtt",
     });
   }
-  const why = "Never measured: a limit that is pinned to its floor would be measured as latency.";
+  const why =
+    "Never measured: with a driven limit, the measurement would record the latency of that limit.";
   const fields: TreeMap = {
     fixed_value: durationText(minRtt.ms),
     min_concurrency: limitMin,
@@ -100,8 +101,8 @@ export function reportSharedPins(services: readonly ServicePolicy[], context: En
     report({
       id: "HG324",
       spot: { service, path: ["concurrency", "feedback"] },
-      message: "one proxy has one pin for all of its filters, and several services want it",
-      hint: "feedback: [circuitBreakers], which each service has of its own",
+      message: "a proxy has one driven limit for all its filters, and several services use it",
+      hint: "feedback: [circuitBreakers], which each service has separately",
       severity: "error",
     });
   }

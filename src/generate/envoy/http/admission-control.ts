@@ -43,7 +43,7 @@ export function admissionControlFilter(
   return httpFilter("admission_control", "AdmissionControl", {
     enabled:
       policy.when === "withoutHeadgate"
-        ? noted("While Headgate lives its layer says false.", enabled)
+        ? noted("While Headgate is connected, its runtime layer sets this to false.", enabled)
         : enabled,
     sampling_window: durationText(policy.samplingWindowMs),
     sr_threshold: {
@@ -60,9 +60,9 @@ export function admissionControlFilter(
       runtime_key: `${key}.max_rejection_probability`,
     },
     success_criteria: noted(
-      "What fails counts, and what is refused on purpose does not: a 503 of a breaker, of a " +
-        "closed gate or of Headgate would be refused twice over. Dead hosts are outlier " +
-        "detection's.",
+      "Failures count, deliberate refusals do not: otherwise a 503 of a breaker, " +
+        "of a closed gate or of Headgate would cause more refusals. Outlier " +
+        "detection handles dead hosts.",
       {
         http_criteria: {
           http_success_status: [

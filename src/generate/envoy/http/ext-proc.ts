@@ -42,8 +42,8 @@ export function extProcFilter(
     stat_prefix: "headgate",
     failure_mode_allow: noted(
       deniesWithoutAnswer
-        ? "No answer: the request is refused."
-        : "No answer: the request goes on.",
+        ? "Without an answer, the request is refused."
+        : "Without an answer, the request passes.",
       !deniesWithoutAnswer,
     ),
     status_on_error: hasFeature(context, "extProcErrorStatus")
@@ -53,14 +53,14 @@ export function extProcFilter(
     max_message_timeout: waitOf(asking),
     processing_mode: processingMode(),
     allow_mode_override: isSampled
-      ? noted("Headgate looks at the responses of some requests only (sampleRatio).", true)
+      ? noted("Headgate samples the responses of some requests only (sampleRatio).", true)
       : undefined,
     request_attributes: attributes.length === 0 ? undefined : attributes,
-    forward_rules: noted("What the policy looks at; nobody but the service needs the rest.", {
+    forward_rules: noted("The headers that the policy uses. Other headers are not sent.", {
       allowed_headers: { patterns: headers.map((exact) => ({ exact })) },
     }),
     mutation_rules: mutationRules(asking),
-    metadata_options: noted("`headgate: {priority, service}`, for filters and logs after this.", {
+    metadata_options: noted("`headgate: {priority, service}`, for later filters and access logs.", {
       receiving_namespaces: { untyped: ["headgate"] },
     }),
     ...keptRoute(context),
@@ -69,7 +69,7 @@ export function extProcFilter(
 
 /** Before there were three ways there was one switch. */
 function keptRoute(context: EnvoyContext): TreeMap {
-  const why = "The route was chosen by what the caller sent, and stays.";
+  const why = "Keeps the route that was chosen from the original request.";
   return hasFeature(context, "routeCacheAction")
     ? { route_cache_action: noted(why, "RETAIN") }
     : { disable_clear_route_cache: noted(why, true) };
@@ -102,14 +102,14 @@ function waitOf(services: readonly ServicePolicy[]): Tree | undefined {
   const waitsMs = services.map(({ admission }) => admission?.queue?.waitMsMax ?? 0);
   const longestMs = Math.max(...waitsMs);
   if (longestMs === 0) return undefined;
-  const why = "The longest queue's maxWait, and 200 ms: Envoy takes no notice of longer waits.";
+  const why = "The longest maxWait of a queue, plus 200 ms. Envoy ignores longer waits.";
   return noted(why, durationText(longestMs + announcedWaitMarginMs));
 }
 
 function processingMode(): Tree {
   const why =
-    "Headers only. Trailers keep the stream open until the response is complete: a place that " +
-    "was given back at its headers would be given twice.";
+    "Headers only. Trailers keep the stream open until the response is complete; " +
+    "otherwise a permit would be released at the response headers.";
   return noted(why, {
     request_header_mode: "SEND",
     response_header_mode: "SEND",
@@ -130,7 +130,8 @@ function mutationRules(services: readonly ServicePolicy[]): Tree {
     const why = "Too many names for a pattern: all but pseudo-headers, host and x-envoy-*.";
     return noted(why, { disallow_system: true });
   }
-  const why = "The class and the time left of requests; of refusals when to come back, and why.";
+  const why =
+    "The class and the remaining time of requests, and the retry-after and cause of refusals.";
   return noted(why, { disallow_all: true, allow_expression: { regex } });
 }
 

@@ -31,7 +31,7 @@ export function layeredRuntime(context: EnvoyContext): TreeMap {
     layers: [
       { name: "static", static_layer: guards(services, context) },
       ...(services.some(isDriven) ? [headgateLayer(context)] : []),
-      noted("What an operator sets by hand wins.", { name: "admin", admin_layer: {} }),
+      noted("Values that an operator sets by hand win.", { name: "admin", admin_layer: {} }),
     ],
   };
 }
@@ -40,7 +40,7 @@ function guards(services: readonly ServicePolicy[], context: EnvoyContext): Tree
   if (!services.some(usesExtProc) || !hasFeature(context, "gracefulExtProc")) return {};
   return {
     "envoy.reloadable_features.ext_proc_graceful_grpc_close": noted(
-      "Without it the stream of every request is reset, which servers take for an attack.",
+      "Without it, Envoy resets the stream of every request, which servers treat as an attack.",
       true,
     ),
   };
@@ -48,14 +48,15 @@ function guards(services: readonly ServicePolicy[], context: EnvoyContext): Tree
 
 function headgateLayer({ headgateClusters }: EnvoyContext): Tree {
   return noted(
-    "What Headgate sends. It ends by itself when nobody renews it: then what is configured holds.",
+    "Values from Headgate. They expire if Headgate does not renew them; then the " +
+      "configured values apply.",
     {
       name: runtimeLayerName,
       rtds_layer: {
         name: runtimeLayerName,
         rtds_config: {
           resource_api_version: "V3",
-          initial_fetch_timeout: noted("An Envoy starts without Headgate, too.", "1s"),
+          initial_fetch_timeout: noted("Envoy starts without waiting for Headgate.", "1s"),
           api_config_source: {
             api_type: "GRPC",
             transport_api_version: "V3",
@@ -64,7 +65,7 @@ function headgateLayer({ headgateClusters }: EnvoyContext): Tree {
               {
                 envoy_grpc: {
                   cluster_name: headgateClusters.control,
-                  retry_policy: noted("Back within half a second: a layer lives for 15.", {
+                  retry_policy: noted("Reconnects within half a second; a layer lives for 15 s.", {
                     retry_back_off: { base_interval: "0.1s", max_interval: "0.5s" },
                   }),
                 },

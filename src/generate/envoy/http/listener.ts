@@ -25,14 +25,11 @@ export function listener(parts: ListenerParts, context: EnvoyContext): Tree {
   return {
     name,
     address: isEgress
-      ? noted(
-          "For the service beside this proxy, and for nobody else.",
-          socketAddress("127.0.0.1", port),
-        )
+      ? noted("For the service next to this proxy only.", socketAddress("127.0.0.1", port))
       : socketAddress(proxies.listener.address, port),
     enable_reuse_port: noted(
-      "With the default, a second proxy would quietly share the port and take half of the " +
-        "requests.",
+      "With the default, a second proxy would silently share the port and take " +
+        "half of the requests.",
       false,
     ),
     per_connection_buffer_limit_bytes: bufferBytesMax,
@@ -103,7 +100,7 @@ function connectionManager(
     stat_prefix: name,
     codec_type: codec,
     ...callerAddress(parts, context),
-    normalize_path: noted("Routes and the service read the same path.", true),
+    normalize_path: noted("Routing and the service see the same path.", true),
     merge_slashes: isEdge ? true : undefined,
     path_with_escaped_slashes_action: isEdge
       ? escapedSlashesWords[escapedSlashes ?? "unescapeAndRedirect"]
@@ -119,7 +116,7 @@ function connectionManager(
         }),
     access_log: accessLog(),
     local_reply_config: noted(
-      "Every answer that sheds load says when to come back.",
+      "Every response that sheds load carries retry-after.",
       localReplies(context),
     ),
     route_config: {
@@ -181,8 +178,8 @@ function callerAddress({ name }: ListenerParts, { policy }: EnvoyContext): TreeM
   const { trustedHops } = policy.proxies.listener;
   const why =
     trustedHops === 0
-      ? "The caller's address is that of the connection."
-      : `The caller's address is what ${trustedHops} of our own proxies before this one say.`;
+      ? "The caller's address is the address of the connection."
+      : `The caller's address comes from ${trustedHops} of our own proxies in front of this one.`;
   return {
     use_remote_address: noted(why, true),
     xff_num_trusted_hops: trustedHops === 0 ? undefined : trustedHops,
@@ -224,5 +221,5 @@ function accessLog(): readonly Tree[] {
     "envoy.extensions.access_loggers.stream.v3.StdoutAccessLog",
     { log_format: { json_format: format } },
   );
-  return [noted("`headgate replay` reads it, and it names what refused a request.", stdout)];
+  return [noted("`headgate replay` reads this log. It also names what refused a request.", stdout)];
 }

@@ -19,7 +19,7 @@ export function localRateLimitFilter(
   _context: EnvoyContext,
 ): Tree | undefined {
   if (services.every(({ localRateLimit }) => localRateLimit === undefined)) return undefined;
-  const statPrefix = noted("Each route brings a bucket of its own, or none.", "headgate");
+  const statPrefix = noted("Each route has its own bucket, or none.", "headgate");
   return httpFilter("local_ratelimit", "LocalRateLimit", { stat_prefix: statPrefix });
 }
 
@@ -48,8 +48,8 @@ export function localRateLimitPerRoute(
     },
     filter_enabled: isBackstop
       ? noted(
-          "While Headgate lives its layer says 0 here; HEADGATE_LAYER_TTL_MS (15 s) after it has " +
-            "gone this holds.",
+          "While Headgate is connected, its runtime layer sets this to 0. It " +
+            "applies HEADGATE_LAYER_TTL_MS (15 s) after Headgate has gone.",
           all,
         )
       : all,

@@ -39,7 +39,7 @@ export function localReplies(context: EnvoyContext): TreeMap {
     `response.code_details in [${texts}] || ` +
     `response.code_details.startsWith("${headgateDetails}")`;
   const filters: readonly Tree[] = [
-    noted("A circuit breaker that is open.", { response_flag_filter: { flags: ["UO"] } }),
+    noted("An open circuit breaker.", { response_flag_filter: { flags: ["UO"] } }),
     {
       extension_filter: extension(
         "envoy.access_loggers.extension_filters.cel",
@@ -57,7 +57,7 @@ export function localReplies(context: EnvoyContext): TreeMap {
             header: { key: "retry-after", value: String(shedRetrySeconds) },
             append_action: "ADD_IF_ABSENT",
           },
-          noted("Envoys that call this one do not try such an answer again.", {
+          noted("Tells calling Envoys not to retry this response.", {
             header: refusedHeader,
             append_action: "OVERWRITE_IF_EXISTS_OR_ADD",
           }),

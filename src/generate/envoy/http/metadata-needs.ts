@@ -44,12 +44,15 @@ function needsOf({ parts, hits }: ServiceDescriptor): readonly MetadataNeed[] {
   const named = parts.flatMap((part): MetadataNeed[] => {
     if (part.kind !== "metadata") return [];
     const isLost = part.fallback === undefined;
-    const effect = isLost ? "the limit would never act" : "all requests have the default";
+    const effect = isLost ? "the limit would never apply" : "all requests get the default";
     return [{ namespace: part.namespace, effect, isLost }];
   });
   const [, namespace] = hits.kind === "format" ? (metadataFormat.exec(hits.format) ?? []) : [];
   if (namespace === undefined) return named;
-  return [...named, { namespace, effect: "what requests cost would not be told", isLost: true }];
+  return [
+    ...named,
+    { namespace, effect: "the cost of requests would not be reported", isLost: true },
+  ];
 }
 
 /** Source: Envoy, "Access logging", `%DYNAMIC_METADATA(NAMESPACE:KEY*):Z%`. */

@@ -34,7 +34,7 @@ export function priorityHeaderFilters(
   );
 }
 
-const filterWords = "First of all: removes the priority header that a virtual host names";
+const filterWords = "First filter: removes the priority header that a virtual host names";
 
 /**
  * What such a filter does for the virtual host of a service, by the filter's name; empty where the

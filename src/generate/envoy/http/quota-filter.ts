@@ -61,12 +61,12 @@ function quotaFilter(quota: QuotaPolicy, hosts: readonly string[], context: Envo
     rlqs_server: envoyGrpc(context.headgateClusters.quotas),
     domain: quota.domain,
     bucket_matchers: noted(
-      "Which bucket a request is in; one that is in none passes.",
+      "Selects the bucket of a request. A request without a bucket passes.",
       quotaMatcher(quota, context.hasQuotasByHost === true ? hosts : undefined),
     ),
   });
   if (!isOffAtFirst(context)) return own;
-  return { ...own, disabled: noted("On where a virtual host says so.", true) };
+  return { ...own, disabled: noted("Enabled by virtual hosts.", true) };
 }
 
 /** An edge has virtual hosts of several services, and maybe of others. */
@@ -95,7 +95,7 @@ function reportVersion(quota: QuotaPolicy, context: EnvoyContext): void {
     service: undefined,
     path: ["quotas", quota.name],
     feature: "quotaFallbacks",
-    what: "the quota filter with all that it needs",
-    instead: "ask by RLS calls: rateLimit of the service",
+    what: "the quota filter with all its required features",
+    instead: "use RLS calls: rateLimit of the service",
   });
 }

@@ -52,7 +52,7 @@ function entryOf(descriptor: ServiceDescriptor, at: DescriptorPlace): Tree {
     apply_on_stream_done: when === "streamDone" ? true : undefined,
   };
   if (when === "streamDone") {
-    needs(at, "hitsOnStreamDone", "a descriptor that is told of after the response");
+    needs(at, "hitsOnStreamDone", "a descriptor that is charged after the response");
   }
   return noted(commentOf(descriptor), entry);
 }
@@ -60,16 +60,16 @@ function entryOf(descriptor: ServiceDescriptor, at: DescriptorPlace): Tree {
 /** `(user, path = /reports)`: what is asked for, as limits name it. */
 function commentOf({ parts, when, isRefund }: ServiceDescriptor): string {
   const names = parts.map((part) => ("value" in part ? `${part.key} = ${part.value}` : part.key));
-  const refund = isRefund ? ", given back" : "";
-  const time = when === "streamDone" ? ", told once the response is through" : "";
+  const refund = isRefund ? ", refunded" : "";
+  const time = when === "streamDone" ? ", charged after the response" : "";
   return `(${names.join(", ")})${refund}${time}`;
 }
 
 /** One hit needs no saying. In `rate_limits` of a virtual host costs would be ignored. */
 function hitsOf({ hits, isRefund }: ServiceDescriptor, at: DescriptorPlace): Tree | undefined {
   if (isDefault(hits) && !isRefund) return undefined;
-  needs(at, "hitsPerDescriptor", "a descriptor with a cost of its own");
-  if (isRefund) needs(at, "refunds", "a descriptor whose hits are given back");
+  needs(at, "hitsPerDescriptor", "a descriptor with its own cost");
+  if (isRefund) needs(at, "refunds", "a descriptor that refunds its hits");
   return {
     ...(hits.kind === "fixed" ? { number: hits.count } : { format: hits.format }),
     is_negative_hits: isRefund ? true : undefined,
@@ -108,7 +108,7 @@ function actionOf(part: DescriptorPart, at: DescriptorPlace): Tree {
     case "header":
       return { request_headers: { header_name: part.header, descriptor_key: part.key } };
     case "query":
-      needs(at, "queryParameters", "a descriptor of a query parameter");
+      needs(at, "queryParameters", "a descriptor from a query parameter");
       return {
         query_parameters: { query_parameter_name: part.parameter, descriptor_key: part.key },
       };

@@ -20,16 +20,17 @@ export function rateLimitFilter(
   if (first?.rateLimit === undefined) return undefined;
   const { rateLimitTimeoutMs, deniesWithoutAnswer } = context.policy.proxies.headgate;
   return httpFilter("ratelimit", "RateLimit", {
-    domain: noted("Each route names its own.", first.rateLimit.domain),
+    domain: noted("Each route sets its own domain.", first.rateLimit.domain),
     stat_prefix: "headgate",
     timeout: noted(
-      "Headgate is told this deadline and answers before it: a late answer costs a stream reset.",
+      "Headgate receives this deadline and answers before it. A late answer costs " +
+        "a stream reset.",
       durationText(rateLimitTimeoutMs),
     ),
     failure_mode_deny: noted(
       deniesWithoutAnswer
-        ? "No answer: the request is refused, with the status below."
-        : "No answer: the request goes on.",
+        ? "Without an answer, the request is refused with the status below."
+        : "Without an answer, the request passes.",
       deniesWithoutAnswer,
     ),
     status_on_error: deniesWithoutAnswer ? { code: "ServiceUnavailable" } : undefined,
@@ -37,7 +38,7 @@ export function rateLimitFilter(
     enable_x_ratelimit_headers: "DRAFT_VERSION_03",
     enable_retry_after_header: hasFeature(context, "retryAfterHeader") ? true : undefined,
     rate_limited_as_resource_exhausted: noted(
-      "gRPC callers get RESOURCE_EXHAUSTED, and not UNAVAILABLE, which they would retry.",
+      "gRPC callers get RESOURCE_EXHAUSTED instead of UNAVAILABLE, which they would retry.",
       true,
     ),
     rate_limit_service: {
@@ -52,7 +53,7 @@ function runtimeKeys(context: EnvoyContext): TreeMap {
   if (!hasFeature(context, "rateLimitRuntimeKeys")) return {};
   return {
     filter_enabled: noted(
-      "What share of requests asks, and for what share the answer counts.",
+      "The share of requests that are checked, and the share for which the answer is enforced.",
       allUnless("ratelimit.http_filter_enabled"),
     ),
     filter_enforced: allUnless("ratelimit.http_filter_enforcing"),

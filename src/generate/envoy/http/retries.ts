@@ -78,7 +78,7 @@ function waitAsReported({
   return {
     reset_headers: [{ name: "retry-after", format: "SECONDS" }],
     max_interval: noted(
-      "An answer that names a longer wait is tried again after the default one above.",
+      "A response with a longer wait is retried after the default wait above.",
       durationText(retryAfterMsMax),
     ),
   };

@@ -45,12 +45,12 @@ export function routeClasses(policy: PriorityPolicy): RouteClasses {
   const stated = priorities.map((priority) => {
     const value = { exact: priority, ignore_case: true };
     const match = { prefix: "/", headers: [{ name: header, string_match: value }] };
-    const words = `Whoever says ${header}: ${priority}`;
+    const words = `Callers that send ${header}: ${priority}`;
     return rest({ words, name: `stated-${priority}`, match, priority });
   });
   const headerWords =
-    `who may state a class in ${header}: what carries it is not refused by this proxy alone, ` +
-    "and runs at its default priority";
+    `trusted callers may set a class in ${header}: this proxy alone does not ` +
+    "refuse such requests, and handles them at default priority";
   return {
     classes: [
       ...policy.bypassPaths.map((path, index) => pathClass(path, `bypass-${index + 1}`, "bypass")),

@@ -70,7 +70,7 @@ function reportUnreported(service: ServicePolicy, context: EnvoyContext): void {
           {
             path: "bypassPaths",
             words: "requests of bypassed paths count against limits",
-            hint: "rateLimit: {inExtProc: true} beside admission, and Headgate leaves them out",
+            hint: "rateLimit: {inExtProc: true} with admission, and Headgate exempts them",
           },
         ]
       : []),
@@ -78,16 +78,16 @@ function reportUnreported(service: ServicePolicy, context: EnvoyContext): void {
       ? [
           {
             path: "rules",
-            words: "breakers refuse critical requests as they do all others",
-            hint: "let admission refuse by class, below what breakers let in",
+            words: "breakers refuse critical requests like all others",
+            hint: "let admission refuse by class, below the limits of the breakers",
           },
         ]
       : []),
   ];
   const whose =
     context.options.form === "fragments"
-      ? "fragments add no routes by class beside yours"
-      : "routes of a gateway are yours";
+      ? "fragments add no routes by class next to yours"
+      : "the routes of a gateway are your own";
   for (const { path, words, hint } of unreported) {
     context.report({
       id: "HG366",
@@ -108,8 +108,8 @@ function reportUnshed(
     id: "HG365",
     spot: { service: name, path: ["priority", "rules"] },
     message:
-      `routes cannot tell ${classes.join(", ")} from the classes before: Headgate alone ` +
-      "refuses their requests",
+      `routes cannot tell ${classes.join(", ")} from the classes before: only ` +
+      "Headgate refuses their requests",
     hint: "write rules with fewer conditions, or fewer rules",
     severity: "warning",
   });
@@ -131,7 +131,7 @@ export function shedRoute(
   service: ServicePolicy,
   filters: readonly string[],
 ): Tree {
-  assert(priority !== "bypass", "what is bypassed is not refused");
+  assert(priority !== "bypass", "bypassed requests are not refused");
   const { reject } = service.admission ?? {};
   const headers = [
     ...(match.headers ?? []),
@@ -160,7 +160,7 @@ export function shedRoute(
     typed_per_filter_config: allOff(filters),
   };
   return noted(
-    `The share of ${priority} requests that Headgate has refused; none without it.`,
+    `The share of ${priority} requests that Headgate tells Envoy to refuse; 0 without Headgate.`,
     tree,
   );
 }

@@ -20,7 +20,7 @@ export function telemetry(context: EnvoyContext): TreeMap {
   if (!policy.services.some(isWatched)) return {};
   const grpcService = envoyGrpc(headgateClusters.control);
   return {
-    stats_flush_interval: noted("Each second is as often as Headgate looks.", "1s"),
+    stats_flush_interval: noted("Headgate reads the statistics once a second.", "1s"),
     stats_config: { stats_matcher: { inclusion_list: { patterns: patterns() } } },
     stats_sinks: [
       extension(
@@ -30,17 +30,17 @@ export function telemetry(context: EnvoyContext): TreeMap {
           transport_api_version: "V3",
           grpc_service: grpcService,
           report_counters_as_deltas: noted(
-            "What was counted since the last flush: a restart then loses nothing.",
+            "Counts since the last flush, so that a restart loses nothing.",
             true,
           ),
           histogram_emit_mode: noted(
-            "Quantiles hold the least latency and the median; buckets would add nothing to them.",
+            "Quantiles contain the minimum and median latency. Buckets would add nothing.",
             "SUMMARY",
           ),
         },
       ),
     ],
-    cluster_manager: noted("Drops and errors by cluster, also where no statistics are pushed.", {
+    cluster_manager: noted("Drops and errors by cluster, even if no statistics are pushed.", {
       load_stats_config: {
         api_type: "GRPC",
         transport_api_version: "V3",
@@ -53,13 +53,13 @@ export function telemetry(context: EnvoyContext): TreeMap {
 /** Statistics that no pattern names are not even counted. */
 function patterns(): readonly Tree[] {
   return [
-    noted("What Headgate reads.", {
+    noted("Statistics that Headgate reads.", {
       safe_regex: { regex: String.raw`cluster\..*\.upstream_rq_(${requestStats})` },
     }),
     { safe_regex: { regex: String.raw`cluster\..*\.upstream_cx_overflow` } },
     { contains: ".circuit_breakers." },
     { contains: ".adaptive_concurrency.gradient_controller." },
-    noted("What proxies and their protections do, for people: Headgate passes over it.", {
+    noted("Statistics of proxies and their protections, for people. Headgate ignores them.", {
       prefix: "overload.",
     }),
     { contains: ".admission_control." },

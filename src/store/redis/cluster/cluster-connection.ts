@@ -43,7 +43,10 @@ export class ClusterConnection implements StoreConnection {
     const owner = topology.owner(slot);
     if (owner === undefined) {
       onDoubt();
-      throw whyUnknown() ?? new ServiceError("STORE_UNAVAILABLE", "No node of it has our keys.");
+      throw (
+        whyUnknown() ??
+        new ServiceError("STORE_UNAVAILABLE", "No node of the cluster has Headgate's keys.")
+      );
     }
     return this.#runAt(owner, call, slot);
   }
@@ -87,7 +90,10 @@ function nextAddress(
 /** To the caller a redirection that led nowhere is a store that cannot be used for a moment. */
 function withoutRedirection(thrown: unknown): ServiceError {
   if (thrown instanceof SlotRefusal && thrown.kind !== "tryAgain") {
-    return new ServiceError("STORE_UNAVAILABLE", "Its cluster sends us round in circles.");
+    return new ServiceError(
+      "STORE_UNAVAILABLE",
+      "The nodes of the cluster redirect the call in a circle.",
+    );
   }
   return toServiceError(thrown);
 }

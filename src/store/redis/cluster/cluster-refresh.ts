@@ -91,7 +91,7 @@ export class ClusterRefresh {
         const reply = await this.#ask(address, clock.monotonicMs() + askMsMax);
         const ranges = parseSlots(reply, splitAddress(address)?.host ?? "");
         if (ranges.length === 0) {
-          throw new ServiceError("STORE_UNAVAILABLE", "No node of its cluster has any slots.");
+          throw new ServiceError("STORE_UNAVAILABLE", "No node of the cluster has any slots.");
         }
         topology.replace(ranges);
         this.#failure = undefined;

@@ -64,7 +64,10 @@ export function parseSlots(reply: unknown, askedHost: string): readonly SlotRang
     return { first, last, address: joinAddress(isHost(named) ? named : askedHost, port) };
   });
   if (new Set(ranges.map(({ address }) => address)).size > clusterNodesMax) {
-    throw new ServiceError("STORE_PROTOCOL", "It names more nodes than we connect to.");
+    throw new ServiceError(
+      "STORE_PROTOCOL",
+      "The cluster has more nodes than Headgate connects to.",
+    );
   }
   return ranges;
 }

@@ -146,7 +146,7 @@ type SentinelAnswer =
 /** Source: "Redis Sentinel documentation", SENTINEL GET-MASTER-ADDR-BY-NAME and MASTER. */
 function parseAnswer(place: unknown, state: unknown): SentinelAnswer {
   if (!Array.isArray(place)) {
-    const detail = "The sentinels know no primary of this name: see REDIS_URL.";
+    const detail = "The sentinels know no primary of this name. Check REDIS_URL.";
     return { kind: "failure", failure: new ServiceError("STORE_UNAVAILABLE", detail) };
   }
   const [host, port] = place.map(String);
@@ -180,9 +180,12 @@ function failureOf(answers: readonly SentinelAnswer[]): ServiceError | undefined
 /** The same failure, of which one can see that a sentinel said it. */
 function sentinelFailure({ code }: ServiceError): ServiceError {
   if (code === "STORE_UNAUTHENTICATED" || code === "STORE_ACCESS_DENIED") {
-    return new ServiceError(code, "So says a sentinel, not the Redis: see REDIS_SENTINEL_AUTH.");
+    return new ServiceError(
+      code,
+      "A sentinel reported this, not Redis. Check REDIS_SENTINEL_AUTH.",
+    );
   }
   // A sentinel that is slow is one of several, and says nothing of the store.
   const whole = code === "STORE_TIMEOUT" ? "STORE_UNAVAILABLE" : code;
-  return new ServiceError(whole, "So says a sentinel, not the Redis.");
+  return new ServiceError(whole, "A sentinel reported this, not Redis.");
 }

@@ -57,6 +57,6 @@ describe("listen()", () => {
   it("names the host's setting when the address is not this machine's", async () => {
     // Source: RFC 5737, an address for documentation.
     const thrown: unknown = await listen(create(), place(0, "192.0.2.1")).catch((error) => error);
-    expect(String(thrown)).toContain("GRPC_HOST is no address of this machine");
+    expect(String(thrown)).toContain("GRPC_HOST is not an address of this machine");
   });
 });

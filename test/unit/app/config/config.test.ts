@@ -223,9 +223,12 @@ describe("a cluster's settings", () => {
   });
 
   it.each([
-    [{ REDIS_TYPE: "cluster", REDIS_URL: "a:1,b:x" }, "REDIS_URL: it must be host:port"],
-    [{ REDIS_URL: "a:1,b:2" }, "REDIS_URL: it names several servers"],
-    [{ REDIS_TYPE: "cluster", CACHE_KEY_PREFIX: "a{}" }, "CACHE_KEY_PREFIX must hold no braces"],
+    [{ REDIS_TYPE: "cluster", REDIS_URL: "a:1,b:x" }, "REDIS_URL: must be a list of host:port"],
+    [{ REDIS_URL: "a:1,b:2" }, "REDIS_URL: contains several servers"],
+    [
+      { REDIS_TYPE: "cluster", CACHE_KEY_PREFIX: "a{}" },
+      "CACHE_KEY_PREFIX must not contain braces",
+    ],
     [{ HEADGATE_REDIS_CLUSTER_TAGS: "1025" }, "HEADGATE_REDIS_CLUSTER_TAGS must be"],
   ])("refuse %j", (env, message) => {
     const problems = problemsOf({ REDIS_URL: "a:1", ...env });
@@ -375,11 +378,11 @@ describe("the second Redis's settings", () => {
   it.each([
     [{ REDIS_PERSECOND_URL: "" }, "REDIS_PERSECOND_URL is not set"],
     [{ REDIS_URL: "" }, "REDIS_URL is not set"],
-    [{}, "REDIS_PERSECOND_URL: it names several servers"],
-    [{ REDIS_PERSECOND_TYPE: "sentinel" }, "REDIS_PERSECOND_URL: it must be the primary's name"],
+    [{}, "REDIS_PERSECOND_URL: contains several servers"],
+    [{ REDIS_PERSECOND_TYPE: "sentinel" }, "REDIS_PERSECOND_URL: must be the primary's name"],
     [
       { REDIS_PERSECOND_TYPE: "cluster", CACHE_KEY_PREFIX: "{a}" },
-      "CACHE_KEY_PREFIX must hold no braces",
+      "CACHE_KEY_PREFIX must not contain braces",
     ],
   ])("refuse %j", (env, message) => {
     const problems = problemsOf({ ...perSecond, ...env });
@@ -409,7 +412,7 @@ describe("a secret's file", () => {
 
   it("excludes the secret itself", () => {
     expect(problemsOf({ REDIS_AUTH: "a", REDIS_AUTH_FILE: secretFile("b") })).toEqual([
-      "REDIS_AUTH and REDIS_AUTH_FILE are both set; keep one",
+      "REDIS_AUTH and REDIS_AUTH_FILE are both set; remove one",
     ]);
   });
 

@@ -135,7 +135,7 @@ describe("readPolicyFiles()", () => {
     for (const one of [path, "/dev/zero"]) {
       expect(await readPolicyFiles(one)).toEqual({
         kind: "unreadable",
-        message: `${one} is no regular file, but a pipe, a socket or a device`,
+        message: `${one} is not a regular file, but a pipe, a socket or a device`,
       });
     }
   });
@@ -170,12 +170,12 @@ describe("readErrorWords()", () => {
     ["EACCES", "permission denied"],
     ["EPERM", "permission denied"],
     ["EISDIR", "it is a directory"],
-    ["ENOTDIR", "a part of the path is no directory"],
+    ["ENOTDIR", "a part of the path is not a directory"],
     ["EROFS", "the file system is read-only"],
     ["ENOSPC", "no space is left"],
     ["EMFILE", "too many files and connections are open: raise the limit of file descriptors"],
     ["ENFILE", "too many files and connections are open: raise the limit of file descriptors"],
-    ["ENXIO", "it is a pipe or a socket that nobody serves"],
+    ["ENXIO", "it is a pipe, or a socket without a listener"],
     ["EIO", "EIO"],
   ])("says what %s means", (code, words) => {
     expect(readErrorWords(failed(code))).toBe(words);

@@ -62,14 +62,14 @@ describe("openRedisTls()", () => {
   });
 
   it.each<[string, string, RegExp]>([
-    ["ca.crt", "", /^REDIS_TLS_CACERT .* without whole certificates/],
-    ["ca.crt", `${begin}\nAA`, /^REDIS_TLS_CACERT .* without whole certificates/],
+    ["ca.crt", "", /^REDIS_TLS_CACERT .* without a complete certificate/],
+    ["ca.crt", `${begin}\nAA`, /^REDIS_TLS_CACERT .* without a complete certificate/],
     ["ca.crt", `${begin}\nAA\n-----END CERTIFICATE-----`, /^REDIS_TLS_CACERT/],
-    ["tls.crt", "hunter2", /no pair/],
-    ["tls.key", "hunter2", /no pair/],
+    ["tls.crt", "hunter2", /do not match/],
+    ["tls.key", "hunter2", /do not match/],
     // As they are for a moment while somebody writes them: Node would show no certificate then.
-    ["tls.crt", "", /no pair/],
-    ["tls.key", "", /no pair/],
+    ["tls.crt", "", /do not match/],
+    ["tls.key", "", /do not match/],
   ])("refuses at the start a file %s of %j, by its setting", (name, text, words) => {
     write(name, text);
     const refusal = refusalOf(choice);
@@ -79,7 +79,7 @@ describe("openRedisTls()", () => {
 
   it("refuses authorities of which the last is cut off", () => {
     write("ca.crt", authority.certificate + authority.certificate.slice(0, 200));
-    expect(refusalOf(choice)).toMatch(/without whole certificates/);
+    expect(refusalOf(choice)).toMatch(/without a complete certificate/);
   });
 
   it("refuses at the start a file that is not there, and does not repeat its path", () => {

@@ -61,7 +61,7 @@ describe("parseMogrifier()", () => {
   it.each([
     [{ pattern: "", name: "a" }, "PATTERN", "is missing"],
     [{ pattern: "a", name: "" }, "NAME", "is missing"],
-    [{ pattern: "(secret", name: "a" }, "PATTERN", "is not a regular expression"],
+    [{ pattern: "(secret", name: "a" }, "PATTERN", "is not a valid ECMAScript regular expression"],
   ])("refuses %j", (texts, part, words) => {
     const parsed = parseMogrifier(texts);
     expect(parsed).toMatchObject({ kind: "problem", part });

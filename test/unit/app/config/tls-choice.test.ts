@@ -63,7 +63,7 @@ describe("chooseTls()", () => {
     "refuses %s without TLS: no client would be checked",
     (name) => {
       expect(problemsOf({ [name]: "edge.shop" })).toEqual([
-        `${name} needs GRPC_SERVER_USE_TLS: no client is checked now; ` +
+        `${name} needs GRPC_SERVER_USE_TLS, because no client is verified without it; ` +
           "set it to true, or remove the other",
       ]);
     },

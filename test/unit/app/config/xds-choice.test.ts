@@ -156,7 +156,9 @@ describe("chooseXds()", () => {
     const [problem, ...more] = problemsOf({
       CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `x:1,${text}`,
     });
-    expect(problem).toContain("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: header number 2 is none");
+    expect(problem).toContain(
+      "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: header number 2 is invalid",
+    );
     expect(problem).not.toContain("secr");
     expect(more).toEqual([]);
   });
@@ -165,7 +167,8 @@ describe("chooseXds()", () => {
     const env = { CONFIG_GRPC_XDS_NODE_METADATA: "zone:a,b=c" };
     expect(choiceOf(env).nodeMetadata).toEqual({ b: "c" });
     expect(noticesOf(env)).toEqual([
-      'CONFIG_GRPC_XDS_NODE_METADATA holds parts without "=", left out: write name=value.',
+      'CONFIG_GRPC_XDS_NODE_METADATA contains parts without "=", which are ' +
+        "ignored: write name=value.",
     ]);
   });
 
@@ -177,8 +180,8 @@ describe("chooseXds()", () => {
       Object.fromEntries(names.map((name, i) => [name, pairs(count, i === 0 ? "=" : ":")]));
     expect(problemsOf(env(pairsMax))).toEqual([]);
     expect(problemsOf(env(pairsMax + 1))).toEqual([
-      `CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS holds more than ${pairsMax} pairs`,
-      `CONFIG_GRPC_XDS_NODE_METADATA holds more than ${pairsMax} pairs`,
+      `CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS contains more than ${pairsMax} pairs`,
+      `CONFIG_GRPC_XDS_NODE_METADATA contains more than ${pairsMax} pairs`,
     ]);
   });
 
@@ -217,6 +220,6 @@ describe("chooseXds()", () => {
   it("tells that TLS is off where its files are named", () => {
     const env = { CONFIG_GRPC_XDS_SERVER_TLS_CACERT: "/certs/ca.crt" };
     expect(choiceOf(env).tls).toBeUndefined();
-    expect(noticesOf(env)).toEqual([expect.stringContaining("reached in plaintext")]);
+    expect(noticesOf(env)).toEqual([expect.stringContaining("so the connection is plaintext")]);
   });
 });

@@ -184,7 +184,7 @@ describe("the debug port", () => {
   it("says of other profiles that there are none", async () => {
     const answer = await get("/debug/pprof/goroutine");
     expect(answer.status).toBe(404);
-    expect(await answer.text()).toContain("Go's runtime");
+    expect(await answer.text()).toContain("Go runtime profile");
   });
 
   it("takes no profile while they are off, and says how to turn them on", async () => {

@@ -36,7 +36,7 @@ describe("loadConfig() with HEADGATE_TEST_TIMINGS", () => {
       kind: "config",
       config: {
         timings: { leaderLeaseMs: 600 },
-        notices: [expect.stringContaining("which only tests may do")],
+        notices: [expect.stringContaining("which is for tests only")],
       },
     });
   });

@@ -42,7 +42,7 @@ describe("parseClientSan()", () => {
     "refuses %s without repeating it",
     (text) => {
       expect(parsed(text)).toBe(
-        "must be a DNS name without wildcards, a URI, an IP or a mail address",
+        "must be a DNS name without wildcards, a URI, an IP or an email address",
       );
     },
   );

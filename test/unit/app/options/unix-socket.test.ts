@@ -119,14 +119,14 @@ describe("listenOnSocket()", () => {
   it("leaves a socket alone that is in use", async () => {
     const path = join(folder, "grpc.sock");
     await listenAt(path);
-    expect(await refusalAt(path)).toMatch(/GRPC_UDS names a socket that is in use: stop/);
+    expect(await refusalAt(path)).toMatch(/the socket of GRPC_UDS is in use: stop/);
     expect(await greeting(path)).toBe("hello");
   });
 
   it("leaves everything alone that is not a socket", async () => {
     const file = join(folder, "notes.txt");
     await writeFile(file, "mine");
-    expect(await refusalAt(file)).toMatch(/GRPC_UDS names something that is not a socket/);
+    expect(await refusalAt(file)).toMatch(/the path of GRPC_UDS is not a socket/);
     expect(await readFile(file, "utf8")).toBe("mine");
     const link = join(folder, "link");
     await symlink(file, link);

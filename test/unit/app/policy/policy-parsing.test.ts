@@ -128,7 +128,7 @@ describe("parsePolicyInWorker()", () => {
   });
 
   it("fails with words when the memory is used up, and this process lives", async () => {
-    const input = source(manyLimits(40_000));
+    const input = source(manyLimits(20_000));
     const parsing = await parsePolicyInWorker({
       input,
       version: "v1",

@@ -123,7 +123,7 @@ describe("PolicyReloader", () => {
       logger,
     });
     expect(await reloader.look()).toMatchObject({ kind: "refused" });
-    expect(reloader.status.lastProblem).toBe("no thread could be started; it is tried again soon");
+    expect(reloader.status.lastProblem).toBe("no thread could be started; retry soon");
     // This one is the text's own fault: the same would take as long again.
     expect(await reloader.look()).toMatchObject({ kind: "refused" });
     expect(await reloader.look()).toEqual({ kind: "unchanged" });

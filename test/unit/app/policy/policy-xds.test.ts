@@ -214,7 +214,7 @@ describe("XdsPolicies", () => {
     server.hold("1", [config("shop"), other]);
     const nack = await server.requestWith("the NACK", ({ refusal }) => refusal !== undefined);
     expect(nack.refusal).toContain("HG150");
-    expect(nack.refusal).toContain("is defined already in b:1");
+    expect(nack.refusal).toContain("is already defined in b:1");
     policies.close();
 
     const merging = open(server.address, {}, { parse: { mergesDomains: true } });
@@ -323,7 +323,7 @@ describe("XdsPolicies over TLS", () => {
     await file("KEY", authority.issue().key);
     const policies = open(server.address, choice);
     expect(logged("xdsDisconnected")).toMatchObject([
-      { reason: "credentials", detail: expect.stringContaining("OpenSSL refuses CERT, KEY, CA") },
+      { reason: "credentials", detail: expect.stringContaining("OpenSSL rejects CERT, KEY, CA") },
     ]);
     await file("KEY", own.key);
     await active(policies, "shop");

@@ -128,7 +128,7 @@ describe("readTlsFiles()", () => {
   it.each([
     ["the start of a key", pair.key.slice(0, 100), "must be PEM text, complete"],
     ["nothing", "", "must be PEM text, complete"],
-    ["a key with a passphrase", encryptedKey(), "passphrase; write it without one"],
+    ["a key with a passphrase", encryptedKey(), "passphrase; remove the passphrase"],
   ])("refuses a key file that holds %s", async (_what, key, words) => {
     await files.write({ server: { certificate: pair.certificate, key } });
     expect(await problems()).toEqual([expect.stringContaining(words)]);
@@ -148,9 +148,9 @@ describe("readTlsFiles()", () => {
     expect(await problems()).toEqual([expect.stringContaining("now number 2, first")]);
   });
 
-  it("refuses authorities without a root, which no chain could end at", async () => {
+  it("refuses CA certificates without a root, which no chain could end at", async () => {
     await files.write({ server: pair, clientAuthority: otherPair.certificate });
-    expect(await problems()).toEqual([expect.stringContaining("authorities without a root")]);
+    expect(await problems()).toEqual([expect.stringContaining("CA certificates without a root")]);
     const clientAuthority = `${otherPair.certificate}${authority.certificate}`;
     await files.write({ server: pair, clientAuthority });
     expect(await problems()).toEqual([]);
@@ -159,7 +159,7 @@ describe("readTlsFiles()", () => {
   it("says what OpenSSL does not like about a pair", async () => {
     await files.write({ server: authority.issue({ rsaBits: 512 }) });
     expect(await problems()).toEqual([
-      "GRPC_SERVER_TLS_CERT or its key is refused by OpenSSL (ERR_SSL_EE_KEY_TOO_SMALL): make a " +
+      "GRPC_SERVER_TLS_CERT or its key is rejected by OpenSSL (ERR_SSL_EE_KEY_TOO_SMALL): make a " +
         "new pair, for example of the kind ECDSA P-256",
     ]);
   });

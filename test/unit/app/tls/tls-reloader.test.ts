@@ -177,7 +177,7 @@ describe("TlsReloader", () => {
     const reloader = create();
     expect((await reloader.look()).kind).toBe("loaded");
     expect(names()).toEqual(["tlsCertificateLoaded", "tlsCertificateExpired"]);
-    expect(sentences.at(-1)).toContain("GRPC_SERVER_TLS_CERT has expired: clients refuse it");
+    expect(sentences.at(-1)).toContain("GRPC_SERVER_TLS_CERT has expired, so clients reject it");
     await files.write({ server: authority.issue({ isExpired: true }) });
     expect((await reloader.look()).kind).toBe("loaded");
   });

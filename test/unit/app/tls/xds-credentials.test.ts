@@ -45,9 +45,9 @@ describe("readXdsCredentials()", () => {
 
   it.each([
     ["CA", "no PEM", "hello", "CA names a file that is not PEM"],
-    ["CERT", "another's certificate", authority.certificate, "OpenSSL refuses CERT, KEY, CA"],
-    ["KEY", "another's key", authority.issue().key, "OpenSSL refuses CERT, KEY, CA"],
-    ["CERT", "a broken one", own.certificate.slice(0, 200), "OpenSSL refuses CERT, KEY, CA"],
+    ["CERT", "another's certificate", authority.certificate, "OpenSSL rejects CERT, KEY, CA"],
+    ["KEY", "another's key", authority.issue().key, "OpenSSL rejects CERT, KEY, CA"],
+    ["CERT", "a broken one", own.certificate.slice(0, 200), "OpenSSL rejects CERT, KEY, CA"],
   ])("says what is wrong when %s holds %s", async (name, _what, text, words) => {
     await writeFile(join(folder, name), text);
     expect(() => readXdsCredentials(choice)).toThrow(words);

@@ -55,13 +55,13 @@ describe("createAdminClient()", () => {
   });
 
   it.each([
-    ["ftp://x", {}, "must begin with http"],
-    ["http://user:secret@127.0.0.1", {}, "a token goes in HEADGATE_ADMIN_TOKEN"],
+    ["ftp://x", {}, "must start with http"],
+    ["http://user:secret@127.0.0.1", {}, "use HEADGATE_ADMIN_TOKEN for a token"],
     ["http://127.0.0.1", { HEADGATE_ADMIN_TOKEN: "secret word" }, "it must be one word"],
     [
       "http://127.0.0.1",
       { HEADGATE_ADMIN_TOKEN: "secret", HEADGATE_ADMIN_TOKEN_FILE: "x" },
-      "keep one",
+      "remove one",
     ],
   ])("refuses %s with %o as wrong usage, and quotes no secret", async (url, env, words) => {
     const { code, err } = await rules(url, env);
@@ -110,7 +110,7 @@ describe("a Headgate that cannot be reached", () => {
     const { port } = server.address() as AddressInfo;
     const { code, err } = await rules(`http://127.0.0.1:${port}`);
     expect(code).toBe(5);
-    expect(err).toContain("no admin port");
+    expect(err).toContain("is not an admin port");
   });
 
   it("is told from one that speaks plaintext where TLS is asked for", async () => {
@@ -137,7 +137,7 @@ describe("commandFailure()", () => {
     [Code.Aborted, "it has version 7 now", {}, 1, "--expected-version"],
     [Code.InvalidArgument, "domain: too long", {}, 2, "Domain: too long."],
     [Code.ResourceExhausted, "too many calls", {}, 1, "less often"],
-    [Code.Unavailable, "the store is away", {}, 1, "Ask again in a moment."],
+    [Code.Unavailable, "the store is away", {}, 1, "Try again in a moment."],
     [Code.Internal, "a bug", {}, 1, "log"],
     [Code.NotFound, "evil \u001b[31m\u202etext", {}, 1, "Evil \ufffd[31m\ufffdtext."],
   ])("tells %i %s", async (code, said, env, exitCode, words) => {

@@ -32,7 +32,7 @@ describe("askServer()", () => {
     });
     const url = new URL(`http://127.0.0.1:${port}`);
     await expect(askServer(url, "/long")).rejects.toThrow(`longer than ${sourceBytesMax} bytes`);
-    await expect(askServer(url, "/away")).rejects.toThrow("cannot be asked");
+    await expect(askServer(url, "/away")).rejects.toThrow("cannot be reached");
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   }, 60_000);

@@ -29,9 +29,9 @@ describe("headgate doctor", () => {
   it("lists what is right, and what it did not look at, for people", async () => {
     const { code, out } = await run("--config-dump", dump, "--policy", policy);
     expect(code).toBe(0);
-    expect(out).toContain("✓ HG503 headgate speaks HTTP/2");
-    expect(out).toContain("- HG505 not looked at");
-    expect(out).toMatch(/^0 errors, 0 warnings, \d+ right, \d+ not looked at\.$/m);
+    expect(out).toContain("✓ HG503 headgate uses HTTP/2");
+    expect(out).toContain("- HG505 not checked");
+    expect(out).toMatch(/^0 errors, 0 warnings, \d+ checks passed, \d+ not checked\.$/m);
   });
 
   it("says what was seen and what to do, and ends with 1 for an error", async () => {
@@ -41,7 +41,7 @@ describe("headgate doctor", () => {
     const [title, seen, todo] = out.split("\n").slice(1);
     expect(title).toContain("✗ HG504 No host of Headgate's cluster is healthy. (error)");
     expect(seen).toContain("seen: 0 of 1 hosts of headgate are healthy");
-    expect(todo).toContain("do:   Look whether Headgate runs");
+    expect(todo).toContain("do:   Check that Headgate runs");
   });
 
   it("answers programs in JSON and YAML", async () => {
@@ -52,11 +52,11 @@ describe("headgate doctor", () => {
   });
 
   it.each([
-    [["--envoy", "localhost"], "--envoy is a URL"],
+    [["--envoy", "localhost"], "--envoy must be a URL"],
     [["--envoy", "http://me:secret@localhost"], "without a password"],
     [["--envoy", "http://a", "--config-dump", "x"], "exclude each other"],
-    [["--stats", "x"], "--stats belongs to --config-dump"],
-    [["--watch", "soon"], "--watch is a time"],
+    [["--stats", "x"], "--stats needs --config-dump"],
+    [["--watch", "soon"], "--watch must be a duration"],
     [["--watch", "1h"], "at most 10m"],
     [["--config-dump", "x", "--watch", "5s"], "--watch needs --envoy"],
   ])("refuses %o as wrong usage", async (words, hint) => {
@@ -70,7 +70,7 @@ describe("headgate doctor", () => {
     const missing = await run("--config-dump", join(folder, "none.json"));
     expect([missing.code, missing.err]).toEqual([1, expect.stringContaining("no such file")]);
     const strange = await run("--config-dump", policy);
-    expect([strange.code, strange.err]).toEqual([1, expect.stringContaining("it is no JSON")]);
+    expect([strange.code, strange.err]).toEqual([1, expect.stringContaining("it is not JSON")]);
   });
 
   it("ends with 3 for a wrong policy", async () => {

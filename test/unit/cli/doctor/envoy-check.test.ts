@@ -46,7 +46,8 @@ describe("headgate check --envoy", () => {
     expect(code).toBe(3);
     expect(out).toBe(
       [
-        `${file}:3:33: error HG450 "conect_timeout" is no name of envoy.config.cluster.v3.Cluster`,
+        `${file}:3:33: error HG450 "conect_timeout" is not a field of ` +
+          "envoy.config.cluster.v3.Cluster",
         "  at static_resources.clusters[0].conect_timeout",
         "  hint: did you mean connect_timeout",
         "",
@@ -66,13 +67,13 @@ describe("headgate check --envoy", () => {
     const { code, out } = await check(file);
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining("warning HG423") });
     writeFileSync(file, "static_resources: {clusters: [{name: a}]}\n");
-    expect(await check(file)).toMatchObject({ code: 0, out: "OK: nothing is wrong." });
+    expect(await check(file)).toMatchObject({ code: 0, out: "OK: no problems." });
   });
 
   it.each(["node:\n", "static_resources:\n", "node: {id: }\n", "~\n"])(
     "takes %j, which holds nothing, for nothing",
     async (text) => {
-      const fine = { code: 0, out: "OK: nothing is wrong.", err: "" };
+      const fine = { code: 0, out: "OK: no problems.", err: "" };
       writeFileSync(file, text);
       expect(await check(file)).toEqual(fine);
       writeFileSync(file, envoyProxyOf(text));
@@ -123,7 +124,7 @@ describe("headgate check --envoy", () => {
     it("finds nothing in what is generated of it", async () => {
       const { code, out, err } = await compare(bootstrap);
       expect({ code, err }).toEqual({ code: 0, err: "" });
-      expect(out).toBe("OK: nothing is wrong.");
+      expect(out).toBe("OK: no problems.");
     });
 
     it.each([
@@ -145,7 +146,7 @@ describe("headgate check --envoy", () => {
 
     it("says that what is no bootstrap was not compared", async () => {
       const { err } = await compare("apiVersion: v1\nkind: ConfigMap\n");
-      expect(err).toContain("is no bootstrap");
+      expect(err).toContain("is not a bootstrap");
     });
 
     it("says which fields Envoy's API gives up", async () => {
@@ -162,7 +163,7 @@ describe("headgate check --envoy", () => {
       const errors: string[] = [];
       const output = { out: () => {}, err: (text: string) => void errors.push(text) };
       expect(await runCli(["check", "--policy", "a.yaml", "b.yaml"], output)).toBe(2);
-      expect(errors.join("")).toContain("--policy belongs to --envoy");
+      expect(errors.join("")).toContain("--policy needs --envoy");
     });
   });
 });

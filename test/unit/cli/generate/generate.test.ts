@@ -75,7 +75,7 @@ describe("headgate generate", () => {
     const { code, err } = await run("envoy", policy, "--out", out);
     expect({ code, err }).toEqual({
       code: 0,
-      err: expect.stringContaining("2 files added, 0 changed, 0 removed, 0 as they were"),
+      err: expect.stringContaining("2 files added, 0 changed, 0 removed, 0 unchanged"),
     });
     const files = filesIn(out);
     expect(Object.keys(files).sort()).toEqual([
@@ -90,7 +90,7 @@ describe("headgate generate", () => {
       /^[0-9a-f]{64} {2}edge\/envoy\.yaml\n[0-9a-f]{64} {2}sidecar\/orders\/envoy\.yaml\n$/,
     );
     const again = await run("envoy", policy, "--out", out);
-    expect(again.err).toContain("0 files added, 0 changed, 0 removed, 2 as they were");
+    expect(again.err).toContain("0 files added, 0 changed, 0 removed, 2 unchanged");
     expect(filesIn(out)).toEqual(files);
   });
 
@@ -107,7 +107,7 @@ describe("headgate generate", () => {
     const flags = ["gateway", many, "--gateway-version", "1.8", "--out", out];
     const { err } = await run(...flags);
     expect(err.match(/warning HG366/g)).toHaveLength(1);
-    expect(err).toContain("\n  likewise in 5 more: service-1, service-2, service-3, ...\n");
+    expect(err).toContain("\n  the same in 5 more: service-1, service-2, service-3, ...\n");
     const { problems } = JSON.parse((await run(...flags, "-o", "json")).out);
     expect(problems).toHaveLength(6);
   });
@@ -175,7 +175,7 @@ describe("headgate generate", () => {
       for (const flags of [[], ["--check"]]) {
         const ran = await run("envoy", policy, "--out", `${out}${deeper}`, ...flags);
         expect(ran.code).not.toBe(0);
-        const words = deeper === "" ? "is no folder" : "a part of the path is no directory";
+        const words = deeper === "" ? "is not a folder" : "a part of the path is not a directory";
         expect(ran.out + ran.err).toContain(words);
       }
       expect(readFileSync(out, "utf8")).toBe("mine");
@@ -254,7 +254,7 @@ describe("headgate generate", () => {
     // A folder in the place of a file that only comes now; as root nothing is read only.
     mkdirSync(join(out, "sidecar/stock/envoy.yaml"), { recursive: true });
     const { code, err } = await run("envoy", policy, "--out", out, "--force");
-    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("is no file") });
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("is not a file") });
     expect(filesIn(out)).toEqual(files);
     const file = await run("envoy", policy, "--out", policy);
     expect(file).toMatchObject({ code: 1, err: expect.stringContaining("Nothing was written") });
@@ -318,13 +318,13 @@ describe("headgate generate", () => {
 
   it.each([
     ["istio", "istioctl", "exit 0", 0, "Verified by istioctl.\n"],
-    ["istio", "istioctl", 'echo "no $3" >&2; exit 1', 3, "istioctl refuses it: exit code 1: no "],
+    ["istio", "istioctl", 'echo "no $3" >&2; exit 1', 3, "istioctl rejects it: exit code 1: no "],
     [
       "gateway",
       "egctl",
       "echo 'Error: the GatewayClass resource is required'; exit 1",
       0,
-      "Verified by egctl, by their schemas alone: patches are applied to your Gateway",
+      "Verified by egctl, by schemas only: patches are applied to your Gateway",
     ],
     ["gateway", "egctl", "echo 'unknown field'; exit 1", 3, "exit code 1: unknown field\nNothing"],
   ] as const)("%s --verify asks %s: %s", async (target, command, script, code, reported) => {
@@ -359,10 +359,10 @@ describe("headgate generate", () => {
     expect(merged.out).toMatch(/interval: 5s\n +consecutive5xxErrors: 5\n/);
     expect(merged.out).not.toContain("kind: Service\n");
     expect(merged.err).toContain(
-      "Left out, since nothing of the policy goes into them: Service orders.\n",
+      "Not printed, because they get no settings of the policy: Service orders.\n",
     );
     expect(merged.err).toContain(`policy.yaml:6:7: warning HG349 DestinationRule shop/mine, spec.`);
-    expect(merged.err).toContain(`rules.yaml:4:67) stays "5s", and the policy says "10s"`);
+    expect(merged.err).toContain('rules.yaml:4:67) keeps "5s", and the policy has "10s"');
     const json = await run("istio", policy, "--with", rules, "--with", others, "-o", "json");
     expect(JSON.parse(json.out)).toMatchObject({ ok: true, leftOut: ["Service orders"] });
   });
@@ -381,17 +381,17 @@ describe("headgate generate", () => {
   });
 
   it.each([
-    [["nginx"], "TARGET is one of envoy, istio"],
-    [["envoy", "--envoy-version", "1.29"], "--envoy-version is a version from 1.30 to 1.40"],
+    [["nginx"], "TARGET must be one of envoy, istio"],
+    [["envoy", "--envoy-version", "1.29"], "--envoy-version must be a version from 1.30 to 1.40"],
     [["envoyy"], "(Did you mean envoy?)"],
-    [["istio", "--istio-version", "x"], "--istio-version is a version from 1.22"],
-    [["gateway", "--gateway-version", "9"], "--gateway-version is a version from"],
-    [["istio", "--namespace", "../x"], "--namespace is a name"],
-    [["alerts", "--replicas", "0"], "--replicas is from 1 to"],
-    [["alerts", "--replicas", "1001"], "--replicas is from 1 to"],
-    [["envoy", "--replicas", "3"], "--replicas is for gateway, kubernetes, alerts, and envoy"],
-    [["gateway", "--envoy-version", "1.40"], "--envoy-version is for envoy, and gateway"],
-    [["envoy", "--check"], "name it in --out"],
+    [["istio", "--istio-version", "x"], "--istio-version must be a version from 1.22"],
+    [["gateway", "--gateway-version", "9"], "--gateway-version must be a version from"],
+    [["istio", "--namespace", "../x"], "--namespace must be a valid Kubernetes name"],
+    [["alerts", "--replicas", "0"], "--replicas must be from 1 to"],
+    [["alerts", "--replicas", "1001"], "--replicas must be from 1 to"],
+    [["envoy", "--replicas", "3"], "--replicas applies to gateway, kubernetes, alerts; envoy"],
+    [["gateway", "--envoy-version", "1.40"], "--envoy-version applies to envoy; gateway"],
+    [["envoy", "--check"], "set --out"],
     [["envoy", "--form", "whole"], "bootstrap, fragments"],
     [["envoy", "--role", "none"], "sidecar, edge, both"],
   ])("answers %o with 2", async ([target = "", ...flags], words) => {

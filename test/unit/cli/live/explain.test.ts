@@ -53,7 +53,7 @@ describe("headgate explain --policy", () => {
       "   │     ├─ the call fits now",
       expect.stringMatching(/ {3}│ {5}└─ key \S+/),
       '   ├─ not user_vip: "user" has another value than "vip"',
-      '   └─ not tenant: entry 1 has another key than "tenant"',
+      '   └─ not tenant: entry 1 has a different key; this rule needs "tenant"',
     ]);
     expect(out).toMatch(/^allowed {2}policy [0-9a-f]+\n/);
   });
@@ -61,7 +61,7 @@ describe("headgate explain --policy", () => {
   it("says of a call that is larger than its limit that it never fits", async () => {
     const { out } = await explain("--policy", policy, "shop", "user=ann", "--hits", "3");
     expect(out).toMatch(/^denied/);
-    expect(out).toContain("over its limit, and will stay so");
+    expect(out).toContain("over its limit permanently");
   });
 
   it("runs a request through the actions of the service that has its host", async () => {
@@ -70,7 +70,7 @@ describe("headgate explain --policy", () => {
     expect(code).toBe(0);
     expect(out).toContain("service orders");
     expect(out).toContain("rule user_vip: unlimited");
-    expect(out).toContain("not asked: descriptor with tenant: the request has no such part");
+    expect(out).toContain("not sent: descriptor with tenant: the request has no such part");
   });
 
   it("says the same under a candidate", async () => {
@@ -78,7 +78,7 @@ describe("headgate explain --policy", () => {
     const words = ["--policy", policy, "--candidate", candidate, "shop", "user=ann", "--hits", "3"];
     const { out } = await explain(...words);
     expect(out).toMatch(/^Active\ndenied[\s\S]*\nCandidate\nallowed/);
-    expect(out).toContain("The candidate decides otherwise: it lets pass.");
+    expect(out).toContain("The candidate decides differently: it allows the request.");
     const asJson: unknown = JSON.parse((await explain(...words, "-o", "json")).out);
     expect(asJson).toMatchObject({
       current: { isDenied: true, descriptors: [{ hits: 3, matchedLabel: "user", isOver: true }] },
@@ -88,13 +88,13 @@ describe("headgate explain --policy", () => {
 
   it.each([
     [["--host", "order.example"], 1, "did you mean orders.example?"],
-    [["--host", "quiet.example"], 1, "asks for no limits"],
-    [["--host", "orders.example", "shop"], 2, "keep one of"],
+    [["--host", "quiet.example"], 1, "has no rate limits"],
+    [["--host", "orders.example", "shop"], 2, "use either"],
     [["--host", "orders.example", "--header", "x-user"], 2, "write 'x-user: ann'"],
-    [["--host", "orders.example", "--hits", "2"], 2, "--hits belongs to"],
+    [["--host", "orders.example", "--hits", "2"], 2, "--hits needs"],
     [["--path", "/"], 2, "need --host"],
-    [["shop"], 2, "say what to explain"],
-    [[], 2, "say what to explain"],
+    [["shop"], 2, "pass a request"],
+    [[], 2, "pass a request"],
     [["shop", "user=ann", "--hits", "0"], 2, "--hits must be a whole number"],
   ])("answers %o with %i", async (words, exitCode, hint) => {
     const { code, err } = await explain("--policy", policy, ...words);
@@ -105,9 +105,7 @@ describe("headgate explain --policy", () => {
   it("lets an unknown domain pass, and says so", async () => {
     const { code, out } = await explain("--policy", policy, "shpo", "user=ann");
     expect(code).toBe(0);
-    expect(out).toContain(
-      "the policy does not know this domain, and lets it pass; did you mean shop?",
-    );
+    expect(out).toContain("the policy does not have this domain, so it passes; did you mean shop?");
   });
 
   it("answers a wrong policy with 3", async () => {
@@ -134,7 +132,7 @@ describe("headgate explain", () => {
     const all = ["explain", ...words, ...more, "--remote-address", "10.0.0.1"];
     const { code, out } = await captureCli(all, { env: {} });
     expect(code).toBe(0);
-    expect(out).toContain("nothing is asked for this request");
+    expect(out).toContain("this request sends no descriptors");
     expect(asked).toMatchObject([
       {
         request: {

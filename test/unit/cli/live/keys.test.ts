@@ -85,7 +85,7 @@ describe("headgate keys override", () => {
     const run = await port.run(["override", ...ann, "--times", "2.5x", ...why]);
     expect(run.code).toBe(0);
     expect(run.out).toContain("shop plan=free,user=ann");
-    expect(run.out).toContain("times 2.5 until it is taken away, by ann: launch week");
+    expect(run.out).toContain("times 2.5 until it is removed, by ann: launch week");
     expect(port.sets[0]).toMatchObject({
       expectedVersion: 0n,
       override: {
@@ -132,7 +132,7 @@ describe("headgate keys override", () => {
     const again = ["override", ...ann, "--times", "3x", ...why];
     const blind = await port.run(again);
     expect(blind.code).toBe(1);
-    expect(blind.err).toContain("times 2 until it is taken away, by ann: launch week");
+    expect(blind.err).toContain("times 2 until it is removed, by ann: launch week");
     expect(blind.err).toContain("--expected-version 1");
     expect((await port.run([...again, "--expected-version", "1"])).code).toBe(0);
     const late = await port.run([...again, "--expected-version", "1"]);
@@ -158,7 +158,7 @@ describe("headgate keys override", () => {
     const { code, out } = await port.run(["override", ...ann, "--remove", "--reason", "over"]);
     expect([code, out]).toEqual([
       0,
-      "Taken away from shop plan=free,user=ann: the policy's own limits hold again.",
+      "Removed from shop plan=free,user=ann: the policy's own limits apply again.",
     ]);
     expect(port.deletes).toMatchObject([{ domain: "shop", expectedVersion: 1n, reason: "over" }]);
     const none = await port.run(["override", ...ann, "--remove", ...why]);
@@ -169,14 +169,14 @@ describe("headgate keys override", () => {
   it.each([
     [[], "--hits 200, or --times 2x"],
     [["--hits", "1", "--times", "2x"], "--hits 200, or --times 2x"],
-    [["--times", "2x", "--burst", "3"], "--burst belongs to --hits"],
+    [["--times", "2x", "--burst", "3"], "--burst needs --hits"],
     [["--times", "0"], "--times must be above 0"],
     [["--times", "1000001"], "at most 1000000"],
     [["--hits", "-1"], "--hits must be a whole number"],
     [["--hits", "4294967296"], "from 1 to 4294967295"],
     [["--hits", "1", "--for", "3 days"], "--for must be a duration, such as 3d"],
     [["--hits", "1", "--until", "someday"], "--until must be a time"],
-    [["--hits", "1", "--until", "2026-11-27T12:00:00Z", "--for", "3d"], "keep one of"],
+    [["--hits", "1", "--until", "2026-11-27T12:00:00Z", "--for", "3d"], "use either"],
     [["--hits", "1", "--expected-version", "x"], "--expected-version must be a version"],
   ])("answers %o with 2, and asks nobody", async (words, hint) => {
     const port = await start();
@@ -205,7 +205,7 @@ describe("confirm()", () => {
     const { code, err } = await port.run(["freeze", ...ann, ...why], terminal);
     expect(code).toBe(exitCode);
     expect(terminal.questions).toEqual([
-      "Give shop plan=free,user=ann: frozen until it is taken away? [y/N] ",
+      "Give shop plan=free,user=ann: frozen until it is removed? [y/N] ",
     ]);
     expect(port.sets).toHaveLength(setCount);
     if (exitCode === 1) expect(err).toContain("Nothing was changed.");
@@ -225,7 +225,7 @@ describe("headgate keys unfreeze", () => {
     await port.run(["override", ...ann, "--times", "2x", ...why]);
     const other = await port.run(["unfreeze", ...ann, ...why]);
     expect(other.code).toBe(1);
-    expect(other.err).toContain("That is no freeze");
+    expect(other.err).toContain("This is not a freeze");
     await port.run(["freeze", "shop", "user=bob", ...why]);
     expect((await port.run(["unfreeze", "shop", "user=bob", ...why])).code).toBe(0);
     expect([...port.overrides.values()].map(({ effect }) => effect.case)).toEqual(["multiplier"]);
@@ -277,10 +277,10 @@ describe("headgate keys reset", () => {
     const terminal = new FakeTerminal({ answers: ["yes"] });
     const { code, out } = await port.run(["reset", ...ann, "--limit", "pace", ...why], terminal);
     expect([code, out]).toEqual([0, "Emptied 2 buckets."]);
-    expect(terminal.questions).toEqual(["Empty shop plan=free,user=ann? [y/N] "]);
+    expect(terminal.questions).toEqual(["Reset shop plan=free,user=ann? [y/N] "]);
     expect(port.resets).toMatchObject([{ key: { limitName: "pace" }, reason: "launch week" }]);
     expect((await port.run(["reset", ...ann, "--yes", ...why])).out).toBe(
-      "Emptied 2 buckets.\nLimits that requests carry themselves are left as they are.",
+      "Emptied 2 buckets.\nLimits that requests carry themselves are not changed.",
     );
   });
 });

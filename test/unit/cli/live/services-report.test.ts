@@ -1,8 +1,9 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { createStyle } from "../../../../src/app/base/style.js";
-import { drawServices } from "../../../../src/cli/live/services-report.js";
+import { drawFleet, drawServices } from "../../../../src/cli/live/services-report.js";
 import {
+  GetFleetResponseSchema,
   ListServicesResponseSchema,
   type ServiceSchema,
 } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
@@ -49,5 +50,26 @@ describe("drawServices()", () => {
       "orders   none  2 of 2    -  -     0.0 %        0        0  aaaaaa",
       "orders   none  1 of 2    -  -     0.0 %        0        0  bbbbbb",
     ]);
+  });
+});
+
+describe("drawFleet()", () => {
+  it.each([
+    ["none", 0n, "no concurrency limit", "the policy has no concurrency block for the service"],
+    ["none", 2n, "2 at a time", "the policy has no concurrency block for the service"],
+    [
+      "knee",
+      0n,
+      "no limit yet",
+      "the policy sets no concurrency.feedback, or no Envoy is connected",
+    ],
+  ])("says why no Envoy has a share: %s, %s", (law, concurrencyLimit, limit, why) => {
+    const fleet = create(GetFleetResponseSchema, {
+      replica: "a",
+      replicaCount: 1,
+      services: [{ name: "orders", law, concurrencyLimit }],
+    });
+    const lines = drawFleet(fleet, { style: createStyle(false), columnsMax: 80 });
+    expect(lines.slice(-2)).toEqual([`orders: ${limit}`, `  no Envoy has a share: ${why}`]);
   });
 });

@@ -108,10 +108,10 @@ describe("headgate check", () => {
     const { code, out } = await check(path);
     expect(code).toBe(0);
     expect(out).toContain(
-      `${path}:3:10: warning HG172 "key" is a number, and taken as the text "123"`,
+      `${path}:3:10: warning HG172 "key" is a number and is read as the text "123"`,
     );
     expect(out).toContain(`${path}:4:12: warning HG172 "value" is a number`);
-    expect(out).toContain('taken as the text "0x1F"');
+    expect(out).toContain('read as the text "0x1F"');
     const { warnings } = JSON.parse((await check("-o", "json", path)).out);
     expect(warnings).toMatchObject([
       { id: "HG172", line: 3 },
@@ -266,9 +266,9 @@ describe("headgate check --ratelimit", () => {
     expect(titles).toEqual([
       "OK: 1 file, 1 domain, 1 rule, 1 limit.",
       "The same in both",
-      "Better here, and nobody loses by it",
-      "Different here: see whether you rely on it",
-      "The most that each limit lets pass, in envoyproxy/ratelimit and here",
+      "Better in Headgate, without disadvantages",
+      "Different in Headgate: check whether you rely on it",
+      "The maximum of each limit, in envoyproxy/ratelimit and in Headgate",
     ]);
     expect(out).toMatch(/ {2}edge +user +5 a day +10, here 5 +5, here 9 +algorithm: fixed_window/);
   });

@@ -39,7 +39,7 @@ async function diff(...args: readonly string[]) {
 describe("headgate diff", () => {
   it("ends with 0 where nothing changes, and says so", async () => {
     const [one, other] = [write("a.yaml", limit(1)), write("b.yaml", `# The same.\n${limit(1)}`)];
-    expect(await diff(one, other)).toEqual({ code: 0, out: "Nothing changes.", err: "" });
+    expect(await diff(one, other)).toEqual({ code: 0, out: "No changes.", err: "" });
   });
 
   it("ends with 4 where something does, for machines too", async () => {
@@ -55,7 +55,7 @@ describe("headgate diff", () => {
         {
           effect: "stricter",
           place: "shop/user",
-          words: "2 per second becomes 1 per second (half as much); what was used stays used",
+          words: "2 per second becomes 1 per second (half as much); its state is kept",
         },
       ],
     });

@@ -23,7 +23,7 @@ describe("renderComparison()", () => {
       /^ {2}shop +user +1,000 a day +2,000, here 1,000 +1,000, here 1,999 +algorithm: fixed_w/,
     );
     const choice = lines.find((line) =>
-      line.startsWith("    keep ratelimit's way: HEADGATE_ALGORITHM="),
+      line.startsWith("    keep the old way: HEADGATE_ALGORITHM="),
     );
     expect(choice).toContain("fixed_window; or algorithm: fixed_window");
   });

@@ -26,7 +26,7 @@ describe("summarizeServices()", () => {
     ],
     [
       "priority: {rules: [{when: 'true', is: low}]}, concurrency: {feedback: [circuitBreakers]}",
-      { admission: "permits; breakers know no classes" },
+      { admission: "permits; breakers ignore classes" },
     ],
     ["admission: {maxInFlight: 5}, concurrency: {}", { limit: "knee 1 to 1000, at most 5" }],
     ["concurrency: {law: fixed, limits: {max: 7}}", { limit: "7" }],

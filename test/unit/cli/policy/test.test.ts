@@ -73,7 +73,7 @@ describe("headgate test", () => {
       "{http: {service: orders}, expect: allowed}",
     );
     expect(out).toContain("✓ it (10 calls)");
-    expect(out).toContain("No test met 1 of 2 rules: shop/plan_free.");
+    expect(out).toContain("No test matched 1 of 2 rules: shop/plan_free.");
     expect(code).toBe(0);
   });
 
@@ -98,24 +98,21 @@ tests:
   });
 
   it.each([
-    [`{ask: ${ann}, expect: denied}`, "expected it to be denied, and it was allowed (met: user)"],
+    [`{ask: ${ann}, expect: denied}`, "expected denied, got allowed (matched: user)"],
     [
       `{ask: ${ann}, times: 3, expect: allowed}`,
       "expected 3 of 3 allowed, and 2 were (over: user)",
     ],
-    [
-      `{ask: ${ann}, expect: {rule: usr}}`,
-      'expected the rule usr, and it was user; did you mean "user"?',
-    ],
-    [`{ask: ${ann}, expect: {remaining: 5}}`, "expected 5 hits left, and there are 1"],
+    [`{ask: ${ann}, expect: {rule: usr}}`, 'expected the rule usr, got user; did you mean "user"?'],
+    [`{ask: ${ann}, expect: {remaining: 5}}`, "expected 5 hits left, got 1"],
     [
       `{ask: ${ann}, expect: {retryAfter: 1s}}`,
-      "expected that it fits after 1000 ms, and nothing was over",
+      "expected that it fits after 1000 ms, but nothing was over",
     ],
     ["{ask: {domain: shp, entries: {user: ann}}, expect: allowed}", 'did you mean "shop"?'],
     ["{http: {host: order.example}, expect: allowed}", 'no service has the host "order.example"'],
     ["{http: {service: order}, expect: allowed}", 'no service is named "order"'],
-    ["{http: {service: idle}, expect: allowed}", 'the service "idle" asks for no limits'],
+    ["{http: {service: idle}, expect: allowed}", 'the service "idle" has no rate limits'],
   ])("fails %s", async (step, words) => {
     const { code, out } = await runSteps(step);
     expect(out).toContain(`shop.tests.yaml:5: `);
@@ -137,7 +134,7 @@ tests:
     const { out } = await run("-o", "junit", path);
     expect(out).toContain('tests="1" failures="1"');
     expect(out).toContain('<testcase name="a &lt; &quot;b&quot;"');
-    expect(out).toContain('<failure message="line 3: expected it to be denied');
+    expect(out).toContain('<failure message="line 3: expected denied');
   });
 
   it("tests another policy where it is told to", async () => {

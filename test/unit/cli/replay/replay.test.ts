@@ -101,17 +101,17 @@ describe("headgate replay", () => {
     );
     const { out, err } = await replay("--policy", folder.path, log);
     expect(err).toBe("");
-    expect(out).toContain("3 requests that ask for limits: 2 would be limited");
+    expect(out).toContain("3 requests with limits: 2 would be limited");
     expect(out).toContain(
-      '3 descriptors left out: of "user" it is told after the response, and a log does not say ' +
-        "its cost.",
+      '3 descriptors skipped: of "user" it is charged after the response, and a ' +
+        "log does not contain its cost.",
     );
   });
 
   it("draws it for people, with what callers wrote made harmless", async () => {
     const log = await folder.write("access.log", lines(8, { "x-user": "\u001b[2Jann" }));
     const { out } = await replay("--policy", policy, log);
-    expect(out).toContain("8 lines, 8 requests that ask for limits: 6 would be limited (75.0 %).");
+    expect(out).toContain("8 lines, 8 requests with limits: 6 would be limited (75.0 %).");
     expect(out).toContain("From 2026-01-05T08:00:00Z, 8 s");
     expect(out).toMatch(/limited {2}[ ▁▂▃▄▅▆▇█]+\n/);
     expect(out).not.toContain("\u001b");
@@ -143,13 +143,13 @@ describe("headgate replay", () => {
       lines(8, { "x-user": "ann", response_flags: "RL" }),
     );
     const { out } = await replay("--policy", policy, log);
-    expect(out).toContain("8 were limited then, 6 of them would be again.");
+    expect(out).toContain("8 were limited then, 6 of them would be limited again.");
   });
 
   it("asks the same of all where it is told, and says which hosts are nobody's", async () => {
     const log = await folder.write("access.log", lines(4, { authority: "other.example" }));
     const { out } = await replay("--policy", policy, log);
-    expect(out).toContain("4 requests of no service with limits: other.example (4).");
+    expect(out).toContain("4 requests belong to no service with limits: other.example (4).");
     const all = ["--domain", "shop", "--descriptor", "user=@x-user"];
     const asked = await replay("--policy", policy, ...all, "-o", "json", log);
     expect(JSON.parse(asked.out)).toMatchObject({ callCount: 4, deniedCount: 0 });
@@ -193,16 +193,20 @@ describe("headgate replay", () => {
     const cut = await folder.write("cut.gz", gzipSync(lines(40)).subarray(0, -20));
     expect(await replay("--policy", policy, cut)).toMatchObject({
       code: 1,
-      err: expect.stringContaining("cut.gz: it is compressed, and broken or cut off"),
+      err: expect.stringContaining("cut.gz: it is compressed, and corrupt or truncated"),
     });
   });
 
   it.each([
     ['127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326\n', [], "its only line"],
-    ["method,path\nGET,/\nGET,/\n", [], "none of its 3 lines could be read: it is not the text"],
-    ["method,path\nGET,/\n", ["--format", "csv"], "one of them the time: start_time"],
+    [
+      "method,path\nGET,/\nGET,/\n",
+      [],
+      "none of its 3 lines could be read: it is neither Envoy's default text",
+    ],
+    ["method,path\nGET,/\n", ["--format", "csv"], "with a time: start_time"],
     [lines(2), ["--format", "envoy"], "none of its 2 lines could be read: --format envoy is"],
-    ['{"at":1}\n', [], "what --field time=NAME says"],
+    ['{"at":1}\n', [], "the field of --field time=NAME"],
   ])("fails where no line of %j can be read with %j", async (text, args, words) => {
     const log = await folder.write("other.log", text);
     const run = await replay("--policy", policy, ...args, log);
@@ -213,20 +217,20 @@ describe("headgate replay", () => {
     const log = await folder.write("empty.log", "");
     expect(await replay("--policy", policy, log)).toMatchObject({
       code: 0,
-      out: expect.stringContaining("There is no line to replay."),
+      out: expect.stringContaining("The log is empty."),
     });
   });
 
   it("says what to do with a log that is in no order", async () => {
     const log = await folder.write("access.log", lines(50).repeat(100));
     const { out } = await replay("--policy", policy, log);
-    expect(out).toContain("sort the log by its times first");
+    expect(out).toContain("sort the log by time first");
   });
 
   it.each([
     [["--domain", "shpo", "--descriptor", "user=@x-user"], "did you mean shop?"],
-    [["--field", "x-usr=id"], "--field x-usr: nothing is read by that name; did you mean x-user?"],
-    [["--field", "unheard-of=id"], "; there are time, method, path"],
+    [["--field", "x-usr=id"], "--field x-usr: unknown name; did you mean x-user?"],
+    [["--field", "unheard-of=id"], "; known names: time, method, path"],
   ])("refuses %j, which the policy does not have", async (args, words) => {
     const { code, err } = await replay("--policy", policy, ...args, "-");
     expect(code).toBe(2);

@@ -47,8 +47,8 @@ describe("headgate top", () => {
       expect(terminal.isHeld).toBe(false);
       const pictures = terminal.written.slice(enter.length, -leave.length).split("\u001b[H");
       expect(pictures.length).toBeGreaterThanOrEqual(3);
-      expect(pictures[1]).toContain("Keys asked most often");
-      expect(pictures[1]).toContain("q ends");
+      expect(pictures[1]).toContain("Keys with most requests");
+      expect(pictures[1]).toContain("q quit");
       // No line scrolls the screen.
       for (const picture of pictures) expect(picture.split("\r\n").length).toBeLessThanOrEqual(12);
     },
@@ -67,9 +67,9 @@ describe("headgate top", () => {
     });
     const terminal = new FakeTerminal({ rows: 15 });
     const ended = run("top shop --rule user --every 100ms", terminal);
-    await waitFor("hits", () => terminal.written.includes("asked most"));
+    await waitFor("hits", () => terminal.written.includes("most requests"));
     terminal.type("d");
-    await waitFor("denials", () => terminal.written.includes("refused most"));
+    await waitFor("denials", () => terminal.written.includes("most denials"));
     terminal.type("n");
     await waitFor("near ones", () => terminal.written.includes("nearest to their limit"));
     terminal.type("x");
@@ -172,7 +172,7 @@ describe("headgate tail", () => {
     const { code, out, err } = await run("tail", new FakeTerminal());
     expect(code).toBe(0);
     expect(out).toContain("denied   shop/user  user=");
-    expect(err).toContain("1,200 came too fast and were left out");
+    expect(err).toContain("1,200 skipped because of the rate");
   });
 
   it("tells why it was cut off", async () => {

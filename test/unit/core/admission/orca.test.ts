@@ -22,7 +22,7 @@ import {
   parseOrcaReport,
 } from "../../../../src/core/admission/orca.js";
 import { anyCodePoint } from "../../../support/any-code-point.js";
-import { propertyRuns, seedCount } from "../../../support/seeds.js";
+import { metCount, propertyRuns } from "../../../support/seeds.js";
 
 const nothing: OrcaReport = {
   cpuRatio: undefined,
@@ -213,7 +213,7 @@ describe("parseOrcaReport(), binary", () => {
       }),
       propertyRuns(200),
     );
-    expect(refusedCount).toBeGreaterThan(seedCount(100));
+    expect(refusedCount).toBeGreaterThan(metCount(100));
   });
 
   it.each([

@@ -125,7 +125,7 @@ describe("refusalOf()", () => {
 
   it("tells gRPC the reason as its message, and when to come back as details", () => {
     const refusal = refuse("deadline", grpc);
-    expect(refusal.body).toBe("The time left is too short for an answer.");
+    expect(refusal.body).toBe("The remaining time is too short for a response.");
     expect(header(refusal, "content-type")).toBeUndefined();
     const value = header(refusal, "grpc-status-details-bin") ?? "";
     expect(value).not.toContain("=");

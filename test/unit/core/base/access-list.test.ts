@@ -9,7 +9,7 @@ import {
 
 const digits = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-const nameProblem = 'a name has at most 256 signs, no colon, and is not "local"';
+const nameProblem = 'a name has at most 256 characters, no colon, and is not "local"';
 
 function problemsOf(text: string): readonly string[] {
   const parsed = parseAccessList(text);
@@ -56,25 +56,25 @@ reader    *            group:engineers`);
   });
 
   it.each([
-    ["admin * group:a", "it must begin with reader or operator"],
-    ["reader *", "after the role it needs domains and an identity"],
-    ["reader shop,, group:a", "domains are whole names with commas between, or * for all"],
-    ["reader sh* group:a", "domains are whole names with commas between, or * for all"],
+    ["admin * group:a", "must start with reader or operator"],
+    ["reader *", "domains and an identity must follow the role"],
+    ["reader shop,, group:a", "domains must be complete names separated by commas, or * for all"],
+    ["reader sh* group:a", "domains must be complete names separated by commas, or * for all"],
     [
       "reader * token-sha256:secret x",
-      "a token stands as the 64 hexadecimal digits of its SHA-256",
+      "a token must be given as its SHA-256, 64 hexadecimal digits",
     ],
-    [`reader * token-sha256:${digits}`, "a token needs a name behind it"],
-    [`reader * token-sha256:${digits} # no name`, "a token needs a name behind it"],
+    [`reader * token-sha256:${digits}`, "a name must follow the token"],
+    [`reader * token-sha256:${digits} # no name`, "a name must follow the token"],
     [
       "reader * group:",
-      "an identity is token-sha256:, certificate:, subject: or group: with a value",
+      "an identity must be token-sha256:, certificate:, subject: or group: and a value",
     ],
     [
       "reader * password:x",
-      "an identity is token-sha256:, certificate:, subject: or group: with a value",
+      "an identity must be token-sha256:, certificate:, subject: or group: and a value",
     ],
-    ["reader * group:a two words", "a name has no blanks"],
+    ["reader * group:a two words", "a name must not contain spaces"],
     [`reader * subject:a ${"x".repeat(257)}`, nameProblem],
     ["reader * subject:a \u001b[31m", nameProblem],
     ["reader * subject:a \u202ea", nameProblem],
@@ -86,12 +86,14 @@ reader    *            group:engineers`);
 
   it("refuses a token that stands twice", () => {
     const line = `reader * token-sha256:${digits} x`;
-    expect(problemsOf(`${line}\n${line}`)).toEqual(["line 2: the same token stands above"]);
+    expect(problemsOf(`${line}\n${line}`)).toEqual([
+      "line 2: this token is already on a line above",
+    ]);
   });
 
   it("gives a name to one identity alone, in as many lines as it has", () => {
     const token = `operator * token-sha256:${digits} ann`;
-    const taken = ["line 2: another identity above has this name"];
+    const taken = ["line 2: another identity above already has this name"];
     for (const other of ["subject:ann", "certificate:ann"]) {
       expect(problemsOf(`${token}\nreader * ${other} ann`)).toEqual(taken);
     }
@@ -106,7 +108,7 @@ reader    *            group:engineers`);
     const lines = Array.from({ length: accessGrantsMax }, (_, i) => `reader * group:g${i}`);
     expect(parseAccessList(lines.join("\n")).kind).toBe("list");
     const more = [...lines, "reader * group:more"].join("\n");
-    expect(problemsOf(more)[0]).toContain(`there are more than ${accessGrantsMax}`);
+    expect(problemsOf(more)[0]).toContain(`at most ${accessGrantsMax} lines may grant access`);
   });
 });
 

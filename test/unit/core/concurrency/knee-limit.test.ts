@@ -14,6 +14,8 @@ interface Spell {
   readonly demand?: Demand;
   /** Requests in flight at most, whatever the limit. Default: as many as it lets in */
   readonly inFlightMax?: number;
+  /** A part of the callers that leaves after half of its time. Default 0 */
+  readonly leftRatio?: number;
 }
 
 /** A service whose limit is always used up: time goes on request by request. */
@@ -27,7 +29,23 @@ class Service {
     this.law = new KneeLimit({ ...limits, ...bounds });
   }
 
-  serve({ workerCount, serviceMs = 50, seconds, demand = overload, inFlightMax }: Spell): this {
+  /** Nobody is served, and all leave. */
+  leave({ afterMs, seconds }: { readonly afterMs: number; readonly seconds: number }): this {
+    const untilMs = this.#nowMs + seconds * 1_000;
+    while (this.#nowMs < untilMs) {
+      const inFlight = this.law.limit;
+      this.#nowMs += afterMs / inFlight;
+      const [startMs, endMs] = [this.#nowMs - afterMs, this.#nowMs];
+      const sample = { startMs, endMs, inFlight, position: inFlight, demand: overload };
+      this.law.record({ ...sample, outcome: "ignore", isLeft: true });
+      this.seen.push(this.law.limit);
+    }
+    return this;
+  }
+
+  serve(spell: Spell): this {
+    const { workerCount, serviceMs = 50, seconds, demand = overload, inFlightMax } = spell;
+    const { leftRatio = 0 } = spell;
     const untilMs = this.#nowMs + seconds * 1_000;
     while (this.#nowMs < untilMs) {
       const { limit } = this.law;
@@ -37,10 +55,12 @@ class Service {
       const inFlight = Math.max(1, most - (this.#count % 3));
       const rttMs = serviceMs * Math.max(1, inFlight / workerCount);
       this.#nowMs += serviceMs / Math.min(workerCount, inFlight);
-      const startMs = this.#nowMs - rttMs;
-      const outcome = "success";
+      const isLeft = this.#count % 10 < 10 * leftRatio;
+      const startMs = this.#nowMs - (isLeft ? rttMs / 2 : rttMs);
+      const outcome = isLeft ? "ignore" : "success";
       const position = inFlight;
-      this.law.record({ startMs, endMs: this.#nowMs, inFlight, position, outcome, demand });
+      const sample = { startMs, endMs: this.#nowMs, inFlight, position, outcome, demand } as const;
+      this.law.record({ ...sample, isLeft });
       this.seen.push(this.law.limit);
     }
     return this;
@@ -116,6 +136,32 @@ describe("KneeLimit", () => {
 
   it("holds critical requests to the limit before anything was seen", () => {
     expect(new KneeLimit(limits).criticalLimit).toBe(50);
+  });
+
+  it("looks at less where callers leave, and begins anew once some are served", () => {
+    const service = new Service().serve({ workerCount: 10, seconds: 30 });
+    service.leave({ afterMs: 1_000, seconds: 20 });
+    expect(service.law.limit).toBe(1);
+    service.serve({ workerCount: 4, seconds: 10 });
+    expect(service.law.limit).toBeGreaterThanOrEqual(6);
+    expect(service.law.limit).toBeLessThanOrEqual(10);
+  });
+
+  it("looks ever less often where they leave with one in flight, too", () => {
+    const service = new Service();
+    service.leave({ afterMs: 200, seconds: 600 });
+    const { probeCount = 0 } = service.law.facts();
+    expect(probeCount).toBeGreaterThan(2);
+    service.leave({ afterMs: 200, seconds: 600 });
+    expect(service.law.facts().probeCount).toBeLessThanOrEqual(probeCount + 2);
+    expect(service.law.limit).toBe(50);
+  });
+
+  it("leaves a service alone whose callers mostly leave sooner than it answers", () => {
+    const service = new Service().serve({ workerCount: 10, seconds: 30 });
+    const from = service.seen.length;
+    service.serve({ workerCount: 10, seconds: 30, leftRatio: 0.8, inFlightMax: 8 });
+    expect(Math.min(...service.seen.slice(from))).toBeGreaterThanOrEqual(8);
   });
 
   it("learns nothing from what tells nothing, from windows, and from readings", () => {

@@ -89,6 +89,34 @@ describe("LatencyByLevel", () => {
     expect(seen.fit()).toBeUndefined();
   });
 
+  it("takes what callers who leave have waited for a time that is cut off", () => {
+    const seen = new LatencyByLevel();
+    const workMs = exponentialMs(new FakeRandom(7), 50);
+    for (let i = 0; i < 4_000; i += 1) {
+      const level = 1 + (i % 30);
+      const rttMs = workMs() * Math.max(1, level / 10);
+      // Of these most leave where many are in flight, and no round trip is longer.
+      seen.add(level, Math.min(rttMs, 60), rttMs > 60);
+    }
+    expect(seen.fit()?.knee).toBeGreaterThan(8);
+    expect(seen.fit()?.knee).toBeLessThan(12);
+    expect(seen.fit()?.serviceMs).toBeGreaterThan(43);
+    expect(seen.fit()?.serviceMs).toBeLessThan(57);
+  });
+
+  it("knows nothing where all have left", () => {
+    const seen = new LatencyByLevel();
+    for (let level = 1; level < 30; level += 1) seen.add(level, 1_000, true);
+    expect(seen.fit()).toBeUndefined();
+  });
+
+  it("forgets all when it is told to", () => {
+    const seen = new LatencyByLevel();
+    look(seen, { levels: [1, 16], countEach: 20, workerCount: 10 });
+    seen.clear();
+    expect(seen.fit()).toBeUndefined();
+  });
+
   it("forgets what is above the knee sooner", () => {
     const seen = new LatencyByLevel();
     look(seen, { levels: [1, 16], countEach: 100, workerCount: 10 });

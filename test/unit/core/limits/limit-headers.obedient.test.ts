@@ -224,7 +224,8 @@ const windowed = {
   "20 a second": [
     testLimit(20, { ...inWindows, unit: "second", periodUs: second }),
     "2026-03-01T00:00:00.7Z",
-    1,
+    // As many windows as those of a minute have in six hours.
+    0.1,
   ],
   "500 an hour": [
     testLimit(500, { ...inWindows, unit: "hour", periodUs: hourUs }),

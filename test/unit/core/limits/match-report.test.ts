@@ -37,11 +37,11 @@ describe("reportMatch()", () => {
     ];
     expect(report(rules, "plan=free,user=ann")).toEqual([
       "plan_free.user",
-      'plan.user: at entry 1 "plan": "free" comes first',
-      "plan_free.user.path: it is for 3 entries, and the descriptor has fewer",
-      "plan_free: it is for 1 entry, and the descriptor has more",
+      'plan.user: at entry 1, "plan": "free" takes precedence',
+      "plan_free.user.path: the rule has 3 entries, but the descriptor has fewer",
+      "plan_free: the rule has 1 entry, but the descriptor has more",
       'plan_partner.user: "plan" has another value than "partner"',
-      'remote_address: entry 1 has another key than "remote_address"',
+      'remote_address: entry 1 has a different key; this rule needs "remote_address"',
     ]);
   });
 
@@ -49,8 +49,8 @@ describe("reportMatch()", () => {
     const rules = [rule("path=/a/*"), rule("path=/*"), rule("path"), rule("p*h=/b")];
     expect(report(rules, "path=/a/x")).toEqual([
       "path_/a/*",
-      'path_/*: at entry 1 the pattern "path": "/a/*" comes first',
-      'path: at entry 1 the pattern "path": "/a/*" comes first',
+      'path_/*: at entry 1, the pattern "path": "/a/*" takes precedence',
+      'path: at entry 1, the pattern "path": "/a/*" takes precedence',
       'p*h_/b: "p*h" has another value than "/b"',
     ]);
   });
@@ -58,8 +58,8 @@ describe("reportMatch()", () => {
   it("tells why nothing is met, without levels that hold no limit", () => {
     const level = { path: ["team"], effect: { kind: "none" } } as const;
     expect(report([level, rule("team", "user"), rule("plan", "user")], "plan=free")).toEqual([
-      "plan.user: it is for 2 entries, and the descriptor has fewer",
-      'team.user: entry 1 has another key than "team"',
+      "plan.user: the rule has 2 entries, but the descriptor has fewer",
+      'team.user: entry 1 has a different key; this rule needs "team"',
     ]);
   });
 

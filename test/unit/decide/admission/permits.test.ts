@@ -31,6 +31,16 @@ describe("Permits", () => {
     expect(permits.takeDemand()).toBe(3_001);
   });
 
+  it("takes nobody who has left unanswered for one that has ended", () => {
+    const permits = new Permits();
+    for (let i = 0; i < 3_000; i += 1) {
+      permits.take("critical");
+      permits.giveBack("critical", i % 4 !== 0);
+    }
+    expect(permits.loadRatio).toBeCloseTo(4, 1);
+    expect(permits.inUseCount).toBe(0);
+  });
+
   it("says what was needed at most since it was asked last", () => {
     const permits = new Permits();
     for (let i = 0; i < 3; i += 1) permits.take("normal");

@@ -59,6 +59,27 @@ describe("requestOutcome()", () => {
     },
   );
 
+  it.each([
+    { what: "stated no deadline", headers: {}, waitMs: 2_000 },
+    { what: "stated one", headers: { "grpc-timeout": "60S" }, waitMs: 200 },
+    { what: "was answered", headers: {}, waitMs: 200, status: 200 },
+  ])("tells the pace of the service without who left, but $what: $waitMs ms", (row) => {
+    const rig = new AdmissionRig([testService({})]);
+    const { pools } = rig.service();
+    const stay = rig.ask();
+    rig.clock.advance(200);
+    stay.ticket?.end("completed");
+    for (let i = 0; i < 9; i += 1) {
+      const visit = rig.ask({ headers: row.headers });
+      rig.clock.advance(200);
+      if (row.status !== undefined) visit.respond(row.status);
+      visit.ticket?.end("left");
+    }
+    // All the time one was in work, and one has ended or ten have.
+    const { serviceMs } = pools.whole.state(rig.clock.monotonicMs());
+    expect(serviceMs).toBeCloseTo(row.waitMs, -3);
+  });
+
   it("knows the status of headers and that of trailers together", () => {
     const rig = new AdmissionRig([testService({})]);
     const visit = rig.ask();

@@ -72,14 +72,18 @@ describe("readExisting()", () => {
   });
 
   it.each([
-    ["a text", "hello\n", "1:1 HG370 no object of a cluster stands here"],
+    ["a text", "hello\n", "1:1 HG370 this is not a Kubernetes object"],
     ["no YAML", "a: [1\nb: {", "2:1 HG101 a list in brackets is not closed"],
-    ["a list", "- a\n", "1:1 HG370 no object"],
-    ["no name", rule("namespace: shop"), "1:1 HG370 no object"],
+    ["a list", "- a\n", "1:1 HG370 this is not a Kubernetes object"],
+    ["no name", rule("namespace: shop"), "1:1 HG370 this is not a Kubernetes object"],
     ["no namespace", rule("name: a"), '1:1 HG370 DestinationRule "a" has no metadata.namespace'],
-    ["values of Helm", "replicas: 2\n", "1:1 HG370 no object"],
-    ["a name twice", `${rule("name: a, namespace: b")}spec: {}\n`, '5:1 HG103 "spec" stands here'],
-    ["a merge key", rule("<<: {name: a}"), "3:12 HG104 write what is merged here out"],
+    ["values of Helm", "replicas: 2\n", "1:1 HG370 this is not a Kubernetes object"],
+    [
+      "a name twice",
+      `${rule("name: a, namespace: b")}spec: {}\n`,
+      '5:1 HG103 "spec" is defined twice',
+    ],
+    ["a merge key", rule("<<: {name: a}"), "3:12 HG104 write the merged settings out in full"],
     ["a tag", `--- !!js/function x\n`, "1:5 HG105"],
     ["a broken second document", `${rule("name: a, namespace: b")}---\nx: [`, "6:"],
     ["control characters", "a: \u0007\n", "1:4 HG102"],
@@ -90,12 +94,12 @@ describe("readExisting()", () => {
     expect(first).toContain(message);
   });
 
-  it("says that aliases stand for too much", () => {
+  it("says that aliases expand to too much", () => {
     const rows = Array.from({ length: 20 }, (_, at) => {
       const before = `*a${at - 1}`;
       return `a${at}: &a${at} [${at === 0 ? "x" : Array(9).fill(before).join(",")}]`;
     });
-    expect(reported(rows.join("\n"))[0]).toContain("HG113 the file's aliases stand for too much");
+    expect(reported(rows.join("\n"))[0]).toContain("HG113 the file's aliases expand to too much");
   });
 
   it("says that it is nested too deeply", () => {
@@ -106,7 +110,7 @@ describe("readExisting()", () => {
     ["characters", " ".repeat(existingCharsMax + 1)],
     ["documents", "\n---".repeat(existingDocumentsMax)],
   ])("bounds %s", (_, text) => {
-    expect(reported(text)).toEqual(["1:1 HG370 there is too much of it"]);
+    expect(reported(text)).toEqual(["1:1 HG370 the file is too large"]);
   });
 
   it("counts characters of all files", () => {

@@ -39,7 +39,7 @@ describe("envoyCheck()", () => {
     };
     expect(messagesOf(kind, { name: "a" })).toEqual([]);
     expect(messagesOf(kind, { nam: "a", name: "b" })).toEqual([
-      expect.stringMatching(/^HG450 a.yaml: nam: "nam" is no name/),
+      expect.stringMatching(/^HG450 a.yaml: nam: "nam" is not a field/),
     ]);
     expect(messagesOf(kind, [{ name: "a" }, { name: "" }], { name: "" })).toEqual([
       expect.stringMatching(/^HG452 a.yaml: \[0\]\[1\].name: name is ""/),

@@ -85,8 +85,8 @@ describe("checkMessage()", () => {
     };
     expect(problemsOf(cluster, value)).toEqual([
       'name: HG451 "name" is 5 (write a text, in quotes)',
-      'conect_timeout: HG450 "conect_timeout" is no name of envoy.config.cluster.v3.Cluster' +
-        " (did you mean connect_timeout)",
+      'conect_timeout: HG450 "conect_timeout" is not a field of ' +
+        "envoy.config.cluster.v3.Cluster (did you mean connect_timeout)",
       'dns_lookup_family: HG451 "dns_lookup_family" is "V5" (write one of AUTO, V4_ONLY, V6_ONLY,' +
         " V4_PREFERRED, ALL)",
       'lb_subset_config.fallback_policy: HG451 "fallback_policy" is 99 (write one of NO_FALLBACK,' +
@@ -101,14 +101,14 @@ describe("checkMessage()", () => {
       'outlier_detection.interval: HG451 "interval" is "10" (write a duration such as "0.25s")',
       'outlier_detection.base_ejection_time: HG451 "base_ejection_time" is 30' +
         ' (write a duration such as "0.25s")',
-      'name: HG452 name is "" (it has to be at least 1 characters long)',
+      'name: HG452 name is "" (it must be at least 1 characters long)',
     ]);
   });
 
   it("refuses a name in both forms, and two names that exclude each other", () => {
     expect(problemsOf(cluster, { name: "a", type: "EDS", cluster_type: { name: "b" } })).toEqual([
-      'cluster_type: HG451 "cluster_type" stands beside a name that it excludes' +
-        " (keep one of the names that exclude each other)",
+      'cluster_type: HG451 "cluster_type" excludes another field that is set (keep ' +
+        "one of the fields that exclude each other)",
     ]);
     expect(problemsOf(cluster, { name: "a", connectTimeout: "1s", connect_timeout: "1s" })).toEqual(
       [expect.stringContaining("connect_timeout: HG451")],
@@ -120,8 +120,8 @@ describe("checkMessage()", () => {
     const rls = `${types}/envoy.extensions.filters.http.ratelimit.v3.RateLimit`;
     const value = { name: "a", typed_config: { "@type": rls, domain: "", timout: "1s" } };
     expect(problemsOf(filter, value)).toEqual([
-      expect.stringContaining('typed_config.timout: HG450 "timout" is no name of'),
-      'typed_config.domain: HG452 domain is "" (it has to be at least 1 characters long)',
+      expect.stringContaining('typed_config.timout: HG450 "timout" is not a field of'),
+      'typed_config.domain: HG452 domain is "" (it must be at least 1 characters long)',
       "typed_config: HG452 RateLimit has no rate_limit_service (write rate_limit_service)",
     ]);
     for (const url of [`${types}/envoy.extensions.Nothing`, "a.b", 5]) {
@@ -146,13 +146,13 @@ describe("checkMessage()", () => {
       "item",
       "envoy.config.route.v3.VirtualHost",
       { name: "a", domains: ["x\u0000"] },
-      "the value of a header, without control characters",
+      "a valid header value, without control characters",
     ],
     [
       "header",
       "envoy.config.core.v3.HeaderValue",
       { key: "a\nb", value: "c" },
-      "the name of a header",
+      "a valid header name",
     ],
     ["double", "envoy.type.v3.Percent", { value: 100.5 }, "at most 100"],
     [
@@ -165,7 +165,7 @@ describe("checkMessage()", () => {
       "choice that must be made",
       "envoy.config.route.v3.Route",
       { match: { prefix: "/" } },
-      "write one of them",
+      "set one of them",
     ],
   ])("holds a %s to its rule", (_, message, value, hint) => {
     const found = problemsOf(message, value);
@@ -177,8 +177,8 @@ describe("checkMessage()", () => {
   it("asks a piece that is merged into another for nothing that it has not", () => {
     const value = { outlier_detection: { max_ejection_percent: 101 } };
     expect(problemsOf(cluster, value, true)).toEqual([
-      "outlier_detection.max_ejection_percent: HG452 max_ejection_percent is 101" +
-        " (it has to be at most 100)",
+      "outlier_detection.max_ejection_percent: HG452 max_ejection_percent is 101 " +
+        "(it must be at most 100)",
     ]);
     expect(problemsOf(cluster, {}, true)).toEqual([]);
     expect(problemsOf("envoy.config.route.v3.Route", {}, true)).toEqual([]);
@@ -223,7 +223,7 @@ describe("checkMessage()", () => {
 
   it("knows its own messages only", () => {
     expect(problemsOf("envoy.Nothing", {})).toEqual([
-      expect.stringContaining('HG450 "envoy.Nothing" is no message of Envoy\'s API'),
+      expect.stringContaining('HG450 "envoy.Nothing" is not a message of Envoy\'s API'),
     ]);
   });
 });

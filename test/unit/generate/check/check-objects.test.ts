@@ -30,7 +30,7 @@ describe("objectCheck()", () => {
     expect(messagesOf(kubernetes, service, there, "text")).toEqual([
       "error HG456 a.yaml: Service a: spec.ports[0].port: must be integer",
       "error HG456 a.yaml: Service shop/a: spec.ports[0].port: must be integer",
-      'error HG456 a.yaml: no object: kind: there is no "" in ""',
+      'error HG456 a.yaml: no object: kind: "" has no kind ""',
     ]);
   });
 
@@ -46,8 +46,8 @@ describe("objectCheck()", () => {
       {
         id: "HG459",
         spot: { service: undefined, path: [] },
-        message: "a.yaml: ConfigMap a has 1507329 bytes, and a cluster takes no more than 1507328",
-        hint: "give its services fewer limits, or put some of them into a policy of their own",
+        message: "a.yaml: ConfigMap a has 1507329 bytes, and a cluster accepts at most 1507328",
+        hint: "give its services fewer limits, or move some of them to another policy",
         severity: "error",
       },
     ]);
@@ -56,7 +56,7 @@ describe("objectCheck()", () => {
   it("refuses two objects of one name, of which a cluster would keep the last", () => {
     expect(problemsOf(mapOf("a", "x"), mapOf("b", "x"))).toEqual([]);
     expect(problemsOf(mapOf("a", "x"), mapOf("a", "y"))).toMatchObject([
-      { id: "HG458", message: "a.yaml: ConfigMap a is there twice" },
+      { id: "HG458", message: "a.yaml: ConfigMap a is defined twice" },
     ]);
   });
 });

@@ -62,7 +62,7 @@ describe("checkText()", () => {
       bomb.push(`${to}: &${to} [${Array.from({ length: 10 }, () => `*${from}`).join(", ")}]`);
     }
     expect(checkText(bomb.join("\n"), api)).toMatchObject([
-      { id: "HG451", message: "its aliases stand for too much" },
+      { id: "HG451", message: "its aliases expand to too much" },
     ]);
   });
 

@@ -62,7 +62,7 @@ describe("ObjectSchemas", () => {
     const wrong = { ...Object(object), [body]: "text" };
     expect(problemsOf(wrong)).toEqual([`HG456 ${body}: must be object`]);
     const unknown = { ...Object(object), speck: 1 };
-    expect(problemsOf(unknown)).toEqual(['HG456 speck: "speck" is no name that its API has here']);
+    expect(problemsOf(unknown)).toEqual(['HG456 speck: "speck" is not a field of its API here']);
   });
 
   it("says what is missing, what is of another type, and what may be there", () => {
@@ -76,7 +76,7 @@ describe("ObjectSchemas", () => {
     expect(problemsOf(rule)).toEqual(
       expect.arrayContaining([
         "HG456 spec.host: must be string",
-        "HG456 spec.trafficPolicy.loadBalancer.simple: the value is none that its API has",
+        "HG456 spec.trafficPolicy.loadBalancer.simple: the value is not one that its API allows",
       ]),
     );
     const service = { apiVersion: "v1", kind: "Service", metadata, spec: { ports: [{}] } };
@@ -101,7 +101,7 @@ describe("ObjectSchemas", () => {
     expect(problemsOf(object)).toEqual([]);
     const old = { ...defaultGenerateOptions, istioVersion: { major: 1, minor: 26 } };
     expect(problemsOf(object, old)).toEqual([
-      'HG456 spec.trafficPolicy.retryBudget: "retryBudget" is no name that its API has here',
+      'HG456 spec.trafficPolicy.retryBudget: "retryBudget" is not a field of its API here',
     ]);
   });
 
@@ -112,7 +112,7 @@ describe("ObjectSchemas", () => {
     ["gateway.envoyproxy.io/v1alpha1", "Wrong"],
   ])("has no %s %s", (apiVersion, kind) => {
     expect(problemsOf({ apiVersion, kind })).toEqual([
-      `HG456 kind: there is no "${kind}" in "${apiVersion}"`,
+      `HG456 kind: "${apiVersion}" has no kind "${kind}"`,
     ]);
     expect(problemsOf("text")).toHaveLength(1);
   });

@@ -51,7 +51,7 @@ const minute = "unit: minute, requests_per_unit: 100";
 const tokens = '{format: "%DYNAMIC_METADATA(llm:tokens)%"}';
 
 const viaExtProc: Pick<Remedy, "hint" | "edit"> = {
-  hint: "or rateLimit: {inExtProc: true} beside admission: {}",
+  hint: "or rateLimit: {inExtProc: true} with admission: {}",
   edit: ["rateLimit: {", "admission: {}, rateLimit: {inExtProc: true, "],
 };
 
@@ -72,10 +72,10 @@ const limits: readonly Remedy[] = [
   ...unreported(
     "without a limit",
     [`{key: user, value: root, rate_limit: {unlimited: true}}`, `[${user}]`],
-    ["leave the exception out", "unlimited: true", minute],
+    ["leave the unlimited descriptor out", "unlimited: true", minute],
   ),
   ...unreported(
-    "that have one of their own",
+    "with their own limit",
     [
       `{key: user, value: root, rate_limit: {${minute}}}, {key: user, rate_limit: {${minute}}}`,
       `[${user}]`,
@@ -85,7 +85,7 @@ const limits: readonly Remedy[] = [
   ...unreported(
     "patterns",
     [`{key: user, value: "a*", rate_limit: {${minute}}}`, `[${user}]`],
-    ["name each value that is limited", "a*", "alice"],
+    ["list each value that is limited", "a*", "alice"],
   ),
   ...unreported(
     "twice",
@@ -93,12 +93,12 @@ const limits: readonly Remedy[] = [
     ["write it once, with the hits of both", /\[\{header.*hits: 2/, `{entries: [${user}], hits: 3`],
   ),
   ...unreported(
-    "given back",
+    "refunded",
     [`{key: user, rate_limit: {${minute}}}`, `{entries: [${user}], refund: true}`],
     ["admission: {maxInFlight: 100}", /rateLimit: \{.*\}\]\}/, "admission: {maxInFlight: 100}"],
   ),
   ...unreported(
-    "only refuse together",
+    "only deny together",
     [`{key: user, rate_limit: {${minute}}, quota_mode: true}`, `[${user}]`],
     ["leave quota_mode out", ", quota_mode: true", ""],
   ),
@@ -113,7 +113,7 @@ const limits: readonly Remedy[] = [
     ["leave charge: settle out", ", charge: settle", ""],
   ),
   ...unreported(
-    "nothing is left",
+    "nothing remains",
     [`{key: user, rate_limit: {${minute}, peek: exhausted}}`, `[${user}]`],
     ["leave peek out", ", peek: exhausted", ""],
   ),
@@ -121,7 +121,7 @@ const limits: readonly Remedy[] = [
     "more than one unit",
     ["{key: user, rate_limit: {period: 10s, requests_per_unit: 5}}", `[${user}]`],
     [
-      "say it by one unit",
+      "use a single unit",
       "period: 10s, requests_per_unit: 5",
       "unit: minute, requests_per_unit: 30",
     ],
@@ -132,7 +132,7 @@ const limits: readonly Remedy[] = [
     ["leave burst out", ", burst: 5", ""],
   ),
   ...unreported(
-    "windows",
+    "a window algorithm",
     [`{key: user, rate_limit: {${minute}, algorithm: fixed_window}}`, `[${user}]`],
     ["leave algorithm and time_zone out", ", algorithm: fixed_window", ""],
   ),
@@ -182,40 +182,40 @@ const versions: readonly Remedy[] = [
     hint: "retryBudget: off",
     edit: ["retries: {}", "retries: {}, circuitBreakers: {retryBudget: off}"],
   },
-  { ...old(idle, "1.7", "nothing moves"), hint: "--gateway-version 1.8", later: "1.8" },
+  { ...old(idle, "1.7", "idle timeouts"), hint: "--gateway-version 1.8", later: "1.8" },
   {
-    ...old(idle, "1.7", "nothing moves"),
+    ...old(idle, "1.7", "idle timeouts"),
     hint: "timeouts.request bounds",
     edit: ["idle", "request"],
   },
-  { ...old(query, "1.6", "of the query"), hint: "--gateway-version 1.7", later: "1.7" },
+  { ...old(query, "1.6", "query parameters"), hint: "--gateway-version 1.7", later: "1.7" },
   {
-    ...old(query, "1.6", "of the query"),
+    ...old(query, "1.6", "query parameters"),
     hint: "limit by a header",
     edit: ["{query: user,", "{header: x-user,"],
   },
-  { ...old(month, "1.4", "the month"), hint: "--gateway-version 1.5", later: "1.5" },
-  { ...old(month, "1.4", "the month"), hint: "limit by the day", edit: ["month", "day"] },
+  { ...old(month, "1.4", "per month"), hint: "--gateway-version 1.5", later: "1.5" },
+  { ...old(month, "1.4", "per month"), hint: "limit per day", edit: ["month", "day"] },
   {
-    ...old(month.replace("month", "week"), "1.8", "the week"),
+    ...old(month.replace("month", "week"), "1.8", "per week"),
     hint: "--gateway-version 1.9",
     later: "1.9",
   },
   {
-    ...old(month.replace("month", "week"), "1.8", "the week"),
-    hint: "limit by the day",
+    ...old(month.replace("month", "week"), "1.8", "per week"),
+    hint: "limit per day",
     edit: ["week", "day"],
   },
   { ...old(shadow, "1.6", "only count"), hint: "--gateway-version 1.7", later: "1.7" },
   {
     ...old(shadow, "1.6", "only count"),
-    hint: "leave the limit and what asks for it out",
+    hint: "leave out the limit and its descriptors",
     edit: [/rateLimit: \{.*?\]\]\}/, ""],
   },
   { ...old(later, "1.2", "after the response"), hint: "--gateway-version 1.3", later: "1.3" },
   {
     ...old(later, "1.2", "after the response"),
-    hint: "leave their hits and times out",
+    hint: "leave hits and when out",
     edit: [/\{entries: (.*\]), hits.*streamDone\}/, "$1"],
   },
 ];
@@ -244,13 +244,13 @@ const others: readonly Remedy[] = [
     id: "HG349",
     spec: fiveSeconds,
     yours: [slower, timesOf("{}")],
-    hint: "leave it out of your object",
+    hint: "remove it from your object",
   },
   {
     id: "HG349",
     spec: fiveSeconds,
     yours: [slower, slower],
-    hint: "say the same in the policy",
+    hint: "set the same value in the policy",
     edit: ["5s", "30s"],
   },
   {
@@ -264,7 +264,7 @@ const others: readonly Remedy[] = [
     id: "HG321",
     version: "1.4",
     spec: fixedRtt,
-    hint: "let it be sampled",
+    hint: "use a sampled minRtt",
     edit: ["minRtt: {fixed: 20ms}", ""],
   },
   {
@@ -308,7 +308,7 @@ const others: readonly Remedy[] = [
   {
     id: "HG345",
     spec: serving(service(breakers)),
-    hint: "and those of the HTTPRoute's further rules",
+    hint: "and the clusters of further rules of the HTTPRoute",
     edit: ["concurrency", 'clusters: ["httproute/headgate/orders/rule/1"], concurrency'],
   },
   {
@@ -359,7 +359,7 @@ const others: readonly Remedy[] = [
       "rateLimit: {",
       "priority: {bypassPaths: [/ping]}, rateLimit: {",
     ),
-    hint: "rateLimit: {inExtProc: true} beside admission",
+    hint: "rateLimit: {inExtProc: true} with admission",
     edit: ["rateLimit: {", "admission: {}, rateLimit: {inExtProc: true, "],
   },
   {

@@ -63,8 +63,9 @@ describe("mergeInto()", () => {
     const made = merge([rule("shop/mine", { host, trafficPolicy: theirs })], ours);
     expect(made.objects).toEqual([rule("shop/mine", { host, trafficPolicy: theirs })]);
     expect(made.problems).toEqual([
-      "warning HG349 DestinationRule shop/mine, spec.trafficPolicy.outlierDetection.interval " +
-        '(with.yaml:1:206) stays "1m", and the policy says "10s"',
+      "warning HG349 DestinationRule shop/mine, " +
+        'spec.trafficPolicy.outlierDetection.interval (with.yaml:1:206) keeps "1m", ' +
+        'and the policy has "10s"',
     ]);
     expect(made.spots).toEqual(["outlierDetection"]);
   });
@@ -79,9 +80,7 @@ describe("mergeInto()", () => {
     );
     const [interval = "", whole] = made.problems;
     expect(interval.length).toBeLessThan(250);
-    expect(whole).toMatch(
-      /trafficPolicy\.tls .* stays as it is, and the policy says it otherwise$/,
-    );
+    expect(whole).toMatch(/trafficPolicy\.tls .* keeps its value, and the policy has another one$/);
   });
 
   it.each([
@@ -163,8 +162,8 @@ describe("mergeInto()", () => {
     ]);
     const both = [taken, rule("shop/headgate-orders", { host: "other.example.com" })];
     expect(merge(both, ours).problems).toEqual([
-      "error HG369 DestinationRule shop/orders (with.yaml:1:1) is for something else, and one of " +
-        "that name is generated",
+      "error HG369 DestinationRule shop/orders (with.yaml:1:1) has another " +
+        "target, and a generated object has its name",
     ]);
   });
 
@@ -248,7 +247,8 @@ describe("mergeInto(), with policies of Envoy Gateway", () => {
       oursOf({}),
     );
     expect(made.problems).toEqual([
-      "error HG369 BackendTrafficPolicy shop/all (with.yaml:1:1) is for more than HTTPRoute orders",
+      "error HG369 BackendTrafficPolicy shop/all (with.yaml:1:1) covers more than " +
+        "HTTPRoute orders",
     ]);
   });
 

@@ -180,11 +180,11 @@ function othersOf(form: Form, value: unknown): readonly unknown[] {
     case "map":
       return [{}];
     case "duration":
-      return [...durations, `${value}2`];
+      return [`${value}2`, ...durations];
     case "bytes":
       return ["32Mi", `${value}2`];
     case "text":
-      return [...words, ...durations, `${value}2`];
+      return [`${value}2`, ...words, ...durations];
   }
 }
 

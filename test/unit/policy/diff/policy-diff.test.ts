@@ -34,8 +34,8 @@ const limitRows = [
     before: "{name: pace, period: 10s, requests_per_unit: 50}",
     after: "{name: pace, period: 10s, requests_per_unit: 25}",
     says: [
-      "stricter: shop/user pace: 50 per 10 s becomes 25 per 10 s (half as much); what was used " +
-        "stays used",
+      "stricter: shop/user pace: 50 per 10 s becomes 25 per 10 s (half as much); " +
+        "its state is kept",
     ],
   },
   {
@@ -49,8 +49,7 @@ const limitRows = [
     before: "{name: pace, unit: second, requests_per_unit: 50}",
     after: "{name: pace, unit: second, requests_per_unit: 0}",
     says: [
-      "stricter: shop/user pace: 50 per second becomes none (nothing at all); what was used " +
-        "stays used",
+      "stricter: shop/user pace: 50 per second becomes none (nothing at all); its state is kept",
     ],
   },
   {
@@ -58,23 +57,22 @@ const limitRows = [
     before: "{unit: second, requests_per_unit: 100}",
     after: "{unit: second, requests_per_unit: 110}",
     says: [
-      "looser: shop/user: 100 per second becomes 110 per second (10 % more); what was used stays " +
-        "used",
+      "looser: shop/user: 100 per second becomes 110 per second (10 % more); its state is kept",
     ],
   },
   {
     name: "a smaller burst",
     before: "{unit: second, requests_per_unit: 10, burst: 40}",
     after: "{unit: second, requests_per_unit: 10, burst: 20}",
-    says: ["stricter: shop/user: at most 40 at once becomes 20; what was used stays used"],
+    says: ["stricter: shop/user: at most 40 at once becomes 20; its state is kept"],
   },
   {
     name: "another name",
     before: "{name: old, unit: second, requests_per_unit: 10}",
     after: "{name: new, unit: second, requests_per_unit: 10}",
     says: [
-      "looser: shop/user new: the same 10 per second; it begins empty, for its name was old and " +
-        "names are part of its key",
+      "looser: shop/user new: still 10 per second; its bucket starts empty, " +
+        "because its name was old and the name is part of the key",
     ],
   },
   {
@@ -82,8 +80,9 @@ const limitRows = [
     before: "{unit: minute, requests_per_unit: 60}",
     after: "{unit: second, requests_per_unit: 1}",
     says: [
-      "stricter: shop/user: 60 per minute becomes 1 per second (as much), at most 60 at once " +
-        "becomes 1; it begins empty, for without a name its period is part of its key",
+      "stricter: shop/user: 60 per minute becomes 1 per second (the same rate), at most " +
+        "60 at once becomes 1; its bucket starts empty, because the period of an unnamed " +
+        "limit is part of the key",
     ],
   },
 ];
@@ -100,11 +99,13 @@ describe("comparePolicies()", () => {
           `{key: b, ${limit}${charge}}}]}]\n`,
       );
     expect(sentences(before, here(""))).toEqual([
-      expect.stringMatching(/^different: shop: 2 descriptors leave a ratelimit file: costs told/),
+      expect.stringMatching(
+        /^different: shop: 2 descriptors move out of a ratelimit file: costs reported/,
+      ),
     ]);
     expect(sentences(here(""), before)).toEqual([]);
     expect(sentences(before, here(", charge: settle")).join("\n")).toContain(
-      "shop: 1 descriptor leaves a ratelimit file",
+      "shop: 1 descriptor moves out of a ratelimit file",
     );
   });
 
@@ -119,7 +120,9 @@ describe("comparePolicies()", () => {
       if (limit === undefined) throw new Error("no limit");
       return limitKey("shop", [{ key: "user", value: "7" }], limit);
     });
-    const isReported = sentences(before, after).some((text) => text.includes("begins empty"));
+    const isReported = sentences(before, after).some((text) =>
+      text.includes("bucket starts empty"),
+    );
     expect(isReported).toBe(keys[0] !== keys[1]);
   });
 
@@ -130,10 +133,10 @@ describe("comparePolicies()", () => {
     ];
     expect(sentences(limits(second, day), limits(day, second))).toEqual([]);
     expect(sentences(limits(second), limits(second, day))).toEqual([
-      "stricter: shop/user: a new limit: 100 per day; it begins empty",
+      "stricter: shop/user: a new limit: 100 per day; its bucket starts empty",
     ]);
     expect(sentences(limits(second, day), limits(second))).toEqual([
-      "looser: shop/user: the limit of 100 per day goes, and with it what was used",
+      "looser: shop/user: the limit of 100 per day is removed, with its state",
     ]);
   });
 
@@ -144,8 +147,8 @@ describe("comparePolicies()", () => {
         service("circuitBreakers: {maxPendingRequests: 50}"),
       ),
     ).toEqual([
-      "stricter: service orders: circuitBreakers.maxPendingRequests: 100 (the default) becomes " +
-        "50; generate the proxies' configuration anew",
+      "stricter: service orders: circuitBreakers.maxPendingRequests changes from 100 " +
+        "(the default) to 50; regenerate the proxies' configuration",
     ]);
   });
 
@@ -155,11 +158,12 @@ describe("comparePolicies()", () => {
       sentences(
         service(`circuitBreakers: {${one}}, retries: {numRetries: 3, backOff: {base: 10ms}}`),
         service("circuitBreakers: {}, retries: {numRetries: 1, backOff: {base: 25ms}}"),
-      ).map((text) => text.replace(/; generate.*/, "")),
+      ).map((text) => text.replace(/; regenerate.*/, "")),
     ).toEqual([
-      "stricter: service orders: retries.numRetries: 3 becomes 1",
-      "different: service orders: circuitBreakers.perEndpoint.maxConnections goes: it was 9",
-      "different: service orders: retries.backOff.base: 10ms becomes 25ms (the default)",
+      "stricter: service orders: retries.numRetries changes from 3 to 1",
+      "different: service orders: circuitBreakers.perEndpoint.maxConnections is " +
+        "removed: it was 9",
+      "different: service orders: retries.backOff.base changes from 10ms to 25ms (the default)",
     ]);
   });
 
@@ -167,7 +171,7 @@ describe("comparePolicies()", () => {
   it("tells how far an override may go, and what an exception is called", () => {
     const rate = "unit: second, requests_per_unit: 5";
     expect(sentences(limits(`{${rate}}`), limits(`{${rate}, overrideMax: 4}`))).toEqual([
-      "different: shop/user: overrideMax: 10 (the default) becomes 4",
+      "different: shop/user: overrideMax changes from 10 (the default) to 4",
     ]);
     const exception = (fields: string) =>
       policyOf(
@@ -180,14 +184,14 @@ describe("comparePolicies()", () => {
 
   it("tells blocks that come and go, and checks that begin to refuse", () => {
     expect(sentences(service("admission: {}"), service("timeouts: {}"))[0]).toContain(
-      "looser: service orders: admission goes",
+      "looser: service orders: admission is removed",
     );
     expect(
       sentences(
         service("admission: {queue: {}, dryRun: [queue]}"),
         service("admission: {queue: {}}"),
       ),
-    ).toEqual(['stricter: service orders: admission.dryRun: "queue" becomes none']);
+    ).toEqual(['stricter: service orders: admission.dryRun changes from "queue" to none']);
   });
 
   /** What it does was guessed from the name, so these were merely different. */
@@ -198,9 +202,9 @@ describe("comparePolicies()", () => {
           `estimatedWait: {max: ${max}}, shedAt: {low: ${low}}}`,
       );
     expect(sentences(block("5ms", "1s", 0.5), block("50ms", "2s", 0.6))).toEqual([
-      expect.stringMatching(/^stricter: .* admission\.deadline\.minRemaining: 5ms/),
-      expect.stringMatching(/^looser: .* admission\.shedAt\.low\.soft: 0\.48 becomes/),
-      expect.stringMatching(/^looser: .* admission\.shedAt\.low\.hard: 0\.5 becomes 0\.6/),
+      expect.stringMatching(/^stricter: .* admission\.deadline\.minRemaining changes from 5ms/),
+      expect.stringMatching(/^looser: .* admission\.shedAt\.low\.soft changes from 0\.48 to/),
+      expect.stringMatching(/^looser: .* admission\.shedAt\.low\.hard changes from 0\.5 to 0\.6/),
       expect.stringMatching(/^looser: .* admission\.estimatedWait\.max/),
     ]);
   });

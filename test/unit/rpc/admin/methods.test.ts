@@ -3,12 +3,19 @@ import {
   adminMessageBytesMax,
   adminMethods,
   policyMessageBytesMax,
+  replayMessageBytesMax,
 } from "../../../../src/rpc/admin/methods.js";
+
+const sizes = new Map([
+  [adminMessageBytesMax, "short"],
+  [policyMessageBytesMax, "policy"],
+  [replayMessageBytesMax, "replay"],
+]);
 
 describe("adminMethods", () => {
   it("knows who may call each method, how long its messages are, and whom it tells of", () => {
     const rows = [...adminMethods].map(([path, { role, messageBytesMax: bytes, showsCallers }]) => {
-      const size = bytes === policyMessageBytesMax ? "policy" : "short";
+      const size = sizes.get(bytes);
       return `${path.split(".").at(-1)} ${role} ${size}${showsCallers ? " callers" : ""}`;
     });
     expect(rows).toEqual([
@@ -29,6 +36,8 @@ describe("adminMethods", () => {
       "PolicyService/EnforcePolicy operator short",
       "PolicyService/RollBackPolicy operator short",
       "PolicyService/GetShadowReport reader short",
+      "PolicyService/TestPolicy reader policy",
+      "PolicyService/ReplayLog reader replay",
       "QuotaService/ListQuotas reader short",
       "QuotaService/ListQuotaPools reader short callers",
       "FleetService/ListServices reader short",
@@ -36,6 +45,8 @@ describe("adminMethods", () => {
       "FleetService/GetGateThresholds reader short",
       "FleetService/SetGateThresholds operator short",
       "FleetService/ListAudit reader short callers",
+      "FleetService/GetHistory reader short",
+      "FleetService/GetFindings reader short",
     ]);
     expect(adminMessageBytesMax).toBeLessThan(policyMessageBytesMax);
   });

@@ -177,9 +177,9 @@ describe("ListOverrides", () => {
   it("suggests names of domains and rules that are not there", async () => {
     await expect(pages({ domain: "shpo" })).rejects.toThrow('did you mean "shop"?');
     const asked = page({ domain: "shop", ruleLabel: "usr" });
-    await expect(asked).rejects.toThrow('there is no such rule; did you mean "user"?');
-    await expect(page({ ruleLabel: "user" })).rejects.toThrow("rule_label: it needs a domain");
+    await expect(asked).rejects.toThrow('unknown rule; did you mean "user"?');
+    await expect(page({ ruleLabel: "user" })).rejects.toThrow("rule_label: set a domain");
     const beginsWith = [{ key: "", value: "x" }];
-    await expect(page({ beginsWith })).rejects.toThrow("begins_with[0].key: it is needed");
+    await expect(page({ beginsWith })).rejects.toThrow("begins_with[0].key: required");
   });
 });

@@ -46,12 +46,12 @@ describe("readVersionedToken()", () => {
   });
 
   it("says of another version that the policy has changed", () => {
-    const changed = "page_token: the policy has changed; begin again";
+    const changed = "page_token: the policy has changed; start again";
     expect(() => readVersionedToken(versionedToken(120, "v1"), "v2")).toThrow(changed);
     expect(() => readVersionedToken(pageToken("120"), "v2")).toThrow(changed);
   });
 
   it.each(["p-1.v1", "p.v1", "pten.v1", "p1234567890.v1", "1.v1"])("refuses %j", (token) => {
-    expect(() => readVersionedToken(token, "v1")).toThrow("it is not what the page before");
+    expect(() => readVersionedToken(token, "v1")).toThrow("it is not a token of the previous page");
   });
 });

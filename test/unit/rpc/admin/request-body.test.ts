@@ -38,7 +38,9 @@ describe("checkBinary()", () => {
   it("refuses what it cannot count", () => {
     const group = Buffer.concat([Buffer.of(0x7b), Buffer.alloc(byteCount, Buffer.of(0x1a, 0))]);
     for (const bytes of [group, Buffer.of(0x1a, 5), Buffer.of(0xff)]) {
-      expect(() => checkBinary(bytes, ExplainRequestSchema)).toThrow("no message of this method");
+      expect(() => checkBinary(bytes, ExplainRequestSchema)).toThrow(
+        "not a message of this method",
+      );
     }
   });
 });

@@ -42,7 +42,7 @@ describe("FieldReader", () => {
   it("passes over whole numbers of as many bytes as it reads, and no more", () => {
     const long = (byteCount: number) => [0x08, ...new Array(byteCount - 1).fill(0xff), 0x01];
     expect(fieldsOf(...long(2), ...long(9), ...long(10))).toHaveLength(3);
-    expect(() => fieldsOf(...long(11))).toThrow("no message");
+    expect(() => fieldsOf(...long(11))).toThrow("are not a message");
   });
 
   it.each([
@@ -55,7 +55,7 @@ describe("FieldReader", () => {
     ["a group", [0x0b, 0x0c]],
     ["a type that there is not", [0x0e]],
   ])("throws at %s", (_, bytes) => {
-    expect(() => fieldsOf(...bytes)).toThrow("no message");
+    expect(() => fieldsOf(...bytes)).toThrow("are not a message");
   });
 
   it("does not read past the end of a part", () => {
@@ -63,7 +63,7 @@ describe("FieldReader", () => {
     expect(reader.next()).toBe(true);
     reader.enter();
     expect(reader.next()).toBe(true);
-    expect(() => reader.whole()).toThrow("no message");
+    expect(() => reader.whole()).toThrow("are not a message");
   });
 
   it("makes the last one of a field that comes again", () => {

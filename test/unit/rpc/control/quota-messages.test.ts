@@ -56,9 +56,9 @@ describe("decodeUsage()", () => {
   });
 
   it.each([[[0x0a, 5, 1]], [[0x12, 0x80]], [[0x12, 3, 0x12, 1, 0x08]], [[0x07]], [[0]]])(
-    "throws for bytes that are no message: %j",
+    "throws for bytes that are not a message: %j",
     (bytes) => {
-      expect(() => decodeUsage(Uint8Array.from(bytes), 9)).toThrow("no message");
+      expect(() => decodeUsage(Uint8Array.from(bytes), 9)).toThrow("are not a message");
     },
   );
 });

@@ -237,8 +237,8 @@ const refusals: readonly { readonly field: string; readonly request: RequestShap
       descriptors: [{ entries: [{ key: "user", value: secret }, { value: secret }] }],
     },
   },
-  { field: "descriptors[0].limit.unit is none of", request: override({}) },
-  { field: "descriptors[0].limit.unit is none of", request: override({ unit: 7 }) },
+  { field: "descriptors[0].limit.unit is not one of", request: override({}) },
+  { field: "descriptors[0].limit.unit is not one of", request: override({ unit: 7 }) },
 ];
 
 describe("a request that breaks the contract", () => {

@@ -79,13 +79,13 @@ describe("toStoreError()", () => {
   });
 
   it.each([
-    ["ECONNREFUSED", "Nothing listens there."],
+    ["ECONNREFUSED", "No server listens at the address."],
     ["ENOTFOUND", "host name"],
     ["ETIMEDOUT", "cannot be reached"],
-    ["ENOENT", "no such socket"],
-    ["EACCES", "may not open"],
+    ["ENOENT", "socket does not exist"],
+    ["EACCES", "no permission to open"],
     ["ECONNRESET", "closed the connection"],
-    ["EWHATEVER", "no usable connection"],
+    ["EWHATEVER", "The store is unavailable."],
   ])("says what the system found: %s", (code, part) => {
     const error = Object.assign(new Error("connect to hunter2"), { code });
     expect(toStoreError(error)).toMatchObject({ code: "STORE_UNAVAILABLE" });
@@ -94,18 +94,18 @@ describe("toStoreError()", () => {
   });
 
   it.each([
-    ["DEPTH_ZERO_SELF_SIGNED_CERT", "not signed by an authority"],
-    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "not signed by an authority"],
-    ["CERT_SIGNATURE_FAILURE", "not signed by an authority"],
+    ["DEPTH_ZERO_SELF_SIGNED_CERT", "not signed by a trusted CA"],
+    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "not signed by a trusted CA"],
+    ["CERT_SIGNATURE_FAILURE", "not signed by a trusted CA"],
     ["CERT_HAS_EXPIRED", "has expired"],
     ["CERT_NOT_YET_VALID", "not valid yet"],
-    ["ERR_TLS_CERT_ALTNAME_INVALID", "another host name"],
-    ["ERR_SSL_WRONG_VERSION_NUMBER", "does not speak TLS"],
-    ["ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED", "wants a certificate of ours"],
-    ["ERR_SSL_TLSV1_ALERT_UNKNOWN_CA", "does not accept our certificate"],
-    ["ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED", "does not accept our certificate"],
-    ["ERR_OSSL_PEM_NO_START_LINE", "our certificates"],
-    ["EPROTO", "our certificates"],
+    ["ERR_TLS_CERT_ALTNAME_INVALID", "does not contain the configured host name"],
+    ["ERR_SSL_WRONG_VERSION_NUMBER", "does not use TLS"],
+    ["ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED", "requires a client certificate"],
+    ["ERR_SSL_TLSV1_ALERT_UNKNOWN_CA", "rejects the client certificate"],
+    ["ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED", "rejects the client certificate"],
+    ["ERR_OSSL_PEM_NO_START_LINE", "Check the port and the certificates."],
+    ["EPROTO", "Check the port and the certificates."],
   ])("tells a handshake that failed from other losses: %s", (code, part) => {
     const error = Object.assign(new Error("handshake with hunter2"), { code });
     expect(toStoreError(error)).toMatchObject({ code: "STORE_TLS_FAILED" });

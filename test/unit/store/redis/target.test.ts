@@ -65,9 +65,9 @@ describe("parseRedisTarget()", () => {
     [{ url: "redis://cache/0?timeout=1" }, "host:port"],
     [{ url: "::1" }, "host:port"],
     [{ url: "a:1,b:2" }, "several servers"],
-    [{ url: "cache", socketType: "unix" }, "absolute path"],
-    [{ url: "unix://run/redis.sock" }, "absolute path"],
-    [{ url: "/run/redis.sock", socketType: "tcp" }, "socket type unix"],
+    [{ url: "cache", socketType: "unix" }, "must be absolute"],
+    [{ url: "unix://run/redis.sock" }, "must be absolute"],
+    [{ url: "/run/redis.sock", socketType: "tcp" }, "socket type must be unix"],
     [{ url: "redis://me:hunter2@cache:x" }, "host:port"],
   ])("says what is wrong with %j without repeating it", (text, part) => {
     const reported = described(text);

@@ -18,14 +18,14 @@ describe("reportOld()", () => {
       path: ["adaptiveConcurrency", "minRtt"],
       feature: "fixedMinRtt",
       what: "a fixed minRtt",
-      instead: "let it be sampled",
+      instead: "use a sampled minRtt",
     });
     expect(problems).toEqual([
       {
         id: "HG321",
         spot: { service: "orders", path: ["adaptiveConcurrency", "minRtt"] },
-        message: "a fixed minRtt is not in Envoy 1.34, and is from 1.35 on",
-        hint: "--envoy-version 1.35, or let it be sampled",
+        message: "Envoy 1.34 does not support a fixed minRtt, which needs 1.35 or later",
+        hint: "--envoy-version 1.35, or use a sampled minRtt",
         severity: "error",
       },
     ]);

@@ -30,7 +30,7 @@ describe("soleSetting()", () => {
   it("reports every service that wants another than the first, and says what to do", () => {
     const { setting, reported } = settingOf([service("a1"), service("b1"), service("-1")]);
     expect(setting).toEqual({ letter: "a" });
-    expect(reported).toEqual([["b1", "the same in all"]]);
+    expect(reported).toEqual([["b1", "the same for al"]]);
   });
 
   it("does not look at services whose other side has the filter", () => {

@@ -159,7 +159,7 @@ describe("generateEnvoy()", () => {
     );
     expect(names.filter((name) => name?.endsWith("-shed") !== true)).toEqual(["orders-rest"]);
     const title = made.documents.find((document) => document.path === path)?.title;
-    expect(title).toContain("authentication among them");
+    expect(title).toContain("such as authentication");
     const bypassing = { ...reported, priority: { ...reported.priority, bypassPaths: ["/ping"] } };
     const { problems } = generated({ services: [bypassing], options: { form: "fragments" } });
     expect(problems).toContainEqual(

@@ -49,10 +49,12 @@ describe("circuitBreakers()", () => {
     const { context } = testContext({ proxies: { expectedCount: 3 } });
     const part = circuitBreakersTree(reportedService("orders"), context);
     expect(thresholdsOf(plain(part))[0]).toMatchObject({ max_requests: 334 });
-    expect(comments(part)).toContain("largest limit, 1000, by the 3 expected proxies, rounded up");
+    expect(comments(part)).toContain(
+      "maximum limit of the service, 1000, divided by the 3 expected proxies, rounded up",
+    );
     const whole = circuitBreakersTree(testService({ maxInFlight: 10 }), context);
     expect(thresholdsOf(plain(whole))[0]).toMatchObject({ max_requests: 10 });
-    expect(comments(whole)).toContain("Headgate's permits let in no more in the whole fleet");
+    expect(comments(whole)).toContain("Headgate's permits admit no more in the whole fleet");
     expect(comments(circuitBreakersTree(testService(undefined), context))).toContain(
       "Envoy's own default",
     );
@@ -62,7 +64,7 @@ describe("circuitBreakers()", () => {
     const policy = { ...defaultBlocks.circuitBreakers, requestsMax: 5 };
     const service = testService(undefined, { circuitBreakers: policy });
     const text = comments(circuitBreakersTree(service, testContext().context));
-    expect(text).toBe("For critical requests, which the number above never refuses.\n");
+    expect(text).toBe("For critical requests, which the threshold above never refuses.\n");
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isLoopbackHost } from "../../../../src/app/config/admin-choice.js";
+import { isLoopbackHost } from "../../../../src/app/config/safe-url.js";
 
 describe("isLoopbackHost()", () => {
   it.each([

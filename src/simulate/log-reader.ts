@@ -1,11 +1,11 @@
-import type { LineReader, LoggedRequest } from "../../simulate/logged-request.js";
+import type { LineReader, LoggedRequest } from "./logged-request.js";
 import {
   createCsvReader,
   createJsonReader,
   type NamedLogOptions,
   timeFields,
-} from "../../simulate/named-log.js";
-import { createTextReader } from "../../simulate/text-log.js";
+} from "./named-log.js";
+import { createTextReader } from "./text-log.js";
 
 /** What `--format` may say. */
 export const logFormats = ["auto", "envoy", "json", "csv"] as const;
@@ -61,13 +61,13 @@ export class LogReader {
   }
 }
 
-const timeHint = `${timeFields.join(", ")}, or what --field time=NAME says`;
+const timeHint = `${timeFields.join(", ")}, or the field of --field time=NAME`;
 
 const hints: Readonly<Record<LogFormat, string>> = {
-  envoy: "--format envoy is the text that Envoy, or Istio, writes by default",
-  json: `--format json is an object a line, with a time: ${timeHint}`,
-  csv: `--format csv begins with a line of titles, one of them the time: ${timeHint}`,
+  envoy: "--format envoy is the default text format of Envoy and Istio",
+  json: `--format json is one object a line, with a time: ${timeHint}`,
+  csv: `--format csv starts with a header line, with a time: ${timeHint}`,
   auto:
-    "it is not the text that Envoy writes by default, not an object of JSON a line, and not CSV " +
-    `with titles, or none says the time: ${timeHint}`,
+    "it is neither Envoy's default text, nor one JSON object a line, nor CSV with " +
+    `a header line, or it has no time: ${timeHint}`,
 };

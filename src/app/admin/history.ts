@@ -1,0 +1,443 @@
+import { priorities } from "../../core/admission/priority.js";
+import { refusalCauses } from "../../core/admission/refusal.js";
+import type { Cancel, Clock } from "../../core/base/clock.js";
+import { type SeriesPart, StepSeries, stepsBackMax } from "../../core/collections/step-series.js";
+import type { Admission } from "../../decide/admission/admission.js";
+import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
+import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
+import {
+  type DecisionCounters,
+  latencyBoundsMs,
+  type RuleCounters,
+} from "../../decide/rate-limit/counters.js";
+import type { Policy } from "../../policy/policy.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import {
+  type HistoryAsk,
+  type HistoryColumn,
+  type HistoryPart,
+  type HistorySight,
+  historyColumns,
+  historyCounts,
+  type RuleColumn,
+  type ServiceColumn,
+  serviceLevels,
+} from "../../rpc/admin/admin-parts.js";
+import type { ServiceLevels } from "./admin-fleet.js";
+
+/** What a `History` reads. All of it is counted anyway. */
+export interface HistoryParts {
+  readonly clock: Pick<Clock, "epochUs" | "schedule">;
+  readonly counters: DecisionCounters;
+  readonly policies: { current(): Policy | undefined };
+  readonly admission: Pick<Admission, "services">;
+  readonly levelsOf: (
+    service: ServicePolicy,
+    admission: ServiceAdmission | undefined,
+  ) => ServiceLevels;
+  readonly isDegraded: () => boolean;
+  readonly envoyCount: () => number;
+}
+
+const stepMs = 1_000;
+const ruleStepMs = 10_000;
+const keptMs = 900_000;
+const bounds = { stepMs, stepsMax: keptMs / stepMs };
+const ruleBounds = { stepMs: ruleStepMs, stepsMax: keptMs / ruleStepMs };
+
+/** Services, domains and rules of which the past is kept; of more only the sums are. */
+const servicesMax = 100;
+const domainsMax = 64;
+const rulesMax = 4_096;
+
+/** Steps of each service that are told where none is named. */
+const latestSteps = 60;
+
+/** Of requests that admission refused, those over a limit: they are counted there. */
+type KeptServiceColumn = ServiceColumn | "limited";
+
+const serviceColumns: readonly KeptServiceColumn[] = [
+  ...serviceLevels,
+  ...priorities.flatMap((priority): readonly ServiceColumn[] => [
+    `admitted ${priority}`,
+    `refused ${priority}`,
+  ]),
+  "limited",
+];
+
+/** What may be told to who sees some domains only. */
+const domainColumns = ["admitted", "overLimit", "shadow", "nearLimit"] as const;
+type DomainColumn = (typeof domainColumns)[number];
+
+const domainBounds = { max: domainsMax, columns: domainColumns };
+const serviceBounds = { max: servicesMax, columns: serviceColumns };
+
+const ruleColumns: readonly RuleColumn[] = ["hits", "overLimit"];
+
+/** A rule that has been asked about. */
+interface TrackedRule {
+  /** Undefined: there are too many, or nothing has come for as long as is kept. */
+  series: StepSeries<RuleColumn> | undefined;
+  hits: number;
+  overLimit: number;
+  movedMs: number;
+}
+
+/**
+ * The last 15 minutes of this replica. Once a second it reads what is counted anyway; decisions
+ * know nothing of it. It takes 50 KB, 54 KB a service, 14 KB a domain and 1 KB a rule.
+ */
+export class History implements HistorySight {
+  readonly #parts: HistoryParts;
+  readonly #replica = new StepSeries(historyColumns, bounds);
+  readonly #services = new Map<string, StepSeries<KeptServiceColumn>>();
+  readonly #domains = new Map<string, StepSeries<DomainColumn>>();
+  readonly #rules = new Map<RuleCounters, TrackedRule>();
+  readonly #gains = new Gains();
+  #seriesCount = 0;
+  #policy: Policy | undefined;
+  #latencyCounts: readonly number[] = [];
+  #lookedMs: number;
+  #ruleLookedMs: number;
+  #cancel: Cancel | undefined;
+
+  constructor(parts: HistoryParts) {
+    this.#parts = parts;
+    this.#lookedMs = this.#endMs(stepMs) - stepMs;
+    this.#ruleLookedMs = this.#endMs(ruleStepMs);
+    this.#look(this.#lookedMs + stepMs);
+    this.#schedule();
+  }
+
+  /** Looks no more. */
+  close(): void {
+    this.#cancel?.();
+  }
+
+  /** What it holds, in bytes of numbers. */
+  get byteCount(): number {
+    const ofRules = [...this.#rules.values()].flatMap(({ series }) => series ?? []);
+    const all = [this.#replica, ...this.#services.values(), ...this.#domains.values(), ...ofRules];
+    return all.reduce((sum, { byteCount }) => sum + byteCount, 0);
+  }
+
+  read(ask: HistoryAsk): HistoryPart {
+    const { sinceEpochMs, service: named, rules } = ask;
+    const policy = this.#parts.policies.current();
+    const services = (policy?.services ?? []).filter(ask.isServiceAsked);
+    const asked = services.filter(({ name }) => named === undefined || name === named);
+    const countMax = named === undefined ? latestSteps : bounds.stepsMax;
+    const wanted = new Set(rules.map(({ domain, label }) => ruleId(domain, label)));
+    return {
+      replica:
+        ask.domains === undefined
+          ? this.#replica.read(sinceEpochMs)
+          : this.#readOf(ask.domains, services, sinceEpochMs),
+      services: asked.flatMap(({ name }) => {
+        const part = this.#services.get(name)?.read(sinceEpochMs, countMax);
+        return part === undefined ? [] : [{ name, ...part }];
+      }),
+      rules: [...this.#rules].flatMap(([{ domain, label }, { series }]) => {
+        const isWanted = wanted.has(ruleId(domain, label));
+        return isWanted && series ? [{ domain, label, ...series.read(sinceEpochMs) }] : [];
+      }),
+    };
+  }
+
+  /** The replica, as far as it is about some domains and services. */
+  #readOf(
+    domains: readonly string[],
+    services: readonly ServicePolicy[],
+    sinceEpochMs: number,
+  ): SeriesPart<HistoryColumn> {
+    const part = this.#replica.read(sinceEpochMs);
+    const { columns, startMs = 0 } = part;
+    for (const name of historyCounts) columns[name].fill(0);
+    const add = (to: number[], from: number[], { startMs: fromMs = 0 }: SeriesPart<string>) => {
+      const ahead = (fromMs - startMs) / stepMs;
+      for (const [i, value] of from.entries()) to[ahead + i] = (to[ahead + i] ?? 0) + value;
+    };
+    for (const domain of domains) {
+      const read = this.#domains.get(domain)?.read(sinceEpochMs);
+      if (read === undefined) continue;
+      for (const name of domainColumns) add(columns[name], read.columns[name], read);
+    }
+    for (const { name } of services) {
+      const read = this.#services.get(name)?.read(sinceEpochMs);
+      if (read === undefined) continue;
+      for (const priority of priorities) {
+        add(columns.admissionAdmitted, read.columns[`admitted ${priority}`], read);
+        add(columns.admissionRefused, read.columns[`refused ${priority}`], read);
+      }
+      const limited = read.columns.limited.map((count) => -count);
+      add(columns.admissionRefused, limited, read);
+    }
+    const { admissionRefused: refused } = columns;
+    for (const [i, count] of refused.entries()) refused[i] = Math.max(0, count);
+    return part;
+  }
+
+  #schedule(): void {
+    const { clock } = this.#parts;
+    const pastMs = (clock.epochUs() / 1_000) % stepMs;
+    this.#cancel = clock.schedule(stepMs - pastMs + 1, () => {
+      const endMs = this.#endMs(stepMs);
+      const aheadMs = endMs - this.#lookedMs;
+      if (aheadMs <= -stepsBackMax * stepMs) this.#lookedMs = endMs - stepMs;
+      if (endMs > this.#lookedMs) this.#look(endMs);
+      this.#schedule();
+    });
+  }
+
+  /** When the last whole step has ended. */
+  #endMs(lengthMs: number): number {
+    return Math.floor(this.#parts.clock.epochUs() / 1_000 / lengthMs) * lengthMs;
+  }
+
+  #look(endMs: number): void {
+    const { isDegraded, envoyCount, policies } = this.#parts;
+    const policy = policies.current();
+    if (policy !== undefined && policy !== this.#policy) this.#follow(policy);
+    // After a late look each step has its part of what was counted meanwhile.
+    const steps = stepsUntil(endMs, { fromMs: this.#lookedMs, ...bounds });
+    this.#gains.begin(steps.length);
+    const row = {
+      ...this.#decisionCounts(),
+      ...this.#latencies(),
+      ...this.#lookAtDomains(steps, policy),
+      ...this.#lookAtServices(steps, policy),
+      degraded: isDegraded() ? 1 : 0,
+      envoys: envoyCount(),
+    };
+    for (const ms of steps) this.#replica.put(ms, (name) => row[name]);
+    this.#lookedMs = endMs;
+    this.#lookAtRules(this.#endMs(ruleStepMs), policy);
+  }
+
+  #decisionCounts() {
+    const { counters } = this.#parts;
+    const { local, allow, deny, error } = counters.fallbackByMode;
+    return {
+      admitted: this.#gains.of("admitted", counters.okCount),
+      overLimit: this.#gains.of("denied", counters.deniedCount),
+      failureRefused: this.#gains.of("failureRefused", totalOf(deny) + totalOf(error)),
+      failurePassed: this.#gains.of("failurePassed", totalOf(allow)),
+      failureLocal: this.#gains.of("failureLocal", totalOf(local)),
+      failed: this.#gains.of("failed", totalOf(counters.failedByCode)),
+    };
+  }
+
+  #latencies() {
+    const { latencyCounts } = this.#parts.counters;
+    const recent = latencyCounts.map((count, i) => count - (this.#latencyCounts[i] ?? 0));
+    this.#latencyCounts = [...latencyCounts];
+    return { latencyMsP50: quantileMs(recent, 0.5), latencyMsP99: quantileMs(recent, 0.99) };
+  }
+
+  #lookAtDomains(steps: readonly number[], policy: Policy | undefined) {
+    let [shadow, nearLimit] = [0, 0];
+    for (const [domain, totals] of this.#domainTotals(policy)) {
+      const row = { ...totals };
+      for (const name of domainColumns) row[name] = this.#gains.of(`${name} ${domain}`, row[name]);
+      shadow += row.shadow;
+      nearLimit += row.nearLimit;
+      const series = seriesOf(this.#domains, domain, domainBounds);
+      for (const ms of steps) series?.put(ms, (name) => row[name]);
+    }
+    return { shadow, nearLimit };
+  }
+
+  #domainTotals(policy: Policy | undefined): ReadonlyMap<string, Record<DomainColumn, number>> {
+    const totals = new Map<string, Record<DomainColumn, number>>();
+    const rules = policy === undefined ? [] : this.#parts.counters.forPolicy(policy);
+    let [last, sums] = ["", { admitted: 0, overLimit: 0, shadow: 0, nearLimit: 0 }];
+    for (const { domain, ok, over, shadowOver, hits } of rules) {
+      // Most often the next rule is of the same one.
+      if (domain !== last || totals.size === 0) {
+        last = domain;
+        sums = totals.get(domain) ?? { admitted: 0, overLimit: 0, shadow: 0, nearLimit: 0 };
+        totals.set(domain, sums);
+      }
+      sums.admitted += ok + shadowOver;
+      sums.overLimit += over;
+      sums.shadow += shadowOver;
+      sums.nearLimit += hits.near;
+    }
+    return totals;
+  }
+
+  #lookAtServices(steps: readonly number[], policy: Policy | undefined) {
+    let [admissionAdmitted, admissionRefused] = [0, 0];
+    const known = new Map([...this.#parts.admission.services()].map((one) => [one.name, one]));
+    for (const service of policy?.services ?? []) {
+      const { name } = service;
+      const admission = known.get(name);
+      const series = seriesOf(this.#services, name, serviceBounds);
+      const levels = series && this.#parts.levelsOf(service, admission);
+      const row: Partial<Record<KeptServiceColumn, number>> = {
+        ...this.#classes(name, admission?.counts),
+        concurrencyLimit: Math.floor(levels?.concurrencyLimit ?? 0),
+        inFlight: Math.floor(levels?.inFlight ?? 0),
+        waiting: Math.floor(levels?.waitingCount ?? 0),
+        rttMs: levels?.rttMs ?? 0,
+        minRttMs: levels?.minRttMs ?? 0,
+        gradient: levels?.gradient ?? 0,
+      };
+      for (const priority of priorities) {
+        admissionAdmitted += row[`admitted ${priority}`] ?? 0;
+        admissionRefused += row[`refused ${priority}`] ?? 0;
+      }
+      admissionRefused -= row.limited ?? 0;
+      for (const ms of steps) series?.put(ms, (column) => row[column] ?? 0);
+    }
+    return { admissionAdmitted, admissionRefused };
+  }
+
+  #classes(
+    name: string,
+    counts: AdmissionCounts | undefined,
+  ): Partial<Record<KeptServiceColumn, number>> {
+    const row: Partial<Record<KeptServiceColumn, number>> = {};
+    if (counts === undefined) return row;
+    let limited = 0;
+    for (const priority of priorities) {
+      let refused = 0;
+      for (const cause of refusalCauses) refused += counts.refused.of(priority, cause);
+      limited += counts.refused.of(priority, "rateLimit");
+      const columns = [`admitted ${priority}`, `refused ${priority}`] as const;
+      for (const [i, total] of [counts.admitted[priority], refused].entries()) {
+        const column = columns[i] ?? columns[0];
+        row[column] = this.#gains.of(`${column} ${name}`, total);
+      }
+    }
+    row.limited = this.#gains.of(`limited ${name}`, limited);
+    return row;
+  }
+
+  #lookAtRules(endMs: number, policy: Policy | undefined): void {
+    if (endMs < this.#ruleLookedMs - keptMs) this.#ruleLookedMs = endMs - ruleStepMs;
+    const steps = stepsUntil(endMs, { fromMs: this.#ruleLookedMs, ...ruleBounds });
+    if (policy === undefined || steps.length === 0) return;
+    this.#ruleLookedMs = endMs;
+    for (const rule of this.#parts.counters.forPolicy(policy)) {
+      const { total: hits, over: overLimit } = rule.hits;
+      if (hits > 0) this.#lookAtRule(rule, { hits, overLimit }, steps);
+    }
+  }
+
+  #lookAtRule(
+    rule: RuleCounters,
+    counts: Readonly<Record<RuleColumn, number>>,
+    steps: readonly number[],
+  ): void {
+    const endMs = steps.at(-1) ?? 0;
+    const known = this.#rules.get(rule);
+    const tracked = known ?? { series: undefined, hits: 0, overLimit: 0, movedMs: 0 };
+    if (known === undefined) this.#rules.set(rule, tracked);
+    if (counts.hits > tracked.hits) tracked.movedMs = endMs;
+    const isKept = endMs - tracked.movedMs < keptMs;
+    if (isKept && tracked.series === undefined && this.#seriesCount < rulesMax) {
+      tracked.series = new StepSeries(ruleColumns, ruleBounds);
+      this.#seriesCount += 1;
+    }
+    if (!isKept && tracked.series !== undefined) {
+      tracked.series = undefined;
+      this.#seriesCount -= 1;
+    }
+    for (const ms of steps) {
+      tracked.series?.put(ms, (name) => Math.round((counts[name] - tracked[name]) / steps.length));
+    }
+    Object.assign(tracked, counts);
+  }
+
+  /** Forgets what another policy has no more. */
+  #follow(policy: Policy): void {
+    this.#policy = policy;
+    // Sums of other rules cannot be compared.
+    this.#gains.forget(domainColumns);
+    const names = new Set(policy.services.map(({ name }) => name));
+    for (const name of this.#services.keys()) if (!names.has(name)) this.#services.delete(name);
+    for (const domain of this.#domains.keys()) {
+      if (!policy.domains.has(domain)) this.#domains.delete(domain);
+    }
+    const rules = new Set(this.#parts.counters.forPolicy(policy));
+    for (const [rule, { series }] of this.#rules) {
+      if (rules.has(rule)) continue;
+      this.#rules.delete(rule);
+      if (series !== undefined) this.#seriesCount -= 1;
+    }
+  }
+}
+
+/** How much counters have grown from one look to the next, in each of the steps between. */
+class Gains {
+  #before = new Map<string, number>();
+  #now = new Map<string, number>();
+  #stepCount = 1;
+
+  begin(stepCount: number): void {
+    this.#stepCount = Math.max(1, stepCount);
+    this.#before = this.#now;
+    this.#now = new Map();
+  }
+
+  /** Nothing for one that is looked at for the first time. */
+  of(id: string, total: number): number {
+    this.#now.set(id, total);
+    const gain = total - (this.#before.get(id) ?? total);
+    return Math.round(Math.max(0, gain) / this.#stepCount);
+  }
+
+  /** Looks at the counters of these columns, of whatever, as for the first time. */
+  forget(columns: readonly string[]): void {
+    for (const id of [...this.#now.keys()]) {
+      if (columns.some((column) => id.startsWith(`${column} `))) this.#now.delete(id);
+    }
+  }
+}
+
+/** When the steps end that have passed since a time, the newest of them. */
+function stepsUntil(
+  endMs: number,
+  step: { readonly fromMs: number; readonly stepMs: number; readonly stepsMax: number },
+): readonly number[] {
+  const count = Math.min(step.stepsMax, Math.max(0, (endMs - step.fromMs) / step.stepMs));
+  return Array.from({ length: count }, (_, i) => endMs - (count - 1 - i) * step.stepMs);
+}
+
+/** Undefined where there are as many as may be. */
+function seriesOf<C extends string>(
+  kept: Map<string, StepSeries<C>>,
+  name: string,
+  { max, columns }: { readonly max: number; readonly columns: readonly C[] },
+): StepSeries<C> | undefined {
+  const known = kept.get(name);
+  if (known !== undefined || kept.size >= max) return known;
+  const series = new StepSeries(columns, bounds);
+  kept.set(name, series);
+  return series;
+}
+
+function totalOf(counts: ReadonlyMap<string, number>): number {
+  let sum = 0;
+  for (const count of counts.values()) sum += count;
+  return sum;
+}
+
+/** Between the bounds of the bucket that holds it, as if times were evenly spread. */
+function quantileMs(counts: readonly number[], quantile: number): number {
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  let left = total * quantile;
+  let lowMs = 0;
+  for (const [i, highMs] of latencyBoundsMs.entries()) {
+    const count = counts[i] ?? 0;
+    if (count > 0 && left <= count) return lowMs + (highMs - lowMs) * (left / count);
+    left -= count;
+    lowMs = highMs;
+  }
+  return total === 0 ? 0 : lowMs;
+}
+
+function ruleId(domain: string, label: string): string {
+  return `${domain.length}:${domain}${label}`;
+}

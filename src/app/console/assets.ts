@@ -1,0 +1,112 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import type { IncomingHttpHeaders } from "node:http";
+import { extname, join, relative, sep } from "node:path";
+import { httpStatuses } from "../../core/base/http-status.js";
+import type { ConsoleAnswer } from "./answers.js";
+
+/** The most files of the console, and the most bytes of all of them. */
+const assetsMax = 200;
+const assetBytesMax = 8_388_608;
+
+const types: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".ico": "image/x-icon",
+  ".woff2": "font/woff2",
+  ".json": "application/json",
+  ".txt": "text/plain; charset=utf-8",
+};
+
+/** Encodings, the shortest first, and how their files end. */
+const encodings = [
+  { name: "br", ending: ".br" },
+  { name: "gzip", ending: ".gz" },
+] as const;
+
+interface Asset {
+  readonly type: string;
+  readonly etag: string;
+  readonly isHashed: boolean;
+  /** By encoding; `identity` is always there. */
+  readonly bodies: ReadonlyMap<string, Buffer>;
+}
+
+/** The files of the console by their paths, all in memory: a request opens no file. */
+export class ConsoleAssets {
+  readonly #assets: ReadonlyMap<string, Asset>;
+
+  constructor(assets: ReadonlyMap<string, Asset>) {
+    this.#assets = assets;
+  }
+
+  /** Reads a folder; undefined where it holds no `index.html`, or more than belongs there. */
+  static async read(folder: string): Promise<ConsoleAssets | undefined> {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    const paths = entries
+      .filter((entry) => entry.isFile() && !entry.name.endsWith(".map"))
+      .map((entry) => join(entry.parentPath, entry.name));
+    if (paths.length > assetsMax) return undefined;
+    const files = new Map<string, Buffer>();
+    let leftBytes = assetBytesMax;
+    for (const path of paths) {
+      const bytes = await readFile(path);
+      leftBytes -= bytes.length;
+      if (leftBytes < 0) return undefined;
+      files.set(`/${relative(folder, path).split(sep).join("/")}`, bytes);
+    }
+    const assets = new Map([...files].flatMap(([path]) => assetOf(path, files)));
+    const index = assets.get("/index.html");
+    if (index === undefined) return undefined;
+    return new ConsoleAssets(assets.set("/", index));
+  }
+
+  /** Undefined: there is no such file. */
+  answer(path: string, headers: IncomingHttpHeaders): ConsoleAnswer | undefined {
+    const asset = this.#assets.get(path);
+    if (asset === undefined) return undefined;
+    const { type, etag, isHashed, bodies } = asset;
+    const common = {
+      etag,
+      vary: "accept-encoding",
+      "cache-control": isHashed ? "public, max-age=31536000, immutable" : "no-cache",
+    };
+    if (headers["if-none-match"] === etag) {
+      return { status: httpStatuses.notModified, headers: common, body: "" };
+    }
+    const accepted = acceptedOf(headers);
+    const found = encodings.find(({ name }) => accepted.has(name) && bodies.has(name));
+    const body = bodies.get(found?.name ?? "identity") ?? Buffer.alloc(0);
+    const encoding = found === undefined ? {} : { "content-encoding": found.name };
+    return {
+      status: httpStatuses.ok,
+      headers: { ...common, ...encoding, "content-type": type },
+      body,
+    };
+  }
+}
+
+function assetOf(path: string, files: ReadonlyMap<string, Buffer>): readonly [string, Asset][] {
+  const whole = files.get(path);
+  const type = types[extname(path)];
+  if (whole === undefined || type === undefined) return [];
+  const bodies = new Map([["identity", whole]]);
+  for (const { name, ending } of encodings) {
+    const packed = files.get(`${path}${ending}`);
+    if (packed !== undefined) bodies.set(name, packed);
+  }
+  const etag = `"${createHash("sha256").update(whole).digest("base64url").slice(0, 22)}"`;
+  return [[path, { type, etag, isHashed: path.startsWith("/assets/"), bodies }]];
+}
+
+/** Encodings that a browser takes; those with a weight of 0 it does not. */
+function acceptedOf({ "accept-encoding": text = "" }: IncomingHttpHeaders): ReadonlySet<string> {
+  const named = String(text)
+    .split(",")
+    .map((one) => one.split(";").map((part) => part.trim()));
+  const taken = named.filter(([, weight = "q=1"]) => !/^q=0(?:\.0*)?$/.test(weight));
+  return new Set(taken.map(([name = ""]) => name.toLowerCase()));
+}

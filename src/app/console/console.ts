@@ -1,0 +1,245 @@
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import { type Principal, visibleDomains } from "../../core/base/access-list.js";
+import type { Clock } from "../../core/base/clock.js";
+import { httpStatuses } from "../../core/base/http-status.js";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
+import type { AdminAccess, SessionIdentity } from "../access/admin-access.js";
+import type { AdminCallLog } from "../access/admin-call-log.js";
+import { tokenCharsMax } from "../access/admin-oidc.js";
+import type { AdminChoice } from "../config/admin-choice.js";
+import type { ConsoleChoice } from "../config/console-choice.js";
+import type { AdminCounts } from "../metrics/admin-metrics.js";
+import { type ConsoleAnswer, json, problem, redirect, sentence } from "./answers.js";
+import type { ConsoleAssets } from "./assets.js";
+import { OidcSignIn, signInMsMax } from "./oidc-sign-in.js";
+import { Seal } from "./seal.js";
+import { authorityOf, isOtherOrigin, Sessions } from "./sessions.js";
+import { readShortBody } from "./short-body.js";
+
+/** What a `Console` is made of. */
+export interface ConsoleParts {
+  readonly choice: ConsoleChoice;
+  readonly oidc: AdminChoice["oidc"];
+  readonly access: AdminAccess;
+  /** Undefined: this build has no pages; sessions and calls are as with them. */
+  readonly assets: ConsoleAssets | undefined;
+  readonly counts: AdminCounts;
+  readonly calls: AdminCallLog;
+  readonly clock: Clock;
+  /** Whether browsers come by TLS. */
+  readonly isTls: boolean;
+  readonly replica: string;
+  readonly version: string;
+}
+
+/** A request to the console, and who sends it. */
+export interface ConsoleRequest {
+  readonly request: IncomingMessage | Http2ServerRequest;
+  /** Without what is asked behind it. */
+  readonly path: string;
+  readonly address: string;
+  readonly certificateNames: readonly string[];
+}
+
+/** The longest request to sign in, in bytes: a token in JSON. */
+export const signInBytesMax = 2 * tokenCharsMax;
+
+/** Where a provider sends browsers back to. */
+const callbackPath = "/console/oidc/callback";
+
+/** What browsers are served: the pages, who is signed in, and how one does. */
+export class Console {
+  readonly sessions: Sessions;
+  readonly #parts: ConsoleParts;
+  readonly #signIn: OidcSignIn | undefined;
+
+  constructor(parts: ConsoleParts) {
+    this.#parts = parts;
+    const { choice, oidc, access, clock, isTls } = parts;
+    const seal = new Seal(choice.key);
+    const { sessionMs, url } = choice;
+    this.sessions = new Sessions({ seal, clock, sessionMs, isTls, host: url?.host });
+    if (oidc === undefined || choice.oidc === undefined || !access.hasList) return;
+    const identify: AdminAccess["identify"] = (token, reader) => access.identify(token, reader);
+    this.#signIn = new OidcSignIn({ oidc, choice: choice.oidc, seal, clock, identify });
+  }
+
+  get isReadOnly(): boolean {
+    return this.#parts.choice.mode === "read-only";
+  }
+
+  /** Undefined: there is no such page. Never throws for what a request holds. */
+  async answer(asked: ConsoleRequest): Promise<ConsoleAnswer | undefined> {
+    const { request, path } = asked;
+    const { method = "" } = request;
+    if (path === "/console/session") return this.#session(asked, method);
+    const isRead = method === "GET" || method === "HEAD";
+    if (path.startsWith("/console/oidc/")) {
+      return isRead ? this.#oidc(asked) : problem(httpStatuses.methodNotAllowed);
+    }
+    const asset = this.#parts.assets?.answer(path, request.headers);
+    if (asset !== undefined) return isRead ? asset : problem(httpStatuses.methodNotAllowed);
+    if (path !== "/" || this.#parts.assets !== undefined) return undefined;
+    return isRead ? sentence("This build has no console: `npm run compile` makes it.") : undefined;
+  }
+
+  async #session(asked: ConsoleRequest, method: string): Promise<ConsoleAnswer> {
+    const { headers } = asked.request;
+    if (method === "GET" || method === "HEAD") {
+      return isOtherOrigin(headers) ? this.#refuse(asked) : this.#whoAmI(asked);
+    }
+    if (method !== "POST" && method !== "DELETE") return problem(httpStatuses.methodNotAllowed);
+    if (!this.sessions.isOwnPage(headers)) return this.#refuse(asked);
+    if (method === "POST") return this.#signInByToken(asked);
+    const session = this.sessions.of(headers);
+    const cookie = session === undefined ? {} : { "set-cookie": this.sessions.end(session) };
+    return json(httpStatuses.ok, {}, cookie);
+  }
+
+  async #whoAmI({ request, certificateNames }: ConsoleRequest): Promise<ConsoleAnswer> {
+    const { authorization } = request.headers;
+    const session = authorization === undefined ? this.sessions.of(request.headers) : undefined;
+    const identity = session === undefined ? {} : { session: session.identity };
+    const credentials = { authorization, certificateNames, ...identity };
+    const known = await this.#parts.access.authenticate(credentials);
+    if (known.kind === "principal") {
+      const csrf = session === undefined ? "" : this.sessions.csrfOf(session);
+      return json(httpStatuses.ok, this.#tell(known.principal, csrf));
+    }
+    const isPassing = known.kind === "unavailable";
+    return this.#unknown(isPassing ? httpStatuses.serviceUnavailable : httpStatuses.unauthorized);
+  }
+
+  /** Who somebody is, and what they may do. */
+  #tell(principal: Principal, csrf: string): JsonObject {
+    const { choice, replica, version } = this.#parts;
+    const { mode } = choice;
+    const operated = visibleDomains(principal, "operator");
+    const role = operated === undefined || operated.length > 0 ? "operator" : "reader";
+    const domains = visibleDomains(principal) ?? null;
+    const operatorDomains = operated ?? null;
+    const { name } = principal;
+    const signIn = this.#waysIn();
+    return { name, role, domains, operatorDomains, mode, csrf, signIn, replica, version };
+  }
+
+  #waysIn(): readonly string[] {
+    if (!this.#parts.access.hasList) return [];
+    return this.#signIn === undefined ? ["token"] : ["token", "oidc"];
+  }
+
+  #unknown(status: number): ConsoleAnswer {
+    return json(status, { signIn: this.#waysIn() });
+  }
+
+  async #signInByToken(asked: ConsoleRequest): Promise<ConsoleAnswer> {
+    const { request } = asked;
+    const { access, clock } = this.#parts;
+    const mediaType = request.headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
+    if (mediaType !== "application/json") return problem(httpStatuses.unsupportedMediaType);
+    const body = await readShortBody(request, signInBytesMax, clock);
+    if (typeof body === "number") return problem(body);
+    const token = tokenOf(body);
+    if (token === undefined) return problem(httpStatuses.badRequest);
+    const found = await access.identify(token);
+    if (found.kind === "identity") return this.#begin(asked, found);
+    this.#note(asked, found.kind === "unavailable" ? "unavailable" : "unauthenticated");
+    const isPassing = found.kind === "unavailable";
+    return this.#unknown(isPassing ? httpStatuses.serviceUnavailable : httpStatuses.unauthorized);
+  }
+
+  async #begin(
+    asked: ConsoleRequest,
+    found: { readonly identity: SessionIdentity; readonly untilEpochMs: number | undefined },
+  ): Promise<ConsoleAnswer> {
+    const begun = await this.#beginSession(asked, found);
+    if (begun === undefined) return this.#unknown(httpStatuses.unauthorized);
+    const { principal, csrf, cookie } = begun;
+    return json(httpStatuses.ok, this.#tell(principal, csrf), { "set-cookie": cookie });
+  }
+
+  /** Undefined where they may do nothing here. */
+  async #beginSession(
+    asked: ConsoleRequest,
+    found: { readonly identity: SessionIdentity; readonly untilEpochMs: number | undefined },
+  ) {
+    const { access, calls, counts } = this.#parts;
+    const { identity: session } = found;
+    const none = { authorization: undefined, certificateNames: [] };
+    const known = await access.authenticate({ ...none, session });
+    const begun = this.sessions.begin(found.identity, found.untilEpochMs);
+    if (known.kind !== "principal" || begun === undefined) {
+      this.#note(asked, "unauthenticated");
+      return undefined;
+    }
+    const { principal } = known;
+    calls.noteSignIn({ method: "SignIn", caller: principal.name, address: asked.address });
+    counts.count("SignIn", "ok");
+    return { principal, csrf: this.sessions.csrfOf(begun.session), cookie: begun.cookie };
+  }
+
+  async #oidc(asked: ConsoleRequest): Promise<ConsoleAnswer | undefined> {
+    const { request, path } = asked;
+    const query = new URLSearchParams((request.url ?? "").split("?").slice(1).join("?"));
+    if (this.#signIn === undefined) return undefined;
+    if (path === callbackPath) return this.#finishSignIn(asked, this.#signIn, query);
+    if (path !== "/console/oidc/start") return undefined;
+    if (isOtherOrigin(request.headers)) return this.#refuse(asked);
+    const { choice, isTls } = this.#parts;
+    const own = `${isTls ? "https" : "http"}://${authorityOf(request.headers)}`;
+    const base = choice.url?.origin ?? own;
+    if (!URL.canParse(base)) return problem(httpStatuses.badRequest);
+    const back = query.get("back") ?? "/";
+    const begun = await this.#signIn.start(new URL(callbackPath, base).href, back);
+    if (begun === undefined) return redirect("/?signInFailed=unavailable");
+    const cookie = this.sessions.cookie("sign_in", begun.pending, { seconds: signInMsMax / 1_000 });
+    return redirect(begun.location, [cookie]);
+  }
+
+  async #finishSignIn(
+    asked: ConsoleRequest,
+    signIn: OidcSignIn,
+    query: URLSearchParams,
+  ): Promise<ConsoleAnswer> {
+    const pending = this.sessions.cookieOf(asked.request.headers, "sign_in");
+    const cookies = [this.sessions.cookie("sign_in", "", { seconds: 0 })];
+    const ended = await signIn.finish(query, pending);
+    if (ended.kind === "failed") {
+      this.#note(asked, ended.why === "unavailable" ? "unavailable" : "unauthenticated");
+      return redirect(withFailure(ended.back, ended.why), cookies);
+    }
+    const begun = await this.#beginSession(asked, ended);
+    if (begun === undefined) return redirect(withFailure(ended.back, "unknown"), cookies);
+    return redirect(ended.back, [...cookies, begun.cookie]);
+  }
+
+  /** What a page of another origin has a browser ask is not done. */
+  #refuse(asked: ConsoleRequest): ConsoleAnswer {
+    this.#note(asked, "permission_denied");
+    return problem(httpStatuses.forbidden);
+  }
+
+  #note({ address }: ConsoleRequest, code: string): void {
+    const { calls, counts } = this.#parts;
+    counts.count("SignIn", code);
+    calls.noteRefused({ method: "SignIn", caller: undefined, address }, code);
+  }
+}
+
+function tokenOf(text: string): string | undefined {
+  try {
+    const value: JsonValue = JSON.parse(text);
+    const token = isJsonObject(value) ? value["token"] : undefined;
+    return typeof token === "string" && token.length <= tokenCharsMax ? token : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A path with why nobody signed in. It is not parsed: that could make another host of it. */
+function withFailure(back: string, why: string): string {
+  const [path = "/", ...fragment] = back.split("#");
+  const mark = path.includes("?") ? "&" : "?";
+  return [`${path}${mark}signInFailed=${why}`, ...fragment].join("#");
+}

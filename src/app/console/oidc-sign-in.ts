@@ -1,0 +1,221 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { Clock } from "../../core/base/clock.js";
+import { isServiceError } from "../../core/base/errors.js";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
+import { isLeanJson } from "../../core/base/json-count.js";
+import type { Identification } from "../access/admin-access.js";
+import { createTokenReader, type TokenReader } from "../access/admin-oidc.js";
+import { askText } from "../base/signal-http.js";
+import type { OidcChoice } from "../config/admin-choice.js";
+import type { ConsoleOidcChoice } from "../config/console-choice.js";
+import { parseSafeUrl } from "../config/safe-url.js";
+import type { Seal } from "./seal.js";
+
+/** Why nobody signed in: of a closed set, for the console to say. */
+export type SignInFailure =
+  /** Whoever was asked there said no. */
+  | "denied"
+  /** It took too long, or was not begun in this browser. */
+  | "stale"
+  /** The identity provider cannot be asked now. */
+  | "unavailable"
+  /** What it answered is not what was asked for. */
+  | "refused"
+  /** They are known there and may do nothing here. */
+  | "unknown";
+
+/** How a sign-in ended. @property back the path to go on at */
+export type SignedIn =
+  | (Extract<Identification, { kind: "identity" }> & { readonly back: string })
+  | { readonly kind: "failed"; readonly why: SignInFailure; readonly back: string };
+
+/** What `OidcSignIn` is made of. */
+export interface OidcSignInParts {
+  readonly oidc: OidcChoice;
+  readonly choice: ConsoleOidcChoice;
+  readonly seal: Seal;
+  readonly clock: Clock;
+  readonly identify: (token: string, readToken: TokenReader) => Promise<Identification>;
+}
+
+/** How long somebody may take to sign in, in milliseconds. */
+export const signInMsMax = 600_000;
+
+/** How long the provider may take for each answer, and how long it may be. */
+const answerMsMax = 5_000;
+const answerBytesMax = 65_536;
+
+/** How long its endpoints are believed, in milliseconds. */
+const endpointsMsMax = 600_000;
+
+/** The longest path to go back to, in characters. */
+const backCharsMax = 1_000;
+
+type Endpoints = NonNullable<ConsoleOidcChoice["endpoints"]>;
+
+/**
+ * People who sign in at an identity provider: the authorization code flow with PKCE. What has to be
+ * remembered between its two steps the browser keeps, sealed.
+ *
+ * Source: OpenID Connect Core 1.0 section 3.1; RFC 7636; RFC 9207; OpenID Connect Discovery 1.0.
+ */
+export class OidcSignIn {
+  readonly #parts: OidcSignInParts;
+  readonly #readToken: TokenReader;
+  #known: { readonly endpoints: Endpoints; readonly untilMs: number } | undefined;
+
+  constructor(parts: OidcSignInParts) {
+    this.#parts = parts;
+    const { oidc, choice, clock } = parts;
+    // A token about who signed in is made for the one that asked.
+    this.#readToken = createTokenReader({ ...oidc, audience: choice.clientId }, clock);
+  }
+
+  /**
+   * Where to send a browser.
+   *
+   * @param callback where the provider sends it afterwards
+   * @param back the path to go on at then
+   * @returns undefined where the provider cannot be asked for its endpoints
+   */
+  async start(
+    callback: string,
+    back: string,
+  ): Promise<{ readonly location: string; readonly pending: string } | undefined> {
+    const endpoints = await this.#endpoints();
+    if (endpoints === undefined) return undefined;
+    const { choice, seal, clock } = this.#parts;
+    const [state, nonce, verifier] = [randomText(), randomText(), randomText()];
+    const location = new URL(endpoints.authorization);
+    const asked = {
+      response_type: "code",
+      client_id: choice.clientId,
+      redirect_uri: callback,
+      scope: choice.scope,
+      state,
+      nonce,
+      code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+      code_challenge_method: "S256",
+    };
+    for (const [name, value] of Object.entries(asked)) location.searchParams.set(name, value);
+    const untilMs = clock.epochUs() / 1_000 + signInMsMax;
+    const kept = { state, nonce, verifier, callback, back: safePath(back), untilMs };
+    return { location: location.href, pending: seal.close("sign-in", kept) };
+  }
+
+  /** Takes what the provider sent a browser back with. Never rejects. */
+  async finish(query: URLSearchParams, pending: string | undefined): Promise<SignedIn> {
+    const { oidc, clock, seal, identify } = this.#parts;
+    const kept = pending === undefined ? undefined : readPending(seal.open("sign-in", pending));
+    const { back = "/" } = kept ?? {};
+    const failed = (why: SignInFailure): SignedIn => ({ kind: "failed", why, back });
+    const isLate = kept === undefined || kept.untilMs <= clock.epochUs() / 1_000;
+    if (isLate || query.get("state") !== kept.state) return failed("stale");
+    if ((query.get("iss") ?? oidc.issuer) !== oidc.issuer) return failed("refused");
+    if (query.has("error")) {
+      return failed(query.get("error") === "access_denied" ? "denied" : "refused");
+    }
+    const token = await this.#redeem(query.get("code") ?? "", kept);
+    if (token === undefined || token === "refused") return failed(token ?? "unavailable");
+    const found = await identify(token, (text) => this.#readToken(text, kept.nonce));
+    if (found.kind === "identity") return { ...found, back };
+    return failed(found.kind === "unavailable" ? "unavailable" : "refused");
+  }
+
+  /** The token about who signed in; undefined: the provider cannot be asked. */
+  async #redeem(code: string, { verifier, callback }: Pending): Promise<string | undefined> {
+    const endpoints = await this.#endpoints();
+    if (endpoints === undefined) return undefined;
+    const { clientId, clientSecret } = this.#parts.choice;
+    const form = new URLSearchParams({
+      grant_type: "authorization_code",
+      code,
+      redirect_uri: callback,
+      client_id: clientId,
+      code_verifier: verifier,
+    });
+    const authorization = clientSecret === undefined ? {} : basic(clientId, clientSecret);
+    try {
+      const answer = await this.#ask({ url: endpoints.token, form, ...authorization });
+      const token = answer?.["id_token"];
+      return typeof token === "string" ? token : "refused";
+    } catch (thrown) {
+      return isServiceError(thrown) && thrown.code === "SIGNAL_REFUSED" ? "refused" : undefined;
+    }
+  }
+
+  async #endpoints(): Promise<Endpoints | undefined> {
+    const { choice, oidc, clock } = this.#parts;
+    if (choice.endpoints !== undefined) return choice.endpoints;
+    const nowMs = clock.monotonicMs();
+    if (this.#known !== undefined && nowMs < this.#known.untilMs) return this.#known.endpoints;
+    const base = oidc.issuer.replace(/\/$/, "");
+    const url = parseSafeUrl(`${base}/.well-known/openid-configuration`);
+    if (url === undefined) return undefined;
+    try {
+      const found = await this.#ask({ url });
+      const authorization = parseSafeUrl(String(found?.["authorization_endpoint"]));
+      const token = parseSafeUrl(String(found?.["token_endpoint"]));
+      if (found?.["issuer"] !== oidc.issuer || !authorization || !token) return undefined;
+      const endpoints = { authorization, token };
+      this.#known = { endpoints, untilMs: nowMs + endpointsMsMax };
+      return endpoints;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #ask(asked: {
+    readonly url: URL;
+    readonly form?: URLSearchParams;
+    readonly authorization?: string;
+  }): Promise<JsonObject | undefined> {
+    const { clock } = this.#parts;
+    const deadlineMs = clock.monotonicMs() + answerMsMax;
+    const accept = "application/json";
+    const text = await askText({ ...asked, accept, bytesMax: answerBytesMax, deadlineMs, clock });
+    if (!isLeanJson(text)) return undefined;
+    try {
+      const value: JsonValue = JSON.parse(text);
+      return isJsonObject(value) ? value : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** What a browser keeps while somebody signs in. */
+interface Pending {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+  readonly callback: string;
+  readonly back: string;
+  readonly untilMs: number;
+}
+
+function readPending(opened: JsonObject | undefined): Pending | undefined {
+  if (opened === undefined) return undefined;
+  const { state, nonce, verifier, callback, back, untilMs } = opened;
+  if (typeof state !== "string" || typeof nonce !== "string") return undefined;
+  if (typeof verifier !== "string" || typeof callback !== "string") return undefined;
+  if (typeof back !== "string" || typeof untilMs !== "number") return undefined;
+  return { state, nonce, verifier, callback, back, untilMs };
+}
+
+/** A path of ours, whoever wrote it: no browser takes it for another host. */
+function safePath(back: string): string {
+  return back.length <= backCharsMax && /^\/(?![/\\])[!-~]*$/.test(back) ? back : "/";
+}
+
+/** Source: RFC 6749 section 2.3.1: both parts are encoded as in forms first. */
+function basic(clientId: string, secret: string): { readonly authorization: string } {
+  const encode = (text: string): string => new URLSearchParams({ t: text }).toString().slice(2);
+  const pair = Buffer.from(`${encode(clientId)}:${encode(secret)}`).toString("base64");
+  return { authorization: `Basic ${pair}` };
+}
+
+/** 256 bits. */
+function randomText(): string {
+  return randomBytes(32).toString("base64url");
+}

@@ -1,0 +1,170 @@
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import type { Clock } from "../../core/base/clock.js";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
+import type { SessionIdentity } from "../access/admin-access.js";
+import { type Seal, sealedCharsMax } from "./seal.js";
+
+/** Somebody who signed in. */
+export interface Session {
+  readonly id: string;
+  readonly identity: SessionIdentity;
+  readonly untilEpochMs: number;
+}
+
+/** Sessions that were signed out here and are remembered until they would have ended. */
+export const signedOutMax = 10_000;
+
+/** What `Sessions` are made of. */
+export interface SessionsParts {
+  readonly seal: Seal;
+  readonly clock: Pick<Clock, "epochUs">;
+  /** The longest, in milliseconds. */
+  readonly sessionMs: number;
+  /** Whether browsers come by TLS. */
+  readonly isTls: boolean;
+  /** Where browsers reach the console, if that is not where they ask; undefined: it is. */
+  readonly host: string | undefined;
+}
+
+/**
+ * Sessions of browsers. They are kept by the browsers, sealed, and hold who signed in: what that
+ * one may do is looked up at each call.
+ */
+export class Sessions {
+  readonly #parts: SessionsParts;
+  readonly #signedOut = new Map<string, number>();
+
+  constructor(parts: SessionsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Begins one.
+   *
+   * @param untilEpochMs when it ends at the latest; undefined: after the longest time
+   * @returns what sets the cookie; undefined where the browser would not keep it
+   */
+  begin(
+    identity: SessionIdentity,
+    untilEpochMs = Number.POSITIVE_INFINITY,
+  ): { readonly session: Session; readonly cookie: string } | undefined {
+    const nowMs = this.#nowMs();
+    const id = randomBytes(16).toString("base64url");
+    const endMs = Math.floor(Math.min(untilEpochMs, nowMs + this.#parts.sessionMs));
+    const session: Session = { id, identity, untilEpochMs: endMs };
+    const sealed = this.#parts.seal.close("session", { ...session, identity: { ...identity } });
+    const cookie = this.cookie("session", sealed, { seconds: Math.ceil((endMs - nowMs) / 1_000) });
+    // With its name and all that it says.
+    return cookie.length > sealedCharsMax ? undefined : { session, cookie };
+  }
+
+  /** Who has signed in; undefined: nobody, or they are no more. */
+  of(headers: IncomingHttpHeaders): Session | undefined {
+    const sealed = this.cookieOf(headers, "session");
+    const opened = sealed === undefined ? undefined : this.#parts.seal.open("session", sealed);
+    const session = opened && readSession(opened);
+    return session !== undefined && this.isLive(session) ? session : undefined;
+  }
+
+  isLive({ id, untilEpochMs }: Session): boolean {
+    return untilEpochMs > this.#nowMs() && !this.#signedOut.has(id);
+  }
+
+  /** Ends one, for this process at least; answers what takes the cookie away. */
+  end({ id, untilEpochMs }: Session): string {
+    const nowMs = this.#nowMs();
+    for (const [other, endMs] of this.#signedOut) {
+      if (endMs > nowMs && this.#signedOut.size < signedOutMax) break;
+      this.#signedOut.delete(other);
+    }
+    this.#signedOut.set(id, untilEpochMs);
+    return this.cookie("session", "", { seconds: 0 });
+  }
+
+  /** What a call of this session says in `x-headgate-csrf`. */
+  csrfOf({ id }: Session): string {
+    return this.#parts.seal.mark(id);
+  }
+
+  /** Whether a call comes from the console's own page, which alone knows that value. */
+  isOwnCall(headers: IncomingHttpHeaders, session: Session): boolean {
+    const said = Buffer.from(String(headers["x-headgate-csrf"] ?? ""));
+    const right = Buffer.from(this.csrfOf(session));
+    const isKnown = said.length === right.length && timingSafeEqual(said, right);
+    return isKnown && this.isOwnPage(headers);
+  }
+
+  /** Whether a browser says that a page of this very origin asks. */
+  isOwnPage(headers: IncomingHttpHeaders): boolean {
+    const { origin, "sec-fetch-site": site } = headers;
+    if (origin === undefined && site === undefined) return false;
+    return (site ?? "same-origin") === "same-origin" && (!origin || this.#isOwnOrigin(headers));
+  }
+
+  /** A cookie of ours in a request; undefined: there is none. */
+  cookieOf({ cookie = "" }: IncomingHttpHeaders, name: CookieName): string | undefined {
+    const start = `${this.#nameOf(name)}=`;
+    const found = cookie.split(";").map((one) => one.trim());
+    return found.find((one) => one.startsWith(start))?.slice(start.length);
+  }
+
+  /** What sets a cookie. Only one that comes back from elsewhere is for more than our own pages. */
+  cookie(name: CookieName, value: string, { seconds }: { readonly seconds: number }): string {
+    const sameSite = name === "session" ? "Strict" : "Lax";
+    const secure = this.#parts.isTls ? "; Secure" : "";
+    const text = `${this.#nameOf(name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly`;
+    return `${text}; SameSite=${sameSite}${secure}`;
+  }
+
+  /** With the prefix no other host of the domain can set it. Source: RFC 6265bis 4.1.3.2. */
+  #nameOf(name: CookieName): string {
+    return `${this.#parts.isTls ? "__Host-" : ""}headgate_${name}`;
+  }
+
+  #isOwnOrigin(headers: IncomingHttpHeaders): boolean {
+    const { origin = "" } = headers;
+    if (!URL.canParse(origin)) return false;
+    const { host } = new URL(origin);
+    return host === authorityOf(headers) || host === this.#parts.host;
+  }
+
+  #nowMs(): number {
+    return this.#parts.clock.epochUs() / 1_000;
+  }
+}
+
+/** Cookies of the console: who signed in, and who is about to. */
+type CookieName = "session" | "sign_in";
+
+/** The host and port that a request names, in lower case; empty: none. */
+export function authorityOf(headers: IncomingHttpHeaders): string {
+  const named: unknown = headers[":authority"] ?? headers.host;
+  return typeof named === "string" ? named.toLowerCase() : "";
+}
+
+/** Whether a browser says that a page of another origin asks. Source: W3C Fetch Metadata. */
+export function isOtherOrigin(headers: IncomingHttpHeaders): boolean {
+  const { "sec-fetch-site": site } = headers;
+  return site !== undefined && site !== "same-origin" && site !== "none";
+}
+
+function readSession({ id, identity, untilEpochMs }: JsonObject): Session | undefined {
+  if (typeof id !== "string" || typeof untilEpochMs !== "number") return undefined;
+  const read = readIdentity(identity);
+  return read && { id, identity: read, untilEpochMs };
+}
+
+/** Sealed by us, if by another version. */
+function readIdentity(value: JsonValue | undefined): SessionIdentity | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { kind, sha256, issuer, subject, groups } = value;
+  if (kind === "token" && typeof sha256 === "string" && /^[0-9a-f]{64}$/.test(sha256)) {
+    return { kind, sha256 };
+  }
+  if (kind !== "claims" || typeof issuer !== "string" || typeof subject !== "string") {
+    return undefined;
+  }
+  if (!Array.isArray(groups)) return undefined;
+  return { kind, issuer, subject, groups: groups.filter((one) => typeof one === "string") };
+}

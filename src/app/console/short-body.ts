@@ -1,0 +1,35 @@
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import type { Clock } from "../../core/base/clock.js";
+import { httpStatuses } from "../../core/base/http-status.js";
+
+/** How long a short body may take to come, in milliseconds. */
+const bodyMsMax = 10_000;
+
+/** The text of a short body, or the status of why it is not read. */
+export function readShortBody(
+  request: IncomingMessage | Http2ServerRequest,
+  bytesMax: number,
+  clock: Pick<Clock, "schedule">,
+): Promise<string | number> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const end = (outcome: string | number): void => {
+      cancel();
+      request.removeListener("data", take);
+      // What still comes is read and dropped, for as long as a request may take.
+      request.resume();
+      resolve(outcome);
+    };
+    const take = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length > bytesMax) end(httpStatuses.contentTooLarge);
+      else chunks.push(chunk);
+    };
+    const cancel = clock.schedule(bodyMsMax, () => end(httpStatuses.requestTimeout));
+    request.on("data", take);
+    request.once("end", () => end(Buffer.concat(chunks).toString("utf8")));
+    request.once("close", () => end(httpStatuses.badRequest));
+  });
+}

@@ -1,0 +1,175 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { isServiceError } from "../../core/base/errors.js";
+import { defaultDefaults } from "../../core/limits/limit.js";
+import { type PolicyText, parsePolicy } from "../../policy/parse.js";
+import { createPolicyBuilder, type Policy } from "../../policy/policy.js";
+import { parsePolicyTests } from "../../policy/policy-tests.js";
+import { problemRows } from "../../policy/problems/problem.js";
+import type { FoundProblems } from "../../policy/problems/problem-log.js";
+import type {
+  LogReplay,
+  PolicyTestReport,
+  ReplayedPolicy,
+  TrialProblems,
+} from "../../rpc/admin/admin-parts.js";
+import { ComparedReplay, type ComparedRule } from "../../simulate/compared-replay.js";
+import type { ReplayReport } from "../../simulate/replay.js";
+import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
+import { alignTimeline } from "../../simulate/timeline.js";
+import { sha256 } from "../base/sha256.js";
+import type { TrialInput, TrialMessage, TriedPolicy } from "./policy-trial-messages.js";
+
+/**
+ * Runs in a worker thread: tries policies on tests, or on an access log, so that no decision waits
+ * for it.
+ */
+
+/** Rules that are told of one trial, and keys of each; the longest text of a key. */
+const rulesToldMax = 1_000;
+const untestedToldMax = 100;
+const keysToldMax = 5;
+const textCharsMax = 256;
+
+const switches = {
+  isShadow: false,
+  isQuota: false,
+  chargesDenied: false,
+  defaults: defaultDefaults,
+};
+const common = { switches, digest: sha256 };
+
+const input = workerData as TrialInput;
+parentPort?.postMessage(tryOut());
+
+function tryOut(): TrialMessage {
+  try {
+    return input.kind === "test" ? test(input) : replay(input);
+  } catch (thrown) {
+    if (!isServiceError(thrown)) throw thrown;
+    return { kind: "failed", message: thrown.message };
+  }
+}
+
+function test(given: TrialInput & { readonly kind: "test" }): PolicyTestReport | TrialProblems {
+  const policy = read(given.policy);
+  if (policy.kind === "problems") return policy;
+  const tests: { file: string; outcome: TestOutcome }[] = [];
+  for (const file of given.tests) {
+    const parsed = parsePolicyTests(file);
+    if (parsed.kind === "problems") return problemsOf(parsed);
+    for (const one of parsed.tests.tests) {
+      tests.push({ file: file.file, outcome: runOne(one, policy.policy) });
+    }
+  }
+  const met = new Set(tests.flatMap(({ outcome }) => [...outcome.rules]));
+  const untested = policy.policy.rules.filter(
+    ({ effect, index }) => effect.kind !== "none" && !met.has(index),
+  );
+  return {
+    kind: "tested",
+    tests: tests.map(({ file, outcome: { rules: _, failures, ...outcome } }) => ({
+      ...outcome,
+      file,
+      failures: failures.map(({ parts, ...failure }) => {
+        return { ...failure, ...(parts ?? { expected: "", got: "" }) };
+      }),
+    })),
+    untestedRules: untested
+      .slice(0, untestedToldMax)
+      .map(({ domain, label }) => ({ domain, label })),
+  };
+}
+
+function runOne(one: Parameters<typeof runPolicyTest>[0], policy: Policy): TestOutcome {
+  try {
+    return runPolicyTest(one, { ...common, policy });
+  } catch (thrown) {
+    if (!isServiceError(thrown)) throw thrown;
+    const { name, line } = one;
+    const failures = [{ line, message: thrown.message, parts: undefined }];
+    return { name, line, failures, callCount: 0, rules: new Set() };
+  }
+}
+
+function replay(given: TrialInput & { readonly kind: "replay" }): LogReplay | TrialProblems {
+  const active = read(given.active);
+  const candidate = given.candidate && read(given.candidate);
+  if (active.kind === "problems") return active;
+  if (candidate?.kind === "problems") return candidate;
+  const { format, log } = given;
+  const policies = { active: active.policy, candidate: candidate?.policy };
+  const run = new ComparedReplay({ ...common, ...policies, format });
+  const lines = new TextDecoder().decode(log).split("\n");
+  for (const [i, line] of lines.entries()) run.take(line.replace(/\r$/, ""), i + 1);
+  const { firstUnreadable, rules, ...report } = run.finish();
+  return {
+    ...report,
+    kind: "replayed",
+    firstUnreadable: firstUnreadable && `line ${firstUnreadable.line}: ${firstUnreadable.hint}`,
+    active: outcomeOf(given.active.version, report.active),
+    candidate: report.candidate && outcomeOf(given.candidate?.version ?? "", report.candidate),
+    rules: rules.slice(0, rulesToldMax).map(ruleOf),
+  };
+}
+
+function outcomeOf(policyVersion: string, report: ReplayReport): ReplayedPolicy {
+  const { calls, denied, unasked, unknownParts } = report;
+  return {
+    policyVersion,
+    callCount: report.callCount,
+    unaskedCount: unasked.count,
+    deniedCount: report.deniedCount,
+    limitedThenCount: report.limitedThenCount,
+    limitedBothCount: report.limitedBothCount,
+    lateCount: report.lateCount,
+    unknownParts: countedOf(unknownParts),
+    unaskedHosts: countedOf(unasked.hosts),
+    times: calls && {
+      startUs: calls.startUs,
+      stepUs: calls.stepUs,
+      calls: calls.counts,
+      denied: alignTimeline(denied, calls),
+    },
+  };
+}
+
+function ruleOf({ domain, label, active, candidate }: ComparedRule): LogReplay["rules"][number] {
+  return {
+    domain,
+    label,
+    activeCallCount: active?.callCount ?? 0,
+    activeOverCount: active?.overCount ?? 0,
+    candidateCallCount: candidate?.callCount ?? 0,
+    candidateOverCount: candidate?.overCount ?? 0,
+    keys: countedOf((candidate ?? active)?.keys.slice(0, keysToldMax) ?? []),
+  };
+}
+
+function countedOf(counted: readonly { readonly key: string; readonly count: number }[]) {
+  return counted.map(({ key, count }) => ({ text: key.slice(0, textCharsMax), count }));
+}
+
+function read({
+  version,
+  files,
+}: TriedPolicy): { readonly kind: "policy"; readonly policy: Policy } | TrialProblems {
+  const sources: readonly PolicyText[] = files;
+  const parsed = parsePolicy(sources, input.options);
+  if (parsed.kind === "problems") return problemsOf(parsed);
+  const builder = createPolicyBuilder(version);
+  builder.addDomains(parsed.domains);
+  builder.add(parsed.rules);
+  builder.addServices(parsed.services);
+  builder.setQuotas(parsed.quotas);
+  return { kind: "policy", policy: builder.finish() };
+}
+
+function problemsOf({ problems, unreportedCount }: FoundProblems): TrialProblems {
+  return {
+    kind: "problems",
+    problems: problems.map(({ id, file, line, column, message: text }) => {
+      return { id, file, line, column, message: text, hint: problemRows[id].remedy };
+    }),
+    unreportedCount,
+  };
+}

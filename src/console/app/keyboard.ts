@@ -1,0 +1,43 @@
+import { signal } from "@preact/signals";
+import { formatRoute } from "../data/route.js";
+import { later } from "../state/browser.js";
+import { goTo } from "../state/location.js";
+import { navigation } from "./navigation.js";
+
+/** Which of the two boxes that keys open is open. */
+export const openBox = signal<"none" | "search" | "help">("none");
+
+/** How long a `g` waits for its second key. */
+const sequenceMs = 1_500;
+
+/** Listens for the keys that work everywhere: `/`, `?` and `g` with a letter. */
+export function listenToKeys(): void {
+  let isGoing = false;
+  document.addEventListener("keydown", (event) => {
+    const { key, target, ctrlKey, metaKey, altKey } = event;
+    if ((ctrlKey || metaKey) && key === "k") {
+      event.preventDefault();
+      openBox.value = "search";
+      return;
+    }
+    if (ctrlKey || metaKey || altKey || isTyping(target)) return;
+    if (document.querySelector("dialog[open]")) return;
+    const entry = isGoing ? navigation.find((one) => one.key === key) : undefined;
+    isGoing = false;
+    if (entry !== undefined) goTo(formatRoute([entry.name]));
+    else if (key === "/" || key === "?") {
+      event.preventDefault();
+      openBox.value = key === "/" ? "search" : "help";
+    } else if (key === "g") {
+      isGoing = true;
+      later(sequenceMs, () => {
+        isGoing = false;
+      });
+    }
+  });
+}
+
+function isTyping(target: unknown): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT|HG-EDITOR)$/.test(target.tagName);
+}

@@ -1,0 +1,29 @@
+import type { AuditEntry } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { type ShownEntry, writeEntries } from "./entries.js";
+
+/** What an entry of the audit log is about: of an override whom it is for, in place of its id. */
+export function auditSubject({
+  subject,
+  before,
+  after,
+}: Pick<AuditEntry, "subject" | "before" | "after">): string {
+  const { domain, entries, isPrefix } = { ...fieldsOf(before), ...fieldsOf(after) };
+  const pairs = Array.isArray(entries) ? entries.flatMap(readPair) : [];
+  if (typeof domain !== "string" || pairs.length === 0) return subject;
+  return `${domain} ${writeEntries(pairs)}${isPrefix === true ? " and all below" : ""}`;
+}
+
+/** Nothing where there was nothing, or where a long one was cut and is no JSON any more. */
+function fieldsOf(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}
+
+function readPair(pair: unknown): readonly ShownEntry[] {
+  const [key, value]: readonly unknown[] = Array.isArray(pair) ? pair : [];
+  return typeof key === "string" && typeof value === "string" ? [{ key, value }] : [];
+}

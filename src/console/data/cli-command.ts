@@ -1,0 +1,36 @@
+import { type ShownEntry, writeEntries } from "./entries.js";
+
+/** A command line that a POSIX shell reads back as these words. */
+export function writeCommand(words: readonly string[]): string {
+  return words.map(quoteWord).join(" ");
+}
+
+function quoteWord(word: string): string {
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** The key that a command is about. */
+export interface CommandTarget {
+  readonly domain: string;
+  readonly entries: readonly ShownEntry[];
+  readonly limitName?: string;
+  readonly isPrefix?: boolean;
+}
+
+/** The words of a command about a key, with its flags. */
+export function keyCommand(
+  names: readonly string[],
+  { domain, entries, limitName = "", isPrefix = false }: CommandTarget,
+  flags: readonly string[] = [],
+): string {
+  const limit = limitName === "" ? [] : ["--limit", limitName];
+  const prefix = isPrefix ? ["--prefix"] : [];
+  const target = [domain, writeEntries(entries)];
+  return writeCommand(["headgate", ...names, ...target, ...limit, ...prefix, ...flags]);
+}
+
+/** `--reason TEXT`, with a placeholder where there is none yet. */
+export function reasonFlags(reason: string): readonly string[] {
+  return ["--reason", reason === "" ? "..." : reason];
+}

@@ -1,0 +1,353 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type {
+  ClassHistory,
+  GetHistoryResponse,
+  ReplicaHistory,
+  ServiceHistory,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+
+/** How much of the past is shown. */
+export const historySeconds = 900;
+
+/** The least that a plot shows. */
+const windowSecondsMin = 60;
+
+/** A replica whose newest step is this much older than the fleet's is not waited for. */
+const lagSecondsMax = 3;
+
+/** What one replica did in a second. */
+export interface HistoryPoint {
+  readonly passed: number;
+  readonly overLimit: number;
+  readonly admissionPassed: number;
+  readonly admissionRefused: number;
+  readonly failureRefused: number;
+  readonly failurePassed: number;
+  readonly failureLocal: number;
+  readonly failed: number;
+  readonly shadow: number;
+  readonly nearLimit: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly isDegraded: boolean;
+  readonly envoys: number;
+}
+
+/** One second of a service at one replica. */
+export interface ServicePoint {
+  readonly limit: number;
+  readonly inFlight: number;
+  readonly waiting: number;
+  readonly rttMs: number;
+  readonly minRttMs: number;
+  readonly gradient: number;
+  /** By class. */
+  readonly admitted: Readonly<Record<string, number>>;
+  readonly refused: Readonly<Record<string, number>>;
+}
+
+type Ring<T> = Map<number, T>;
+
+/** Counts of a rule in ten seconds. */
+export interface RulePoint {
+  readonly hits: number;
+  readonly overLimit: number;
+}
+
+/** What is known of the last 15 minutes, of each replica by itself. */
+export class FleetHistory {
+  readonly #replicas = new Map<string, Ring<HistoryPoint>>();
+  readonly #services = new Map<string, Map<string, Ring<ServicePoint>>>();
+  readonly #rules = new Map<string, Map<string, Ring<RulePoint>>>();
+  /** Seconds in which replicas did not answer, and how many. */
+  readonly #silent = new Map<number, number>();
+
+  /** Takes what the fleet has told; `nowMs` is when. */
+  add({ replicas, silentReplicas }: GetHistoryResponse, nowMs: number): void {
+    for (const one of replicas) this.#addReplica(one);
+    const second = Math.floor(nowMs / 1_000);
+    if (silentReplicas > 0) this.#silent.set(second, silentReplicas);
+    this.#prune(second);
+  }
+
+  #addReplica(one: ReplicaHistory): void {
+    const ring = entryOf(this.#replicas, one.replica, () => new Map());
+    const first = secondOf(one.start);
+    if (first !== undefined) {
+      for (const i of one.admitted.keys()) ring.set(first + i, pointOf(one, i));
+    }
+    for (const service of one.services) {
+      const rings = entryOf(this.#services, service.name, () => new Map());
+      const own = entryOf(rings, one.replica, () => new Map());
+      const start = secondOf(service.start);
+      if (start === undefined) continue;
+      for (const i of service.inFlight.keys()) own.set(start + i, servicePointOf(service, i));
+    }
+    for (const { domain, label, start, hits, overLimit } of one.rules) {
+      const rings = entryOf(this.#rules, ruleId({ domain, label }), () => new Map());
+      const own = entryOf(rings, one.replica, () => new Map());
+      const from = secondOf(start);
+      if (from === undefined) continue;
+      for (const [i, count] of hits.entries()) {
+        // Steps of replicas end at different seconds.
+        const step = Math.floor((from + 10 * i) / 10) * 10;
+        own.set(step, { hits: count, overLimit: overLimit[i] ?? 0 });
+      }
+    }
+  }
+
+  #prune(now: number): void {
+    const oldest = now - historySeconds - 60;
+    const rings: Ring<unknown>[] = [...this.#replicas.values(), this.#silent];
+    for (const own of [...this.#services.values(), ...this.#rules.values()]) {
+      rings.push(...own.values());
+    }
+    for (const ring of rings) {
+      for (const second of ring.keys()) {
+        if (second >= oldest) break;
+        ring.delete(second);
+      }
+    }
+  }
+
+  /** The last second of which all replicas that answer have told; undefined before the first. */
+  get end(): number | undefined {
+    const ends = [...this.#replicas.values()].flatMap((ring) => lastOf(ring));
+    const newest = Math.max(...ends);
+    const living = ends.filter((end) => end >= newest - lagSecondsMax);
+    return living.length === 0 ? undefined : Math.min(...living);
+  }
+
+  /** Names of replicas that have told something of the last seconds. */
+  get replicas(): readonly string[] {
+    const end = this.end ?? 0;
+    return [...this.#replicas]
+      .filter(([, ring]) => (lastOf(ring)[0] ?? 0) >= end - lagSecondsMax)
+      .map(([name]) => name)
+      .sort();
+  }
+
+  /** Seconds of the window, and for each what the replicas that told it sum up to. */
+  timeline(): readonly FleetSecond[] {
+    return this.#window((second) => {
+      const points = [...this.#replicas.values()].flatMap((ring) => ring.get(second) ?? []);
+      return points.length === 0 ? undefined : sumPoints(points);
+    });
+  }
+
+  /** The same of a service. */
+  serviceTimeline(name: string, isShared: boolean): readonly ServiceSecond[] {
+    const rings = [...(this.#services.get(name)?.values() ?? [])];
+    return this.#window((second) => {
+      const points = rings.flatMap((ring) => ring.get(second) ?? []);
+      return points.length === 0 ? undefined : sumService(points, isShared);
+    });
+  }
+
+  /** Names of services that were told of. */
+  get services(): readonly string[] {
+    return [...this.#services.keys()].sort();
+  }
+
+  /** Steps of ten seconds of a rule over all replicas, the oldest first. */
+  ruleTimeline(rule: { readonly domain: string; readonly label: string }): readonly RuleStep[] {
+    const rings = [...(this.#rules.get(ruleId(rule))?.values() ?? [])];
+    const steps = new Map<number, RulePoint>();
+    for (const ring of rings) {
+      for (const [second, { hits, overLimit }] of ring) {
+        const before = steps.get(second);
+        steps.set(second, {
+          hits: hits + (before?.hits ?? 0),
+          overLimit: overLimit + (before?.overLimit ?? 0),
+        });
+      }
+    }
+    const end = Math.max(...steps.keys());
+    return [...steps]
+      .filter(([second]) => second >= end - historySeconds)
+      .sort(([a], [b]) => a - b)
+      .map(([second, point]) => ({ second, ...point }));
+  }
+
+  #window<T>(pointAt: (second: number) => T | undefined): readonly Second<T>[] {
+    const { end } = this;
+    if (end === undefined) return [];
+    const window = Array.from({ length: historySeconds }, (_, i) => {
+      const second = end - historySeconds + 1 + i;
+      return { second, point: pointAt(second), silent: this.#silent.get(second) ?? 0 };
+    });
+    // Of a fleet that has just begun there is no past to be shown.
+    const first = window.findIndex(({ point }) => point !== undefined);
+    return window.slice(Math.max(0, Math.min(first - 1, historySeconds - windowSecondsMin)));
+  }
+}
+
+/** A second of the window; without a point nothing is known of it. */
+export interface Second<T> {
+  readonly second: number;
+  readonly point: T | undefined;
+  /** Replicas that did not answer then. */
+  readonly silent: number;
+}
+
+/** A second of the fleet. */
+export type FleetSecond = Second<HistoryPoint>;
+/** A second of a service. */
+export type ServiceSecond = Second<ServicePoint>;
+
+/** Ten seconds of a rule. */
+export interface RuleStep extends RulePoint {
+  readonly second: number;
+}
+
+/** Of latencies the slowest replica's, of Envoys and of counts the sum. */
+function sumPoints(points: readonly HistoryPoint[]): HistoryPoint {
+  const sum = (of: (point: HistoryPoint) => number): number =>
+    points.reduce((total, point) => total + of(point), 0);
+  return {
+    passed: sum(({ passed }) => passed),
+    overLimit: sum(({ overLimit }) => overLimit),
+    admissionPassed: sum(({ admissionPassed }) => admissionPassed),
+    admissionRefused: sum(({ admissionRefused }) => admissionRefused),
+    failureRefused: sum(({ failureRefused }) => failureRefused),
+    failurePassed: sum(({ failurePassed }) => failurePassed),
+    failureLocal: sum(({ failureLocal }) => failureLocal),
+    failed: sum(({ failed }) => failed),
+    shadow: sum(({ shadow }) => shadow),
+    nearLimit: sum(({ nearLimit }) => nearLimit),
+    p50Ms: Math.max(...points.map(({ p50Ms }) => p50Ms)),
+    p99Ms: Math.max(...points.map(({ p99Ms }) => p99Ms)),
+    isDegraded: points.some(({ isDegraded }) => isDegraded),
+    envoys: sum(({ envoys }) => envoys),
+  };
+}
+
+/** Where Envoys share the limit each replica tells the fleet's; else each has its own part. */
+function sumService(points: readonly ServicePoint[], isShared: boolean): ServicePoint {
+  const of = (pick: (point: ServicePoint) => number): readonly number[] => points.map(pick);
+  const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
+  const together = isShared ? (values: readonly number[]) => Math.max(...values) : sum;
+  const classes = (pick: (point: ServicePoint) => Readonly<Record<string, number>>) => {
+    const total: Record<string, number> = {};
+    for (const [name, count] of points.flatMap((point) => Object.entries(pick(point)))) {
+      total[name] = (total[name] ?? 0) + count;
+    }
+    return total;
+  };
+  return {
+    limit: together(of(({ limit }) => limit)),
+    inFlight: together(of(({ inFlight }) => inFlight)),
+    waiting: sum(of(({ waiting }) => waiting)),
+    rttMs: Math.max(...of(({ rttMs }) => rttMs)),
+    minRttMs: Math.max(...of(({ minRttMs }) => minRttMs)),
+    gradient: Math.min(...of(({ gradient }) => gradient)),
+    admitted: classes(({ admitted }) => admitted),
+    refused: classes(({ refused }) => refused),
+  };
+}
+
+function pointOf(one: ReplicaHistory, i: number): HistoryPoint {
+  return {
+    passed: one.admitted[i] ?? 0,
+    overLimit: one.overLimit[i] ?? 0,
+    admissionPassed: one.admissionAdmitted[i] ?? 0,
+    admissionRefused: one.admissionRefused[i] ?? 0,
+    failureRefused: one.failureRefused[i] ?? 0,
+    failurePassed: one.failurePassed[i] ?? 0,
+    failureLocal: one.failureLocal[i] ?? 0,
+    failed: one.failed[i] ?? 0,
+    shadow: one.shadow[i] ?? 0,
+    nearLimit: one.nearLimit[i] ?? 0,
+    p50Ms: one.latencyMsP50[i] ?? 0,
+    p99Ms: one.latencyMsP99[i] ?? 0,
+    isDegraded: one.degraded[i] ?? false,
+    envoys: one.envoys[i] ?? 0,
+  };
+}
+
+function servicePointOf(one: ServiceHistory, i: number): ServicePoint {
+  const ofClasses = (pick: (own: ClassHistory) => readonly number[]) =>
+    Object.fromEntries(one.classes.map((own) => [own.priority, pick(own)[i] ?? 0]));
+  return {
+    limit: one.concurrencyLimit[i] ?? 0,
+    inFlight: one.inFlight[i] ?? 0,
+    waiting: one.waiting[i] ?? 0,
+    rttMs: one.rttMs[i] ?? 0,
+    minRttMs: one.minRttMs[i] ?? 0,
+    gradient: one.gradient[i] ?? 0,
+    admitted: ofClasses(({ admitted }) => admitted),
+    refused: ofClasses(({ refused }) => refused),
+  };
+}
+
+function secondOf(time: ReplicaHistory["start"]): number | undefined {
+  return time === undefined ? undefined : Math.round(timestampMs(time) / 1_000);
+}
+
+function lastOf(ring: Ring<unknown>): readonly number[] {
+  const last = Math.max(...ring.keys());
+  return Number.isFinite(last) ? [last] : [];
+}
+
+/** A rule's name as one text, to find it by. */
+export function ruleId({
+  domain,
+  label,
+}: {
+  readonly domain: string;
+  readonly label: string;
+}): string {
+  return JSON.stringify([domain, label]);
+}
+
+function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+/** All that was refused in a second, for whatever cause. */
+export function refusedIn(point: HistoryPoint): number {
+  return point.overLimit + point.admissionRefused + point.failureRefused + point.failed;
+}
+
+/** All that passed in a second. */
+export function passedIn(point: HistoryPoint): number {
+  return point.passed + point.admissionPassed;
+}
+
+/** A time of the window that is shaded, in seconds. */
+export interface HistoryBand {
+  readonly from: number;
+  readonly to: number;
+  readonly kind: "outage" | "missing";
+}
+
+/** When limits were answered without the store, and when a replica was not heard. */
+export function bandsOf(seconds: readonly FleetSecond[]): readonly HistoryBand[] {
+  const first = seconds.findIndex(({ point }) => point !== undefined);
+  const known = first < 0 ? [] : seconds.slice(first);
+  return [
+    ...runsOf(known, "outage", ({ point }) => {
+      return point !== undefined && (point.isDegraded || point.failurePassed > 0);
+    }),
+    ...runsOf(known, "missing", ({ point, silent }) => point === undefined || silent > 0),
+  ];
+}
+
+function runsOf(
+  seconds: readonly FleetSecond[],
+  kind: HistoryBand["kind"],
+  isIn: (second: FleetSecond) => boolean,
+): readonly HistoryBand[] {
+  const bands: { from: number; to: number; kind: HistoryBand["kind"] }[] = [];
+  for (const one of seconds) {
+    if (!isIn(one)) continue;
+    const last = bands.at(-1);
+    if (last !== undefined && one.second - last.to <= 1) last.to = one.second;
+    else bands.push({ from: one.second - 1, to: one.second, kind });
+  }
+  return bands;
+}

@@ -1,0 +1,116 @@
+/** A part of the policy's JSON Schema, as far as completion looks at it. */
+export interface SchemaPart {
+  readonly description?: string;
+  readonly $ref?: string;
+  readonly $defs?: Readonly<Record<string, SchemaPart>>;
+  readonly properties?: Readonly<Record<string, SchemaPart>>;
+  readonly items?: SchemaPart;
+  readonly anyOf?: readonly SchemaPart[];
+  readonly oneOf?: readonly SchemaPart[];
+  readonly enum?: readonly (string | number | boolean)[];
+}
+
+/** A step into a document: a key, or an item of a list. */
+export type PathPart = string;
+
+const item = "[]";
+
+/** Parts of a schema that a path may mean; several where there is a choice. */
+export function schemasAt(root: SchemaPart, path: readonly PathPart[]): readonly SchemaPart[] {
+  let parts = resolve(root, root);
+  for (const step of path) {
+    parts = parts.flatMap((part) => {
+      const next = step === item ? part.items : part.properties?.[step];
+      return next === undefined ? [] : resolve(root, next);
+    });
+  }
+  return parts;
+}
+
+/** Follows references and choices, not into circles. */
+function resolve(root: SchemaPart, part: SchemaPart, depth = 0): readonly SchemaPart[] {
+  if (depth > 8) return [];
+  const name = part.$ref?.replace("#/$defs/", "");
+  const named = name === undefined ? undefined : root.$defs?.[name];
+  const choices = [...(part.anyOf ?? []), ...(part.oneOf ?? []), ...(named ? [named] : [])];
+  const own = part.properties || part.items || part.enum || part.description ? [part] : [];
+  return [...own, ...choices.flatMap((one) => resolve(root, one, depth + 1))];
+}
+
+/** Where a place in a text is: what leads there, and the word that stands there. */
+export interface TextPlace {
+  /** What leads to the mapping that the place is in. */
+  readonly path: readonly PathPart[];
+  /** The key whose value the place is in; undefined where a key is written. */
+  readonly key: string | undefined;
+}
+
+/** Reads, by indentation and by braces in the line, where a place of a YAML text is. */
+export function placeAt(lines: readonly string[], line: number, column: number): TextPlace {
+  const text = (lines[line] ?? "").slice(0, column);
+  const opened = openBrace(text);
+  const head = opened < 0 ? text : text.slice(0, opened);
+  const inside = opened < 0 ? text.replace(/^[\s-]*/, "") : text.slice(opened + 1);
+  const outer = pathAbove(lines, line, indentOfLine(lines[line] ?? "", text));
+  const own = opened < 0 ? [] : [...itemsOf(head), ...keyOf(head)];
+  const path = [...outer, ...(opened < 0 ? itemsOf(text) : own)];
+  const key = /(?:^|,)\s*([\w$.-]+):\s[^,]*$/.exec(inside)?.[1];
+  return { path, key };
+}
+
+/** What an empty line is written with is its own indent. */
+function indentOfLine(line: string, before: string): number {
+  const body = line.trim() === "" ? before : line;
+  return body.length - body.trimStart().length;
+}
+
+function itemsOf(text: string): readonly PathPart[] {
+  const marks = /^\s*((?:-\s+)*)/.exec(text)?.[1] ?? "";
+  return [...marks.matchAll(/-/g)].map(() => item);
+}
+
+function keyOf(text: string): readonly PathPart[] {
+  const key = /([\w$.-]+):\s*$/.exec(text)?.[1];
+  return key === undefined ? [] : [key];
+}
+
+/** The last brace that is open at the end; -1 where none is. */
+function openBrace(text: string): number {
+  let depth = 0;
+  for (let i = text.length - 1; i >= 0; i -= 1) {
+    const character = text.charAt(i);
+    if (character === "}") depth += 1;
+    else if (character === "{") {
+      if (depth === 0) return i;
+      depth -= 1;
+    }
+  }
+  return -1;
+}
+
+/** Keys of the lines above that are indented less and less. */
+function pathAbove(lines: readonly string[], line: number, indent: number): readonly PathPart[] {
+  const path: PathPart[] = [];
+  let depth = indent;
+  for (let i = line - 1; i >= 0 && depth > 0; i -= 1) {
+    const text = lines[i] ?? "";
+    if (/^\s*(?:#.*)?$/.test(text)) continue;
+    const own = text.length - text.trimStart().length;
+    const marks = itemsOf(text);
+    const keyColumn = own + (/^\s*((?:-\s+)*)/.exec(text)?.[1]?.length ?? 0);
+    const key = /^\s*(?:-\s+)*([\w$.-]+):/.exec(text)?.[1];
+    if (keyColumn < depth && key !== undefined) {
+      path.unshift(key);
+      depth = keyColumn;
+    }
+    if (marks.length > 0 && own < depth) {
+      path.unshift(...marks);
+      depth = own;
+    } else if (marks.length > 0 && keyColumn === depth) {
+      // A key beside the first one of its item.
+      path.unshift(...marks);
+      depth = own;
+    }
+  }
+  return path;
+}

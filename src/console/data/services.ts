@@ -1,0 +1,72 @@
+import type { Service } from "../../gen/headgate/admin/v1/admin_pb.js";
+
+/** A service as the fleet has it, and as each replica sees it. */
+export interface FleetService {
+  readonly name: string;
+  readonly algorithm: string;
+  /** Whether Envoys share its limit; else each replica has a limit of its own. */
+  readonly isShared: boolean;
+  readonly limit: number;
+  readonly inFlight: number;
+  readonly waiting: number;
+  readonly rttMs: number;
+  readonly minRttMs: number;
+  readonly gradient: number;
+  readonly gate: string;
+  readonly rejectRatio: number;
+  readonly admitted: number;
+  readonly refused: number;
+  readonly overflowPerSecond: number;
+  readonly replicas: readonly Service[];
+}
+
+/** Services by name, with what replicas see put together. */
+export function mergeServices(services: readonly Service[]): readonly FleetService[] {
+  const names = [...new Set(services.map(({ name }) => name))].sort();
+  return names.map((name) => mergeOne(services.filter((one) => one.name === name)));
+}
+
+function mergeOne(replicas: readonly Service[]): FleetService {
+  const [first] = replicas;
+  const isShared = replicas.some(({ shares }) => shares.length > 0);
+  const sum = (of: (one: Service) => bigint): number =>
+    replicas.reduce((total, one) => total + Number(of(one)), 0);
+  const most = (of: (one: Service) => number): number => Math.max(0, ...replicas.map(of));
+  const together = (of: (one: Service) => bigint): number =>
+    isShared ? most((one) => Number(of(one))) : sum(of);
+  const gradients = replicas.map(({ gradient }) => gradient).filter((value) => value > 0);
+  return {
+    name: first?.name ?? "",
+    algorithm: first?.law ?? "",
+    isShared,
+    limit: together(({ concurrencyLimit }) => concurrencyLimit),
+    inFlight: together(({ inFlight }) => inFlight),
+    waiting: sum(({ waiting }) => waiting),
+    rttMs: most(({ rttMs }) => rttMs),
+    minRttMs: most(({ minRttMs }) => minRttMs),
+    gradient: gradients.length === 0 ? 0 : Math.min(...gradients),
+    gate: worstGate(replicas.map(({ gate }) => gate)),
+    rejectRatio: most(({ rejectRatio }) => rejectRatio),
+    admitted: sum(({ admitted }) => admitted),
+    refused: sum(({ refused }) => refused),
+    overflowPerSecond: most(({ overflowPerSecond }) => overflowPerSecond),
+    replicas,
+  };
+}
+
+function worstGate(gates: readonly string[]): string {
+  return ["closed", "limiting", "open"].find((gate) => gates.includes(gate)) ?? "";
+}
+
+/** How a service does, in a word. */
+export function judgeService(service: FleetService): {
+  readonly tone: "good" | "warn" | "bad";
+  readonly word: string;
+} {
+  const { gate, rejectRatio, limit, inFlight, waiting, overflowPerSecond } = service;
+  if (gate === "closed") return { tone: "bad", word: "gate closed" };
+  if (gate === "limiting" || rejectRatio >= 0.01) return { tone: "bad", word: "shedding" };
+  if (overflowPerSecond > 0) return { tone: "bad", word: "breakers refuse" };
+  if (waiting > 0 || (limit > 0 && inFlight >= limit)) return { tone: "warn", word: "full" };
+  return { tone: "good", word: "healthy" };
+}

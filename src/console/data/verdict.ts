@@ -1,0 +1,121 @@
+import { formatMany, formatPercent } from "./format.js";
+import { type FleetSecond, passedIn, refusedIn } from "./history.js";
+
+/** How the fleet does, in one sentence that can be read from across a room. */
+export interface FleetVerdict {
+  readonly tone: "good" | "notice" | "warn" | "bad";
+  readonly headline: string;
+  readonly detail: string;
+}
+
+/** What the verdict is made of. */
+export interface FleetFacts {
+  readonly seconds: readonly FleetSecond[];
+  readonly silentReplicas: number;
+  readonly isDegraded: boolean;
+  /** Services whose gate is not open. */
+  readonly shedding: readonly { readonly name: string; readonly ratio: number }[];
+}
+
+/** Seconds that "now" is an average of. */
+const nowSeconds = 10;
+
+/** From this part of refused requests on the headline is about them. */
+const refusedRatioNoticed = 0.01;
+
+/** The rates of now, averaged over the last seconds. */
+export interface FleetRates {
+  readonly passed: number;
+  readonly refused: number;
+  readonly overLimit: number;
+  readonly admissionRefused: number;
+  readonly failureRefused: number;
+  readonly failurePassed: number;
+  readonly failed: number;
+  readonly shadow: number;
+  readonly nearLimit: number;
+  readonly refusedRatio: number;
+}
+
+/** What happens a second, now. */
+export function ratesOf(seconds: readonly FleetSecond[]): FleetRates {
+  const points = seconds.slice(-nowSeconds).flatMap(({ point }) => point ?? []);
+  const mean = (of: (point: (typeof points)[number]) => number): number =>
+    points.length === 0 ? 0 : points.reduce((sum, point) => sum + of(point), 0) / points.length;
+  const passed = mean(passedIn);
+  const refused = mean(refusedIn);
+  return {
+    passed,
+    refused,
+    overLimit: mean(({ overLimit }) => overLimit),
+    admissionRefused: mean(({ admissionRefused }) => admissionRefused),
+    failureRefused: mean(({ failureRefused }) => failureRefused),
+    failurePassed: mean(({ failurePassed }) => failurePassed),
+    failed: mean(({ failed }) => failed),
+    shadow: mean(({ shadow }) => shadow),
+    nearLimit: mean(({ nearLimit }) => nearLimit),
+    refusedRatio: passed + refused === 0 ? 0 : refused / (passed + refused),
+  };
+}
+
+/** The worst that is true, said first. */
+export function judgeFleet(facts: FleetFacts): FleetVerdict {
+  const { seconds, silentReplicas, isDegraded, shedding } = facts;
+  const rates = ratesOf(seconds);
+  const share = formatPercent(rates.refusedRatio);
+  const refusing = rates.refusedRatio >= refusedRatioNoticed;
+  const alsoRefusing = refusing ? ` ${share} of decisions refuse.` : "";
+  if (isDegraded) {
+    return {
+      tone: "bad",
+      headline: "The store does not answer",
+      detail: `Limits follow their failure modes.${alsoRefusing}`,
+    };
+  }
+  const [worst] = [...shedding].sort((a, b) => b.ratio - a.ratio);
+  if (worst !== undefined) {
+    const others = shedding.length - 1;
+    const also = others === 0 ? "" : ` and ${formatMany(others, "other service")}`;
+    return {
+      tone: "bad",
+      headline: `${worst.name}${also} overloaded: ${formatPercent(worst.ratio)} shed`,
+      detail: `Admission refuses what the service could not serve in time.${alsoRefusing}`,
+    };
+  }
+  if (silentReplicas > 0) {
+    return {
+      tone: "warn",
+      headline: `${formatMany(silentReplicas, "replica")} not answering`,
+      detail: `What they decide is missing here.${alsoRefusing}`,
+    };
+  }
+  const failing = rates.failed + rates.failureRefused;
+  if (failing > 0 && failing >= refusedRatioNoticed * (rates.passed + rates.refused)) {
+    return {
+      tone: "bad",
+      headline: "Headgate fails requests",
+      detail: `${share} of decisions refuse, some of them for failures of Headgate's own.`,
+    };
+  }
+  if (refusing) {
+    const byAdmission = rates.admissionRefused > rates.overLimit;
+    return {
+      tone: byAdmission ? "warn" : "notice",
+      headline: `Refusing ${share}`,
+      detail: byAdmission
+        ? "Admission protects services: see Services."
+        : "Callers are over their limits, as the policy says. Headgate itself is healthy.",
+    };
+  }
+  return rates.passed + rates.refused === 0
+    ? {
+        tone: "good",
+        headline: "Healthy, and nobody asks",
+        detail: "No decision in the last seconds. Is Envoy sending its calls here?",
+      }
+    : {
+        tone: "good",
+        headline: "Not us: all is well",
+        detail: `${share} of decisions refuse. The store and all replicas answer.`,
+      };
+}

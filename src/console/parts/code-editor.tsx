@@ -1,0 +1,59 @@
+import { useEffect, useRef } from "preact/hooks";
+import type { SchemaPart } from "../data/policy-schema.js";
+import { useElement } from "../state/element.js";
+import type { Editor, EditorProblem } from "./editor-core.js";
+
+/** A text to be edited. */
+export interface CodeEditorProps {
+  /** Another document begins a new editor. */
+  readonly name: string;
+  readonly text: string;
+  readonly label: string;
+  readonly isReadOnly: boolean;
+  readonly problems: readonly EditorProblem[];
+  readonly onChange: (text: string) => void;
+}
+
+async function loadSchema(): Promise<SchemaPart> {
+  const path = document.querySelector("meta[name=policy-schema]")?.getAttribute("content") ?? "";
+  const response = await fetch(path).catch(() => undefined);
+  // Without it there is no completion, and an editor nevertheless.
+  const schema: SchemaPart = response?.ok === true ? await response.json() : {};
+  return schema;
+}
+
+/** The editor; it is loaded when it is first shown. */
+export function CodeEditor(props: CodeEditorProps) {
+  const { name, text, label, isReadOnly, problems } = props;
+  const host = useElement<HTMLDivElement>();
+  const editor = useRef<Editor | undefined>(undefined);
+  const latest = useRef(props);
+  latest.current = props;
+  useEffect(() => {
+    let isGone = false;
+    const open = async (): Promise<void> => {
+      const [{ createEditor }, schema] = await Promise.all([
+        import("./editor-core.js"),
+        loadSchema(),
+      ]);
+      if (isGone || !host.current) return;
+      editor.current = createEditor(host.current, {
+        text: latest.current.text,
+        label,
+        isReadOnly,
+        schema,
+        onChange: (changed) => latest.current.onChange(changed),
+      });
+      editor.current.setProblems(latest.current.problems);
+    };
+    void open();
+    return () => {
+      isGone = true;
+      editor.current?.destroy();
+      editor.current = undefined;
+    };
+  }, [name, isReadOnly]);
+  useEffect(() => editor.current?.setText(text), [text]);
+  useEffect(() => editor.current?.setProblems(problems), [problems]);
+  return <div class="editor" ref={host} />;
+}

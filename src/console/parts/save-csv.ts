@@ -1,0 +1,14 @@
+import { writeCsv } from "../data/csv.js";
+import { saveFile } from "../state/browser.js";
+
+/** Gives the reader rows as a CSV file that is named after a title. */
+export function saveCsv(
+  title: string,
+  rows: readonly (readonly (string | number | undefined)[])[],
+): void {
+  const name = title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .slice(0, 60);
+  saveFile(`headgate-${name}.csv`, writeCsv(rows));
+}

@@ -1,0 +1,452 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { type Signal, useSignal } from "@preact/signals";
+import type { GateThresholds, NodeShare, Service } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { reasonFlags, writeCommand } from "../data/cli-command.js";
+import { showText } from "../data/entries.js";
+import {
+  formatCount,
+  formatMillis,
+  formatNumber,
+  formatPercent,
+  formatProtoDuration,
+  formatRate,
+} from "../data/format.js";
+import type { ServicePoint, ServiceSecond } from "../data/history.js";
+import { type FleetService, judgeService, mergeServices } from "../data/services.js";
+import { ActionDialog, type PlannedChange } from "../parts/action-dialog.jsx";
+import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
+import { Plot, type PlotLine } from "../parts/plot.jsx";
+import { Badge, Meter, PolledAnswer, SilentNotice, Tile } from "../parts/status.jsx";
+import { api } from "../state/api.js";
+import { useHistory } from "../state/history-poll.js";
+import { route } from "../state/location.js";
+import { usePoll } from "../state/poll.js";
+import { mayChange } from "../state/session.js";
+
+/** One service: its limit and what moves it, who holds what of it, and its gate. */
+export function ServicePage() {
+  const [, name = ""] = route.value.path;
+  const polled = usePoll((signal) => api.fleet.listServices({}, { signal }), { everyMs: 1_000 });
+  return (
+    <>
+      <p class="crumbs">
+        <a href="#/services">Services</a>
+      </p>
+      <PolledAnswer polled={polled.value}>
+        {({ services, silentReplicas }) => {
+          const service = mergeServices(services).find((one) => one.name === name);
+          if (service === undefined) {
+            return (
+              <>
+                <h1>{showText(name)}</h1>
+                <p class="empty">The active policy has no service of this name with admission.</p>
+              </>
+            );
+          }
+          const { tone, word } = judgeService(service);
+          return (
+            <>
+              <div class="view-head">
+                <h1>
+                  {showText(name)} <Badge tone={tone}>{word}</Badge>
+                </h1>
+              </div>
+              <SilentNotice count={silentReplicas} />
+              <ServiceTiles service={service} />
+              <ServicePlots service={service} />
+              <Gate service={service} />
+              <Shares service={service} />
+              <Replicas replicas={service.replicas} />
+            </>
+          );
+        }}
+      </PolledAnswer>
+    </>
+  );
+}
+
+function ServiceTiles({ service }: { readonly service: FleetService }) {
+  const { algorithm, limit, inFlight, waiting, rttMs, minRttMs, gradient } = service;
+  const { rejectRatio, admitted, refused, overflowPerSecond } = service;
+  return (
+    <div class="tiles">
+      <Tile
+        label="In flight"
+        value={
+          limit === 0 ? formatCount(inFlight) : `${formatCount(inFlight)} of ${formatCount(limit)}`
+        }
+        detail={limit === 0 ? "no limit" : `limit: ${algorithm}`}
+      />
+      <Tile
+        label="Shed"
+        value={formatPercent(rejectRatio)}
+        detail={`${formatCount(refused)} refused, ${formatCount(admitted)} admitted`}
+        tone={rejectRatio >= 0.01 ? "bad" : "good"}
+      />
+      <Tile
+        label="Waiting"
+        value={formatCount(waiting)}
+        detail="in the queue"
+        tone={waiting > 0 ? "warn" : "good"}
+      />
+      <Tile
+        label="Round trip"
+        value={rttMs === 0 ? "-" : formatMillis(rttMs)}
+        detail={minRttMs === 0 ? "no minimum yet" : `minimum ${formatMillis(minRttMs)}`}
+      />
+      <Tile
+        label="Gradient"
+        value={gradient === 0 ? "-" : formatNumber(gradient)}
+        detail="below 1: slower than at its best"
+      />
+      <Tile
+        label="Breaker overflow"
+        value={formatRate(overflowPerSecond)}
+        detail="refused by Envoys"
+        tone={overflowPerSecond > 0 ? "bad" : "good"}
+      />
+    </div>
+  );
+}
+
+const classInks = [1, 5, 3, 4] as const;
+const classDashes = [[], [8, 4], [2, 3], [10, 3, 2, 3]] as const;
+const classNames = ["critical", "high", "normal", "low"] as const;
+
+function ServicePlots({ service: { name, isShared } }: { readonly service: FleetService }) {
+  const polled = useHistory({ service: name });
+  return (
+    <PolledAnswer polled={polled.value}>
+      {({ history }) => {
+        const seconds = history.serviceTimeline(name, isShared);
+        const times = seconds.map(({ second }) => second);
+        const common = { seconds: times, format: formatNumber };
+        return (
+          <div class="plots">
+            <Plot
+              title="Concurrency"
+              {...common}
+              lines={[
+                lineOf(seconds, ({ inFlight }) => inFlight, {
+                  label: "in flight",
+                  ink: 1,
+                  isFilled: true,
+                }),
+                lineOf(seconds, ({ limit }) => limit, { label: "limit", ink: 2, dash: [8, 4] }),
+                lineOf(seconds, ({ waiting }) => waiting, {
+                  label: "waiting",
+                  ink: 4,
+                  dash: [2, 3],
+                }),
+              ]}
+            />
+            <Plot
+              title="Round trip"
+              seconds={times}
+              format={formatMillis}
+              lines={[
+                lineOf(seconds, ({ rttMs }) => rttMs, { label: "rtt", ink: 1 }),
+                lineOf(seconds, ({ minRttMs }) => minRttMs, {
+                  label: "minimum",
+                  ink: 5,
+                  dash: [8, 4],
+                }),
+              ]}
+            />
+            <Plot
+              title="Admitted a second, by class"
+              {...common}
+              lines={classLines(seconds, "admitted")}
+            />
+            <Plot
+              title="Refused a second, by class"
+              {...common}
+              lines={classLines(seconds, "refused")}
+            />
+            <Plot
+              title="Gradient"
+              {...common}
+              lines={[lineOf(seconds, ({ gradient }) => gradient, { label: "gradient", ink: 4 })]}
+            />
+          </div>
+        );
+      }}
+    </PolledAnswer>
+  );
+}
+
+function lineOf(
+  seconds: readonly ServiceSecond[],
+  of: (point: ServicePoint) => number,
+  look: Omit<PlotLine, "values">,
+): PlotLine {
+  return {
+    ...look,
+    values: seconds.map(({ point }) => (point === undefined ? undefined : of(point))),
+  };
+}
+
+function classLines(
+  seconds: readonly ServiceSecond[],
+  side: "admitted" | "refused",
+): readonly PlotLine[] {
+  return classNames.map((priority, i) => {
+    const dash = classDashes[i] ?? [];
+    return {
+      label: priority,
+      ink: classInks[i] ?? 1,
+      ...(dash.length === 0 ? {} : { dash }),
+      values: seconds.map(({ point }) => point && (point[side][priority] ?? 0)),
+    };
+  });
+}
+
+function Gate({ service: { name, gate } }: { readonly service: FleetService }) {
+  const isOpen = useSignal(false);
+  const isShown = useSignal(false);
+  const polled = usePoll((signal) => api.fleet.getGateThresholds({ service: name }, { signal }), {
+    everyMs: 3_000,
+    about: name,
+    isOn: isShown.value,
+  });
+  if (gate === "") {
+    return (
+      <section class="panel">
+        <h2>Gate</h2>
+        <p class="empty">This service has none. The policy's admission.gate gives it one.</p>
+      </section>
+    );
+  }
+  return (
+    <section class="panel">
+      <header>
+        <h2>Gate</h2>
+        <Badge tone={gate === "open" ? "good" : "bad"}>{gate}</Badge>
+      </header>
+      {isShown.value ? undefined : (
+        <button
+          type="button"
+          onClick={() => {
+            isShown.value = true;
+          }}
+        >
+          Show thresholds
+        </button>
+      )}
+      <PolledAnswer polled={polled.value} isAsked={isShown.value}>
+        {({ thresholds }) =>
+          thresholds === undefined ? (
+            <p class="empty">It has no thresholds.</p>
+          ) : (
+            <>
+              <p>
+                Opens below <b>{formatNumber(thresholds.openBelow)}</b>, closes above{" "}
+                <b>{formatNumber(thresholds.closeAbove)}</b>.{" "}
+                {thresholds.isOverridden ? (
+                  <Badge tone="notice">set by an operator</Badge>
+                ) : (
+                  <span class="muted">As the policy says.</span>
+                )}
+              </p>
+              {mayChange() ? (
+                <button type="button" onClick={() => (isOpen.value = true)}>
+                  Change thresholds …
+                </button>
+              ) : undefined}
+              {isOpen.value ? (
+                <GateAction
+                  service={name}
+                  thresholds={thresholds}
+                  onClose={() => {
+                    isOpen.value = false;
+                  }}
+                />
+              ) : undefined}
+            </>
+          )
+        }
+      </PolledAnswer>
+    </section>
+  );
+}
+
+interface GateForm {
+  readonly open: string;
+  readonly close: string;
+  readonly clear: boolean;
+}
+
+function gateCommand(service: string, { open, close, clear }: GateForm, reason: string): string {
+  return writeCommand([
+    ...["headgate", "gate", clear ? "clear" : "set", service],
+    ...(clear ? [] : ["--open-below", open, "--close-above", close]),
+    ...reasonFlags(reason),
+  ]);
+}
+
+function change(what: string, before: number, after: number | undefined): PlannedChange {
+  const text = after === undefined ? "the policy's" : formatNumber(after);
+  return { what, before: formatNumber(before), after: text };
+}
+
+function GateAction({
+  service,
+  thresholds,
+  onClose,
+}: {
+  readonly service: string;
+  readonly thresholds: GateThresholds;
+  readonly onClose: () => void;
+}) {
+  const { openBelow, closeAbove, version, isOverridden } = thresholds;
+  const form = useSignal<GateForm>({
+    open: String(openBelow),
+    close: String(closeAbove),
+    clear: false,
+  });
+  const open = Number(form.value.open);
+  const close = Number(form.value.close);
+  const { clear } = form.value;
+  const isValid = clear || (Number.isFinite(open) && Number.isFinite(close) && open < close);
+  return (
+    <ActionDialog
+      title={`Gate of ${showText(service)}`}
+      verb="Change thresholds"
+      changes={
+        isValid
+          ? [
+              change("Opens below", openBelow, clear ? undefined : open),
+              change("Closes above", closeAbove, clear ? undefined : close),
+            ]
+          : undefined
+      }
+      command={(reason) => gateCommand(service, form.value, reason)}
+      run={async (reason) => {
+        await api.fleet.setGateThresholds({
+          service,
+          reason,
+          clear,
+          expectedVersion: version,
+          ...(clear ? {} : { openBelow: open, closeAbove: close }),
+        });
+        return "Changed, on all replicas within a second.";
+      }}
+      onClose={onClose}
+    >
+      <GateFields form={form} isOverridden={isOverridden} />
+    </ActionDialog>
+  );
+}
+
+function GateFields({
+  form,
+  isOverridden,
+}: {
+  readonly form: Signal<GateForm>;
+  readonly isOverridden: boolean;
+}) {
+  const { clear } = form.value;
+  const field = (label: string, name: "open" | "close") => (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        inputMode="decimal"
+        disabled={clear}
+        value={form.value[name]}
+        onInput={(event) => {
+          form.value = { ...form.value, [name]: event.currentTarget.value };
+        }}
+      />
+    </label>
+  );
+  return (
+    <>
+      <div class="fields">
+        {field("Open below (a part of the capacity: 0.6)", "open")}
+        {field("Close above", "close")}
+      </div>
+      {isOverridden ? (
+        <label class="choices">
+          <span>
+            <input
+              type="checkbox"
+              checked={clear}
+              onInput={(event) => {
+                form.value = { ...form.value, clear: event.currentTarget.checked };
+              }}
+            />{" "}
+            back to the policy's own
+          </span>
+        </label>
+      ) : undefined}
+    </>
+  );
+}
+
+function Shares({ service: { replicas, limit } }: { readonly service: FleetService }) {
+  const shares = new Map<string, NodeShare>();
+  for (const { shares: own } of replicas) {
+    for (const share of own) {
+      const known = shares.get(share.node);
+      if (known === undefined || known.age === undefined) shares.set(share.node, share);
+    }
+  }
+  const columns: readonly TableColumn<NodeShare>[] = [
+    textColumn("Envoy", ({ node }) => showText(node)),
+    numberColumn("Share", ({ share }) => share),
+    textColumn("Of the limit", ({ share }) => Number(share), {
+      render: ({ share }) => <Meter ratio={limit === 0 ? 0 : Number(share) / limit} />,
+    }),
+    numberColumn("In flight", ({ inFlight }) => inFlight),
+    textColumn("Acknowledged", (one) => showText(one.acknowledgedVersion) || "-", {
+      isWideOnly: true,
+    }),
+    numberColumn("Heard", ({ age }) => (age === undefined ? -1 : durationMs(age)), {
+      render: ({ age }) => (age === undefined ? "elsewhere" : `${formatProtoDuration(age)} ago`),
+    }),
+  ];
+  return (
+    <section class="panel">
+      <header>
+        <h2>What each Envoy holds of the limit</h2>
+      </header>
+      <DataTable
+        label="Shares of Envoys"
+        name="n."
+        columns={columns}
+        rows={[...shares.values()]}
+        rowId={({ node }) => node}
+        isPlain={shares.size < 20}
+        empty="No Envoy takes part. Those that report their load to Headgate get a share."
+      />
+    </section>
+  );
+}
+
+const replicaColumns: readonly TableColumn<Service>[] = [
+  textColumn("Replica", ({ replica }) => showText(replica)),
+  numberColumn("Limit", ({ concurrencyLimit }) => concurrencyLimit),
+  numberColumn("In flight", ({ inFlight }) => inFlight),
+  numberColumn("Waiting", ({ waiting }) => waiting),
+  numberColumn("Admitted", ({ admitted }) => admitted),
+  numberColumn("Refused", ({ refused }) => refused),
+  textColumn("Gate", ({ gate }) => gate || "none", { isWideOnly: true }),
+];
+
+function Replicas({ replicas }: { readonly replicas: readonly Service[] }) {
+  return (
+    <section class="panel">
+      <header>
+        <h2>As each replica sees it</h2>
+      </header>
+      <DataTable
+        label="Replicas"
+        columns={replicaColumns}
+        rows={replicas}
+        rowId={({ replica }) => replica}
+        isPlain={true}
+        empty="No replica has told of it."
+      />
+    </section>
+  );
+}

@@ -1,0 +1,156 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { priorities } from "../../core/admission/priority.js";
+import { mayAct, type Principal, visibleDomains } from "../../core/base/access-list.js";
+import {
+  FleetService,
+  type GetHistoryRequest,
+  type GetHistoryResponseSchema,
+  type ReplicaHistorySchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { HistoryAsk, HistoryPart } from "./admin-parts.js";
+import { askOthers, type Others } from "./ask-others.js";
+import { callerOf, demandPart, serviceFilter } from "./call.js";
+import { keyNameBounds } from "./key-methods.js";
+import { timeOf } from "./messages.js";
+import { RequestReader } from "./request-reader.js";
+import type { AdminServiceParts } from "./service-parts.js";
+
+/** Rules that one call may ask for. */
+const rulesMax = 200;
+
+/** How long what others answered is handed on to who asks the same, in milliseconds. */
+const sharedMs = 800;
+
+/** Different questions whose answers are shared at a time. */
+const sharedMax = 16;
+
+type HistoryParts = Pick<AdminServiceParts, "clock" | "history" | "replica" | "replicas">;
+
+/** The last minutes of each replica, for plots that are looked at while they grow. */
+export function historyMethod(
+  parts: HistoryParts,
+): Pick<ServiceImpl<typeof FleetService>, "getHistory"> {
+  const shared = new SharedAnswers(parts);
+  return {
+    getHistory: async (
+      request,
+      context,
+    ): Promise<MessageInitShape<typeof GetHistoryResponseSchema>> => {
+      const history = demandPart(parts.history);
+      const ask = readAsk(request, context);
+      const own = encodeHistory(history.read(ask), parts.replica);
+      if (request.thisReplica) return { replicas: [own] };
+      const { messages, silentReplicas } = await shared.ask(request, ask, context);
+      const others = messages.flatMap(({ replicas }) => replicas);
+      return { replicas: [own, ...others], silentReplicas };
+    },
+  };
+}
+
+function readAsk(request: GetHistoryRequest, context: HandlerContext): HistoryAsk {
+  const reader = new RequestReader();
+  const sinceEpochMs = reader.epochMs("since", request.since) ?? 0;
+  const service = reader.text("service", request.service, keyNameBounds);
+  if (request.rules.length > rulesMax) {
+    reader.report("rules", `there are more than ${rulesMax}`);
+  }
+  for (const [i, { domain, label }] of request.rules.slice(0, rulesMax).entries()) {
+    reader.text(`rules[${i}].domain`, domain, keyNameBounds);
+    reader.text(`rules[${i}].label`, label, keyNameBounds);
+  }
+  reader.end();
+  const principal = callerOf(context);
+  return {
+    sinceEpochMs,
+    service: service === "" ? undefined : service,
+    // Of others it is not told that they are there.
+    rules: request.rules.filter(({ domain }) => mayAct(principal, "reader", domain)),
+    domains: visibleDomains(principal),
+    isServiceAsked: serviceFilter(context),
+  };
+}
+
+type OtherHistories = Others<typeof FleetService.method.getHistory.output>;
+
+/**
+ * What the other replicas answered, for all who ask the same at about the same time: many look at
+ * one plot, and each question costs every replica something.
+ */
+class SharedAnswers {
+  readonly #parts: HistoryParts;
+  readonly #asked = new Map<
+    string,
+    {
+      readonly sinceEpochMs: number;
+      readonly atMs: number;
+      readonly others: Promise<OtherHistories>;
+    }
+  >();
+
+  constructor(parts: HistoryParts) {
+    this.#parts = parts;
+  }
+
+  ask(
+    request: GetHistoryRequest,
+    { sinceEpochMs }: HistoryAsk,
+    context: HandlerContext,
+  ): Promise<OtherHistories> {
+    const nowMs = this.#parts.clock.monotonicMs();
+    for (const [key, { atMs }] of this.#asked) {
+      if (nowMs - atMs >= sharedMs || this.#asked.size > sharedMax) this.#asked.delete(key);
+    }
+    const key = keyOf(request, callerOf(context));
+    const known = this.#asked.get(key);
+    if (known !== undefined && known.sinceEpochMs <= sinceEpochMs) return known.others;
+    const { getHistory } = FleetService.method;
+    const others = askOthers(this.#parts, getHistory, { request, context });
+    this.#asked.set(key, { sinceEpochMs, atMs: nowMs, others });
+    return others;
+  }
+}
+
+/** What decides over the answer, but for its time. */
+function keyOf({ service, rules }: GetHistoryRequest, { grants }: Principal): string {
+  const names = rules.map(({ domain, label }) => [domain, label]);
+  return JSON.stringify([service, names, grants]);
+}
+
+function encodeHistory(
+  { replica, services, rules }: HistoryPart,
+  name: string,
+): MessageInitShape<typeof ReplicaHistorySchema> {
+  const { degraded, ...columns } = replica.columns;
+  return {
+    replica: name,
+    ...startOf(replica),
+    ...columns,
+    degraded: degraded.map((one) => one !== 0),
+    services: services.map(({ name: service, columns: of, ...part }) => ({
+      name: service,
+      ...startOf(part),
+      concurrencyLimit: of.concurrencyLimit,
+      inFlight: of.inFlight,
+      waiting: of.waiting,
+      rttMs: of.rttMs,
+      minRttMs: of.minRttMs,
+      gradient: of.gradient,
+      classes: priorities
+        .map((priority) => ({
+          priority,
+          admitted: of[`admitted ${priority}`],
+          refused: of[`refused ${priority}`],
+        }))
+        // Most services have requests of one or two.
+        .filter(({ admitted, refused }) => [...admitted, ...refused].some((count) => count > 0)),
+    })),
+    rules: rules.map(({ domain, label, columns: { hits, overLimit }, ...part }) => {
+      return { domain, label, ...startOf(part), hits, overLimit };
+    }),
+  };
+}
+
+function startOf({ startMs }: { readonly startMs: number | undefined }) {
+  return startMs === undefined ? {} : { start: timeOf(startMs) };
+}

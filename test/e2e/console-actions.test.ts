@@ -1,0 +1,203 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import type { ConsolePage } from "../support/console-page.js";
+import { type ConsoleRig, consolePolicy, startConsoleRig, tokens } from "../support/console-rig.js";
+import { useStage } from "../support/stage.js";
+import { waitFor } from "../support/wait.js";
+
+const stage = useStage("file");
+let rig: ConsoleRig;
+let operator: ConsolePage;
+
+beforeAll(async () => {
+  rig = await startConsoleRig(stage);
+  operator = await rig.open("operator");
+}, 120_000);
+
+async function sendMany(user: string, count: number): Promise<readonly number[]> {
+  const statuses: number[] = [];
+  for (let i = 0; i < count; i += 1) statuses.push(await rig.send(user));
+  return statuses;
+}
+
+/** Opens an action's form, fills in why, does it, and reads what came of it. */
+async function act(button: string, verb: string, reason: string): Promise<void> {
+  const { page } = operator;
+  await page.click(`main >> text="${button}"`);
+  await page.fill("dialog label:has-text('Reason') input", reason);
+  await page.click(`dialog button:text-is("${verb}")`);
+}
+
+describe("an operator in the console", () => {
+  it("gives a user more than the policy does, and takes it back", async () => {
+    expect(await sendMany("ann", 4)).toEqual([200, 200, 200, 429]);
+    await operator.show("#/key/edge/user=ann");
+    await operator.see("fits in");
+    await act("Override …", "Set override", "launch week");
+    await operator.see("on all replicas within a second");
+    await waitFor("ann gets more", async () => (await rig.send("ann")) === 200, { everyMs: 100 });
+    expect(await sendMany("ann", 3)).toEqual([200, 200, 429]);
+    await operator.page.click("dialog >> text=Done");
+    await operator.see(/6 per 1h/);
+    await act("Remove override …", "Remove", "it is over");
+    await operator.see("Removed");
+    await operator.show("#/audit");
+    await operator.see(/olga.*SetOverride.*launch week/s);
+    await operator.see(/olga.*DeleteOverride.*it is over/s);
+    expect(operator.troubles).toEqual([]);
+  });
+
+  it("says before what will change, and how the command line does it", async () => {
+    const { page } = operator;
+    await operator.show("#/key/edge/user=ann");
+    await page.click("text=Override …");
+    await page.fill("dialog label.field:has-text('Times') input", "4");
+    await page.fill("dialog label:has-text('For') input", "2h");
+    await page.fill("dialog label:has-text('Reason') input", "it's a test");
+    await operator.see(/3 per 1h.*times 4 of what the policy says, until/s);
+    await page.click("dialog >> text=Copy as CLI command");
+    await operator.see("Copied");
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(
+      "headgate keys override edge user=ann --times 4x --for 2h --reason 'it'\\''s a test'",
+    );
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    expect(operator.troubles).toEqual([]);
+  });
+
+  it("empties a key and freezes another", async () => {
+    await sendMany("cid", 4);
+    await operator.show("#/key/edge/user=cid");
+    await operator.see("3 of 3");
+    await act("Reset …", "Reset", "a loop of ours");
+    await operator.see("Emptied 1 bucket.");
+    await waitFor("cid goes on", async () => (await rig.send("cid")) === 200, { everyMs: 100 });
+    await operator.show("#/key/edge/user=mallory");
+    await act("Freeze …", "Freeze", "scraping");
+    await operator.see("on all replicas within a second");
+    await waitFor("mallory is frozen", async () => (await rig.send("mallory")) === 429);
+    await operator.page.click("dialog >> text=Done");
+    await operator.see("frozen by an operator");
+    await operator.show("#/overrides");
+    await operator.see("scraping");
+    expect(operator.troubles).toEqual([]);
+  });
+
+  it("changes when a gate opens and closes", async () => {
+    const { page } = operator;
+    await operator.show("#/service/orders");
+    await page.click("text=Show thresholds");
+    await operator.see("Opens below 0.6");
+    await page.click("text=Change thresholds …");
+    await page.fill("dialog label:has-text('Open below') input", "0.5");
+    await page.fill("dialog label:has-text('Reason') input", "a calmer gate");
+    await page.click('dialog button:text-is("Change thresholds")');
+    await operator.see("Changed, on all replicas");
+    await page.click("dialog >> text=Done");
+    await operator.see("set by an operator");
+    expect(operator.troubles).toEqual([]);
+  });
+});
+
+describe("a policy in the console", () => {
+  /** The text of the editor becomes this. */
+  async function write(text: string): Promise<void> {
+    const { page } = operator;
+    await operator.show("#/policy");
+    await page.click(".cm-content");
+    await page.keyboard.press("Control+a");
+    await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(text)})`);
+    await page.keyboard.press("Control+v");
+  }
+
+  it("is marked where it is wrong, and released only when it is right", async () => {
+    const { page } = operator;
+    await write(consolePolicy(2).replace("unit: hour", "unit: fortnight"));
+    await operator.see(/1 problem/);
+    await page.waitForSelector(".cm-lintRange-error");
+    await page.waitForSelector('button:text-is("Apply …"):disabled');
+    await write(consolePolicy(2));
+    await operator.see("3 per hour becomes 2 per hour");
+    expect(operator.troubles).toEqual([]);
+  });
+
+  it("is run as a shadow, enforced and rolled back", async () => {
+    const { page } = operator;
+    await act("Shadow …", "Start the shadow", "half of it");
+    await operator.see("Shadow policy:");
+    await page.click("dialog >> text=Done");
+    await operator.show("#/policy?tab=shadow");
+    await operator.see("Compared");
+    // Each replica begins with it in a time of its own.
+    await waitFor(
+      "the report tells of calls that would be denied",
+      async () => {
+        const user = `dan${await page.evaluate("performance.now()")}`;
+        await sendMany(user, 3);
+        return /edge\/user\s*[1-9]/.test((await page.textContent("main")) ?? "");
+      },
+      { withinMs: 30_000, everyMs: 500 },
+    );
+    await act("Enforce …", "Enforce", "nobody was hurt");
+    await operator.see("Active: policy");
+    // What came of it stays to be read when the page behind it knows the shadow no more.
+    await operator.page.locator(".policy-state .badge", { hasText: "shadow" }).waitFor({
+      state: "detached",
+    });
+    await operator.see("Active: policy");
+    await page.click("dialog >> text=Done");
+    await waitFor("two pass", async () => {
+      const user = `eve${await page.evaluate("performance.now()")}`;
+      return (await sendMany(user, 3)).join() === "200,200,429";
+    });
+    await operator.show("#/policy?tab=history");
+    await page.click("main table >> tbody tr >> nth=1 >> button");
+    await operator.see("would change");
+    await act("Roll back …", "Roll back", "somebody was");
+    await operator.see("Active: policy");
+    await waitFor("three pass again", async () => {
+      const user = `fay${await page.evaluate("performance.now()")}`;
+      return (await sendMany(user, 4)).join() === "200,200,200,429";
+    });
+    expect(operator.troubles).toEqual([]);
+  });
+});
+
+describe("who is no operator", () => {
+  it("sees everything as a reader, and no button that it may not press", async () => {
+    const reader = await rig.open("reader");
+    for (const hash of ["#/key/edge/user=ann", "#/overrides", "#/service/orders", "#/policy"]) {
+      await reader.show(hash);
+      await reader.see("rita reader");
+      const forbidden = /^(?:Override|Reset|Freeze|Remove|Change|Shadow|Apply|Enforce).*…$/;
+      expect(await reader.page.locator("button").filter({ hasText: forbidden }).count()).toBe(0);
+    }
+    expect(reader.troubles).toEqual([]);
+    await reader.context.close();
+  });
+
+  it("operates the domains that are its own, and sees no others", async () => {
+    const other = await rig.open("other");
+    await other.show("#/limits");
+    await other.see("other/");
+    await other.see("1 rule of policy");
+    await other.show("#/key/other/account=7");
+    await other.page.waitForSelector("text=Override …");
+    await other.context.close();
+  });
+
+  it("is asked again when the session has ended, and loses no form", async () => {
+    const { page, context } = operator;
+    await operator.show("#/key/edge/user=ann");
+    await page.click("text=Override …");
+    await page.fill("dialog label:has-text('Reason') input", "kept");
+    operator.expectLoss();
+    await context.clearCookies();
+    await operator.see("Your session has ended");
+    await page.fill("input[type=password]", tokens.operator);
+    await page.click('button:text-is("Sign in")');
+    await page.waitForSelector("input[type=password]", { state: "detached" });
+    expect(await page.inputValue("dialog label:has-text('Reason') input")).toBe("kept");
+    await page.click('dialog button:text-is("Set override")');
+    await operator.see("on all replicas within a second");
+  });
+});
