@@ -95,8 +95,7 @@ async function checkEnvoy(
   if (paths === undefined) return checkEnvoyFiles({ files, format, context });
   const read = await readPolicyArgument(paths, "check", context.output);
   if (read.kind === "failed") return read.exitCode;
-  const { doctorPolicyOf } = await import("../../doctor/diagnostic.js");
-  return checkEnvoyFiles({ files, format, context, policy: doctorPolicyOf(read.policy) });
+  return checkEnvoyFiles({ files, format, context, policy: read.policy });
 }
 
 const examplesText = `Examples:
