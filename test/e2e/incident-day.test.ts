@@ -255,7 +255,9 @@ describe("incident day", () => {
     await during("tail tells", () =>
       /refused {2}upstream: [\d.]+\/s by circuit breakers/.test(tail.output),
     );
-    await during("doctor tells", async () => /HG554.*refused by its breaker/s.test(await doctor()));
+    await during("doctor tells", async () =>
+      /HG554.*the breaker of upstream refused/s.test(await doctor()),
+    );
     await waitFor("a metric has counted what was refused, and not what was served", async () => {
       const name = "headgate_control_overflow_requests_total";
       return (await gateway.headgates[0].metric(name, { service: "upstream" })) === refusedCount;

@@ -48,7 +48,7 @@ const faults: readonly Fault[] = [
     begin: (redis) => redis.kill(),
     end: (redis) => redis.restart(),
     causes: ["STORE_UNAVAILABLE"],
-    remedy: /Look whether Redis runs/,
+    remedy: /Check that Redis runs/,
   },
   {
     what: "hangs with its connections open",
@@ -56,7 +56,7 @@ const faults: readonly Fault[] = [
     end: async (redis) => redis.resume(),
     // Its connections are given up after a second of silence, and then it cannot be reached.
     causes: ["STORE_TIMEOUT", "STORE_UNAVAILABLE"],
-    remedy: /HEADGATE_STORE_BUDGET_MS|Look whether Redis runs/,
+    remedy: /HEADGATE_STORE_BUDGET_MS|Check that Redis runs/,
   },
   {
     what: "is out of memory",

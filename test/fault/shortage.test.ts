@@ -46,7 +46,7 @@ describe("a Headgate without enough file descriptors", () => {
     const headgate = await HeadgateProcess.prepare(stage, { policy: policyOf(5) });
     const program = spawnWith(headgate, 32);
     expect(await within("it ends", 30_000, program.exited)).toEqual({ code: 1 });
-    expect(program.output).toContain("raise the limit of file descriptors");
+    expect(program.output).toContain("raise the limit to 1024 or more (ulimit -n");
     expect(program.output).not.toMatch(/^\s+at /m);
   });
 
@@ -92,7 +92,7 @@ describe("a Headgate whose policy file becomes a pipe", () => {
     const { policyPath } = headgate;
     await rm(policyPath);
     execFileSync("mkfifo", [policyPath]);
-    await waitFor("it is refused", () => headgate.output.includes("no regular file"), {
+    await waitFor("it is refused", () => headgate.output.includes("not a regular file"), {
       withinMs: 30_000,
     });
     await rm(policyPath);
@@ -102,7 +102,7 @@ describe("a Headgate whose policy file becomes a pipe", () => {
     });
     await rm(policyPath);
     execFileSync("mkfifo", [policyPath]);
-    await waitFor("it has looked", () => headgate.output.split("no regular file").length > 2, {
+    await waitFor("it has looked", () => headgate.output.split("not a regular file").length > 2, {
       withinMs: 30_000,
     });
     expect(await headgate.terminate()).toEqual({ code: 0 });

@@ -153,7 +153,7 @@ describe("KneeLimit", () => {
     const { probeCount = 0 } = service.law.facts();
     expect(probeCount).toBeGreaterThan(2);
     service.leave({ afterMs: 200, seconds: 600 });
-    expect(service.law.facts().probeCount).toBeLessThanOrEqual(probeCount + 2);
+    expect(service.law.facts()["probeCount"]).toBeLessThanOrEqual(probeCount + 2);
     expect(service.law.limit).toBe(50);
   });
 
