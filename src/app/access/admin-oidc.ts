@@ -1,4 +1,4 @@
-import { createRemoteJWKSet, customFetch, type JWTPayload, jwtVerify } from "jose";
+import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
 import { isLeanJson } from "../../core/base/json-count.js";
@@ -75,15 +75,18 @@ export function createTokenReader(
   { issuer, audience, jwksUrl, groupsClaim }: OidcChoice,
   clock: Clock,
 ): TokenReader {
-  const keys = createRemoteJWKSet(jwksUrl, {
-    [customFetch]: () => fetchKeys(jwksUrl, clock),
-    timeoutDuration: keysMsMax,
-    cooldownDuration: keysPauseMs,
-    cacheMaxAge: keysAgeMsMax,
-  });
+  let keys: JWTVerifyGetKey | undefined;
   return async (token, nonce) => {
     if (token.length > tokenCharsMax) return { kind: "invalid" };
     try {
+      // Loaded for the first token: most processes are never sent one.
+      const { createRemoteJWKSet, customFetch, jwtVerify } = await import("jose");
+      keys ??= createRemoteJWKSet(jwksUrl, {
+        [customFetch]: () => fetchKeys(jwksUrl, clock),
+        timeoutDuration: keysMsMax,
+        cooldownDuration: keysPauseMs,
+        cacheMaxAge: keysAgeMsMax,
+      });
       const { payload } = await jwtVerify(token, keys, {
         issuer,
         audience,
