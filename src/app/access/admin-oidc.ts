@@ -66,6 +66,11 @@ const algorithms = [
  */
 export type TokenReader = (token: string, nonce?: string) => Promise<VerifiedToken>;
 
+/** What reads tokens; most processes are never sent one, and do not load it. */
+export function loadTokenLibrary(): Promise<typeof import("jose")> {
+  return import("jose");
+}
+
 /**
  * Tokens of an OpenID Connect provider: signature, issuer, audience and times are looked at.
  *
@@ -79,8 +84,7 @@ export function createTokenReader(
   return async (token, nonce) => {
     if (token.length > tokenCharsMax) return { kind: "invalid" };
     try {
-      // Loaded for the first token: most processes are never sent one.
-      const { createRemoteJWKSet, customFetch, jwtVerify } = await import("jose");
+      const { createRemoteJWKSet, customFetch, jwtVerify } = await loadTokenLibrary();
       keys ??= createRemoteJWKSet(jwksUrl, {
         [customFetch]: () => fetchKeys(jwksUrl, clock),
         timeoutDuration: keysMsMax,

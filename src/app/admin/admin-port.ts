@@ -64,8 +64,8 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
 }
 
 /**
- * What answers requests is loaded for the first one: its libraries and messages are a fifth of what
- * a start would read, and many processes are never asked.
+ * What answers requests is loaded for the first one, or once the process serves: its libraries and
+ * messages are a fifth of what a start would read.
  */
 function requestHandler(parts: AdminPortParts, shutdownSignal: AbortSignal): AdminRequestHandler {
   let loading: Promise<AdminRequests> | undefined;

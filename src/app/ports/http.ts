@@ -212,7 +212,7 @@ async function answerDecision(request: IncomingMessage, parts: HttpParts): Promi
   }
   const body = await readBody(request, parts.clock);
   if (typeof body !== "string") return body;
-  // Loaded for the first request: only JSON needs the library and its descriptors of Envoy's API.
+  // Not loaded by the start: only JSON needs the library and its descriptors of Envoy's API.
   const { answerJson } = await import("../../rpc/rls/json.js");
   const { isDenied, body: answered } = await answerJson(body, parts);
   return {
