@@ -9,16 +9,35 @@ import {
   durationOption,
   type OptionRow,
   optionalTextOption,
+  secretOption,
   switchOption,
   textOption,
   wholeNumberOption,
 } from "./option.js";
 import { redisOptionRows } from "./redis-options.js";
-import { signalOptionRows } from "./signal-options.js";
 import { debugOptionRows, statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
 import { tracingOptionRows } from "./tracing-options.js";
 import { policyStartOptionRows, xdsOptionRows } from "./xds-options.js";
+
+/** Where readings for the concurrency law `signal` are asked for, beside what a policy says. */
+const signalOptionRows = {
+  prometheusUrl: secretOption({
+    env: "HEADGATE_PROMETHEUS_URL",
+    valueName: "URL",
+    docs:
+      "The URL of Prometheus for a policy whose `prometheus` names no `server`, " +
+      "such as `http://prometheus:9090`. It may contain a user and a password.",
+  }),
+  signalTokens: optionalTextOption({
+    env: "HEADGATE_SIGNAL_TOKENS",
+    valueName: "DIRECTORY",
+    docs:
+      "A directory of bearer tokens for signal sources. The file with a host's " +
+      "name contains the token for it, which is sent over https or to " +
+      "HEADGATE_PROMETHEUS_URL. Headgate reads it for each poll.",
+  }),
+} as const;
 
 const portMax = 65_535;
 const dayMs = 86_400_000;

@@ -1,11 +1,13 @@
 import type { Rule } from "../../core/limits/limit.js";
-import type { ProxyPolicy } from "../proxies/proxies.js";
+import { type ProxyPolicy, proxies } from "../proxies/proxies.js";
 import type { QuotaPolicy } from "../quotas/quota-policy.js";
+import { service as form } from "../services/service-form.js";
 import type { ServicePolicy } from "../services/service-policy.js";
+import type { ChangeEffect } from "../text/form.js";
+import { type FieldChange, fieldChanges } from "./field-changes.js";
 import { compareDomains, compareRules } from "./limit-changes.js";
-import { changeEffects, type PolicyChange } from "./policy-change.js";
+import { changeEffects, generateAnew, type PolicyChange } from "./policy-change.js";
 import { compareQuotas } from "./quota-changes.js";
-import { compareProxies, compareServices } from "./service-changes.js";
 
 /** What of a policy is compared. */
 export interface ComparedPolicy {
@@ -38,4 +40,70 @@ export function comparePolicies(
 /** A change as one sentence. */
 export function changeSentence({ place, words }: Pick<PolicyChange, "place" | "words">): string {
   return `${place}: ${words}`;
+}
+
+/** What changes of services, field by field; services are the same where their names are. */
+function compareServices(
+  before: readonly ServicePolicy[],
+  after: readonly ServicePolicy[],
+): readonly PolicyChange[] {
+  const young = new Map(after.map((service) => [service.name, service]));
+  const old = new Set(before.map(({ name }) => name));
+  return [
+    ...before.flatMap((service) => {
+      const now = young.get(service.name);
+      return now === undefined ? [goneService(service)] : changedService(service, now);
+    }),
+    ...after.filter(({ name }) => !old.has(name)).map(newService),
+  ];
+}
+
+function placeOf({ name }: ServicePolicy): string {
+  return `service ${name}`;
+}
+
+function goneService(service: ServicePolicy): PolicyChange {
+  const words = "the service is removed: its requests pass, and Envoys get no limit for it";
+  return { effect: "looser", place: placeOf(service), words };
+}
+
+function newService(service: ServicePolicy): PolicyChange {
+  const { admission, concurrency, rateLimit } = service;
+  const blocks = [
+    ...(rateLimit === undefined ? [] : [`limits of ${rateLimit.domain}`]),
+    ...(admission === undefined ? [] : ["admission"]),
+    ...(concurrency === undefined ? [] : [`the law ${concurrency.settings.law}`]),
+  ];
+  const words =
+    blocks.length === 0
+      ? "a new service, which only Envoy protects"
+      : `a new service, with ${blocks.join(", ")}`;
+  const effect = admission === undefined ? "different" : "stricter";
+  return { effect, place: placeOf(service), words };
+}
+
+function changedService(before: ServicePolicy, after: ServicePolicy): readonly PolicyChange[] {
+  const place = placeOf(after);
+  return fieldChanges({ before, after, form, isGenerated: false }).map((change) => ({
+    effect: dryRunEffect(change) ?? change.effect,
+    place,
+    words: `${change.words}${change.isGenerated ? generateAnew : ""}`,
+  }));
+}
+
+/** What only counted refuses from now on, or the other way round. */
+function dryRunEffect({ name, was, is }: FieldChange): ChangeEffect | undefined {
+  const isDryRun = name === "admission.dryRun" && was instanceof Set && is instanceof Set;
+  if (!isDryRun) return undefined;
+  return [...was].some((block) => !is.has(block)) ? "stricter" : "looser";
+}
+
+/** What holds for all proxies. */
+function compareProxies(before: ProxyPolicy, after: ProxyPolicy): readonly PolicyChange[] {
+  const changes = fieldChanges({ before, after, form: proxies, isGenerated: true });
+  return changes.map(({ effect, words }) => ({
+    effect,
+    place: "proxies",
+    words: `${words}${generateAnew}`,
+  }));
 }

@@ -8,7 +8,7 @@ import {
   type StatusObject,
   status,
 } from "@grpc/grpc-js";
-import type { AdsEnd, AdsEndReason, AdsStream, AdsStreamListener } from "./ads-stream.js";
+import type { AdsEnd, AdsEndReason, AdsStream, AdsStreamListener } from "./ads-client.js";
 
 /** Where a server of aggregated discovery is, and how it is spoken to. */
 export interface AdsTarget {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { StatDifferences } from "../../../../src/app/metrics/statsd-differences.js";
+import { StatDifferences } from "../../../../src/app/metrics/statsd.js";
 import { type StatChange, statNameLengthMax } from "../../../../src/app/metrics/statsd-lines.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";
 import { createTestSources, type TestSources } from "../../../support/stats-sources.js";
