@@ -1,3 +1,4 @@
+import { keysOf } from "../../core/base/key-of.js";
 import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
 import { optionalAddressOption } from "./address-option.js";
 import { adminOptionRows } from "./admin-options.js";
@@ -342,11 +343,6 @@ export type OptionValues = {
   readonly [Name in OptionName]: (typeof optionRows)[Name] extends OptionRow<infer T> ? T : never;
 };
 
-/** True for the name of a row. */
-function isOptionName(name: string): name is OptionName {
-  return Object.hasOwn(optionRows, name);
-}
-
 /** The names of all rows, by where they stand in help and documentation, in its order. */
 export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Map(
   Object.entries({
@@ -362,7 +358,7 @@ export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Ma
     Logs: logRows,
     Statistics: statsOptionRows,
     Tracing: tracingOptionRows,
-  }).map(([section, rows]) => [section, Object.keys(rows).filter(isOptionName)]),
+  }).map(([section, rows]) => [section, keysOf(rows)]),
 );
 
 /** The same, in one list. */
