@@ -203,7 +203,7 @@ describe("layerOf()", () => {
     const snapshot = testSnapshot(1, { orders: { shares: { "edge-1": share } } });
     const { values } = layerOf("edge-1", snapshot, plan);
     const budget = "circuit_breakers.orders.default.retry_budget";
-    expect(values.get(`${budget}.budget_percent`)).toBe(20);
+    expect(values.get(`${budget}.budget_percent`)).toBe(16.6);
     expect(values.get(`${budget}.min_retry_concurrency`)).toBe(least);
     expect(values.has("circuit_breakers.orders.default.max_retries")).toBe(false);
   });
