@@ -37,6 +37,7 @@ import type { OpenTls } from "../tls/tls.js";
 import { TlsConnection } from "../tls/tls-connection.js";
 import { AdminConnections, type AdminPeer, adminRequestMsMax } from "./admin-connections.js";
 import { answerEarly } from "./early-answer.js";
+import { SharedAnswers } from "./shared-answers.js";
 
 /** What the admin port is made of. */
 export interface AdminPortParts {
@@ -172,11 +173,13 @@ class AdminRequestHandler {
   readonly #callers: CallPace;
   readonly #addresses: CallPace;
   readonly #bodies = new RequestBodies();
+  readonly #shared: SharedAnswers;
   #longCount = 0;
 
   constructor(parts: AdminPortParts, shutdownSignal: AbortSignal) {
     const { services, clock, choice, onBug } = parts;
     this.#parts = parts;
+    this.#shared = new SharedAnswers(clock, this.#bodies);
     const perSecond = choice.callsPerSecond;
     this.#callers = new CallPace(clock, { perSecond, burst: 2 * perSecond });
     const ofAddress = Math.max(addressCallsPerSecond, 2 * perSecond);
@@ -276,8 +279,7 @@ class AdminRequestHandler {
       const message = "with a session x-headgate-csrf must be what GET /console/session says";
       return { code: Code.PermissionDenied, message };
     }
-    const isBrowser = session !== undefined || headers["sec-fetch-site"] !== undefined;
-    if (isBrowser && console?.isReadOnly === true && method.role === "operator") {
+    if (isBrowser(request, session) && console?.isReadOnly === true && method.role === "operator") {
       return {
         code: Code.PermissionDenied,
         message: "the console is read-only (HEADGATE_CONSOLE)",
@@ -341,13 +343,18 @@ class AdminRequestHandler {
     const { name } = method.method;
     const logged = { method: name, caller: principal.name, address: peer.address };
     if (method.showsCallers) calls.noteLook(logged);
-    let isRead = false;
-    const onRead = (): void => {
-      isRead = true;
-    };
     const onEnd = (code: string): void => {
       if (deniedCodes.has(code)) calls.noteRefused(logged, code);
       counts.count(name, code);
+      if (method.role === "operator") this.#shared.clear();
+    };
+    if (isBrowser(request, session)) {
+      const shared = await this.#shared.answer({ request, response, method, handler, principal });
+      if (shared !== undefined) return onEnd(shared.code);
+    }
+    let isRead = false;
+    const onRead = (): void => {
+      isRead = true;
     };
     const call = { principal, isStillAllowed, onRead, onEnd };
     const values = createContextValues().set(adminCallKey, call);
@@ -394,6 +401,11 @@ class AdminRequestHandler {
 
 /** How calls end for those who may not make them. */
 const deniedCodes: ReadonlySet<string> = new Set(["unauthenticated", "permission_denied"]);
+
+/** Programs ask for themselves; what browsers ask may have been asked by another one. */
+function isBrowser({ headers }: Request, session: Session | undefined): boolean {
+  return session !== undefined || headers["sec-fetch-site"] !== undefined;
+}
 
 function headerOf(request: Request, name: string): string | undefined {
   const value: unknown = request.headers[name];
