@@ -149,9 +149,9 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
       />
       <ReplicaTile count={replicaCount} silent={silentReplicas} />
       <Tile
-        label="Envoys"
+        label="Connected Envoys"
         value={formatCount(last?.envoys ?? 0)}
-        detail="on the control port"
+        detail="at the control port; others are not counted"
         href="#/fleet"
       />
     </div>

@@ -197,6 +197,12 @@ export class PermitPool<T> implements PermitHolder {
     return isLearning(concurrency.law) ? maxInFlight : Math.min(maxInFlight, this.#law.limit);
   }
 
+  /** Permits of the whole fleet, of a limit that is learned too; Infinity: nothing limits them. */
+  wholeLimit(): number {
+    const limit = this.fleetLimit();
+    return this.#learnsHere ? Math.min(limit, this.#law?.limit ?? limit) : limit;
+  }
+
   takeDemand(): number {
     return this.#permits.takeDemand() + this.waitingCount;
   }
