@@ -74,7 +74,7 @@ async function ask(app: AdminApp | undefined, user: string): Promise<void> {
 }
 
 describe("services of the fleet", () => {
-  it("have one limit, no gate that the policy does not give them, and what signals read", async () => {
+  it("have one limit, the policy's gate or none, and what signals read", async () => {
     const { one } = await startFleet({}, { more: signals });
     const services = await waitFor("a signal is missing", async () => {
       const { services: all } = await one.fleet.listServices({});

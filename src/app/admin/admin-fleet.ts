@@ -162,7 +162,8 @@ function pressureOf(service: ServiceAdmission, nowMs: number): typeof nothingHer
   let waitingCount = 0;
   for (const { pool } of service.pools.all()) {
     const state = pool.state(nowMs);
-    limit += pool.wholeLimit();
+    const learned = pool.learnsHere ? pool.law?.limit : undefined;
+    limit += Math.max(1, Math.min(pool.fleetLimit(), learned ?? Number.POSITIVE_INFINITY));
     inFlightCount += state.inFlightCount;
     waitingCount += state.waitingCount;
   }

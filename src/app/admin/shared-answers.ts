@@ -71,8 +71,9 @@ export class SharedAnswers {
   }
 
   /**
-   * Answers a call that may be one of many; how it has ended, as far as it could be read. Undefined:
-   * it is none, and nothing of it was read.
+   * Answers a call that may be one of many.
+   *
+   * @returns how it has ended; undefined: it is none of those, and nothing of it was read
    */
   async answer(call: SharedCall): Promise<{ readonly code: string } | undefined> {
     const { request, response } = call;

@@ -222,7 +222,7 @@ function sumPoints(points: readonly HistoryPoint[]): HistoryPoint {
   };
 }
 
-/** The limit is the fleet's; where Envoys share it, so is what is in flight, else each has a part. */
+/** The limit is the fleet's, and where Envoys share it what is in flight too. */
 function sumService(points: readonly ServicePoint[], isShared: boolean): ServicePoint {
   const of = (pick: (point: ServicePoint) => number): readonly number[] => points.map(pick);
   const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);

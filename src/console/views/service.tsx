@@ -1,11 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type Signal, useSignal } from "@preact/signals";
-import type {
-  GateThresholds,
-  NodeShare,
-  Service,
-  ServiceSignal,
-} from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { GateThresholds, NodeShare, Service } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { reasonFlags, writeCommand } from "../data/cli-command.js";
 import { showText } from "../data/entries.js";
 import {
@@ -21,6 +16,7 @@ import { type FleetService, judgeService, mergeServices } from "../data/services
 import { ActionDialog, type PlannedChange } from "../parts/action-dialog.jsx";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot, type PlotLine } from "../parts/plot.jsx";
+import { Signals } from "../parts/signals.jsx";
 import { Badge, Meter, PolledAnswer, SilentNotice, Tile } from "../parts/status.jsx";
 import { api } from "../state/api.js";
 import { useHistory } from "../state/history-poll.js";
@@ -424,59 +420,6 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
         rowId={({ node }) => node}
         isPlain={shares.size < 20}
         empty="No Envoy has a share. It gets one when it reports its first request for the service."
-      />
-    </section>
-  );
-}
-
-interface SignalRow {
-  readonly replica: string;
-  readonly signal: ServiceSignal;
-}
-
-const signalColumns: readonly TableColumn<SignalRow>[] = [
-  textColumn("Key", ({ signal }) => showText(signal.key) || "all requests"),
-  textColumn("Reads", ({ signal: { reading } }) => reading ?? "none", {
-    render: ({ signal: { reading } }) => (reading === undefined ? "none" : formatNumber(reading)),
-  }),
-  numberColumn("Answered", ({ signal: { age } }) => (age === undefined ? -1 : durationMs(age)), {
-    render: ({ signal: { age } }) => (age === undefined ? "-" : `${formatProtoDuration(age)} ago`),
-  }),
-  textColumn("State", ({ signal }) => signalState(signal).word, {
-    render: ({ signal }) => {
-      const { tone, word } = signalState(signal);
-      return <Badge tone={tone}>{word}</Badge>;
-    },
-  }),
-  textColumn("Source", ({ signal }) => signal.source, { isWideOnly: true }),
-  textColumn("Replica", ({ replica }) => showText(replica), { isWideOnly: true }),
-];
-
-function signalState({ error, isMissing }: ServiceSignal) {
-  if (isMissing) return { tone: "bad", word: `missing ${error}`.trim() } as const;
-  if (error !== "") return { tone: "warn", word: `failing: ${error}` } as const;
-  return { tone: "good", word: "ok" } as const;
-}
-
-/** What the limit follows, where it follows a signal. */
-function Signals({ replicas }: { readonly replicas: readonly Service[] }) {
-  const rows = replicas.flatMap(({ replica, signals }) =>
-    signals.map((signal): SignalRow => ({ replica, signal })),
-  );
-  if (rows.length === 0) return null;
-  return (
-    <section class="panel">
-      <header>
-        <h2>What its load signal reads</h2>
-      </header>
-      <DataTable
-        label="Load signals"
-        name="s."
-        columns={signalColumns}
-        rows={rows}
-        rowId={({ replica, signal }) => JSON.stringify([replica, signal.key])}
-        isPlain={rows.length < 20}
-        empty=""
       />
     </section>
   );
