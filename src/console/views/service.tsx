@@ -18,6 +18,7 @@ import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/
 import { Plot, type PlotLine } from "../parts/plot.jsx";
 import { Signals } from "../parts/signals.jsx";
 import { Badge, Meter, PolledAnswer, SilentNotice, Tile } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api } from "../state/api.js";
 import { useHistory } from "../state/history-poll.js";
 import { route } from "../state/location.js";
@@ -220,11 +221,7 @@ function Gate({ service: { name, gate } }: { readonly service: FleetService }) {
     );
   }
   return (
-    <section class="panel">
-      <header>
-        <h2>Gate</h2>
-        <Badge tone={gate === "open" ? "good" : "bad"}>{gate}</Badge>
-      </header>
+    <TitledPanel title="Gate" aside={<Badge tone={gate === "open" ? "good" : "bad"}>{gate}</Badge>}>
       {isShown.value ? undefined : (
         <button
           type="button"
@@ -268,7 +265,7 @@ function Gate({ service: { name, gate } }: { readonly service: FleetService }) {
           )
         }
       </PolledAnswer>
-    </section>
+    </TitledPanel>
   );
 }
 
@@ -408,10 +405,7 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
     }),
   ];
   return (
-    <section class="panel">
-      <header>
-        <h2>What each Envoy holds of the limit</h2>
-      </header>
+    <TitledPanel title="What each Envoy holds of the limit">
       <DataTable
         label="Shares of Envoys"
         name="n."
@@ -421,7 +415,7 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
         isPlain={shares.size < 20}
         empty="No Envoy has a share. It gets one when it reports its first request for the service."
       />
-    </section>
+    </TitledPanel>
   );
 }
 
@@ -436,10 +430,7 @@ const replicaColumns: readonly TableColumn<Service>[] = [
 
 function Replicas({ replicas }: { readonly replicas: readonly Service[] }) {
   return (
-    <section class="panel">
-      <header>
-        <h2>As each replica sees it</h2>
-      </header>
+    <TitledPanel title="As each replica sees it">
       <DataTable
         label="Replicas"
         columns={replicaColumns}
@@ -448,6 +439,6 @@ function Replicas({ replicas }: { readonly replicas: readonly Service[] }) {
         isPlain={true}
         empty="No replica has told of it."
       />
-    </section>
+    </TitledPanel>
   );
 }
