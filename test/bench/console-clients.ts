@@ -1,18 +1,22 @@
 import { argv } from "node:process";
-import { createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
-import { FleetService, LimitService } from "../../src/gen/headgate/admin/v1/admin_pb.js";
+import { createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-web";
+import { FleetService, LimitService, TopOrder } from "../../src/gen/headgate/admin/v1/admin_pb.js";
 import { HttpClient } from "../support/http-client.js";
 
 /**
- * Runs in a process of its own, until it is killed: callers at a rate, or open consoles.
+ * Runs in a process of its own, until it is killed: callers at a rate, open consoles with the
+ * overview or the live tail, or programs that ask what the overview asks.
  *
- * Usage: console-clients.ts decide PORT PER_SECOND RULES | look PORT CONSOLES
+ * Usage: console-clients.ts decide PORT PER_SECOND RULES | overview, tail, programs PORT COUNT
  */
 const [, , kind, ...numbers] = argv;
 const [port = 0, count = 0, ruleCount = 0] = numbers.map(Number);
 if (kind === "decide") await decideSteadily(port, { perSecond: count, ruleCount });
-else await Promise.all(Array.from({ length: count }, () => look(port)));
+else {
+  const look = kind === "tail" ? followTail : pollOverview;
+  await Promise.all(Array.from({ length: count }, () => look(port)));
+}
 
 /** Callers, so that there is something to see. */
 async function decideSteadily(
@@ -28,27 +32,47 @@ async function decideSteadily(
   }
 }
 
-/** An open console: what the overview polls, and the tail beside it. */
-async function look(port: number): Promise<void> {
-  // As browsers do on a port without TLS.
+/** Calls as the console makes them; programs do not say that a page asks. */
+function transportOf(port: number): Transport {
+  const watch: Interceptor = (next) => (request) => {
+    if (kind !== "programs") request.header.set("sec-fetch-site", "same-origin");
+    return next(request);
+  };
   const baseUrl = `http://127.0.0.1:${port}`;
-  const transport = createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: true });
+  return createConnectTransport({ baseUrl, useBinaryFormat: true, interceptors: [watch] });
+}
+
+async function followTail(port: number): Promise<void> {
+  const limits = createClient(LimitService, transportOf(port));
+  for await (const _ of limits.tailDecisions({ sampleRatio: 0.1, perSecondMax: 50 }));
+}
+
+/** All that the overview polls. */
+async function pollOverview(port: number): Promise<void> {
+  const transport = transportOf(port);
   const fleet = createClient(FleetService, transport);
   const limits = createClient(LimitService, transport);
-  const follow = async (): Promise<void> => {
-    const tail = limits.tailDecisions({ sampleRatio: 0.1, perSecondMax: 50 });
-    for await (const _ of tail);
-  };
-  void follow();
+  void pollEvery(3_000, () => fleet.getFleet({}));
+  void pollEvery(3_000, () => fleet.listServices({}));
+  void pollEvery(5_000, () => limits.topKeys({ order: TopOrder.DENIALS, count: 8 }));
+  void pollEvery(5_000, () => {
+    const since = { seconds: BigInt(Math.floor(Date.now() / 60_000) - 15) * 60n };
+    return fleet.listAudit({ since, pageSize: 50 });
+  });
   let since: { readonly seconds: bigint } | undefined;
-  for (;;) {
-    const asked = since === undefined ? {} : { since };
-    const { replicas } = await fleet.getHistory(asked);
+  await pollEvery(1_000, async () => {
+    const { replicas } = await fleet.getHistory(since === undefined ? {} : { since });
     const [own] = replicas;
     if (own?.start !== undefined) {
       since = { seconds: own.start.seconds + BigInt(own.admitted.length - 1) };
     }
-    await pause(1_000);
+  });
+}
+
+async function pollEvery(ms: number, ask: () => Promise<unknown>): Promise<never> {
+  for (;;) {
+    await ask();
+    await pause(ms);
   }
 }
 

@@ -105,6 +105,17 @@ describe.each(browserProtocols)("a session over %s", (protocol) => {
     expect(JSON.stringify(events)).not.toContain(csrf["x-headgate-csrf"]);
   });
 
+  it("sees what it has changed, although polls are answered together", async () => {
+    const { port } = await start();
+    const browser = new ConsoleBrowser(stage, port, protocol);
+    await browser.signIn(operatorToken);
+    const csrf = await csrfOf(browser);
+    const list = () => browser.call("FleetService/ListAudit", {}, csrf);
+    expect(JSON.parse((await list()).body)).toEqual({});
+    expect((await browser.call("LimitService/SetOverride", freeze, csrf)).status).toBe(200);
+    expect((await list()).body).toContain("abuse");
+  });
+
   it("is nobody's by a cookie that was not made here", async () => {
     const { port } = await start();
     const { port: elsewhere } = await start();

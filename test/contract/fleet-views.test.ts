@@ -25,6 +25,23 @@ spec:
     - {name: orders, hosts: [orders.example], admission: {maxInFlight: 10}}
 `;
 
+/** Two services whose limits follow a signal: one that is read, and one that never is. */
+const signals = `    - name: lag
+      hosts: [lag.example]
+      admission: {maxInFlight: 10}
+      concurrency: {law: signal, signal: {fixed: 7, target: 10, critical: 100}}
+    - name: unread
+      hosts: [unread.example]
+      admission:
+        maxInFlight: 10
+        estimatedWait: {sigmoid: {midpoint: 28s, slope: 0.23}}
+        gate: {openBelow: 0.6, closeAbove: 0.9}
+      concurrency:
+        law: signal
+        signal:
+          {http: "http://127.0.0.1:9/", target: 10, critical: 100, every: 100ms, staleAfter: 200ms}
+`;
+
 interface Fleet {
   readonly apps: readonly AdminApp[];
   readonly one: AdminClients;
@@ -34,12 +51,12 @@ interface Fleet {
 /** Replicas that know of each other; all calls of a test but its decisions go to the first. */
 async function startFleet(
   env: Readonly<Record<string, string>> = {},
-  replicaCount = 2,
+  { replicaCount = 2, more = "" } = {},
 ): Promise<Fleet> {
   const server = await startRedis(stage);
   const settings = { REDIS_URL: `127.0.0.1:${server.port}`, ...env };
   const starting = Array.from({ length: replicaCount }, () =>
-    startAdminApp(stage, policy, settings),
+    startAdminApp(stage, policy + more, settings),
   );
   const apps = await Promise.all(starting);
   for (const app of apps) {
@@ -55,6 +72,28 @@ async function ask(app: AdminApp | undefined, user: string): Promise<void> {
   const url = `http://127.0.0.1:${app?.app.httpAddress.port}/json`;
   await (await fetch(url, { method: "POST", body })).text();
 }
+
+describe("services of the fleet", () => {
+  it("have one limit, the policy's gate or none, and what signals read", async () => {
+    const { one } = await startFleet({}, { more: signals });
+    const services = await waitFor("a signal is missing", async () => {
+      const { services: all } = await one.fleet.listServices({});
+      const isMissing = all.flatMap(({ signals }) => signals).filter((one) => one.isMissing);
+      return isMissing.length === 2 ? all : undefined;
+    });
+    const of = (name: string) => services.filter((one) => one.name === name);
+    const orders = { concurrencyLimit: 10n, gate: "", signals: [] };
+    expect(of("orders")).toMatchObject([orders, orders]);
+    const read = { key: "", source: "fixed", reading: 7, isMissing: false, error: "" };
+    expect(of("lag")).toMatchObject([{ signals: [read] }, { signals: [read] }]);
+    const unread = { source: "http", isMissing: true, error: "SIGNAL_UNAVAILABLE" };
+    expect(of("unread")).toMatchObject([
+      { gate: "open", signals: [unread] },
+      { gate: "open", signals: [unread] },
+    ]);
+    expect(of("unread")[0]?.signals[0]?.reading).toBeUndefined();
+  });
+});
 
 describe("the history of the fleet", () => {
   it("is what each replica has counted, for who may see it", async () => {
@@ -172,7 +211,7 @@ describe("live views of one replica show the fleet", () => {
   });
 
   it("says how many replicas are silent", async () => {
-    const { one, redisPort } = await startFleet({}, 1);
+    const { one, redisPort } = await startFleet({}, { replicaCount: 1 });
     // One that is live, and has no admin API to answer by.
     const REDIS_URL = `127.0.0.1:${redisPort}`;
     await startTestApp(stage, policy, { REDIS_URL, HEADGATE_ADMIN_ADDR: "" });

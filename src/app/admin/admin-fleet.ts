@@ -9,8 +9,14 @@ import type { Admission } from "../../decide/admission/admission.js";
 import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { FleetView, NodeShareView, ServiceState } from "../../rpc/admin/admin-parts.js";
+import type {
+  FleetView,
+  NodeShareView,
+  ServiceState,
+  SignalView,
+} from "../../rpc/admin/admin-parts.js";
 import type { ControlPlane } from "../../rpc/control/control-plane.js";
+import type { PolledSource } from "../admission/signal-sources.js";
 import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
 
 interface AdminFleetParts {
@@ -19,6 +25,7 @@ interface AdminFleetParts {
   readonly loop: () => FleetLoopStatus | undefined;
   readonly plane: Pick<ControlPlane, "registry" | "lastReports">;
   readonly admission: Pick<Admission, "services">;
+  readonly signals: () => Iterable<PolledSource>;
   readonly replicaCount: () => number;
   readonly store: string;
   readonly isDegraded: () => boolean;
@@ -29,11 +36,17 @@ interface AdminFleetParts {
 /** Services that are told of; a policy may have more. */
 const reportedServicesMax = 1_000;
 
+/** Keys of one service's signal that are told of. */
+const reportedSignalsMax = 100;
+
 /** Shares of one service that are told of. */
 const reportedSharesMax = 200;
 
 /** What is read of a service once a second: without the shares of Envoys, which may be many. */
-export type ServiceLevels = Omit<ServiceState, "shares" | "admittedCount" | "refusedCount">;
+export type ServiceLevels = Omit<
+  ServiceState,
+  "shares" | "signals" | "admittedCount" | "refusedCount"
+>;
 
 /** The fleet and its services, for the admin API. */
 export function createFleetView(parts: AdminFleetParts): FleetView {
@@ -71,6 +84,7 @@ function stateOf(
     ...levelsOf(parts, service, admission),
     ...totalsOf(admission?.counts),
     shares: shared === undefined ? [] : sharesOf(parts, service.name, shared),
+    signals: signalsOf(parts, service, admission),
   };
 }
 
@@ -94,12 +108,33 @@ export function levelsOf(
     rttMs: shared?.facts.rttMs,
     minRttMs: shared?.facts.minRttMs,
     gradient: shared?.facts.gradient,
-    gate: admissionPolicy === undefined ? undefined : gate,
+    gate: admissionPolicy?.gate === undefined ? undefined : gate,
     rejectRatio: shared?.rejectRatio ?? own.rejectRatio,
     waitingCount: own.waitingCount,
     overflowPerSecond: shared?.facts.overflowPerSecond ?? 0,
     reservedHigh: shared === undefined ? 0 : reservedHighOf(shared),
   };
+}
+
+/** Readings by key, where there are keys: those that the policy names, and all others together. */
+function signalsOf(
+  { signals }: Pick<AdminFleetParts, "signals">,
+  { name, concurrency }: ServicePolicy,
+  admission: ServiceAdmission | undefined,
+): readonly SignalView[] {
+  const source = [...signals()].find(({ service }) => service === name);
+  if (source === undefined || admission === undefined) return [];
+  const { kind, poller } = source;
+  const readings = admission.pools.readings();
+  const named = admission.pools.isSplit ? (concurrency?.per?.names ?? []) : [""];
+  return [...new Set([...named, ...readings.keys()])].slice(0, reportedSignalsMax).map((key) => ({
+    key,
+    source: kind,
+    reading: readings.get(key),
+    ageMs: poller.ageMs(),
+    isMissing: poller.isMissing,
+    failure: poller.failure,
+  }));
 }
 
 /** What was decided here, of all classes. */
@@ -120,14 +155,15 @@ const nothingHere = {
   rejectRatio: 0,
 };
 
-/** The service here: its pools together. */
+/** The service here: its pools together, and the limit that is the whole fleet's. */
 function pressureOf(service: ServiceAdmission, nowMs: number): typeof nothingHere {
   let limit = 0;
   let inFlightCount = 0;
   let waitingCount = 0;
   for (const { pool } of service.pools.all()) {
     const state = pool.state(nowMs);
-    limit += state.limit;
+    const learned = pool.learnsHere ? pool.law?.limit : undefined;
+    limit += Math.max(1, Math.min(pool.fleetLimit(), learned ?? Number.POSITIVE_INFINITY));
     inFlightCount += state.inFlightCount;
     waitingCount += state.waitingCount;
   }

@@ -29,6 +29,7 @@ import type { AdminCounts } from "../metrics/admin-metrics.js";
 import type { OpenTls } from "../tls/tls.js";
 import { type AdminPeer, adminRequestMsMax, isTlsSpoken } from "./admin-connections.js";
 import { answerEarly } from "./early-answer.js";
+import { SharedAnswers } from "./shared-answers.js";
 
 /** What answers are made of. */
 export interface AdminRequestParts {
@@ -69,11 +70,13 @@ export class AdminRequests {
   readonly #callers: CallPace;
   readonly #addresses: CallPace;
   readonly #bodies = new RequestBodies();
+  readonly #shared: SharedAnswers;
   #longCount = 0;
 
   constructor(parts: AdminRequestParts, shutdownSignal: AbortSignal) {
     const { services, clock, choice, onBug } = parts;
     this.#parts = parts;
+    this.#shared = new SharedAnswers(clock, this.#bodies);
     const perSecond = choice.callsPerSecond;
     this.#callers = new CallPace(clock, { perSecond, burst: 2 * perSecond });
     const ofAddress = Math.max(addressCallsPerSecond, 2 * perSecond);
@@ -168,8 +171,7 @@ export class AdminRequests {
       const message = "with a session x-headgate-csrf must be what GET /console/session says";
       return { code: Code.PermissionDenied, message };
     }
-    const isBrowser = session !== undefined || headers["sec-fetch-site"] !== undefined;
-    if (isBrowser && console?.isReadOnly === true && method.role === "operator") {
+    if (isBrowser(request, session) && console?.isReadOnly === true && method.role === "operator") {
       return {
         code: Code.PermissionDenied,
         message: "the console is read-only (HEADGATE_CONSOLE)",
@@ -233,13 +235,18 @@ export class AdminRequests {
     const { name } = method.method;
     const logged = { method: name, caller: principal.name, address: peer.address };
     if (method.showsCallers) calls.noteLook(logged);
-    let isRead = false;
-    const onRead = (): void => {
-      isRead = true;
-    };
     const onEnd = (code: string): void => {
       if (deniedCodes.has(code)) calls.noteRefused(logged, code);
       counts.count(name, code);
+      if (method.role === "operator") this.#shared.clear();
+    };
+    if (isBrowser(request, session)) {
+      const shared = await this.#shared.answer({ request, response, method, handler, principal });
+      if (shared !== undefined) return onEnd(shared.code);
+    }
+    let isRead = false;
+    const onRead = (): void => {
+      isRead = true;
     };
     const call = { principal, isStillAllowed, onRead, onEnd };
     const values = createContextValues().set(adminCallKey, call);
@@ -286,6 +293,11 @@ export class AdminRequests {
 
 /** How calls end for those who may not make them. */
 const deniedCodes: ReadonlySet<string> = new Set(["unauthenticated", "permission_denied"]);
+
+/** Programs ask for themselves; what browsers ask may have been asked by another one. */
+function isBrowser({ headers }: Request, session: Session | undefined): boolean {
+  return session !== undefined || headers["sec-fetch-site"] !== undefined;
+}
 
 function headerOf(request: Request, name: string): string | undefined {
   const value: unknown = request.headers[name];

@@ -188,6 +188,7 @@ function createView(
     loop: () => fleet.loop.status,
     plane: controlPlane.plane,
     admission: admission.admission,
+    signals: () => admission.signals.polled(),
     replicaCount: fleet.replicaCount,
     store: opened.kind,
     isDegraded: () => decisions.decider.isDegraded,

@@ -21,6 +21,7 @@ interface OpenAdmissionParts extends Pick<Foundation, "policies" | "opened"> {
 /** Admission as this process runs it. */
 export interface OpenAdmission {
   readonly admission: Admission;
+  readonly signals: Pick<SignalSources, "polled">;
   /** Gives shares back, as far as anybody can hear it, and ends what runs by itself. */
   close(): Promise<void>;
 }
@@ -80,6 +81,7 @@ export async function openAdmission(
   await Promise.all([shares?.settled(), signals.settled()]);
   return {
     admission,
+    signals,
     close: async () => {
       signals.close();
       admission.close();

@@ -140,7 +140,7 @@ export class Console {
     if (mediaType !== "application/json") return problem(httpStatuses.unsupportedMediaType);
     const body = await readShortBody(request, signInBytesMax, clock);
     if (typeof body === "number") return problem(body);
-    const token = tokenOf(body);
+    const token = tokenOf(body.toString("utf8"));
     if (token === undefined) return problem(httpStatuses.badRequest);
     const found = await access.identify(token);
     if (found.kind === "identity") return this.#begin(asked, found);

@@ -6,16 +6,16 @@ import { httpStatuses } from "../../core/base/http-status.js";
 /** How long a short body may take to come, in milliseconds. */
 const bodyMsMax = 10_000;
 
-/** The text of a short body, or the status of why it is not read. */
+/** A short body, or the status of why it is not read. */
 export function readShortBody(
   request: IncomingMessage | Http2ServerRequest,
   bytesMax: number,
   clock: Pick<Clock, "schedule">,
-): Promise<string | number> {
+): Promise<Buffer | number> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const end = (outcome: string | number): void => {
+    const end = (outcome: Buffer | number): void => {
       cancel();
       request.removeListener("data", take);
       // What still comes is read and dropped, for as long as a request may take.
@@ -29,7 +29,7 @@ export function readShortBody(
     };
     const cancel = clock.schedule(bodyMsMax, () => end(httpStatuses.requestTimeout));
     request.on("data", take);
-    request.once("end", () => end(Buffer.concat(chunks).toString("utf8")));
+    request.once("end", () => end(Buffer.concat(chunks)));
     request.once("close", () => end(httpStatuses.badRequest));
   });
 }

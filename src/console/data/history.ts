@@ -217,7 +217,7 @@ function sumPoints(points: readonly HistoryPoint[]): HistoryPoint {
   };
 }
 
-/** Where Envoys share the limit each replica tells the fleet's; else each has its own part. */
+/** The limit is the fleet's, and where Envoys share it what is in flight too. */
 function sumService(points: readonly ServicePoint[], isShared: boolean): ServicePoint {
   const of = (pick: (point: ServicePoint) => number): readonly number[] => points.map(pick);
   const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
@@ -230,7 +230,7 @@ function sumService(points: readonly ServicePoint[], isShared: boolean): Service
     return total;
   };
   return {
-    limit: together(of(({ limit }) => limit)),
+    limit: Math.max(...of(({ limit }) => limit)),
     inFlight: together(of(({ inFlight }) => inFlight)),
     waiting: sum(of(({ waiting }) => waiting)),
     rttMs: Math.max(...of(({ rttMs }) => rttMs)),

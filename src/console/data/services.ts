@@ -4,8 +4,9 @@ import type { Service } from "../../gen/headgate/admin/v1/admin_pb.js";
 export interface FleetService {
   readonly name: string;
   readonly algorithm: string;
-  /** Whether Envoys share its limit; else each replica has a limit of its own. */
+  /** Whether Envoys share its limit: each replica then tells what is in flight in the fleet. */
   readonly isShared: boolean;
+  /** Of the fleet, whoever shares it. */
   readonly limit: number;
   readonly inFlight: number;
   readonly waiting: number;
@@ -39,7 +40,7 @@ function mergeOne(replicas: readonly Service[]): FleetService {
     name: first?.name ?? "",
     algorithm: first?.law ?? "",
     isShared,
-    limit: together(({ concurrencyLimit }) => concurrencyLimit),
+    limit: most(({ concurrencyLimit }) => Number(concurrencyLimit)),
     inFlight: together(({ inFlight }) => inFlight),
     waiting: sum(({ waiting }) => waiting),
     rttMs: most(({ rttMs }) => rttMs),

@@ -33,7 +33,7 @@ export function TopKeys({ title, order, count, domain = "", ruleLabel = "" }: To
       const by = order === "hits" ? TopOrder.HITS : TopOrder.DENIALS;
       return api.limits.topKeys({ domain, ruleLabel, order: by, count }, { signal });
     },
-    { everyMs: 2_000, about: `${domain}/${ruleLabel}` },
+    { everyMs: 5_000, about: `${domain}/${ruleLabel}` },
   );
   const columns: readonly TableColumn<TopRow>[] = [
     {

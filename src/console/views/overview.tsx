@@ -25,8 +25,8 @@ import { usePoll } from "../state/poll.js";
 /** Is it us? The fleet at a glance, and the last 15 minutes. */
 export function Overview() {
   const history = useHistory({});
-  const fleet = usePoll((signal) => api.fleet.getFleet({}, { signal }), { everyMs: 2_000 });
-  const services = usePoll((signal) => api.fleet.listServices({}, { signal }), { everyMs: 2_000 });
+  const fleet = usePoll((signal) => api.fleet.getFleet({}, { signal }), { everyMs: 3_000 });
+  const services = usePoll((signal) => api.fleet.listServices({}, { signal }), { everyMs: 3_000 });
   const changes = useChanges();
   return (
     <>
@@ -74,10 +74,12 @@ export function Overview() {
 function useChanges() {
   return usePoll(
     (signal) => {
-      const since = timestampFromMs(nowMs() - historySeconds * 1_000);
+      // To the minute, so that all who look ask the same and are answered together.
+      const minute = Math.floor(nowMs() / 60_000) * 60_000;
+      const since = timestampFromMs(minute - historySeconds * 1_000);
       return api.fleet.listAudit({ since, pageSize: 50 }, { signal });
     },
-    { everyMs: 3_000 },
+    { everyMs: 5_000 },
   );
 }
 
@@ -144,9 +146,9 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
       />
       <ReplicaTile count={replicaCount} silent={silentReplicas} />
       <Tile
-        label="Envoys"
+        label="Connected Envoys"
         value={formatCount(last?.envoys ?? 0)}
-        detail="on the control port"
+        detail="at the control port; others are not counted"
         href="#/fleet"
       />
     </div>

@@ -16,6 +16,7 @@ import { type FleetService, judgeService, mergeServices } from "../data/services
 import { ActionDialog, type PlannedChange } from "../parts/action-dialog.jsx";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot, type PlotLine } from "../parts/plot.jsx";
+import { Signals } from "../parts/signals.jsx";
 import { Badge, Meter, PolledAnswer, SilentNotice, Tile } from "../parts/status.jsx";
 import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api } from "../state/api.js";
@@ -56,6 +57,7 @@ export function ServicePage() {
               <ServiceTiles service={service} />
               <ServicePlots service={service} />
               <Gate service={service} />
+              <Signals replicas={service.replicas} />
               <Shares service={service} />
               <Replicas replicas={service.replicas} />
             </>
@@ -419,7 +421,6 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
 
 const replicaColumns: readonly TableColumn<Service>[] = [
   textColumn("Replica", ({ replica }) => showText(replica)),
-  numberColumn("Limit", ({ concurrencyLimit }) => concurrencyLimit),
   numberColumn("In flight", ({ inFlight }) => inFlight),
   numberColumn("Waiting", ({ waiting }) => waiting),
   numberColumn("Admitted", ({ admitted }) => admitted),

@@ -160,7 +160,7 @@ export class PermitPool<T> implements PermitHolder {
   /** Permits that this replica may have in use; Infinity where nothing limits them. */
   limit(nowMs: number): number {
     const limit = this.#hardLimit(nowMs);
-    return this.#learnsHere ? Math.min(limit, this.#learnedLimit(nowMs)) : limit;
+    return this.learnsHere ? Math.min(limit, this.#learnedLimit(nowMs)) : limit;
   }
 
   /** What the law has learned, and of that this replica's part. */
@@ -275,7 +275,7 @@ export class PermitPool<T> implements PermitHolder {
    * learned, only its own requests and those of the classes above it count.
    */
   occupancyFor(priority: Priority, nowMs: number): number {
-    if (!this.#learnsHere || !this.#isByClass) return this.occupancyRatio(nowMs);
+    if (!this.learnsHere || !this.#isByClass) return this.occupancyRatio(nowMs);
     const count = this.#permits.inUseFrom(priority) + (this.#room?.countFrom(priority) ?? 0);
     const hardRatio = this.#ratioOf(
       this.#permits.inUseCount + this.waitingCount,
@@ -301,7 +301,7 @@ export class PermitPool<T> implements PermitHolder {
    */
   isFree(priority: Priority, nowMs: number): boolean {
     if (this.#permits.inUseCount >= this.#hardLimit(nowMs)) return false;
-    if (!this.#learnsHere || this.#law === undefined) return true;
+    if (!this.learnsHere || this.#law === undefined) return true;
     const limit = this.#learnedLimit(nowMs);
     if (!this.#isByClass) return this.#permits.inUseCount < limit;
     const most = priority === "critical" ? this.#criticalLimit(this.#law, limit, nowMs) : limit;
@@ -438,7 +438,7 @@ export class PermitPool<T> implements PermitHolder {
   }
 
   /** Whether the law's limit is one of permits, learned in this replica. */
-  get #learnsHere(): boolean {
+  get learnsHere(): boolean {
     const { concurrency } = this.#settings;
     if (concurrency === undefined || !isLearning(concurrency.law)) return false;
     return !(this.#boundsQueue && this.hasQueue);
@@ -457,7 +457,7 @@ export class PermitPool<T> implements PermitHolder {
    */
   #slotCount(nowMs: number): number {
     const limit = this.#hardLimit(nowMs);
-    if (!this.#learnsHere || this.#law === undefined) return limit;
+    if (!this.learnsHere || this.#law === undefined) return limit;
     const { limit: learned, steadyLimit = learned } = this.#law;
     return Math.min(limit, steadyLimit * this.#partOfFleet(nowMs));
   }

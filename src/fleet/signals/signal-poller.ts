@@ -49,6 +49,7 @@ export class SignalPoller {
   #reportedFailure: ErrorCode | undefined;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   #isMissing = false;
+  #failure: ErrorCode | undefined;
   /** Resolves when the first question is over, whether well or not, or nobody asks any more. */
   readonly settled: Promise<void>;
   #settle: () => void = () => {};
@@ -72,6 +73,11 @@ export class SignalPoller {
   /** Whether the bound for missing readings holds. */
   get isMissing(): boolean {
     return this.#isMissing;
+  }
+
+  /** Why the last question failed; undefined: it did not, or none has ended. */
+  get failure(): ErrorCode | undefined {
+    return this.#failure;
   }
 
   /** What is out is left alone; its answer is nothing any more. */
@@ -113,6 +119,7 @@ export class SignalPoller {
     const nowMs = this.#parts.clock.monotonicMs();
     const isFailure = outcome instanceof ServiceError;
     const word = isFailure ? outcome.code : "ok";
+    this.#failure = isFailure ? outcome.code : undefined;
     this.countByOutcome.set(word, (this.countByOutcome.get(word) ?? 0) + 1);
     const update = isFailure ? this.#registry.failed(nowMs) : this.#registry.heard(outcome, nowMs);
     this.#tell(isFailure ? outcome : undefined, nowMs);

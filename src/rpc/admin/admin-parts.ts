@@ -210,6 +210,22 @@ export interface ServiceState {
   /** The part of the limit that Envoys keep for their priority HIGH. */
   readonly reservedHigh: number;
   readonly shares: readonly NodeShareView[];
+  readonly signals: readonly SignalView[];
+}
+
+/** What is read of a load signal. */
+export interface SignalView {
+  /** A name of the policy's, `other`, or empty: the whole service. */
+  readonly key: string;
+  readonly source: string;
+  /** Undefined: none that holds. */
+  readonly reading: number | undefined;
+  /** Since the source answered, or since it is asked. */
+  readonly ageMs: number;
+  /** Whether the policy's `whenMissing` holds. */
+  readonly isMissing: boolean;
+  /** A code; undefined: its last answer was good. */
+  readonly failure: string | undefined;
 }
 
 /** Replicas, and what they have decided together. */

@@ -234,6 +234,12 @@ function encodeService(state: ServiceState, replica: string) {
     refused: wideOf(state.refusedCount),
     overflowPerSecond: state.overflowPerSecond,
     reservedHigh: wideOf(state.reservedHigh),
+    signals: state.signals.map(({ reading, ageMs, failure = "", ...signal }) => ({
+      ...signal,
+      ...(reading === undefined ? {} : { reading }),
+      age: durationOf(ageMs * 1_000),
+      error: failure,
+    })),
     shares: state.shares.map(({ node, share, inFlight: ofNode = 0, ageMs, ...known }) => ({
       node,
       share: wideOf(share),

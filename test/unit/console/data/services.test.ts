@@ -8,9 +8,9 @@ function seen(replica: string, more: object) {
 }
 
 describe("a service of a fleet", () => {
-  it("has the limit of all replicas together, unless Envoys share one", () => {
+  it("has one limit, and in flight what replicas tell together, unless Envoys share it", () => {
     const own = mergeServices([seen("a", { inFlight: 3n }), seen("b", { inFlight: 4n })]);
-    expect(own[0]).toMatchObject({ limit: 20, inFlight: 7, isShared: false });
+    expect(own[0]).toMatchObject({ limit: 10, inFlight: 7, isShared: false });
     const shares = [{ node: "envoy", share: 10n }];
     const shared = mergeServices([
       seen("a", { inFlight: 7n, shares }),
