@@ -11,7 +11,7 @@ export interface ConsoleAnswer {
   readonly body: Uint8Array | string;
 }
 
-/** Allows no scripts, styles or frames of other origins. Source: Content Security Policy Level 3. */
+/** No scripts, styles or frames of other origins. Source: Content Security Policy Level 3. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
