@@ -11,7 +11,7 @@ import type { HeldSnapshot } from "../../fleet/loop/snapshot-holder.js";
 import type { Logger } from "../base/logger.js";
 import type { Config } from "../config/config.js";
 import type { PolicyFeed } from "../policy/active-policy.js";
-import type { OpenStore } from "../store/store.js";
+import type { OpenStore } from "../store/open-store.js";
 import { FleetJournal } from "./fleet-journal.js";
 import {
   type ChangedGates,

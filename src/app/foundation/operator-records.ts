@@ -8,7 +8,7 @@ import type { SharedRecord } from "../../store/coordination/record-store.js";
 import type { Logger } from "../base/logger.js";
 import type { MetricGroup } from "../base/metrics.js";
 import type { Config } from "../config/config.js";
-import type { OpenStore } from "../store/store.js";
+import type { OpenStore } from "../store/open-store.js";
 import { remedyOf } from "../store/store-remedies.js";
 import { AuditCounts, AuditedRecords, auditMetric, type OnAuditEntry } from "./audited-records.js";
 

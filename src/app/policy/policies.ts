@@ -10,7 +10,7 @@ import type { PolicyFeed } from "./active-policy.js";
 import type { ParsesPolicies } from "./policy-parsing.js";
 import { PolicyReloader } from "./policy-reloader.js";
 import { StoredPolicies } from "./policy-source.js";
-import { XdsPolicies, type XdsStatus } from "./policy-xds.js";
+import type { XdsStatus } from "./policy-xds.js";
 
 /** Where the active policy may come from. */
 export const policyOrigins = ["files", "xds", "store"] as const;
@@ -57,6 +57,8 @@ interface PoliciesParts {
 export async function openPolicies(config: Config, parts: PoliciesParts): Promise<OpenPolicies> {
   const { xds } = config;
   if (xds === undefined) return openFiles(config, parts);
+  // The client library is a quarter of all code, and only this source needs it.
+  const { XdsPolicies } = await import("./policy-xds.js");
   const policies = new XdsPolicies({
     xds,
     parse: parseOptionsOf(config),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changesMax, describeChanges } from "../../../../src/app/operator/policy-admin-review.js";
+import { changesMax, describeChanges } from "../../../../src/app/operator/policy-changes.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";
 
 describe("describeChanges()", () => {
