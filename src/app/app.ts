@@ -14,8 +14,7 @@ import { openFoundation } from "./foundation/foundation.js";
 import { type AppParts, createRuntime, type Runtime } from "./foundation/runtime.js";
 import { openObservability } from "./observability/observability.js";
 import { isHealthyWith } from "./policy/policies.js";
-import { openDecisionPorts } from "./ports/decision-ports.js";
-import type { GrpcAddress } from "./ports/grpc-listener.js";
+import { type GrpcAddress, openDecisionPorts } from "./ports/decision-ports.js";
 import { createHttpParts } from "./ports/http.js";
 
 /** The running service. */

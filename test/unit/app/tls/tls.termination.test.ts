@@ -2,10 +2,10 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ClientSan } from "../../../../src/app/options/tls-client-san.js";
+import { handshakesMax, TlsTermination } from "../../../../src/app/tls/tls.js";
 import type { TlsMaterial } from "../../../../src/app/tls/tls-files.js";
 import { peerOf } from "../../../../src/app/tls/tls-peer.js";
 import type { TlsRefusal } from "../../../../src/app/tls/tls-refusal.js";
-import { handshakesMax, TlsTermination } from "../../../../src/app/tls/tls-termination.js";
 import { TestAuthority, type TestCertificate } from "../../../support/certificates.js";
 import { waitFor } from "../../../support/wait.js";
 

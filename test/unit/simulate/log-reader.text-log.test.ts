@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { createTextReader } from "../../../src/simulate/log-reader.js";
 import type { LoggedRequest } from "../../../src/simulate/logged-request.js";
-import { createTextReader } from "../../../src/simulate/text-log.js";
 
 const startUs = 1_767_600_000_123_000;
 const start = "2026-01-05T08:00:00.123Z";

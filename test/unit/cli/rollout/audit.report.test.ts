@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { createStyle } from "../../../../src/app/base/style.js";
-import { drawAudit } from "../../../../src/cli/rollout/audit-report.js";
+import { drawAudit } from "../../../../src/cli/rollout/audit.js";
 import {
   type AuditEntrySchema,
   ListAuditResponseSchema,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type LogEvent, silentLogger } from "../../../../src/app/base/logger.js";
-import { FleetJournal } from "../../../../src/app/fleet/fleet-journal.js";
+import { FleetJournal } from "../../../../src/app/fleet/fleet-loop.js";
 import { testFleetSnapshot, testShares } from "../../../support/fleet-reports.js";
 
 function createJournal() {

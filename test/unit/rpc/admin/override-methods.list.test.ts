@@ -11,7 +11,7 @@ import {
   ListOverridesResponseSchema,
 } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
 import { adminCallKey } from "../../../../src/rpc/admin/call.js";
-import { listMethod, overridesScannedMax } from "../../../../src/rpc/admin/override-list.js";
+import { listMethod, overridesScannedMax } from "../../../../src/rpc/admin/override-methods.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { memoryRecords } from "../../../support/memory-records.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";

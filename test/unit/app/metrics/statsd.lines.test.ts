@@ -4,7 +4,7 @@ import {
   packetBytesMax,
   packLines,
   statsdFormat,
-} from "../../../../src/app/metrics/statsd-lines.js";
+} from "../../../../src/app/metrics/statsd.js";
 
 const counter = { kind: "counter", name: "a.b", increase: 3 } as const;
 const tags = [

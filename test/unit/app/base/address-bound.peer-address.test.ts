@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { peerAddress } from "../../../../src/app/base/peer-address.js";
+import { peerAddress } from "../../../../src/app/base/address-bound.js";
 
 describe("peerAddress()", () => {
   it.each([

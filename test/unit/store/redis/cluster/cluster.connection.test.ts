@@ -3,7 +3,7 @@ import { ServiceError } from "../../../../../src/core/base/errors.js";
 import {
   ClusterConnection,
   redirectionsMax,
-} from "../../../../../src/store/redis/cluster/cluster-connection.js";
+} from "../../../../../src/store/redis/cluster/cluster.js";
 import { keySlot } from "../../../../../src/store/redis/cluster/cluster-tags.js";
 import { ClusterTopology } from "../../../../../src/store/redis/cluster/cluster-topology.js";
 import { SlotRefusal } from "../../../../../src/store/redis/redis-error.js";

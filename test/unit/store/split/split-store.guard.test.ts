@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { isServiceError } from "../../../../src/core/base/errors.js";
 import type { StoreOutcome } from "../../../../src/store/limit-store.js";
-import { SplitGuard } from "../../../../src/store/split/split-guard.js";
+import { SplitGuard } from "../../../../src/store/split/split-store.js";
 import { farDeadlineMs, once, testCharge } from "../../../support/charges.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { LawPart, type PartFate } from "../../../support/law-part.js";

@@ -3,7 +3,7 @@ import {
   AuditCounts,
   AuditedRecords,
   auditMetric,
-} from "../../../../src/app/foundation/audited-records.js";
+} from "../../../../src/app/foundation/operator-records.js";
 import { ServiceError } from "../../../../src/core/base/errors.js";
 import { ReplicatedRecords } from "../../../../src/fleet/records/replicated-records.js";
 import { MemoryRecords } from "../../../../src/store/coordination/memory-records.js";

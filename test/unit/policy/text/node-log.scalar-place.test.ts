@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { isScalar, parseDocument } from "yaml";
-import { placeInScalar } from "../../../../src/policy/text/scalar-place.js";
+import { placeInScalar } from "../../../../src/policy/text/node-log.js";
 
 /** Where `word` of the value of `a` is shown: the marked text, and the line that it begins on. */
 function marked(text: string, word: string): string {

@@ -1,6 +1,9 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { StatDifferences } from "../../../../src/app/metrics/statsd-differences.js";
-import { type StatChange, statNameLengthMax } from "../../../../src/app/metrics/statsd-lines.js";
+import {
+  type StatChange,
+  StatDifferences,
+  statNameLengthMax,
+} from "../../../../src/app/metrics/statsd.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";
 import { createTestSources, type TestSources } from "../../../support/stats-sources.js";
 
