@@ -180,7 +180,7 @@ describe.each(adminProtocols)("the admin API over %s", (protocol) => {
     expect(current?.descriptors[0]?.tried[0]).toMatchObject({
       label: "plan_free",
       isMatch: false,
-      why: '"plan" has another value than "free"',
+      why: '"plan" does not have the value "free"',
     });
     const http = { host: "orders.example", path: "/", headers: { "X-User": "7" } };
     const candidate = [

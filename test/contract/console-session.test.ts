@@ -91,6 +91,7 @@ describe.each(browserProtocols)("a session over %s", (protocol) => {
       (await browser.call(listRules, {}, headers)).status;
     expect(await statusOf(csrf)).toBe(200);
     expect(await statusOf({})).toBe(403);
+    expect((await browser.call(listRules, {}, {})).body).toContain("reload the console");
     expect(await statusOf(stale)).toBe(403);
     expect(await statusOf({ "x-headgate-csrf": "" })).toBe(403);
     for (const site of ["cross-site", "same-site", "none", "SAME-ORIGIN"]) {

@@ -172,7 +172,10 @@ describe("pages of the documentation", () => {
   it("begin with what the reader will be able to do, or will find", () => {
     const wrong = [...guides, ...runbooks].filter(({ text }) => {
       const [, first = ""] = /^# .+\n\n([\s\S]*?)\n\n/.exec(text) ?? [];
-      return !/^(After this page|Here) you /.test(first) || sentencesOf(first).length !== 1;
+      return (
+        !/^This (?:page|guide|tutorial) (?:shows|explains|describes|lists) /.test(first) ||
+        sentencesOf(first).length !== 1
+      );
     });
     expect(wrong.map(({ path }) => path)).toEqual([]);
   });

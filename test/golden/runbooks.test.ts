@@ -45,7 +45,7 @@ function renderPage(name: AlertName): string {
   const wait = minutes === 0 ? "immediately" : `${minutes} min`;
   return `# ${name}
 
-Here you find what this alert means, what to look at, and what to do.
+This page explains what this alert means, what to check, and what to do.
 
 | summary | severity | raised after |
 |---|---|---|
@@ -89,7 +89,7 @@ function renderIndex(): string {
   });
   return `# Runbooks
 
-Here you find a page for each alert that \`headgate generate alerts\` makes.
+This page lists a page for each alert that \`headgate generate alerts\` makes.
 
 [Observability](../guides/observability.md#dashboards-and-alerts) says how to generate the rules and
 how to link them to these pages.

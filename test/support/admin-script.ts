@@ -147,7 +147,7 @@ export const busyScript = {
               { label: "plan.user", isMatch: true },
               {
                 label: "plan_partner.user",
-                why: '"plan" has another value than "partner"',
+                why: '"plan" does not have the value "partner"',
               },
             ],
             states: [

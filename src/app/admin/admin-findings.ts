@@ -6,18 +6,18 @@ import type { AdminFinding, ServiceState } from "../../rpc/admin/admin-parts.js"
 import type { Node } from "../../rpc/nodes/node-registry.js";
 import type { PolicyStatus } from "../policy/active-policy.js";
 
-/** What this replica is looked at by. */
+/** What the checks of this replica need. */
 export interface AdminFindingsParts {
   readonly version: string;
   readonly policyStatus: () => PolicyStatus;
-  /** Whether the store does not answer. */
+  /** Whether the store is unreachable. */
   readonly isStoreOut: () => boolean;
   readonly nodes: () => Iterable<Node>;
   readonly services: () => readonly ServicePolicy[];
   readonly states: () => readonly Pick<ServiceState, "name" | "overflowPerSecond">[];
 }
 
-/** What `headgate doctor` would find about this replica without an Envoy to ask. */
+/** The findings of `headgate doctor` about this replica that need no Envoy. */
 export function findingsOf(parts: AdminFindingsParts): readonly AdminFinding[] {
   return diagnoseOwn(viewOf(parts)).map((look) => {
     const { title, remedy } = doctorProblemRows[look.id];

@@ -163,12 +163,17 @@ export class AdminRequests {
   ): Refusal | undefined {
     const { console } = this.#parts;
     const { headers } = request;
-    // A session, a certificate and a place are known by whoever can have the browser call.
+    // Any page can make the browser send its session cookie, certificate or address along.
     if (isOtherOrigin(headers)) {
-      return { code: Code.PermissionDenied, message: "pages of other origins may not call" };
+      return {
+        code: Code.PermissionDenied,
+        message: "cross-origin calls from browsers are not allowed",
+      };
     }
     if (session !== undefined && console?.sessions.isOwnCall(headers, session) !== true) {
-      const message = "with a session x-headgate-csrf must be what GET /console/session says";
+      const message =
+        "the session's CSRF token is missing or wrong; " +
+        "reload the console, or send the csrf of GET /console/session in x-headgate-csrf";
       return { code: Code.PermissionDenied, message };
     }
     if (isBrowser(request, session) && console?.isReadOnly === true && method.role === "operator") {

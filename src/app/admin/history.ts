@@ -25,7 +25,7 @@ import {
 } from "../../rpc/admin/admin-parts.js";
 import type { ServiceLevels } from "./admin-fleet.js";
 
-/** What a `History` reads. All of it is counted anyway. */
+/** What a `History` reads; all of it is counted in any case. */
 export interface HistoryParts {
   readonly clock: Pick<Clock, "epochUs" | "schedule">;
   readonly counters: DecisionCounters;
@@ -45,15 +45,15 @@ const keptMs = 900_000;
 const bounds = { stepMs, stepsMax: keptMs / stepMs };
 const ruleBounds = { stepMs: ruleStepMs, stepsMax: keptMs / ruleStepMs };
 
-/** Services, domains and rules of which the past is kept; of more only the sums are. */
+/** The maximum numbers of services, domains and rules with a history; the totals include all. */
 const servicesMax = 100;
 const domainsMax = 64;
 const rulesMax = 4_096;
 
-/** Steps of each service that are told where none is named. */
+/** The number of steps per service in an answer that names no service. */
 const latestSteps = 60;
 
-/** Of requests that admission refused, those over a limit: they are counted there. */
+/** `limited`: requests that admission refused because of a rate limit, which counts them itself. */
 type KeptServiceColumn = ServiceColumn | "limited";
 
 const serviceColumns: readonly KeptServiceColumn[] = [
@@ -65,7 +65,7 @@ const serviceColumns: readonly KeptServiceColumn[] = [
   "limited",
 ];
 
-/** What may be told to who sees some domains only. */
+/** The columns that callers with access to some domains only may see. */
 const domainColumns = ["admitted", "overLimit", "shadow", "nearLimit"] as const;
 type DomainColumn = (typeof domainColumns)[number];
 
@@ -74,9 +74,9 @@ const serviceBounds = { max: servicesMax, columns: serviceColumns };
 
 const ruleColumns: readonly RuleColumn[] = ["hits", "overLimit"];
 
-/** A rule that has been asked about. */
+/** A rule that a caller has asked for. */
 interface TrackedRule {
-  /** Undefined: there are too many, or nothing has come for as long as is kept. */
+  /** Undefined if there are too many rules, or this one had no hits within the kept time. */
   series: StepSeries<RuleColumn> | undefined;
   hits: number;
   overLimit: number;
@@ -84,8 +84,8 @@ interface TrackedRule {
 }
 
 /**
- * The last 15 minutes of this replica. Once a second it reads what is counted anyway; decisions
- * know nothing of it. It takes 50 KB, 54 KB a service, 14 KB a domain and 1 KB a rule.
+ * The last 15 minutes of this replica. Once a second it reads existing counters, so it adds no work
+ * to decisions. It takes 50 KB, plus 54 KB per service, 14 KB per domain and 1 KB per rule.
  */
 export class History implements HistorySight {
   readonly #parts: HistoryParts;
@@ -109,12 +109,12 @@ export class History implements HistorySight {
     this.#schedule();
   }
 
-  /** Looks no more. */
+  /** Stops reading counters. */
   close(): void {
     this.#cancel?.();
   }
 
-  /** What it holds, in bytes of numbers. */
+  /** The size of the stored numbers, in bytes. */
   get byteCount(): number {
     const ofRules = [...this.#rules.values()].flatMap(({ series }) => series ?? []);
     const all = [this.#replica, ...this.#services.values(), ...this.#domains.values(), ...ofRules];
@@ -144,7 +144,7 @@ export class History implements HistorySight {
     };
   }
 
-  /** The replica, as far as it is about some domains and services. */
+  /** The replica's totals, restricted to some domains and services. */
   #readOf(
     domains: readonly string[],
     services: readonly ServicePolicy[],
@@ -189,7 +189,7 @@ export class History implements HistorySight {
     });
   }
 
-  /** When the last whole step has ended. */
+  /** When the last complete step ended. */
   #endMs(lengthMs: number): number {
     return Math.floor(this.#parts.clock.epochUs() / 1_000 / lengthMs) * lengthMs;
   }
@@ -198,7 +198,7 @@ export class History implements HistorySight {
     const { isDegraded, envoyCount, policies } = this.#parts;
     const policy = policies.current();
     if (policy !== undefined && policy !== this.#policy) this.#follow(policy);
-    // After a late look each step has its part of what was counted meanwhile.
+    // After a late read, the counts since the last one are divided evenly among the missed steps.
     const steps = stepsUntil(endMs, { fromMs: this.#lookedMs, ...bounds });
     this.#gains.begin(steps.length);
     const row = {
@@ -252,7 +252,7 @@ export class History implements HistorySight {
     const rules = policy === undefined ? [] : this.#parts.counters.forPolicy(policy);
     let [last, sums] = ["", { admitted: 0, overLimit: 0, shadow: 0, nearLimit: 0 }];
     for (const { domain, ok, over, shadowOver, hits } of rules) {
-      // Most often the next rule is of the same one.
+      // In most cases the next rule belongs to the same one.
       if (domain !== last || totals.size === 0) {
         last = domain;
         sums = totals.get(domain) ?? { admitted: 0, overLimit: 0, shadow: 0, nearLimit: 0 };
@@ -350,10 +350,10 @@ export class History implements HistorySight {
     Object.assign(tracked, counts);
   }
 
-  /** Forgets what another policy has no more. */
+  /** Drops what the new policy no longer has. */
   #follow(policy: Policy): void {
     this.#policy = policy;
-    // Sums of other rules cannot be compared.
+    // The sums of different sets of rules cannot be compared.
     this.#gains.forget(domainColumns);
     const names = new Set(policy.services.map(({ name }) => name));
     for (const name of this.#services.keys()) if (!names.has(name)) this.#services.delete(name);
@@ -369,7 +369,7 @@ export class History implements HistorySight {
   }
 }
 
-/** How much counters have grown from one look to the next, in each of the steps between. */
+/** How much counters have grown between two reads, for each step in between. */
 class Gains {
   #before = new Map<string, number>();
   #now = new Map<string, number>();
@@ -381,14 +381,14 @@ class Gains {
     this.#now = new Map();
   }
 
-  /** Nothing for one that is looked at for the first time. */
+  /** Zero for a counter that is read for the first time. */
   of(id: string, total: number): number {
     this.#now.set(id, total);
     const gain = total - (this.#before.get(id) ?? total);
     return Math.round(Math.max(0, gain) / this.#stepCount);
   }
 
-  /** Looks at the counters of these columns, of whatever, as for the first time. */
+  /** Treats the next read of these columns as the first one. */
   forget(columns: readonly string[]): void {
     for (const id of [...this.#now.keys()]) {
       if (columns.some((column) => id.startsWith(`${column} `))) this.#now.delete(id);
@@ -396,7 +396,7 @@ class Gains {
   }
 }
 
-/** When the steps end that have passed since a time, the newest of them. */
+/** The ends of the steps that have passed since a time; at most the newest `stepsMax`. */
 function stepsUntil(
   endMs: number,
   step: { readonly fromMs: number; readonly stepMs: number; readonly stepsMax: number },
@@ -405,7 +405,7 @@ function stepsUntil(
   return Array.from({ length: count }, (_, i) => endMs - (count - 1 - i) * step.stepMs);
 }
 
-/** Undefined where there are as many as may be. */
+/** Undefined if the maximum is reached. */
 function seriesOf<C extends string>(
   kept: Map<string, StepSeries<C>>,
   name: string,
@@ -424,7 +424,7 @@ function totalOf(counts: ReadonlyMap<string, number>): number {
   return sum;
 }
 
-/** Between the bounds of the bucket that holds it, as if times were evenly spread. */
+/** Interpolates within the bucket that contains the quantile, as if times were evenly spread. */
 function quantileMs(counts: readonly number[], quantile: number): number {
   const total = counts.reduce((sum, count) => sum + count, 0);
   let left = total * quantile;

@@ -4,14 +4,14 @@ import type { Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import type { JsonObject } from "../../core/base/json.js";
 
-/** A whole answer of the console. */
+/** A complete HTTP response of the console. */
 export interface ConsoleAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
   readonly body: Uint8Array | string;
 }
 
-/** Source: Content Security Policy Level 3; no script, style or frame of anybody else. */
+/** No scripts, styles or frames of other origins. Source: Content Security Policy Level 3. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -36,15 +36,15 @@ const commonHeaders = {
 /** Source: RFC 6797; a year. */
 const strictTransport = { "strict-transport-security": "max-age=31536000" };
 
-/** Headers that each answer of the console has, whatever it is. */
+/** The headers of every response of the console. */
 export function consoleHeaders(isTls: boolean): Readonly<Record<string, string>> {
   return isTls ? { ...commonHeaders, ...strictTransport } : commonHeaders;
 }
 
-/** How long an answer may take to be read, in milliseconds. */
+/** The maximum time for a client to read a response, in milliseconds. */
 const answerMsMax = 60_000;
 
-/** Sends an answer; who does not read it in time is cut off. */
+/** Sends a response, and closes the stream of a client that does not read it in time. */
 export function sendAnswer(
   {
     request,
@@ -72,7 +72,7 @@ export function sendAnswer(
   response.end(isSent ? bytes : "");
 }
 
-/** An answer in JSON, which nobody keeps. */
+/** A JSON response that must not be cached. */
 export function json(
   status: number,
   value: JsonObject,
@@ -82,18 +82,18 @@ export function json(
   return { status, headers: { ...type, ...headers }, body: JSON.stringify(value) };
 }
 
-/** A sentence for people, where there is no page. */
+/** A sentence for people, if there is no page (503). */
 export function sentence(body: string): ConsoleAnswer {
   const headers = { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" };
   return { status: httpStatuses.serviceUnavailable, headers, body };
 }
 
-/** A status that says it all. */
+/** A response without details: the status is enough. */
 export function problem(status: number): ConsoleAnswer {
   return json(status, {});
 }
 
-/** Sends a browser elsewhere. */
+/** A redirect of the browser (303). */
 export function redirect(location: string, cookies: readonly string[] = []): ConsoleAnswer {
   const headers = { location, "cache-control": "no-store", "set-cookie": cookies };
   return { status: httpStatuses.seeOther, headers, body: "" };

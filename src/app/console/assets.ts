@@ -5,7 +5,7 @@ import { extname, join, relative, sep } from "node:path";
 import { httpStatuses } from "../../core/base/http-status.js";
 import type { ConsoleAnswer } from "./answers.js";
 
-/** The most files of the console, and the most bytes of all of them. */
+/** The maximum number of console files, and their maximum total size in bytes. */
 const assetsMax = 200;
 const assetBytesMax = 8_388_608;
 
@@ -21,7 +21,7 @@ const types: Readonly<Record<string, string>> = {
   ".txt": "text/plain; charset=utf-8",
 };
 
-/** Encodings, the shortest first, and how their files end. */
+/** Content encodings, the most compact first, with their file extensions. */
 const encodings = [
   { name: "br", ending: ".br" },
   { name: "gzip", ending: ".gz" },
@@ -31,11 +31,11 @@ interface Asset {
   readonly type: string;
   readonly etag: string;
   readonly isHashed: boolean;
-  /** By encoding; `identity` is always there. */
+  /** By encoding; `identity` is always present. */
   readonly bodies: ReadonlyMap<string, Buffer>;
 }
 
-/** The files of the console by their paths, all in memory: a request opens no file. */
+/** The console's files by path, all in memory: serving a request opens no file. */
 export class ConsoleAssets {
   readonly #assets: ReadonlyMap<string, Asset>;
 
@@ -43,7 +43,7 @@ export class ConsoleAssets {
     this.#assets = assets;
   }
 
-  /** Reads a folder; undefined where it holds no `index.html`, or more than belongs there. */
+  /** Reads a folder; undefined if it has no `index.html`, or exceeds the bounds. */
   static async read(folder: string): Promise<ConsoleAssets | undefined> {
     const entries = await readdir(folder, { recursive: true, withFileTypes: true });
     const paths = entries
@@ -64,7 +64,7 @@ export class ConsoleAssets {
     return new ConsoleAssets(assets.set("/", index));
   }
 
-  /** Undefined: there is no such file. */
+  /** The response for a path; undefined if there is no such file. */
   answer(path: string, headers: IncomingHttpHeaders): ConsoleAnswer | undefined {
     const asset = this.#assets.get(path);
     if (asset === undefined) return undefined;
@@ -102,7 +102,7 @@ function assetOf(path: string, files: ReadonlyMap<string, Buffer>): readonly [st
   return [[path, { type, etag, isHashed: path.startsWith("/assets/"), bodies }]];
 }
 
-/** Encodings that a browser takes; those with a weight of 0 it does not. */
+/** The encodings that a browser accepts, without those of weight 0. */
 function acceptedOf({ "accept-encoding": text = "" }: IncomingHttpHeaders): ReadonlySet<string> {
   const named = String(text)
     .split(",")

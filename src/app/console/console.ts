@@ -17,38 +17,38 @@ import { Seal } from "./seal.js";
 import { authorityOf, isOtherOrigin, Sessions } from "./sessions.js";
 import { readShortBody } from "./short-body.js";
 
-/** What a `Console` is made of. */
+/** What a `Console` needs. */
 export interface ConsoleParts {
   readonly choice: ConsoleChoice;
   readonly oidc: AdminChoice["oidc"];
   readonly access: AdminAccess;
-  /** Undefined: this build has no pages; sessions and calls are as with them. */
+  /** Undefined if this build has no pages; sessions and calls work nevertheless. */
   readonly assets: ConsoleAssets | undefined;
   readonly counts: AdminCounts;
   readonly calls: AdminCallLog;
   readonly clock: Clock;
-  /** Whether browsers come by TLS. */
+  /** Whether browsers connect over TLS. */
   readonly isTls: boolean;
   readonly replica: string;
   readonly version: string;
 }
 
-/** A request to the console, and who sends it. */
+/** A request to the console, with its sender. */
 export interface ConsoleRequest {
   readonly request: IncomingMessage | Http2ServerRequest;
-  /** Without what is asked behind it. */
+  /** Without the query. */
   readonly path: string;
   readonly address: string;
   readonly certificateNames: readonly string[];
 }
 
-/** The longest request to sign in, in bytes: a token in JSON. */
+/** The maximum size of a sign-in request, in bytes: a token in JSON. */
 export const signInBytesMax = 2 * tokenCharsMax;
 
-/** Where a provider sends browsers back to. */
+/** The path to which an identity provider redirects browsers. */
 const callbackPath = "/console/oidc/callback";
 
-/** What browsers are served: the pages, who is signed in, and how one does. */
+/** Serves browsers: the pages, the sessions, and signing in. */
 export class Console {
   readonly sessions: Sessions;
   readonly #parts: ConsoleParts;
@@ -69,7 +69,7 @@ export class Console {
     return this.#parts.choice.mode === "read-only";
   }
 
-  /** Undefined: there is no such page. Never throws for what a request holds. */
+  /** Undefined if there is no such page. No request can make it throw. */
   async answer(asked: ConsoleRequest): Promise<ConsoleAnswer | undefined> {
     const { request, path } = asked;
     const { method = "" } = request;
@@ -81,7 +81,11 @@ export class Console {
     const asset = this.#parts.assets?.answer(path, request.headers);
     if (asset !== undefined) return isRead ? asset : problem(httpStatuses.methodNotAllowed);
     if (path !== "/" || this.#parts.assets !== undefined) return undefined;
-    return isRead ? sentence("This build has no console: `npm run compile` makes it.") : undefined;
+    return isRead
+      ? sentence(
+          "This build does not include the console. Run `npm run compile`, then restart Headgate.",
+        )
+      : undefined;
   }
 
   async #session(asked: ConsoleRequest, method: string): Promise<ConsoleAnswer> {
@@ -111,7 +115,7 @@ export class Console {
     return this.#unknown(isPassing ? httpStatuses.serviceUnavailable : httpStatuses.unauthorized);
   }
 
-  /** Who somebody is, and what they may do. */
+  /** The identity of a caller, and what it may do. */
   #tell(principal: Principal, csrf: string): JsonObject {
     const { choice, replica, version } = this.#parts;
     const { mode } = choice;
@@ -159,7 +163,7 @@ export class Console {
     return json(httpStatuses.ok, this.#tell(principal, csrf), { "set-cookie": cookie });
   }
 
-  /** Undefined where they may do nothing here. */
+  /** Undefined if the identity has no role here. */
   async #beginSession(
     asked: ConsoleRequest,
     found: { readonly identity: SessionIdentity; readonly untilEpochMs: number | undefined },
@@ -214,7 +218,7 @@ export class Console {
     return redirect(ended.back, [...cookies, begun.cookie]);
   }
 
-  /** What a page of another origin has a browser ask is not done. */
+  /** Refuses requests that a page of another origin makes the browser send. */
   #refuse(asked: ConsoleRequest): ConsoleAnswer {
     this.#note(asked, "permission_denied");
     return problem(httpStatuses.forbidden);
@@ -237,7 +241,7 @@ function tokenOf(text: string): string | undefined {
   }
 }
 
-/** A path with why nobody signed in. It is not parsed: that could make another host of it. */
+/** Adds the reason for a failed sign-in to a path, without parsing it as a URL of any host. */
 function withFailure(back: string, why: string): string {
   const [path = "/", ...fragment] = back.split("#");
   const mark = path.includes("?") ? "&" : "?";

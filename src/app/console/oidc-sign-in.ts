@@ -11,25 +11,25 @@ import type { ConsoleOidcChoice } from "../config/console-choice.js";
 import { parseSafeUrl } from "../config/safe-url.js";
 import type { Seal } from "./seal.js";
 
-/** Why nobody signed in: of a closed set, for the console to say. */
+/** Why a sign-in failed; the console shows a text for each reason. */
 export type SignInFailure =
-  /** Whoever was asked there said no. */
+  /** The user or the provider denied access. */
   | "denied"
-  /** It took too long, or was not begun in this browser. */
+  /** It took too long, or was started in another browser. */
   | "stale"
-  /** The identity provider cannot be asked now. */
+  /** The identity provider cannot be reached. */
   | "unavailable"
-  /** What it answered is not what was asked for. */
+  /** The provider's response is invalid. */
   | "refused"
-  /** They are known there and may do nothing here. */
+  /** The provider knows the user, but the user has no role here. */
   | "unknown";
 
-/** How a sign-in ended. @property back the path to go on at */
+/** The result of a sign-in. @property back the path to continue at */
 export type SignedIn =
   | (Extract<Identification, { kind: "identity" }> & { readonly back: string })
   | { readonly kind: "failed"; readonly why: SignInFailure; readonly back: string };
 
-/** What `OidcSignIn` is made of. */
+/** What `OidcSignIn` needs. */
 export interface OidcSignInParts {
   readonly oidc: OidcChoice;
   readonly choice: ConsoleOidcChoice;
@@ -38,24 +38,24 @@ export interface OidcSignInParts {
   readonly identify: (token: string, readToken: TokenReader) => Promise<Identification>;
 }
 
-/** How long somebody may take to sign in, in milliseconds. */
+/** The maximum time to sign in, in milliseconds. */
 export const signInMsMax = 600_000;
 
-/** How long the provider may take for each answer, and how long it may be. */
+/** The maximum time of each response of the provider, and its maximum size. */
 const answerMsMax = 5_000;
 const answerBytesMax = 65_536;
 
-/** How long its endpoints are believed, in milliseconds. */
+/** How long the provider's endpoints are cached, in milliseconds. */
 const endpointsMsMax = 600_000;
 
-/** The longest path to go back to, in characters. */
+/** The maximum length of the path to return to, in characters. */
 const backCharsMax = 1_000;
 
 type Endpoints = NonNullable<ConsoleOidcChoice["endpoints"]>;
 
 /**
- * People who sign in at an identity provider: the authorization code flow with PKCE. What has to be
- * remembered between its two steps the browser keeps, sealed.
+ * Signs users in at an identity provider, with the authorization code flow and PKCE. The browser
+ * keeps the state between the two steps, sealed.
  *
  * Source: OpenID Connect Core 1.0 section 3.1; RFC 7636; RFC 9207; OpenID Connect Discovery 1.0.
  */
@@ -67,16 +67,16 @@ export class OidcSignIn {
   constructor(parts: OidcSignInParts) {
     this.#parts = parts;
     const { oidc, choice, clock } = parts;
-    // A token about who signed in is made for the one that asked.
+    // An ID token is issued for the client that requested it.
     this.#readToken = createTokenReader({ ...oidc, audience: choice.clientId }, clock);
   }
 
   /**
-   * Where to send a browser.
+   * The URL to which a browser is redirected to sign in.
    *
-   * @param callback where the provider sends it afterwards
-   * @param back the path to go on at then
-   * @returns undefined where the provider cannot be asked for its endpoints
+   * @param callback the URL to which the provider redirects it afterwards
+   * @param back the path to continue at then
+   * @returns undefined if the provider's endpoints cannot be fetched
    */
   async start(
     callback: string,
@@ -103,7 +103,7 @@ export class OidcSignIn {
     return { location: location.href, pending: seal.close("sign-in", kept) };
   }
 
-  /** Takes what the provider sent a browser back with. Never rejects. */
+  /** Handles the provider's redirect back to us. Never rejects. */
   async finish(query: URLSearchParams, pending: string | undefined): Promise<SignedIn> {
     const { oidc, clock, seal, identify } = this.#parts;
     const kept = pending === undefined ? undefined : readPending(seal.open("sign-in", pending));
@@ -122,7 +122,7 @@ export class OidcSignIn {
     return failed(found.kind === "unavailable" ? "unavailable" : "refused");
   }
 
-  /** The token about who signed in; undefined: the provider cannot be asked. */
+  /** The ID token; undefined if the provider cannot be reached. */
   async #redeem(code: string, { verifier, callback }: Pending): Promise<string | undefined> {
     const endpoints = await this.#endpoints();
     if (endpoints === undefined) return undefined;
@@ -184,7 +184,7 @@ export class OidcSignIn {
   }
 }
 
-/** What a browser keeps while somebody signs in. */
+/** The state that a browser keeps during a sign-in. */
 interface Pending {
   readonly state: string;
   readonly nonce: string;
@@ -203,7 +203,7 @@ function readPending(opened: JsonObject | undefined): Pending | undefined {
   return { state, nonce, verifier, callback, back, untilMs };
 }
 
-/** A path of ours, whoever wrote it: no browser takes it for another host. */
+/** Restricts a path to our own origin: no browser can take it for another host. */
 function safePath(back: string): string {
   return back.length <= backCharsMax && /^\/(?![/\\])[!-~]*$/.test(back) ? back : "/";
 }

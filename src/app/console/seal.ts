@@ -1,24 +1,24 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
 
-/** The longest sealed text that is looked at: browsers keep no longer cookie. */
+/** The maximum length of a sealed text: browsers keep no longer cookies. */
 export const sealedCharsMax = 4_096;
 
 const cipher = "aes-256-gcm";
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** What is sealed, so that one cannot be handed back as the other. */
+/** What a sealed text is for, so that it cannot be used for anything else. */
 export type SealPurpose = "session" | "sign-in";
 
 /**
- * Texts that a browser keeps for us and can neither read nor change: AES-256-GCM with a nonce drawn
- * for each, by one key for each purpose.
+ * Seals texts that a browser stores for us and can neither read nor change: AES-256-GCM with a
+ * random nonce for each text, and one key for each purpose.
  */
 export class Seal {
   readonly #secret: Buffer;
 
-  /** @param secret of all replicas that take each other's; undefined: one of this process */
+  /** @param secret shared by all replicas; if undefined, a random one of this process is used */
   constructor(secret: string | undefined) {
     this.#secret = secret === undefined ? randomBytes(32) : Buffer.from(secret);
   }
@@ -31,7 +31,7 @@ export class Seal {
     return Buffer.concat(sealed).toString("base64url");
   }
 
-  /** Undefined for what was not sealed here for this purpose. */
+  /** Undefined if the text was not sealed with this secret for this purpose. */
   open(purpose: SealPurpose, sealed: string): JsonObject | undefined {
     const bytes = Buffer.from(sealed.slice(0, sealedCharsMax), "base64url");
     if (bytes.length < nonceBytes + tagBytes) return undefined;
@@ -45,12 +45,12 @@ export class Seal {
       const value: JsonValue = JSON.parse(Buffer.concat(parts).toString("utf8"));
       return isJsonObject(value) ? value : undefined;
     } catch {
-      // Forged, of another key, or of another version.
+      // Forged, or sealed with another key or by another version.
       return undefined;
     }
   }
 
-  /** What only who holds the key can say of a text. */
+  /** A message authentication code of a text. */
   mark(text: string): string {
     return createHmac("sha256", this.#key("mark")).update(text).digest("base64url");
   }

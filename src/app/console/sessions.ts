@@ -5,31 +5,31 @@ import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/j
 import type { SessionIdentity } from "../access/admin-access.js";
 import { type Seal, sealedCharsMax } from "./seal.js";
 
-/** Somebody who signed in. */
+/** A session of a signed-in user. */
 export interface Session {
   readonly id: string;
   readonly identity: SessionIdentity;
   readonly untilEpochMs: number;
 }
 
-/** Sessions that were signed out here and are remembered until they would have ended. */
+/** The maximum number of signed-out sessions that are remembered until they would have expired. */
 export const signedOutMax = 10_000;
 
-/** What `Sessions` are made of. */
+/** What `Sessions` need. */
 export interface SessionsParts {
   readonly seal: Seal;
   readonly clock: Pick<Clock, "epochUs">;
-  /** The longest, in milliseconds. */
+  /** The maximum duration of a session, in milliseconds. */
   readonly sessionMs: number;
-  /** Whether browsers come by TLS. */
+  /** Whether browsers connect over TLS. */
   readonly isTls: boolean;
-  /** Where browsers reach the console, if that is not where they ask; undefined: it is. */
+  /** The host under which browsers reach the console, if it differs from the request's host. */
   readonly host: string | undefined;
 }
 
 /**
- * Sessions of browsers. They are kept by the browsers, sealed, and hold who signed in: what that
- * one may do is looked up at each call.
+ * Sessions of browsers. The browser stores the session as a sealed cookie that contains the
+ * identity only; its permissions are looked up at each call.
  */
 export class Sessions {
   readonly #parts: SessionsParts;
@@ -40,10 +40,10 @@ export class Sessions {
   }
 
   /**
-   * Begins one.
+   * Starts a session.
    *
-   * @param untilEpochMs when it ends at the latest; undefined: after the longest time
-   * @returns what sets the cookie; undefined where the browser would not keep it
+   * @param untilEpochMs when it ends at the latest; default: after the maximum duration
+   * @returns the session and its cookie; undefined if the cookie would be too long for browsers
    */
   begin(
     identity: SessionIdentity,
@@ -55,11 +55,11 @@ export class Sessions {
     const session: Session = { id, identity, untilEpochMs: endMs };
     const sealed = this.#parts.seal.close("session", { ...session, identity: { ...identity } });
     const cookie = this.cookie("session", sealed, { seconds: Math.ceil((endMs - nowMs) / 1_000) });
-    // With its name and all that it says.
+    // Including its name and attributes.
     return cookie.length > sealedCharsMax ? undefined : { session, cookie };
   }
 
-  /** Who has signed in; undefined: nobody, or they are no more. */
+  /** The session of a request; undefined if there is none, or it has ended. */
   of(headers: IncomingHttpHeaders): Session | undefined {
     const sealed = this.cookieOf(headers, "session");
     const opened = sealed === undefined ? undefined : this.#parts.seal.open("session", sealed);
@@ -71,7 +71,7 @@ export class Sessions {
     return untilEpochMs > this.#nowMs() && !this.#signedOut.has(id);
   }
 
-  /** Ends one, for this process at least; answers what takes the cookie away. */
+  /** Ends a session, at least on this process; returns the header that deletes the cookie. */
   end({ id, untilEpochMs }: Session): string {
     const nowMs = this.#nowMs();
     for (const [other, endMs] of this.#signedOut) {
@@ -82,12 +82,12 @@ export class Sessions {
     return this.cookie("session", "", { seconds: 0 });
   }
 
-  /** What a call of this session says in `x-headgate-csrf`. */
+  /** The CSRF token that calls of this session must send in `x-headgate-csrf`. */
   csrfOf({ id }: Session): string {
     return this.#parts.seal.mark(id);
   }
 
-  /** Whether a call comes from the console's own page, which alone knows that value. */
+  /** Whether a call comes from the console's own page, which alone knows the CSRF token. */
   isOwnCall(headers: IncomingHttpHeaders, session: Session): boolean {
     const said = Buffer.from(String(headers["x-headgate-csrf"] ?? ""));
     const right = Buffer.from(this.csrfOf(session));
@@ -95,21 +95,21 @@ export class Sessions {
     return isKnown && this.isOwnPage(headers);
   }
 
-  /** Whether a browser says that a page of this very origin asks. */
+  /** Whether the browser states that the request comes from a page of our own origin. */
   isOwnPage(headers: IncomingHttpHeaders): boolean {
     const { origin, "sec-fetch-site": site } = headers;
     if (origin === undefined && site === undefined) return false;
     return (site ?? "same-origin") === "same-origin" && (!origin || this.#isOwnOrigin(headers));
   }
 
-  /** A cookie of ours in a request; undefined: there is none. */
+  /** The value of one of our cookies in a request; undefined if it is missing. */
   cookieOf({ cookie = "" }: IncomingHttpHeaders, name: CookieName): string | undefined {
     const start = `${this.#nameOf(name)}=`;
     const found = cookie.split(";").map((one) => one.trim());
     return found.find((one) => one.startsWith(start))?.slice(start.length);
   }
 
-  /** What sets a cookie. Only one that comes back from elsewhere is for more than our own pages. */
+  /** A `set-cookie` value. Only the sign-in cookie is also sent on navigation from other sites. */
   cookie(name: CookieName, value: string, { seconds }: { readonly seconds: number }): string {
     const sameSite = name === "session" ? "Strict" : "Lax";
     const secure = this.#parts.isTls ? "; Secure" : "";
@@ -117,7 +117,7 @@ export class Sessions {
     return `${text}; SameSite=${sameSite}${secure}`;
   }
 
-  /** With the prefix no other host of the domain can set it. Source: RFC 6265bis 4.1.3.2. */
+  /** The prefix prevents other hosts of the domain from setting it. Source: RFC 6265bis 4.1.3.2. */
   #nameOf(name: CookieName): string {
     return `${this.#parts.isTls ? "__Host-" : ""}headgate_${name}`;
   }
@@ -134,16 +134,16 @@ export class Sessions {
   }
 }
 
-/** Cookies of the console: who signed in, and who is about to. */
+/** The console's cookies: for a session, and for a sign-in in progress. */
 type CookieName = "session" | "sign_in";
 
-/** The host and port that a request names, in lower case; empty: none. */
+/** The host and port of a request, in lower case; empty if it has none. */
 export function authorityOf(headers: IncomingHttpHeaders): string {
   const named: unknown = headers[":authority"] ?? headers.host;
   return typeof named === "string" ? named.toLowerCase() : "";
 }
 
-/** Whether a browser says that a page of another origin asks. Source: W3C Fetch Metadata. */
+/** Whether a request comes from a page of another origin. Source: W3C Fetch Metadata. */
 export function isOtherOrigin(headers: IncomingHttpHeaders): boolean {
   const { "sec-fetch-site": site } = headers;
   return site !== undefined && site !== "same-origin" && site !== "none";
@@ -155,7 +155,7 @@ function readSession({ id, identity, untilEpochMs }: JsonObject): Session | unde
   return read && { id, identity: read, untilEpochMs };
 }
 
-/** Sealed by us, if by another version. */
+/** The text was sealed by us, but perhaps by another version. */
 function readIdentity(value: JsonValue | undefined): SessionIdentity | undefined {
   if (!isJsonObject(value)) return undefined;
   const { kind, sha256, issuer, subject, groups } = value;

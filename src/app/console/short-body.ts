@@ -3,10 +3,10 @@ import type { Http2ServerRequest } from "node:http2";
 import type { Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 
-/** How long a short body may take to come, in milliseconds. */
+/** The maximum time to receive a short body, in milliseconds. */
 const bodyMsMax = 10_000;
 
-/** A short body, or the status of why it is not read. */
+/** Reads a short body, or returns the HTTP status of the failure. */
 export function readShortBody(
   request: IncomingMessage | Http2ServerRequest,
   bytesMax: number,
@@ -18,7 +18,7 @@ export function readShortBody(
     const end = (outcome: Buffer | number): void => {
       cancel();
       request.removeListener("data", take);
-      // What still comes is read and dropped, for as long as a request may take.
+      // The rest is read and dropped, until the request times out.
       request.resume();
       resolve(outcome);
     };

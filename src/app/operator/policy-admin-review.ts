@@ -15,15 +15,15 @@ interface PolicyReviewerParts {
   readonly clock: Clock;
 }
 
-/** Policies that may wait to be looked at; each takes a thread, and as much memory as it needs. */
+/** The maximum number of policies that wait for review; each one takes a thread and its memory. */
 export const reviewsWaitingMax = 4;
 
-/** A policy that was read, with what it changes; or what is wrong with it. */
+/** A parsed policy with its changes, or its problems. */
 type Reviewed =
   | { readonly kind: "policy"; readonly policy: Policy; readonly changes: readonly string[] }
   | { readonly kind: "problems"; readonly review: PolicyReview };
 
-/** Reads policies that somebody wants to activate, one after the other. */
+/** Parses policies that an operator wants to activate, one after the other. */
 export class PolicyReviewer {
   readonly #parts: PolicyReviewerParts;
   #reviewing: Promise<unknown> = Promise.resolve();
@@ -34,12 +34,17 @@ export class PolicyReviewer {
   }
 
   /**
-   * Reads one, and compares it with the active policy.
+   * Parses a policy and compares it with the active one.
    *
-   * @throws ServiceError OVERLOADED where too many wait, INTERNAL where it could not be read at all
+   * @throws ServiceError OVERLOADED if too many are waiting, INTERNAL if parsing itself failed
    */
   async review(files: readonly PolicyText[]): Promise<Reviewed> {
-    if (this.#waitingCount >= reviewsWaitingMax) throw new ServiceError("OVERLOADED");
+    if (this.#waitingCount >= reviewsWaitingMax) {
+      throw new ServiceError(
+        "OVERLOADED",
+        `${reviewsWaitingMax} policies are already waiting for review; try again later`,
+      );
+    }
     this.#waitingCount += 1;
     const own = this.#reviewing.then(() => this.#reviewNow(files));
     this.#reviewing = own.catch(() => undefined);

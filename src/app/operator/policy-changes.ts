@@ -6,7 +6,7 @@ import {
 import type { Policy } from "../../policy/policy.js";
 import { defaultProxies } from "../../policy/proxies/default-proxies.js";
 
-/** The most changes that are told one by one. */
+/** The maximum number of changes that are listed individually. */
 export const changesMax = 500;
 
 const nothing: ComparedPolicy = {
@@ -17,7 +17,7 @@ const nothing: ComparedPolicy = {
   proxies: defaultProxies,
 };
 
-/** What one policy changes in another, in words, limit by limit; what is stricter comes first. */
+/** The changes between two policies as sentences, per limit; stricter limits come first. */
 export function describeChanges(before: Policy | undefined, after: Policy): readonly string[] {
   const changes = comparePolicies(
     before === undefined ? nothing : comparedOf(before),

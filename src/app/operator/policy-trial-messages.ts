@@ -6,13 +6,13 @@ import type {
   TrialProblems,
 } from "../../rpc/admin/admin-parts.js";
 
-/** A policy to be read. */
+/** A policy to try, as text. */
 export interface TriedPolicy {
   readonly version: string;
   readonly files: readonly PolicyText[];
 }
 
-/** What the thread is started with. */
+/** The input of the worker thread. */
 export type TrialInput = { readonly options: ParseOptions } & (
   | {
       readonly kind: "test";
@@ -28,10 +28,10 @@ export type TrialInput = { readonly options: ParseOptions } & (
     }
 );
 
-/** The one thing that it says. */
+/** The only message that the worker thread sends. */
 export type TrialMessage =
   | PolicyTestReport
   | LogReplay
   | TrialProblems
-  /** @property message for people; no fault of the texts */
+  /** @property message for people; the cause is not in the texts */
   | { readonly kind: "failed"; readonly message: string };

@@ -20,11 +20,11 @@ import { sha256 } from "../base/sha256.js";
 import type { TrialInput, TrialMessage, TriedPolicy } from "./policy-trial-messages.js";
 
 /**
- * Runs in a worker thread: tries policies on tests, or on an access log, so that no decision waits
- * for it.
+ * Runs in a worker thread: runs a policy's tests, or replays an access log, without delaying
+ * decisions.
  */
 
-/** Rules that are told of one trial, and keys of each; the longest text of a key. */
+/** The maximum number of reported rules and of keys of each, and the maximum length of a key. */
 const rulesToldMax = 1_000;
 const untestedToldMax = 100;
 const keysToldMax = 5;

@@ -12,22 +12,22 @@ import { policyVersion } from "../config/policy-files.js";
 import type { OpenPolicies } from "../policy/policies.js";
 import type { TrialInput, TrialMessage, TriedPolicy } from "./policy-trial-messages.js";
 
-/** What `PolicyTrialThreads` are made of. */
+/** What `PolicyTrialThreads` need. */
 export interface PolicyTrialThreadsParts {
   readonly policies: Pick<OpenPolicies, "parse">;
-  /** The active policy with its texts; undefined: there is none. */
+  /** The active policy with its texts; undefined if no policy is loaded. */
   readonly current: () => TriedPolicy | undefined;
   readonly clock: Clock;
 }
 
-/** Trials that may wait; one is made at a time, in a thread of its own. */
+/** The maximum number of waiting trials; one runs at a time, in its own thread. */
 const trialsWaitingMax = 4;
 
-/** The longest that one may take, in milliseconds, and the most memory, in megabytes. */
+/** The maximum time of a trial, in milliseconds, and its maximum memory, in megabytes. */
 const trialMsMax = 30_000;
 const trialMegabytesMax = 512;
 
-/** Tries policies in threads: what they take no decision waits for. */
+/** Tries policies in worker threads, so that they do not delay decisions. */
 export class PolicyTrialThreads implements PolicyTrials {
   readonly #parts: PolicyTrialThreadsParts;
   #running: Promise<unknown> = Promise.resolve();
@@ -71,7 +71,12 @@ export class PolicyTrialThreads implements PolicyTrials {
   }
 
   async #run(input: TrialInput): Promise<Exclude<TrialMessage, { readonly kind: "failed" }>> {
-    if (this.#waitingCount >= trialsWaitingMax) throw new ServiceError("OVERLOADED");
+    if (this.#waitingCount >= trialsWaitingMax) {
+      throw new ServiceError(
+        "OVERLOADED",
+        `${trialsWaitingMax} policy tests or replays are already waiting; try again later`,
+      );
+    }
     this.#waitingCount += 1;
     const own = this.#running.then(() => runInThread(input, this.#parts.clock));
     this.#running = own;
@@ -89,7 +94,7 @@ function triedOf(files: readonly PolicyText[]): TriedPolicy {
   return { version: policyVersion(files), files };
 }
 
-/** Never rejects: a thread that crashes has failed with words. */
+/** Never rejects: if the thread crashes, the result is a failure with a message. */
 function runInThread(input: TrialInput, clock: Clock): Promise<TrialMessage> {
   return new Promise((resolve) => {
     const fail = (message: string): void => resolve({ kind: "failed", message });
@@ -101,11 +106,14 @@ function runInThread(input: TrialInput, clock: Clock): Promise<TrialMessage> {
       });
     } catch {
       // The system has no thread or memory left.
-      fail("no thread could be started for it");
+      fail("the test or replay could not start: no thread is available; try again later");
       return;
     }
     const cancel = clock.schedule(trialMsMax, () => {
-      fail(`it took more than ${trialMsMax} ms`);
+      fail(
+        `the test or replay was stopped after ${trialMsMax / 1_000} s; ` +
+          "send fewer tests or a shorter log, or use the command line",
+      );
       void worker.terminate();
     });
     worker.once("message", (message: TrialMessage) => {
@@ -113,11 +121,14 @@ function runInThread(input: TrialInput, clock: Clock): Promise<TrialMessage> {
       void worker.terminate();
     });
     worker.on("error", () =>
-      fail(`it crashed, or took more than ${trialMegabytesMax} MB of memory`),
+      fail(
+        `the test or replay crashed, or needed more than ${trialMegabytesMax} MB of memory; ` +
+          "send a shorter log, or use the command line",
+      ),
     );
     worker.once("exit", () => {
       cancel();
-      fail("its thread ended early");
+      fail("the thread of the test or replay ended unexpectedly; try again");
     });
   });
 }

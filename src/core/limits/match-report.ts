@@ -94,7 +94,7 @@ export function whyNotText(why: WhyNot): string {
     case "key":
       return `entry ${why.at + 1} has a different key; this rule needs ${stepText(why.step)}`;
     case "value":
-      return `${quoted(why.step.key)} has another value than ${quoted(why.step.value ?? "")}`;
+      return `${quoted(why.step.key)} does not have the value ${quoted(why.step.value ?? "")}`;
     case "longer":
       return `the rule has ${many(why.pathLength)}, but the descriptor has fewer`;
     case "shorter":

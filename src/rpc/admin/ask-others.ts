@@ -10,13 +10,13 @@ import type { PutQuestion, ReplicaQuestion } from "../../fleet/claims/replica-qu
 import { callerOf } from "./call.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
-/** How long others have to answer, in milliseconds: four of their looks. */
+/** How long to wait for other replicas, in milliseconds: four of their polling intervals. */
 const answerMsMax = 1_000;
 
-/** How often it is looked whether they have, in milliseconds. */
+/** How often to poll for answers, in milliseconds. */
 const takeEveryMs = 50;
 
-/** What the other replicas answered. */
+/** The answers of the other replicas. */
 export interface Others<O extends DescMessage> {
   readonly messages: readonly MessageShape<O>[];
   /** How many did not answer in time. */
@@ -24,9 +24,10 @@ export interface Others<O extends DescMessage> {
 }
 
 /**
- * Asks all other live replicas the same, for the same caller. Who cannot be asked is silent.
+ * Forwards a request to all other live replicas, on behalf of the same caller. Replicas that cannot
+ * be reached count as silent.
  *
- * @param request what was asked of this replica
+ * @param request the request to this replica
  */
 export async function askOthers<I extends DescMessage, O extends DescMessage>(
   { replicas, clock }: Pick<AdminServiceParts, "replicas" | "clock">,
@@ -47,7 +48,7 @@ export async function askOthers<I extends DescMessage, O extends DescMessage>(
       }
     }
   } catch {
-    // What is known here is better than nothing; how many are missing is said.
+    // The answer of this replica is better than none; the caller learns how many are missing.
   } finally {
     await question?.close();
   }
@@ -55,7 +56,7 @@ export async function askOthers<I extends DescMessage, O extends DescMessage>(
   return { messages: [...answers.values()], silentReplicas };
 }
 
-/** What is put to other replicas for a request: they answer for themselves alone. */
+/** The form of a request for other replicas: each one answers for itself only. */
 export function questionOf<I extends DescMessage>(
   method: { readonly name: string; readonly input: I },
   request: MessageShape<I>,
@@ -66,7 +67,7 @@ export function questionOf<I extends DescMessage>(
   return {
     method: method.name,
     request: toBinary(method.input, alone),
-    // Without domains it is for all of them.
+    // No domains means all domains.
     caller: {
       name,
       grants: grants.map(({ role, domains }) => (domains ? { role, domains } : { role })),

@@ -16,18 +16,18 @@ import { timeOf } from "./messages.js";
 import { RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
-/** Rules that one call may ask for. */
+/** The maximum number of rules in one call. */
 const rulesMax = 200;
 
-/** How long what others answered is handed on to who asks the same, in milliseconds. */
+/** How long the answers of other replicas are reused for the same question, in milliseconds. */
 const sharedMs = 800;
 
-/** Different questions whose answers are shared at a time. */
+/** The maximum number of different questions whose answers are reused at a time. */
 const sharedMax = 16;
 
 type HistoryParts = Pick<AdminServiceParts, "clock" | "history" | "replica" | "replicas">;
 
-/** The last minutes of each replica, for plots that are looked at while they grow. */
+/** The method that returns the last minutes of each replica, for live charts. */
 export function historyMethod(
   parts: HistoryParts,
 ): Pick<ServiceImpl<typeof FleetService>, "getHistory"> {
@@ -53,7 +53,7 @@ function readAsk(request: GetHistoryRequest, context: HandlerContext): HistoryAs
   const sinceEpochMs = reader.epochMs("since", request.since) ?? 0;
   const service = reader.text("service", request.service, keyNameBounds);
   if (request.rules.length > rulesMax) {
-    reader.report("rules", `there are more than ${rulesMax}`);
+    reader.report("rules", `must have at most ${rulesMax}`);
   }
   for (const [i, { domain, label }] of request.rules.slice(0, rulesMax).entries()) {
     reader.text(`rules[${i}].domain`, domain, keyNameBounds);
@@ -64,7 +64,7 @@ function readAsk(request: GetHistoryRequest, context: HandlerContext): HistoryAs
   return {
     sinceEpochMs,
     service: service === "" ? undefined : service,
-    // Of others it is not told that they are there.
+    // Whether other rules exist is not revealed.
     rules: request.rules.filter(({ domain }) => mayAct(principal, "reader", domain)),
     domains: visibleDomains(principal),
     isServiceAsked: serviceFilter(context),
@@ -74,8 +74,8 @@ function readAsk(request: GetHistoryRequest, context: HandlerContext): HistoryAs
 type OtherHistories = Others<typeof FleetService.method.getHistory.output>;
 
 /**
- * What the other replicas answered, for all who ask the same at about the same time: many look at
- * one plot, and each question costs every replica something.
+ * Answers of the other replicas, shared by callers that ask the same at about the same time: many
+ * people look at one chart, and each question costs every replica some work.
  */
 class SharedAnswers {
   readonly #parts: HistoryParts;
@@ -111,7 +111,7 @@ class SharedAnswers {
   }
 }
 
-/** What decides over the answer, but for its time. */
+/** The parameters that determine the answer, except for its time. */
 function keyOf({ service, rules }: GetHistoryRequest, { grants }: Principal): string {
   const names = rules.map(({ domain, label }) => [domain, label]);
   return JSON.stringify([service, names, grants]);

@@ -190,10 +190,10 @@ function encodeReview({ problems, unreportedCount }: PolicyReview) {
   return { problems: problems.map((problem) => ({ ...problem })), unreportedCount };
 }
 
-/** The longest access log of one call, in bytes. */
+/** The maximum size of the access log in one call, in bytes. */
 export const replayedBytesMax = 4_194_304;
 
-/** Policies tried on tests and on access logs: they are about the policy as a whole. */
+/** The methods that test a policy and replay an access log; they concern the whole policy. */
 function trialMethods({
   trials,
 }: Pick<AdminServiceParts, "trials">): Pick<
@@ -206,7 +206,9 @@ function trialMethods({
       const tester = demandPart(trials);
       const files = readFiles("files", request.files);
       const tests = readFiles("tests", request.tests);
-      if (tests.length === 0) throw new AdminFailure("invalid", "tests: a file of tests is needed");
+      if (tests.length === 0) {
+        throw new AdminFailure("invalid", "tests: at least one test file is required");
+      }
       const report = await tester.test(files, tests);
       if (report === "textless") throw textless();
       if (report.kind === "problems") return problemsOf(report);
@@ -225,9 +227,11 @@ function trialMethods({
       const { log: text } = request;
       const format = replayFormats.find((one) => one === (request.format || "auto"));
       if (text.length > replayedBytesMax) {
-        reader.report("log", `it has more than ${replayedBytesMax} bytes`);
+        reader.report("log", `must have at most ${replayedBytesMax} bytes`);
       }
-      if (format === undefined) reader.report("format", `it is one of ${replayFormats.join(", ")}`);
+      if (format === undefined) {
+        reader.report("format", `must be one of ${replayFormats.join(", ")}`);
+      }
       reader.end();
       const log = { text, format: format ?? "auto" };
       const replay = await replayer.replay(files, log);
@@ -238,7 +242,10 @@ function trialMethods({
 }
 
 function textless(): AdminFailure {
-  return new AdminFailure("refused", "the texts of the active policy are not kept here");
+  return new AdminFailure(
+    "refused",
+    "the text of the active policy is not available on this replica; send the policy in `files`",
+  );
 }
 
 function problemsOf({ problems, unreportedCount }: TrialProblems) {

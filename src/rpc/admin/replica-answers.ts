@@ -22,7 +22,7 @@ import { keyMethods } from "./key-methods.js";
 import type { AdminServiceParts } from "./service-parts.js";
 import { openTail } from "./tail-method.js";
 
-/** Answers what other replicas ask, as their callers would be answered here. */
+/** Answers calls that other replicas forward, as if their callers had called this replica. */
 export function answersFor(
   parts: AdminServiceParts,
 ): (question: ReplicaQuestion) => OpenAnswer | undefined {
@@ -48,7 +48,7 @@ export function answersFor(
       }
       return methods.get(method)?.(request, context);
     } catch {
-      // A question of another version, or of what there is not here: whoever asks counts on others.
+      // From another version, or about something unknown here: the caller uses other answers.
       return undefined;
     }
   };
@@ -79,7 +79,7 @@ function answerOnce<I extends DescMessage, O extends DescMessage>(
   };
 }
 
-/** Who asks the other replica; undefined: another version has written it. */
+/** The caller of the other replica; undefined if another version has written it. */
 function readCaller(value: JsonValue): Principal | undefined {
   if (!isJsonObject(value)) return undefined;
   const { name, grants } = value;
@@ -97,7 +97,7 @@ function readGrant(value: JsonValue): RoleGrant | undefined {
   return isNames ? { role, domains } : undefined;
 }
 
-/** A call as one of this replica's own; it was let in by the replica that asks. */
+/** Treats a call as one to this replica; the replica that forwards it has authorized it. */
 function contextOf(principal: Principal): HandlerContext {
   const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
   return createHandlerContext({

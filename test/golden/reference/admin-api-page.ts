@@ -20,10 +20,11 @@ import { code, paragraphs, plain, type ReferencePage, table } from "./markdown.j
 
 const intro = `\
 The admin API is served at \`HEADGATE_ADMIN_ADDR\`, \`127.0.0.1:8082\` by default, as Connect, gRPC
-and gRPC-Web over HTTP/1.1 and HTTP/2. \`proto/headgate/admin/v1/admin.proto\` is its definition.
-Reading needs the role \`reader\`, and what changes something \`operator\`; an operator may read as
-well. Both may be held to domains. In JSON, names are written in lowerCamelCase, 64-bit numbers as
-strings, and durations like \`"1.5s"\`; unknown fields are refused.`;
+and gRPC-Web over HTTP/1.1 and HTTP/2. It is defined in \`proto/headgate/admin/v1/admin.proto\`.
+Methods that read require the role \`reader\`, and methods that change something the role
+\`operator\`, which includes reading. Both roles may be restricted to domains. In JSON, names are in
+lowerCamelCase, 64-bit numbers are strings, and durations look like \`"1.5s"\`; unknown fields are
+rejected.`;
 
 /** Field numbers of descriptors; places of comments are made of them. Source: descriptor.proto. */
 const places = { message: 4, enum: 5, service: 6, member: 2, oneof: 8 } as const;
@@ -115,13 +116,13 @@ function methodPart(method: MethodDescriptorProto, parts: MethodParts): string {
   const answer = typeName(method.outputType, parts.pages);
   const answers = method.serverStreaming ? `a stream of ${answer}` : answer;
   const shows = known.showsCallers
-    ? " Its answers show what callers send, so the log says who asked."
+    ? " Its responses contain data sent by callers, so each call is logged."
     : "";
   const takes = typeName(method.inputType, parts.pages);
   return paragraphs(
     `### ${method.name}`,
     plain(parts.text),
-    `Takes ${takes}, answers ${answers}. Needs the role \`${known.role}\`.${shows}`,
+    `Request: ${takes}. Response: ${answers}. Required role: \`${known.role}\`.${shows}`,
   );
 }
 
@@ -216,11 +217,12 @@ export function adminApiPages(): readonly ReferencePage[] {
   const index = {
     path: "admin-api.md",
     title: "Admin API",
-    purpose: "Look up a method of the admin API: who may call it, what it takes and answers.",
+    purpose:
+      "This page lists the methods of the admin API, with their roles, requests and responses.",
     body: paragraphs(
       intro,
-      "[Access to the admin API](../guides/admin-access.md) has a first call and the roles.",
-      table(["method", "role", "what it does"], methods),
+      "[Access to the admin API](../guides/admin-access.md) explains roles and shows a call.",
+      table(["method", "role", "description"], methods),
       "## Failures",
       table(["code", "meaning"], failures),
     ),
@@ -228,7 +230,7 @@ export function adminApiPages(): readonly ReferencePage[] {
   const messages = {
     path: `admin-api/${sharedPage}`,
     title: "Messages of several services",
-    purpose: "Look up a message of the admin API that several services use.",
+    purpose: "This page lists the messages of the admin API that several services use.",
     body: paragraphs(...shared.map(([name]) => messagePart(name, definition, pages))),
   };
   const services = file.service.map((_, i) => servicePage(i, definition, pages));

@@ -4,9 +4,9 @@ import { processTerminal } from "../../../src/cli/terminal/terminal.js";
 import { block, code, paragraphs, plain, type ReferencePage, slug, table } from "./markdown.js";
 
 const intro = `\
-Every command explains itself with \`--help\`, and \`headgate help COMMAND\` says the same.
-\`headgate completion SHELL\` prints completion for bash, zsh and fish. [Exit
-codes](errors.md#exit-codes) mean the same for all commands. In a checkout \`headgate\` is
+For help on a command, use \`--help\` or \`headgate help COMMAND\`. \`headgate completion SHELL\`
+prints a completion script for bash, zsh or fish. [Exit codes](errors.md#exit-codes) have the same
+meaning for all commands. In a checkout, \`headgate\` is
 \`node dist/cli/main.js\`.`;
 
 /** What a command prints before and after its own help: examples, and more to know. */
@@ -110,8 +110,9 @@ export async function cliPages(): Promise<readonly ReferencePage[]> {
   const index = {
     path: "cli.md",
     title: "Command line",
-    purpose: "Look up a command of `headgate`: its arguments, its options and its exit codes.",
-    body: paragraphs(intro, table(["command", "what it does"], rows)),
+    purpose:
+      "This page lists the commands of `headgate`, with their arguments, options and exit codes.",
+    body: paragraphs(intro, table(["command", "description"], rows)),
   };
   return [index, ...commands.map(commandPage)];
 }

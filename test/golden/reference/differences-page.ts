@@ -3,18 +3,14 @@ import { differenceRows } from "../../../src/policy/migration/differences.js";
 import { paragraphs, type ReferencePage, table } from "./markdown.js";
 
 const intro = `\
-Each difference is deliberate, and shown by a test that begins with its id. \`headgate check
---ratelimit DIR\` names those that your configuration meets. The switch, where there is one,
-brings the other behavior back.`;
+Each difference is deliberate, and covered by a test whose name starts with its id. \`headgate check
+--ratelimit DIR\` lists those that affect your configuration. If there is a switch, it restores the
+behavior of envoyproxy/ratelimit.`;
 
 const kinds = [
-  [
-    "different",
-    "Look at these before you switch",
-    "Somebody may have relied on the other behavior.",
-  ],
-  ["stricter", "What is refused", "What is taken there may be refused here, with the reason."],
-  ["better", "What is better", "Nobody loses by these."],
+  ["different", "Check these before you switch", "You may rely on the other behavior."],
+  ["stricter", "Stricter", "Headgate may reject what the original accepts, and says why."],
+  ["better", "Improvements", "These have no drawbacks."],
 ] as const;
 
 /** Where Headgate behaves otherwise than envoyproxy/ratelimit. */
@@ -35,7 +31,7 @@ export function differencesPage(): ReferencePage {
   return {
     path: "differences.md",
     title: "Differences from envoyproxy/ratelimit",
-    purpose: "Look up what changes for a configuration of envoyproxy/ratelimit.",
+    purpose: "This page lists what changes for a configuration of envoyproxy/ratelimit.",
     body: paragraphs(intro, ...parts),
   };
 }

@@ -98,14 +98,14 @@ function errorTable(): string {
       (known && remedyOf(known)) ?? "",
     ];
   });
-  const header = ["code", "meaning", "gRPC", "HTTP", "may pass by itself", "what to do"];
+  const header = ["code", "meaning", "gRPC", "HTTP", "transient", "what to do"];
   return table(header, rows);
 }
 
 const rateLimitText = `\
 Each decision of RateLimitService has the gRPC status OK. Its \`overall_code\` is \`OK\` or
 \`OVER_LIMIT\`, for which Envoy answers 429. \`POST /json\` answers 200 or 429 with a
-RateLimitResponse in JSON. A request with more hits than one request may have
+RateLimitResponse in JSON. A request with more hits than allowed for one request
 (\`REQUEST_TOO_LARGE\`) is \`OVER_LIMIT\` over gRPC, because Envoy could let it pass after an
 error.
 
@@ -123,14 +123,14 @@ headers and the body of a denied response:
   headers:`;
 
 const admissionText = `\
-Every refusal has \`retry-after\` in whole seconds, at least 1. It is the expected wait if that
-is known, plus a random part of up to half of it, so that callers do not all return at the same
-time. \`x-headgate-reason\` contains the reason. Over HTTP the body has the format of RFC 9457
+Every refusal has \`retry-after\` in whole seconds, at least 1. It is the expected wait, if known,
+plus a random part of up to 50 %, so that callers do not all return at the same time.
+\`x-headgate-reason\` contains the reason. Over HTTP the body has the format of RFC 9457
 (\`application/problem+json\`); a response to HEAD has no body. Over gRPC the reason is the
-message, and the details contain \`RetryInfo\`. A refusal repeats nothing of the request.
-\`admission.reject.status\` changes the HTTP status of a cause. 429 means that this caller or
-its class has used its part, 503 that the service has no room for anybody, 504 that the
-remaining time is too short.`;
+message, and the details contain \`RetryInfo\`. Refusals never echo parts of the request.
+To change the HTTP status of a cause, set \`admission.reject.status\`. 429 means that the caller or
+its class has used its part, 503 that the service has no capacity left, and 504 that the remaining
+time is too short.`;
 
 const errorText = `\
 A call that cannot be decided fails with one of these codes; logs and metrics
@@ -164,8 +164,7 @@ export function errorsPage(): ReferencePage {
   return {
     path: "errors.md",
     title: "Refusals, errors and exit codes",
-    purpose:
-      "Look up what a refused caller gets, what a failed call says, and what an exit code means.",
+    purpose: "This page lists the responses to refused callers, error codes, and exit codes.",
     body: paragraphs(
       "## Refused by a rate limit",
       rateLimitText,
@@ -183,7 +182,7 @@ export function errorsPage(): ReferencePage {
         ].join("\n"),
       ),
       "## Refused by a quota",
-      "Envoy answers as the quota's [deny](policy/quotas.md#quotasdeny) says: 429 by default, " +
+      "Envoy sends the quota's [deny](policy/quotas.md#quotasdeny) response: 429 by default, " +
         "with `retry-after`.",
       "## Errors",
       errorText,

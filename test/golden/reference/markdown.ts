@@ -11,7 +11,8 @@ export interface ReferencePage {
 
 /** The whole text of a page. */
 export function renderPage({ title, purpose, body }: ReferencePage): string {
-  const note = "<!-- Made from the code by `npm run reference`; a test holds it equal. -->";
+  const note =
+    "<!-- Generated from the code by `npm run reference`; a test keeps it up to date. -->";
   return `# ${title}\n\n${note}\n\n${purpose}\n\n${body.trim()}\n`;
 }
 

@@ -105,13 +105,13 @@ function allMetrics(): readonly DefinedMetric[] {
 
 const intro = `\
 \`/metrics\` is Prometheus text, on the HTTP port and at \`HEADGATE_MONITORING_ADDR\`. Labels
-come from the policy and from closed sets. Values of callers appear only where a limit asks for
-that, by \`detailed_metric\` or \`value_to_metric\`, and are bounded in number and length. A
-part that a process does not run has no metrics. Memory, CPU, the event loop and garbage
-collection have the usual names of Node's client: \`process_*\` and \`nodejs_*\`.
+come from the policy and from closed sets. Values of callers appear only if a limit enables it
+with \`detailed_metric\` or \`value_to_metric\`, and are bounded in number and length. A process
+exports no metrics for parts that it does not run. Memory, CPU, the event loop and garbage
+collection have the usual names of Node.js clients: \`process_*\` and \`nodejs_*\`.
 
-\`headgate generate dashboards\` and \`headgate generate alerts\` make panels and rules of these
-metrics for your policy.`;
+\`headgate generate dashboards\` and \`headgate generate alerts\` create dashboards and alert rules
+from these metrics for your policy.`;
 
 /** What the names of an area's metrics begin with; the first that fits counts. */
 const areas: readonly (readonly [heading: string, begins: RegExp])[] = [
@@ -142,7 +142,7 @@ export function metricsPage(): ReferencePage {
   return {
     path: "metrics.md",
     title: "Metrics",
-    purpose: "Look up a metric: its type, its labels, and what it says.",
+    purpose: "This page lists all metrics, with their types, labels and meanings.",
     body: paragraphs(intro, ...parts),
   };
 }

@@ -31,8 +31,7 @@ function indexPage(pages: readonly ReferencePage[]): ReferencePage {
   return {
     path: "README.md",
     title: "Reference",
-    purpose:
-      "Look up every name, option, metric, id and method. These pages are made from the code.",
+    purpose: "This page lists the reference pages. They are generated from the code.",
     body: lines.join("\n"),
   };
 }

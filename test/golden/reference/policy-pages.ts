@@ -82,25 +82,27 @@ const sections: readonly Section[] = [
   {
     name: "rate-limits",
     title: "Policy: rateLimits",
-    purpose: "Look up what a domain, a descriptor and a limit may say.",
+    purpose: "This page lists the fields of a domain, a descriptor and a limit.",
     roots: ["rateLimits[]"],
   },
   {
     name: "admission",
     title: "Policy: admission",
-    purpose: "Look up what decides whether a request enters a service now.",
+    purpose:
+      "This page lists the fields of admission, which decides whether a service accepts a request.",
     roots: ["services[].admission", "services[].priority"],
   },
   {
     name: "concurrency",
     title: "Policy: concurrency",
-    purpose: "Look up how the limit of requests in flight is found, and where it is sent.",
+    purpose: "This page lists the fields of concurrency limits, and of their feedback to Envoys.",
     roots: ["services[].concurrency"],
   },
   {
     name: "envoy",
     title: "Policy: what Envoy enforces",
-    purpose: "Look up what Envoys enforce for a service by themselves, without asking Headgate.",
+    purpose:
+      "This page lists what Envoys enforce for a service themselves, without calling Headgate.",
     roots: [
       "services[].circuitBreakers",
       "services[].outlierDetection",
@@ -116,25 +118,25 @@ const sections: readonly Section[] = [
   {
     name: "services",
     title: "Policy: services",
-    purpose: "Look up what a service may say, and how requests become descriptors.",
+    purpose: "This page lists the fields of a service, and of the descriptors of its requests.",
     roots: ["services[]"],
   },
   {
     name: "quotas",
     title: "Policy: quotas",
-    purpose: "Look up what a quota may say: a limit that Envoys hold themselves.",
+    purpose: "This page lists the fields of a quota, a limit that Envoys enforce themselves.",
     roots: ["quotas[]"],
   },
   {
     name: "proxies",
     title: "Policy: proxies",
-    purpose: "Look up what holds for every generated proxy.",
+    purpose: "This page lists the fields that apply to every generated proxy.",
     roots: ["proxies"],
   },
   {
     name: "index",
     title: "Policy",
-    purpose: "Look up what a policy file may say; each part has a page of its own.",
+    purpose: "This page lists the fields of a policy file. Each part has its own page.",
     roots: [""],
   },
 ];
@@ -173,12 +175,12 @@ function fileOf(name: string, from = "index"): string {
 
 function linksToOthers(): string {
   const intro = paragraphs(
-    "A policy is one or more YAML files with `kind: Policy`. It is no object of Kubernetes: " +
-      "`headgate` reads the files. [Problems](problems.md) lists every mistake it reports, " +
-      "and `headgate schema` prints the JSON Schema that these pages are made from. Every " +
-      "name is optional unless it is marked as required; names that are not listed are refused.",
+    "A policy is one or more YAML files with `kind: Policy`. It is not a Kubernetes object: " +
+      "`headgate` reads the files. [Problems](problems.md) lists every mistake that it reports, " +
+      "and `headgate schema` prints the JSON Schema from which these pages are generated. All " +
+      "fields are optional unless marked as required. Unknown fields are rejected.",
     "Durations are written like `250ms`, `10s` or `5m`. A dash as default means that there is " +
-      "none, or that it follows from other values, as the text says.",
+      "none, or that it depends on other values, as described.",
   );
   const lines = ["rate-limits", "services", "admission", "concurrency", "envoy", "quotas"]
     .concat("proxies")
@@ -271,7 +273,7 @@ function renderMap(map: PlacedMap): string {
   return paragraphs(
     `## ${headingOf(map)}`,
     plain(description),
-    others.length === 0 ? "" : `The same stands at ${others.join(", ")}.`,
+    others.length === 0 ? "" : `The same fields are available at ${others.join(", ")}.`,
     table(["name", "type", "default", "meaning"], rows),
     [...needed, ...excluded.map((group) => `At most one of ${listed(group)}.`)].join(" "),
   );

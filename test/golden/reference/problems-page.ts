@@ -5,11 +5,11 @@ import type { ProblemRow } from "../../../src/policy/problems/problem-row.js";
 import { paragraphs, type ReferencePage, table } from "./markdown.js";
 
 const intro = `\
-Every mistake that Headgate reports has an id, which keeps its meaning over versions. \`headgate
-help HG142\` explains one in the terminal, for some with an example of what is wrong and what is
-right. All mistakes of a policy are reported at once, each with file, line and column. An
-\`error\` stops what was asked for: a policy with one is not loaded, and nothing is generated. A
-\`warning\` stops nothing. \`either\` depends on the case.`;
+Every problem that Headgate reports has an id, which keeps its meaning across versions.
+\`headgate help HG142\` explains an id in the terminal, often with a wrong and a correct example.
+All problems of a policy are reported at once, each with file, line and column. A policy with an
+\`error\` is not loaded, and nothing is generated from it. A \`warning\` has no such effect.
+\`either\` depends on the case.`;
 
 function rowsOf(problems: Readonly<Record<string, ProblemRow>>): readonly string[][] {
   return Object.entries(problems)
@@ -29,18 +29,19 @@ export function problemsPage(): ReferencePage {
   return {
     path: "problems.md",
     title: "Problems",
-    purpose: "Look up the id of a mistake or a finding: what it says, and what to do.",
+    purpose:
+      "This page lists the ids of all problems and findings, with their meanings and remedies.",
     body: paragraphs(
       intro,
       "## In a policy",
-      "`headgate check` reports these, and so does a policy that is loaded.",
+      "`headgate check` reports these, and so does a running Headgate when it loads a policy.",
       table(header, rowsOf(problemRows)),
       "## In generated configuration, and in Envoy's",
       "`headgate generate` reports these, and `headgate check --envoy` those of configuration " +
         "that you bring.",
       table(header, rowsOf(generateProblemRows)),
       "## Between an Envoy, a policy and Headgate",
-      "`headgate doctor` reports these, the worst first.",
+      "`headgate doctor` reports these, most severe first.",
       table(header, rowsOf(doctorProblemRows)),
     ),
   };

@@ -5,9 +5,10 @@ import { formatDuration } from "../../../src/policy/text/duration.js";
 import { code, paragraphs, type ReferencePage, table } from "./markdown.js";
 
 const intro = `\
-Every setting is an environment variable; most have a flag of \`headgate serve\` as well. Flags
-win over the environment, which wins over the defaults. Names without \`HEADGATE_\` are those of
-envoyproxy/ratelimit, and mean what they mean there. An unknown \`HEADGATE_\` name is an error.
+Every setting is an environment variable, and most are also flags of \`headgate serve\`. Flags take
+precedence over the environment, which takes precedence over the defaults. Names without
+\`HEADGATE_\` come from envoyproxy/ratelimit and have the same meaning as there. An unknown
+\`HEADGATE_\` name is an error.
 
 - A secret has no flag. It may also come from a file, which the name with \`_FILE\` names:
   \`REDIS_AUTH_FILE\`.
@@ -60,17 +61,17 @@ export function settingsPage(): ReferencePage {
   return {
     path: "settings.md",
     title: "Settings",
-    purpose: "Look up an environment variable or a flag of the service: what it takes and means.",
+    purpose: "This page lists the environment variables and flags of the service.",
     body: paragraphs(
       intro,
       ...[...optionSections].map(
         ([section, names]) =>
           `## ${section}\n\n${table(["environment, flag", "takes", "meaning"], names.map(rowOf))}`,
       ),
-      "## Accepted and without effect here",
-      "Names of envoyproxy/ratelimit that may stay where they are. Those that are set are told " +
-        "once at the start.",
-      table(["environment", "why it changes nothing"], ignored),
+      "## Accepted without effect",
+      "You can keep these settings of envoyproxy/ratelimit. Headgate logs once at startup which " +
+        "of them are set.",
+      table(["environment", "why it has no effect"], ignored),
     ),
   };
 }

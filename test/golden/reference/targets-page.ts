@@ -6,11 +6,11 @@ import {
 import { code, paragraphs, type ReferencePage, table } from "./markdown.js";
 
 const intro = `\
-A version is the first that surely has the option. What a target cannot say is an error (HG359)
-where a service says it, or TLS or HTTP/3 of the listener; the rest of \`proxies.listener\` is
-left to the target there. The JSON access log that \`headgate replay\` reads is written by
-generated Envoys: Envoy Gateway writes JSON of its own, and in Istio a Telemetry object of yours
-says what is logged, for listeners that serve others' requests as well.`;
+A version is the first in which the option is known to work. If a target does not support an option,
+it is an error (HG359) on a service, and for TLS and HTTP/3 of the listener. The rest of
+\`proxies.listener\` is then left to the target. Generated Envoys write the JSON access log that
+\`headgate replay\` reads. Envoy Gateway writes its own JSON format, and in Istio your Telemetry
+objects define what is logged, because the listeners also serve other requests.`;
 
 /** Whose words say it, and since when; or why nothing does. */
 function supportCell(support: OptionSupport): string {
@@ -27,7 +27,8 @@ export function targetsPage(): ReferencePage {
   return {
     path: "targets.md",
     title: "Options by target",
-    purpose: "Look up what Envoy, Istio and Envoy Gateway make of an option of the policy.",
+    purpose:
+      "This page shows how Envoy, Istio and Envoy Gateway support each option of the policy.",
     body: paragraphs(
       intro,
       table(

@@ -52,7 +52,7 @@ describe("headgate explain --policy", () => {
       "   │     ├─ ░░░░░░░░░░  0 of 2 used, 2 left",
       "   │     ├─ the call fits now",
       expect.stringMatching(/ {3}│ {5}└─ key \S+/),
-      '   ├─ not user_vip: "user" has another value than "vip"',
+      '   ├─ not user_vip: "user" does not have the value "vip"',
       '   └─ not tenant: entry 1 has a different key; this rule needs "tenant"',
     ]);
     expect(out).toMatch(/^allowed {2}policy [0-9a-f]+\n/);

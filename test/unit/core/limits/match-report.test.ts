@@ -40,7 +40,7 @@ describe("reportMatch()", () => {
       'plan.user: at entry 1, "plan": "free" takes precedence',
       "plan_free.user.path: the rule has 3 entries, but the descriptor has fewer",
       "plan_free: the rule has 1 entry, but the descriptor has more",
-      'plan_partner.user: "plan" has another value than "partner"',
+      'plan_partner.user: "plan" does not have the value "partner"',
       'remote_address: entry 1 has a different key; this rule needs "remote_address"',
     ]);
   });
@@ -51,7 +51,7 @@ describe("reportMatch()", () => {
       "path_/a/*",
       'path_/*: at entry 1, the pattern "path": "/a/*" takes precedence',
       'path: at entry 1, the pattern "path": "/a/*" takes precedence',
-      'p*h_/b: "p*h" has another value than "/b"',
+      'p*h_/b: "p*h" does not have the value "/b"',
     ]);
   });
 
