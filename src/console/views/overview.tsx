@@ -15,6 +15,7 @@ import { formatRoute } from "../data/route.js";
 import { type FleetRates, judgeFleet, ratesOf } from "../data/verdict.js";
 import { Plot, type PlotLine, type PlotMark } from "../parts/plot.jsx";
 import { PolledAnswer, Tile, ToneIcon } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { TopKeys } from "../parts/top-keys.jsx";
 import { api } from "../state/api.js";
 import { nowMs } from "../state/browser.js";
@@ -60,15 +61,11 @@ export function Overview() {
       </PolledAnswer>
       <div class="columns">
         <TopKeys title="Denied most" order="denials" count={8} />
-        <section class="panel">
-          <header>
-            <h2>Changed in the last 15 minutes</h2>
-            <a href="#/audit">Audit log</a>
-          </header>
+        <TitledPanel title="Changed in the last 15 minutes" aside={<a href="#/audit">Audit log</a>}>
           <PolledAnswer polled={changes.value}>
             {({ entries }) => <ChangeList entries={entries} />}
           </PolledAnswer>
-        </section>
+        </TitledPanel>
       </div>
     </>
   );
