@@ -28,6 +28,8 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const dist = join(root, "docs/.vitepress/dist");
 /** Where the script of axe lies. */
 export const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+/** Where the site has it: what a browser asks for again is translated already. */
+const axeUrl = "/axe.min.js";
 
 /** The generator is installed first where it is not there. */
 const buildMsMax = 280_000;
@@ -64,7 +66,7 @@ export class Site {
     if (exit.code !== 0) throw new Error(`the site was not built:\n${program.output}`);
     const server = createServer((request, response) => {
       const path = new URL(request.url ?? "/", "http://site").pathname;
-      const file = fileOf(path);
+      const file = path === axeUrl ? axePath : fileOf(path);
       response.writeHead(file === undefined ? 404 : 200, {
         "content-type": types[extname(file ?? "")] ?? "text/plain; charset=utf-8",
         "cache-control": "max-age=3600",
@@ -91,7 +93,9 @@ export async function startBrowser(stage: Stage): Promise<Browser> {
   // A page that asks anybody else is noted, and gets nothing: to stand between a browser and its
   // servers would turn its cache off.
   const nobodyElse = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1";
-  const args = ["--disable-gpu", nobodyElse];
+  // A page lives for a second: its scripts are translated at once, not when they prove to be hot.
+  const soon = "--js-flags=--always-sparkplug,--no-lazy-feedback-allocation";
+  const args = ["--disable-gpu", nobodyElse, soon];
   const browser = await chromium.launch({ executablePath, args });
   stage.atEnd(() => browser.close());
   return browser;
@@ -161,7 +165,7 @@ export class SiteReader {
 
   /** What breaks rules of accessibility in the whole page, serious or worse; as text. */
   async judge(): Promise<readonly string[]> {
-    await this.page.addScriptTag({ path: axePath });
+    await this.page.addScriptTag({ url: `${this.#site.origin}${axeUrl}` });
     return (await axeFindings(this.page)).map((found) => `${this.#path}: ${found}`);
   }
 
@@ -173,7 +177,7 @@ export class SiteReader {
    * @param known the looks that were judged; those of this page are added
    */
   async judgeText(known: Set<string>): Promise<readonly string[]> {
-    await this.page.addScriptTag({ path: axePath });
+    await this.page.addScriptTag({ url: `${this.#site.origin}${axeUrl}` });
     const script = `${judgeScript}; judgeText(${JSON.stringify([...known])})`;
     const { looks, found } = textResult.parse(await this.page.evaluate(script));
     for (const look of looks) known.add(look);
@@ -236,26 +240,37 @@ const textResult = z.object({ looks: z.array(z.string()), found: axeResult });
 /** Runs in the page: one frame, and styles that are there, so that axe need not look for others. */
 const judgeScript = `
 const quick = { iframes: false, preload: false, resultTypes: ["violations"] };
+axe.configure({
+  rules: axe._audit.rules
+    .filter(({ impact }) => impact === "minor" || impact === "moderate")
+    .map(({ id }) => ({ id, enabled: false })),
+});
 const judge = async (part, options) =>
   (await axe.run(part, { ...quick, ...options })).violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .map(({ id, impact, nodes }) => {
       return { id, impact, nodes: nodes.map(({ target }) => ({ target })) };
     });
-const lookOf = (element) => {
-  const { color, fontSize, fontWeight } = getComputedStyle(element);
-  const look = [color, fontSize, fontWeight];
-  for (let at = element; at !== null; at = at.parentElement) {
-    const { backgroundColor, opacity } = getComputedStyle(at);
-    if (opacity !== "1") look.push(opacity);
-    if (backgroundColor === "rgba(0, 0, 0, 0)") continue;
-    look.push(backgroundColor);
-    if (!backgroundColor.startsWith("rgba")) break;
-  }
-  return look.join(" ");
+const groundOf = (element, grounds) => {
+  if (element === null) return "";
+  const known = grounds.get(element);
+  if (known !== undefined) return known;
+  const { backgroundColor, opacity } = getComputedStyle(element);
+  const own = opacity === "1" ? "" : opacity + " ";
+  const isClear = backgroundColor === "rgba(0, 0, 0, 0)";
+  const painted = isClear ? own : own + backgroundColor + " ";
+  const isSolid = !backgroundColor.startsWith("rgba");
+  const ground = painted + (isSolid ? "" : groundOf(element.parentElement, grounds));
+  grounds.set(element, ground);
+  return ground;
 };
 const markNew = (known) => {
   const before = known.size;
+  const grounds = new Map();
+  const lookOf = (element) => {
+    const { color, fontSize, fontWeight } = getComputedStyle(element);
+    return [color, fontSize, fontWeight, groundOf(element, grounds)].join(" ");
+  };
   const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const element = texts.currentNode.parentElement;

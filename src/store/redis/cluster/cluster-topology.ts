@@ -31,7 +31,7 @@ export class ClusterTopology {
 
   /** Takes over what a node told of the whole cluster. */
   replace(ranges: readonly SlotRange[]): void {
-    const owners: (NodeAddress | undefined)[] = Array.from({ length: slotCount });
+    const owners = new Array<NodeAddress | undefined>(slotCount);
     for (const { first, last, address } of ranges) owners.fill(address, first, last + 1);
     this.#owners = owners;
     this.#addresses = new Set(ranges.map(({ address }) => address));
