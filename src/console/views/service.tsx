@@ -12,7 +12,7 @@ import {
   formatRate,
 } from "../data/format.js";
 import type { ServicePoint, ServiceSecond } from "../data/history.js";
-import { type FleetService, judgeService, mergeServices } from "../data/services.js";
+import { type FleetService, judgeService, shedRatioNoticed } from "../data/services.js";
 import { ActionDialog, type PlannedChange } from "../parts/action-dialog.jsx";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot, type PlotLine } from "../parts/plot.jsx";
@@ -21,12 +21,13 @@ import { api } from "../state/api.js";
 import { useHistory } from "../state/history-poll.js";
 import { route } from "../state/location.js";
 import { usePoll } from "../state/poll.js";
+import { useServices } from "../state/services-poll.js";
 import { mayChange } from "../state/session.js";
 
 /** One service: its limit and what moves it, who holds what of it, and its gate. */
 export function ServicePage() {
   const [, name = ""] = route.value.path;
-  const polled = usePoll((signal) => api.fleet.listServices({}, { signal }), { everyMs: 1_000 });
+  const polled = useServices();
   return (
     <>
       <p class="crumbs">
@@ -34,7 +35,7 @@ export function ServicePage() {
       </p>
       <PolledAnswer polled={polled.value}>
         {({ services, silentReplicas }) => {
-          const service = mergeServices(services).find((one) => one.name === name);
+          const service = services.find((one) => one.name === name);
           if (service === undefined) {
             return (
               <>
@@ -67,7 +68,7 @@ export function ServicePage() {
 
 function ServiceTiles({ service }: { readonly service: FleetService }) {
   const { algorithm, limit, inFlight, waiting, rttMs, minRttMs, gradient } = service;
-  const { rejectRatio, admitted, refused, overflowPerSecond } = service;
+  const { shedRatio, admitted, refused, overflowPerSecond } = service;
   return (
     <div class="tiles">
       <Tile
@@ -79,9 +80,9 @@ function ServiceTiles({ service }: { readonly service: FleetService }) {
       />
       <Tile
         label="Shed"
-        value={formatPercent(rejectRatio)}
+        value={formatPercent(shedRatio)}
         detail={`${formatCount(refused)} refused, ${formatCount(admitted)} admitted`}
-        tone={rejectRatio >= 0.01 ? "bad" : "good"}
+        tone={shedRatio >= shedRatioNoticed ? "bad" : "good"}
       />
       <Tile
         label="Waiting"
