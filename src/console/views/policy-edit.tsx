@@ -68,10 +68,15 @@ export function PolicyEdit({ active, shadow }: PolicyEditProps) {
             name={shown.file}
             label={`Policy file ${shown.file}`}
             text={shown.text}
+            readText={() => {
+              const now = draft.peek()?.files ?? filesOf(active);
+              return now.find(({ file }) => file === shown.file)?.text ?? "";
+            }}
             isReadOnly={false}
             problems={ownProblems}
             onChange={(text) => {
-              edit(files.map((one) => (one.file === shown.file ? { file: one.file, text } : one)));
+              const now = draft.peek()?.files ?? files;
+              edit(now.map((one) => (one.file === shown.file ? { file: one.file, text } : one)));
             }}
           />
         )}
