@@ -108,6 +108,20 @@ describe.each(["light", "dark"] as const)("the console, %s", (theme) => {
   }
 });
 
+it("shows in a narrow window which view one looks at", async () => {
+  const console = await rig.open("operator");
+  const { page } = console;
+  await page.setViewportSize(phone);
+  for (const name of ["audit", "overview", "fleet"]) {
+    await console.show(`#/${name === "overview" ? "" : name}`);
+    const box = await page.locator("nav [aria-current=page]").first().boundingBox();
+    const { x, width } = box ?? { x: -1, width: 0 };
+    expect(x, name).toBeGreaterThanOrEqual(0);
+    expect(x + width, name).toBeLessThanOrEqual(phone.width);
+  }
+  await console.context.close();
+});
+
 describe("a service that is asked for three times what it can do", () => {
   /** Sends it, with as much of each class. */
   async function overload(host: string, durationMs: number): Promise<void> {
