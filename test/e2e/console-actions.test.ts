@@ -226,6 +226,14 @@ describe("a reader at the keyboard", () => {
     await plot.locator("[role=img]").waitFor();
     await plot.locator("text=Table").click();
     const heads = await plot.locator("th").allTextContents();
+    // The newest second with so many admitted, and another number over their limits.
+    const busy = await waitFor("the table has what was sent", async () => {
+      for (const row of await plot.locator("tbody tr").all()) {
+        const cells = await row.locator("td").allTextContents();
+        if (cells[1] !== cells[2] && !cells.includes("?")) return cells;
+      }
+      return undefined;
+    });
     const download = page.waitForEvent("download");
     await plot.locator("text=CSV").click();
     const file = await download;
@@ -233,31 +241,29 @@ describe("a reader at the keyboard", () => {
     const [head = "", ...rows] = (await readFile(await file.path(), "utf8")).trim().split("\r\n");
     expect(head).toBe("time,admitted,over limit,near limit,shadow");
     expect(heads).toEqual(["Time (UTC)", ...head.split(",").slice(1)]);
-    const passed = rows.map((row) => row.split(","));
-    expect(passed.some(([, admitted, over]) => Number(admitted) > 0 && Number(over) > 0)).toBe(
-      true,
-    );
-    // Each second once, and all of the table's.
-    expect(new Set(passed.map(([time]) => time)).size).toBe(rows.length);
-    for (const [time] of passed) expect(time).toMatch(/^2\d{3}-\d\d-\d\d \d\d:\d\d:\d\dZ$/);
-    const [newest = []] = passed.slice(-2);
-    const row = plot.locator("tbody tr", { hasText: newest[0] ?? "-" });
-    const cells = await row.locator("td").allTextContents();
-    expect(cells.map((cell) => cell.replace(",", ""))).toEqual(newest);
+    const cells = rows.map((row) => row.split(","));
+    expect(cells).toContainEqual(busy);
+    // Each second once.
+    expect(new Set(cells.map(([time]) => time)).size).toBe(rows.length);
+    for (const [time] of cells) expect(time).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/);
   });
 
   it("holds the live tail under the pointer", async () => {
     const { page } = operator;
     await operator.show("#/tail?domain=edge&sample=1");
     await operator.see("live");
-    await sendMany("hal", 4);
     const rows = page.locator("main tbody tr");
-    await rows.nth(3).waitFor();
+    await waitFor("decisions are shown", async () => {
+      await rig.send("hal");
+      return (await rows.count()) >= 4;
+    });
     await rows.first().hover();
     await operator.see("paused");
     const before = await rows.allTextContents();
-    await sendMany("ida", 3);
-    await operator.see("3 more since");
+    await waitFor("what comes is counted", async () => {
+      await rig.send("ida");
+      return /[1-9] more since/.test((await page.textContent(".tail-state")) ?? "");
+    });
     expect(await rows.allTextContents()).toEqual(before);
     await page.click("text=Copy as CLI command");
     await operator.see("ida");
