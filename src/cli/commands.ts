@@ -11,6 +11,9 @@ interface CommandGroup {
   readonly commands: Readonly<Record<string, () => Promise<AddCommand>>>;
 }
 
+const loadLive = async () => (await import("./live/live-commands.js")).liveCommands;
+const loadRollout = async () => (await import("./rollout/rollout-commands.js")).rolloutCommands;
+
 /** All commands, as help shows them; each is loaded when it is needed. */
 const commandGroups: readonly CommandGroup[] = [
   {
@@ -37,26 +40,26 @@ const commandGroups: readonly CommandGroup[] = [
     heading: "Inspect a running Headgate:",
     commands: {
       explain: async () => (await import("./live/explain.js")).addExplain,
-      rules: async () => (await import("./live/rules.js")).addRules,
-      top: async () => (await import("./live/top.js")).addTop,
-      tail: async () => (await import("./live/tail.js")).addTail,
-      quotas: async () => (await import("./live/quotas.js")).addQuotas,
-      services: async () => (await import("./live/services.js")).addServices,
-      fleet: async () => (await import("./live/fleet.js")).addFleet,
-      shadow: async () => (await import("./rollout/shadow.js")).addShadow,
-      history: async () => (await import("./rollout/history.js")).addHistory,
-      audit: async () => (await import("./rollout/audit.js")).addAudit,
+      rules: async () => (await loadLive()).rules,
+      top: async () => (await loadLive()).top,
+      tail: async () => (await loadLive()).tail,
+      quotas: async () => (await loadLive()).quotas,
+      services: async () => (await loadLive()).services,
+      fleet: async () => (await loadLive()).fleet,
+      shadow: async () => (await loadRollout()).shadow,
+      history: async () => (await loadRollout()).history,
+      audit: async () => (await loadRollout()).audit,
       doctor: async () => (await import("./doctor/doctor.js")).addDoctor,
     },
   },
   {
     heading: "Change a running Headgate:",
     commands: {
-      keys: async () => (await import("./live/keys.js")).addKeys,
-      gate: async () => (await import("./live/gate.js")).addGate,
-      apply: async () => (await import("./rollout/apply.js")).addApply,
-      enforce: async () => (await import("./rollout/enforce.js")).addEnforce,
-      rollback: async () => (await import("./rollout/rollback.js")).addRollback,
+      keys: async () => (await loadLive()).keys,
+      gate: async () => (await loadLive()).gate,
+      apply: async () => (await loadRollout()).apply,
+      enforce: async () => (await loadRollout()).enforce,
+      rollback: async () => (await loadRollout()).rollback,
     },
   },
   {

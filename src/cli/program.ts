@@ -2,8 +2,7 @@ import { Command, CommanderError } from "commander";
 import { exitCodes } from "../app/base/failure.js";
 import { readVersion } from "../app/base/version.js";
 import { addCommands } from "./commands.js";
-import type { CommandContext } from "./terminal/context.js";
-import { type Output, processOutput } from "./terminal/output.js";
+import { type CommandContext, type Output, processOutput } from "./terminal/context.js";
 import { processTerminal } from "./terminal/terminal.js";
 
 /** What a command line finds around it. */

@@ -1,3 +1,4 @@
+import { keysOf } from "../core/base/key-of.js";
 import type { ProblemRow } from "../policy/problems/problem-row.js";
 
 /**
@@ -186,9 +187,4 @@ export const doctorProblemRows = {
 export type DoctorProblemId = keyof typeof doctorProblemRows;
 
 /** All ids, the worst first. */
-export const doctorProblemIds: readonly DoctorProblemId[] =
-  Object.keys(doctorProblemRows).filter(isDoctorProblemId);
-
-function isDoctorProblemId(id: string): id is DoctorProblemId {
-  return Object.hasOwn(doctorProblemRows, id);
-}
+export const doctorProblemIds: readonly DoctorProblemId[] = keysOf(doctorProblemRows);

@@ -4,7 +4,6 @@ import { announcedWaitMarginMs } from "../generate/envoy/http/ext-proc.js";
 import { knowsPriorities, priorityFilterName } from "../generate/envoy/http/priority-header.js";
 import { clusterNames } from "../policy/services/service-clusters.js";
 import { type Diagnostic, type DoctorCheck, type DoctorInput, findingsOr } from "./diagnostic.js";
-import { parseEnvoyVersion } from "./envoy-version.js";
 import {
   filterName,
   findHeadgateFilters,
@@ -20,6 +19,7 @@ import {
   textAt,
   valueAt,
 } from "./json-access.js";
+import { parseEnvoyVersion } from "./side-checks.js";
 
 /** The breaker of a cluster that says nothing. Source: CircuitBreakers.Thresholds.max_requests. */
 const defaultRequestsMax = 1_024;

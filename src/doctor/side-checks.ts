@@ -3,9 +3,9 @@ import {
   isAtLeastVersion,
   versionRanges,
 } from "../generate/base/generate-options.js";
+import type { MinorVersion } from "../generate/base/generator.js";
 import { visibleText } from "../policy/problems/problem.js";
 import { type Diagnostic, type DoctorCheck, findingsOr } from "./diagnostic.js";
-import { parseEnvoyVersion } from "./envoy-version.js";
 import { shownName } from "./json-access.js";
 
 /** Clocks further apart than that are wrong; the times that are read have whole seconds. */
@@ -64,3 +64,10 @@ const judgeClocks: DoctorCheck = ({ clocks: { envoy, headgate } }) => {
   const seen = `${ahead}'s clock is ${(apartMs / 1_000).toFixed(1)} s ahead`;
   return [{ kind: "finding", id, severity: "warning", seen }];
 };
+
+/** Reads `1.40.0`; undefined where it is no version. */
+export function parseEnvoyVersion(text: string | undefined): MinorVersion | undefined {
+  const [, major, minor] = /^(\d{1,4})\.(\d{1,4})(?:\.|-|$)/.exec(text ?? "") ?? [];
+  if (major === undefined || minor === undefined) return undefined;
+  return { major: Number(major), minor: Number(minor) };
+}

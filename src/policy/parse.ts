@@ -8,6 +8,7 @@ import { readDisclosure } from "./limits/rule-settings.js";
 import { Siblings } from "./limits/siblings.js";
 import { policyForm, spec } from "./policy-form.js";
 import { PolicyPlaces } from "./policy-places.js";
+import { fileCharsMax, policyCharsMax } from "./policy-size.js";
 import { quoteText, visibleText } from "./problems/problem.js";
 import { type FoundProblems, ProblemLog } from "./problems/problem-log.js";
 import { SourceText } from "./problems/source-text.js";
@@ -25,12 +26,6 @@ import { NodeReader } from "./text/node-reader.js";
 import { readField } from "./text/object.js";
 import type { Dialect } from "./text/shapes.js";
 import { readYaml } from "./text/yaml-text.js";
-
-/** Longest text of one file, in UTF-16 units. */
-export const fileCharsMax = 4_194_304;
-
-/** Longest text of all files together, in UTF-16 units. */
-export const policyCharsMax = 16_777_216;
 
 /** One file's text, and what to call it in problems. */
 export interface PolicyText {

@@ -1,5 +1,11 @@
 import type { Rule } from "../core/limits/limit.js";
 
+/** Longest text of one file, in UTF-16 units. */
+export const fileCharsMax = 4_194_304;
+
+/** Longest text of all files together, in UTF-16 units. */
+export const policyCharsMax = 16_777_216;
+
 /** How much a policy holds: the numbers that logs, readiness, metrics and commands tell. */
 export interface PolicySize {
   readonly domainCount: number;

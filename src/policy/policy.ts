@@ -2,7 +2,8 @@ import { assert } from "../core/base/errors.js";
 import type { JsonValue } from "../core/base/json.js";
 import type { Rule } from "../core/limits/limit.js";
 import { DescriptorTree } from "../core/limits/match.js";
-import { defaultProxies, type ProxyPolicy } from "./proxies/proxies.js";
+import { defaultProxies } from "./proxies/default-proxies.js";
+import type { ProxyPolicy } from "./proxies/proxies.js";
 import type { QuotaPolicy } from "./quotas/quota-policy.js";
 import { type ServiceIndex, ServiceIndexBuilder } from "./services/service-index.js";
 import type { ServicePolicy } from "./services/service-policy.js";
@@ -47,7 +48,7 @@ export function createPolicyBuilder(version: string): PolicyBuilder {
   const domains = new Map<string, DescriptorTree>();
   const services: ServicePolicy[] = [];
   const index = new ServiceIndexBuilder();
-  let proxies = defaultProxies;
+  let proxies: ProxyPolicy = defaultProxies;
   let quotas: readonly QuotaPolicy[] = [];
   let isFinished = false;
 

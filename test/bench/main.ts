@@ -16,6 +16,7 @@ import { recordGoodput, tellGoodput } from "./goodput.js";
 import { type InProcessRow, inProcessScenarios, measureWithRedis } from "./in-process.js";
 import { type InTurn, measureInTurn } from "./in-turn.js";
 import { tellLaws } from "./laws.js";
+import { tellLight } from "./light.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { type RepeatedOrder, tellOverload, tellRepeatedOverload } from "./overload.js";
 import { measureOverrides, type OverrideRow } from "./override-rows.js";
@@ -70,6 +71,7 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --decoders      instead of all this: what the worst message of each decoder costs; fails above
                   5 ms of CPU, or ten times its bytes in memory
+  --light         instead of all this: the CPU of each start, next to a bare node
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --generate N    instead of all this: headgate generate for N services, for each target
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
@@ -94,6 +96,7 @@ interface InsteadValues {
   readonly replay?: string;
   readonly generate?: string;
   readonly decoders?: boolean;
+  readonly light?: boolean;
   readonly first: string;
   readonly seconds: string;
   readonly only: string;
@@ -124,6 +127,7 @@ async function main(): Promise<void> {
       replay: { type: "string" },
       generate: { type: "string" },
       decoders: { type: "boolean" },
+      light: { type: "boolean" },
       first: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
     },
@@ -236,6 +240,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await replay(Number(values.replay));
   } else if (values.generate !== undefined) {
     process.stdout.write(`${tellGenerate(Number(values.generate))}\n`);
+  } else if (values.light) {
+    process.stdout.write(`${await tellLight()}\n`);
   } else if (values.decoders) {
     const { text, isWithin } = await tellDecoders(values.only);
     process.stdout.write(`${text}\n`);

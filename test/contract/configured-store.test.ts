@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { OpenStore } from "../../src/app/store/store.js";
+import type { OpenStore } from "../../src/app/store/open-store.js";
 import { once, takeOne, testCharge } from "../support/charges.js";
 import { type Env, openConfiguredStore } from "../support/configured-store.js";
 import { startRedis } from "../support/redis.js";

@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Bucket, levelUnitsMax, unitsPerHit } from "../../src/core/limits/bucket.js";
-import { type Compensation, compensate } from "../../src/core/limits/compensation.js";
+import type { Compensation } from "../../src/core/limits/compensation.js";
 import { drainTimeUsMax, hitsMax } from "../../src/core/limits/limit.js";
 import type { Windows } from "../../src/core/limits/window.js";
 import { testKey } from "../support/charges.js";
+import { compensate } from "../support/compensate.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
 import { propertyRuns, seedsTimeoutMs } from "../support/seeds.js";

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { replayedBytesMax } from "../../src/rpc/admin/trial-methods.js";
+import { replayedBytesMax } from "../../src/rpc/admin/policy-service.js";
 import { type AdminClients, adminClients, startAdminApp } from "../support/admin.js";
 import { useStage } from "../support/stage.js";
 

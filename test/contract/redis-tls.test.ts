@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import type { OpenStore } from "../../src/app/store/store.js";
+import type { OpenStore } from "../../src/app/store/open-store.js";
 import { isServiceError, type ServiceError } from "../../src/core/base/errors.js";
 import { type CertificateWish, TestAuthority } from "../support/certificates.js";
 import { once, testCharge } from "../support/charges.js";

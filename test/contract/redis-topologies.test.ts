@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { OpenStore } from "../../src/app/store/store.js";
+import type { OpenStore } from "../../src/app/store/open-store.js";
 import { isServiceError } from "../../src/core/base/errors.js";
 import { connectMsMin } from "../../src/store/redis/library-options.js";
 import { TestAuthority } from "../support/certificates.js";

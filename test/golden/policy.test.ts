@@ -3,9 +3,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { metadataCharsMax } from "../../src/policy/limits/metadata.js";
-import { fileCharsMax, type PolicyText, parsePolicy } from "../../src/policy/parse.js";
+import { type PolicyText, parsePolicy } from "../../src/policy/parse.js";
+import { fileCharsMax } from "../../src/policy/policy-size.js";
 import { formatProblems, problemRows } from "../../src/policy/problems/problem.js";
-import { defaultProxies } from "../../src/policy/proxies/proxies.js";
+import { defaultProxies } from "../../src/policy/proxies/default-proxies.js";
 import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/text/yaml-text.js";
 
 /**

@@ -118,7 +118,7 @@ export class LawRun {
   }
 
   #arrive(): void {
-    const isShed = this.#random.next() < this.law.shedRatio(this.#calendar.nowMs);
+    const isShed = this.#random.next() < (this.law.shedRatio?.(this.#calendar.nowMs) ?? 0);
     if (isShed || this.#inFlight >= this.law.limit) {
       this.#refusedCount += 1;
       return;

@@ -1,4 +1,5 @@
 import type { ConcurrencyLimit } from "../../src/core/concurrency/concurrency-limit.js";
+import { windowMargin } from "../../src/core/concurrency/window-limit.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { EventCalendar, exponentialMs, Station, startArrivals } from "../support/station.js";
 
@@ -52,7 +53,7 @@ export function runWindow(scenario: WindowScenario, seed: number): WindowReport 
     const startMs = calendar.nowMs;
     station.enter({
       started: (job) => {
-        if (!law.dropsQueued(position)) return;
+        if (position <= law.limit + windowMargin) return;
         if (isCounted) counts.droppedAtHead += 1;
         job.leave();
       },

@@ -1,6 +1,7 @@
 import { silentLogger } from "../../src/app/base/logger.js";
 import { type Config, loadConfig } from "../../src/app/config/config.js";
-import { type OpenStore, openStore } from "../../src/app/store/store.js";
+import type { OpenStore } from "../../src/app/store/open-store.js";
+import { openStore } from "../../src/app/store/store.js";
 import { realClock, realRandom } from "./real-clock.js";
 import type { Stage } from "./stage.js";
 

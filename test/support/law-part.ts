@@ -1,12 +1,13 @@
 import type { Clock } from "../../src/core/base/clock.js";
 import { ServiceError } from "../../src/core/base/errors.js";
 import { type Bucket, bucketTimeToFullUs, type Charge } from "../../src/core/limits/bucket.js";
-import { type Compensation, compensate } from "../../src/core/limits/compensation.js";
+import type { Compensation } from "../../src/core/limits/compensation.js";
 import { type BucketTable, decideRepeated } from "../../src/core/limits/gcra.js";
 import type { LimitKey } from "../../src/core/limits/limit.js";
 import { assertBatch } from "../../src/store/batch.js";
 import type { StoredBucket, StoreOutcome, StoreRequest } from "../../src/store/limit-store.js";
 import type { GivenBack, SplitPart } from "../../src/store/split/split-part.js";
+import { compensate } from "./compensate.js";
 
 /** What becomes of one call. */
 export type PartFate =

@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { quotaBucketKey } from "../../src/core/quota/quota.js";
+import { quotaBucketKey, quotaClassKey } from "../../src/core/quota/quota.js";
 import type { GeneratedPolicy } from "../../src/generate/base/generator.js";
 import { inboundPort, meshName, outboundVirtualHost } from "../../src/generate/istio/mesh-name.js";
-import { quotaClassKey } from "../../src/policy/quotas/quota-parts.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { type Chain, chainsOf, isHostOf, type VirtualHost } from "./mesh-invariants.js";
 import type { TranslatedProxy } from "./translated-istio.js";

@@ -1,10 +1,11 @@
 import { type ErrorCode, ServiceError } from "../../src/core/base/errors.js";
 import type { Bucket } from "../../src/core/limits/bucket.js";
-import { type Compensation, compensate } from "../../src/core/limits/compensation.js";
+import type { Compensation } from "../../src/core/limits/compensation.js";
 import { type BucketTable, decideRepeated } from "../../src/core/limits/gcra.js";
 import type { LimitKey } from "../../src/core/limits/limit.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";
 import type { GivenBack } from "../../src/store/split/split-part.js";
+import { compensate } from "./compensate.js";
 import type { KeyEvent, KeyEventSink } from "./simulated-events.js";
 import type { SimulatedTime } from "./simulated-time.js";
 

@@ -6,7 +6,7 @@ import type {
   StoreOutcome,
   StoreRequest,
 } from "../../src/store/limit-store.js";
-import { ClusterConnection } from "../../src/store/redis/cluster/cluster-connection.js";
+import { ClusterConnection } from "../../src/store/redis/cluster/cluster.js";
 import type { NodeConnection, NodeLinks } from "../../src/store/redis/cluster/cluster-nodes.js";
 import { ClusterRefresh } from "../../src/store/redis/cluster/cluster-refresh.js";
 import {

@@ -13,8 +13,8 @@ import {
   Metadata,
 } from "@grpc/grpc-js";
 import { afterEach } from "vitest";
+import { TlsTermination } from "../../src/app/tls/tls.js";
 import { peerOf } from "../../src/app/tls/tls-peer.js";
-import { TlsTermination } from "../../src/app/tls/tls-termination.js";
 import { toCallFailure } from "../../src/rpc/grpc/status.js";
 import {
   NativeTransport,

@@ -145,10 +145,10 @@ export const importHomes: readonly { readonly what: string; readonly only: reado
   { what: "npm:pino", only: ["src/app/base/logger.ts"] },
   { what: "npm:pino-pretty", only: ["src/app/base/logger.ts"] },
   { what: "npm:@grpc/grpc-js", only: ["src/rpc/policy-xds/grpc-js-ads-stream.ts"] },
-  { what: "npm:@connectrpc/connect-node", only: ["src/app/admin/admin-port.ts", "src/cli/**"] },
+  { what: "npm:@connectrpc/connect-node", only: ["src/app/admin/admin-requests.ts", "src/cli/**"] },
   {
     what: "npm:@connectrpc/connect",
-    only: ["src/rpc/admin/**", "src/app/admin/admin-port.ts", "src/{cli,console}/**"],
+    only: ["src/rpc/admin/**", "src/app/admin/admin-requests.ts", "src/{cli,console}/**"],
   },
   { what: "npm:jose", only: ["src/app/access/admin-oidc.ts"] },
   { what: "npm:commander", only: ["src/cli/**"] },

@@ -1,4 +1,4 @@
-import { createRemoteJWKSet, customFetch, type JWTPayload, jwtVerify } from "jose";
+import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
 import { isLeanJson } from "../../core/base/json-count.js";
@@ -66,6 +66,11 @@ const algorithms = [
  */
 export type TokenReader = (token: string, nonce?: string) => Promise<VerifiedToken>;
 
+/** What reads tokens; most processes are never sent one, and do not load it. */
+export function loadTokenLibrary(): Promise<typeof import("jose")> {
+  return import("jose");
+}
+
 /**
  * Tokens of an OpenID Connect provider: signature, issuer, audience and times are looked at.
  *
@@ -75,15 +80,17 @@ export function createTokenReader(
   { issuer, audience, jwksUrl, groupsClaim }: OidcChoice,
   clock: Clock,
 ): TokenReader {
-  const keys = createRemoteJWKSet(jwksUrl, {
-    [customFetch]: () => fetchKeys(jwksUrl, clock),
-    timeoutDuration: keysMsMax,
-    cooldownDuration: keysPauseMs,
-    cacheMaxAge: keysAgeMsMax,
-  });
+  let keys: JWTVerifyGetKey | undefined;
   return async (token, nonce) => {
     if (token.length > tokenCharsMax) return { kind: "invalid" };
     try {
+      const { createRemoteJWKSet, customFetch, jwtVerify } = await loadTokenLibrary();
+      keys ??= createRemoteJWKSet(jwksUrl, {
+        [customFetch]: () => fetchKeys(jwksUrl, clock),
+        timeoutDuration: keysMsMax,
+        cooldownDuration: keysPauseMs,
+        cacheMaxAge: keysAgeMsMax,
+      });
       const { payload } = await jwtVerify(token, keys, {
         issuer,
         audience,

@@ -7,6 +7,8 @@ import {
 } from "node:http2";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/base/clock.js";
+import type { AdminChoice } from "../config/admin-choice.js";
+import type { OpenTls } from "../tls/tls.js";
 
 /** A request, and the names that its client's certificate holds. */
 export type AdminRequestHandler = (
@@ -20,6 +22,17 @@ export interface AdminPeer {
   readonly address: string;
   /** Of a certificate that was checked; empty: there is none. */
   readonly certificateNames: readonly string[];
+}
+
+/** Whether callers of the port speak TLS. */
+export function isTlsSpoken({
+  choice,
+  tls,
+}: {
+  readonly choice: Pick<AdminChoice, "isLoopback">;
+  readonly tls: OpenTls | undefined;
+}): boolean {
+  return tls !== undefined && !choice.isLoopback;
 }
 
 /** Streams of one HTTP/2 connection at a time. */

@@ -4,7 +4,6 @@ import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspecto
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { FleetView } from "../../rpc/admin/admin-parts.js";
-import { answersFor } from "../../rpc/admin/replica-answers.js";
 import type { AdminServiceParts, ReadCandidate } from "../../rpc/admin/service-parts.js";
 import type { OpenAdmission } from "../admission/admission.js";
 import { OpenStack } from "../base/open-stack.js";
@@ -25,9 +24,10 @@ import { GateAdmin } from "../operator/gate-admin.js";
 import { PolicyAdmin } from "../operator/policy-admin.js";
 import { PolicyTrialThreads } from "../operator/policy-trials.js";
 import { switchesOf } from "../options/decision-options.js";
+import { isTlsSpoken } from "./admin-connections.js";
 import { findingsOf } from "./admin-findings.js";
 import { createFleetView, levelsOf } from "./admin-fleet.js";
-import { type AdminPort, type AdminPortParts, isTlsSpoken, openAdminPort } from "./admin-port.js";
+import { type AdminPort, type AdminPortParts, openAdminPort } from "./admin-port.js";
 import { History } from "./history.js";
 
 /** What the admin API shows and changes. */
@@ -55,7 +55,10 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
   const common = { ...runtime, choice, access, counts, calls, tls };
   const console = await openConsole(common);
   const port = stack.keep(await openAdminPort({ ...common, services, console }));
-  if (questions !== undefined) stack.keep(questions).answer(answersFor(services));
+  if (questions !== undefined) {
+    const { answersFor } = await import("../../rpc/admin/replica-answers.js");
+    stack.keep(questions).answer(answersFor(services));
+  }
   return { ...port, close: () => stack.close() };
 }
 

@@ -88,8 +88,8 @@ function metricsOf(registry: Registry): Metrics {
     contentType: registry.contentType,
     add: (...groups) => {
       for (const { gauges = [], counters = [], histograms = [] } of groups) {
-        for (const gauge of gauges) addGauge(registry, gauge);
-        for (const counter of counters) addCounter(registry, counter);
+        for (const gauge of gauges) addRead(registry, Gauge, gauge);
+        for (const counter of counters) addRead(registry, Counter, counter);
         for (const histogram of histograms) registry.registerMetric(new BucketHistogram(histogram));
       }
     },
@@ -97,30 +97,20 @@ function metricsOf(registry: Registry): Metrics {
   };
 }
 
-/** Adds what only grows, until the process ends. */
-function addCounter(registry: Registry, { name, help, labelNames, read }: ReadMetric): void {
-  new Counter({
+/** Adds what is read anew for each scrape: what only grows, or what is as it is now. */
+function addRead(
+  registry: Registry,
+  Kind: typeof Counter | typeof Gauge,
+  { name, help, labelNames = [], read }: ReadMetric,
+): void {
+  const metric = new Kind({
     name,
     help,
-    labelNames: labelNames ?? [],
+    labelNames: [...labelNames],
     registers: [registry],
-    collect() {
-      this.reset();
-      read((value, labels) => (labels === undefined ? this.inc(value) : this.inc(labels, value)));
-    },
-  });
-}
-
-/** Adds what is as it is now. */
-function addGauge(registry: Registry, { name, help, labelNames, read }: ReadMetric): void {
-  new Gauge({
-    name,
-    help,
-    labelNames: labelNames ?? [],
-    registers: [registry],
-    collect() {
-      this.reset();
-      read((value, labels) => (labels === undefined ? this.set(value) : this.set(labels, value)));
+    collect: () => {
+      metric.reset();
+      read((value, labels = {}) => metric.inc(labels, value));
     },
   });
 }

@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { constants, type Dirent } from "node:fs";
 import { open, readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { fileCharsMax, type PolicyText } from "../../policy/parse.js";
+import type { PolicyText } from "../../policy/parse.js";
+import { fileCharsMax } from "../../policy/policy-size.js";
 
 /** The texts of a policy, or why there are none. */
 export type ReadPolicy =

@@ -8,7 +8,8 @@ import type { ReadGateSettings } from "../../decide/admission/fleet-gate.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import type { Allocator, TermStart } from "../../fleet/loop/leader-term.js";
 import type { Policy } from "../../policy/policy.js";
-import { defaultProxies, type ProxyPolicy } from "../../policy/proxies/proxies.js";
+import { defaultProxies } from "../../policy/proxies/default-proxies.js";
+import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import { configuredShare, hasCriticalRoutes } from "../../policy/services/configured-share.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 

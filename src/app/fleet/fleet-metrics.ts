@@ -1,6 +1,6 @@
 import { gateStates } from "../../core/admission/gate.js";
 import type { ServiceShares } from "../../core/feedback/feedback.js";
-import type { MetricGroup, ReadMetric } from "../base/metrics.js";
+import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 import type { FleetLoopStatus } from "./fleet-loop.js";
 
 /** The metrics of the fleet's loop. Labels are of closed sets or the policy's; no node's name. */
@@ -145,13 +145,10 @@ function counters(status: ReadStatus): readonly ReadMetric[] {
     {
       name: "headgate_fleet_snapshots_total",
       help: "Snapshots by outcome. refused: another replica leads. older: arrived too late.",
-      labelNames: ["outcome"],
-      read: (add) => {
+      ...byLabel("outcome", () => {
         const { published = 0, refused = 0, older = 0, unreadable = 0 } = status()?.counts ?? {};
-        for (const [outcome, count] of Object.entries({ published, refused, older, unreadable })) {
-          add(count, { outcome });
-        }
-      },
+        return Object.entries({ published, refused, older, unreadable });
+      }),
     },
     {
       name: "headgate_fleet_failed_calls_total",

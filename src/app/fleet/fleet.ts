@@ -4,7 +4,7 @@ import type { Logger } from "../base/logger.js";
 import { OpenStack } from "../base/open-stack.js";
 import type { Foundation } from "../foundation/foundation.js";
 import type { Runtime } from "../foundation/runtime.js";
-import type { OpenStore } from "../store/store.js";
+import type { OpenStore } from "../store/open-store.js";
 import { FleetLoopApp } from "./fleet-loop.js";
 import { fleetMetrics } from "./fleet-metrics.js";
 

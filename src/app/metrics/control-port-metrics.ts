@@ -97,12 +97,7 @@ function shareGauges(plane: ControlPlane): readonly ReadMetric[] {
     {
       name: "headgate_control_inflight",
       help: "Requests in flight at a service, as connected Envoys report them.",
-      labelNames: ["service"],
-      read: (add) => {
-        for (const [service, count] of sums(plane, ({ inFlight }) => inFlight)) {
-          add(count, { service });
-        }
-      },
+      ...byLabel("service", () => sums(plane, ({ inFlight }) => inFlight)),
     },
   ];
 }

@@ -44,11 +44,9 @@ function decisionCounters({ counters, policies }: DecisionMetricsParts): readonl
     {
       name: "headgate_requests_total",
       help: "Requests answered, by overall code.",
-      labelNames: ["code"],
-      read: (add) => {
-        add(counters.okCount, { code: "ok" });
-        add(counters.deniedCount, { code: "over_limit" });
-      },
+      ...byLabel("code", () =>
+        Object.entries({ ok: counters.okCount, over_limit: counters.deniedCount }),
+      ),
     },
     {
       name: "headgate_shadowed_requests_total",
@@ -73,11 +71,9 @@ function decisionCounters({ counters, policies }: DecisionMetricsParts): readonl
     {
       name: "headgate_override_decisions_total",
       help: "Descriptors decided by a limit in the request itself.",
-      labelNames: ["outcome"],
-      read: (add) => {
-        add(counters.overrideOkCount, { outcome: "ok" });
-        add(counters.overrideOverCount, { outcome: "over" });
-      },
+      ...byLabel("outcome", () =>
+        Object.entries({ ok: counters.overrideOkCount, over: counters.overrideOverCount }),
+      ),
     },
     {
       name: "headgate_unmatched_descriptors_total",

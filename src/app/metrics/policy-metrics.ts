@@ -72,11 +72,10 @@ export function policyMetrics(policies: { readonly status: PolicyStatus }): Metr
       {
         name: "headgate_policy_loads_total",
         help: "Policies loaded and refused, including the first.",
-        labelNames: ["result"],
-        read: (add) => {
-          add(policies.status.loadedCount, { result: "loaded" });
-          add(policies.status.refusedCount, { result: "refused" });
-        },
+        ...byLabel("result", () => {
+          const { loadedCount: loaded, refusedCount: refused } = policies.status;
+          return Object.entries({ loaded, refused });
+        }),
       },
     ],
     gauges: [

@@ -1,5 +1,5 @@
 import type { RefusedConnections } from "../base/address-bound.js";
-import type { MetricGroup } from "../base/metrics.js";
+import { byLabel, type MetricGroup } from "../base/metrics.js";
 
 /** Counts of the process itself: plain integers, read when scraped. */
 export interface ProcessCounts {
@@ -34,12 +34,7 @@ export function processMetrics(processCounts: ProcessCounts, version: string): M
       {
         name: "headgate_refused_connections_total",
         help: "Connections closed because one address had too many, by port.",
-        labelNames: ["port"],
-        read: (add) => {
-          for (const [port, count] of Object.entries(processCounts.refusedConnections)) {
-            add(count, { port });
-          }
-        },
+        ...byLabel("port", () => Object.entries(processCounts.refusedConnections)),
       },
     ],
     gauges: [

@@ -106,11 +106,9 @@ function counters({ counts }: QuotaRegistry): readonly ReadMetric[] {
     {
       name: "headgate_quota_hits_total",
       help: "Hits that Envoys admitted: charged to the store, or pending after a failed charge.",
-      labelNames: ["outcome"],
-      read: (add) => {
-        add(counts.chargedHits, { outcome: "charged" });
-        add(counts.missedHits, { outcome: "missed" });
-      },
+      ...byLabel("outcome", () =>
+        Object.entries({ charged: counts.chargedHits, missed: counts.missedHits }),
+      ),
     },
     {
       name: "headgate_quota_failed_claims_total",

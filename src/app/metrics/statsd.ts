@@ -1,16 +1,22 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
+import {
+  type DecisionCounters,
+  type HitCounters,
+  latencyBoundsMs,
+} from "../../decide/rate-limit/counters.js";
 import type { Logger } from "../base/logger.js";
 import type { StatsdChoice } from "../config/stats-choice.js";
-import type { StatsSources } from "./stats.js";
-import { openStatsdChannel, type StatsdPlace } from "./statsd-channel.js";
-import { StatDifferences } from "./statsd-differences.js";
+import { type Mogrifier, mogrify } from "../config/statsd-mogrifier.js";
+import type { StatTag } from "../options/stats-names.js";
 import {
-  dogStatsdFormat,
-  type LineFormat,
-  packLines,
-  type StatChange,
-  statsdFormat,
-} from "./statsd-lines.js";
+  countedMethod,
+  hitStats,
+  hitsPrefix,
+  namedHits,
+  type StatsSources,
+  serviceStats,
+} from "./stats.js";
+import { openStatsdChannel, type StatsdPlace } from "./statsd-channel.js";
 
 interface StatsdParts {
   readonly choice: StatsdChoice;
@@ -126,4 +132,158 @@ export class StatsdReporter {
 
 function* formatAll(changes: Iterable<StatChange>, format: LineFormat): Generator<string> {
   for (const change of changes) yield format(change);
+}
+
+/**
+ * What has changed since it was told last. Names are made only for what has changed: a large policy
+ * has hundreds of thousands.
+ *
+ * What a rule counts between the last flush and its end in a reload is never told.
+ */
+export class StatDifferences {
+  readonly #sources: StatsSources;
+  /** Hits as they were told; ends with the rule that they belong to. */
+  readonly #reportedHits = new WeakMap<HitCounters, HitCounters>();
+  readonly #reportedCounts = new Map<string, number>();
+  #reportedTimes: readonly number[] = [];
+
+  constructor(sources: StatsSources) {
+    this.#sources = sources;
+  }
+
+  /**
+   * The changes until now; what is taken from here counts as told.
+   *
+   * @param onDropped told of every name that is too long for any packet
+   */
+  *take(onDropped: () => void): Generator<StatChange, void, undefined> {
+    for (const stat of serviceStats(this.#sources)) {
+      if (stat.kind === "gauge") {
+        yield stat;
+        continue;
+      }
+      const increase = stat.value - (this.#reportedCounts.get(stat.name) ?? 0);
+      this.#reportedCounts.set(stat.name, stat.value);
+      if (increase > 0) yield { kind: "counter", name: stat.name, increase };
+    }
+    yield* this.#takeTimes(this.#sources.counters);
+    for (const named of namedHits(this.#sources)) {
+      const reported = this.#reportedHits.get(named.hits);
+      if (reported !== undefined && isSame(reported, named.hits)) continue;
+      const now = { ...named.hits };
+      this.#reportedHits.set(named.hits, now);
+      const prefix = hitsPrefix(named);
+      if (prefix.length > statNameLengthMax) {
+        onDropped();
+        continue;
+      }
+      for (const { name, field } of hitStats) {
+        const increase = now[field] - (reported?.[field] ?? 0);
+        if (increase > 0) yield { kind: "counter", name: `${prefix}.${name}`, increase };
+      }
+    }
+  }
+
+  /** Times are kept in buckets: each is told by its upper bound, the last one by its lower. */
+  *#takeTimes({ latencyCounts }: DecisionCounters): Generator<StatChange, void, undefined> {
+    const reported = this.#reportedTimes;
+    const now = [...latencyCounts];
+    this.#reportedTimes = now;
+    for (const [index, count] of now.entries()) {
+      const more = count - (reported[index] ?? 0);
+      const timeMs = latencyBoundsMs[index] ?? latencyBoundsMs.at(-1) ?? 0;
+      const name = `ratelimit_server.${countedMethod}.response_time`;
+      if (more > 0) yield { kind: "times", name, timeMs, count: more };
+    }
+  }
+}
+
+function isSame(a: HitCounters, b: HitCounters): boolean {
+  return hitStats.every(({ field }) => a[field] === b[field]);
+}
+
+/** What a receiver is told: a difference, a state, or a time that so many calls took. */
+export type StatChange =
+  | { readonly kind: "counter"; readonly name: string; readonly increase: number }
+  | { readonly kind: "gauge"; readonly name: string; readonly value: number }
+  | {
+      readonly kind: "times";
+      readonly name: string;
+      readonly timeMs: number;
+      readonly count: number;
+    };
+
+/** How a line is written. */
+type LineFormat = (change: StatChange) => string;
+
+/** The longest name that is sent, in characters; longer ones fit into no packet. */
+export const statNameLengthMax = 1_200;
+
+/** Largest packet in bytes: what goes unfragmented through a network whose frames hold 1,500. */
+export const packetBytesMax = 1_432;
+
+/** Lines for StatsD: tags become parts of the name, as envoyproxy/ratelimit writes them. */
+export function statsdFormat(tags: readonly StatTag[]): LineFormat {
+  const suffix = [...tags]
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .map(({ name, value }) => `.__${name}=${value.replace(/[.:]/g, "_")}`)
+    .join("");
+  return (change) => `${change.name}${suffix}:${written(change)}`;
+}
+
+/** Lines for DogStatsD: tags of their own, some of them made of the name. */
+export function dogStatsdFormat(
+  tags: readonly StatTag[],
+  mogrifiers: readonly Mogrifier[],
+): LineFormat {
+  return (change) => {
+    const mogrified = mogrify(change.name, mogrifiers);
+    const all = [...tags, ...mogrified.tags].map(({ name, value }) => `${name}:${value}`);
+    const suffix = all.length === 0 ? "" : `|#${all.join(",")}`;
+    return `${mogrified.name}:${written(change)}${suffix}`;
+  };
+}
+
+/** Source: StatsD, "Metric types"; DogStatsD, "Datagram format". */
+function written(change: StatChange): string {
+  switch (change.kind) {
+    case "counter":
+      return `${change.increase}|c`;
+    case "gauge":
+      return `${change.value}|g`;
+    case "times":
+      return `${change.timeMs}|ms${weight(change.count)}`;
+  }
+}
+
+/**
+ * One line for many calls: a sample rate of 1/n counts it n times. Receivers turn the rate back and
+ * cut off the fraction, so it is a little lower: 1/93 would come back as 92.99...
+ */
+function weight(count: number): string {
+  return count === 1 ? "" : `|@${1 / (count + 0.001)}`;
+}
+
+/** What was too long for a packet is told of, and left out. */
+export function* packLines(
+  lines: Iterable<string>,
+  onDropped: () => void,
+): Generator<Buffer, void, undefined> {
+  let packet: string[] = [];
+  let bytes = 0;
+  for (const line of lines) {
+    const lineBytes = Buffer.byteLength(line) + 1;
+    if (lineBytes > packetBytesMax) {
+      onDropped();
+      continue;
+    }
+    if (bytes + lineBytes > packetBytesMax) {
+      yield Buffer.from(`${packet.join("\n")}\n`);
+      packet = [];
+      bytes = 0;
+    }
+    packet.push(line);
+    bytes += lineBytes;
+  }
+  if (packet.length > 0) yield Buffer.from(`${packet.join("\n")}\n`);
 }

@@ -1,14 +1,8 @@
 import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
-import {
-  type ComparedPolicy,
-  changeSentence,
-  comparePolicies,
-} from "../../policy/diff/policy-diff.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import { problemRows } from "../../policy/problems/problem.js";
-import { defaultProxies } from "../../policy/proxies/proxies.js";
 import type { PolicyReview } from "../../rpc/admin/admin-parts.js";
 import { policyVersion } from "../config/policy-files.js";
 import type { OpenPolicies } from "../policy/policies.js";
@@ -66,6 +60,8 @@ export class PolicyReviewer {
     });
     if (parsing.kind === "failed") throw new ServiceError("INTERNAL", parsing.message);
     if (parsing.kind === "policy") {
+      // Comparing takes much of what reads policies, which no start waits for.
+      const { describeChanges } = await import("./policy-changes.js");
       const changes = describeChanges(policies.feed.current(), parsing.policy);
       return { kind: "policy", policy: parsing.policy, changes };
     }
@@ -75,30 +71,4 @@ export class PolicyReviewer {
     const { unreportedCount } = parsing;
     return { kind: "problems", review: { problems, unreportedCount, changes: [] } };
   }
-}
-
-/** The most changes that are told one by one. */
-export const changesMax = 500;
-
-const nothing: ComparedPolicy = {
-  domains: [],
-  rules: [],
-  services: [],
-  quotas: [],
-  proxies: defaultProxies,
-};
-
-/** What one policy changes in another, in words, limit by limit; what is stricter comes first. */
-export function describeChanges(before: Policy | undefined, after: Policy): readonly string[] {
-  const changes = comparePolicies(
-    before === undefined ? nothing : comparedOf(before),
-    comparedOf(after),
-  );
-  const sentences = changes.slice(0, changesMax).map(changeSentence);
-  const restCount = changes.length - sentences.length;
-  return restCount === 0 ? sentences : [...sentences, `and ${restCount} more changes`];
-}
-
-function comparedOf({ domains, rules, services, quotas, proxies }: Policy): ComparedPolicy {
-  return { domains: [...domains.keys()], rules, services, quotas, proxies };
 }

@@ -1,3 +1,4 @@
+import { keysOf } from "../../core/base/key-of.js";
 import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
 import { optionalAddressOption } from "./address-option.js";
 import { adminOptionRows } from "./admin-options.js";
@@ -9,16 +10,35 @@ import {
   durationOption,
   type OptionRow,
   optionalTextOption,
+  secretOption,
   switchOption,
   textOption,
   wholeNumberOption,
 } from "./option.js";
 import { redisOptionRows } from "./redis-options.js";
-import { signalOptionRows } from "./signal-options.js";
 import { debugOptionRows, statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
 import { tracingOptionRows } from "./tracing-options.js";
 import { policyStartOptionRows, xdsOptionRows } from "./xds-options.js";
+
+/** Where readings for the concurrency law `signal` are asked for, beside what a policy says. */
+const signalOptionRows = {
+  prometheusUrl: secretOption({
+    env: "HEADGATE_PROMETHEUS_URL",
+    valueName: "URL",
+    docs:
+      "The URL of Prometheus for a policy whose `prometheus` names no `server`, " +
+      "such as `http://prometheus:9090`. It may contain a user and a password.",
+  }),
+  signalTokens: optionalTextOption({
+    env: "HEADGATE_SIGNAL_TOKENS",
+    valueName: "DIRECTORY",
+    docs:
+      "A directory of bearer tokens for signal sources. The file with a host's " +
+      "name contains the token for it, which is sent over https or to " +
+      "HEADGATE_PROMETHEUS_URL. Headgate reads it for each poll.",
+  }),
+} as const;
 
 const portMax = 65_535;
 const dayMs = 86_400_000;
@@ -323,11 +343,6 @@ export type OptionValues = {
   readonly [Name in OptionName]: (typeof optionRows)[Name] extends OptionRow<infer T> ? T : never;
 };
 
-/** True for the name of a row. */
-function isOptionName(name: string): name is OptionName {
-  return Object.hasOwn(optionRows, name);
-}
-
 /** The names of all rows, by where they stand in help and documentation, in its order. */
 export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Map(
   Object.entries({
@@ -343,7 +358,7 @@ export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Ma
     Logs: logRows,
     Statistics: statsOptionRows,
     Tracing: tracingOptionRows,
-  }).map(([section, rows]) => [section, Object.keys(rows).filter(isOptionName)]),
+  }).map(([section, rows]) => [section, keysOf(rows)]),
 );
 
 /** The same, in one list. */

@@ -1,3 +1,4 @@
+import { isKeyOf } from "../../core/base/key-of.js";
 import { defaultHeartbeatMs, defaultLeaseMs } from "../../fleet/claims/membership.js";
 import { defaultShareHeartbeatMs, defaultShareLeaseMs } from "../../fleet/claims/permit-shares.js";
 import { defaultLeaderHeartbeatMs, defaultLeaderLeaseMs } from "../../fleet/loop/leader.js";
@@ -45,7 +46,7 @@ export function parseTimings(text: string | undefined): ParsedTimings {
   for (const pair of text === undefined || text === "" ? [] : text.split(",")) {
     const [name = "", digits = ""] = pair.split("=");
     const valueMs = Number(digits);
-    if (!isTimingName(name) || !/^[0-9]{1,7}$/.test(digits) || valueMs > timingMsMax) {
+    if (!isKeyOf(defaultTimings, name) || !/^[0-9]{1,7}$/.test(digits) || valueMs > timingMsMax) {
       const names = Object.keys(timings).join(", ");
       const range = `milliseconds from 0 to ${timingMsMax}`;
       return { kind: "problem", message: `must be NAME=NUMBER,...: ${range}, of ${names}` };
@@ -53,8 +54,4 @@ export function parseTimings(text: string | undefined): ParsedTimings {
     timings[name] = valueMs;
   }
   return { kind: "timings", timings };
-}
-
-function isTimingName(name: string): name is keyof Timings {
-  return Object.hasOwn(defaultTimings, name);
 }

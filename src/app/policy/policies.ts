@@ -1,16 +1,25 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { ParseOptions, PolicyText } from "../../policy/parse.js";
+import type { Policy } from "../../policy/policy.js";
+import { visibleText } from "../../policy/problems/problem.js";
 import { exitCodes, StartFailure } from "../base/failure.js";
 import type { Logger } from "../base/logger.js";
+import { PathWatcher } from "../base/path-watcher.js";
+import { SerializedPoll } from "../base/serialized-poll.js";
 import { readVersion } from "../base/version.js";
 import type { Config } from "../config/config.js";
+import { type PolicyFileStyle, readPolicyFiles } from "../config/policy-files.js";
 import { limitDefaultsOf } from "../options/decision-options.js";
-import type { PolicyFeed } from "./active-policy.js";
-import type { ParsesPolicies } from "./policy-parsing.js";
-import { PolicyReloader } from "./policy-reloader.js";
+import {
+  ActivePolicy,
+  type PolicyFeed,
+  type PolicyStatus,
+  type PolicyUpdate,
+} from "./active-policy.js";
+import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 import { StoredPolicies } from "./policy-source.js";
-import { XdsPolicies, type XdsStatus } from "./policy-xds.js";
+import type { XdsStatus } from "./policy-xds.js";
 
 /** Where the active policy may come from. */
 export const policyOrigins = ["files", "xds", "store"] as const;
@@ -57,6 +66,8 @@ interface PoliciesParts {
 export async function openPolicies(config: Config, parts: PoliciesParts): Promise<OpenPolicies> {
   const { xds } = config;
   if (xds === undefined) return openFiles(config, parts);
+  // The client library is a quarter of all code, and only this source needs it.
+  const { XdsPolicies } = await import("./policy-xds.js");
   const policies = new XdsPolicies({
     xds,
     parse: parseOptionsOf(config),
@@ -148,4 +159,95 @@ export function isHealthyWith(feed: PolicyFeed, config: Config): boolean {
   const { version, domainCount } = feed.status;
   if (config.needsDomainForHealth) return domainCount > 0;
   return version !== undefined || config.forceStart;
+}
+
+interface PolicyReloaderParts {
+  /** A policy file, or a directory of them. */
+  readonly path: string;
+  /** Which files of a directory are read. Default `yamlFiles`. */
+  readonly style?: PolicyFileStyle;
+  /** How the files are read. */
+  readonly parse?: ParseOptions;
+  /** Default: a worker thread. */
+  readonly parser?: ParsesPolicies;
+  /** Further directories whose changes count. */
+  readonly watchedDirectories: readonly string[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** How a look at the policy's files ended. */
+type PolicyLook = { readonly kind: "unchanged" } | PolicyUpdate;
+
+/**
+ * Keeps the active policy: loads it, watches its files and swaps it whole. Files that are wrong
+ * change nothing but the log, a counter and the status, until good ones come.
+ */
+export class PolicyReloader implements PolicyFeed {
+  readonly #parts: PolicyReloaderParts;
+  readonly #active: ActivePolicy;
+  /** What the last look found, so that the same is neither parsed nor reported again. */
+  #seen: string | undefined;
+  #texts: readonly PolicyText[] = [];
+  readonly #looks = new SerializedPoll(() => this.#lookOnce());
+  #watcher: PathWatcher | undefined;
+
+  constructor(parts: PolicyReloaderParts) {
+    this.#parts = parts;
+    this.#active = new ActivePolicy(parts);
+  }
+
+  current(): Policy | undefined {
+    return this.#active.current();
+  }
+
+  get status(): PolicyStatus {
+    return this.#active.status;
+  }
+
+  /** The texts of the active policy; none while there is none. */
+  get texts(): readonly PolicyText[] {
+    return this.#texts;
+  }
+
+  onLoaded(listener: () => void): () => void {
+    return this.#active.onLoaded(listener);
+  }
+
+  /** Looks at the files now. Looks never overlap: one that is wanted meanwhile follows. */
+  look(): Promise<PolicyLook> {
+    return this.#looks.now();
+  }
+
+  /** Looks again whenever the files may have changed, until `close`. */
+  watch(): void {
+    const { path, watchedDirectories, clock } = this.#parts;
+    const onChange = (): void => this.#looks.want();
+    this.#watcher ??= new PathWatcher({ path, directories: watchedDirectories, clock, onChange });
+  }
+
+  /** Ends watching; a look under way still ends by itself. */
+  close(): void {
+    this.#watcher?.close();
+  }
+
+  async #lookOnce(): Promise<PolicyLook> {
+    const { path, style } = this.#parts;
+    const read = await readPolicyFiles(path, style);
+    const seen = read.kind === "sources" ? read.version : read.message;
+    if (seen === this.#seen) return { kind: "unchanged" };
+    this.#seen = seen;
+    if (read.kind === "unreadable") {
+      const words = visibleText(read.message);
+      return this.#active.refuse({ cause: "unreadable", report: words, summary: words });
+    }
+    const { sources, version } = read;
+    const input = { kind: "texts", sources } as const;
+    const { clock, parse = {}, parser = parsePolicyInWorker } = this.#parts;
+    const parsing = await parser({ input, parse, version, clock });
+    if (parsing.kind === "policy") this.#texts = sources;
+    // The next look parses the same texts again.
+    if (parsing.kind === "failed" && parsing.isPassing === true) this.#seen = undefined;
+    return this.#active.take(parsing);
+  }
 }

@@ -10,7 +10,7 @@ import { httpStatuses } from "../../core/base/http-status.js";
 import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
 import { Health } from "../../rpc/grpc/health.js";
 import { toFailure } from "../../rpc/grpc/status.js";
-import { answerJson, type Decides } from "../../rpc/rls/json.js";
+import type { Decides } from "../../rpc/rls/json.js";
 import { ResponseExtras } from "../../rpc/rls/rls-extras.js";
 import { partialMsMax, schedulePartialEnd } from "../../wire/grpc/partial-bytes.js";
 import { isoTime } from "../base/clock.js";
@@ -212,6 +212,8 @@ async function answerDecision(request: IncomingMessage, parts: HttpParts): Promi
   }
   const body = await readBody(request, parts.clock);
   if (typeof body !== "string") return body;
+  // Not loaded by the start: only JSON needs the library and its descriptors of Envoy's API.
+  const { answerJson } = await import("../../rpc/rls/json.js");
   const { isDenied, body: answered } = await answerJson(body, parts);
   return {
     status: isDenied ? httpStatuses.tooManyRequests : httpStatuses.ok,

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Peer } from "../../core/base/peer.js";
-import { peerAddress } from "../base/peer-address.js";
+import { peerAddress } from "../base/address-bound.js";
 import { identityNames } from "../options/tls-client-san.js";
 
 /** Who is at the other end of a connection; where it is secured its handshake is done. */

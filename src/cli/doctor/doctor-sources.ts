@@ -1,7 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { systemClock } from "../../app/base/clock.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
-import { daysSince1970 } from "../../core/base/calendar-date.js";
+import { daysSince1970 } from "../../core/base/timestamp.js";
 import { visibleText } from "../../policy/problems/problem.js";
 
 /** Longest that one answer may take. */

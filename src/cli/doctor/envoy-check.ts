@@ -6,11 +6,12 @@ import { readEnvoyImage } from "../../app/config/envoy-image.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
 import { many } from "../../core/base/many.js";
 import { diagnoseBootstrap } from "../../doctor/diagnose.js";
-import type { Diagnostic, DoctorPolicy } from "../../doctor/diagnostic.js";
+import { type Diagnostic, doctorPolicyOf } from "../../doctor/diagnostic.js";
 import { readBootstrap } from "../../doctor/envoy-dump.js";
 import { formatJsonPath } from "../../generate/base/check-problem.js";
 import { checkText, readDocuments, type TextProblem } from "../../generate/check/check-text.js";
 import { EnvoyApi } from "../../generate/check/envoy-api.js";
+import type { Policy } from "../../policy/policy.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { problemsMax } from "../../policy/problems/problem-log.js";
 import type { CommandContext } from "../terminal/context.js";
@@ -22,14 +23,15 @@ interface EnvoyCheck {
   readonly format: "text" | "json";
   readonly context: CommandContext;
   /** What bootstraps are compared with; absent: nothing. */
-  readonly policy?: DoctorPolicy;
+  readonly policy?: Policy;
 }
 
 /**
  * Checks Envoy's configuration as people have it: strictly against its API and its rules, and for
  * what it takes and should not. Answers the exit code: warnings alone are none.
  */
-export function checkEnvoyFiles({ files, format, context, policy }: EnvoyCheck): number {
+export function checkEnvoyFiles({ files, format, context, ...given }: EnvoyCheck): number {
+  const policy = given.policy && doctorPolicyOf(given.policy);
   const { output, env, terminal } = context;
   const compared: { readonly file: string; readonly looks: readonly Diagnostic[] }[] = [];
   const api = context.envoyApi ?? new EnvoyApi(readEnvoyImage());

@@ -3,7 +3,7 @@ import { readPolicyFiles } from "../../app/config/policy-files.js";
 import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../policy/policy.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
-import type { Output } from "../terminal/output.js";
+import type { Output } from "../terminal/context.js";
 
 /** A policy that a command was given, or the exit code after what is wrong has been told. */
 type PolicyArgument =

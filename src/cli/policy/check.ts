@@ -6,13 +6,11 @@ import { type OptionRow, optionFlag, type ParsedOption } from "../../app/options
 import { policyStartOptionRows } from "../../app/options/xds-options.js";
 import { many } from "../../core/base/many.js";
 import type { LimitDefaults } from "../../core/limits/limit.js";
-import { doctorPolicyOf } from "../../doctor/diagnostic.js";
 import { lintPaths } from "../../generate/lint-paths.js";
 import { compareWithReference } from "../../policy/diff/comparison.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { measurePolicy } from "../../policy/policy-size.js";
 import { formatProblems, problemRows, visibleText } from "../../policy/problems/problem.js";
-import { checkEnvoyFiles } from "../doctor/envoy-check.js";
 import {
   formatLocated,
   type LocatedProblem,
@@ -80,17 +78,24 @@ export function addCheck(program: Command, context: CommandContext): void {
         complain("--policy needs --envoy; pass a policy to check as an argument");
       }
       if (options.envoy === true) {
-        const checked = { files: paths, format: options.output, context };
-        if (policyPaths === undefined) return context.exitWith(checkEnvoyFiles(checked));
-        const read = await readPolicyArgument(policyPaths, "check", context.output);
-        if (read.kind === "failed") return context.exitWith(read.exitCode);
-        const policy = doctorPolicyOf(read.policy);
-        return context.exitWith(checkEnvoyFiles({ ...checked, policy }));
+        return context.exitWith(await checkEnvoy(paths, { ...options, context }));
       }
       const read = readSettings(options, context);
       if (read.kind === "problem") return complain(read.message);
       context.exitWith(await check(paths, { ...options, ...read.value, context }));
     });
+}
+
+/** Envoy's API and the doctor's checks are loaded here: a policy needs neither. */
+async function checkEnvoy(
+  files: readonly string[],
+  { output: format, policy: paths, context }: CheckOptions & Pick<CheckParts, "context">,
+): Promise<number> {
+  const { checkEnvoyFiles } = await import("../doctor/envoy-check.js");
+  if (paths === undefined) return checkEnvoyFiles({ files, format, context });
+  const read = await readPolicyArgument(paths, "check", context.output);
+  if (read.kind === "failed") return read.exitCode;
+  return checkEnvoyFiles({ files, format, context, policy: read.policy });
 }
 
 const examplesText = `Examples:

@@ -1,5 +1,6 @@
 import { remedyOf } from "../../app/store/store-remedies.js";
 import { type ErrorCode, errorRows } from "../../core/base/errors.js";
+import { isKeyOf } from "../../core/base/key-of.js";
 import { doctorProblemRows } from "../../doctor/doctor-problems.js";
 import { generateProblemRows } from "../../generate/base/generate-problems.js";
 import { problemRows } from "../../policy/problems/problem.js";
@@ -49,12 +50,8 @@ export function findHelp(word: string): FoundHelp {
     const reported = { id, ...row, from };
     return { kind: "found", help: example === undefined ? reported : { ...reported, example } };
   }
-  if (isErrorCode(id)) return { kind: "found", help: errorHelp(id) };
+  if (isKeyOf(errorRows, id)) return { kind: "found", help: errorHelp(id) };
   return { kind: "unknown", nearest: findNearestName(id, helpIds) };
-}
-
-function isErrorCode(id: string): id is ErrorCode {
-  return Object.hasOwn(errorRows, id);
 }
 
 function errorHelp(code: ErrorCode): IdHelp {

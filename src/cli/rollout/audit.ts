@@ -1,13 +1,23 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { systemClock } from "../../app/base/clock.js";
-import { ListAuditResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
+import {
+  type AuditEntry,
+  type ListAuditResponse,
+  ListAuditResponseSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
 import { type AdminCommandParts, addAdminCommandFlags, runAdmin } from "../admin/admin-command.js";
 import { momentSince } from "../input/moment.js";
 import { readCount } from "../input/number-flags.js";
 import type { CommandContext } from "../terminal/context.js";
+import { formatEntries } from "../terminal/key-selector.js";
 import { eachPage } from "../terminal/pages.js";
-import { drawAudit } from "./audit-report.js";
+import type { Drawing } from "../terminal/print.js";
+import { countText, safeText, timeText } from "../terminal/quantity.js";
+import { drawTable } from "../terminal/text-table.js";
+import { textWidth, truncateText, wrapText } from "../terminal/text-width.js";
 
 interface AuditFlags {
   readonly since?: string;
@@ -55,4 +65,114 @@ async function audit(flags: AuditFlags, { client, printer }: AdminCommandParts):
     },
   );
   printer.print(ListAuditResponseSchema, all, drawAudit);
+}
+
+/** The log for people: who did what to what, and why; two lines for each in a narrow window. */
+export function drawAudit({ entries }: ListAuditResponse, drawing: Drawing): readonly string[] {
+  if (entries.length === 0) return ["Nothing was changed."];
+  const { style, columnsMax } = drawing;
+  const rows = entries.map((entry) => [
+    timeText(entry.time),
+    safeText(entry.author),
+    safeText(entry.action),
+    safeText(subjectText(entry)),
+    safeText(changeText(entry)),
+    safeText(entry.reason),
+  ]);
+  const titles = ["time", "who", "what", "of", "change", "why"];
+  const plain = drawTable(
+    titles.map((title) => ({ title })),
+    rows,
+  );
+  if (plain.some((line) => textWidth(line) > columnsMax)) {
+    return rows.flatMap((row) => drawNarrow(row, drawing));
+  }
+  const paints = [style.dim, undefined, style.bold];
+  return drawTable(
+    titles.map((title, i) => {
+      const paint = paints[i];
+      return paint === undefined ? { title } : { title, paint };
+    }),
+    rows,
+  );
+}
+
+function drawNarrow(
+  [time = "", who = "", what = "", of = "", change = "", why = ""]: readonly string[],
+  { style, columnsMax }: Drawing,
+): readonly string[] {
+  const head = `${time}  ${truncateText(who, whoColumnsMax)}  `;
+  const rest = truncateText(of, columnsMax - textWidth(head) - what.length - 2);
+  const reported = [change, why].filter((text) => text !== "").join(": ");
+  return [
+    `${style.dim(head)}${style.bold(what)}  ${rest}`,
+    ...wrapText(reported, columnsMax - 2).map((line) => `  ${line}`),
+  ];
+}
+
+/** Of who did something, in a narrow window. */
+const whoColumnsMax = 24;
+
+/** What was before, and what is now, as records have it; undefined: nothing, or nothing we read. */
+interface Sides {
+  readonly before: JsonObject | undefined;
+  readonly after: JsonObject | undefined;
+}
+
+function sidesOf({ before, after }: AuditEntry): Sides {
+  return { before: readSide(before), after: readSide(after) };
+}
+
+/** Empty where there is nothing; a long one was cut, and is no JSON any more. */
+function readSide(text: string): JsonObject | undefined {
+  try {
+    const value: JsonValue = JSON.parse(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whom it was about: of an override whom it is for, in place of its id. */
+function subjectText(entry: AuditEntry): string {
+  const { before, after } = sidesOf(entry);
+  const { domain, entries, isPrefix, limitName } = after ?? before ?? {};
+  const read = readEntries(entries);
+  if (typeof domain !== "string" || read === undefined) return entry.subject;
+  const below = isPrefix === true ? ", and all below" : "";
+  const limit = typeof limitName === "string" ? ` (${limitName})` : "";
+  return `${domain} ${formatEntries(read)}${below}${limit}`;
+}
+
+function readEntries(value: JsonValue | undefined): readonly DescriptorEntry[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  return value.flatMap((pair: JsonValue) => {
+    const [key, text] = Array.isArray(pair) ? pair : [];
+    return typeof key === "string" && typeof text === "string" ? [{ key, value: text }] : [];
+  });
+}
+
+/** `times 2 → frozen`; empty where a later version has other records. */
+function changeText(entry: AuditEntry): string {
+  const { before, after } = sidesOf(entry);
+  if (before === undefined && after === undefined) return "";
+  const [from, to] = [sideText(before), sideText(after)];
+  return from === "" && to === "" ? "" : `${from || "none"} → ${to || "none"}`;
+}
+
+function sideText(side: JsonObject | undefined): string {
+  if (side === undefined) return "";
+  const { effect, version, shadow, openBelowRatio, closeAboveRatio } = side;
+  if (isJsonObject(effect)) return effectText(effect);
+  if (typeof version === "string") return shadow === true ? `${version} beside` : version;
+  if (typeof openBelowRatio !== "number" || typeof closeAboveRatio !== "number") return "";
+  return `${openBelowRatio} to ${closeAboveRatio}`;
+}
+
+function effectText({ kind, by, hits, burst }: JsonObject): string {
+  if (kind === "frozen") return "frozen";
+  if (typeof by === "number") return `times ${by}`;
+  if (typeof hits !== "number") return "";
+  const other = typeof burst !== "number" || burst === hits ? "" : `, burst ${countText(burst)}`;
+  return `${countText(hits)} ${hits === 1 ? "hit" : "hits"}${other}`;
 }

@@ -1,9 +1,16 @@
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import { showText } from "../data/entries.js";
+import { formatClock, formatSpan } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
+import { ToneIcon } from "../parts/status.jsx";
+import { connection } from "../state/api.js";
+import { later, nowMs } from "../state/browser.js";
 import { useElement } from "../state/element.js";
 import { route } from "../state/location.js";
-import { session } from "../state/session.js";
+import { refreshSession, session, signOut, user } from "../state/session.js";
+import { nextTheme, theme } from "../state/theme.js";
 import { Audit } from "../views/audit.jsx";
 import { FleetPage } from "../views/fleet.jsx";
 import { KeyPage } from "../views/key.jsx";
@@ -16,12 +23,10 @@ import { RulePage } from "../views/rule.jsx";
 import { ServicePage } from "../views/service.jsx";
 import { Services } from "../views/services.jsx";
 import { LiveTail } from "../views/tail.jsx";
-import { KeyHelp } from "./key-help.jsx";
 import { openBox } from "./keyboard.js";
 import { navigation } from "./navigation.js";
 import { SearchBox } from "./search-box.jsx";
 import { SignIn, SignInAgain } from "./sign-in.jsx";
-import { TopBar } from "./top-bar.jsx";
 
 const views: Readonly<Record<string, () => JSX.Element>> = {
   overview: Overview,
@@ -148,5 +153,97 @@ function Mark() {
     <svg class="mark" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">
       <path d="M4 3v18M20 3v18M4 8h16M8 8v5M12 8v9M16 8v5" />
     </svg>
+  );
+}
+
+/** What keys do. */
+function KeyHelp() {
+  const dialog = useElement<HTMLDialogElement>();
+  useEffect(() => dialog.current?.showModal(), []);
+  const rows = [
+    ["/", "search for rules, keys, services and views"],
+    ...navigation.map(({ key, title }) => [`g ${key}`, title]),
+    ["↑ ↓", "from row to row of a table"],
+    ["Enter", "open the row"],
+    ["Esc", "close a box"],
+    ["?", "this list"],
+  ];
+  return (
+    <dialog ref={dialog} aria-label="Keys" onClose={() => (openBox.value = "none")}>
+      <h2>Keys</h2>
+      <dl class="keys">
+        {rows.map(([key = "", what]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <footer>
+        <button type="button" class="primary" onClick={() => dialog.current?.close()}>
+          Close
+        </button>
+      </footer>
+    </dialog>
+  );
+}
+
+/** What stands above each view: search, who is signed in, and whether the server answers. */
+function TopBar() {
+  const known = user.value;
+  const role = known?.isReadOnly === true ? "read-only" : (known?.role ?? "");
+  return (
+    <header class="top-bar">
+      <button type="button" class="search" onClick={() => (openBox.value = "search")}>
+        Search <kbd>/</kbd>
+      </button>
+      <LostConnection />
+      <span class="spring" />
+      <button type="button" onClick={nextTheme} aria-label={`Colors: ${theme.value}`}>
+        <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+          <path
+            fill="currentColor"
+            d="M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1Zm0 1.5v11a5.5 5.5 0 0 1 0-11Z"
+          />
+        </svg>
+        <span class="wide-only">{theme.value}</span>
+      </button>
+      {known === undefined ? undefined : (
+        <span class="who" title={`Signed in to ${known.replica}, version ${known.version}`}>
+          <b>{showText(known.name)}</b> <span class="muted">{role}</span>
+        </span>
+      )}
+      {known !== undefined && known.csrf !== "" && known.ways.length > 0 ? (
+        <button type="button" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      ) : undefined}
+    </header>
+  );
+}
+
+/** A lost connection, and for how long. */
+function LostConnection() {
+  const { lostAtMs } = connection.value;
+  const tick = useSignal(0);
+  useEffect(() => {
+    if (lostAtMs === undefined) {
+      // The other replica of the address may know another session.
+      if (tick.peek() > 0) void refreshSession();
+      return undefined;
+    }
+    return later(1_000, () => {
+      tick.value += 1;
+    });
+  }, [lostAtMs, tick.value]);
+  if (lostAtMs === undefined) return undefined;
+  return (
+    <span class="badge bad" role="alert">
+      <ToneIcon tone="bad" />
+      No answer since {formatClock(lostAtMs)} UTC ({formatSpan(Math.max(1_000, nowMs() - lostAtMs))}
+      )
+    </span>
   );
 }

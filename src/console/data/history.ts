@@ -144,11 +144,6 @@ export class FleetHistory {
     });
   }
 
-  /** Names of services that were told of. */
-  get services(): readonly string[] {
-    return [...this.#services.keys()].sort();
-  }
-
   /** Steps of ten seconds of a rule over all replicas, the oldest first. */
   ruleTimeline(rule: { readonly domain: string; readonly label: string }): readonly RuleStep[] {
     const rings = [...(this.#rules.get(ruleId(rule))?.values() ?? [])];

@@ -7,6 +7,7 @@ import { usePoll } from "../state/poll.js";
 import { DataTable, type TableColumn } from "./data-table.jsx";
 import { KeyName } from "./key-name.jsx";
 import { PolledAnswer, SilentNotice } from "./status.jsx";
+import { TitledPanel } from "./titled-panel.jsx";
 
 /** Which keys are shown. */
 export interface TopKeysProps {
@@ -60,11 +61,10 @@ export function TopKeys({ title, order, count, domain = "", ruleLabel = "" }: To
     },
   ];
   return (
-    <section class="panel">
-      <header>
-        <h2>{title}</h2>
-        <span class="muted">since {formatTime(millisOf(polled.value.data?.since))}</span>
-      </header>
+    <TitledPanel
+      title={title}
+      aside={<span class="muted">since {formatTime(millisOf(polled.value.data?.since))}</span>}
+    >
       <PolledAnswer polled={polled.value}>
         {({ keys, silentReplicas }) => (
           <>
@@ -81,7 +81,7 @@ export function TopKeys({ title, order, count, domain = "", ruleLabel = "" }: To
           </>
         )}
       </PolledAnswer>
-    </section>
+    </TitledPanel>
   );
 }
 

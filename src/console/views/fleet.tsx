@@ -3,8 +3,9 @@ import type { Finding, NodeShare } from "../../gen/headgate/admin/v1/admin_pb.js
 import { showText } from "../data/entries.js";
 import { formatCount, formatMany, formatProtoDuration } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
-import { DataTable, type TableColumn } from "../parts/data-table.jsx";
+import { DataTable, numberColumn, type TableColumn } from "../parts/data-table.jsx";
 import { Badge, PolledAnswer, SilentNotice, Tile, type Tone, ToneIcon } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api } from "../state/api.js";
 import { useHistory } from "../state/history-poll.js";
 import { usePoll } from "../state/poll.js";
@@ -45,18 +46,14 @@ export function FleetPage() {
                   tone={isDegraded ? "bad" : "good"}
                 />
               </div>
-              <section class="panel">
-                <header>
-                  <h2>Replicas</h2>
-                </header>
+              <TitledPanel title="Replicas">
                 <SilentNotice count={silent} />
                 <Replicas names={names} leader={leads} here={replica} />
-              </section>
-              <section class="panel">
-                <header>
-                  <h2>Doctor</h2>
-                  <span class="muted">what each replica finds of its own state</span>
-                </header>
+              </TitledPanel>
+              <TitledPanel
+                title="Doctor"
+                aside={<span class="muted">what each replica finds of its own state</span>}
+              >
                 <PolledAnswer polled={findings.value}>
                   {({ findings: all, silentReplicas }) => (
                     <>
@@ -65,7 +62,7 @@ export function FleetPage() {
                     </>
                   )}
                 </PolledAnswer>
-              </section>
+              </TitledPanel>
               <Envoys services={state.services} />
             </>
           );
@@ -169,13 +166,7 @@ function Envoys({
   const columns: readonly TableColumn<EnvoyRow>[] = [
     { id: "envoy", title: "Envoy", value: ({ share }) => showText(share.node) },
     { id: "service", title: "Service", value: ({ service }) => showText(service) },
-    {
-      id: "share",
-      title: "Share",
-      align: "right",
-      value: ({ share }) => Number(share.share),
-      render: ({ share }) => formatCount(share.share),
-    },
+    numberColumn("Share", ({ share }) => share.share),
     {
       id: "inflight",
       title: "In flight",
@@ -199,10 +190,7 @@ function Envoys({
     },
   ];
   return (
-    <section class="panel">
-      <header>
-        <h2>Envoys</h2>
-      </header>
+    <TitledPanel title="Envoys">
       <DataTable
         label="Envoys"
         name="e."
@@ -212,6 +200,6 @@ function Envoys({
         href={({ service }) => formatRoute(["service", service])}
         empty="No Envoy shares a limit. Those that report their load to Headgate appear here."
       />
-    </section>
+    </TitledPanel>
   );
 }

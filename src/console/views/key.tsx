@@ -15,6 +15,7 @@ import {
   ResetAction,
 } from "../parts/key-actions.jsx";
 import { PolledAnswer, ToneIcon } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api } from "../state/api.js";
 import { route } from "../state/location.js";
 import { usePoll } from "../state/poll.js";
@@ -131,18 +132,17 @@ function LastDecisions({ domain, entries }: PartProps) {
   const question = { domain, ruleLabel: "", deniedOnly: false, sampleRatio: 1 };
   const tail = useTail({ ...question, having: entries });
   return (
-    <section class="panel">
-      <header>
-        <h2>Last decisions</h2>
-        <span class="muted">since this page was opened</span>
-      </header>
+    <TitledPanel
+      title="Last decisions"
+      aside={<span class="muted">since this page was opened</span>}
+    >
       {tail.value.error === undefined ? undefined : (
         <p class="notice warn">
           <ToneIcon tone="warn" /> {tail.value.error}
         </p>
       )}
       <DecisionTable rows={tail.value.decisions.slice(0, 20)} isOfOneKey={true} />
-    </section>
+    </TitledPanel>
   );
 }
 

@@ -16,6 +16,7 @@ import { judgeService } from "../data/services.js";
 import { type FleetRates, judgeFleet, ratesOf } from "../data/verdict.js";
 import { Plot, type PlotLine, type PlotMark } from "../parts/plot.jsx";
 import { PolledAnswer, Tile, ToneIcon } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { TopKeys } from "../parts/top-keys.jsx";
 import { api } from "../state/api.js";
 import { nowMs } from "../state/browser.js";
@@ -64,15 +65,11 @@ export function Overview() {
       </PolledAnswer>
       <div class="columns">
         <TopKeys title="Denied most" order="denials" count={8} />
-        <section class="panel">
-          <header>
-            <h2>Changed in the last 15 minutes</h2>
-            <a href="#/audit">Audit log</a>
-          </header>
+        <TitledPanel title="Changed in the last 15 minutes" aside={<a href="#/audit">Audit log</a>}>
           <PolledAnswer polled={changes.value}>
             {({ entries }) => <ChangeList entries={entries} />}
           </PolledAnswer>
-        </section>
+        </TitledPanel>
       </div>
     </>
   );

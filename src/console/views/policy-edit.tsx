@@ -12,6 +12,7 @@ import { ActionDialog } from "../parts/action-dialog.jsx";
 import { CodeEditor } from "../parts/code-editor.jsx";
 import { Badge, ToneIcon } from "../parts/status.jsx";
 import { TextDiff } from "../parts/text-diff.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api, errorText } from "../state/api.js";
 import { later } from "../state/browser.js";
 import {
@@ -233,13 +234,10 @@ function Changes({
     );
   }
   return (
-    <section class="panel">
-      <header>
-        <h2>What your draft changes</h2>
-      </header>
+    <TitledPanel title="What your draft changes">
       <ChangeSentences />
       <FileDiffs before={filesOf(active)} after={policyFiles(files)} />
-    </section>
+    </TitledPanel>
   );
 }
 
@@ -377,10 +375,7 @@ function Release({
   if (!mayChange()) return undefined;
   const own = policyFiles(files);
   return (
-    <section class="panel">
-      <header>
-        <h2>Release</h2>
-      </header>
+    <TitledPanel title="Release">
       <p class="muted">
         Shadow first: it decides the same calls without effect, and shows whom it would treat
         differently.
@@ -416,7 +411,7 @@ function Release({
           }}
         />
       )}
-    </section>
+    </TitledPanel>
   );
 }
 

@@ -12,6 +12,7 @@ import { formatRoute } from "../data/route.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot } from "../parts/plot.jsx";
 import { Tile, ToneIcon } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api, errorText } from "../state/api.js";
 import { draft, isTestFile, shortVersion } from "../state/draft.js";
 
@@ -225,10 +226,7 @@ function RuleTable({
     textColumn("Most often", ({ keys }) => keysText(keys), { isWideOnly: true }),
   ];
   return (
-    <section class="panel">
-      <header>
-        <h2>By rule</h2>
-      </header>
+    <TitledPanel title="By rule">
       <DataTable
         label="Replayed rules"
         columns={columns}
@@ -238,7 +236,7 @@ function RuleTable({
         isPlain={rules.length < 20}
         empty="No request of the log met a rule. Services are found by their hosts."
       />
-    </section>
+    </TitledPanel>
   );
 }
 

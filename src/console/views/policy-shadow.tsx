@@ -13,6 +13,7 @@ import { ActionDialog } from "../parts/action-dialog.jsx";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot } from "../parts/plot.jsx";
 import { PolledAnswer, Tile } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api } from "../state/api.js";
 import { nowMs } from "../state/browser.js";
 import { filesOf, shortVersion } from "../state/draft.js";
@@ -95,12 +96,9 @@ function RunningShadow({ active, shadow, open }: RunningShadowProps) {
     <>
       <PolledAnswer polled={polled.value}>{(data) => <Report report={data} />}</PolledAnswer>
       <Ways active={active} shadow={shadow} open={open} />
-      <section class="panel">
-        <header>
-          <h2>The shadow against the active policy</h2>
-        </header>
+      <TitledPanel title="The shadow against the active policy">
         <FileDiffs before={filesOf(active)} after={filesOf(shadow)} />
-      </section>
+      </TitledPanel>
     </>
   );
 }
@@ -165,10 +163,7 @@ function Report({ report }: { readonly report: GetShadowReportResponse }) {
           { label: "newly allowed", ink: 5, dash: [8, 4], values: deltas(points, "allowed") },
         ]}
       />
-      <section class="panel">
-        <header>
-          <h2>By rule</h2>
-        </header>
+      <TitledPanel title="By rule">
         <DataTable
           label="Differences by rule"
           columns={columns}
@@ -178,7 +173,7 @@ function Report({ report }: { readonly report: GetShadowReportResponse }) {
           isPlain={rules.length < 20}
           empty="No call was compared yet."
         />
-      </section>
+      </TitledPanel>
     </>
   );
 }

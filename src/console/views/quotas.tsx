@@ -6,6 +6,7 @@ import { layOutQuotas } from "../data/quota-flow.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { KeyName } from "../parts/key-name.jsx";
 import { Badge, PolledAnswer } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api } from "../state/api.js";
 import { paramOf, setParams } from "../state/location.js";
 import { usePoll } from "../state/poll.js";
@@ -36,12 +37,9 @@ export function Quotas() {
             </p>
           ) : (
             <>
-              <section class="panel">
-                <header>
-                  <h2>Quotas</h2>
-                </header>
+              <TitledPanel title="Quotas">
                 <QuotaTable quotas={all} />
-              </section>
+              </TitledPanel>
               <PolledAnswer polled={pools.value}>
                 {({ pools: own, poolCount }) => (
                   <>

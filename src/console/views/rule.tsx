@@ -15,6 +15,7 @@ import { KeyName } from "../parts/key-name.jsx";
 import { OverrideList } from "../parts/override-table.jsx";
 import { Plot } from "../parts/plot.jsx";
 import { Badge, Meter, PolledAnswer, SilentNotice, Tile } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { TopKeys } from "../parts/top-keys.jsx";
 import { api } from "../state/api.js";
 import { useHistory } from "../state/history-poll.js";
@@ -56,13 +57,9 @@ export function RulePage() {
         <TopKeys title="Denied most" order="denials" count={20} domain={domain} ruleLabel={label} />
         <NearKeys domain={domain} ruleLabel={label} />
       </div>
-      <section class="panel">
-        <header>
-          <h2>Overrides of this rule</h2>
-          <a href="#/overrides">All overrides</a>
-        </header>
+      <TitledPanel title="Overrides of this rule" aside={<a href="#/overrides">All overrides</a>}>
         <OverrideList domain={domain} ruleLabel={label} />
-      </section>
+      </TitledPanel>
       <PolicyText
         rule={
           rules.value.data?.rules.find(({ rule }) => {
@@ -163,10 +160,7 @@ function NearKeys({ domain, ruleLabel }: { readonly domain: string; readonly rul
     },
   ];
   return (
-    <section class="panel">
-      <header>
-        <h2>Nearest to the limit</h2>
-      </header>
+    <TitledPanel title="Nearest to the limit">
       <PolledAnswer polled={polled.value}>
         {({ keys, silentReplicas }) => (
           <>
@@ -185,7 +179,7 @@ function NearKeys({ domain, ruleLabel }: { readonly domain: string; readonly rul
           </>
         )}
       </PolledAnswer>
-    </section>
+    </TitledPanel>
   );
 }
 
@@ -193,11 +187,10 @@ function NearKeys({ domain, ruleLabel }: { readonly domain: string; readonly rul
 function PolicyText({ rule }: { readonly rule: Rule | undefined }) {
   const policy = usePoll((signal) => api.policies.getPolicy({}, { signal }), { everyMs: 15_000 });
   return (
-    <section class="panel">
-      <header>
-        <h2>In the policy</h2>
-        <a href={formatRoute(["policy"])}>Edit the policy</a>
-      </header>
+    <TitledPanel
+      title="In the policy"
+      aside={<a href={formatRoute(["policy"])}>Edit the policy</a>}
+    >
       <PolledAnswer polled={policy.value}>
         {({ policy: active }) => {
           const found = (active?.files ?? []).flatMap(({ file, text }) => {
@@ -228,6 +221,6 @@ function PolicyText({ rule }: { readonly rule: Rule | undefined }) {
           );
         }}
       </PolledAnswer>
-    </section>
+    </TitledPanel>
   );
 }

@@ -17,6 +17,7 @@ import { ActionDialog, type PlannedChange } from "../parts/action-dialog.jsx";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot, type PlotLine } from "../parts/plot.jsx";
 import { Badge, Meter, PolledAnswer, SilentNotice, Tile } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api } from "../state/api.js";
 import { useHistory } from "../state/history-poll.js";
 import { route } from "../state/location.js";
@@ -219,11 +220,7 @@ function Gate({ service: { name, gate } }: { readonly service: FleetService }) {
     );
   }
   return (
-    <section class="panel">
-      <header>
-        <h2>Gate</h2>
-        <Badge tone={gate === "open" ? "good" : "bad"}>{gate}</Badge>
-      </header>
+    <TitledPanel title="Gate" aside={<Badge tone={gate === "open" ? "good" : "bad"}>{gate}</Badge>}>
       {isShown.value ? undefined : (
         <button
           type="button"
@@ -267,7 +264,7 @@ function Gate({ service: { name, gate } }: { readonly service: FleetService }) {
           )
         }
       </PolledAnswer>
-    </section>
+    </TitledPanel>
   );
 }
 
@@ -407,10 +404,7 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
     }),
   ];
   return (
-    <section class="panel">
-      <header>
-        <h2>What each Envoy holds of the limit</h2>
-      </header>
+    <TitledPanel title="What each Envoy holds of the limit">
       <DataTable
         label="Shares of Envoys"
         name="n."
@@ -420,7 +414,7 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
         isPlain={shares.size < 20}
         empty="No Envoy has a share. It gets one when it reports its first request for the service."
       />
-    </section>
+    </TitledPanel>
   );
 }
 
@@ -436,10 +430,7 @@ const replicaColumns: readonly TableColumn<Service>[] = [
 
 function Replicas({ replicas }: { readonly replicas: readonly Service[] }) {
   return (
-    <section class="panel">
-      <header>
-        <h2>As each replica sees it</h2>
-      </header>
+    <TitledPanel title="As each replica sees it">
       <DataTable
         label="Replicas"
         columns={replicaColumns}
@@ -448,6 +439,6 @@ function Replicas({ replicas }: { readonly replicas: readonly Service[] }) {
         isPlain={true}
         empty="No replica has told of it."
       />
-    </section>
+    </TitledPanel>
   );
 }

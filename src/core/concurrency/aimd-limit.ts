@@ -47,14 +47,6 @@ export class AimdLimit implements ConcurrencyLimit {
     return Math.floor(this.#limit);
   }
 
-  shedRatio(): number {
-    return 0;
-  }
-
-  dropsQueued(): boolean {
-    return false;
-  }
-
   record({ startMs, endMs, inFlight, outcome }: ConcurrencySample): void {
     if (outcome === "success") this.#increase(inFlight);
     if (outcome === "dropped" && startMs >= this.#cutMs) this.#decrease(endMs);
@@ -64,8 +56,6 @@ export class AimdLimit implements ConcurrencyLimit {
     if (droppedCount > 0) this.#decrease(endMs);
     else if (sampleCount > 0) this.#increase(inFlightMax);
   }
-
-  read(): void {}
 
   facts(): Readonly<Record<string, number>> {
     return {};

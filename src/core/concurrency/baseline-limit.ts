@@ -62,14 +62,6 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
     return Math.floor(Math.min(most, this.#minRtt.criticalProbeLimit ?? most));
   }
 
-  shedRatio(): number {
-    return 0;
-  }
-
-  dropsQueued(): boolean {
-    return false;
-  }
-
   record(sample: ConcurrencySample): void {
     const { probeLimit, settledMs } = this.#minRtt;
     if (sample.outcome !== "success") this.#minRtt.noteLeft(sample.endMs);
@@ -87,8 +79,6 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
     this.#minRtt.noteLeft(window.endMs);
     this.#learn(window);
   }
-
-  read(): void {}
 
   facts(): Readonly<Record<string, number>> {
     const { minRttMs, probeCount } = this.#minRtt;

@@ -1,3 +1,4 @@
+import { keysOf } from "../base/key-of.js";
 import { AimdLimit, type AimdSettings } from "./aimd-limit.js";
 import type { BaselineLimit, KnownBaseline } from "./baseline-limit.js";
 import type { ConcurrencyLimit } from "./concurrency-limit.js";
@@ -84,11 +85,7 @@ export const concurrencyLaws = {
 export type LawName = keyof typeof concurrencyLaws;
 
 /** Every one of them. */
-export const lawNames: readonly LawName[] = Object.keys(concurrencyLaws).filter(isLawName);
-
-function isLawName(name: string): name is LawName {
-  return Object.hasOwn(concurrencyLaws, name);
-}
+export const lawNames: readonly LawName[] = keysOf(concurrencyLaws);
 
 /** A concurrency law and its settings; defaults and sources stand beside each law. */
 export type ConcurrencySettings = {

@@ -75,15 +75,8 @@ export interface ConcurrencyLimit {
   readonly criticalLimit?: number;
   /** Goes on from what other replicas have learned, unless it has learned something itself. */
   startFrom?(limit: number): void;
-  /** The share of requests to refuse at random now, 0 to 0.9; 0 for all laws but `latencyShed`. */
-  shedRatio(nowMs: number): number;
-  /**
-   * Whether a request that comes to the head of the queue is too late to be worth its work.
-   *
-   * @param position its place when it came, from 1
-   * @returns false for all laws but `window`
-   */
-  dropsQueued(position: number): boolean;
+  /** The share of requests to refuse at random now, 0 to 0.9; only `latencyShed` has one. */
+  shedRatio?(nowMs: number): number;
   /** Learns from a request that ended. */
   record(sample: ConcurrencySample): void;
   /** Learns from many at once, as a fleet adds them up. */
@@ -93,7 +86,7 @@ export interface ConcurrencyLimit {
    *
    * @param nowMs monotonic
    */
-  read(reading: SignalReading, nowMs: number): void;
+  read?(reading: SignalReading, nowMs: number): void;
   /** What the law believes, for metrics and people; names in camelCase with units. */
   facts(): Readonly<Record<string, number>>;
 }

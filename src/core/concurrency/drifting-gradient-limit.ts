@@ -54,14 +54,6 @@ export class DriftingGradientLimit implements ConcurrencyLimit {
     return Math.floor(this.#limit);
   }
 
-  shedRatio(): number {
-    return 0;
-  }
-
-  dropsQueued(): boolean {
-    return false;
-  }
-
   record(sample: ConcurrencySample): void {
     const window = this.#window.add(sample);
     if (window !== undefined) this.update(window);
@@ -78,8 +70,6 @@ export class DriftingGradientLimit implements ConcurrencyLimit {
     const smoothed = this.#limit + (next - this.#limit) * smoothingRatio;
     this.#limit = withinBounds(this.#limits, smoothed);
   }
-
-  read(): void {}
 
   facts(): Readonly<Record<string, number>> {
     const longRttMs = this.#longRttMs;

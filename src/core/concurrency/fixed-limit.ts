@@ -15,19 +15,9 @@ export class FixedLimit implements ConcurrencyLimit {
     this.limit = limits.max;
   }
 
-  shedRatio(): number {
-    return 0;
-  }
-
-  dropsQueued(): boolean {
-    return false;
-  }
-
   record(): void {}
 
   update(): void {}
-
-  read(): void {}
 
   facts(): Readonly<Record<string, number>> {
     return {};

@@ -183,14 +183,6 @@ export class KneeLimit implements ConcurrencyLimit {
     if (this.#fit === undefined) this.#settle(limit);
   }
 
-  shedRatio(): number {
-    return 0;
-  }
-
-  dropsQueued(): boolean {
-    return false;
-  }
-
   record({ startMs, endMs, inFlight, outcome, isLeft, demand }: ConcurrencySample): void {
     if (outcome === "ignore" && isLeft !== true) return;
     const rttMs = endMs - startMs;
@@ -215,8 +207,6 @@ export class KneeLimit implements ConcurrencyLimit {
 
   /** Windows of a fleet have no levels. */
   update(_window: WindowedSample): void {}
-
-  read(): void {}
 
   facts(): Readonly<Record<string, number>> {
     const fit = this.#fit;

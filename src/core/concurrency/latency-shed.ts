@@ -78,10 +78,6 @@ export class LatencyShed implements ConcurrencyLimit {
     return Math.min(overageRatio * factor, latencyShedRatioMax);
   }
 
-  dropsQueued(): boolean {
-    return false;
-  }
-
   record({ startMs, endMs, outcome }: ConcurrencySample): void {
     if (outcome === "ignore") return;
     this.#forgetStale(endMs);
@@ -96,8 +92,6 @@ export class LatencyShed implements ConcurrencyLimit {
     for (let added = 0; added < count; added += 1) this.#add(rttMs);
     this.#judge(endMs);
   }
-
-  read(): void {}
 
   facts(): Readonly<Record<string, number>> {
     return this.#statisticMs === undefined ? {} : { statisticMs: this.#statisticMs };

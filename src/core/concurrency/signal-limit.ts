@@ -58,14 +58,6 @@ export class SignalLimit implements ConcurrencyLimit {
     return this.#limit;
   }
 
-  shedRatio(): number {
-    return 0;
-  }
-
-  dropsQueued(): boolean {
-    return false;
-  }
-
   record(): void {}
 
   update(): void {}

@@ -46,14 +46,6 @@ export class WindowLimit implements ConcurrencyLimit {
     return this.#limit;
   }
 
-  shedRatio(): number {
-    return 0;
-  }
-
-  dropsQueued(position: number): boolean {
-    return position > this.#limit + windowMargin;
-  }
-
   record({ outcome, position }: ConcurrencySample): void {
     if (outcome === "success") this.#succeed(1);
     if (outcome === "dropped") this.#shrink(position);
@@ -63,8 +55,6 @@ export class WindowLimit implements ConcurrencyLimit {
     if (droppedCount > 0) this.#shrink(inFlightMax);
     else this.#succeed(sampleCount);
   }
-
-  read(): void {}
 
   facts(): Readonly<Record<string, number>> {
     return { successCount: this.#successCount, shrinkCount: this.#shrinkCount };

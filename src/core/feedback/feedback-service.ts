@@ -109,7 +109,7 @@ export class ServiceLoop {
 
   /** A reading of what the law `signal` looks at, or which bound holds without one. */
   read(reading: SignalReading, nowMs: number): void {
-    this.#law.read(reading, nowMs);
+    this.#law.read?.(reading, nowMs);
   }
 
   /** Requests that wait before it, as somebody counted them now. */
@@ -394,7 +394,8 @@ export class ServiceLoop {
 
   #rejectRatio(inFlightCount: number, nowMs: number): number {
     const fleet = { inFlightCount, limit: this.#limit, serviceMs: this.#rttMs };
-    return Math.max(this.#pressure.update(fleet, nowMs), this.#law.shedRatio(nowMs));
+    const shedRatio = this.#law.shedRatio?.(nowMs) ?? 0;
+    return Math.max(this.#pressure.update(fleet, nowMs), shedRatio);
   }
 
   #facts({ inFlight, rps, overflowPerSecond }: FleetTotals): ServiceFacts {

@@ -1,5 +1,5 @@
 import { ceilMulDiv } from "../base/safe-integer-math.js";
-import { type Bucket, type Drain, levelAt, unitsPerHit } from "./bucket.js";
+import { type Drain, unitsPerHit } from "./bucket.js";
 import type { LimitKey } from "./limit.js";
 import { windowAt } from "./window.js";
 
@@ -34,14 +34,4 @@ export function compensationUnits(compensation: Compensation, nowUs: number): nu
   // Nothing drains within a window, and nothing is left of one that has ended.
   if (windows !== undefined) return chargedUs < windowAt(windows, nowUs).startUs ? 0 : charged;
   return charged - ceilMulDiv(nowUs - chargedUs, hits * unitsPerHit, periodUs, charged);
-}
-
-/**
- * The bucket after a charge was undone; the same object when that changes nothing. A bucket from
- * the future is left for the next charge to bring back.
- */
-export function compensate(compensation: Compensation, bucket: Bucket, nowUs: number): Bucket {
-  const units = compensationUnits(compensation, nowUs);
-  if (units === 0 || bucket.level === 0 || bucket.tUs > nowUs) return bucket;
-  return { level: Math.max(0, levelAt(compensation, bucket, nowUs) - units), tUs: nowUs };
 }

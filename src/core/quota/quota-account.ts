@@ -62,11 +62,6 @@ export class QuotaAccount {
     this.#levelsMs = nowMs - levelAgeMs.idle;
   }
 
-  /** Hits that are used a second, as far as is known, in micro-hits. */
-  get estimateMicroHz(): number {
-    return this.#estimateMicroHz;
-  }
-
   /** The most that is ever leased of all limits. */
   get rateMicroHzMax(): number {
     return this.#rateMicroHzMax;

@@ -114,11 +114,6 @@ export class QuotaHolders {
     return this.#count;
   }
 
-  /** Bytes of all columns. */
-  get bytes(): number {
-    return this.#size * bytesPerHolder;
-  }
-
   /** Columns to divide a pool of so many in; whoever asks next writes over them. */
   scratch(count: number): DivisionColumns {
     if (this.#scratch.target.length < count) this.#scratch = divisionColumns(2 * count);
@@ -257,9 +252,6 @@ function divisionColumns(size: number): DivisionColumns {
     target: new Float64Array(size),
   };
 }
-
-/** 18 columns of 8 bytes, those of parties and kept bytes with them, two of 4, six of 1. */
-const bytesPerHolder = 18 * 8 + 2 * 4 + 6;
 
 function longer(column: Float64Array, size: number): Float64Array<ArrayBuffer> {
   const copy = new Float64Array(size);

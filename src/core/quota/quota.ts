@@ -18,6 +18,9 @@ import type { Limit } from "../limits/limit.js";
 /** The entry of a bucket id that names the quota; a quota's own entries come after it. */
 export const quotaBucketKey = "quota";
 
+/** The entry of a bucket id that names its class; no part of a bucket may have this key. */
+export const quotaClassKey = "class";
+
 /** Micro-hits a second in a hit a second. */
 export const microHzPerHz = 1_000_000;
 

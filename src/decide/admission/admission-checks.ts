@@ -192,7 +192,8 @@ function latencyChecks({ draw }: CheckParts): readonly AdmissionCheck[] {
       block: "permits",
       cause: "load",
       sparesCritical: true,
-      refuses: ({ pool }, nowMs) => pool.law !== undefined && draw() < pool.law.shedRatio(nowMs),
+      refuses: ({ pool: { law } }, nowMs) =>
+        law !== undefined && draw() < (law.shedRatio?.(nowMs) ?? 0),
     },
   ];
 }

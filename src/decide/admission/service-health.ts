@@ -25,11 +25,6 @@ export class ServiceHealth {
     return this.#signals;
   }
 
-  /** What a request takes without load, in milliseconds. */
-  get baselineMs(): number | undefined {
-    return this.#baseline.baselineMs;
-  }
-
   /** A request that held a permit has ended. */
   ended({ outcome, isFailed, latencyMs, nowMs }: ServedRequest): void {
     if (isFailed === true) this.#signals.failed(nowMs);

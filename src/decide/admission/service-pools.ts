@@ -194,7 +194,7 @@ export class ServicePools {
     const law = pool?.law;
     if (pool === undefined || law === undefined || reading === undefined) return;
     const from = law.limit;
-    law.read(reading, this.#parts.nowMs());
+    law.read?.(reading, this.#parts.nowMs());
     const to = law.limit;
     const { label: key } = pool;
     const reported = changes.get(key);
@@ -204,7 +204,7 @@ export class ServicePools {
   }
 
   #teach(pool: PermitPool<AdmittedRequest>, reading: SignalReading | undefined): void {
-    if (reading !== undefined) pool.law?.read(reading, this.#parts.nowMs());
+    if (reading !== undefined) pool.law?.read?.(reading, this.#parts.nowMs());
   }
 
   #configurePool(pool: PermitPool<AdmittedRequest>, settings: PoolSettings, key?: string): void {

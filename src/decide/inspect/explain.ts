@@ -17,8 +17,8 @@ import type { Policy } from "../../policy/policy.js";
 import type { StoredBucket } from "../../store/limit-store.js";
 import { present } from "../rate-limit/answers.js";
 import { DecisionCounters } from "../rate-limit/counters.js";
-import type { DecidedRequest } from "../rate-limit/decided-request.js";
 import { chargesFor } from "../rate-limit/decision.js";
+import type { DecidedRequest } from "../rate-limit/decision-observer.js";
 import { KeyRecords } from "../rate-limit/key-records.js";
 import { NewKeyGuard } from "../rate-limit/new-keys.js";
 import {

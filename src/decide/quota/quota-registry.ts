@@ -4,10 +4,14 @@ import { LogInterval } from "../../core/base/log-interval.js";
 import { Tally } from "../../core/collections/tally.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
-import { type LeasesQuotas, type QuotaChange, quotaBucketKey } from "../../core/quota/quota.js";
+import {
+  type LeasesQuotas,
+  type QuotaChange,
+  quotaBucketKey,
+  quotaClassKey,
+} from "../../core/quota/quota.js";
 import type { Policy } from "../../policy/policy.js";
 import { readQuotaBucket } from "../../policy/quotas/quota-bucket.js";
-import { quotaClassKey } from "../../policy/quotas/quota-parts.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { LimitStore } from "../../store/limit-store.js";
 import type { DecisionCounters } from "../rate-limit/counters.js";

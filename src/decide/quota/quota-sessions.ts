@@ -3,11 +3,11 @@ import {
   type QuotaHolder,
   type QuotaUsage,
   quotaBucketKey,
+  quotaClassKey,
   quotaReportMs,
   unlimitedQuotaTtlMs,
 } from "../../core/quota/quota.js";
 import { readQuotaBucket } from "../../policy/quotas/quota-bucket.js";
-import { quotaClassKey } from "../../policy/quotas/quota-parts.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { RuleCounters } from "../rate-limit/counters.js";
 import type { DrivenPool } from "./driven-pool.js";

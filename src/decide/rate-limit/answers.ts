@@ -11,7 +11,7 @@ import {
   type Verdict,
 } from "../../core/limits/verdict.js";
 import type { BatchOutcome } from "./batcher.js";
-import type { DecidedRequest } from "./decided-request.js";
+import type { DecidedRequest } from "./decision-observer.js";
 import type { PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
 
 /** One call's share of what was decided for all identical ones: the first ones are granted. */

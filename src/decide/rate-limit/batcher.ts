@@ -120,11 +120,6 @@ export class Batcher {
     this.#parts = parts;
   }
 
-  /** Requests that wait for the turn to end. */
-  get waitingCount(): number {
-    return this.#waitingCount;
-  }
-
   /**
    * Settles the request with the store's answer, or with a failure at its deadline or the store's
    * budget; with OVERLOADED when the store was not asked, because the turn took longer than that.

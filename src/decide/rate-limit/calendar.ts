@@ -1,4 +1,4 @@
-import { type CalendarDate, dateOf, daysSince1970 } from "../../core/base/calendar-date.js";
+import { type CalendarDate, dateOf, daysSince1970 } from "../../core/base/timestamp.js";
 import type { LimitUnit } from "../../core/limits/limit.js";
 import type { Windows } from "../../core/limits/window.js";
 

@@ -2,7 +2,7 @@ import { type ChargeFinding, isRequestDenied } from "../../core/limits/gcra.js";
 import type { DescriptorVerdict, Verdict } from "../../core/limits/verdict.js";
 import { descriptorOutcome } from "./answers.js";
 import type { DecisionCounters, HitCounters } from "./counters.js";
-import type { DecidedRequest } from "./decided-request.js";
+import type { DecidedRequest } from "./decision-observer.js";
 import type { PreparedQuery } from "./prepared-query.js";
 import type { Hits } from "./query.js";
 

@@ -3,7 +3,7 @@ import { type Charge, unitsPerHit } from "../../core/limits/bucket.js";
 import { type BucketTable, decideRepeated } from "../../core/limits/gcra.js";
 import { drainTimeUsMax, type FailureMode, hitsMax } from "../../core/limits/limit.js";
 import type { LimitStore, StoreResult } from "../../store/limit-store.js";
-import type { DecidedRequest } from "./decided-request.js";
+import type { DecidedRequest } from "./decision-observer.js";
 
 /** What an `on_store_failure: deny` tells the caller: ask again in a second, nothing is left. */
 const deniedCharge = {

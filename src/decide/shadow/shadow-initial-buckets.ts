@@ -1,6 +1,6 @@
 import { type Charge, levelAt, pastBucket, unitsPerHit } from "../../core/limits/bucket.js";
 import { isSettled, type LimitKey } from "../../core/limits/limit.js";
-import type { DecidedRequest } from "../rate-limit/decided-request.js";
+import type { DecidedRequest } from "../rate-limit/decision-observer.js";
 import type { LimitCheck } from "../rate-limit/prepared-query.js";
 
 /** Buckets of one run whose beginnings are known; of further ones all begin empty. */

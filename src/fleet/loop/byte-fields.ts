@@ -79,7 +79,7 @@ export class ByteWriter {
 
 /**
  * Reads what a `ByteWriter` wrote. Bytes that are not there read as 0 and as an empty text, and
- * `isGood` tells of it: so a reader is a plain list of fields, and looks once, at its end.
+ * `isDone` tells of it: so a reader is a plain list of fields, and looks once, at its end.
  */
 export class ByteReader {
   readonly #bytes: Buffer;
@@ -94,12 +94,7 @@ export class ByteReader {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
-  /** Whether all that was asked for was there, and was what it has to be. */
-  get isGood(): boolean {
-    return this.#isGood;
-  }
-
-  /** The same, and nothing is left. */
+  /** Whether all that was asked for was there, was what it has to be, and nothing is left. */
   get isDone(): boolean {
     return this.#isGood && this.#at === this.#bytes.length;
   }

@@ -33,13 +33,13 @@ import { destinationRule } from "./destination-rule.js";
 import { envoyFilter } from "./envoy-filter.js";
 import { connectionPatches, filterPatches } from "./filter-patches.js";
 import { headgateObjects } from "./headgate-objects.js";
-import { istioRootNamespace } from "./istio-object.js";
 import { type MeshName, meshName } from "./mesh-name.js";
 import { reportOwnClusters } from "./own-clusters.js";
 import {
   callersPlace,
   gatewayPlace,
   type IstioPlace,
+  istioRootNamespace,
   matchesByDomain,
   ownPlace,
   serviceNamespace,

@@ -4,8 +4,13 @@ import { isAtLeastVersion } from "../base/generate-options.js";
 import type { GeneratedPolicy, GenerateOptions, MinorVersion } from "../base/generator.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import type { HostMatch, PatchPlace } from "./envoy-filter.js";
-import { istioGatewayLabels, istioRootNamespace } from "./istio-object.js";
 import { gatewayVirtualHosts, inboundPort, meshName, outboundVirtualHost } from "./mesh-name.js";
+
+/** Namespace whose objects hold for the whole mesh, and where its gateways are by default. */
+export const istioRootNamespace = "istio-system";
+
+/** Labels of the pods of Istio's own gateway. */
+const istioGatewayLabels: Readonly<Record<string, string>> = { istio: "ingressgateway" };
 
 /** Proxies that one EnvoyFilter is for, and what they serve. */
 export interface IstioPlace extends PatchPlace {

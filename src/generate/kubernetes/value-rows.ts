@@ -1,3 +1,4 @@
+import { keysOf } from "../../core/base/key-of.js";
 import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
 import type { Tree, TreeMap } from "../base/document.js";
 
@@ -251,13 +252,9 @@ export type ValueNameOf<Kind extends ValueRow["kind"]> = {
 }[ValueName];
 
 /** All names, in the order in which people read them. */
-export const valueNames: readonly ValueName[] = Object.keys(valueRows).filter(isValueName);
+export const valueNames: readonly ValueName[] = keysOf(valueRows);
 
 /** A row whose kind does not matter. */
 export function valueRow(name: ValueName): ValueRow {
   return valueRows[name];
-}
-
-function isValueName(name: string): name is ValueName {
-  return Object.hasOwn(valueRows, name);
 }

@@ -5,9 +5,8 @@ import {
   type ParseResult,
   type TypeError as TypeMistake,
 } from "@marcbachmann/cel-js";
-import { type ProblemId, quoteText, visibleText } from "../problems/problem.js";
+import { listWords, type ProblemId, quoteText, visibleText } from "../problems/problem.js";
 import { findNearestName } from "../text/nearest-name.js";
-import { listWords } from "../text/scalars.js";
 import { type Alternative, alternativesOf } from "./condition-alternatives.js";
 import { type CelExpression, expressionOf } from "./condition-expression.js";
 import { ConditionParts } from "./condition-parts.js";

@@ -1,4 +1,5 @@
 import type { ASTNode } from "@marcbachmann/cel-js";
+import { isKeyOf } from "../../core/base/key-of.js";
 import { isHeaders } from "./condition-alternatives.js";
 import {
   characterCount,
@@ -10,7 +11,7 @@ import {
   type PartReader,
   textTests,
 } from "./part-readers.js";
-import { type FactField, type FactVariable, factFields } from "./request-facts.js";
+import { type FactField, factFields } from "./request-facts.js";
 
 /** Why a condition is not taken, and where in it. */
 interface PartRefusal {
@@ -294,10 +295,6 @@ function headerKey(key: ASTNode | string): string | undefined {
 }
 
 function findField(owner: ASTNode, name: string): FactField | undefined {
-  if (owner.op !== "id" || !isVariable(owner.args)) return undefined;
+  if (owner.op !== "id" || !isKeyOf(factFields, owner.args)) return undefined;
   return factFields[owner.args].get(name);
-}
-
-function isVariable(name: string): name is FactVariable {
-  return Object.hasOwn(factFields, name);
 }

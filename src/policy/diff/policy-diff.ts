@@ -1,11 +1,14 @@
 import type { Rule } from "../../core/limits/limit.js";
-import type { ProxyPolicy } from "../proxies/proxies.js";
-import type { QuotaPolicy } from "../quotas/quota-policy.js";
+import { type ProxyPolicy, proxies } from "../proxies/proxies.js";
+import type { QuotaPart } from "../quotas/quota-parts.js";
+import { type ExpiredQuota, type QuotaPolicy, quota as quotaForm } from "../quotas/quota-policy.js";
+import { service as serviceForm } from "../services/service-form.js";
 import type { ServicePolicy } from "../services/service-policy.js";
+import { formatDuration } from "../text/duration.js";
+import type { ChangeEffect } from "../text/form.js";
+import { type FieldChange, fieldChanges } from "./field-changes.js";
 import { compareDomains, compareRules } from "./limit-changes.js";
-import { changeEffects, type PolicyChange } from "./policy-change.js";
-import { compareQuotas } from "./quota-changes.js";
-import { compareProxies, compareServices } from "./service-changes.js";
+import { changeEffects, generateAnew, type PolicyChange } from "./policy-change.js";
 
 /** What of a policy is compared. */
 export interface ComparedPolicy {
@@ -38,4 +41,159 @@ export function comparePolicies(
 /** A change as one sentence. */
 export function changeSentence({ place, words }: Pick<PolicyChange, "place" | "words">): string {
   return `${place}: ${words}`;
+}
+
+/** What changes of services, field by field; services are the same where their names are. */
+function compareServices(
+  before: readonly ServicePolicy[],
+  after: readonly ServicePolicy[],
+): readonly PolicyChange[] {
+  const young = new Map(after.map((service) => [service.name, service]));
+  const old = new Set(before.map(({ name }) => name));
+  return [
+    ...before.flatMap((service) => {
+      const now = young.get(service.name);
+      return now === undefined ? [goneService(service)] : changedService(service, now);
+    }),
+    ...after.filter(({ name }) => !old.has(name)).map(newService),
+  ];
+}
+
+function placeOf({ name }: ServicePolicy): string {
+  return `service ${name}`;
+}
+
+function goneService(service: ServicePolicy): PolicyChange {
+  const words = "the service is removed: its requests pass, and Envoys get no limit for it";
+  return { effect: "looser", place: placeOf(service), words };
+}
+
+function newService(service: ServicePolicy): PolicyChange {
+  const { admission, concurrency, rateLimit } = service;
+  const blocks = [
+    ...(rateLimit === undefined ? [] : [`limits of ${rateLimit.domain}`]),
+    ...(admission === undefined ? [] : ["admission"]),
+    ...(concurrency === undefined ? [] : [`the law ${concurrency.settings.law}`]),
+  ];
+  const words =
+    blocks.length === 0
+      ? "a new service, which only Envoy protects"
+      : `a new service, with ${blocks.join(", ")}`;
+  const effect = admission === undefined ? "different" : "stricter";
+  return { effect, place: placeOf(service), words };
+}
+
+function changedService(before: ServicePolicy, after: ServicePolicy): readonly PolicyChange[] {
+  const place = placeOf(after);
+  return fieldChanges({ before, after, form: serviceForm, isGenerated: false }).map((change) => ({
+    effect: dryRunEffect(change) ?? change.effect,
+    place,
+    words: `${change.words}${change.isGenerated ? generateAnew : ""}`,
+  }));
+}
+
+/** What only counted refuses from now on, or the other way round. */
+function dryRunEffect({ name, was, is }: FieldChange): ChangeEffect | undefined {
+  const isDryRun = name === "admission.dryRun" && was instanceof Set && is instanceof Set;
+  if (!isDryRun) return undefined;
+  return [...was].some((block) => !is.has(block)) ? "stricter" : "looser";
+}
+
+/** What holds for all proxies. */
+function compareProxies(before: ProxyPolicy, after: ProxyPolicy): readonly PolicyChange[] {
+  const changes = fieldChanges({ before, after, form: proxies, isGenerated: true });
+  return changes.map(({ effect, words }) => ({
+    effect,
+    place: "proxies",
+    words: `${words}${generateAnew}`,
+  }));
+}
+
+/**
+ * What changes of quotas, field by field; they are the same where their names are. A rate of a
+ * quota's own is a limit of its domain, and is compared as one.
+ */
+function compareQuotas(
+  before: readonly QuotaPolicy[],
+  after: readonly QuotaPolicy[],
+): readonly PolicyChange[] {
+  const young = new Map(after.map((quota) => [quota.name, quota]));
+  const old = new Set(before.map(({ name }) => name));
+  return [
+    ...before.flatMap((quota) => {
+      const now = young.get(quota.name);
+      return now === undefined ? [goneQuota(quota)] : changedQuota(quota, now);
+    }),
+    ...after.filter(({ name }) => !old.has(name)).map(newQuota),
+  ];
+}
+
+function quotaPlace({ name }: QuotaPolicy): string {
+  return `quota ${name}`;
+}
+
+function goneQuota(quota: QuotaPolicy): PolicyChange {
+  const words = "the quota goes: Envoys that still have it are no longer told anything";
+  return { effect: "different", place: quotaPlace(quota), words: `${words}${generateAnew}` };
+}
+
+function newQuota(quota: QuotaPolicy): PolicyChange {
+  const { domain, bucket, services } = quota;
+  const keys = bucket.map(({ key }) => key).join(", ");
+  const whose = services === undefined ? "all services" : services.join(", ");
+  const words = `a new quota of ${domain}, by [${keys}], for ${whose}${generateAnew}`;
+  return { effect: "stricter", place: quotaPlace(quota), words };
+}
+
+function changedQuota(before: QuotaPolicy, after: QuotaPolicy): readonly PolicyChange[] {
+  const place = quotaPlace(after);
+  const pair = { before: reportedOf(before), after: reportedOf(after) };
+  return fieldChanges({ ...pair, form: quotaForm, isGenerated: true }).map((change) => ({
+    effect: effectOf(change),
+    place,
+    words: `${change.words}${isGenerated(change) ? generateAnew : ""}`,
+  }));
+}
+
+/** A quota as it is told: its lists as texts. */
+function reportedOf({ bucket, afterExpiry, deny, match, ...rest }: QuotaPolicy): object {
+  return {
+    ...rest,
+    match: match.length === 0 ? undefined : match.map((one) => JSON.stringify(one)),
+    bucket: bucket.map(partWords),
+    afterExpiry: expiryText(afterExpiry),
+    deny: { ...deny, headers: deny.headers.map(({ name, value }) => `${name}: ${value}`) },
+  };
+}
+
+function partWords(part: QuotaPart): string {
+  const { key, fallback } = part;
+  const rest = fallback === undefined ? "" : ` or ${fallback}`;
+  switch (part.kind) {
+    case "remoteAddress":
+      return key;
+    case "header":
+      return `${key} = header ${part.header}${rest}`;
+    case "query":
+      return `${key} = query ${part.parameter}${rest}`;
+    case "fixed":
+      return `${key} = ${part.value}`;
+  }
+}
+
+function expiryText({ forSeconds, fallback }: ExpiredQuota): string {
+  const time = formatDuration(1_000 * forSeconds);
+  if (fallback.kind === "blanket") return `${fallback.rule} for ${time}`;
+  const { hits, periodSeconds, burst } = fallback.rate;
+  return `${hits} in ${formatDuration(1_000 * periodSeconds)}, ${burst} at once, for ${time}`;
+}
+
+/** A class that comes or goes is in the configuration; how much it weighs is not. */
+function isGenerated(change: FieldChange): boolean {
+  return change.isGenerated || change.was === undefined || change.is === undefined;
+}
+
+function effectOf({ name, is, effect }: FieldChange): ChangeEffect {
+  if (name === "beforeAssignment") return is === "deny" ? "stricter" : "looser";
+  return effect;
 }

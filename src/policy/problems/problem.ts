@@ -266,3 +266,9 @@ export function quoteText(text: string): string {
 export function visibleText(text: string): string {
   return text.replaceAll("\t", " ").replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, "\ufffd");
 }
+
+/** `a, b or c`. */
+export function listWords(words: readonly string[]): string {
+  if (words.length < 2) return words.join("");
+  return `${words.slice(0, -1).join(", ")} or ${words[words.length - 1]}`;
+}

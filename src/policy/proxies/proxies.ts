@@ -10,6 +10,7 @@ import { admissionControl } from "../upstream/admission-control.js";
 import { thresholdBounds } from "../upstream/circuit-breakers.js";
 import { headgateTls } from "../upstream/client-tls.js";
 import { tryTimeBounds } from "../upstream/retries.js";
+import { defaultProxies } from "./default-proxies.js";
 import { listenerTls } from "./listener-tls.js";
 import { proxyOverload } from "./proxy-overload.js";
 
@@ -291,9 +292,6 @@ export type GatewayListener = NonNullable<GatewayPolicy["listeners"]>[number];
 
 /** What an edge proxy does with %2F and %5C in paths. */
 export type EscapedSlashesAction = NonNullable<ListenerPolicy["escapedSlashes"]>;
-
-/** What holds where a policy says nothing of proxies. */
-export const defaultProxies = proxies.defaults;
 
 /** `proxies` as one file of a policy says it: a second one is refused. */
 export class ProxiesReader {

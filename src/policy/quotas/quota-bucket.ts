@@ -1,6 +1,5 @@
 import type { DescriptorEntry } from "../../core/limits/key.js";
-import { quotaBucketKey } from "../../core/quota/quota.js";
-import { quotaClassKey } from "./quota-parts.js";
+import { quotaBucketKey, quotaClassKey } from "../../core/quota/quota.js";
 import type { QuotaPolicy } from "./quota-policy.js";
 
 /** What a bucket means for the limits of its domain. */

@@ -1,5 +1,5 @@
 import { isMap, type ParsedNode } from "yaml";
-import { quotaBucketKey } from "../../core/quota/quota.js";
+import { quotaBucketKey, quotaClassKey } from "../../core/quota/quota.js";
 import { quoteText } from "../problems/problem.js";
 import type { DescriptorPart } from "../services/descriptor-parts.js";
 import type { Block } from "../text/block.js";
@@ -8,9 +8,6 @@ import type { NodeReader } from "../text/node-reader.js";
 import { field, innerBy, object, readField } from "../text/object.js";
 import { describedHeader } from "../text/service-texts.js";
 import { keyRule, type TextRule, valueRule } from "../text/text-rules.js";
-
-/** The entry of a bucket id that names its class; no part of a bucket may have this key. */
-export const quotaClassKey = "class";
 
 /** Where one entry of a bucket id comes from: parts that Envoy's quota filter can make. */
 export type QuotaPart = QuotaPartSource & {

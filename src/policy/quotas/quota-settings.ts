@@ -11,7 +11,6 @@ import { defaultQuotaTtlMs, quotaTtlMsMin } from "../../core/quota/quota.js";
 import { overrideMaxField, period } from "../limits/rate-limit.js";
 import { failureMode } from "../limits/rule-settings.js";
 import { quoteText } from "../problems/problem.js";
-
 import { formatDuration } from "../text/duration.js";
 import {
   type FieldType,

@@ -1,3 +1,4 @@
+import { isKeyOf } from "../../core/base/key-of.js";
 import {
   type ConcurrencySettings,
   concurrencyLaws,
@@ -188,12 +189,8 @@ function readSettings(
 ): ConcurrencySettings {
   // Without a signal there was a problem with it, and nothing comes of this.
   if (law === "signal") return { limits: bounds, ...(read?.settings ?? { law: "fixed" }) };
-  if (!hasSettings(law)) return { limits: bounds, law };
+  if (!isKeyOf(lawFields, law)) return { limits: bounds, law };
   return { limits: bounds, ...readField(concurrency, block, law) };
-}
-
-function hasSettings(law: LawName): law is keyof typeof lawFields {
-  return Object.hasOwn(lawFields, law);
 }
 
 function refuseOtherLaws(block: Block, law: LawName): void {

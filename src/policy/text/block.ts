@@ -1,9 +1,9 @@
 import type { ParsedNode } from "yaml";
-import { quoteText } from "../problems/problem.js";
+import { listWords, quoteText } from "../problems/problem.js";
 import type { Finding } from "../problems/problem-log.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
 import { type DurationBounds, readDuration } from "./quantities.js";
-import { kindOf, listWords } from "./scalars.js";
+import { kindOf } from "./scalars.js";
 import type { Shape } from "./shapes.js";
 import type { TextRule } from "./text-rules.js";
 

@@ -1,5 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode, Scalar, type YAMLMap } from "yaml";
-import { quoteText } from "../problems/problem.js";
+import { listWords, quoteText } from "../problems/problem.js";
 import type { Finding, ProblemLog } from "../problems/problem-log.js";
 import type { SourceText, TextRange } from "../problems/source-text.js";
 import type { AliasTargets, ContentNode } from "./aliases.js";
@@ -7,7 +7,6 @@ import { findNearestName } from "./nearest-name.js";
 import { NodeLog } from "./node-log.js";
 import {
   kindOf,
-  listWords,
   ratelimitBoolean,
   scalarText,
   suggestedFlag,

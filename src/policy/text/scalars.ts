@@ -56,9 +56,3 @@ export function kindOf(node: ContentNode): string {
   if (isSeq(node)) return "a list";
   return isScalar(node) && node.value === null ? "empty" : "a single value";
 }
-
-/** `a, b or c`. */
-export function listWords(words: readonly string[]): string {
-  if (words.length < 2) return words.join("");
-  return `${words.slice(0, -1).join(", ")} or ${words[words.length - 1]}`;
-}

@@ -3,7 +3,8 @@ import type { Clock, Random } from "../../core/base/clock.js";
 import type { Peer } from "../../core/base/peer.js";
 import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { defaultLoopTimes } from "../../core/feedback/feedback-settings.js";
-import { defaultProxies, type ProxyPolicy } from "../../policy/proxies/proxies.js";
+import { defaultProxies } from "../../policy/proxies/default-proxies.js";
+import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import { configuredRequestsMax, configuredShare } from "../../policy/services/configured-share.js";
 import {
   indexClusters,

@@ -1,6 +1,5 @@
 import { WireType } from "@bufbuild/protobuf/wire";
 import { runtimeLayerName } from "../../core/feedback/runtime-keys.js";
-import { ResourceSchema } from "../../gen/envoy/service/discovery/v3/discovery_pb.js";
 import { BackwardWriter } from "../codec/backward-writer.js";
 import { fieldTag } from "../codec/field-reader.js";
 import {
@@ -14,7 +13,7 @@ import { emptyLayer, type NodeLayer } from "../nodes/layer-ledger.js";
 /** The type of runtime layers, as discovery names it. */
 export const runtimeTypeUrl = "type.googleapis.com/envoy.service.runtime.v3.Runtime";
 
-const resourceTypeUrl = `type.googleapis.com/${ResourceSchema.typeName}`;
+const resourceTypeUrl = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 
 /** What an answer with layers says. */
 export interface LayerAnswer {
@@ -72,6 +71,16 @@ export function encodeLayers({ nonce, layer, ttlMs, emptyNames }: LayerAnswer): 
     writer.message(answerTags.resource, end);
   }
   if (layer !== undefined) writeResource(layer, ttlMs);
+  writer.text(answerTags.version, version);
+  return writer.finish();
+}
+
+/** An answer with nothing of a type. Source: envoy.service.discovery.v3.DiscoveryResponse. */
+export function encodeEmptyAnswer(typeUrl: string, nonce: string): Uint8Array {
+  const { version } = emptyLayer;
+  writer.begin(encodedTextsMax(typeUrl, version) + encodedTextsMax(nonce));
+  writer.text(answerTags.nonce, nonce);
+  writer.text(answerTags.typeUrl, typeUrl);
   writer.text(answerTags.version, version);
   return writer.finish();
 }

@@ -1,12 +1,6 @@
-import { create, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { microHzPerHz, type QuotaAssignment } from "../../core/quota/quota.js";
 import type { QuotaAction } from "../../decide/quota/quota-session.js";
-import {
-  type RateLimitQuotaResponse_BucketAction_QuotaAssignmentAction as AssignmentAction,
-  RateLimitQuotaResponse_BucketAction_QuotaAssignmentActionSchema as AssignmentActionSchema,
-} from "../../gen/envoy/service/rate_limit_quota/v3/rlqs_pb.js";
-import * as strategies from "../../gen/envoy/type/v3/ratelimit_strategy_pb.js";
 import {
   FieldReader,
   fieldTag,
@@ -16,8 +10,6 @@ import {
   TooManyFieldsError,
 } from "../codec/field-reader.js";
 import { readDurationMs } from "../codec/well-known-reader.js";
-
-const { RateLimitStrategy_BlanketRule: BlanketRule } = strategies;
 
 /** What an Envoy says of one bucket, as it came. */
 interface WireUsage {
@@ -113,28 +105,35 @@ export function encodeActions(actions: readonly QuotaAction[]): Uint8Array {
  * pass.
  */
 function encodeAssignment(assignment: QuotaAssignment): Uint8Array {
-  const message = create(AssignmentActionSchema, {
-    assignmentTimeToLive: { seconds: BigInt(Math.floor(assignment.ttlMs / 1_000)) },
-    rateLimitStrategy: { strategy: strategyOf(assignment) },
-  });
-  return toBinary(AssignmentActionSchema, message);
+  const writer = new BinaryWriter().tag(2, LengthDelimited);
+  writeSeconds(writer, Math.floor(assignment.ttlMs / 1_000));
+  writer.tag(3, LengthDelimited).fork();
+  if (assignment.kind === "blanket") {
+    writer
+      .tag(1, Varint)
+      .int32(assignment.rule === "allow" ? blanketRules.allow : blanketRules.deny);
+  } else writeTokenBucket(writer.tag(3, LengthDelimited), assignment);
+  return writer.join().finish();
 }
 
-type Strategy = NonNullable<AssignmentAction["rateLimitStrategy"]>["strategy"];
+/** Source: envoy.type.v3.RateLimitStrategy.BlanketRule. */
+const blanketRules = { allow: 0, deny: 1 } as const;
 
-function strategyOf(assignment: QuotaAssignment): Strategy {
-  if (assignment.kind === "blanket") {
-    const value = assignment.rule === "allow" ? BlanketRule.ALLOW_ALL : BlanketRule.DENY_ALL;
-    return { case: "blanketRule", value };
-  }
-  const { tokensPerFill, fillSeconds } = wireRate(assignment.rateMicroHz);
-  const value = {
-    $typeName: "envoy.type.v3.TokenBucket",
-    maxTokens: assignment.tokensMax,
-    tokensPerFill,
-    fillInterval: { $typeName: "google.protobuf.Duration", seconds: BigInt(fillSeconds), nanos: 0 },
-  } as const;
-  return { case: "tokenBucket", value };
+/** The value of a field, with its length. Source: envoy.type.v3.TokenBucket. */
+function writeTokenBucket(
+  writer: BinaryWriter,
+  { tokensMax, rateMicroHz }: Extract<QuotaAssignment, { kind: "bucket" }>,
+): void {
+  const { tokensPerFill, fillSeconds } = wireRate(rateMicroHz);
+  writer.fork().tag(1, Varint).uint32(tokensMax);
+  writer.tag(2, LengthDelimited).fork().tag(1, Varint).uint32(tokensPerFill).join();
+  writeSeconds(writer.tag(3, LengthDelimited), fillSeconds);
+  writer.join();
+}
+
+/** The value of a field, with its length. Source: google.protobuf.Duration. */
+function writeSeconds(writer: BinaryWriter, seconds: number): void {
+  writer.fork().tag(1, Varint).int64(seconds).join();
 }
 
 /** The largest number of a field of 32 bits. */

@@ -1,7 +1,5 @@
-import { create, toBinary } from "@bufbuild/protobuf";
 import type { Cancel } from "../../core/base/clock.js";
 import { runtimeLayerName } from "../../core/feedback/runtime-keys.js";
-import { DiscoveryResponseSchema } from "../../gen/envoy/service/discovery/v3/discovery_pb.js";
 import type {
   BidiAnswers,
   BidiContext,
@@ -14,10 +12,9 @@ import {
   type ControlStreams,
   readMessages,
 } from "../nodes/control-stream.js";
-import { emptyLayer } from "../nodes/layer-ledger.js";
 import type { Node } from "../nodes/node-registry.js";
 import { type DiscoveryAsk, decodeDiscoveryAsk } from "./discovery-request.js";
-import { encodeLayers, runtimeTypeUrl } from "./layer-encoder.js";
+import { encodeEmptyAnswer, encodeLayers, runtimeTypeUrl } from "./layer-encoder.js";
 import { LayerPusher, type LayerSource, type PushTimes } from "./layer-pusher.js";
 
 interface XdsServerParts {
@@ -203,12 +200,7 @@ class DiscoveryStream {
   /** Only where the Envoy has nothing of the type: an empty set takes away what there is. */
   #answerEmpty({ typeUrl, versionInfo }: DiscoveryAsk): void {
     if (versionInfo !== "" || !this.#isNew(typeUrl)) return;
-    const response = create(DiscoveryResponseSchema, {
-      typeUrl,
-      versionInfo: emptyLayer.version,
-      nonce: this.#terms.nextNonce(),
-    });
-    this.#stream.send(toBinary(DiscoveryResponseSchema, response));
+    this.#stream.send(encodeEmptyAnswer(typeUrl, this.#terms.nextNonce()));
   }
 
   #isNew(name: string): boolean {

@@ -1,12 +1,6 @@
-import { create, toBinary } from "@bufbuild/protobuf";
-import { WireType } from "@bufbuild/protobuf/wire";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { ServiceError } from "../../core/base/errors.js";
 import { grpcStatuses } from "../../core/base/grpc-status.js";
-import {
-  HealthCheckResponse_ServingStatus,
-  HealthCheckResponseSchema,
-  HealthListResponseSchema,
-} from "../../gen/grpc/health/v1/health_pb.js";
 import {
   answerAtOnce,
   type MethodHandler,
@@ -93,10 +87,16 @@ function check(request: Uint8Array, health: Health): Uint8Array {
   return encodeStatus(servingStatus(health));
 }
 
+/** Source: grpc.health.v1.HealthListResponse, a map. */
 function list(health: Health): Uint8Array {
-  const status = create(HealthCheckResponseSchema, { status: servingStatus(health) });
-  const statuses = Object.fromEntries(healthServiceNames.map((name) => [name, status]));
-  return toBinary(HealthListResponseSchema, create(HealthListResponseSchema, { statuses }));
+  const status = encodeStatus(servingStatus(health));
+  const writer = new BinaryWriter();
+  for (const name of healthServiceNames) {
+    writer.tag(1, WireType.LengthDelimited).fork();
+    writer.tag(1, WireType.LengthDelimited).string(name);
+    writer.tag(2, WireType.LengthDelimited).bytes(status).join();
+  }
+  return writer.finish();
 }
 
 /** The status now and after every change, never the same twice in a row. */
@@ -107,11 +107,11 @@ async function* statuses(
 ): AsyncIterable<Uint8Array> {
   if (!healthServiceNames.includes(name)) {
     // The protocol keeps the stream open, in case the service appears later. Here it never does.
-    yield encodeStatus(HealthCheckResponse_ServingStatus.SERVICE_UNKNOWN);
+    yield encodeStatus(servingStatuses.serviceUnknown);
     while (!signal.aborted) await nextChange(health, signal);
     return;
   }
-  let sent: HealthCheckResponse_ServingStatus | undefined;
+  let sent: ServingStatus | undefined;
   while (!signal.aborted) {
     const status = servingStatus(health);
     if (status === sent) {
@@ -136,10 +136,13 @@ function nextChange(health: Health, signal: AbortSignal): Promise<void> {
   });
 }
 
-function servingStatus(health: Health): HealthCheckResponse_ServingStatus {
-  return health.isServing
-    ? HealthCheckResponse_ServingStatus.SERVING
-    : HealthCheckResponse_ServingStatus.NOT_SERVING;
+/** Source: grpc.health.v1.HealthCheckResponse.ServingStatus. */
+const servingStatuses = { serving: 1, notServing: 2, serviceUnknown: 3 } as const;
+
+type ServingStatus = (typeof servingStatuses)[keyof typeof servingStatuses];
+
+function servingStatus(health: Health): ServingStatus {
+  return health.isServing ? servingStatuses.serving : servingStatuses.notServing;
 }
 
 /** Source: grpc.health.v1.HealthCheckRequest. */
@@ -159,6 +162,7 @@ function decodeName(request: Uint8Array): string {
   }
 }
 
-function encodeStatus(status: HealthCheckResponse_ServingStatus): Uint8Array {
-  return toBinary(HealthCheckResponseSchema, create(HealthCheckResponseSchema, { status }));
+/** Source: grpc.health.v1.HealthCheckResponse. */
+function encodeStatus(status: ServingStatus): Uint8Array {
+  return new BinaryWriter().tag(1, WireType.Varint).int32(status).finish();
 }

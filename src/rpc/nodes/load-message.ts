@@ -8,7 +8,6 @@ import {
 } from "../codec/field-reader.js";
 import { readDurationMs } from "../codec/well-known-reader.js";
 import type { ClusterLoad } from "./cluster-signals.js";
-
 import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
 
 /** A load report, as far as it is about us. */

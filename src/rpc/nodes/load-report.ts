@@ -1,6 +1,4 @@
-import { create, toBinary } from "@bufbuild/protobuf";
-import { DurationSchema } from "@bufbuild/protobuf/wkt";
-import { LoadStatsResponseSchema } from "../../gen/envoy/service/load_stats/v3/lrs_pb.js";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import type { ProxyGroup } from "../../policy/services/service-clusters.js";
 import type {
   BidiAnswers,
@@ -98,11 +96,9 @@ class LoadReportStream {
   }
 }
 
+/** Asks for reports of all clusters. Source: envoy.service.load_stats.v3.LoadStatsResponse. */
 function encodeAsk(seconds: number): Uint8Array {
-  const response = create(LoadStatsResponseSchema, {
-    sendAllClusters: true,
-    loadReportingInterval: create(DurationSchema, { seconds: BigInt(seconds) }),
-    reportEndpointGranularity: false,
-  });
-  return toBinary(LoadStatsResponseSchema, response);
+  const writer = new BinaryWriter();
+  writer.tag(2, WireType.LengthDelimited).fork().tag(1, WireType.Varint).int64(seconds).join();
+  return writer.tag(4, WireType.Varint).bool(true).finish();
 }

@@ -1,8 +1,6 @@
 import { WireType } from "@bufbuild/protobuf/wire";
-
 import type { GradientFacts } from "../../core/feedback/feedback.js";
 import { FieldReader, fieldTag, leanPartsMax, TooManyFieldsError } from "../codec/field-reader.js";
-
 import { NameTable } from "./metrics-names.js";
 import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
 import { type RawMetric, readMetric } from "./prometheus-reader.js";

@@ -1,5 +1,3 @@
-import { create, toBinary } from "@bufbuild/protobuf";
-import { StreamMetricsResponseSchema } from "../../gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import type { ProxyGroup } from "../../policy/services/service-clusters.js";
 import type {
   BidiAnswers,
@@ -13,6 +11,9 @@ import type { NodeIdentity } from "./node-identity.js";
 
 /** The service's full name. Source: envoy/service/metrics/v3/metrics_service.proto. */
 const metricsName = "envoy.service.metrics.v3.MetricsService";
+
+/** Source: envoy.service.metrics.v3.StreamMetricsResponse, which has no fields. */
+const emptyAnswer: Uint8Array = new Uint8Array(0);
 
 /** Whom statistics are told to. */
 interface MetricsSinkParts {
@@ -59,7 +60,7 @@ function openMetrics(
       takeMetrics(parts, stream, message);
     },
     onEnd: () => {
-      stream.send(toBinary(StreamMetricsResponseSchema, create(StreamMetricsResponseSchema)));
+      stream.send(emptyAnswer);
     },
   });
 }

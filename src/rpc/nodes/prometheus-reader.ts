@@ -1,5 +1,4 @@
 import { WireType } from "@bufbuild/protobuf/wire";
-
 import { type FieldReader, fieldTag, LastPart, passTwoParts } from "../codec/field-reader.js";
 
 /** One metric of a family, as far as statistics of Envoy use them; absent: the message has none. */

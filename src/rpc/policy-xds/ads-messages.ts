@@ -1,7 +1,6 @@
 import { create, type JsonObject, toBinary } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
 import { grpcStatuses } from "../../core/base/grpc-status.js";
-
 import { DiscoveryRequestSchema } from "../../gen/envoy/service/discovery/v3/discovery_pb.js";
 import {
   FieldReader,
@@ -11,7 +10,6 @@ import {
   passTwoParts,
   TooManyFieldsError,
 } from "../codec/field-reader.js";
-
 import { type DiscoveredResource, resourcesMax } from "./rate-limit-config.js";
 
 /** Who asks, in every request. */

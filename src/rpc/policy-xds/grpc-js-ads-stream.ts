@@ -8,7 +8,8 @@ import {
   type StatusObject,
   status,
 } from "@grpc/grpc-js";
-import type { AdsEnd, AdsEndReason, AdsStream, AdsStreamListener } from "./ads-stream.js";
+import { asBuffer } from "../codec/field-reader.js";
+import type { AdsEnd, AdsEndReason, AdsStream, AdsStreamListener } from "./ads-client.js";
 
 /** Where a server of aggregated discovery is, and how it is spoken to. */
 export interface AdsTarget {
@@ -54,7 +55,7 @@ const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAg
  */
 export function openGrpcJsAdsStream(target: AdsTarget, listener: AdsStreamListener): AdsStream {
   const client = new Client(target.address, channelCredentials(target), channelOptions(target));
-  const call = client.makeBidiStreamRequest(adsPath, toBuffer, identity, metadata(target));
+  const call = client.makeBidiStreamRequest(adsPath, asBuffer, identity, metadata(target));
   return new GrpcJsAdsStream({ client, call, listener });
 }
 
@@ -152,10 +153,6 @@ function metadata({ headers }: AdsTarget): Metadata {
   const made = new Metadata();
   for (const [name, value] of headers) made.set(name, value);
   return made;
-}
-
-function toBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function identity(bytes: Buffer): Buffer {

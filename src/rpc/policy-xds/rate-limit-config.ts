@@ -7,7 +7,8 @@ import {
   RateLimitUnit,
 } from "../../gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
 import { rulesMax } from "../../policy/limits/rule-list.js";
-import { fileCharsMax, type PolicyText, policyCharsMax } from "../../policy/parse.js";
+import type { PolicyText } from "../../policy/parse.js";
+import { fileCharsMax, policyCharsMax } from "../../policy/policy-size.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { countParts } from "../codec/count-parts.js";
 import { FieldReader, TooManyFieldsError } from "../codec/field-reader.js";

@@ -1,7 +1,14 @@
-import { create, fromJson, type JsonValue, toJsonString } from "@bufbuild/protobuf";
+import {
+  create,
+  fromJson,
+  type JsonValue,
+  type JsonObject as MessageJson,
+  toJsonString,
+} from "@bufbuild/protobuf";
 import { isServiceError, ServiceError, toServiceError } from "../../core/base/errors.js";
 import { isLeanJson } from "../../core/base/json-count.js";
 import type { LimitUnit } from "../../core/limits/limit.js";
+import type { Header } from "../../core/limits/limit-headers.js";
 import { type DescriptorVerdict, headerSeconds, type Verdict } from "../../core/limits/verdict.js";
 import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
 import type { DecisionCall } from "../../decide/rate-limit/decision.js";
@@ -12,6 +19,7 @@ import {
   type RateLimitQuery,
 } from "../../decide/rate-limit/query.js";
 import type { ShedMode } from "../../decide/rate-limit/shedding.js";
+import { type HeaderValue, HeaderValueSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import {
   type RateLimitRequest,
   RateLimitRequestSchema,
@@ -23,7 +31,7 @@ import {
   RateLimitResponse_RateLimitSchema,
   RateLimitResponseSchema,
 } from "../../gen/envoy/service/ratelimit/v3/rls_pb.js";
-import type { ResponseExtras } from "./rls-extras.js";
+import type { Extras, ResponseExtras } from "./rls-extras.js";
 import { requestTooLarge, type SentRequest, sentRequestOf, toQuery } from "./rls-request.js";
 
 /** What decides a single query: a `Decider`. */
@@ -76,9 +84,23 @@ export async function answerJson(
     });
   });
   const response = toResponse(verdict);
-  Object.assign(response, extras.fields({ prepared, verdict, asked }));
+  addExtras(response, extras.of({ prepared, verdict, asked }));
   const answer = toJsonString(RateLimitResponseSchema, response);
   return { isDenied: verdict.isDenied, body: `${answer}\n` };
+}
+
+function addExtras(response: RateLimitResponse, extras: Extras): void {
+  const { headers, requestHeaders, body, metadata } = extras;
+  response.responseHeadersToAdd = headers.map(toHeaderValue);
+  response.requestHeadersToAdd = requestHeaders.map(toHeaderValue);
+  if (body !== undefined) response.rawBody = Buffer.from(body, "utf8");
+  // The library takes nothing that is frozen.
+  const copy: MessageJson = JSON.parse(JSON.stringify(metadata));
+  if (Object.keys(metadata).length > 0) response.dynamicMetadata = copy;
+}
+
+function toHeaderValue({ name, value }: Header): HeaderValue {
+  return create(HeaderValueSchema, { key: name, value });
 }
 
 /** The answer to a request that is not read. @throws ServiceError MEMORY_FULL */

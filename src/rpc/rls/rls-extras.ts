@@ -1,4 +1,4 @@
-import { create, type JsonObject as MessageJson, toBinary } from "@bufbuild/protobuf";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { isJsonObject, type JsonObject } from "../../core/base/json.js";
 import {
   type Header,
@@ -16,11 +16,7 @@ import {
 import type { Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
 import { ReportedRules, refusingRule } from "../../decide/rate-limit/refusing-rule.js";
-import { type HeaderValue, HeaderValueSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
-import {
-  type RateLimitResponse,
-  RateLimitResponseSchema,
-} from "../../gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { encodeStruct } from "../codec/struct-encoder.js";
 import { carriedLimitText, type SentRequest } from "./rls-request.js";
 
 /** What the process adds to every response. */
@@ -42,12 +38,14 @@ interface RespondedCall {
   readonly asked: SentRequest | undefined;
 }
 
-type Extras = Partial<
-  Pick<
-    RateLimitResponse,
-    "responseHeadersToAdd" | "requestHeadersToAdd" | "rawBody" | "dynamicMetadata"
-  >
->;
+/** What one response carries beside its statuses. */
+export interface Extras {
+  readonly headers: readonly Header[];
+  /** Of the request that goes to the upstream. */
+  readonly requestHeaders: readonly Header[];
+  readonly body?: string | undefined;
+  readonly metadata: JsonObject;
+}
 
 /** What responses carry beside their statuses. Most carry nothing, and that costs nothing. */
 export class ResponseExtras {
@@ -71,21 +69,20 @@ export class ResponseExtras {
     return isStyled || isNamed || hasDynamicMetadata || (tellsWait && isDenied);
   }
 
-  /** The fields of one response: those that it has. */
-  fields(call: RespondedCall): Extras {
+  /** What one response carries. */
+  of(call: RespondedCall): Extras {
     const { headers, requestHeaders, body } = this.#limitResponse(call);
     const asked = this.needsAsked ? call.asked : undefined;
     const reportedRule = this.#reportedRule(call);
-    const allHeaders = [...headers, ...namingHeaders(reportedRule)];
     const metadata = {
       ...(asked !== undefined && dynamicMetadata(call, asked)),
       ...namingMetadata(reportedRule),
     };
     return {
-      ...(allHeaders.length > 0 && { responseHeadersToAdd: allHeaders.map(toHeaderValue) }),
-      ...(requestHeaders.length > 0 && { requestHeadersToAdd: requestHeaders.map(toHeaderValue) }),
-      ...(body !== undefined && { rawBody: Buffer.from(body, "utf8") }),
-      ...(Object.keys(metadata).length > 0 && { dynamicMetadata: metadata }),
+      headers: [...headers, ...namingHeaders(reportedRule)],
+      requestHeaders,
+      body,
+      metadata,
     };
   }
 
@@ -98,23 +95,21 @@ export class ResponseExtras {
     if (reportedRule === undefined) return undefined;
     const known = this.#namings.get(reportedRule);
     if (known !== undefined) return known;
-    const headers = namingHeaders(reportedRule).map(toHeaderValue);
-    const metadata = namingMetadata(reportedRule);
-    const message = create(RateLimitResponseSchema, {
-      responseHeadersToAdd: headers,
-      ...(Object.keys(metadata).length > 0 && { dynamicMetadata: metadata }),
+    const bytes = encodeExtras({
+      headers: namingHeaders(reportedRule),
+      requestHeaders: [],
+      metadata: namingMetadata(reportedRule),
     });
-    const bytes = toBinary(RateLimitResponseSchema, message);
     this.#namings.set(reportedRule, bytes);
     return bytes;
   }
 
   /**
-   * The same fields as bytes, to be put behind a response's own: a message is the merge of its
+   * The same as bytes, to be put behind a response's own: a message is the merge of its
    * parts. Source: protobuf.dev/programming-guides/encoding, "Last One Wins".
    */
   encode(call: RespondedCall): Uint8Array {
-    return toBinary(RateLimitResponseSchema, create(RateLimitResponseSchema, this.fields(call)));
+    return encodeExtras(this.of(call));
   }
 
   #reportedRule({ prepared, verdict }: Omit<RespondedCall, "asked">): ReportedRule | undefined {
@@ -143,14 +138,31 @@ function namingHeaders(reportedRule: ReportedRule | undefined): readonly Header[
     : [];
 }
 
-function namingMetadata(reportedRule: ReportedRule | undefined): MessageJson {
+function namingMetadata(reportedRule: ReportedRule | undefined): JsonObject {
   return reportedRule?.disclosure.metadata === true
     ? Object.fromEntries(reportedRuleFields(reportedRule))
     : {};
 }
 
-function toHeaderValue({ name, value }: Header): HeaderValue {
-  return create(HeaderValueSchema, { key: name, value });
+const { LengthDelimited } = WireType;
+
+/** Source: envoy.service.ratelimit.v3.RateLimitResponse. */
+function encodeExtras({ headers, requestHeaders, body, metadata }: Extras): Uint8Array {
+  const writer = new BinaryWriter();
+  for (const header of headers) writeHeader(writer.tag(3, LengthDelimited), header);
+  for (const header of requestHeaders) writeHeader(writer.tag(4, LengthDelimited), header);
+  if (body !== undefined) writer.tag(5, LengthDelimited).string(body);
+  if (Object.keys(metadata).length > 0) {
+    writer.tag(6, LengthDelimited).bytes(encodeStruct(metadata));
+  }
+  return writer.finish();
+}
+
+/** Source: envoy.config.core.v3.HeaderValue. */
+function writeHeader(writer: BinaryWriter, { name, value }: Header): void {
+  writer.fork();
+  writer.tag(1, LengthDelimited).string(name).tag(2, LengthDelimited).string(value);
+  writer.join();
 }
 
 /**
@@ -158,10 +170,9 @@ function toHeaderValue({ name, value }: Header): HeaderValue {
  *
  * Source: envoyproxy/ratelimit, RESPONSE_DYNAMIC_METADATA.
  */
-function dynamicMetadata(call: RespondedCall, asked: SentRequest): MessageJson {
+function dynamicMetadata(call: RespondedCall, asked: SentRequest): JsonObject {
   const { domain, descriptors, hitsAddend } = asked;
-  // The library takes nothing that is frozen.
-  const metadata: MessageJson = JSON.parse(JSON.stringify(passedMetadata(call)));
+  const metadata = passedMetadata(call);
   return {
     domain: domain.toWellFormed(),
     descriptors: descriptors.map(({ entries, limit, ownHits }) => ({

@@ -1,5 +1,4 @@
 import { WireType } from "@bufbuild/protobuf/wire";
-
 import { isServiceError, ServiceError } from "../../core/base/errors.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { descriptorCountMax, entryCountMax } from "../../decide/rate-limit/query.js";
@@ -11,7 +10,6 @@ import {
   passTwoParts,
   TooManyFieldsError,
 } from "../codec/field-reader.js";
-
 import {
   requestTooLarge,
   type SentDescriptor,

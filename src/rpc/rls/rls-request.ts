@@ -11,7 +11,7 @@ import {
   type RateLimitQuery,
 } from "../../decide/rate-limit/query.js";
 import type { RateLimitRequest } from "../../gen/envoy/service/ratelimit/v3/rls_pb.js";
-import { RateLimitUnit } from "../../gen/envoy/type/v3/ratelimit_unit_pb.js";
+import type { RateLimitUnit } from "../../gen/envoy/type/v3/ratelimit_unit_pb.js";
 
 /** A RateLimitRequest as it was sent. Source: envoy.service.ratelimit.v3.RateLimitRequest. */
 export interface SentRequest {
@@ -72,18 +72,23 @@ function assertKeys(entries: readonly DescriptorEntry[], index: number): void {
   }
 }
 
-/** The units that a request may carry. Source: envoy.type.v3.RateLimitUnit (it has no WEEK). */
-const overrideUnits: ReadonlyMap<RateLimitUnit, LimitUnit> = new Map([
-  [RateLimitUnit.SECOND, "second"],
-  [RateLimitUnit.MINUTE, "minute"],
-  [RateLimitUnit.HOUR, "hour"],
-  [RateLimitUnit.DAY, "day"],
-  [RateLimitUnit.MONTH, "month"],
-  [RateLimitUnit.YEAR, "year"],
-]);
+/**
+ * The units that a request may carry, by their numbers.
+ *
+ * Source: envoy.type.v3.RateLimitUnit, which has no WEEK.
+ */
+const overrideUnits: readonly (LimitUnit | undefined)[] = [
+  undefined,
+  "second",
+  "minute",
+  "hour",
+  "day",
+  "month",
+  "year",
+];
 
 function toOverride(limit: SentLimit, index: number): LimitOverride {
-  const unit = overrideUnits.get(limit.unit);
+  const unit = overrideUnits[limit.unit];
   if (unit === undefined) {
     const units = "SECOND, MINUTE, HOUR, DAY, MONTH, YEAR";
     throw invalid(`descriptors[${index}].limit.unit is not one of ${units}.`);
@@ -97,7 +102,8 @@ function toOverride(limit: SentLimit, index: number): LimitOverride {
 
 /** A limit that a request carries, in words. Example: `requests_per_unit:5 unit:DAY`. */
 export function carriedLimitText({ requestsPerUnit, unit, unitMultiplier }: SentLimit): string {
-  const text = `requests_per_unit:${requestsPerUnit} unit:${RateLimitUnit[unit]}`;
+  const name = overrideUnits[unit]?.toUpperCase() ?? "UNKNOWN";
+  const text = `requests_per_unit:${requestsPerUnit} unit:${name}`;
   return unitMultiplier === undefined ? text : `${text} unit_multiplier:${unitMultiplier}`;
 }
 

@@ -1,8 +1,7 @@
-import { signalMetrics } from "../../../src/app/admission/signal-metrics.js";
+import { signalMetrics } from "../../../src/app/admission/admission.js";
 import type { MetricGroup, ReadMetric } from "../../../src/app/base/metrics.js";
 import { fleetMetrics } from "../../../src/app/fleet/fleet-metrics.js";
-import { AuditCounts } from "../../../src/app/foundation/audited-records.js";
-import { operatorMetrics } from "../../../src/app/foundation/operator-records.js";
+import { AuditCounts, operatorMetrics } from "../../../src/app/foundation/operator-records.js";
 import { AdminCounts, adminMetrics } from "../../../src/app/metrics/admin-metrics.js";
 import { admissionMetrics } from "../../../src/app/metrics/admission-metrics.js";
 import { controlMetrics } from "../../../src/app/metrics/control-port-metrics.js";

@@ -4,12 +4,8 @@ import { pathCharsMax, pathStepsMax } from "../../../src/policy/limits/descripto
 import { limitsPerDescriptorMax } from "../../../src/policy/limits/rule-effect.js";
 import { rulesMax } from "../../../src/policy/limits/rule-list.js";
 import { patternsPerKeyMax } from "../../../src/policy/limits/siblings.js";
-import {
-  fileCharsMax,
-  type ParsedPolicy,
-  parsePolicy,
-  policyCharsMax,
-} from "../../../src/policy/parse.js";
+import { type ParsedPolicy, parsePolicy } from "../../../src/policy/parse.js";
+import { fileCharsMax, policyCharsMax } from "../../../src/policy/policy-size.js";
 import type { Problem } from "../../../src/policy/problems/problem.js";
 import { problemsMax } from "../../../src/policy/problems/problem-log.js";
 import {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Rule } from "../../../src/core/limits/limit.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
 import { createPolicyBuilder } from "../../../src/policy/policy.js";
-import { defaultProxies } from "../../../src/policy/proxies/proxies.js";
+import { defaultProxies } from "../../../src/policy/proxies/default-proxies.js";
 
 const text = `
 domain: shop

@@ -1,9 +1,9 @@
 import { encodeBase64 } from "../../../core/base/base64.js";
 import { assert } from "../../../core/base/errors.js";
-import { quotaBucketKey } from "../../../core/quota/quota.js";
+import { quotaBucketKey, quotaClassKey } from "../../../core/quota/quota.js";
 import { ConditionCompiler } from "../../../policy/cel/cel.js";
 import type { CelExpression } from "../../../policy/cel/condition-expression.js";
-import { type QuotaPart, quotaClassKey } from "../../../policy/quotas/quota-parts.js";
+import type { QuotaPart } from "../../../policy/quotas/quota-parts.js";
 import type { QuotaPolicy, QuotaRate } from "../../../policy/quotas/quota-policy.js";
 import type { TextMatch } from "../../../policy/services/descriptor-parts.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";

@@ -8,7 +8,7 @@ import { renderLoop, shownSharesMax } from "../../../../src/app/observability/de
 import { defaultTimings } from "../../../../src/app/options/test-timings.js";
 import { defaultGateSettings } from "../../../../src/core/admission/gate.js";
 import type { Policy } from "../../../../src/policy/policy.js";
-import { defaultProxies } from "../../../../src/policy/proxies/proxies.js";
+import { defaultProxies } from "../../../../src/policy/proxies/default-proxies.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import { createMemoryCoordination } from "../../../../src/store/coordination/memory-coordination.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../../support/admission.js";

@@ -57,11 +57,4 @@ describe.each(rows)("BaselineLimit, as $name", ({ create }) => {
     while (law.limit === 4) serve(50, 4);
     expect(law.facts()["minRttMs"]).toBe(50);
   });
-
-  it("sheds nobody, drops nothing from a queue, and reads nothing", () => {
-    const law = create();
-    law.read();
-    expect([law.shedRatio(), law.dropsQueued()]).toEqual([0, false]);
-    expect(law.limit).toBe(10);
-  });
 });

@@ -1,14 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Bucket, levelAt, unitsPerHit } from "../../../../src/core/limits/bucket.js";
-import {
-  type Compensation,
-  compensate,
-  compensationUnits,
-} from "../../../../src/core/limits/compensation.js";
+import { type Compensation, compensationUnits } from "../../../../src/core/limits/compensation.js";
 import { type BucketTable, decideRequest } from "../../../../src/core/limits/gcra.js";
 import { hitsMax, type LimitKey } from "../../../../src/core/limits/limit.js";
 import { testCharge, testKey } from "../../../support/charges.js";
+import { compensate } from "../../../support/compensate.js";
 import { metCount, propertyRuns } from "../../../support/seeds.js";
 
 const startUs = 1_700_000_000_000_000;

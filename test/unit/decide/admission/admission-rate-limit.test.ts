@@ -110,6 +110,15 @@ describe("RateLimitAsker", () => {
     expect(await askAll(rig, ["a"])).toEqual(["admitted"]);
   });
 
+  it("charges nobody who finds the queue full, where nobody is displaced", async () => {
+    const queue = { sizeMax: 1, waitMsMax: 2_000, order: "fifo", codel: undefined } as const;
+    const { rig } = createWorld({ maxInFlight: 1, queue });
+    expect(await askAll(rig, ["a", "b"])).toEqual(["admitted", "waiting"]);
+    expect(await askAll(rig, ["c", "c", "c"])).toEqual(["queue_full", "queue_full", "queue_full"]);
+    rig.service().pools.whole.giveBack("envoy", "normal", rig.clock.monotonicMs());
+    expect(await askAll(rig, ["c"])).not.toEqual(["rate_limit"]);
+  });
+
   it("charges who displaces somebody in the queue", async () => {
     const queue = { sizeMax: 1, waitMsMax: 2_000, order: "priority", codel: undefined } as const;
     const { rig } = createWorld({ maxInFlight: 1, queue });

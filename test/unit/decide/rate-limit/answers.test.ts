@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { ChargeResult } from "../../../../src/core/limits/gcra.js";
 import { descriptorOutcome, present } from "../../../../src/decide/rate-limit/answers.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
-import type { DecidedRequest } from "../../../../src/decide/rate-limit/decided-request.js";
+import type { DecidedRequest } from "../../../../src/decide/rate-limit/decision-observer.js";
 import type { PreparedQuery } from "../../../../src/decide/rate-limit/prepared-query.js";
 import { createTestDecider } from "../../../support/decider.js";
 import { FakeClock } from "../../../support/fake-clock.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { defaultProxies } from "../../../../src/policy/proxies/proxies.js";
+import { defaultProxies } from "../../../../src/policy/proxies/default-proxies.js";
 import {
   configuredRequestsMax,
   configuredShare,

@@ -117,7 +117,7 @@ describe("parsePolicy(), of what Envoy holds", () => {
       retryBudget: undefined,
     });
     expect(serviceOf("circuitBreakers: {}").circuitBreakers.retryBudget).toEqual({
-      percent: 20,
+      percent: 16.6,
       retriesMin: 3,
     });
   });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fileCharsMax, type ParsedPolicy, parsePolicy } from "../../../../src/policy/parse.js";
+import { type ParsedPolicy, parsePolicy } from "../../../../src/policy/parse.js";
+import { fileCharsMax } from "../../../../src/policy/policy-size.js";
 import { formatProblems, problemRows } from "../../../../src/policy/problems/problem.js";
 import { problemsMax } from "../../../../src/policy/problems/problem-log.js";
 import { excerptCharsMax } from "../../../../src/policy/problems/source-text.js";

@@ -1,6 +1,5 @@
 import { WireType } from "@bufbuild/protobuf/wire";
 import { describe, expect, it } from "vitest";
-
 import { FieldReader, LastPart } from "../../../../src/rpc/codec/field-reader.js";
 
 /** The numbers and types of all fields, unread. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defaultLoopTimes } from "../../../../src/core/feedback/feedback-settings.js";
-import { defaultProxies } from "../../../../src/policy/proxies/proxies.js";
+import { defaultProxies } from "../../../../src/policy/proxies/default-proxies.js";
 import { defaultPushTimes } from "../../../../src/rpc/control/layer-pusher.js";
 import { forgottenAfterMs } from "../../../../src/rpc/nodes/node-registry.js";
 import {

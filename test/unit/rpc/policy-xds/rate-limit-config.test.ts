@@ -6,7 +6,8 @@ import {
   RateLimitUnit,
 } from "../../../../src/gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
 import { rulesMax } from "../../../../src/policy/limits/rule-list.js";
-import { fileCharsMax, parsePolicy } from "../../../../src/policy/parse.js";
+import { parsePolicy } from "../../../../src/policy/parse.js";
+import { fileCharsMax } from "../../../../src/policy/policy-size.js";
 import {
   type DiscoveredResource,
   readRateLimitConfigs,

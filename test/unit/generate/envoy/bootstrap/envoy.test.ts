@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { GenerateOptions } from "../../../../../src/generate/base/generator.js";
 import { generateEnvoy } from "../../../../../src/generate/envoy/bootstrap/envoy.js";
-import { defaultProxies, type ProxyPolicy } from "../../../../../src/policy/proxies/proxies.js";
+import { defaultProxies } from "../../../../../src/policy/proxies/default-proxies.js";
+import type { ProxyPolicy } from "../../../../../src/policy/proxies/proxies.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";
 import { askedOnce } from "../../../../../src/policy/services/service-rate-limit.js";
 import { testService } from "../../../../support/admission.js";

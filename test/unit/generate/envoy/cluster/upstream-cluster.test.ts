@@ -31,7 +31,7 @@ describe("circuitBreakers()", () => {
         max_connections: 1_000,
         max_pending_requests: 100,
         max_requests: 10,
-        retry_budget: { budget_percent: { value: 20 }, min_retry_concurrency: 3 },
+        retry_budget: { budget_percent: { value: 16.6 }, min_retry_concurrency: 3 },
         track_remaining: true,
       })),
     });

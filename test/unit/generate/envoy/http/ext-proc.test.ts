@@ -7,7 +7,7 @@ import {
   extProcPerRoute,
   usesExtProc,
 } from "../../../../../src/generate/envoy/http/ext-proc.js";
-import { defaultProxies } from "../../../../../src/policy/proxies/proxies.js";
+import { defaultProxies } from "../../../../../src/policy/proxies/default-proxies.js";
 import { permitsAlone } from "../../../../../src/policy/services/service-admission.js";
 import type { ServiceConcurrency } from "../../../../../src/policy/services/service-concurrency.js";
 import type { ServicePolicy } from "../../../../../src/policy/services/service-policy.js";

@@ -4,7 +4,7 @@ import {
   rateLimitPerRoute,
   virtualHostRateLimits,
 } from "../../../../../src/generate/envoy/http/rate-limit.js";
-import { defaultProxies } from "../../../../../src/policy/proxies/proxies.js";
+import { defaultProxies } from "../../../../../src/policy/proxies/default-proxies.js";
 import { askedOnce } from "../../../../../src/policy/services/service-rate-limit.js";
 import { testService } from "../../../../support/admission.js";
 import { apiProblems, filterFields, plain, testContext } from "../../../../support/envoy-parts.js";

@@ -1,0 +1,326 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import { isDeepStrictEqual } from "node:util";
+import { Code, createContextValues } from "@connectrpc/connect";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import {
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
+import { mayActSomewhere, type Principal } from "../../core/base/access-list.js";
+import type { Clock } from "../../core/base/clock.js";
+import { createAdminHandlers } from "../../rpc/admin/admin-router.js";
+import { adminCallKey } from "../../rpc/admin/call.js";
+import { CallPace } from "../../rpc/admin/call-pace.js";
+import { codeName } from "../../rpc/admin/failures.js";
+import { type AdminMethod, adminMessageBytesMax, adminMethods } from "../../rpc/admin/methods.js";
+import { refusalAnswer } from "../../rpc/admin/refusal-answer.js";
+import { RequestBodies } from "../../rpc/admin/request-body.js";
+import type { AdminServiceParts } from "../../rpc/admin/service-parts.js";
+import type { AdminAccess, Authentication, Credentials } from "../access/admin-access.js";
+import type { AdminCallLog, LoggedCall } from "../access/admin-call-log.js";
+import type { AdminChoice } from "../config/admin-choice.js";
+import { isLoopbackHost } from "../config/safe-url.js";
+import { consoleHeaders, sendAnswer } from "../console/answers.js";
+import type { Console } from "../console/console.js";
+import { isOtherOrigin, type Session } from "../console/sessions.js";
+import type { AdminCounts } from "../metrics/admin-metrics.js";
+import type { OpenTls } from "../tls/tls.js";
+import { type AdminPeer, adminRequestMsMax, isTlsSpoken } from "./admin-connections.js";
+import { answerEarly } from "./early-answer.js";
+
+/** What answers are made of. */
+export interface AdminRequestParts {
+  readonly choice: AdminChoice;
+  readonly access: AdminAccess;
+  readonly services: AdminServiceParts;
+  readonly counts: AdminCounts;
+  readonly calls: AdminCallLog;
+  readonly clock: Clock;
+  /** What browsers are served; undefined: nothing. */
+  readonly console: Console | undefined;
+  /** Undefined where gRPC is served in plaintext. */
+  readonly tls: OpenTls | undefined;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** Requests with long messages at a time: each may hold megabytes while it is read. */
+export const longRequestsMax = 4;
+
+/** Calls a second of one address, known or not: guessing is slow, and costs no more than this. */
+const addressCallsPerSecond = 1_000;
+
+type Request = IncomingMessage | Http2ServerRequest;
+type Response = ServerResponse | Http2ServerResponse;
+
+/** Why a request is not even read. */
+interface Refusal {
+  readonly code: Code;
+  readonly message: string;
+  /** Who may not call this; absent: nobody known. */
+  readonly caller?: string;
+}
+
+/** Who is let in to the services: nobody's body is read before it is known whose it is. */
+export class AdminRequests {
+  readonly #parts: AdminRequestParts;
+  readonly #handlers: ReadonlyMap<string, UniversalHandler>;
+  readonly #callers: CallPace;
+  readonly #addresses: CallPace;
+  readonly #bodies = new RequestBodies();
+  #longCount = 0;
+
+  constructor(parts: AdminRequestParts, shutdownSignal: AbortSignal) {
+    const { services, clock, choice, onBug } = parts;
+    this.#parts = parts;
+    const perSecond = choice.callsPerSecond;
+    this.#callers = new CallPace(clock, { perSecond, burst: 2 * perSecond });
+    const ofAddress = Math.max(addressCallsPerSecond, 2 * perSecond);
+    this.#addresses = new CallPace(clock, { perSecond: ofAddress, burst: ofAddress });
+    this.#handlers = createAdminHandlers(services, {
+      compressions: [compressionGzip],
+      shutdownSignal,
+      onBug,
+    });
+  }
+
+  /** Answers a request; `closed` resolves when its response is over, whoever ended it. */
+  async answer(
+    request: Request,
+    response: Response,
+    { peer, closed }: { readonly peer: AdminPeer; readonly closed: Promise<void> },
+  ): Promise<void> {
+    const path = (request.url ?? "").split("?", 1)[0] ?? "";
+    const method = adminMethods.get(path);
+    const handler = this.#handlers.get(path);
+    if (method === undefined || handler === undefined) {
+      if (await this.#answerBrowser(request, response, { path, peer })) return;
+      this.#refuse(request, response, {
+        method: "none",
+        peer,
+        refusal: { code: Code.Unimplemented, message: "unknown method" },
+      });
+      return;
+    }
+    const authorization = headerOf(request, "authorization");
+    const { console } = this.#parts;
+    const session = authorization === undefined ? console?.sessions.of(request.headers) : undefined;
+    const credentials: Credentials = {
+      authorization,
+      certificateNames: peer.certificateNames,
+      ...(session === undefined ? {} : { session: session.identity }),
+    };
+    const refusal = authorization === undefined && this.#judgeBrowser(request, { method, session });
+    const entry = refusal || (await this.#letIn(request, { method, credentials, peer }));
+    const { name } = method.method;
+    if ("code" in entry) this.#refuse(request, response, { method: name, peer, refusal: entry });
+    else {
+      const serving = { method, handler, principal: entry, credentials, session, peer, closed };
+      await this.#serve(request, response, serving);
+    }
+  }
+
+  /** Serves the console; false: there is no such page. */
+  async #answerBrowser(
+    request: Request,
+    response: Response,
+    { path, peer }: { readonly path: string; readonly peer: AdminPeer },
+  ): Promise<boolean> {
+    const { console, clock } = this.#parts;
+    if (console === undefined) return false;
+    const refusal = this.#judgePlace(request, peer);
+    if (refusal !== undefined) {
+      this.#refuse(request, response, { method: "none", peer, refusal });
+      return true;
+    }
+    const answer = await console.answer({ request, path, ...peer });
+    if (answer === undefined) return false;
+    const headers = { ...consoleHeaders(isTlsSpoken(this.#parts)), ...answer.headers };
+    sendAnswer({ request, response }, { ...answer, headers }, clock);
+    return true;
+  }
+
+  /** Why nobody may call from there, or by that name, whoever it is; undefined: they may. */
+  #judgePlace(request: Request, peer: AdminPeer): Refusal | undefined {
+    if (this.#parts.choice.accessPath === undefined && !isLoopbackHost(hostOf(request))) {
+      // A page of a browser here may call any name that leads to this machine.
+      const message =
+        "without an access list, only the host names 127.0.0.1, [::1] and localhost are accepted";
+      return { code: Code.PermissionDenied, message };
+    }
+    const waitMs = this.#addresses.take(peer.address);
+    return waitMs > 0 ? tooFast(waitMs) : undefined;
+  }
+
+  /** Why a browser may not call without a token of its own; undefined: it may, or it is none. */
+  #judgeBrowser(
+    request: Request,
+    { method, session }: { readonly method: AdminMethod; readonly session: Session | undefined },
+  ): Refusal | undefined {
+    const { console } = this.#parts;
+    const { headers } = request;
+    // A session, a certificate and a place are known by whoever can have the browser call.
+    if (isOtherOrigin(headers)) {
+      return { code: Code.PermissionDenied, message: "pages of other origins may not call" };
+    }
+    if (session !== undefined && console?.sessions.isOwnCall(headers, session) !== true) {
+      const message = "with a session x-headgate-csrf must be what GET /console/session says";
+      return { code: Code.PermissionDenied, message };
+    }
+    const isBrowser = session !== undefined || headers["sec-fetch-site"] !== undefined;
+    if (isBrowser && console?.isReadOnly === true && method.role === "operator") {
+      return {
+        code: Code.PermissionDenied,
+        message: "the console is read-only (HEADGATE_CONSOLE)",
+      };
+    }
+    return undefined;
+  }
+
+  /** Who calls, or why they may not. */
+  async #letIn(
+    request: Request,
+    {
+      method,
+      credentials,
+      peer,
+    }: {
+      readonly method: AdminMethod;
+      readonly credentials: Credentials;
+      readonly peer: AdminPeer;
+    },
+  ): Promise<Principal | Refusal> {
+    const { choice, access } = this.#parts;
+    const early = this.#judgePlace(request, peer);
+    if (early !== undefined) return early;
+    const known = await access.authenticate(credentials);
+    if (known.kind !== "principal") return unknownCaller(known);
+    const { principal } = known;
+    if (!mayActSomewhere(principal, method.role)) {
+      return { ...notAllowed(method, choice), caller: principal.name };
+    }
+    const waitMs = this.#callers.take(principal.name);
+    if (waitMs > 0) return tooFast(waitMs);
+    if (method.messageBytesMax > adminMessageBytesMax && this.#longCount >= longRequestsMax) {
+      const message = `${longRequestsMax} calls with policies are in progress; try again`;
+      return { code: Code.ResourceExhausted, message };
+    }
+    return principal;
+  }
+
+  async #serve(
+    request: Request,
+    response: Response,
+    serving: {
+      readonly method: AdminMethod;
+      readonly handler: UniversalHandler;
+      readonly principal: Principal;
+      readonly credentials: Credentials;
+      readonly session: Session | undefined;
+      readonly peer: AdminPeer;
+      readonly closed: Promise<void>;
+    },
+  ): Promise<void> {
+    const { method, handler, principal, credentials, session, peer, closed } = serving;
+    const { access, clock, counts, calls, console } = this.#parts;
+    const isStillAllowed = async (): Promise<boolean> => {
+      if (session !== undefined && console?.sessions.isLive(session) !== true) return false;
+      const now = await access.authenticate(credentials);
+      // What they are shown was chosen by what they might see when they began.
+      return now.kind === "principal" && isDeepStrictEqual(now.principal, principal);
+    };
+    const { name } = method.method;
+    const logged = { method: name, caller: principal.name, address: peer.address };
+    if (method.showsCallers) calls.noteLook(logged);
+    let isRead = false;
+    const onRead = (): void => {
+      isRead = true;
+    };
+    const onEnd = (code: string): void => {
+      if (deniedCodes.has(code)) calls.noteRefused(logged, code);
+      counts.count(name, code);
+    };
+    const call = { principal, isStillAllowed, onRead, onEnd };
+    const values = createContextValues().set(adminCallKey, call);
+    const isLong = method.messageBytesMax > adminMessageBytesMax;
+    if (isLong) this.#longCount += 1;
+    // A request that does not end is cut, whatever protocol it speaks.
+    const cancel = clock.schedule(adminRequestMsMax, () => {
+      if (!request.complete) request.destroy();
+    });
+    // The library's own answer is no sign of the end: over HTTP/1.1 it never says that it is done.
+    void closed.then(() => {
+      cancel();
+      if (isLong) this.#longCount -= 1;
+      // A message that is none of the method's reaches no service.
+      if (!isRead) counts.count(name, "unread");
+    });
+    try {
+      const asked = universalRequestFromNodeRequest(request, response, undefined, values);
+      const counted = this.#bodies.counted(asked, method);
+      await universalResponseToNodeResponse(await handler(counted), response);
+    } catch {
+      // The caller has gone in the middle of an answer; there is nobody to tell.
+      response.destroy?.();
+    }
+  }
+
+  #refuse(
+    request: Request,
+    response: Response,
+    {
+      method,
+      peer,
+      refusal,
+    }: { readonly method: string; readonly peer: AdminPeer; readonly refusal: Refusal },
+  ): void {
+    const code = codeName(refusal.code);
+    this.#parts.counts.count(method, code);
+    const logged: LoggedCall = { method, caller: refusal.caller, address: peer.address };
+    if (deniedCodes.has(code)) this.#parts.calls.noteRefused(logged, code);
+    const answer = refusalAnswer(headerOf(request, "content-type") ?? "", refusal);
+    answerEarly({ request, response }, answer, this.#parts.clock);
+  }
+}
+
+/** How calls end for those who may not make them. */
+const deniedCodes: ReadonlySet<string> = new Set(["unauthenticated", "permission_denied"]);
+
+function headerOf(request: Request, name: string): string | undefined {
+  const value: unknown = request.headers[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+function hostOf(request: Request): string {
+  const authority = headerOf(request, ":authority") ?? headerOf(request, "host") ?? "";
+  return authority.replace(/:\d{1,5}$/, "");
+}
+
+function tooFast(waitMs: number): Refusal {
+  return { code: Code.ResourceExhausted, message: `too many calls; try again in ${waitMs} ms` };
+}
+
+function notAllowed({ role }: AdminMethod, { accessPath }: AdminChoice): Refusal {
+  const hint =
+    accessPath === undefined
+      ? "; set HEADGATE_ADMIN_ACCESS, or HEADGATE_ADMIN_OPEN to allow everybody on this machine"
+      : "";
+  return { code: Code.PermissionDenied, message: `this needs the role ${role}${hint}` };
+}
+
+function unknownCaller({ kind }: Exclude<Authentication, { kind: "principal" }>): Refusal {
+  switch (kind) {
+    case "expired":
+      return { code: Code.Unauthenticated, message: "expired" };
+    case "unavailable":
+      return {
+        code: Code.Unavailable,
+        message: "tokens cannot be checked at the moment; try again",
+      };
+    case "missing":
+      return { code: Code.Unauthenticated, message: "credentials are needed: a bearer token" };
+    case "unknown":
+      return { code: Code.Unauthenticated, message: "the credentials are unknown" };
+  }
+}

@@ -1,0 +1,20 @@
+import { addFleet } from "./fleet.js";
+import { addGate } from "./gate.js";
+import { addKeys } from "./keys.js";
+import { addQuotas } from "./quotas.js";
+import { addRules } from "./rules.js";
+import { addServices } from "./services.js";
+import { addTail } from "./tail.js";
+import { addTop } from "./top.js";
+
+/** Commands that ask a Headgate that runs: they load much the same, so they are loaded together. */
+export const liveCommands = {
+  rules: addRules,
+  top: addTop,
+  tail: addTail,
+  quotas: addQuotas,
+  services: addServices,
+  fleet: addFleet,
+  keys: addKeys,
+  gate: addGate,
+};

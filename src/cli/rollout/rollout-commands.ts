@@ -1,0 +1,16 @@
+import { addApply } from "./apply.js";
+import { addAudit } from "./audit.js";
+import { addEnforce } from "./enforce.js";
+import { addHistory } from "./history.js";
+import { addRollback } from "./rollback.js";
+import { addShadow } from "./shadow.js";
+
+/** The commands of rollouts: they load much the same, so they are loaded together. */
+export const rolloutCommands = {
+  shadow: addShadow,
+  history: addHistory,
+  audit: addAudit,
+  apply: addApply,
+  enforce: addEnforce,
+  rollback: addRollback,
+};
