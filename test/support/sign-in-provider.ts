@@ -58,6 +58,17 @@ function fits(form: URLSearchParams, asked: URLSearchParams): boolean {
   );
 }
 
+/** Sends a browser back at once, as that of somebody who is signed in at the provider. */
+async function sendBack(
+  provider: SignInProvider,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { href } = await provider.visit(new URL(request.url ?? "", provider.issuer).href);
+  response.writeHead(303, { location: href });
+  response.end();
+}
+
 /**
  * Starts one, strict as real ones are: a code is good once, for the client and the address that
  * asked, and for who knows the verifier.
@@ -98,19 +109,11 @@ export async function startSignInProvider(
       .setExpirationTime("5m");
     return json(response, { token_type: "Bearer", id_token: await token.sign(privateKey) });
   };
-  /** A browser that comes is sent back at once, as of somebody who is signed in there. */
-  const visitAs = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const { href } = await provider.visit(new URL(request.url ?? "", provider.issuer).href);
-    response.writeHead(303, { location: href });
-    response.end();
-  };
   const server = createServer((request, response) => {
     const { issuer, faults } = provider;
     if (request.url === "/keys") return json(response, keys);
     if (request.url === "/token") return void redeem(request, response);
-    if (request.url?.startsWith("/authorize?") === true) {
-      return void visitAs(request, response);
-    }
+    if (request.url?.startsWith("/authorize?")) return void sendBack(provider, request, response);
     json(response, {
       issuer: faults.issuer ?? issuer,
       authorization_endpoint: `${issuer}/authorize`,

@@ -192,7 +192,13 @@ function makePlot(element: HTMLElement, latest: { readonly current: CanvasProps 
     padding: [8, 32, 0, 0],
     cursor: { sync: { key: "time" }, y: false, drag: { x: false, y: false } },
     scales: {
-      x: { time: true, range: (_, from, to) => timeRange(from, to) },
+      x: {
+        time: true,
+        range: () => {
+          const { seconds } = latest.current;
+          return timeRange(seconds[0] ?? 0, seconds.at(-1) ?? 0);
+        },
+      },
       y: { range: (_, __, top) => [0, Math.max(top * 1.1, max, 1)] },
     },
     axes: [
