@@ -56,8 +56,7 @@ function lintRequestHeaders({ proxies }: GeneratedPolicy): readonly GenerateProb
     {
       id: "HG444",
       spot: { service: undefined, path: ["proxies", "listener", "maxRequestHeadersKb"] },
-      message:
-        `Headgate refuses requests with ${headersKib} KiB of headers, which it does ` + "not read",
+      message: `Headgate refuses requests with ${headersKib} KiB of headers, which it does not read`,
       hint: isHeld
         ? `set HEADGATE_REQUEST_BYTES_MAX=${bytesMax}, as \`generate kubernetes\` does`
         : `at most ${headersKibReadMax}, with HEADGATE_REQUEST_BYTES_MAX=${bytesMax}`,
@@ -142,8 +141,7 @@ function lintWaitCurve(service: ServicePolicy): GenerateProblem | undefined {
   const slope = Math.ceil(100 * (Math.log(1 / restRatioMax - 1) / midpointSeconds)) / 100;
   return warning(service, ["admission", "estimatedWait", "sigmoid"], {
     id: "HG443",
-    message:
-      `the sigmoid refuses ${Math.round(100 * restRatio)} % of requests while ` + "nothing waits",
+    message: `the sigmoid refuses ${Math.round(100 * restRatio)} % of requests while nothing waits`,
     hint: `slope: ${slope}, which then refuses less than 1 %`,
   });
 }

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { ConsolePage } from "../support/console-page.js";
 import { type ConsoleRig, consolePolicy, startConsoleRig, tokens } from "../support/console-rig.js";
@@ -13,6 +14,9 @@ beforeAll(async () => {
   operator = await rig.open("operator");
 }, 120_000);
 
+/** What makes another policy the active one, or runs it beside that. */
+const releases = ["Start the shadow", "Apply", "Enforce", "Roll back"];
+
 async function sendMany(user: string, count: number): Promise<readonly number[]> {
   const statuses: number[] = [];
   for (let i = 0; i < count; i += 1) statuses.push(await rig.send(user));
@@ -23,6 +27,7 @@ async function sendMany(user: string, count: number): Promise<readonly number[]>
 async function act(button: string, verb: string, reason: string): Promise<void> {
   const { page } = operator;
   await page.click(`main >> text="${button}"`);
+  if (releases.includes(verb)) await page.waitForSelector("dialog .diff .added");
   await page.fill("dialog label:has-text('Reason') input", reason);
   await page.click(`dialog button:text-is("${verb}")`);
 }
@@ -137,6 +142,8 @@ describe("a policy in the console", () => {
       },
       { withinMs: 30_000, everyMs: 500 },
     );
+    const chart = "[role=img][aria-label^='Decided differently, per second: newly denied']";
+    await page.waitForSelector(`${chart}:not([aria-label*='newly denied 0,'])`);
     await act("Enforce …", "Enforce", "nobody was hurt");
     await operator.see("Active: policy");
     // What came of it stays to be read when the page behind it knows the shadow no more.
@@ -158,6 +165,111 @@ describe("a policy in the console", () => {
       const user = `fay${await page.evaluate("performance.now()")}`;
       return (await sendMany(user, 4)).join() === "200,200,200,429";
     });
+    expect(operator.troubles).toEqual([]);
+  });
+});
+
+describe("a reader at the keyboard", () => {
+  it("goes by keys, and leaves each box with Escape", async () => {
+    const { page } = operator;
+    await operator.show("#/");
+    await page.keyboard.press("g");
+    await page.keyboard.press("s");
+    await page.waitForSelector("h1:text-is('Services')");
+    await page.keyboard.press("/");
+    await page.waitForSelector("dialog input:focus");
+    await page.keyboard.type("edge user=ann");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("dialog", { state: "detached" });
+    await operator.see("Why?");
+    await page.keyboard.press("/");
+    await page.waitForSelector("dialog input:focus");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    await page.keyboard.press("?");
+    await page.waitForSelector("dialog[aria-label=Keys]");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    expect(decodeURIComponent(page.url())).toMatch(/#\/key\/edge\/user=ann$/);
+  });
+
+  it("stays in a form with Tab, and comes back to its button", async () => {
+    const { page } = operator;
+    await page.focus("text=Override …");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("dialog.action");
+    const stops = new Set<unknown>();
+    for (let i = 0; i < 25; i += 1) {
+      await page.keyboard.press("Tab");
+      stops.add(
+        await page.evaluate(`(() => {
+          const { activeElement: at, body } = document;
+          return at === body || at.closest("dialog") ? at.textContent || at.tagName : "outside";
+        })()`),
+      );
+    }
+    expect([...stops]).toContain("Cancel");
+    expect([...stops]).not.toContain("outside");
+    await page.keyboard.press("g");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    const focused = await page.evaluate("document.activeElement.textContent");
+    expect(focused).toBe("Override …");
+    expect(operator.troubles).toEqual([]);
+  });
+
+  it("keeps a plot's numbers as CSV, those of its table", async () => {
+    const { page } = operator;
+    await sendMany("gil", 5);
+    await operator.show("#/");
+    const plot = page.locator("section[aria-label='Decisions per second']");
+    await plot.locator("[role=img]").waitFor();
+    await plot.locator("text=Table").click();
+    const heads = await plot.locator("th").allTextContents();
+    // The newest second with so many admitted, and another number over their limits.
+    const busy = await waitFor("the table has what was sent", async () => {
+      for (const row of await plot.locator("tbody tr").all()) {
+        const cells = await row.locator("td").allTextContents();
+        if (cells[1] !== cells[2] && !cells.includes("?")) return cells;
+      }
+      return undefined;
+    });
+    const download = page.waitForEvent("download");
+    await plot.locator("text=CSV").click();
+    const file = await download;
+    expect(file.suggestedFilename()).toBe("headgate-decisions-a-second.csv");
+    const [head = "", ...rows] = (await readFile(await file.path(), "utf8")).trim().split("\r\n");
+    expect(head).toBe("time,admitted,over limit,near limit,shadow");
+    expect(heads).toEqual(["Time (UTC)", ...head.split(",").slice(1)]);
+    const cells = rows.map((row) => row.split(","));
+    expect(cells).toContainEqual(busy);
+    // Each second once.
+    expect(new Set(cells.map(([time]) => time)).size).toBe(rows.length);
+    for (const [time] of cells) expect(time).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/);
+  });
+
+  it("holds the live tail under the pointer", async () => {
+    const { page } = operator;
+    await operator.show("#/tail?domain=edge&sample=1");
+    await operator.see("live");
+    const rows = page.locator("main tbody tr");
+    await waitFor("decisions are shown", async () => {
+      await rig.send("hal");
+      return (await rows.count()) >= 4;
+    });
+    await rows.first().hover();
+    await operator.see("paused");
+    const before = await rows.allTextContents();
+    await waitFor("what comes is counted", async () => {
+      await rig.send("ida");
+      return /[1-9] more since/.test((await page.textContent(".tail-state")) ?? "");
+    });
+    expect(await rows.allTextContents()).toEqual(before);
+    await page.click("text=Copy as CLI command");
+    await operator.see("ida");
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(
+      "headgate tail edge --sample 1",
+    );
     expect(operator.troubles).toEqual([]);
   });
 });

@@ -56,7 +56,7 @@ describe("what a caller sends", () => {
     await console.see(shown);
     for (const hash of ["#/overrides", "#/tail?sample=1", "#/"]) {
       await console.show(hash);
-      await console.see(/Overrides|Live tail|Decisions a second/);
+      await console.see(/Overrides|Live tail|Decisions per second/);
       expect(await console.overflow()).toBe(0);
     }
     expect(await page.locator("main img, main script").count()).toBe(0);
@@ -126,7 +126,7 @@ describe("many keys", () => {
 describe("what fails while the console is open", () => {
   it("is a store that is away: limits pass uncounted, and the console says so", async () => {
     await console.show("#/");
-    await console.see("Decisions a second");
+    await console.see("Decisions per second");
     console.expectLoss();
     await rig.redis.kill();
     await waitFor(

@@ -5,7 +5,7 @@ import type { Browser } from "playwright-core";
 import { ConsolePage } from "./console-page.js";
 import { joinedTo } from "./envoy-control.js";
 import { freePort } from "./free-port.js";
-import { type Gateway, startGateway } from "./gateway.js";
+import { type Gateway, type GatewayOptions, startGateway } from "./gateway.js";
 import { HttpClient } from "./http-client.js";
 import { redisEnv, startRedis } from "./redis.js";
 import type { RedisServer } from "./redis-server.js";
@@ -50,9 +50,9 @@ spec:
         sources: [envoyMetrics]
         feedback: [circuitBreakers]
     - name: orders
-      hosts: [orders.example]
+      hosts: [orders.example, load]
       admission:
-        maxInFlight: 20
+        maxInFlight: 6
         queue: {size: 50, maxWait: 2s}
         estimatedWait: {sigmoid: {midpoint: 28s, slope: 0.23}}
         gate: {openBelow: 0.6, closeAbove: 0.9}
@@ -74,10 +74,18 @@ export interface ConsoleRig {
   send(user: string): Promise<number>;
 }
 
+/** What may be otherwise in it. */
+export interface ConsoleRigOptions {
+  readonly policy?: string;
+  /** Settings of both Headgates. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly envoy?: GatewayOptions["envoy"];
+}
+
 /** Starts all of it; it ends with the stage. */
 export async function startConsoleRig(
   stage: Stage,
-  { policy = consolePolicy(3), env = {} }: { policy?: string; env?: Record<string, string> } = {},
+  { policy = consolePolicy(3), env = {}, envoy = {} }: ConsoleRigOptions = {},
 ): Promise<ConsoleRig> {
   const http = new HttpClient();
   stage.atEnd(() => http.close());
@@ -109,7 +117,7 @@ export async function startConsoleRig(
       envOf(second),
     ],
     descriptorKeys: [["user"], ["path"]],
-    envoy: { extProc: {}, ...joinedTo({ port: control, nodeId: "edge-1" }) },
+    envoy: { extProc: {}, ...joinedTo({ port: control, nodeId: "edge-1" }), ...envoy },
   });
   for (const headgate of gateway.headgates) {
     await waitFor("replicas know each other", async () => {

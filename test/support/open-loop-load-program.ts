@@ -127,8 +127,8 @@ function send(atMs: number, { name, headers }: LoadClass): void {
     Math.max(0, atMs + order.deadlineMs - (performance.now() - startMs)),
   );
   const fields = Object.entries({
-    ...headers,
     host: "load",
+    ...headers,
     "x-load-request": `${order.seed}-${sentCount}`,
     // Callers are many: without names they would be one.
     "x-caller": `caller-${sentCount % order.callerCount}`,

@@ -20,7 +20,7 @@ export interface ProviderFaults {
 /** An OpenID Connect provider at which people sign in, until the stage's end. */
 export interface SignInProvider {
   readonly issuer: string;
-  readonly faults: ProviderFaults;
+  faults: ProviderFaults;
   /** What its next token says of who signs in. */
   claims: Record<string, unknown>;
   /** Does what a browser does there: answers where it is sent back to. */
@@ -58,6 +58,17 @@ function fits(form: URLSearchParams, asked: URLSearchParams): boolean {
   );
 }
 
+/** Sends a browser back at once, as that of somebody who is signed in at the provider. */
+async function sendBack(
+  provider: SignInProvider,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { href } = await provider.visit(new URL(request.url ?? "", provider.issuer).href);
+  response.writeHead(303, { location: href });
+  response.end();
+}
+
 /**
  * Starts one, strict as real ones are: a code is good once, for the client and the address that
  * asked, and for who knows the verifier.
@@ -69,7 +80,6 @@ export async function startSignInProvider(
   const { publicKey, privateKey } = await generateKeyPair("ES256", { extractable: true });
   const keys = { keys: [{ ...(await exportJWK(publicKey)), kid: "k", alg: "ES256" }] };
   const codes = new Map<string, URLSearchParams>();
-  const faults: ProviderFaults = {};
   const redeem = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     let text = "";
     for await (const chunk of request) text += chunk;
@@ -87,6 +97,7 @@ export async function startSignInProvider(
     ) {
       return json(response, { error: "invalid_grant" }, 400);
     }
+    const { faults } = provider;
     if (faults.tokenAnswer !== undefined) return json(response, faults.tokenAnswer);
     const token = new SignJWT({
       nonce: faults.nonce ?? asked.get("nonce") ?? undefined,
@@ -99,9 +110,10 @@ export async function startSignInProvider(
     return json(response, { token_type: "Bearer", id_token: await token.sign(privateKey) });
   };
   const server = createServer((request, response) => {
-    const { issuer } = provider;
+    const { issuer, faults } = provider;
     if (request.url === "/keys") return json(response, keys);
     if (request.url === "/token") return void redeem(request, response);
+    if (request.url?.startsWith("/authorize?")) return void sendBack(provider, request, response);
     json(response, {
       issuer: faults.issuer ?? issuer,
       authorization_endpoint: `${issuer}/authorize`,
@@ -111,14 +123,15 @@ export async function startSignInProvider(
   const port = await listenUntilEnd(stage, server);
   const provider: SignInProvider = {
     issuer: `http://127.0.0.1:${port}`,
-    faults,
+    faults: {},
     claims: { sub: "ann" },
     visit: async (location) => {
       const asked = new URL(location).searchParams;
       const back = new URL(asked.get("redirect_uri") ?? "");
       back.searchParams.set("state", asked.get("state") ?? "");
-      if (faults.error !== undefined) {
-        back.searchParams.set("error", faults.error);
+      const { error } = provider.faults;
+      if (error !== undefined) {
+        back.searchParams.set("error", error);
         return back;
       }
       const code = randomUUID();

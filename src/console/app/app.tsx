@@ -50,7 +50,7 @@ export function ConsoleApp() {
     return (
       <main class="alone">
         <p class="empty" role="status">
-          Asking Headgate who you are …
+          Checking your session …
         </p>
       </main>
     );
@@ -79,6 +79,10 @@ function Frame() {
     // The title is the view's; a screen reader begins there.
     document.title = `${main.current?.querySelector("h1")?.textContent ?? "Console"} · Headgate`;
     if (place !== "") main.current?.focus({ preventScroll: true });
+    // A narrow window shows some of the navigation at a time.
+    document
+      .querySelector("nav [aria-current=page]")
+      ?.scrollIntoView({ block: "nearest", inline: "nearest" });
     scrollTo(0, 0);
   }, [place]);
   const View = views[name] ?? NoSuchView;

@@ -14,7 +14,9 @@ const sequenceMs = 1_500;
 export function listenToKeys(): void {
   let isGoing = false;
   document.addEventListener("keydown", (event) => {
-    const { key, target, ctrlKey, metaKey, altKey } = event;
+    const { key, ctrlKey, metaKey, altKey } = event;
+    // What is in a shadow root, as the editor is, has its host for a target.
+    const [target] = event.composedPath();
     if ((ctrlKey || metaKey) && key === "k") {
       event.preventDefault();
       openBox.value = "search";
@@ -39,5 +41,5 @@ export function listenToKeys(): void {
 
 function isTyping(target: unknown): boolean {
   if (!(target instanceof HTMLElement)) return false;
-  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT|HG-EDITOR)$/.test(target.tagName);
+  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 }

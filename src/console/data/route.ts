@@ -12,12 +12,13 @@ export function parseRoute(hash: string): Route {
   const mark = text.indexOf("?");
   const pathText = mark < 0 ? text : text.slice(0, mark);
   const path = pathText.split("/").filter((part) => part !== "");
-  const params: Record<string, string> = {};
+  const params: (readonly [string, string])[] = [];
   for (const part of mark < 0 ? [] : text.slice(mark + 1).split("&")) {
     const [name = "", value = ""] = part.split(/=(.*)/s).map(decode);
-    if (name !== "") params[name] = value;
+    if (name !== "") params.push([name, value]);
   }
-  return { path: path.map(decode), params };
+  // Made at once, so that a name such as `__proto__` is one like any other.
+  return { path: path.map(decode), params: Object.fromEntries(params) };
 }
 
 /** Writes a route so that `parseRoute` reads it back; empty parameters are left out. */

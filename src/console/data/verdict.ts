@@ -1,5 +1,6 @@
-import { formatMany, formatPercent } from "./format.js";
+import { formatMany, formatPercent, formatRate } from "./format.js";
 import { type FleetSecond, passedIn, refusedIn } from "./history.js";
+import type { FleetService } from "./services.js";
 
 /** How the fleet does, in one sentence that can be read from across a room. */
 export interface FleetVerdict {
@@ -8,13 +9,16 @@ export interface FleetVerdict {
   readonly detail: string;
 }
 
+/** What the verdict says of a service. */
+export type OverloadedService = Pick<FleetService, "name" | "shedRatio" | "overflowPerSecond">;
+
 /** What the verdict is made of. */
 export interface FleetFacts {
   readonly seconds: readonly FleetSecond[];
   readonly silentReplicas: number;
   readonly isDegraded: boolean;
-  /** Services whose gate is not open. */
-  readonly shedding: readonly { readonly name: string; readonly ratio: number }[];
+  /** Services that are overloaded. */
+  readonly overloaded: readonly OverloadedService[];
 }
 
 /** Seconds that "now" is an average of. */
@@ -60,11 +64,11 @@ export function ratesOf(seconds: readonly FleetSecond[]): FleetRates {
 
 /** The worst that is true, said first. */
 export function judgeFleet(facts: FleetFacts): FleetVerdict {
-  const { seconds, silentReplicas, isDegraded, shedding } = facts;
+  const { seconds, silentReplicas, isDegraded, overloaded } = facts;
   const rates = ratesOf(seconds);
   const share = formatPercent(rates.refusedRatio);
   const refusing = rates.refusedRatio >= refusedRatioNoticed;
-  const alsoRefusing = refusing ? ` ${share} of decisions refuse.` : "";
+  const alsoRefusing = refusing ? ` ${share} of requests are refused.` : "";
   if (isDegraded) {
     return {
       tone: "bad",
@@ -72,21 +76,12 @@ export function judgeFleet(facts: FleetFacts): FleetVerdict {
       detail: `Limits follow their failure modes.${alsoRefusing}`,
     };
   }
-  const [worst] = [...shedding].sort((a, b) => b.ratio - a.ratio);
-  if (worst !== undefined) {
-    const others = shedding.length - 1;
-    const also = others === 0 ? "" : ` and ${formatMany(others, "other service")}`;
-    return {
-      tone: "bad",
-      headline: `${worst.name}${also} overloaded: ${formatPercent(worst.ratio)} shed`,
-      detail: `Admission refuses what the service could not serve in time.${alsoRefusing}`,
-    };
-  }
+  if (overloaded.length > 0) return { tone: "bad", ...overloadText(overloaded, alsoRefusing) };
   if (silentReplicas > 0) {
     return {
       tone: "warn",
       headline: `${formatMany(silentReplicas, "replica")} not answering`,
-      detail: `What they decide is missing here.${alsoRefusing}`,
+      detail: `Their decisions are missing here.${alsoRefusing}`,
     };
   }
   const failing = rates.failed + rates.failureRefused;
@@ -94,7 +89,7 @@ export function judgeFleet(facts: FleetFacts): FleetVerdict {
     return {
       tone: "bad",
       headline: "Headgate fails requests",
-      detail: `${share} of decisions refuse, some of them for failures of Headgate's own.`,
+      detail: `${share} of requests are refused, some of them because Headgate fails.`,
     };
   }
   if (refusing) {
@@ -104,18 +99,40 @@ export function judgeFleet(facts: FleetFacts): FleetVerdict {
       headline: `Refusing ${share}`,
       detail: byAdmission
         ? "Admission protects services: see Services."
-        : "Callers are over their limits, as the policy says. Headgate itself is healthy.",
+        : "Callers exceed their limits, as the policy defines. Headgate itself is healthy.",
     };
   }
   return rates.passed + rates.refused === 0
     ? {
         tone: "good",
-        headline: "Healthy, and nobody asks",
-        detail: "No decision in the last seconds. Is Envoy sending its calls here?",
+        headline: "Healthy, no traffic",
+        detail: "No decisions in the last seconds. Check that Envoy sends its calls here.",
       }
     : {
         tone: "good",
-        headline: "Not us: all is well",
-        detail: `${share} of decisions refuse. The store and all replicas answer.`,
+        headline: "All healthy",
+        detail: `${share} of requests are refused. The store and all replicas answer.`,
+      };
+}
+
+function overloadText(
+  services: readonly OverloadedService[],
+  alsoRefusing: string,
+): Pick<FleetVerdict, "headline" | "detail"> {
+  const [worst] = [...services].sort(
+    (a, b) => b.shedRatio - a.shedRatio || b.overflowPerSecond - a.overflowPerSecond,
+  );
+  const { name = "", shedRatio = 0, overflowPerSecond = 0 } = worst ?? {};
+  const others = services.length - 1;
+  const also = others === 0 ? "" : ` and ${formatMany(others, "other service")}`;
+  const byBreakers = shedRatio < refusedRatioNoticed && overflowPerSecond > 0;
+  return byBreakers
+    ? {
+        headline: `${name}${also} overloaded: Envoys refuse ${formatRate(overflowPerSecond)}`,
+        detail: `Circuit breakers refuse what is above the limit.${alsoRefusing}`,
+      }
+    : {
+        headline: `${name}${also} overloaded: ${formatPercent(shedRatio)} shed`,
+        detail: `Admission refuses what the service could not serve in time.${alsoRefusing}`,
       };
 }

@@ -8,6 +8,8 @@ export interface CodeEditorProps {
   /** Another document begins a new editor. */
   readonly name: string;
   readonly text: string;
+  /** The text at this moment: what was rendered may be older than what was typed since. */
+  readonly readText: () => string;
   readonly label: string;
   readonly isReadOnly: boolean;
   readonly problems: readonly EditorProblem[];
@@ -38,7 +40,7 @@ export function CodeEditor(props: CodeEditorProps) {
       ]);
       if (isGone || !host.current) return;
       editor.current = createEditor(host.current, {
-        text: latest.current.text,
+        text: latest.current.readText(),
         label,
         isReadOnly,
         schema,
@@ -53,7 +55,7 @@ export function CodeEditor(props: CodeEditorProps) {
       editor.current = undefined;
     };
   }, [name, isReadOnly]);
-  useEffect(() => editor.current?.setText(text), [text]);
+  useEffect(() => editor.current?.setText(latest.current.readText()), [text]);
   useEffect(() => editor.current?.setProblems(problems), [problems]);
   return <div class="editor" ref={host} />;
 }

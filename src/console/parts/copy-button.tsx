@@ -18,7 +18,7 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
         ? label
         : state.value === "copied"
           ? "Copied"
-          : "The browser does not let it"}
+          : "The browser does not allow it"}
     </button>
   );
 }

@@ -60,7 +60,7 @@ export function DecisionTable({
       rows={rows}
       rowId={({ id }) => String(id)}
       isPlain={isOfOneKey}
-      empty="No decision yet. They show here as they are made."
+      empty="No decisions yet. They appear here as they are made."
     />
   );
 }

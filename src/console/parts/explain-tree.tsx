@@ -34,7 +34,7 @@ export function ExplainTree({ explanation }: { readonly explanation: Explanation
           descriptors.map((one, i) => <Descriptor key={String(i)} descriptor={one} />)
         ) : (
           <Line tone="warn">
-            The policy does not have this domain, and lets the request pass.
+            The policy does not have this domain, so the request is allowed.
             {nearestDomain === "" ? "" : ` Did you mean ${showText(nearestDomain)}?`}
           </Line>
         )}

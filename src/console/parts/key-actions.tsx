@@ -186,7 +186,7 @@ function OverrideFields({
           </>
         )}
         <Field
-          label="For (3d, 12h30m; empty: until removed)"
+          label="Duration (3d, 12h30m; empty: until removed)"
           value={until}
           onValue={(value) => set({ until: value })}
         />
@@ -329,7 +329,7 @@ export function FreezeAction({ target, onClose }: KeyActionProps) {
       onClose={onClose}
     >
       <Field
-        label="For (1h, 3d; empty: until removed)"
+        label="Duration (1h, 3d; empty: until removed)"
         value={until.value}
         onValue={(value) => {
           until.value = value;
@@ -377,7 +377,7 @@ export function RemoveOverrideAction({
           reason,
           expectedVersion: known?.version ?? 0n,
         });
-        return "Removed, on all replicas within a second.";
+        return "Removed. It applies on all replicas within a second.";
       }}
       onClose={onClose}
     />

@@ -44,10 +44,14 @@ const columns: readonly TableColumn<Override>[] = [
     render: (one) =>
       one.effect.case === "isFrozen" ? <Badge tone="bad">frozen</Badge> : formatEffect(one),
   }),
-  textColumn("Until", ({ expiresAt }) => formatTime(millisOf(expiresAt)) || "removed"),
+  textColumn("Until", untilText, { render: (one) => <span class="whole">{untilText(one)}</span> }),
   textColumn("By", ({ author }) => showText(author), { isWideOnly: true }),
   textColumn("Reason", ({ reason }) => showText(clipText(reason, 200)), { isWideOnly: true }),
 ];
+
+function untilText({ expiresAt }: Override): string {
+  return formatTime(millisOf(expiresAt)) || "removed";
+}
 
 /** Overrides, of one rule or of all. */
 export function OverrideList({
@@ -82,7 +86,7 @@ export function OverrideList({
             rowId={(one) => `${one.domain} ${one.id}`}
             href={(one) => keyRoute(one.domain, one.entries)}
             isPlain={ruleLabel !== ""}
-            empty="There are none: the policy's limits hold. A key's page sets one."
+            empty="No overrides: the limits of the policy apply. Set one on the page of a key."
           />
         )}
       </PolledAnswer>

@@ -2,6 +2,8 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { formatClock, formatTime } from "../data/format.js";
+import { formatTicks, timeRange, timeSteps } from "../data/time-axis.js";
+import { browserDate } from "../state/browser.js";
 import { useElement } from "../state/element.js";
 import { themeChanges } from "../state/theme.js";
 import { DataTable, type TableColumn } from "./data-table.jsx";
@@ -185,18 +187,27 @@ function makePlot(element: HTMLElement, latest: { readonly current: CanvasProps 
     width: element.clientWidth,
     height: plotHeight,
     legend: { show: false },
-    padding: [8, 22, 0, 0],
+    tzDate: (second) => uPlot.tzDate(browserDate(second * 1_000), "Etc/UTC"),
+    // The last label of the time axis ends half its width behind the plot.
+    padding: [8, 32, 0, 0],
     cursor: { sync: { key: "time" }, y: false, drag: { x: false, y: false } },
-    scales: { x: { time: true }, y: { range: (_, __, top) => [0, Math.max(top * 1.1, max, 1)] } },
+    scales: {
+      x: {
+        time: true,
+        range: () => {
+          const { seconds } = latest.current;
+          return timeRange(seconds[0] ?? 0, seconds.at(-1) ?? 0);
+        },
+      },
+      y: { range: (_, __, top) => [0, Math.max(top * 1.1, max, 1)] },
+    },
     axes: [
       {
         ...axis,
         size: 28,
         space: 90,
-        values: (_, ticks) => {
-          const isFine = (ticks[1] ?? 0) - (ticks[0] ?? 0) < 60;
-          return ticks.map((tick) => formatClock(tick * 1_000).slice(0, isFine ? 8 : 5));
-        },
+        incrs: [...timeSteps],
+        values: (_, ticks) => [...formatTicks(ticks)],
       },
       {
         ...axis,
@@ -210,7 +221,8 @@ function makePlot(element: HTMLElement, latest: { readonly current: CanvasProps 
         label,
         stroke: colors[i] ?? text,
         width: 2,
-        points: { show: false },
+        // A single value makes no line.
+        points: { show: (plot: uPlot) => plot.data[0].length === 1, size: 6 },
         ...(dash === undefined ? {} : { dash: [...dash] }),
         ...(isFilled === true ? { fill: fadeOf(colors[i] ?? text) } : {}),
       })),
@@ -283,7 +295,12 @@ interface PlotRow {
 
 function PlotTable({ title, seconds, lines, format }: PlotProps) {
   const columns: readonly TableColumn<PlotRow>[] = [
-    { id: "time", title: "Time (UTC)", value: ({ second }) => formatTime(second * 1_000) },
+    {
+      id: "time",
+      title: "Time (UTC)",
+      value: ({ second }) => formatTime(second * 1_000),
+      render: ({ second }) => <span class="whole">{formatTime(second * 1_000)}</span>,
+    },
     ...lines.map(({ label, values }) => ({
       id: label,
       title: label,

@@ -123,7 +123,7 @@ export function SilentNotice({ count }: { readonly count: number }) {
   return (
     <p class="notice warn" role="status">
       <ToneIcon tone="warn" /> {count === 1 ? "One replica does" : `${count} replicas do`} not
-      answer: what they know is missing here.
+      answer: their data is missing here.
     </p>
   );
 }

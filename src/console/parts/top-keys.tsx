@@ -76,7 +76,7 @@ export function TopKeys({ title, order, count, domain = "", ruleLabel = "" }: To
               rowId={({ id }) => id}
               href={({ domain: of, entries }) => keyRoute(of, entries)}
               isPlain={true}
-              empty={order === "hits" ? "Nobody has asked yet." : "Nobody was denied."}
+              empty={order === "hits" ? "No requests yet." : "Nobody was denied."}
             />
           </>
         )}

@@ -5,6 +5,11 @@ export function nowMs(): number {
   return Date.now();
 }
 
+/** A time as libraries take it. */
+export function browserDate(ms: number): Date {
+  return new Date(ms);
+}
+
 /** Calls back after a while; what it returns calls that off. */
 export function later(ms: number, callback: () => void): () => void {
   const timer = setTimeout(callback, ms);

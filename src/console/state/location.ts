@@ -40,3 +40,7 @@ export function keepPlace(): void {
 const kept = sessionStorage.getItem(placeName);
 sessionStorage.removeItem(placeName);
 if (kept && location.hash === "") goTo(kept);
+
+/** Why the identity provider's sign-in failed, as the server sent the browser back; told once. */
+export const signInFailure = new URLSearchParams(location.search).get("signInFailed") ?? "";
+if (signInFailure !== "") history.replaceState(history.state, "", `/${location.hash}`);

@@ -138,7 +138,7 @@ function Entries({ entries }: { readonly entries: readonly AuditEntry[] }) {
         columns={columns}
         rows={entries}
         rowId={({ number }) => String(number)}
-        empty="Nothing was changed, or nothing that meets the filter."
+        empty="No changes, or none that match the filter."
       />
       {entries.length >= entriesMax ? (
         <p class="muted">

@@ -198,7 +198,7 @@ function Envoys({
         rows={rows}
         rowId={({ service, share }) => `${service} ${share.node}`}
         href={({ service }) => formatRoute(["service", service])}
-        empty="No Envoy shares a limit. Those that report their load to Headgate appear here."
+        empty="No Envoy shares a limit. Envoys that report their load to Headgate appear here."
       />
     </TitledPanel>
   );

@@ -1,5 +1,5 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { AuditEntry, Service } from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { AuditEntry } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { auditSubject } from "../data/audit-subject.js";
 import { clipText, showText } from "../data/entries.js";
 import {
@@ -12,6 +12,7 @@ import {
 } from "../data/format.js";
 import { bandsOf, type FleetSecond, type HistoryPoint, historySeconds } from "../data/history.js";
 import { formatRoute } from "../data/route.js";
+import { judgeService } from "../data/services.js";
 import { type FleetRates, judgeFleet, ratesOf } from "../data/verdict.js";
 import { Plot, type PlotLine, type PlotMark } from "../parts/plot.jsx";
 import { PolledAnswer, Tile, ToneIcon } from "../parts/status.jsx";
@@ -21,12 +22,13 @@ import { api } from "../state/api.js";
 import { nowMs } from "../state/browser.js";
 import { useHistory } from "../state/history-poll.js";
 import { usePoll } from "../state/poll.js";
+import { useServices } from "../state/services-poll.js";
 
 /** Is it us? The fleet at a glance, and the last 15 minutes. */
 export function Overview() {
   const history = useHistory({});
   const fleet = usePoll((signal) => api.fleet.getFleet({}, { signal }), { everyMs: 3_000 });
-  const services = usePoll((signal) => api.fleet.listServices({}, { signal }), { everyMs: 3_000 });
+  const services = useServices({ everyMs: 3_000 });
   const changes = useChanges();
   return (
     <>
@@ -36,8 +38,10 @@ export function Overview() {
           const seconds = known.timeline();
           const state = fleet.value.data;
           const isDegraded = state?.isDegraded ?? seconds.at(-1)?.point?.isDegraded ?? false;
-          const shedding = sheddingOf(services.value.data?.services ?? []);
-          const verdict = judgeFleet({ seconds, silentReplicas, isDegraded, shedding });
+          const overloaded = (services.value.data?.services ?? []).filter((service) => {
+            return judgeService(service).tone === "bad";
+          });
+          const verdict = judgeFleet({ seconds, silentReplicas, isDegraded, overloaded });
           return (
             <>
               <section class={`verdict ${verdict.tone}`} aria-live="polite">
@@ -81,16 +85,6 @@ function useChanges() {
     },
     { everyMs: 5_000 },
   );
-}
-
-/** Services whose gate is not open, or that refuse a noticeable part. */
-function sheddingOf(services: readonly Service[]) {
-  const worst = new Map<string, number>();
-  for (const { name, gate, rejectRatio } of services) {
-    const isShedding = (gate !== "" && gate !== "open") || rejectRatio >= 0.01;
-    if (isShedding) worst.set(name, Math.max(rejectRatio, worst.get(name) ?? 0));
-  }
-  return [...worst].map(([name, ratio]) => ({ name, ratio }));
 }
 
 function marksOf(entries: readonly AuditEntry[]): readonly PlotMark[] {
@@ -139,8 +133,8 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
       />
       <Tile
         label="Store"
-        value={isDegraded ? "away" : "up"}
-        detail={isDegraded ? `${formatNumber(rates.failurePassed)}/s pass uncounted` : store}
+        value={isDegraded ? "unreachable" : "up"}
+        detail={isDegraded ? `${formatNumber(rates.failurePassed)}/s allowed uncounted` : store}
         tone={isDegraded ? "bad" : "good"}
         href="#/fleet"
       />
@@ -163,7 +157,7 @@ function causesText(rates: FleetRates): string {
     ["failed", rates.failed],
   ] as const;
   const found = causes.filter(([, rate]) => rate > 0);
-  if (found.length === 0) return "nobody";
+  if (found.length === 0) return "none";
   return found.map(([cause, rate]) => `${cause} ${formatNumber(rate)}`).join(", ");
 }
 
@@ -195,7 +189,7 @@ interface FleetPlot {
 }
 
 const decisionsPlot: FleetPlot = {
-  title: "Decisions a second",
+  title: "Decisions per second",
   format: formatNumber,
   lines: [
     { label: "admitted", ink: 1, isFilled: true, of: ({ passed }) => passed },
@@ -215,7 +209,7 @@ const latencyPlot: FleetPlot = {
 };
 
 const failuresPlot: FleetPlot = {
-  title: "Answered without the store, a second",
+  title: "Answered without the store, per second",
   format: formatNumber,
   lines: [
     { label: "passed uncounted", ink: 3, isFilled: true, of: ({ failurePassed }) => failurePassed },
@@ -231,7 +225,7 @@ const failuresPlot: FleetPlot = {
 };
 
 const admissionPlot: FleetPlot = {
-  title: "Admission, requests a second",
+  title: "Admission, requests per second",
   format: formatNumber,
   lines: [
     { label: "admitted", ink: 1, isFilled: true, of: ({ admissionPassed }) => admissionPassed },

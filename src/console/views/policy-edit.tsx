@@ -69,16 +69,21 @@ export function PolicyEdit({ active, shadow }: PolicyEditProps) {
             name={shown.file}
             label={`Policy file ${shown.file}`}
             text={shown.text}
+            readText={() => {
+              const now = draft.peek()?.files ?? filesOf(active);
+              return now.find(({ file }) => file === shown.file)?.text ?? "";
+            }}
             isReadOnly={false}
             problems={ownProblems}
             onChange={(text) => {
-              edit(files.map((one) => (one.file === shown.file ? { file: one.file, text } : one)));
+              const now = draft.peek()?.files ?? files;
+              edit(now.map((one) => (one.file === shown.file ? { file: one.file, text } : one)));
             }}
           />
         )}
         <p class="muted">
-          Ctrl-Space completes, and a key under the pointer is explained. Escape, then Tab leaves
-          the editor.
+          Press Ctrl-Space to complete, point at a field for its documentation, and press Escape,
+          then Tab to leave the editor.
         </p>
       </section>
       <div>
@@ -372,8 +377,8 @@ function Release({
   return (
     <TitledPanel title="Release">
       <p class="muted">
-        Shadow first: it decides the same calls without effect, and shows whom it would treat
-        differently.
+        Start as the shadow policy first. It decides the same calls without effect, and shows which
+        ones it would decide differently.
       </p>
       {active !== undefined && active.source !== "admin" ? (
         <p class="notice">

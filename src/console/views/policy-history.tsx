@@ -41,7 +41,12 @@ export function PolicyHistory({ active }: { readonly active: PolicyVersion | und
       render: ({ version }) =>
         version === active?.version ? <Badge tone="good">active</Badge> : undefined,
     },
-    { id: "at", title: "Applied", value: ({ appliedAt }) => formatTime(millisOf(appliedAt)) },
+    {
+      id: "at",
+      title: "Applied",
+      value: ({ appliedAt }) => formatTime(millisOf(appliedAt)),
+      render: ({ appliedAt }) => <span class="whole">{formatTime(millisOf(appliedAt))}</span>,
+    },
     { id: "by", title: "By", value: ({ author }) => showText(author) },
     { id: "why", title: "Why", value: ({ reason }) => showText(reason) },
   ];
@@ -56,7 +61,7 @@ export function PolicyHistory({ active }: { readonly active: PolicyVersion | und
               rows={policies}
               rowId={({ version, appliedAt }) => `${version} ${appliedAt?.seconds ?? ""}`}
               isPlain={policies.length < 20}
-              empty="No policy was applied here: files and control planes keep their own history."
+              empty="No policy was applied here. Files and control planes keep their own history."
             />
           )}
         </PolledAnswer>

@@ -41,8 +41,8 @@ export function PolicyReplay({ active }: { readonly active: PolicyVersion | unde
         <p>
           {draft.value === undefined
             ? `The log runs through the active policy ${shortVersion(active?.version ?? "")}. ` +
-              "With a draft it is compared with that."
-            : "The log runs through the active policy and through your draft. Nothing is charged."}
+              "If you have a draft, it is compared with that."
+            : "The log is replayed against the active policy and your draft. Nothing is charged."}
         </p>
         <div class="fields">
           <label class="field">
@@ -195,7 +195,7 @@ function OutcomePlot({
   const step = active.step === undefined ? 1 : durationMs(active.step) / 1_000;
   return (
     <Plot
-      title="Over the time of the log"
+      title="Over the duration of the log"
       seconds={active.calls.map((_, i) => start + i * step)}
       format={formatNumber}
       lines={[
@@ -234,7 +234,7 @@ function RuleTable({
         rowId={({ domain, label }) => `${domain} ${label}`}
         href={({ domain, label }) => formatRoute(["rule", domain, label])}
         isPlain={rules.length < 20}
-        empty="No request of the log met a rule. Services are found by their hosts."
+        empty="No request of the log matched a rule. Services are matched by their hosts."
       />
     </TitledPanel>
   );

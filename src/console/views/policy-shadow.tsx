@@ -66,7 +66,7 @@ export function ShadowPanel({
       <section class="panel">
         <p class="empty">
           No shadow policy runs. <a href="#/policy">Edit the policy</a> and start your draft as a
-          shadow: this page then shows whom it would treat differently.
+          shadow: this page then shows which calls it would decide differently.
         </p>
       </section>
     );
@@ -96,7 +96,7 @@ function RunningShadow({ active, shadow, open }: RunningShadowProps) {
     <>
       <PolledAnswer polled={polled.value}>{(data) => <Report report={data} />}</PolledAnswer>
       <Ways active={active} shadow={shadow} open={open} />
-      <TitledPanel title="The shadow against the active policy">
+      <TitledPanel title="Shadow policy compared with the active policy">
         <FileDiffs before={filesOf(active)} after={filesOf(shadow)} />
       </TitledPanel>
     </>
@@ -155,7 +155,7 @@ function Report({ report }: { readonly report: GetShadowReportResponse }) {
         />
       </div>
       <Plot
-        title="Treated differently, a second"
+        title="Decided differently, per second"
         seconds={points.slice(1).map(({ second }) => second)}
         format={formatNumber}
         lines={[
@@ -171,7 +171,7 @@ function Report({ report }: { readonly report: GetShadowReportResponse }) {
           rowId={({ domain, label }) => `${domain} ${label}`}
           href={({ domain, label }) => formatRoute(["rule", domain, label])}
           isPlain={rules.length < 20}
-          empty="No call was compared yet."
+          empty="No calls compared yet."
         />
       </TitledPanel>
     </>
@@ -234,7 +234,7 @@ function Ways({ active, shadow, open }: RunningShadowProps) {
             await endBy(shadow.version, () => {
               return api.policies.rollBackPolicy({ expectedVersion, reason });
             });
-            return "The shadow policy has ended. The active one is as it was.";
+            return "The shadow policy has ended. The active policy has not changed.";
           }}
           onClose={close}
         />

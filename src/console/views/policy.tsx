@@ -63,7 +63,7 @@ export function PolicyView() {
             {draft.value !== undefined && draft.value.base !== policy?.version ? (
               <p class="notice warn" role="status">
                 <ToneIcon tone="warn" /> The active policy has changed since you began your draft.
-                What you compare with is the active one.
+                The comparison is with the active policy.
               </p>
             ) : undefined}
             {tab === "" ? <PolicyEdit active={policy} shadow={shadow} /> : undefined}

@@ -25,7 +25,7 @@ export function Quotas() {
     <>
       <h1>Quotas</h1>
       <p class="muted">
-        As the replica that serves this page hands them out. Envoys decide by their assignments and
+        Assignments of the replica that serves this page. Envoys decide by their assignments and
         report what they need.
       </p>
       <PolledAnswer polled={quotas.value}>
@@ -45,7 +45,7 @@ export function Quotas() {
                   <>
                     <section class="panel">
                       <header>
-                        <h2>From quota to bucket to Envoy</h2>
+                        <h2>Quotas, buckets and Envoys</h2>
                         {quota === "" ? undefined : (
                           <button type="button" onClick={() => setParams({ quota: "" })}>
                             All quotas
@@ -118,7 +118,7 @@ function FlowPicture({ pools }: { readonly pools: readonly QuotaPool[] }) {
     return <p class="empty">No Envoy has asked this replica for a bucket yet.</p>;
   }
   return (
-    <div class="flow-box" tabIndex={0} role="region" aria-label="From quota to bucket to Envoy">
+    <div class="flow-box" tabIndex={0} role="region" aria-label="Quotas, buckets and Envoys">
       <svg
         class="flow"
         viewBox={`0 0 900 ${height + 20}`}

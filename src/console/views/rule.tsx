@@ -103,7 +103,7 @@ function RulePlot({ domain, label }: { readonly domain: string; readonly label: 
         const steps = past.ruleTimeline({ domain, label });
         return (
           <Plot
-            title="Hits a second, in steps of 10 s"
+            title="Hits per second, in steps of 10 s"
             seconds={steps.map(({ second }) => second)}
             format={formatNumber}
             lines={[

@@ -12,7 +12,7 @@ import {
   formatRate,
 } from "../data/format.js";
 import type { ServicePoint, ServiceSecond } from "../data/history.js";
-import { type FleetService, judgeService, mergeServices } from "../data/services.js";
+import { type FleetService, judgeService, shedRatioNoticed } from "../data/services.js";
 import { ActionDialog, type PlannedChange } from "../parts/action-dialog.jsx";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot, type PlotLine } from "../parts/plot.jsx";
@@ -23,12 +23,13 @@ import { api } from "../state/api.js";
 import { useHistory } from "../state/history-poll.js";
 import { route } from "../state/location.js";
 import { usePoll } from "../state/poll.js";
+import { useServices } from "../state/services-poll.js";
 import { mayChange } from "../state/session.js";
 
 /** One service: its limit and what moves it, who holds what of it, and its gate. */
 export function ServicePage() {
   const [, name = ""] = route.value.path;
-  const polled = usePoll((signal) => api.fleet.listServices({}, { signal }), { everyMs: 1_000 });
+  const polled = useServices();
   return (
     <>
       <p class="crumbs">
@@ -36,7 +37,7 @@ export function ServicePage() {
       </p>
       <PolledAnswer polled={polled.value}>
         {({ services, silentReplicas }) => {
-          const service = mergeServices(services).find((one) => one.name === name);
+          const service = services.find((one) => one.name === name);
           if (service === undefined) {
             return (
               <>
@@ -70,7 +71,7 @@ export function ServicePage() {
 
 function ServiceTiles({ service }: { readonly service: FleetService }) {
   const { algorithm, limit, inFlight, waiting, rttMs, minRttMs, gradient } = service;
-  const { rejectRatio, admitted, refused, overflowPerSecond } = service;
+  const { shedRatio, admitted, refused, overflowPerSecond } = service;
   return (
     <div class="tiles">
       <Tile
@@ -82,9 +83,9 @@ function ServiceTiles({ service }: { readonly service: FleetService }) {
       />
       <Tile
         label="Shed"
-        value={formatPercent(rejectRatio)}
+        value={formatPercent(shedRatio)}
         detail={`${formatCount(refused)} refused, ${formatCount(admitted)} admitted`}
-        tone={rejectRatio >= 0.01 ? "bad" : "good"}
+        tone={shedRatio >= shedRatioNoticed ? "bad" : "good"}
       />
       <Tile
         label="Waiting"
@@ -157,12 +158,12 @@ function ServicePlots({ service: { name, isShared } }: { readonly service: Fleet
               ]}
             />
             <Plot
-              title="Admitted a second, by class"
+              title="Admitted per second, by class"
               {...common}
               lines={classLines(seconds, "admitted")}
             />
             <Plot
-              title="Refused a second, by class"
+              title="Refused per second, by class"
               {...common}
               lines={classLines(seconds, "refused")}
             />
@@ -328,7 +329,7 @@ function GateAction({
           expectedVersion: version,
           ...(clear ? {} : { openBelow: open, closeAbove: close }),
         });
-        return "Changed, on all replicas within a second.";
+        return "Changed. It applies on all replicas within a second.";
       }}
       onClose={onClose}
     >
@@ -361,7 +362,7 @@ function GateFields({
   return (
     <>
       <div class="fields">
-        {field("Open below (a part of the capacity: 0.6)", "open")}
+        {field("Open below (share of the capacity, such as 0.6)", "open")}
         {field("Close above", "close")}
       </div>
       {isOverridden ? (
@@ -405,7 +406,7 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
     }),
   ];
   return (
-    <TitledPanel title="What each Envoy holds of the limit">
+    <TitledPanel title="Share of the limit by Envoy">
       <DataTable
         label="Shares of Envoys"
         name="n."
@@ -430,14 +431,14 @@ const replicaColumns: readonly TableColumn<Service>[] = [
 
 function Replicas({ replicas }: { readonly replicas: readonly Service[] }) {
   return (
-    <TitledPanel title="As each replica sees it">
+    <TitledPanel title="By replica">
       <DataTable
         label="Replicas"
         columns={replicaColumns}
         rows={replicas}
         rowId={({ replica }) => replica}
         isPlain={true}
-        empty="No replica has told of it."
+        empty="No replica reports it."
       />
     </TitledPanel>
   );

@@ -1,21 +1,19 @@
 import { showText } from "../data/entries.js";
 import { formatCount, formatMillis, formatNumber, formatPercent } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
-import { type FleetService, judgeService, mergeServices } from "../data/services.js";
+import { type FleetService, judgeService, shedRatioNoticed } from "../data/services.js";
 import { Badge, Meter, PolledAnswer, SilentNotice } from "../parts/status.jsx";
-import { api } from "../state/api.js";
-import { usePoll } from "../state/poll.js";
+import { useServices } from "../state/services-poll.js";
 
 /** All services with admission; which of them are overloaded can be seen from afar. */
 export function Services() {
-  const polled = usePoll((signal) => api.fleet.listServices({}, { signal }), { everyMs: 1_000 });
+  const polled = useServices();
   return (
     <>
       <h1>Services</h1>
       <PolledAnswer polled={polled.value}>
         {({ services, silentReplicas }) => {
-          const merged = mergeServices(services);
-          const sorted = [...merged].sort((a, b) => severity(b) - severity(a));
+          const sorted = [...services].sort((a, b) => severity(b) - severity(a));
           return (
             <>
               <SilentNotice count={silentReplicas} />
@@ -44,9 +42,11 @@ function severity(service: FleetService): number {
 }
 
 function ServiceCard({ service }: { readonly service: FleetService }) {
-  const { name, limit, inFlight, waiting, rttMs, rejectRatio, gate, refused } = service;
+  const { name, limit, inFlight, waiting, rttMs, shedRatio, gate, refused } = service;
   const { tone, word } = judgeService(service);
   const ratio = limit === 0 ? 0 : inFlight / limit;
+  const bound = limit === 0 ? "in flight, no limit" : `of ${formatCount(limit)} in flight`;
+  const isShedding = shedRatio >= shedRatioNoticed;
   return (
     <a class={`card ${tone}`} href={formatRoute(["service", name])}>
       <span class="card-head">
@@ -54,16 +54,16 @@ function ServiceCard({ service }: { readonly service: FleetService }) {
         <Badge tone={tone}>{word}</Badge>
       </span>
       <span class="card-value">
-        {formatCount(inFlight)}
-        <small>
-          {limit === 0 ? " in flight, no limit" : ` of ${formatCount(limit)} in flight`}
-        </small>
+        {isShedding ? formatPercent(shedRatio) : formatCount(inFlight)}
+        <small>{isShedding ? ` shed, ${formatCount(inFlight)} ${bound}` : ` ${bound}`}</small>
       </span>
       <Meter ratio={ratio} tone={tone} />
       <span class="card-facts">
-        <span>
-          shed <b>{formatPercent(rejectRatio)}</b>
-        </span>
+        {isShedding ? undefined : (
+          <span>
+            shed <b>{formatPercent(shedRatio)}</b>
+          </span>
+        )}
         <span>
           waiting <b>{formatCount(waiting)}</b>
         </span>

@@ -70,7 +70,7 @@ describe("the verdict on a fleet", () => {
     const one = told("a", 1, [passed]);
     one.overLimit = [overLimit];
     history.add(answer([one]), startMs + 1_000);
-    return { seconds: history.timeline(), silentReplicas: 0, isDegraded: false, shedding: [] };
+    return { seconds: history.timeline(), silentReplicas: 0, isDegraded: false, overloaded: [] };
   };
 
   it("says the worst that is true", () => {
@@ -81,18 +81,20 @@ describe("the verdict on a fleet", () => {
     };
     expect(tone({})).toBe("notice: Refusing 10 %");
     expect(tone({ silentReplicas: 1 })).toBe("warn: 1 replica not answering");
-    const shedding = [
-      { name: "orders", ratio: 0.2 },
-      { name: "search", ratio: 0.4 },
+    const overloaded = [
+      { name: "orders", shedRatio: 0.2, overflowPerSecond: 0 },
+      { name: "search", shedRatio: 0.4, overflowPerSecond: 7 },
     ];
-    expect(tone({ silentReplicas: 1, shedding })).toBe(
+    expect(tone({ silentReplicas: 1, overloaded })).toBe(
       "bad: search and 1 other service overloaded: 40 % shed",
     );
-    expect(tone({ shedding, isDegraded: true })).toBe("bad: The store does not answer");
+    expect(tone({ overloaded, isDegraded: true })).toBe("bad: The store does not answer");
+    const byBreakers = [{ name: "carts", shedRatio: 0, overflowPerSecond: 190 }];
+    expect(tone({ overloaded: byBreakers })).toBe("bad: carts overloaded: Envoys refuse 190/s");
   });
 
   it("says that it is not us where nothing is wrong, and where nobody asks", () => {
-    expect(judgeFleet(calm(100, 0)).headline).toBe("Not us: all is well");
-    expect(judgeFleet(calm(0, 0)).headline).toBe("Healthy, and nobody asks");
+    expect(judgeFleet(calm(100, 0)).headline).toBe("All healthy");
+    expect(judgeFleet(calm(0, 0)).headline).toBe("Healthy, no traffic");
   });
 });

@@ -17,9 +17,17 @@ describe("a route", () => {
         expect(new URL(hash, "http://console/").hash).toBe(hash);
         const read = parseRoute(hash);
         expect(read.path).toEqual(path);
-        expect({ ...read.params }).toEqual({ ...params });
+        expect(Object.entries(read.params).sort()).toEqual(Object.entries(params).sort());
       }),
     );
+  });
+
+  it("takes a name that objects have of themselves for one like any other", () => {
+    const { params } = parseRoute("#/limits?__proto__=a&constructor=b");
+    expect(Object.entries(params)).toEqual([
+      ["__proto__", "a"],
+      ["constructor", "b"],
+    ]);
   });
 
   it("opens where it was cut off", () => {
