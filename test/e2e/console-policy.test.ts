@@ -147,7 +147,7 @@ describe("a draft of a policy", () => {
   it("replays an access log that is dropped: who would be treated differently", async () => {
     const { page } = console;
     await page.click("text=Replay a log");
-    await console.see("through your draft");
+    await console.see("and your draft");
     const dataTransfer = await page.evaluateHandle(
       `((text) => {
         const data = new DataTransfer();
