@@ -52,11 +52,12 @@ function lintRequestHeaders({ proxies }: GeneratedPolicy): readonly GenerateProb
   const bytesMax = requestBytesFor(headersKib);
   if (headersKib === undefined || bytesMax === requestBytesBounds.defaultValue) return [];
   const isHeld = headersKib <= headersKibReadMax;
+  const headers = `${headersKib} KiB of headers`;
   return [
     {
       id: "HG444",
       spot: { service: undefined, path: ["proxies", "listener", "maxRequestHeadersKb"] },
-      message: `Headgate refuses requests with ${headersKib} KiB of headers, which it does not read`,
+      message: `Headgate refuses requests with ${headers}, which it does not read`,
       hint: isHeld
         ? `set HEADGATE_REQUEST_BYTES_MAX=${bytesMax}, as \`generate kubernetes\` does`
         : `at most ${headersKibReadMax}, with HEADGATE_REQUEST_BYTES_MAX=${bytesMax}`,

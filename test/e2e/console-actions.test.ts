@@ -56,7 +56,7 @@ describe("an operator in the console", () => {
     await operator.show("#/key/edge/user=ann");
     await page.click("text=Override …");
     await page.fill("dialog label.field:has-text('Times') input", "4");
-    await page.fill("dialog label:has-text('For') input", "2h");
+    await page.fill("dialog label:has-text('Duration') input", "2h");
     await page.fill("dialog label:has-text('Reason') input", "it's a test");
     await operator.see(/3 per 1h.*times 4 of what the policy says, until/s);
     await page.click("dialog >> text=Copy as CLI command");
@@ -96,7 +96,7 @@ describe("an operator in the console", () => {
     await page.fill("dialog label:has-text('Open below') input", "0.5");
     await page.fill("dialog label:has-text('Reason') input", "a calmer gate");
     await page.click('dialog button:text-is("Change thresholds")');
-    await operator.see("Changed, on all replicas");
+    await operator.see("It applies on all replicas");
     await page.click("dialog >> text=Done");
     await operator.see("set by an operator");
     expect(operator.troubles).toEqual([]);
@@ -237,7 +237,7 @@ describe("a reader at the keyboard", () => {
     const download = page.waitForEvent("download");
     await plot.locator("text=CSV").click();
     const file = await download;
-    expect(file.suggestedFilename()).toBe("headgate-decisions-a-second.csv");
+    expect(file.suggestedFilename()).toBe("headgate-decisions-per-second.csv");
     const [head = "", ...rows] = (await readFile(await file.path(), "utf8")).trim().split("\r\n");
     expect(head).toBe("time,admitted,over limit,near limit,shadow");
     expect(heads).toEqual(["Time (UTC)", ...head.split(",").slice(1)]);

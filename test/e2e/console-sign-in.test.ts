@@ -96,10 +96,10 @@ describe("single sign-on", () => {
   });
 
   it.each<readonly [string, (faulty: SignInProvider) => void, RegExp]>([
-    ["denied", ({ faults }) => (faults.error = "access_denied"), /did not let you in/],
+    ["denied", ({ faults }) => (faults.error = "access_denied"), /denied the sign-in/],
     ["refused", ({ faults }) => (faults.error = "server_error"), /does not accept/],
     ["unavailable", ({ faults }) => (faults.tokenAnswer = " ".repeat(100_000)), /not answer/],
-    ["unknown", (faulty) => (faulty.claims = { sub: "mallory" }), /gives you no access here/],
+    ["unknown", (faulty) => (faulty.claims = { sub: "mallory" }), /grants you no access/],
   ])("says why it failed, once: %s", async (_why, fault, says) => {
     fault(provider);
     await signIn("#/limits");

@@ -106,7 +106,9 @@ export function settingNames(): readonly string[] {
 
 /** The page of settings: those that are taken, and those that are and change nothing. */
 function settings(): { readonly taken: string; readonly ignored: string } {
-  const [taken = "", ignored = ""] = referencePage("settings.md").split("## Accepted and without");
+  const [taken = "", ignored = ""] = referencePage("settings.md").split(
+    "## Accepted without effect",
+  );
   return { taken, ignored };
 }
 
