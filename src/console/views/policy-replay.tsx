@@ -40,7 +40,8 @@ export function PolicyReplay({ active }: { readonly active: PolicyVersion | unde
       <section class="panel">
         <p>
           {draft.value === undefined
-            ? `The log is replayed against the active policy ${shortVersion(active?.version ?? "")}. ` +
+            ? "The log is replayed against the active policy " +
+              `${shortVersion(active?.version ?? "")}. ` +
               "If you have a draft, it is compared with that."
             : "The log is replayed against the active policy and your draft. Nothing is charged."}
         </p>
