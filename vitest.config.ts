@@ -106,7 +106,7 @@ const projects = [
     execArgv: computingArgv,
     setupFiles: ["test/support/lower-priority.ts"],
   }),
-  ...waiting.map((kind) => projectOf(kind, { groupOrder: 2, maxWorkers: coreCount + 2 })),
+  ...waiting.map((kind) => projectOf(kind, { groupOrder: 2, maxWorkers: coreCount + 1 })),
   projectOf(feedback, { groupOrder: 3, maxWorkers: coreCount + 1 }),
   projectOf(loading, { groupOrder: 4, maxWorkers: 1 }),
 ];
