@@ -4,6 +4,7 @@ import { showText } from "../data/entries.js";
 import { formatNumber, formatProtoDuration } from "../data/format.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "./data-table.jsx";
 import { Badge } from "./status.jsx";
+import { TitledPanel } from "./titled-panel.jsx";
 
 interface SignalRow {
   readonly replica: string;
@@ -34,17 +35,14 @@ function signalState({ error, isMissing }: ServiceSignal) {
   return { tone: "good", word: "ok" } as const;
 }
 
-/** What the limit follows, where it follows a signal. */
+/** The load signals of a service; nothing if it has none. */
 export function Signals({ replicas }: { readonly replicas: readonly Service[] }) {
   const rows = replicas.flatMap(({ replica, signals }) =>
     signals.map((signal): SignalRow => ({ replica, signal })),
   );
   if (rows.length === 0) return undefined;
   return (
-    <section class="panel">
-      <header>
-        <h2>What its load signal reads</h2>
-      </header>
+    <TitledPanel title="Load signals">
       <DataTable
         label="Load signals"
         name="s."
@@ -54,6 +52,6 @@ export function Signals({ replicas }: { readonly replicas: readonly Service[] })
         isPlain={rows.length < 20}
         empty=""
       />
-    </section>
+    </TitledPanel>
   );
 }
