@@ -26,7 +26,7 @@ import { readCount } from "../input/number-flags.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
 import { isIdLike } from "../policy/help-problem.js";
-import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
+import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { entriesHelp, parseEntries } from "../terminal/key-selector.js";
 import { drawExplanation } from "./explain-report.js";
@@ -85,7 +85,7 @@ async function explain(asked: Asked, call: AdminCommandParts): Promise<void> {
     flags.policy === undefined
       ? await call.client.limits.explain({
           request,
-          candidate: await readPolicyTexts(flags.candidate ?? []),
+          candidate: (await readPolicyTexts(flags.candidate ?? [])).sources,
         })
       : await explainByFiles({ request, policy: flags.policy, flags }, call);
   call.printer.print(ExplainResponseSchema, answer, drawExplanation);
@@ -99,19 +99,15 @@ interface OfflineAsked {
 
 async function explainByFiles(
   { request, policy, flags }: OfflineAsked,
-  call: AdminCommandParts,
+  { context }: AdminCommandParts,
 ): Promise<ExplainResponse> {
-  const explain = async (paths: readonly string[]) =>
-    explainApart(offlineParts, await readWhole(paths, call), request);
+  const explain = async (paths: readonly string[]) => {
+    const read = await readPolicyArgument(paths, context.output);
+    return explainApart(offlineParts, read.policy, request);
+  };
   const current = await explain(policy);
   if (flags.candidate === undefined) return create(ExplainResponseSchema, { current });
   return create(ExplainResponseSchema, { current, candidate: await explain(flags.candidate) });
-}
-
-async function readWhole(paths: readonly string[], { context }: AdminCommandParts) {
-  const read = await readPolicyArgument(paths, "explain", context.output);
-  if (read.kind === "failed") throw new CommandFailure(read.exitCode, "");
-  return read.policy;
 }
 
 function readRequest({ domain, texts, flags }: Asked): ExplainRequest["request"] {

@@ -94,9 +94,8 @@ async function checkEnvoy(
 ): Promise<number> {
   const { checkEnvoyFiles } = await import("../doctor/envoy-check.js");
   if (paths === undefined) return checkEnvoyFiles({ files, format, context });
-  const read = await readPolicyArgument(paths, "check", context.output);
-  if (read.kind === "failed") return read.exitCode;
-  return checkEnvoyFiles({ files, format, context, policy: read.policy });
+  const { policy } = await readPolicyArgument(paths, context.output);
+  return checkEnvoyFiles({ files, format, context, policy });
 }
 
 const examplesText = `Examples:
