@@ -301,10 +301,9 @@ export class QuotaLedger {
    * after it is over, as late as messages are taken to be.
    */
   #keptTokens(holder: QuotaHolder, nowMs: number): number {
-    const { assigned, tokens, untilMs } = this.#holders;
-    const isBucket = assigned[holder] === assignedRate || assigned[holder] === assignedTicket;
-    if (!isBucket || nowMs + 2 * confirmMs > (untilMs[holder] ?? 0)) return 0;
-    return tokens[holder] ?? 0;
+    const { tokens, untilMs } = this.#holders;
+    const isKept = nowMs + 2 * confirmMs <= (untilMs[holder] ?? 0);
+    return isKept ? (tokens[holder] ?? 0) : 0;
   }
 
   #accrue(nowMs: number): void {
