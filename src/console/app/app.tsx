@@ -1,9 +1,9 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { showText } from "../data/entries.js";
 import { formatClock, formatSpan } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
+import { showText } from "../data/shown-text.js";
 import { ToneIcon } from "../parts/status.jsx";
 import { connection } from "../state/api.js";
 import { later, nowMs } from "../state/browser.js";

@@ -1,7 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Service, ServiceSignal } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { showText } from "../data/entries.js";
 import { formatNumber, formatProtoDuration } from "../data/format.js";
+import { showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "./data-table.jsx";
 import { Badge } from "./status.jsx";
 import { TitledPanel } from "./titled-panel.jsx";

@@ -1,7 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { AuditEntry } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { auditSubject } from "../data/audit-subject.js";
-import { clipText, showText } from "../data/entries.js";
 import {
   formatClock,
   formatCount,
@@ -13,6 +12,7 @@ import {
 import { bandsOf, type FleetSecond, type HistoryPoint, historySeconds } from "../data/history.js";
 import { formatRoute } from "../data/route.js";
 import { judgeService } from "../data/services.js";
+import { clipText, showText } from "../data/shown-text.js";
 import { type FleetRates, judgeFleet, ratesOf } from "../data/verdict.js";
 import { Plot, type PlotLine, type PlotMark } from "../parts/plot.jsx";
 import { PolledAnswer, Tile, ToneIcon } from "../parts/status.jsx";

@@ -2,7 +2,6 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type Signal, useSignal } from "@preact/signals";
 import type { GateThresholds, NodeShare, Service } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { reasonFlags, writeCommand } from "../data/cli-command.js";
-import { showText } from "../data/entries.js";
 import {
   formatCount,
   formatMillis,
@@ -13,6 +12,7 @@ import {
 } from "../data/format.js";
 import type { ServicePoint, ServiceSecond } from "../data/history.js";
 import { type FleetService, judgeService, shedRatioNoticed } from "../data/services.js";
+import { showText } from "../data/shown-text.js";
 import { ActionDialog, type PlannedChange } from "../parts/action-dialog.jsx";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot, type PlotLine } from "../parts/plot.jsx";
