@@ -53,7 +53,8 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
   metrics.add({ counters: adminMetrics(counts) });
   const { calls } = observability;
   const common = { ...runtime, choice, access, counts, calls, tls };
-  const console = await openConsole(common);
+  const console = await openConsole({ ...common, records: parts.operator.records });
+  if (console !== undefined) stack.keep(console);
   const port = stack.keep(await openAdminPort({ ...common, services, console }));
   if (questions !== undefined) {
     const { answersFor } = await import("../../rpc/admin/replica-answers.js");
@@ -64,7 +65,9 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
 
 /** What browsers are served; undefined: nothing. */
 async function openConsole(
-  parts: Runtime & Pick<AdminPortParts, "choice" | "access" | "counts" | "calls" | "tls">,
+  parts: Runtime &
+    Pick<AdminPortParts, "choice" | "access" | "counts" | "calls" | "tls"> &
+    Pick<AdminParts["operator"], "records">,
 ): Promise<Console | undefined> {
   const { choice, logger } = parts;
   if (choice.console === undefined) return undefined;

@@ -4,6 +4,7 @@ import { type Principal, visibleDomains } from "../../core/base/access-list.js";
 import type { Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { AdminAccess, SessionIdentity } from "../access/admin-access.js";
 import type { AdminCallLog } from "../access/admin-call-log.js";
 import { tokenCharsMax } from "../access/admin-oidc.js";
@@ -12,6 +13,7 @@ import type { ConsoleChoice } from "../config/console-choice.js";
 import type { AdminCounts } from "../metrics/admin-metrics.js";
 import { type ConsoleAnswer, json, problem, redirect, sentence } from "./answers.js";
 import type { ConsoleAssets } from "./assets.js";
+import { EndedSessions } from "./ended-sessions.js";
 import { OidcSignIn, signInMsMax } from "./oidc-sign-in.js";
 import { Seal } from "./seal.js";
 import { authorityOf, isOtherOrigin, Sessions } from "./sessions.js";
@@ -27,6 +29,8 @@ export interface ConsoleParts {
   readonly counts: AdminCounts;
   readonly calls: AdminCallLog;
   readonly clock: Clock;
+  /** What all replicas know of sessions that users ended. */
+  readonly records: SharedRecords;
   /** Whether browsers connect over TLS. */
   readonly isTls: boolean;
   readonly replica: string;
@@ -51,6 +55,7 @@ const callbackPath = "/console/oidc/callback";
 /** Serves browsers: the pages, the sessions, and signing in. */
 export class Console {
   readonly sessions: Sessions;
+  readonly #ended: EndedSessions;
   readonly #parts: ConsoleParts;
   readonly #signIn: OidcSignIn | undefined;
 
@@ -59,7 +64,9 @@ export class Console {
     const { choice, oidc, access, clock, isTls } = parts;
     const seal = new Seal(choice.key);
     const { sessionMs, url } = choice;
-    this.sessions = new Sessions({ seal, clock, sessionMs, isTls, host: url?.host });
+    const ended = new EndedSessions(parts);
+    this.#ended = ended;
+    this.sessions = new Sessions({ seal, clock, sessionMs, isTls, host: url?.host, ended });
     if (oidc === undefined || choice.oidc === undefined || !access.hasList) return;
     const identify: AdminAccess["identify"] = (token, reader) => access.identify(token, reader);
     this.#signIn = new OidcSignIn({ oidc, choice: choice.oidc, seal, clock, identify });
@@ -67,6 +74,11 @@ export class Console {
 
   get isReadOnly(): boolean {
     return this.#parts.choice.mode === "read-only";
+  }
+
+  /** Ends what is still to be done for sessions. */
+  close(): void {
+    this.#ended.close();
   }
 
   /** Undefined if there is no such page. No request can make it throw. */
@@ -97,8 +109,9 @@ export class Console {
     if (!this.sessions.isOwnPage(headers)) return this.#refuse(asked);
     if (method === "POST") return this.#signInByToken(asked);
     const session = this.sessions.of(headers);
-    const cookie = session === undefined ? {} : { "set-cookie": this.sessions.end(session) };
-    return json(httpStatuses.ok, {}, cookie);
+    const isEverywhere = session === undefined || (await this.#ended.end(session));
+    const cookie = this.sessions.cookie("session", "", { seconds: 0 });
+    return json(httpStatuses.ok, { isEverywhere }, { "set-cookie": cookie });
   }
 
   async #whoAmI({ request, certificateNames }: ConsoleRequest): Promise<ConsoleAnswer> {

@@ -67,10 +67,14 @@ export async function signInWithToken(token: string): Promise<string | undefined
   return session.peek().kind === "in" ? undefined : "The browser did not keep the session.";
 }
 
+/** Whether this page has ended a session of which other replicas could not be told yet. */
+export const isEndedHereOnly = signal(false);
+
 /** Ends the session. */
 export async function signOut(): Promise<void> {
   const csrf = user.peek()?.csrf ?? "";
-  await ask({ method: "DELETE", headers: { "x-headgate-csrf": csrf } });
+  const body = await ask({ method: "DELETE", headers: { "x-headgate-csrf": csrf } });
+  isEndedHereOnly.value = fieldsOf(body)["isEverywhere"] === false;
   session.value = { kind: "unknown" };
   await refreshSession();
 }
@@ -80,14 +84,15 @@ export function noteSignedOut(): void {
   if (session.peek().kind === "in") void refreshSession();
 }
 
-async function ask(init: RequestInit): Promise<void> {
+async function ask(init: RequestInit): Promise<unknown> {
   const response = await fetch("/console/session", init).catch(() => undefined);
-  if (response === undefined) return;
+  if (response === undefined) return undefined;
   const body: unknown = await response.json().catch(() => undefined);
   if (response.ok && init.method === "GET") session.value = { kind: "in", user: readUser(body) };
   else if (response.status === httpStatuses.unauthorized) {
     session.value = { kind: "out", ways: readWays(fieldsOf(body)["signIn"]), before: user.peek() };
   }
+  return body;
 }
 
 function readUser(body: unknown): User {
