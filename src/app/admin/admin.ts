@@ -48,7 +48,7 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
   const stack = new OpenStack();
   const questions = createQuestions(runtime, parts);
   const history = stack.keep(createHistory(runtime, parts));
-  const services = { ...createServices(runtime, parts, questions), history };
+  const services = createServices(runtime, { ...parts, history }, questions);
   const counts = new AdminCounts();
   metrics.add({ counters: adminMetrics(counts) });
   const { calls } = observability;
@@ -117,7 +117,7 @@ function createQuestions(
 
 function createServices(
   runtime: Runtime,
-  parts: AdminParts,
+  parts: AdminParts & { readonly history: History },
   questions: ReplicaQuestions | undefined,
 ): AdminServiceParts {
   const { config, clock, random, replica } = runtime;
@@ -147,6 +147,7 @@ function createServices(
     peek: (key) => store.peek(key, clock.monotonicMs() + inspectionMsMax),
     readCandidate: (files) => readCandidate(files, runtime, policies),
     fleet: view,
+    history: parts.history,
     keys: new KeyInspector({
       policies: feed,
       overrides,
@@ -183,8 +184,9 @@ function createServices(
 
 function createView(
   { replica, clock }: Runtime,
-  { policies, opened, fleet, decisions, admission, controlPlane }: AdminParts,
+  parts: AdminParts & { readonly history: History },
 ): FleetView {
+  const { policies, opened, fleet, decisions, admission, controlPlane, history } = parts;
   return createFleetView({
     replica,
     policies: policies.feed,
@@ -192,6 +194,7 @@ function createView(
     plane: controlPlane.plane,
     admission: admission.admission,
     signals: () => admission.signals.polled(),
+    recentOf: (service) => history.recentOf(service),
     replicaCount: fleet.replicaCount,
     store: opened.kind,
     isDegraded: () => decisions.decider.isDegraded,
