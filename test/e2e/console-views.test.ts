@@ -22,6 +22,8 @@ const views: readonly (readonly [name: string, hash: string, says: string | RegE
   ["overrides", "#/overrides", "times 2"],
   ["services", "#/services", /of [0-9]+ in flight/],
   ["service", "#/service/upstream", "edge-1"],
+  ["signal", "#/service/ledger", /all requests\s*7\.25/],
+  ["signal-missing", "#/service/search", /(?:missing|failing:?) SIGNAL_/],
   ["quotas", "#/quotas", "edge-3"],
   ["policy", "#/policy", "as active"],
   ["replay", "#/policy?tab=replay", "Drop an access log"],

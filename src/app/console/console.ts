@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
-import { type Principal, visibleDomains } from "../../core/base/access-list.js";
+import { visibleDomains } from "../../core/base/access-list.js";
 import type { Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
-import type { AdminAccess, SessionIdentity } from "../access/admin-access.js";
+import type { AdminAccess, Authentication, SessionIdentity } from "../access/admin-access.js";
 import type { AdminCallLog } from "../access/admin-call-log.js";
 import { tokenCharsMax } from "../access/admin-oidc.js";
 import type { AdminChoice } from "../config/admin-choice.js";
@@ -45,6 +45,9 @@ export interface ConsoleRequest {
   readonly address: string;
   readonly certificateNames: readonly string[];
 }
+
+/** Somebody who may use the console. */
+type Known = Extract<Authentication, { readonly kind: "principal" }>;
 
 /** The maximum size of a sign-in request, in bytes: a token in JSON. */
 export const signInBytesMax = 2 * tokenCharsMax;
@@ -122,14 +125,14 @@ export class Console {
     const known = await this.#parts.access.authenticate(credentials);
     if (known.kind === "principal") {
       const csrf = session === undefined ? "" : this.sessions.csrfOf(session);
-      return json(httpStatuses.ok, this.#tell(known.principal, csrf));
+      return json(httpStatuses.ok, this.#tell(known, csrf));
     }
     const isPassing = known.kind === "unavailable";
     return this.#unknown(isPassing ? httpStatuses.serviceUnavailable : httpStatuses.unauthorized);
   }
 
   /** The identity of a caller, and what it may do. */
-  #tell(principal: Principal, csrf: string): JsonObject {
+  #tell({ principal, shownName = principal.name }: Known, csrf: string): JsonObject {
     const { choice, replica, version } = this.#parts;
     const { mode } = choice;
     const operated = visibleDomains(principal, "operator");
@@ -138,7 +141,8 @@ export class Console {
     const operatorDomains = operated ?? null;
     const { name } = principal;
     const signIn = this.#waysIn();
-    return { name, role, domains, operatorDomains, mode, csrf, signIn, replica, version };
+    const who = { name, shownName, role, domains, operatorDomains };
+    return { ...who, mode, csrf, signIn, replica, version };
   }
 
   #waysIn(): readonly string[] {
@@ -172,8 +176,8 @@ export class Console {
   ): Promise<ConsoleAnswer> {
     const begun = await this.#beginSession(asked, found);
     if (begun === undefined) return this.#unknown(httpStatuses.unauthorized);
-    const { principal, csrf, cookie } = begun;
-    return json(httpStatuses.ok, this.#tell(principal, csrf), { "set-cookie": cookie });
+    const { known, csrf, cookie } = begun;
+    return json(httpStatuses.ok, this.#tell(known, csrf), { "set-cookie": cookie });
   }
 
   /** Undefined if the identity has no role here. */
@@ -190,10 +194,10 @@ export class Console {
       this.#note(asked, "unauthenticated");
       return undefined;
     }
-    const { principal } = known;
-    calls.noteSignIn({ method: "SignIn", caller: principal.name, address: asked.address });
+    const { name: caller } = known.principal;
+    calls.noteSignIn({ method: "SignIn", caller, address: asked.address });
     counts.count("SignIn", "ok");
-    return { principal, csrf: this.sessions.csrfOf(begun.session), cookie: begun.cookie };
+    return { known, csrf: this.sessions.csrfOf(begun.session), cookie: begun.cookie };
   }
 
   async #oidc(asked: ConsoleRequest): Promise<ConsoleAnswer | undefined> {

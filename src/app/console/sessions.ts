@@ -146,7 +146,7 @@ function readSession({ id, identity, untilEpochMs }: JsonObject): Session | unde
 /** The text was sealed by us, but perhaps by another version. */
 function readIdentity(value: JsonValue | undefined): SessionIdentity | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { kind, sha256, issuer, subject, groups } = value;
+  const { kind, sha256, issuer, subject, groups, shownName } = value;
   if (kind === "token" && typeof sha256 === "string" && /^[0-9a-f]{64}$/.test(sha256)) {
     return { kind, sha256 };
   }
@@ -154,5 +154,11 @@ function readIdentity(value: JsonValue | undefined): SessionIdentity | undefined
     return undefined;
   }
   if (!Array.isArray(groups)) return undefined;
-  return { kind, issuer, subject, groups: groups.filter((one) => typeof one === "string") };
+  return {
+    kind,
+    issuer,
+    subject,
+    groups: groups.filter((one) => typeof one === "string"),
+    ...(typeof shownName === "string" ? { shownName } : {}),
+  };
 }

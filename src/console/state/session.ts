@@ -17,7 +17,10 @@ export type PageSession =
 
 /** Who is signed in, and what that person may do. */
 export interface User {
+  /** As the audit log has it. */
   readonly name: string;
+  /** For people. */
+  readonly shownName: string;
   readonly role: "reader" | "operator";
   /** Domains in which that person is an operator; undefined: all. */
   readonly operatorDomains: readonly string[] | undefined;
@@ -97,9 +100,10 @@ async function ask(init: RequestInit): Promise<unknown> {
 
 function readUser(body: unknown): User {
   const fields = fieldsOf(body);
-  const { name, role, operatorDomains, mode, csrf, signIn, replica, version } = fields;
+  const { name, shownName, role, operatorDomains, mode, csrf, signIn, replica, version } = fields;
   return {
     name: textOf(name),
+    shownName: textOf(shownName) || textOf(name),
     role: role === "operator" ? "operator" : "reader",
     operatorDomains: Array.isArray(operatorDomains) ? operatorDomains.map(textOf) : undefined,
     isReadOnly: mode !== "full",

@@ -140,9 +140,9 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
       />
       <ReplicaTile count={replicaCount} silent={silentReplicas} />
       <Tile
-        label="Connected Envoys"
+        label="Envoys"
         value={formatCount(last?.envoys ?? 0)}
-        detail="at the control port; others are not counted"
+        detail="on the control port"
         href="#/fleet"
       />
     </div>

@@ -79,7 +79,9 @@ function ServiceTiles({ service }: { readonly service: FleetService }) {
         value={
           limit === 0 ? formatCount(inFlight) : `${formatCount(inFlight)} of ${formatCount(limit)}`
         }
-        detail={limit === 0 ? "no limit" : `limit: ${algorithm}`}
+        detail={
+          limit === 0 ? "no limit" : algorithm === "none" ? "maxInFlight" : `law: ${algorithm}`
+        }
       />
       <Tile
         label="Shed"
@@ -146,11 +148,12 @@ function ServicePlots({ service: { name, isShared } }: { readonly service: Fleet
             />
             <Plot
               title="Round trip"
+              unknown={notMeasured}
               seconds={times}
               format={formatMillis}
               lines={[
-                lineOf(seconds, ({ rttMs }) => rttMs, { label: "rtt", ink: 1 }),
-                lineOf(seconds, ({ minRttMs }) => minRttMs, {
+                lineOf(seconds, ({ rttMs }) => measured(rttMs), { label: "rtt", ink: 1 }),
+                lineOf(seconds, ({ minRttMs }) => measured(minRttMs), {
                   label: "minimum",
                   ink: 5,
                   dash: [8, 4],
@@ -169,8 +172,14 @@ function ServicePlots({ service: { name, isShared } }: { readonly service: Fleet
             />
             <Plot
               title="Gradient"
+              unknown={notMeasured}
               {...common}
-              lines={[lineOf(seconds, ({ gradient }) => gradient, { label: "gradient", ink: 4 })]}
+              lines={[
+                lineOf(seconds, ({ gradient }) => measured(gradient), {
+                  label: "gradient",
+                  ink: 4,
+                }),
+              ]}
             />
           </div>
         );
@@ -181,13 +190,20 @@ function ServicePlots({ service: { name, isShared } }: { readonly service: Fleet
 
 function lineOf(
   seconds: readonly ServiceSecond[],
-  of: (point: ServicePoint) => number,
+  of: (point: ServicePoint) => number | undefined,
   look: Omit<PlotLine, "values">,
 ): PlotLine {
   return {
     ...look,
     values: seconds.map(({ point }) => (point === undefined ? undefined : of(point))),
   };
+}
+
+const notMeasured = "Not measured: the law of this service's concurrency does not use it.";
+
+/** What no law measures is 0: it is left out of plots. */
+function measured(value: number): number | undefined {
+  return value === 0 ? undefined : value;
 }
 
 function classLines(
