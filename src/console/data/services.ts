@@ -75,6 +75,8 @@ export function judgeService(service: FleetService): {
   if (gate === "limiting" || shedRatio >= shedRatioNoticed)
     return { tone: "bad", word: "shedding" };
   if (overflowPerSecond > 0) return { tone: "bad", word: "breakers refuse" };
+  if (service.replicas.some(({ signals }) => signals.some(({ isMissing }) => isMissing)))
+    return { tone: "warn", word: "signal missing" };
   if (waiting > 0 || (limit > 0 && inFlight >= limit)) return { tone: "warn", word: "full" };
   return { tone: "good", word: "healthy" };
 }

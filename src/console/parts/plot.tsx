@@ -41,8 +41,6 @@ export interface PlotProps {
   readonly format: (value: number) => string;
   readonly bands?: readonly PlotBand[];
   readonly marks?: readonly PlotMark[];
-  /** What to say where no value is known. */
-  readonly unknown?: string;
   /** Between 0 and this at least. */
   readonly max?: number;
 }
@@ -52,7 +50,6 @@ const plotHeight = 190;
 /** Draws a plot; its legend tells the values at the cursor, or the last ones. */
 export function Plot(props: PlotProps) {
   const { title, seconds, lines, format, bands = [], marks = [] } = props;
-  const { unknown = "No data yet." } = props;
   const asTable = useSignal(false);
   const cursor = useSignal<number | undefined>(undefined);
   const at = cursor.value ?? seconds.length - 1;
@@ -80,8 +77,6 @@ export function Plot(props: PlotProps) {
         <PlotTable {...props} />
       ) : seconds.length === 0 ? (
         <p class="empty plot-empty">No data yet.</p>
-      ) : lines.every(({ values }) => values.every((value) => value === undefined)) ? (
-        <p class="empty plot-empty">{unknown}</p>
       ) : (
         <Canvas {...props} bands={bands} marks={marks} onCursor={(i) => (cursor.value = i)} />
       )}

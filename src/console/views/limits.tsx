@@ -25,7 +25,7 @@ const rule = textColumn<FleetRule>("Rule", ({ rule: one }) => nameOf(one), {
 
 const counts: readonly TableColumn<FleetRule>[] = [
   numberColumn("Hits", ({ hits }) => hits),
-  numberColumn("Over limit", ({ over }) => over),
+  numberColumn("Over limit", ({ over }) => over, { isWideOnly: true }),
   numberColumn("Share", shareOf, { render: (one) => formatPercent(shareOf(one)) }),
   numberColumn("Near", ({ near }) => near, { isWideOnly: true }),
   textColumn("Mode", ({ rule: one }) => modeOf(one), {

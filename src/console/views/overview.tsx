@@ -27,7 +27,7 @@ import { useServices } from "../state/services-poll.js";
 /** Is it us? The fleet at a glance, and the last 15 minutes. */
 export function Overview() {
   const history = useHistory({});
-  const fleet = usePoll((signal) => api.fleet.getFleet({}, { signal }), { everyMs: 3_000 });
+  const fleet = usePoll((signal) => api.fleet.getFleet({}, { signal }), { everyMs: 15_000 });
   const services = useServices({ everyMs: 3_000 });
   const changes = useChanges();
   return (
@@ -37,7 +37,8 @@ export function Overview() {
         {({ history: known, silentReplicas }) => {
           const seconds = known.timeline();
           const state = fleet.value.data;
-          const isDegraded = state?.isDegraded ?? seconds.at(-1)?.point?.isDegraded ?? false;
+          // Of all replicas, and a second old at most.
+          const isDegraded = seconds.at(-1)?.point?.isDegraded ?? false;
           const overloaded = (services.value.data?.services ?? []).filter((service) => {
             return judgeService(service).tone === "bad";
           });
@@ -54,7 +55,11 @@ export function Overview() {
               <Tiles
                 seconds={seconds}
                 silentReplicas={silentReplicas}
-                replicaCount={state?.replicaCount ?? known.replicas.length}
+                replicaCount={
+                  silentReplicas === 0
+                    ? known.replicas.length
+                    : Math.max(state?.replicaCount ?? 0, known.replicas.length)
+                }
                 store={state?.store ?? ""}
                 isDegraded={isDegraded}
               />
@@ -128,8 +133,8 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
       <Tile label="Near limit" value={near} detail="above 80 %" />
       <Tile
         label="Latency p99"
-        value={formatMillis(last?.p99Ms ?? 0)}
-        detail={`p50 ${formatMillis(last?.p50Ms ?? 0)}`}
+        value={last === undefined || last.p99Ms === 0 ? "-" : formatMillis(last.p99Ms)}
+        detail={last === undefined || last.p99Ms === 0 ? "" : `p50 ${formatMillis(last.p50Ms)}`}
       />
       <Tile
         label="Store"

@@ -54,7 +54,7 @@ export function PolicyReplay({ active }: { readonly active: PolicyVersion | unde
                 format.value = event.currentTarget.value;
               }}
             >
-              <option value="auto">as the log looks</option>
+              <option value="auto">detect</option>
               <option value="envoy">Envoy's text</option>
               <option value="json">JSON lines</option>
               <option value="csv">CSV with a header</option>

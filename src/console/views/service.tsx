@@ -98,12 +98,18 @@ function ServiceTiles({ service }: { readonly service: FleetService }) {
       <Tile
         label="Round trip"
         value={rttMs === 0 ? "-" : formatMillis(rttMs)}
-        detail={minRttMs === 0 ? "no minimum yet" : `minimum ${formatMillis(minRttMs)}`}
+        detail={
+          rttMs === 0
+            ? "not measured"
+            : minRttMs === 0
+              ? "no minimum yet"
+              : `minimum ${formatMillis(minRttMs)}`
+        }
       />
       <Tile
         label="Gradient"
         value={gradient === 0 ? "-" : formatNumber(gradient)}
-        detail="below 1: slower than at its best"
+        detail={gradient === 0 ? "not measured" : "below 1: slower than at its best"}
       />
       <Tile
         label="Breaker overflow"
@@ -147,20 +153,6 @@ function ServicePlots({ service: { name, isShared } }: { readonly service: Fleet
               ]}
             />
             <Plot
-              title="Round trip"
-              unknown={notMeasured}
-              seconds={times}
-              format={formatMillis}
-              lines={[
-                lineOf(seconds, ({ rttMs }) => measured(rttMs), { label: "rtt", ink: 1 }),
-                lineOf(seconds, ({ minRttMs }) => measured(minRttMs), {
-                  label: "minimum",
-                  ink: 5,
-                  dash: [8, 4],
-                }),
-              ]}
-            />
-            <Plot
               title="Admitted per second, by class"
               {...common}
               lines={classLines(seconds, "admitted")}
@@ -170,21 +162,40 @@ function ServicePlots({ service: { name, isShared } }: { readonly service: Fleet
               {...common}
               lines={classLines(seconds, "refused")}
             />
-            <Plot
-              title="Gradient"
-              unknown={notMeasured}
-              {...common}
-              lines={[
-                lineOf(seconds, ({ gradient }) => measured(gradient), {
-                  label: "gradient",
-                  ink: 4,
-                }),
-              ]}
-            />
+            <LatencyPlots seconds={seconds} times={times} />
           </div>
         );
       }}
     </PolledAnswer>
+  );
+}
+
+/** Plots of what the law learns from; nothing where it measures no latency. */
+function LatencyPlots({
+  seconds,
+  times,
+}: {
+  readonly seconds: readonly ServiceSecond[];
+  readonly times: readonly number[];
+}) {
+  if (!seconds.some(({ point }) => point !== undefined && point.rttMs > 0)) return undefined;
+  const rtt = lineOf(seconds, ({ rttMs }) => measured(rttMs), { label: "rtt", ink: 1 });
+  const minimum = lineOf(seconds, ({ minRttMs }) => measured(minRttMs), {
+    label: "minimum",
+    ink: 5,
+    dash: [8, 4],
+  });
+  const gradient = lineOf(seconds, (point) => measured(point.gradient), {
+    label: "gradient",
+    ink: 4,
+  });
+  return (
+    <>
+      <Plot title="Round trip" seconds={times} format={formatMillis} lines={[rtt, minimum]} />
+      {gradient.values.every((value) => value === undefined) ? undefined : (
+        <Plot title="Gradient" seconds={times} format={formatNumber} lines={[gradient]} />
+      )}
+    </>
   );
 }
 
@@ -198,8 +209,6 @@ function lineOf(
     values: seconds.map(({ point }) => (point === undefined ? undefined : of(point))),
   };
 }
-
-const notMeasured = "Not measured: the law of this service's concurrency does not use it.";
 
 /** What no law measures is 0: it is left out of plots. */
 function measured(value: number): number | undefined {
@@ -439,7 +448,7 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
 const replicaColumns: readonly TableColumn<Service>[] = [
   textColumn("Replica", ({ replica }) => showText(replica)),
   numberColumn("In flight", ({ inFlight }) => inFlight),
-  numberColumn("Waiting", ({ waiting }) => waiting),
+  numberColumn("Waiting", ({ waiting }) => waiting, { isWideOnly: true }),
   numberColumn("Admitted", ({ admitted }) => admitted),
   numberColumn("Refused", ({ refused }) => refused),
   textColumn("Gate", ({ gate }) => gate || "none", { isWideOnly: true }),

@@ -28,6 +28,7 @@ describe("a service of a fleet", () => {
     expect(word({ gate: "open" }, { gate: "closed" })).toBe("gate closed");
     expect(word({ recentAdmitted: 8n, recentRefused: 2n })).toBe("shedding");
     expect(word({ waiting: 1n })).toBe("full");
+    expect(word({ waiting: 1n }, { signals: [{ isMissing: true }] })).toBe("signal missing");
     expect(word({ overflowPerSecond: 2 })).toBe("breakers refuse");
   });
 
