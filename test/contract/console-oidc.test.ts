@@ -73,7 +73,7 @@ describe("signing in at an identity provider", () => {
     expect([...browser.cookies.keys()]).toEqual(["headgate_session"]);
   });
 
-  it("calls who is in a group by a name of the token, and the audit log by the subject", async () => {
+  it("calls who is in a group by a name of the token; the audit log has the subject", async () => {
     const { provider, browser } = await start();
     provider.claims = {
       sub: "8d1f",
