@@ -138,7 +138,6 @@ const level = {
   minRttMs: 1,
   gradient: 1,
   gate: undefined,
-  rejectRatio: 0,
   waitingCount: 0,
   overflowPerSecond: 0,
   reservedHigh: 0,

@@ -118,6 +118,7 @@ export const importRows: readonly ImportRow[] = [
       "src/console/**",
       "src/gen/headgate/**",
       "src/core/base/{http-status,timestamp}.ts",
+      "src/core/limits/{descriptor-text,key}.ts",
       "npm:@bufbuild/protobuf",
       "npm:@codemirror/*",
       "npm:@connectrpc/{connect,connect-web}",

@@ -215,7 +215,8 @@ function servicesOf(parts: FleetServiceParts, context: HandlerContext) {
 }
 
 function encodeService(state: ServiceState, replica: string) {
-  const { name, law, concurrencyLimit = 0, inFlight, gate = "", rejectRatio } = state;
+  const { name, law, concurrencyLimit = 0, inFlight, gate = "" } = state;
+  const { recentAdmittedCount: admitted, recentRefusedCount: refused } = state;
   return {
     name,
     law,
@@ -225,11 +226,13 @@ function encodeService(state: ServiceState, replica: string) {
     minRttMs: state.minRttMs ?? 0,
     gradient: state.gradient ?? 0,
     gate,
-    rejectRatio,
+    rejectRatio: refused === 0 ? 0 : refused / (admitted + refused),
     waiting: wideOf(state.waitingCount),
     replica,
     admitted: wideOf(state.admittedCount),
     refused: wideOf(state.refusedCount),
+    recentAdmitted: wideOf(admitted),
+    recentRefused: wideOf(refused),
     overflowPerSecond: state.overflowPerSecond,
     reservedHigh: wideOf(state.reservedHigh),
     signals: state.signals.map(({ reading, ageMs, failure = "", ...signal }) => ({

@@ -38,7 +38,7 @@ function start(first: Policy) {
   let policy = first;
   let isDegraded = false;
   const admission = { name: "orders", counts } as ServiceAdmission;
-  const level = { name: "orders", law: "gradient", gate: undefined, rejectRatio: 0 } as const;
+  const level = { name: "orders", law: "gradient", gate: undefined } as const;
   const history = new History({
     clock,
     counters,
@@ -156,6 +156,11 @@ describe("History", () => {
     expect(history.read({ ...everything, service: "another" }).services).toEqual([]);
     const some = history.read({ ...everything, domains: [] }).replica.columns;
     expect(some).toMatchObject({ admissionAdmitted: [0, 4], admissionRefused: [0, 1] });
+    expect(history.recentOf("orders")).toEqual({ admitted: 4, refused: 2 });
+    clock.advance(9_000);
+    expect(history.recentOf("orders")).toEqual({ admitted: 4, refused: 2 });
+    clock.advance(1_000);
+    expect(history.recentOf("orders")).toEqual({ admitted: 0, refused: 0 });
   });
 
   it("tells of rules in steps of ten seconds, from their first hit on", () => {
