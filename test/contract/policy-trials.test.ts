@@ -65,7 +65,7 @@ describe("TestPolicy", () => {
   it("tells what is wrong with the policy, or with its tests", async () => {
     const { testPolicy } = await policies();
     const wrong = await testPolicy({ files: fileOf("kind: ["), tests: fileOf(testsOf(2)) });
-    expect(wrong.problems[0]).toMatchObject({ file: "a.yaml" });
+    expect(wrong.problems[0]).toMatchObject({ file: "a.yaml", hint: expect.stringMatching(/./) });
     const badTests = await testPolicy({ tests: fileOf("policy: a.yaml\ntests: 7\n") });
     expect(badTests.problems[0]).toMatchObject({ line: 2 });
     expect(badTests.tests).toEqual([]);
