@@ -68,16 +68,17 @@ describe("MemoryRecords", () => {
   it("answers what follows in the audit log, and no more than was asked for", async () => {
     const { records, state } = await opened();
     for (let i = 1; i <= 5; i += 1) await records.note({ action: "ResetKey" });
-    const numbers = async (since: number, countMax: number, bytesMax = 1_000, seen = state) => {
-      const entries = await records.followAudit({ state: seen, since, countMax, bytesMax });
+    const numbers = async (since: number, countMax: number, others = {}) => {
+      const following = { state, since, countMax, bytesMax: 1_000, ...others };
+      const entries = await records.followAudit(following);
       return entries.map(({ number }) => number);
     };
     expect(await numbers(2, 10)).toEqual([5, 4, 3]);
     expect(await numbers(2, 2)).toEqual([5, 4]);
-    expect(await numbers(0, 10, 1)).toEqual([5]);
+    expect(await numbers(0, 10, { bytesMax: 1 })).toEqual([5]);
     expect(await numbers(5, 10)).toEqual([]);
     expect(await numbers(6, 10)).toEqual([]);
-    expect(await numbers(0, 10, 1_000, "other")).toEqual([]);
+    expect(await numbers(0, 10, { state: "other" })).toEqual([]);
   });
 
   it("is full for another record, and not for an edit of one", async () => {
