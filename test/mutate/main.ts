@@ -1,6 +1,6 @@
 /**
  * Mutation checks: changes the source in a sample of places, one at a time, and counts how many of
- * these mutants the unit tests notice. Works in a copy of the project below test-output/.
+ * these mutants the tests notice. Works in a copy of the project below test-output/.
  *
  * Usage: npm run mutate [-- OPTION...]
  */
@@ -24,8 +24,8 @@ import {
 const help = `Usage: npm run mutate -- [options]
 
 Changes the source of src/core, src/decide and src/store in a sample of places, one at a time, and
-says how many of these mutants their unit tests notice. What they do not notice is listed in
-test-output/mutation-survivors.txt.
+says how many of these mutants the unit tests notice; of src/store also the contract tests, which
+start Redis and Valkey. What they do not notice is listed in test-output/mutation-survivors.txt.
 
   --seed N        which sample is drawn (default 1)
   --count N       how many mutants it has (default 520, or a folder's part of them)
