@@ -29,16 +29,16 @@ export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPort
   ];
   if (open.length === 0) return nothing;
   const names = inWords(open);
-  const fact = `${names} can be reached from other machines without a client certificate`;
+  const reach = `machines can reach ${names} without a client certificate`;
   const remedy = "set GRPC_SERVER_USE_TLS and GRPC_CLIENT_TLS_CACERT";
   if (isRequired) {
     return {
       kind: "problems",
-      problems: [`HEADGATE_REQUIRE_CLIENT_CERTIFICATES is true, but ${fact}; ${remedy}`],
+      problems: [`HEADGATE_REQUIRE_CLIENT_CERTIFICATES is true, but other ${reach}; ${remedy}`],
     };
   }
   const notice =
-    `${fact}: anyone who can reach it can act as an Envoy. To change that, ` +
+    `Other ${reach} and act as an Envoy. To prevent that, ` +
     `${remedy}; or restrict access with a mesh or a NetworkPolicy.`;
   return { kind: "notice", notice };
 }

@@ -105,7 +105,10 @@ export class QuotaHolders {
     keptBytesMax = Number.POSITIVE_INFINITY,
     identityPercentMax = 100,
   }: QuotaHoldersOptions = {}) {
-    assert(holdersMax >= 1 && holdersMax <= quotaHoldersMax, "a holder bound from 1 to the maximum");
+    assert(
+      holdersMax >= 1 && holdersMax <= quotaHoldersMax,
+      "a holder bound from 1 to the maximum",
+    );
     this.#holdersMax = holdersMax;
     this.#identityHoldersMax = identityHoldersMax;
     this.#keptBytesMax = keptBytesMax;

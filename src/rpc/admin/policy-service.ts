@@ -275,17 +275,17 @@ function encodeReplay(replay: LogReplay) {
 }
 
 function encodeOutcome(outcome: ReplayedPolicy): MessageInitShape<typeof ReplayOutcomeSchema> {
-  const { policyVersion, times, unknownParts, unaskedHosts } = outcome;
+  const { policyVersion, times, unknownParts, unmatchedHosts } = outcome;
   return {
     policyVersion,
     callCount: wideOf(outcome.callCount),
-    unaskedCount: wideOf(outcome.unaskedCount),
+    unmatchedCount: wideOf(outcome.unmatchedCount),
     deniedCount: wideOf(outcome.deniedCount),
     limitedThenCount: wideOf(outcome.limitedThenCount),
     limitedBothCount: wideOf(outcome.limitedBothCount),
     lateCount: wideOf(outcome.lateCount),
     unknownParts: encodeCounted(unknownParts),
-    unaskedHosts: encodeCounted(unaskedHosts),
+    unmatchedHosts: encodeCounted(unmatchedHosts),
     ...(times === undefined
       ? {}
       : {

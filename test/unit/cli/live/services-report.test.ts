@@ -32,7 +32,7 @@ describe("drawServices()", () => {
       { ...shared, replica: "bbbbbbbb", admitted: 800n, refused: 7n, waiting: 2n },
     );
     expect(rows).toEqual([
-      "service  law         in use  HIGH  gate   shed  waiting  refused  overflow  replica",
+      "service  limiter     in use  HIGH  gate   shed  waiting  refused  overflow  replica",
       "orders   gradient  38 of 40     4  open  0.0 %        3       12     3.3/s  all",
       "                                                      1        5            aaaaaa",
       "                                                      2        7            bbbbbb",
@@ -46,9 +46,9 @@ describe("drawServices()", () => {
       { ...own, inFlight: 1n, replica: "bbbbbbbb" },
     );
     expect(rows).toEqual([
-      "service  law   in use  rtt  gate   shed  waiting  refused  replica",
-      "orders   none  2 of 2    -  -     0.0 %        0        0  aaaaaa",
-      "orders   none  1 of 2    -  -     0.0 %        0        0  bbbbbb",
+      "service  limiter  in use  rtt  gate   shed  waiting  refused  replica",
+      "orders   none     2 of 2    -  -     0.0 %        0        0  aaaaaa",
+      "orders   none     1 of 2    -  -     0.0 %        0        0  bbbbbb",
     ]);
   });
 });
