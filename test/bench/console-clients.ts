@@ -52,7 +52,7 @@ async function pollOverview(port: number): Promise<void> {
   const transport = transportOf(port);
   const fleet = createClient(FleetService, transport);
   const limits = createClient(LimitService, transport);
-  void pollEvery(3_000, () => fleet.getFleet({}));
+  void pollEvery(15_000, () => fleet.getFleet({}));
   void pollEvery(3_000, () => fleet.listServices({}));
   void pollEvery(5_000, () => limits.topKeys({ order: TopOrder.DENIALS, count: 8 }));
   void pollEvery(5_000, () => {

@@ -73,6 +73,28 @@ describe("signing in at an identity provider", () => {
     expect([...browser.cookies.keys()]).toEqual(["headgate_session"]);
   });
 
+  it("calls who is in a group by a name of the token; the audit log has the subject", async () => {
+    const { provider, browser } = await start();
+    provider.claims = {
+      sub: "8d1f",
+      groups: ["engineers"],
+      name: "Eve",
+      email: "eve@shop.example",
+    };
+    await signIn(browser, provider);
+    const name = `subject:${provider.issuer}#8d1f`;
+    const tell = async () => JSON.parse((await browser.send(session)).body);
+    expect(await tell()).toMatchObject({ name, shownName: "eve@shop.example" });
+    provider.claims = { ...provider.claims, email: 7, preferred_username: ` ${"é".repeat(99)}` };
+    await signIn(browser, provider);
+    const { shownName } = await tell();
+    expect(shownName).toMatch(/^é{60,64}…?$/);
+    // Who has a name in the access list is called by that.
+    provider.claims = { sub: "ann", email: "root@shop.example" };
+    await signIn(browser, provider);
+    expect(await tell()).toMatchObject({ name: "ann", shownName: "ann" });
+  });
+
   it("uses endpoints that are configured, and the address that is", async () => {
     const first = await startSignInProvider(stage, { clientId: "console" });
     const { browser } = await start(undefined, {

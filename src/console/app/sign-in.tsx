@@ -4,7 +4,12 @@ import { ToneIcon } from "../parts/status.jsx";
 import { pause, untilVisible } from "../state/browser.js";
 import { useElement } from "../state/element.js";
 import { keepPlace, signInFailure } from "../state/location.js";
-import { refreshSession, type SignInWay, signInWithToken } from "../state/session.js";
+import {
+  isEndedHereOnly,
+  refreshSession,
+  type SignInWay,
+  signInWithToken,
+} from "../state/session.js";
 
 /** What the server says of a sign-in at the identity provider that failed. */
 const providerFailures: Readonly<Record<string, string>> = {
@@ -71,6 +76,12 @@ export function SignIn({ ways, isAgain = false }: SignInProps) {
         <p class="notice warn">
           <ToneIcon tone="warn" /> Your client certificate gives no access here, and there is no
           other way in. The file in HEADGATE_ADMIN_ACCESS says who may look.
+        </p>
+      ) : undefined}
+      {isEndedHereOnly.value && !isAgain ? (
+        <p class="notice warn" role="status">
+          <ToneIcon tone="warn" /> You are signed out of the replica that serves this page. The
+          store does not answer: the other replicas end the session when it does.
         </p>
       ) : undefined}
       {failure.value === undefined ? undefined : (

@@ -1,8 +1,8 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Finding, NodeShare } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { showText } from "../data/entries.js";
 import { formatCount, formatMany, formatProtoDuration } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
+import { showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn } from "../parts/data-table.jsx";
 import { Badge, PolledAnswer, SilentNotice, Tile, type Tone, ToneIcon } from "../parts/status.jsx";
 import { TitledPanel } from "../parts/titled-panel.jsx";

@@ -6,9 +6,9 @@ import type {
   ReplayLogResponse,
   ReplayOutcome,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { clipText, showText } from "../data/entries.js";
 import { formatCount, formatMany, formatNumber, formatPercent, millisOf } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
+import { clipText, showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot } from "../parts/plot.jsx";
 import { Tile, ToneIcon } from "../parts/status.jsx";
@@ -54,7 +54,7 @@ export function PolicyReplay({ active }: { readonly active: PolicyVersion | unde
                 format.value = event.currentTarget.value;
               }}
             >
-              <option value="auto">as the log looks</option>
+              <option value="auto">detect</option>
               <option value="envoy">Envoy's text</option>
               <option value="json">JSON lines</option>
               <option value="csv">CSV with a header</option>

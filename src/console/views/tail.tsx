@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { formatEntries, readEntries } from "../../core/limits/descriptor-text.js";
 import { writeCommand } from "../data/cli-command.js";
-import { readEntries, writeEntries } from "../data/entries.js";
 import { formatCount } from "../data/format.js";
 import { CopyButton } from "../parts/copy-button.jsx";
 import { DecisionTable } from "../parts/decisions.jsx";
@@ -81,7 +81,7 @@ function tailCommand(question: TailQuestion): string {
     ...["headgate", "tail", ...(domain === "" ? [] : [domain])],
     ...(ruleLabel === "" ? [] : ["--rule", ruleLabel]),
     ...(deniedOnly ? ["--denied"] : []),
-    ...(having.length === 0 ? [] : ["--having", writeEntries(having)]),
+    ...(having.length === 0 ? [] : ["--having", formatEntries(having)]),
     ...["--sample", String(sampleRatio)],
   ]);
 }

@@ -307,10 +307,9 @@ export class QuotaLedger {
    * bucket has ended, assuming the longest message delay.
    */
   #keptTokens(holder: QuotaHolder, nowMs: number): number {
-    const { assigned, tokens, untilMs } = this.#holders;
-    const isBucket = assigned[holder] === assignedRate || assigned[holder] === assignedTicket;
-    if (!isBucket || nowMs + 2 * confirmMs > (untilMs[holder] ?? 0)) return 0;
-    return tokens[holder] ?? 0;
+    const { tokens, untilMs } = this.#holders;
+    const isKept = nowMs + 2 * confirmMs <= (untilMs[holder] ?? 0);
+    return isKept ? (tokens[holder] ?? 0) : 0;
   }
 
   #accrue(nowMs: number): void {

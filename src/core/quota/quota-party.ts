@@ -41,7 +41,6 @@ export function largestCrowds(parties: Iterable<QuotaParty>): readonly QuotaCrow
   for (const { identity, crowd } of parties) {
     if (crowd > 0) crowds.push({ identity, count: crowd });
   }
-  if (crowds.length <= quotaCrowdsMax) return crowds;
   crowds.sort((a, b) => b.count - a.count || (a.identity < b.identity ? -1 : 1));
   return crowds.slice(0, quotaCrowdsMax);
 }

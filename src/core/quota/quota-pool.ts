@@ -484,10 +484,7 @@ function claimedWeight(weight: number): number {
 
 /** A pool without limits divides nothing. */
 function ledgerSettings({ limits, ttlMs }: QuotaPoolSettings): LedgerSettings {
-  const burst = limits.reduce(
-    (least, limit) => Math.min(least, limit.burst),
-    Number.POSITIVE_INFINITY,
-  );
+  const burst = Math.min(...limits.map((limit) => limit.burst));
   return {
     ttlMs,
     burst: Number.isFinite(burst) ? burst : 0,

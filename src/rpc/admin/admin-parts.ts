@@ -200,11 +200,13 @@ export interface ServiceState {
   readonly minRttMs: number | undefined;
   readonly gradient: number | undefined;
   readonly gate: "open" | "limiting" | "closed" | undefined;
-  readonly rejectRatio: number;
   readonly waitingCount: number;
   /** By this replica's admission, since it started. */
   readonly admittedCount: number;
   readonly refusedCount: number;
+  /** The same of the last ten seconds. */
+  readonly recentAdmittedCount: number;
+  readonly recentRefusedCount: number;
   /** Requests that Envoys' breakers refuse, over the fleet. */
   readonly overflowPerSecond: number;
   /** The part of the limit that Envoys keep for their priority HIGH. */
