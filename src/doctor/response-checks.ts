@@ -222,7 +222,10 @@ function checkTimeout(headgateFilter: HeadgateFilter, { headgate }: DoctorInput)
   return { kind: "pass", id, seen: `${name} waits up to ${timeoutMs} ms` };
 }
 
-/** Runtime keys take precedence over the configuration. Source: RateLimit.filter_enabled, filter_enforced. */
+/**
+ * Runtime keys take precedence over the configuration. Source: RateLimit.filter_enabled,
+ * filter_enforced.
+ */
 function checkShare(
   headgateFilter: HeadgateFilter,
   { runtime }: DoctorInput,

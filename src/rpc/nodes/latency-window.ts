@@ -94,7 +94,7 @@ export class LatencyWindow {
   }
 }
 
-/** Creates the object in one step if both are known, which is the usual case. */
+/** Creates the object in one step if both are known, as in nearly all calls. */
 function withQuantiles(
   { count, sumMs }: { readonly count: number; readonly sumMs: number },
   { p50, minMs }: { readonly p50: number | undefined; readonly minMs: number | undefined },
