@@ -93,14 +93,14 @@ describe("ReplayLog", () => {
     expect(replay).toMatchObject({
       lineCount: 6n,
       unreadableCount: 1n,
-      active: { callCount: 4n, unaskedCount: 1n, deniedCount: 2n },
+      active: { callCount: 4n, unmatchedCount: 1n, deniedCount: 2n },
       candidate: { callCount: 4n, deniedCount: 1n },
       newlyDeniedCount: 0n,
       newlyAllowedCount: 1n,
       problems: [],
     });
     expect(replay.firstUnreadable).toMatch(/^line 6: /);
-    expect(replay.active?.unaskedHosts).toMatchObject([{ text: "other.example", count: 1n }]);
+    expect(replay.active?.unmatchedHosts).toMatchObject([{ text: "other.example", count: 1n }]);
     expect(replay.active?.denied.reduce((sum, one) => sum + one, 0)).toBe(2);
     expect(replay.active?.denied).toHaveLength(replay.active?.calls.length ?? 0);
     expect(replay.rules).toMatchObject([

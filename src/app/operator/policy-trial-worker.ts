@@ -111,13 +111,13 @@ function outcomeOf(policyVersion: string, report: ReplayReport): ReplayedPolicy 
   return {
     policyVersion,
     callCount: report.callCount,
-    unaskedCount: unasked.count,
+    unmatchedCount: unasked.count,
     deniedCount: report.deniedCount,
     limitedThenCount: report.limitedThenCount,
     limitedBothCount: report.limitedBothCount,
     lateCount: report.lateCount,
     unknownParts: countedOf(unknownParts),
-    unaskedHosts: countedOf(unasked.hosts),
+    unmatchedHosts: countedOf(unasked.hosts),
     times: calls && {
       startUs: calls.startUs,
       stepUs: calls.stepUs,

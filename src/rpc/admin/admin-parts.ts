@@ -223,7 +223,7 @@ interface FleetState {
   readonly replica: string;
   readonly isLeading: boolean;
   readonly leader: string | undefined;
-  readonly epoch: number;
+  readonly term: number;
   readonly replicaCount: number;
   readonly store: string;
   /** Whether the store is being left alone. */
@@ -332,13 +332,13 @@ interface CountedText {
 export interface ReplayedPolicy {
   readonly policyVersion: string;
   readonly callCount: number;
-  readonly unaskedCount: number;
+  readonly unmatchedCount: number;
   readonly deniedCount: number;
   readonly limitedThenCount: number;
   readonly limitedBothCount: number;
   readonly lateCount: number;
   readonly unknownParts: readonly CountedText[];
-  readonly unaskedHosts: readonly CountedText[];
+  readonly unmatchedHosts: readonly CountedText[];
   /** As many of each; undefined: there was no call. */
   readonly times:
     | {

@@ -262,12 +262,12 @@ function encodeReplay(replay: LogReplay) {
 }
 
 function encodeOutcome(outcome: ReplayedPolicy): MessageInitShape<typeof ReplayOutcomeSchema> {
-  const { policyVersion, times, unknownParts, unaskedHosts, ...counts } = outcome;
+  const { policyVersion, times, unknownParts, unmatchedHosts, ...counts } = outcome;
   return {
     policyVersion,
     ...widened(counts),
     unknownParts: encodeCounted(unknownParts),
-    unaskedHosts: encodeCounted(unaskedHosts),
+    unmatchedHosts: encodeCounted(unmatchedHosts),
     ...(times === undefined
       ? {}
       : {
