@@ -241,6 +241,16 @@ describe("a reader at the keyboard", () => {
     expect(decodeURIComponent(page.url())).toMatch(/#\/key\/edge\/user=ann$/);
   });
 
+  it.each(["nothing", "constructor", "__proto__"])(
+    "is told that no view is called %s",
+    async (name) => {
+      await operator.show(`#/${name}`);
+      await operator.see("There is no such view");
+      await operator.show("#/key/edge/user=ann");
+      expect(operator.troubles).toEqual([]);
+    },
+  );
+
   it("stays in a form with Tab, and comes back to its button", async () => {
     const { page } = operator;
     await page.focus("text=Override …");
@@ -298,6 +308,8 @@ describe("a reader at the keyboard", () => {
 
   it("holds the live tail under the pointer", async () => {
     const { page } = operator;
+    // Where no row comes.
+    await page.mouse.move(0, 0);
     await operator.show("#/tail?domain=edge&sample=1");
     await operator.see("live");
     const rows = page.locator("main tbody tr");
