@@ -334,6 +334,51 @@ describe("a reader at the keyboard", () => {
   });
 });
 
+describe("a link that somebody has pasted", () => {
+  /** The cells of each row, by column. */
+  async function rowsOf(hash: string, isWanted: (rows: string[][]) => boolean) {
+    await operator.show(hash);
+    return await waitFor(`${hash} shows what it says`, async () => {
+      const rows = await operator.page.locator("main tbody tr").all();
+      const cells = await Promise.all(rows.map((row) => row.locator("td").allTextContents()));
+      return isWanted(cells) ? cells : undefined;
+    });
+  }
+
+  it("opens the limits sorted and filtered", async () => {
+    const sorted = await rowsOf("#/limits?sort=-hits&q=edge", (rows) => rows.length === 3);
+    expect(sorted.map(([rule]) => rule)[0]).toBe("edge/user");
+    await operator.page.waitForSelector("th[aria-sort=descending]:has-text('Hits')");
+    const names = await rowsOf("#/limits?sort=rule", (rows) => rows.length === 4);
+    const shown = names.map(([rule = ""]) => rule);
+    expect(shown).toEqual(shown.toSorted());
+  });
+
+  it("opens the audit log by author and action, and says where nothing matches", async () => {
+    const rows = await rowsOf("#/audit?by=olga&action=ResetKey&since=2h", (all) => all.length > 0);
+    for (const [, by, action] of rows) expect([by, action]).toEqual(["olga", "ResetKey"]);
+    await operator.show("#/audit?by=nobody");
+    await operator.see("No changes, or none that match the filter.");
+    await operator.page.click("text=Copy as CLI command");
+    await operator.see("Copied");
+    expect(await operator.page.evaluate("navigator.clipboard.readText()")).toBe(
+      "headgate audit --by nobody",
+    );
+  });
+
+  it("opens the live tail with those who are denied, of one key", async () => {
+    await operator.page.mouse.move(0, 0);
+    await operator.show("#/tail?domain=edge&rule=user&denied=1&key=user%3Djon&sample=1");
+    await operator.see("live");
+    await sendMany("kim", 4);
+    await sendMany("jon", 5);
+    const rows = operator.page.locator("main tbody tr");
+    await waitFor("both are shown", async () => (await rows.count()) === 2);
+    for (const text of await rows.allTextContents()) expect(text).toMatch(/denied.*user=jon/);
+    expect(operator.troubles).toEqual([]);
+  });
+});
+
 describe("who is no operator", () => {
   it("sees everything as a reader, and no button that it may not press", async () => {
     const reader = await rig.open("reader");
