@@ -74,7 +74,7 @@ describe("signing in at an identity provider", () => {
     expect([...browser.cookies.keys()]).toEqual(["headgate_session"]);
   });
 
-  it("calls people by a name of the token where the list has none", async () => {
+  it("calls who is in a group by a name of the token; the audit log has the subject", async () => {
     const { provider, browser } = await start();
     provider.claims = {
       sub: "8d1f",

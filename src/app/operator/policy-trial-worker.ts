@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { isServiceError } from "../../core/base/errors.js";
 import { defaultDefaults } from "../../core/limits/limit.js";
 import { type PolicyText, parsePolicy } from "../../policy/parse.js";
-import { createPolicyBuilder, type Policy } from "../../policy/policy.js";
+import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { parsePolicyTests } from "../../policy/policy-tests.js";
 import { problemRows } from "../../policy/problems/problem.js";
 import type { FoundProblems } from "../../policy/problems/problem-log.js";
@@ -156,12 +156,7 @@ function read({
   const sources: readonly PolicyText[] = files;
   const parsed = parsePolicy(sources, input.options);
   if (parsed.kind === "problems") return problemsOf(parsed);
-  const builder = createPolicyBuilder(version);
-  builder.addDomains(parsed.domains);
-  builder.add(parsed.rules);
-  builder.addServices(parsed.services);
-  builder.setQuotas(parsed.quotas);
-  return { kind: "policy", policy: builder.finish() };
+  return { kind: "policy", policy: buildPolicy(version, parsed) };
 }
 
 function problemsOf({ problems, unreportedCount }: FoundProblems): TrialProblems {

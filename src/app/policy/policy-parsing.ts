@@ -1,7 +1,7 @@
 import type { Worker } from "node:worker_threads";
 import type { Clock } from "../../core/base/clock.js";
 import type { ParsedPolicy, ParseOptions } from "../../policy/parse.js";
-import { createPolicyBuilder, type Policy, type PolicyBuilder } from "../../policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../policy/policy.js";
 import type { FoundProblems } from "../../policy/problems/problem-log.js";
 import { startOwnWorker } from "../base/own-worker.js";
 import { isDescriptorShortage, readErrorWords } from "../config/policy-files.js";
@@ -65,7 +65,7 @@ export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<Poli
       resolve({ kind: "failed", message, isPassing: true });
       return;
     }
-    const assembly = new Assembly(createPolicyBuilder(version));
+    const assembly = new Assembly(new PolicyBuilder(version));
     const cancelLimit = clock.schedule(limitMs, () =>
       finish({ kind: "failed", message: `parsing took more than ${limitMs} ms` }),
     );

@@ -2,62 +2,67 @@ import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 import type { QuotaAssignment, QuotaLimit, QuotaPoolSettings } from "../../core/quota/quota.js";
 
-/** How this replica stands to a pool's lease. */
+/** The state of this replica's lease of a pool. */
 export type QuotaLeaseState =
-  /** Nobody has answered its first claim yet: nothing is handed out. */
+  /** The first claim has not been answered: nothing is assigned. */
   | "claiming"
-  /** It hands out of its lease. */
+  /** Assignments are made from the lease. */
   | "leased"
-  /** Claims fail, and the last lease holds still. */
+  /** Claims fail, and the last lease is still valid. */
   | "unrenewed"
-  /** The last lease is over: its limits' `on_store_failure` decides. */
+  /** The last lease has ended: the limits' `on_store_failure` applies. */
   | "lost";
 
 /** One bucket of one Envoy, as this replica knows it. */
 export interface QuotaHolderView {
-  /** What the Envoy calls itself (`x-headgate-node`), else its address. */
+  /** The Envoy's name for itself (`x-headgate-node`), or its address. */
   readonly node: string;
   readonly weight: number;
-  /** What it would use: admitted and denied, by its last report. Micro-hits a second. */
+  /**
+   * The rate that it would use, admitted and denied, by its last report, in micro-hits per second.
+   */
   readonly demandMicroHz: number;
-  /** What it was told last; undefined: nothing yet. */
+  /** Its last assignment. Undefined before the first one. */
   readonly assignment: QuotaAssignment | undefined;
-  /** The most that it may have in force now. */
+  /** The highest rate that may be active. */
   readonly heldMicroHz: number;
-  /** Since its last report, in milliseconds. */
+  /** Time since its last report, in milliseconds. */
   readonly ageMs: number;
-  /** Whether its stream is closed: it counts until its assignment is over. */
+  /** Whether its stream is closed. It counts until its assignment has ended. */
   readonly isLeft: boolean;
 }
 
-/** One pool, as this replica knows it: limits, and all buckets here that reach them. */
+/** One pool, as this replica knows it: its limits and all buckets here that share them. */
 export interface QuotaPoolView {
-  /** The quotas that lead here, at least one. */
+  /** The quotas that use the pool, at least one. */
   readonly quotas: readonly string[];
   readonly domain: string;
-  /** The descriptor; callers' values are in it. */
+  /** The descriptor. Contains values of callers. */
   readonly entries: readonly DescriptorEntry[];
-  /** As its limits say; with a lost lease their `on_store_failure` holds in place of it. */
+  /** The mode by its limits. After a lost lease, their `on_store_failure` applies instead. */
   readonly mode: QuotaPoolSettings["mode"];
   readonly limits: readonly QuotaLimit[];
-  /** What is used of each limit, in hits, as the store said last; undefined: it said nothing. */
+  /** The used hits of each limit by the store's last response. Undefined if there was none. */
   readonly levelHits: readonly (number | undefined)[];
   readonly lease: {
     readonly state: QuotaLeaseState;
     readonly rateMicroHz: number;
-    /** Until it is over, in milliseconds; 0: it is. */
+    /** Time until the lease ends, in milliseconds; 0 if it has ended. */
     readonly leftMs: number;
   };
   readonly demandMicroHz: number;
   readonly heldMicroHz: number;
   readonly holderCount: number;
-  /** Those with the most demand first; made when asked for, at most `most` of them. */
+  /** The holders with the highest demand, at most `most` of them. Computed on each call. */
   holders(most: number): readonly QuotaHolderView[];
 }
 
-/** What is handed out here, for people: read only, and made as it is read. */
+/** The current assignments of this replica, for display. Read-only, computed on each read. */
 export interface QuotaView {
   pools(): Iterable<QuotaPoolView>;
-  /** The pool of a descriptor's keys, in the order of its limits; undefined: no bucket is there. */
+  /**
+   * The pool of a descriptor's keys, in the order of its limits. Undefined if it has no bucket
+   * here.
+   */
   poolOf(keys: readonly LimitKey[]): QuotaPoolView | undefined;
 }

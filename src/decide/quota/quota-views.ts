@@ -13,7 +13,7 @@ interface ViewParts {
   readonly memberOf: (holder: QuotaHolder) => QuotaMember | undefined;
 }
 
-/** What is handed out now, made as it is read. */
+/** A view of the current assignments, computed on each read. */
 export function viewOf(parts: ViewParts): QuotaView {
   return {
     *pools() {
@@ -26,7 +26,9 @@ export function viewOf(parts: ViewParts): QuotaView {
   };
 }
 
-/** Makes nothing of its holders unless it is asked for them: there may be very many pools. */
+/**
+ * Computes nothing about its holders before they are requested, because there may be many pools.
+ */
 class PoolView implements QuotaPoolView {
   readonly #pool: DrivenPool;
   readonly #parts: ViewParts;

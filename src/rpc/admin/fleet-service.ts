@@ -37,7 +37,6 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
   return {
     listServices: async (request, context) => {
       const own = servicesOf(parts, context);
-      if (request.thisReplica) return { services: own, silentReplicas: 0 };
       const { listServices } = FleetService.method;
       const { messages, silentReplicas } = await askOthers(parts, listServices, {
         request,
@@ -112,7 +111,6 @@ function findingsMethod(
       const own = demandPart(parts.findings)().map(({ severity = "", ...finding }) => {
         return { ...finding, severity, replica };
       });
-      if (request.thisReplica) return { findings: own };
       const { getFindings } = FleetService.method;
       const { messages, silentReplicas } = await askOthers(parts, getFindings, {
         request,

@@ -13,7 +13,7 @@ import {
 import { actorOf, demandPart, demandRole, notFound } from "./call.js";
 import { explainedFilesMax, readFiles } from "./explain-method.js";
 import { AdminFailure } from "./failures.js";
-import { durationOf, encodePolicyVersion, timeOf, wideOf } from "./messages.js";
+import { durationOf, encodePolicyVersion, timeOf, widened, wideOf } from "./messages.js";
 import { conflict } from "./override-methods.js";
 import { badToken, pageRule, pageToken, readPageToken } from "./pages.js";
 import { RequestReader } from "./request-reader.js";
@@ -68,7 +68,7 @@ export function policyService(parts: AdminServiceParts): ServiceImpl<typeof Poli
       const files = readFiles("files", request.files);
       demandFiles(files.length);
       const review = await administration.review(files);
-      return { ...encodeReview(review), changes: [...review.changes] };
+      return { ...encodeProblems(review), changes: [...review.changes] };
     },
     ...changeMethods(parts),
     getShadowReport: shadowMethod(parts),
@@ -93,15 +93,9 @@ function shadowMethod(
       since: timeOf(sinceEpochMs),
       callCount: wideOf(callCount),
       unseenCallCount: wideOf(unseenCount),
-      rules: rules.map(({ domain, label, ...counts }) => ({
-        domain,
-        label,
-        newlyDeniedCount: wideOf(counts.newlyDeniedCount),
-        newlyAllowedCount: wideOf(counts.newlyAllowedCount),
-        sameCount: wideOf(counts.sameCount),
-        beganLiveCount: wideOf(counts.beganLiveCount),
-        beganEmptyCount: wideOf(counts.beganEmptyCount),
-      })),
+      rules: rules.map(({ domain, label, ...counts }) => {
+        return { domain, label, ...widened(counts) };
+      }),
     };
   };
 }
@@ -127,7 +121,7 @@ function changeMethods(
       const said = read(isDryRun ? { ...request, reason: request.reason || "dry run" } : request);
       const asked = { ...said, actor: actorOf(context), isDryRun, isShadow };
       const change = await administration.apply(files, asked);
-      if (change.kind === "problems") return encodeReview(change.review);
+      if (change.kind === "problems") return encodeProblems(change.review);
       const { policy, changes } = demandChange(change);
       return {
         changes: [...changes],
@@ -189,10 +183,6 @@ function demandChange(
   }
 }
 
-function encodeReview({ problems, unreportedCount }: PolicyReview) {
-  return { problems: problems.map((problem) => ({ ...problem })), unreportedCount };
-}
-
 /** The maximum size of the access log in one call, in bytes. */
 export const replayedBytesMax = 4_194_304;
 
@@ -214,7 +204,7 @@ function trialMethods({
       }
       const report = await tester.test(files, tests);
       if (report === "textless") throw textless();
-      if (report.kind === "problems") return problemsOf(report);
+      if (report.kind === "problems") return encodeProblems(report);
       return {
         tests: report.tests.map(({ callCount, failures, ...test }) => {
           return { ...test, callCount: wideOf(callCount), failures: [...failures] };
@@ -239,7 +229,7 @@ function trialMethods({
       const log = { text, format: format ?? "auto" };
       const replay = await replayer.replay(files, log);
       if (replay === "textless") throw textless();
-      return replay.kind === "problems" ? problemsOf(replay) : encodeReplay(replay);
+      return replay.kind === "problems" ? encodeProblems(replay) : encodeReplay(replay);
     },
   };
 }
@@ -251,7 +241,7 @@ function textless(): AdminFailure {
   );
 }
 
-function problemsOf({ problems, unreportedCount }: TrialProblems) {
+function encodeProblems({ problems, unreportedCount }: PolicyReview | TrialProblems) {
   return { problems: problems.map((problem) => ({ ...problem })), unreportedCount };
 }
 
@@ -265,28 +255,17 @@ function encodeReplay(replay: LogReplay) {
     ...(candidate === undefined ? {} : { candidate: encodeOutcome(candidate) }),
     newlyDeniedCount: wideOf(replay.newlyDeniedCount),
     newlyAllowedCount: wideOf(replay.newlyAllowedCount),
-    rules: replay.rules.map(({ domain, label, keys, ...counts }) => ({
-      domain,
-      label,
-      activeCallCount: wideOf(counts.activeCallCount),
-      activeOverCount: wideOf(counts.activeOverCount),
-      candidateCallCount: wideOf(counts.candidateCallCount),
-      candidateOverCount: wideOf(counts.candidateOverCount),
-      keys: encodeCounted(keys),
-    })),
+    rules: replay.rules.map(({ domain, label, keys, ...counts }) => {
+      return { domain, label, ...widened(counts), keys: encodeCounted(keys) };
+    }),
   };
 }
 
 function encodeOutcome(outcome: ReplayedPolicy): MessageInitShape<typeof ReplayOutcomeSchema> {
-  const { policyVersion, times, unknownParts, unaskedHosts } = outcome;
+  const { policyVersion, times, unknownParts, unaskedHosts, ...counts } = outcome;
   return {
     policyVersion,
-    callCount: wideOf(outcome.callCount),
-    unaskedCount: wideOf(outcome.unaskedCount),
-    deniedCount: wideOf(outcome.deniedCount),
-    limitedThenCount: wideOf(outcome.limitedThenCount),
-    limitedBothCount: wideOf(outcome.limitedBothCount),
-    lateCount: wideOf(outcome.lateCount),
+    ...widened(counts),
     unknownParts: encodeCounted(unknownParts),
     unaskedHosts: encodeCounted(unaskedHosts),
     ...(times === undefined

@@ -3,14 +3,14 @@ import { History } from "../../../../src/app/admin/history.js";
 import { AdmissionCounts } from "../../../../src/decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../../../src/decide/admission/service-admission.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
-import { createPolicyBuilder, type Policy } from "../../../../src/policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../../../src/policy/policy.js";
 import { servicesPolicy, testService } from "../../../support/admission.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { testLimit } from "../../../support/policies.js";
 
 /** Rules of these names, each in a domain that has its first letter. */
 function rulesPolicy(labels: readonly string[], version = "v1"): Policy {
-  const builder = createPolicyBuilder(version);
+  const builder = new PolicyBuilder(version);
   builder.addDomains([...new Set(labels.map((label) => label.slice(0, 1)))]);
   const effect = { kind: "limited", limits: [testLimit(10)] } as const;
   builder.add(

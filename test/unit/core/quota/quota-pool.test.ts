@@ -347,6 +347,15 @@ describe("QuotaPool", () => {
     expect(isDenied(9_000)).toBe(true);
   });
 
+  it("keeps tokens by the smallest burst of several limits", () => {
+    const [limit] = limited.limits;
+    const limits = [1_000, 10_000].map((burst) => ({ hits: 100, periodUs: hz, ...limit, burst }));
+    const pool = poolOf({ ...limited, limits });
+    // Half of the burst, of which this replica has its part.
+    expect(pool.rates(999_999).bankHits).toBeGreaterThan(300);
+    expect(pool.rates(999_999).bankHits).toBeLessThanOrEqual(500);
+  });
+
   it("has no room beyond what there may be", () => {
     const holders = new QuotaHolders({ holdersMax: 2 });
     const pool = new QuotaPool({ settings: limited, holders, nowMs: 0 });
