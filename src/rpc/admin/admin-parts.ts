@@ -93,9 +93,12 @@ export interface PolicyAdministration {
       readonly isDryRun: boolean;
     },
   ): Promise<PolicyChangeOutcome>;
-  /** @throws ServiceError STORE_ codes */
+  /**
+   * @param request with the version of the shadow policy that is meant; empty: whichever runs
+   * @throws ServiceError STORE_ codes
+   */
   enforce(
-    request: ChangeRequest & { readonly expectedVersion: string },
+    request: ChangeRequest & { readonly expectedVersion: string; readonly shadowVersion: string },
   ): Promise<PolicyChangeOutcome>;
   /**
    * @param version undefined: the one before, or the end of the shadow policy

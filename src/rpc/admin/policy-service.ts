@@ -131,7 +131,10 @@ function changeMethods(
     enforcePolicy: async (request, context) => {
       demandRole(context, "operator", undefined);
       const administration = demandPart(parts.policyAdministration);
-      const asked = { ...read(request), actor: actorOf(context) };
+      const reader = new RequestReader();
+      const shadowVersion = reader.text("shadow_version", request.shadowVersion, versionRule);
+      reader.end();
+      const asked = { ...read(request), shadowVersion, actor: actorOf(context) };
       const { policy } = demandChange(await administration.enforce(asked));
       return policy === undefined ? {} : { policy: encodePolicyVersion(policy) };
     },
