@@ -66,7 +66,7 @@ describe("TestPolicy", () => {
   it("tells what is wrong with the policy, or with its tests", async () => {
     const { testPolicy } = await policies();
     const wrong = await testPolicy({ files: fileOf("kind: ["), tests: fileOf(testsOf(2)) });
-    expect(wrong.problems[0]).toMatchObject({ file: "a.yaml" });
+    expect(wrong.problems[0]).toMatchObject({ file: "a.yaml", hint: expect.stringMatching(/./) });
     const badTests = await testPolicy({ tests: fileOf("policy: a.yaml\ntests: 7\n") });
     expect(badTests.problems[0]).toMatchObject({ line: 2 });
     expect(badTests.tests).toEqual([]);
@@ -93,14 +93,14 @@ describe("ReplayLog", () => {
     expect(replay).toMatchObject({
       lineCount: 6n,
       unreadableCount: 1n,
-      active: { callCount: 4n, unaskedCount: 1n, deniedCount: 2n },
+      active: { callCount: 4n, unmatchedCount: 1n, deniedCount: 2n },
       candidate: { callCount: 4n, deniedCount: 1n },
       newlyDeniedCount: 0n,
       newlyAllowedCount: 1n,
       problems: [],
     });
     expect(replay.firstUnreadable).toMatch(/^line 6: /);
-    expect(replay.active?.unaskedHosts).toMatchObject([{ text: "other.example", count: 1n }]);
+    expect(replay.active?.unmatchedHosts).toMatchObject([{ text: "other.example", count: 1n }]);
     expect(replay.active?.denied.reduce((sum, one) => sum + one, 0)).toBe(2);
     expect(replay.active?.denied).toHaveLength(replay.active?.calls.length ?? 0);
     expect(replay.rules).toMatchObject([

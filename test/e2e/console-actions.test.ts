@@ -241,6 +241,16 @@ describe("a reader at the keyboard", () => {
     expect(decodeURIComponent(page.url())).toMatch(/#\/key\/edge\/user=ann$/);
   });
 
+  it.each(["nothing", "constructor", "__proto__"])(
+    "is told that no view is called %s",
+    async (name) => {
+      await operator.show(`#/${name}`);
+      await operator.see("There is no such view");
+      await operator.show("#/key/edge/user=ann");
+      expect(operator.troubles).toEqual([]);
+    },
+  );
+
   it("stays in a form with Tab, and comes back to its button", async () => {
     const { page } = operator;
     await page.focus("text=Override …");
@@ -298,6 +308,8 @@ describe("a reader at the keyboard", () => {
 
   it("holds the live tail under the pointer", async () => {
     const { page } = operator;
+    // Where no row comes.
+    await page.mouse.move(0, 0);
     await operator.show("#/tail?domain=edge&sample=1");
     await operator.see("live");
     const rows = page.locator("main tbody tr");
@@ -318,6 +330,51 @@ describe("a reader at the keyboard", () => {
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe(
       "headgate tail edge --sample 1",
     );
+    expect(operator.troubles).toEqual([]);
+  });
+});
+
+describe("a link that somebody has pasted", () => {
+  /** The cells of each row, by column. */
+  async function rowsOf(hash: string, isWanted: (rows: string[][]) => boolean) {
+    await operator.show(hash);
+    return await waitFor(`${hash} shows what it says`, async () => {
+      const rows = await operator.page.locator("main tbody tr").all();
+      const cells = await Promise.all(rows.map((row) => row.locator("td").allTextContents()));
+      return isWanted(cells) ? cells : undefined;
+    });
+  }
+
+  it("opens the limits sorted and filtered", async () => {
+    const sorted = await rowsOf("#/limits?sort=-hits&q=edge", (rows) => rows.length === 3);
+    expect(sorted.map(([rule]) => rule)[0]).toBe("edge/user");
+    await operator.page.waitForSelector("th[aria-sort=descending]:has-text('Hits')");
+    const names = await rowsOf("#/limits?sort=rule", (rows) => rows.length === 4);
+    const shown = names.map(([rule = ""]) => rule);
+    expect(shown).toEqual(shown.toSorted());
+  });
+
+  it("opens the audit log by author and action, and says where nothing matches", async () => {
+    const rows = await rowsOf("#/audit?by=olga&action=ResetKey&since=2h", (all) => all.length > 0);
+    for (const [, by, action] of rows) expect([by, action]).toEqual(["olga", "ResetKey"]);
+    await operator.show("#/audit?by=nobody");
+    await operator.see("No changes, or none that match the filter.");
+    await operator.page.click("text=Copy as CLI command");
+    await operator.see("Copied");
+    expect(await operator.page.evaluate("navigator.clipboard.readText()")).toBe(
+      "headgate audit --by nobody",
+    );
+  });
+
+  it("opens the live tail with those who are denied, of one key", async () => {
+    await operator.page.mouse.move(0, 0);
+    await operator.show("#/tail?domain=edge&rule=user&denied=1&key=user%3Djon&sample=1");
+    await operator.see("live");
+    await sendMany("kim", 4);
+    await sendMany("jon", 5);
+    const rows = operator.page.locator("main tbody tr");
+    await waitFor("both are shown", async () => (await rows.count()) === 2);
+    for (const text of await rows.allTextContents()) expect(text).toMatch(/denied.*user=jon/);
     expect(operator.troubles).toEqual([]);
   });
 });

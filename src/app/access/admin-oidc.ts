@@ -108,7 +108,8 @@ export function createTokenReader(
         requiredClaims: ["exp", "sub"],
         currentDate: new Date(clock.epochUs() / 1_000),
       });
-      if (nonce !== undefined && payload["nonce"] !== nonce) return { kind: "invalid" };
+      const isOurs = payload["nonce"] === nonce && (payload["azp"] ?? audience) === audience;
+      if (nonce !== undefined && !isOurs) return { kind: "invalid" };
       return readClaims(payload, { issuer, groupsClaim });
     } catch (thrown) {
       return { kind: failureOf(thrown) };

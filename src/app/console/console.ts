@@ -67,9 +67,18 @@ export class Console {
     const { choice, oidc, access, clock, isTls } = parts;
     const seal = new Seal(choice.key);
     const { sessionMs, url } = choice;
+    // Of the browser's connection, which may end before us.
+    const isSecure = isTls || url?.protocol === "https:";
     const ended = new EndedSessions(parts);
     this.#ended = ended;
-    this.sessions = new Sessions({ seal, clock, sessionMs, isTls, host: url?.host, ended });
+    this.sessions = new Sessions({
+      seal,
+      clock,
+      sessionMs,
+      isTls: isSecure,
+      host: url?.host,
+      ended,
+    });
     if (oidc === undefined || choice.oidc === undefined || !access.hasList) return;
     const identify: AdminAccess["identify"] = (token, reader) => access.identify(token, reader);
     this.#signIn = new OidcSignIn({ oidc, choice: choice.oidc, seal, clock, identify });

@@ -28,20 +28,20 @@ import { navigation } from "./navigation.js";
 import { SearchBox } from "./search-box.jsx";
 import { SignIn, SignInAgain } from "./sign-in.jsx";
 
-const views: Readonly<Record<string, () => JSX.Element>> = {
-  overview: Overview,
-  audit: Audit,
-  fleet: FleetPage,
-  key: KeyPage,
-  limits: Limits,
-  overrides: Overrides,
-  policy: PolicyView,
-  quotas: Quotas,
-  rule: RulePage,
-  service: ServicePage,
-  services: Services,
-  tail: LiveTail,
-};
+const views: ReadonlyMap<string, () => JSX.Element> = new Map([
+  ["overview", Overview],
+  ["audit", Audit],
+  ["fleet", FleetPage],
+  ["key", KeyPage],
+  ["limits", Limits],
+  ["overrides", Overrides],
+  ["policy", PolicyView],
+  ["quotas", Quotas],
+  ["rule", RulePage],
+  ["service", ServicePage],
+  ["services", Services],
+  ["tail", LiveTail],
+]);
 
 /** The whole console. */
 export function ConsoleApp() {
@@ -85,7 +85,7 @@ function Frame() {
       ?.scrollIntoView({ block: "nearest", inline: "nearest" });
     scrollTo(0, 0);
   }, [place]);
-  const View = views[name] ?? NoSuchView;
+  const View = views.get(name) ?? NoSuchView;
   return (
     <div class="frame">
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
@@ -97,7 +97,7 @@ function Frame() {
         </a>
         <ul>
           {navigation
-            .filter((entry) => views[entry.name] !== undefined)
+            .filter((entry) => views.has(entry.name))
             .map((entry) => (
               <li key={entry.name}>
                 <a

@@ -12,13 +12,13 @@ import {
 } from "../state/session.js";
 
 /** What the server says of a sign-in at the identity provider that failed. */
-const providerFailures: Readonly<Record<string, string>> = {
-  denied: "The identity provider denied the sign-in.",
-  stale: "The sign-in took too long or was started in another browser. Try again.",
-  unavailable: "The identity provider does not answer. Try again later.",
-  refused: "Headgate does not accept the answer of the identity provider.",
-  unknown: "You signed in, but HEADGATE_ADMIN_ACCESS grants you no access.",
-};
+const providerFailures: ReadonlyMap<string, string> = new Map([
+  ["denied", "The identity provider denied the sign-in."],
+  ["stale", "The sign-in took too long or was started in another browser. Try again."],
+  ["unavailable", "The identity provider does not answer. Try again later."],
+  ["refused", "Headgate does not accept the answer of the identity provider."],
+  ["unknown", "You signed in, but HEADGATE_ADMIN_ACCESS grants you no access."],
+]);
 
 /** A session that begins in another tab is noticed so soon. */
 const lookEveryMs = 1_000;
@@ -32,7 +32,7 @@ interface SignInProps {
 /** The form to sign in with, alone in the page or over what was being done. */
 export function SignIn({ ways, isAgain = false }: SignInProps) {
   const token = useSignal("");
-  const failure = useSignal(isAgain ? undefined : providerFailures[signInFailure]);
+  const failure = useSignal(isAgain ? undefined : providerFailures.get(signInFailure));
   const submit = async (): Promise<void> => {
     failure.value = await signInWithToken(token.value.trim());
     if (failure.value === undefined) token.value = "";

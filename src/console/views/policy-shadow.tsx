@@ -215,7 +215,8 @@ function Ways({ active, shadow, open }: RunningShadowProps) {
           command={(reason) => writeCommand(["headgate", "enforce", ...reasonFlags(reason)])}
           run={async (reason) => {
             const { policy } = await endBy(shadow.version, () => {
-              return api.policies.enforcePolicy({ expectedVersion, reason });
+              const { version: shadowVersion } = shadow;
+              return api.policies.enforcePolicy({ expectedVersion, reason, shadowVersion });
             });
             return `Active: policy ${shortVersion(policy?.version ?? "")}.`;
           }}

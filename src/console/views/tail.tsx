@@ -35,7 +35,8 @@ export function LiveTail() {
   const isHeld = useSignal(false);
   const isPaused = useSignal(false);
   const shown = useSignal<Tail["decisions"]>([]);
-  const isStill = isHeld.value || isPaused.value;
+  // An empty table under a pointer that rests is not read.
+  const isStill = isPaused.value || (isHeld.value && shown.value.length > 0);
   useEffect(() => {
     if (!isStill) shown.value = tail.value.decisions;
   }, [isStill, tail.value]);
