@@ -35,12 +35,11 @@ start Redis and Valkey. What they do not notice is listed in test-output/mutatio
 const survivorsPath = "test-output/mutation-survivors.txt";
 
 /**
- * The shares below which a run fails, 0 to 1. Those of core and decide are two hundredths below the
- * first run, on 2026-11-23 with seed 1 (85.2 and 76.7 %). That of store was drawn again on
- * 2026-11-27: coordination has moved there from src/fleet, and contract tests judge it since. With
- * seed 1 these noticed 64 of the first 80 mutants (80.0 %), with seed 11 54 of 60 (90.0 %).
+ * The shares below which a run fails, 0 to 1: two hundredths below a run with seed 1. That of core
+ * and decide was the first one, on 2026-11-23 (85.2 and 76.7 %). That of store was on 2026-11-27
+ * (81.1 %): coordination had moved there from src/fleet, and contract tests judge it since.
  */
-const floorRatios: Readonly<Record<Folder, number>> = { core: 0.83, decide: 0.74, store: 0.78 };
+const floorRatios: Readonly<Record<Folder, number>> = { core: 0.83, decide: 0.74, store: 0.79 };
 
 /** What Stryker says of a mutant, as what it means here; a hang is noticed like a failure. */
 const outcomes: Readonly<Record<string, Outcome>> = {
