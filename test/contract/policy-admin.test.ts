@@ -184,10 +184,9 @@ function describeRefusals(open: () => SharedRecords): void {
     const asked = { actor, reason: "", expectedVersion, isShadow: false, isDryRun: false };
     const change = await one.admin.apply([{ file: "shop.yaml", text }], asked);
     if (change.kind !== "problems") throw new Error(`it is ${change.kind}`);
-    const [problem] = change.review.problems;
+    const [problem] = change.problems;
     expect(problem).toMatchObject({ file: "shop.yaml", line: 4 });
-    expect(problem?.hint).not.toBe("");
-    expect(change.review.problems.length).toBeGreaterThan(1);
+    expect(change.problems.length).toBeGreaterThan(1);
     expect(active(one)).toBe(versionOf(10));
     expect(await one.records.audit(Number.POSITIVE_INFINITY, 1)).toEqual([]);
   });

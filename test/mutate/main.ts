@@ -1,6 +1,6 @@
 /**
  * Mutation checks: changes the source in a sample of places, one at a time, and counts how many of
- * these mutants the unit tests notice. Works in a copy of the project below test-output/.
+ * these mutants the tests notice. Works in a copy of the project below test-output/.
  *
  * Usage: npm run mutate [-- OPTION...]
  */
@@ -24,8 +24,8 @@ import {
 const help = `Usage: npm run mutate -- [options]
 
 Changes the source of src/core, src/decide and src/store in a sample of places, one at a time, and
-says how many of these mutants their unit tests notice. What they do not notice is listed in
-test-output/mutation-survivors.txt.
+says how many of these mutants the unit tests notice; of src/store also the contract tests, which
+start Redis and Valkey. What they do not notice is listed in test-output/mutation-survivors.txt.
 
   --seed N        which sample is drawn (default 1)
   --count N       how many mutants it has (default 520, or a folder's part of them)
@@ -35,10 +35,12 @@ test-output/mutation-survivors.txt.
 const survivorsPath = "test-output/mutation-survivors.txt";
 
 /**
- * The shares below which a run fails, 0 to 1: two hundredths below those of the first run, on
- * 2026-11-23 with seed 1 (85.2, 76.7 and 66.3 %; what stores do with Redis is not for unit tests).
+ * The shares below which a run fails, 0 to 1. Those of core and decide are two hundredths below the
+ * first run, on 2026-11-23 with seed 1 (85.2 and 76.7 %). That of store was drawn again on
+ * 2026-11-27: coordination has moved there from src/fleet, and contract tests judge it since. With
+ * seed 1 these noticed 64 of the first 80 mutants (80.0 %), with seed 11 54 of 60 (90.0 %).
  */
-const floorRatios: Readonly<Record<Folder, number>> = { core: 0.83, decide: 0.74, store: 0.64 };
+const floorRatios: Readonly<Record<Folder, number>> = { core: 0.83, decide: 0.74, store: 0.78 };
 
 /** What Stryker says of a mutant, as what it means here; a hang is noticed like a failure. */
 const outcomes: Readonly<Record<string, Outcome>> = {

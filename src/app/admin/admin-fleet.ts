@@ -64,7 +64,7 @@ export function createFleetView(parts: AdminFleetParts): FleetView {
         replica: parts.replica,
         isLeading: status?.isLeading === true,
         leader: status?.snapshot?.leaderId,
-        epoch: status?.snapshot?.term ?? 0,
+        term: status?.snapshot?.term ?? 0,
         replicaCount: parts.replicaCount(),
         store: parts.store,
         isDegraded: parts.isDegraded(),

@@ -30,14 +30,14 @@ export function checkOpenPorts(
   ];
   if (open.length === 0) return undefined;
   const names = inWords(open);
-  const fact = `${names} can be reached from other machines without a client certificate`;
+  const reach = `machines can reach ${names} without a client certificate`;
   const remedy = "set GRPC_SERVER_USE_TLS and GRPC_CLIENT_TLS_CACERT";
   if (isRequired) {
-    problems.push(`HEADGATE_REQUIRE_CLIENT_CERTIFICATES is true, but ${fact}; ${remedy}`);
+    problems.push(`HEADGATE_REQUIRE_CLIENT_CERTIFICATES is true, but other ${reach}; ${remedy}`);
     return undefined;
   }
   return (
-    `${fact}: anyone who can reach it can act as an Envoy. To change that, ` +
+    `Other ${reach} and act as an Envoy. To prevent that, ` +
     `${remedy}; or restrict access with a mesh or a NetworkPolicy.`
   );
 }

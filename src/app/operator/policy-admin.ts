@@ -91,7 +91,7 @@ export class PolicyAdmin implements PolicyAdministration {
 
   async review(files: readonly PolicyText[]): Promise<PolicyReview> {
     const reviewed = await this.#reviewer.review(files);
-    if (reviewed.kind === "problems") return reviewed.review;
+    if (reviewed.kind === "problems") return { ...reviewed, changes: [] };
     return { problems: [], unreportedCount: 0, changes: reviewed.changes };
   }
 

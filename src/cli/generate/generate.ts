@@ -17,8 +17,9 @@ import { generate } from "../../generate/generate.js";
 import { generatedPolicy } from "../../generate/generated-policy.js";
 import { titleOf } from "../../generate/merge/merge-into.js";
 import { type Target, targetNames } from "../../generate/targets.js";
-import { type ParsedPolicy, parsePolicy } from "../../policy/parse.js";
+import { parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import type { ParseProblems } from "../../policy/problems/problem-log.js";
 import { envoyTool } from "../../programs/install.js";
 import { lookUp, thisMachine } from "../../programs/provision.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
@@ -144,7 +145,7 @@ function failed(message: string): CommandFailure {
   return new CommandFailure(exitCodes.failure, message);
 }
 
-function refusePolicy(run: Run, parsed: Extract<ParsedPolicy, { kind: "problems" }>): number {
+function refusePolicy(run: Run, parsed: ParseProblems): number {
   const { output } = run.context;
   if (run.flags.output === "json") {
     const { problems, unreportedCount } = parsed;

@@ -52,11 +52,11 @@ export function drawServices(
   ];
   const columns: readonly Column[] = [
     { title: "service", isFlexible: true, paint: style.bold },
-    { title: "law", isFlexible: true },
+    { title: "limiter", isFlexible: true },
     { title: "in use", align: "right" },
     ...(reserves ? [{ title: "HIGH", align: "right" } as const] : []),
     ...(hasRtt ? [{ title: "rtt", align: "right" } as const] : []),
-    ...(hasLeast ? [{ title: "least", align: "right" } as const] : []),
+    ...(hasLeast ? [{ title: "min rtt", align: "right" } as const] : []),
     { title: "gate", paint: (cell) => (/^(open|-?\s*$)/.test(cell) ? cell : style.bad(cell)) },
     { title: shedTitle, align: "right" },
     { title: waitingTitle, align: "right" },
@@ -164,9 +164,9 @@ export function drawFleet(fleet: GetFleetResponse, drawing: Drawing): readonly s
   return lines;
 }
 
-function leaderText({ isLeading, leader, epoch }: GetFleetResponse): string {
-  if (isLeading) return `, which leads (term ${countText(epoch)})`;
-  return leader === "" ? "" : `, and ${safeText(leader)} leads (term ${countText(epoch)})`;
+function leaderText({ isLeading, leader, term }: GetFleetResponse): string {
+  if (isLeading) return `, which leads (term ${countText(term)})`;
+  return leader === "" ? "" : `, and ${safeText(leader)} leads (term ${countText(term)})`;
 }
 
 function whyNoShares({ law }: Service): string {

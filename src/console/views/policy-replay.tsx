@@ -171,7 +171,7 @@ function OutcomeTile({
   readonly label: string;
   readonly outcome: ReplayOutcome | undefined;
 }) {
-  const { deniedCount = 0n, callCount = 0n, unaskedCount = 0n } = outcome ?? {};
+  const { deniedCount = 0n, callCount = 0n, unmatchedCount = 0n } = outcome ?? {};
   const share = callCount === 0n ? 0 : Number(deniedCount) / Number(callCount);
   return (
     <Tile
@@ -179,7 +179,7 @@ function OutcomeTile({
       value={formatCount(deniedCount)}
       detail={
         `${formatPercent(share)} of ${formatCount(callCount)}; ` +
-        `${formatCount(unaskedCount)} ask for nothing`
+        `${formatCount(unmatchedCount)} belong to no service with limits`
       }
     />
   );

@@ -4,7 +4,17 @@ import type { QuotaHolders } from "../../core/quota/quota-holders.js";
 import { QuotaPool } from "../../core/quota/quota-pool.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { QuotaReach, ReachDescriptor } from "./quota-reach.js";
-import type { QuotaLeaseState } from "./quota-view.js";
+
+/** The state of this replica's lease of a pool. */
+export type QuotaLeaseState =
+  /** The first claim has not been answered: nothing is assigned. */
+  | "claiming"
+  /** Assignments are made from the lease. */
+  | "leased"
+  /** Claims fail, and the last lease is still valid. */
+  | "unrenewed"
+  /** The last lease has ended: the limits' `on_store_failure` applies. */
+  | "lost";
 
 interface DrivenPoolParts {
   /** Identifies it at all replicas. Contains no text from callers. */

@@ -29,8 +29,7 @@ import {
   type QuotaSessionHost,
   shortTtlMs,
 } from "./quota-sessions.js";
-import type { QuotaView } from "./quota-view.js";
-import { viewOf } from "./quota-views.js";
+import { QuotaView } from "./quota-view.js";
 
 /** A quota event for the log. Contains nothing from callers. */
 export type QuotaEvent =
@@ -134,7 +133,11 @@ export class QuotaRegistry implements DividesQuotas {
   /** The current assignments of this replica. */
   view(): QuotaView {
     const nowMs = (): number => this.#parts.clock.monotonicMs();
-    return viewOf({ pools: this.#pools, nowMs, memberOf: (holder) => this.#members[holder] });
+    return new QuotaView({
+      pools: this.#pools,
+      nowMs,
+      memberOf: (holder) => this.#members[holder],
+    });
   }
 
   /** Stops charging and claiming. */

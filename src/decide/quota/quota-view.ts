@@ -1,17 +1,8 @@
-import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { LimitKey } from "../../core/limits/limit.js";
-import type { QuotaAssignment, QuotaLimit, QuotaPoolSettings } from "../../core/quota/quota.js";
-
-/** The state of this replica's lease of a pool. */
-export type QuotaLeaseState =
-  /** The first claim has not been answered: nothing is assigned. */
-  | "claiming"
-  /** Assignments are made from the lease. */
-  | "leased"
-  /** Claims fail, and the last lease is still valid. */
-  | "unrenewed"
-  /** The last lease has ended: the limits' `on_store_failure` applies. */
-  | "lost";
+import type { QuotaAssignment, QuotaHolder, QuotaHolderState } from "../../core/quota/quota.js";
+import type { DrivenPool } from "./driven-pool.js";
+import { keysIdentity } from "./quota-reach.js";
+import type { QuotaMember } from "./quota-sessions.js";
 
 /** One bucket of one Envoy, as this replica knows it. */
 export interface QuotaHolderView {
@@ -32,37 +23,115 @@ export interface QuotaHolderView {
   readonly isLeft: boolean;
 }
 
-/** One pool, as this replica knows it: its limits and all buckets here that share them. */
-export interface QuotaPoolView {
-  /** The quotas that use the pool, at least one. */
-  readonly quotas: readonly string[];
-  readonly domain: string;
-  /** The descriptor. Contains values of callers. */
-  readonly entries: readonly DescriptorEntry[];
-  /** The mode by its limits. After a lost lease, their `on_store_failure` applies instead. */
-  readonly mode: QuotaPoolSettings["mode"];
-  readonly limits: readonly QuotaLimit[];
-  /** The used hits of each limit by the store's last response. Undefined if there was none. */
-  readonly levelHits: readonly (number | undefined)[];
-  readonly lease: {
-    readonly state: QuotaLeaseState;
-    readonly rateMicroHz: number;
-    /** Time until the lease ends, in milliseconds; 0 if it has ended. */
-    readonly leftMs: number;
+interface ViewParts {
+  readonly pools: {
+    values(): Iterable<DrivenPool>;
+    find(identity: string): DrivenPool | undefined;
   };
-  readonly demandMicroHz: number;
-  readonly heldMicroHz: number;
-  readonly holderCount: number;
-  /** The holders with the highest demand, at most `most` of them. Computed on each call. */
-  holders(most: number): readonly QuotaHolderView[];
+  readonly nowMs: () => number;
+  readonly memberOf: (holder: QuotaHolder) => QuotaMember | undefined;
 }
 
 /** The current assignments of this replica, for display. Read-only, computed on each read. */
-export interface QuotaView {
-  pools(): Iterable<QuotaPoolView>;
+export class QuotaView {
+  readonly #parts: ViewParts;
+
+  constructor(parts: ViewParts) {
+    this.#parts = parts;
+  }
+
+  *pools(): Iterable<QuotaPoolView> {
+    for (const pool of this.#parts.pools.values()) yield new QuotaPoolView(pool, this.#parts);
+  }
+
   /**
    * The pool of a descriptor's keys, in the order of its limits. Undefined if it has no bucket
    * here.
    */
-  poolOf(keys: readonly LimitKey[]): QuotaPoolView | undefined;
+  poolOf(keys: readonly LimitKey[]): QuotaPoolView | undefined {
+    const pool = this.#parts.pools.find(keysIdentity(keys));
+    return pool && new QuotaPoolView(pool, this.#parts);
+  }
+}
+
+/**
+ * One pool, as this replica knows it: its limits and all buckets here that share them. Computes
+ * nothing about its holders before they are requested, because there may be many pools.
+ */
+export class QuotaPoolView {
+  readonly #pool: DrivenPool;
+  readonly #parts: ViewParts;
+  readonly #nowMs: number;
+
+  constructor(pool: DrivenPool, parts: ViewParts) {
+    this.#pool = pool;
+    this.#parts = parts;
+    this.#nowMs = parts.nowMs();
+  }
+
+  /** The quotas that use the pool, at least one. */
+  get quotas(): readonly string[] {
+    return [...this.#pool.quotas.keys()];
+  }
+
+  get domain() {
+    return this.#pool.descriptor.domain;
+  }
+
+  /** The descriptor. Contains values of callers. */
+  get entries() {
+    return this.#pool.descriptor.entries;
+  }
+
+  /** The mode by its limits. After a lost lease, their `on_store_failure` applies instead. */
+  get mode() {
+    return this.#pool.reach.mode;
+  }
+
+  get limits() {
+    return this.#pool.reach.limits;
+  }
+
+  /** The used hits of each limit by the store's last response. Undefined if there was none. */
+  get levelHits() {
+    const levels = this.#pool.law.levels(this.#nowMs);
+    return this.limits.map((_, i) => levels?.[i]);
+  }
+
+  get lease() {
+    const { lease } = this.#pool;
+    const leftMs = lease.untilMs - this.#nowMs;
+    return {
+      state: this.#pool.leaseState(this.#nowMs),
+      rateMicroHz: leftMs > 0 ? lease.rateMicroHz : 0,
+      /** Time until the lease ends, in milliseconds; 0 if it has ended. */
+      leftMs: Math.max(0, Math.min(leftMs, Number.MAX_SAFE_INTEGER)),
+    };
+  }
+
+  get demandMicroHz() {
+    return this.#pool.law.demandMicroHz;
+  }
+
+  get heldMicroHz() {
+    return this.#pool.law.rates(this.#nowMs).heldMicroHz;
+  }
+
+  get holderCount() {
+    return this.#pool.law.countedCount;
+  }
+
+  /** The holders with the highest demand, at most `most` of them. Computed on each call. */
+  holders(most: number): readonly QuotaHolderView[] {
+    const states = this.#pool.law.states(this.#nowMs);
+    const sorted = [...states].sort((a, b) => b.demandMicroHz - a.demandMicroHz);
+    return sorted.slice(0, most).map((state) => this.#holder(state));
+  }
+
+  #holder(state: QuotaHolderState): QuotaHolderView {
+    const { weight, demandMicroHz, assignment, heldMicroHz, reportedMs, isLeft } = state;
+    const node = this.#parts.memberOf(state.holder)?.session.node ?? "";
+    const ageMs = this.#nowMs - reportedMs;
+    return { node, weight, demandMicroHz, assignment, heldMicroHz, ageMs, isLeft };
+  }
 }

@@ -6,6 +6,7 @@ import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { PolicyText } from "../../policy/parse.js";
+import type { FoundProblems, ParseProblems } from "../../policy/problems/problem-log.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
 /**
@@ -43,21 +44,8 @@ export interface PolicyVersion {
   readonly source: "files" | "xds" | "admin";
 }
 
-/** What is wrong with a policy's text. */
-interface PolicyProblem {
-  readonly id: string;
-  readonly file: string;
-  readonly line: number;
-  readonly column: number;
-  readonly message: string;
-  readonly hint: string;
-}
-
 /** A policy, looked at. */
-export interface PolicyReview {
-  readonly problems: readonly PolicyProblem[];
-  /** How many more there are. */
-  readonly unreportedCount: number;
+export interface PolicyReview extends FoundProblems {
   /** What it changes in the active policy, in words; nothing where there are problems. */
   readonly changes: readonly string[];
 }
@@ -70,7 +58,7 @@ export type PolicyChangeOutcome =
       readonly policy: PolicyVersion | undefined;
       readonly changes: readonly string[];
     }
-  | { readonly kind: "problems"; readonly review: PolicyReview }
+  | ParseProblems
   /** @property version what there is */
   | { readonly kind: "conflict"; readonly version: string }
   /** There is no such version. @property versions those that there are */
@@ -238,7 +226,7 @@ interface FleetState {
   readonly replica: string;
   readonly isLeading: boolean;
   readonly leader: string | undefined;
-  readonly epoch: number;
+  readonly term: number;
   readonly replicaCount: number;
   readonly store: string;
   /** Whether the store is being left alone. */
@@ -319,13 +307,6 @@ export interface HistorySight {
   read(ask: HistoryAsk): HistoryPart;
 }
 
-/** What is wrong with texts that were to be tried. */
-export interface TrialProblems {
-  readonly kind: "problems";
-  readonly problems: readonly PolicyProblem[];
-  readonly unreportedCount: number;
-}
-
 /** How a policy's tests ended. */
 export interface PolicyTestReport {
   readonly kind: "tested";
@@ -354,13 +335,13 @@ interface CountedText {
 export interface ReplayedPolicy {
   readonly policyVersion: string;
   readonly callCount: number;
-  readonly unaskedCount: number;
+  readonly unmatchedCount: number;
   readonly deniedCount: number;
   readonly limitedThenCount: number;
   readonly limitedBothCount: number;
   readonly lateCount: number;
   readonly unknownParts: readonly CountedText[];
-  readonly unaskedHosts: readonly CountedText[];
+  readonly unmatchedHosts: readonly CountedText[];
   /** As many of each; undefined: there was no call. */
   readonly times:
     | {
@@ -406,7 +387,7 @@ export interface PolicyTrials {
   test(
     files: readonly PolicyText[],
     tests: readonly PolicyText[],
-  ): Promise<PolicyTestReport | TrialProblems | "textless">;
+  ): Promise<PolicyTestReport | ParseProblems | "textless">;
   /**
    * @param files empty: only the active policy
    * @throws ServiceError as `test`
@@ -414,7 +395,7 @@ export interface PolicyTrials {
   replay(
     files: readonly PolicyText[],
     log: { readonly text: Uint8Array; readonly format: (typeof replayFormats)[number] },
-  ): Promise<LogReplay | TrialProblems | "textless">;
+  ): Promise<LogReplay | ParseProblems | "textless">;
 }
 
 /** What one look at one thing came to. */

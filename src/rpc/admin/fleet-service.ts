@@ -50,9 +50,9 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
       return { services: all, silentReplicas };
     },
     getFleet: (_request, context) => {
-      const { leader = "", epoch, ...state } = parts.fleet.fleet();
+      const { leader = "", term, ...state } = parts.fleet.fleet();
       const services = servicesOf(parts, context);
-      return { ...state, leader, epoch: wideOf(epoch), services };
+      return { ...state, leader, term: wideOf(term), services };
     },
     getGateThresholds: (request, context) => {
       const gates = demandPart(parts.gates);

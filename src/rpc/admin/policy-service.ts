@@ -2,13 +2,13 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { reasonCharsMax } from "../../core/base/audit-entry.js";
 import type { PolicyService, ReplayOutcomeSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { problemRows } from "../../policy/problems/problem.js";
+import type { FoundProblems } from "../../policy/problems/problem-log.js";
 import {
   type LogReplay,
   type PolicyChangeOutcome,
-  type PolicyReview,
   type ReplayedPolicy,
   replayFormats,
-  type TrialProblems,
 } from "./admin-parts.js";
 import { actorOf, demandPart, demandRole, notFound } from "./call.js";
 import { explainedFilesMax, readFiles } from "./explain-method.js";
@@ -121,7 +121,7 @@ function changeMethods(
       const said = read(isDryRun ? { ...request, reason: request.reason || "dry run" } : request);
       const asked = { ...said, actor: actorOf(context), isDryRun, isShadow };
       const change = await administration.apply(files, asked);
-      if (change.kind === "problems") return encodeProblems(change.review);
+      if (change.kind === "problems") return encodeProblems(change);
       const { policy, changes } = demandChange(change);
       return {
         changes: [...changes],
@@ -174,7 +174,7 @@ function demandChange(
     case "unknown":
       throw new AdminFailure("notFound", "unknown version of the policy");
     case "problems": {
-      const [first] = change.review.problems;
+      const [first] = change.problems;
       throw new AdminFailure(
         "refused",
         `the policy is invalid: ${first?.message ?? "it is empty"}`,
@@ -241,8 +241,11 @@ function textless(): AdminFailure {
   );
 }
 
-function encodeProblems({ problems, unreportedCount }: PolicyReview | TrialProblems) {
-  return { problems: problems.map((problem) => ({ ...problem })), unreportedCount };
+function encodeProblems({ problems, unreportedCount }: FoundProblems) {
+  const encoded = problems.map(({ id, file, line, column, message }) => {
+    return { id, file, line, column, message, hint: problemRows[id].remedy };
+  });
+  return { problems: encoded, unreportedCount };
 }
 
 function encodeReplay(replay: LogReplay) {
@@ -262,12 +265,12 @@ function encodeReplay(replay: LogReplay) {
 }
 
 function encodeOutcome(outcome: ReplayedPolicy): MessageInitShape<typeof ReplayOutcomeSchema> {
-  const { policyVersion, times, unknownParts, unaskedHosts, ...counts } = outcome;
+  const { policyVersion, times, unknownParts, unmatchedHosts, ...counts } = outcome;
   return {
     policyVersion,
     ...widened(counts),
     unknownParts: encodeCounted(unknownParts),
-    unaskedHosts: encodeCounted(unaskedHosts),
+    unmatchedHosts: encodeCounted(unmatchedHosts),
     ...(times === undefined
       ? {}
       : {

@@ -40,7 +40,7 @@ describe("drawServices()", () => {
       { ...shared, replica: "bbbbbbbb", refused: 7n, waiting: 2n, recentAdmitted: 80n },
     );
     expect(rows).toEqual([
-      "service  law         in use  HIGH  gate    shed  waiting  refused  overflow  replica",
+      "service  limiter     in use  HIGH  gate    shed  waiting  refused  overflow  replica",
       "orders   gradient  38 of 40     4  open   5.0 %        3       12     3.3/s  all",
       "                                         25.0 %        1        5            aaaaaa",
       "                                          0.0 %        2        7            bbbbbb",
@@ -54,9 +54,9 @@ describe("drawServices()", () => {
       { ...own, inFlight: 1n, replica: "bbbbbbbb" },
     );
     expect(rows).toEqual([
-      "service  law   in use  rtt  gate   shed  waiting  refused  replica",
-      "orders   none  2 of 2    -  -     0.0 %        0        0  aaaaaa",
-      "orders   none  1 of 2    -  -     0.0 %        0        0  bbbbbb",
+      "service  limiter  in use  rtt  gate   shed  waiting  refused  replica",
+      "orders   none     2 of 2    -  -     0.0 %        0        0  aaaaaa",
+      "orders   none     1 of 2    -  -     0.0 %        0        0  bbbbbb",
     ]);
   });
 });

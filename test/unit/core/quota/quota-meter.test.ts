@@ -151,6 +151,26 @@ describe("QuotaMeter", () => {
     expect(pool.isDue(25_200)).toBe(isDue);
   });
 
+  it.each([
+    { elapsedMs: 5_000, due: 0 },
+    { elapsedMs: -1, due: 30 },
+  ])("credits what was not used by a report of $elapsedMs ms: then $due", ({ elapsedMs, due }) => {
+    const pool = poolOf();
+    const holder = assigned(pool);
+    pool.report(holder, used(500), 10_000);
+    pool.charged({ hits: pool.dueHits(15_000), levels: [100] }, 15_000);
+    pool.report(holder, used(0, elapsedMs), 15_000);
+    pool.report(holder, used(30), 15_000);
+    expect(pool.dueHits(15_000)).toBe(due);
+  });
+
+  it("claims an even share for each of those who have not told what they ask for", () => {
+    const pool = poolOf();
+    for (const identity of ["one", "other", "third"]) joined(pool, 0, identity);
+    const { metMicroHz, hungryMicroHz, ceilingMicroHz } = pool.claim(0);
+    expect((metMicroHz + hungryMicroHz) / ceilingMicroHz).toBeCloseTo(1, 5);
+  });
+
   it("takes what an Envoy let pass after its assignment was over", () => {
     const pool = poolOf();
     const holder = assigned(pool);

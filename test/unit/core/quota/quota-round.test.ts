@@ -68,6 +68,34 @@ describe("QuotaRound", () => {
     expect(divide(division, atMs)).toHaveLength(isTold ? 1 : 0);
   });
 
+  it("aims at a twentieth of an even share for who asks for nothing", () => {
+    const division = shareOf(40 * hz);
+    const { holders, ledger, holder } = division;
+    const idle = hungry(holders, 0);
+    divide({ holders, ledger, members: [holder, idle] }, 5_000);
+    expect(holders.target[idle]).toBe(2.5 * hz);
+  });
+
+  it.each([
+    { title: "who asks for more", isHungry: 1, atMs: 1_900, assigned: assignedTicket },
+    {
+      title: "who does not, from less than half a bank",
+      isHungry: 0,
+      atMs: 1_900,
+      assigned: assignedDeny,
+    },
+    { title: "who does not, from more", isHungry: 0, atMs: 3_000, assigned: assignedTicket },
+  ])("gives a single hit, or none, to $title", ({ isHungry, atMs, assigned }) => {
+    const holders = new QuotaHolders();
+    const ledger = new QuotaLedger(holders, { ttlMs: 10_000, burst: 2, rateMicroHzMax: hz }, 0);
+    ledger.holderCount = 1;
+    ledger.lease({ rateMicroHz: hz / 2, untilMs: 1_000_000, elsewhere: [] }, 0);
+    const holder = hungry(holders, hz / 10);
+    holders.isHungry[holder] = isHungry;
+    divide({ holders, ledger, members: [holder] }, atMs);
+    expect(holders.assigned[holder]).toBe(assigned);
+  });
+
   it("hands out no more single hits than may wait unused", () => {
     const holders = new QuotaHolders();
     const ledger = new QuotaLedger(
