@@ -11,8 +11,8 @@ describe("a service with `admission: {}` behind Envoy", { timeout: 60_000 }, () 
     const result = await runOverload(stage, {
       protection: "headgateDefaults",
       multiple: 3,
-      // Slow requests, so that a busy machine makes few of them late. With a fixed limit of 40, half
-      // of the workers take 800 ms for 40 requests: a tenth of what they can do is in time.
+      // Slow requests, so that a busy machine makes few of them late. With a fixed limit of 40,
+      // five workers take 800 ms for 40 requests, and serve a tenth of what they could in time.
       meanServiceMs: 100,
       durationMs: 24_000,
       halvedMs: 11_000,

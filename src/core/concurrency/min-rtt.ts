@@ -350,7 +350,7 @@ export class MinRtt {
       }
       const { knownMs = probeRttMs } = probe;
       const capacity = (knownMs * probe.level) / probeRttMs;
-      return this.#endProbe(probe, endMs, { rttMs: undefined, capacity });
+      return this.#endProbe(probe, endMs, { rttMs: knownMs, capacity });
     }
     const mayBeLeft = endMs - this.#leftMs < leftMsMax;
     if (mayBeLeft && isDoubtful(probe, probeRttMs) && !isLong) {

@@ -295,7 +295,7 @@ describe("MinRtt", () => {
     for (let i = 0; i < 2; i += 1) rig.see({ rttMs: 200, inFlightMax: 20 }, true);
     expect(rig.minRtt.probeLimit).toBe(7);
     const finding = rig.see({ rttMs: 70, inFlightMax: 7, sampleCount: 200 });
-    expect(finding).toEqual({ kind: "measured", capacity: 5, isConfirmed: false });
+    expect(finding).toEqual({ kind: "measured", capacity: 5, isConfirmed: true });
     expect([rig.minRtt.probeLimit, rig.minRtt.minRttMs]).toEqual([undefined, 50]);
   });
 
