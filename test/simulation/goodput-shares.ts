@@ -8,8 +8,8 @@ import {
   defaultShareLeaseMs,
 } from "../../src/fleet/claims/permit-shares.js";
 import type { EventCalendar } from "../../src/simulate/engine/calendar.js";
-import type { PermitAnswer } from "../../src/store/coordination/permit-store.js";
 import { MemoryPermits } from "../../src/simulate/engine/memory-permits.js";
+import type { PermitAnswer } from "../../src/store/coordination/permit-store.js";
 
 /** The store by which simulated replicas share limits. */
 export class SimulatedPermits {

@@ -8,7 +8,11 @@ interface RunSeriesParts {
   readonly services: readonly SimulatedService[];
   readonly headgates: readonly SimulatedHeadgate[];
   readonly link: StoreLink;
-  readonly callers: readonly { readonly name: string; readonly service: string }[];
+  readonly callers: readonly {
+    readonly name: string;
+    readonly service: string;
+    readonly deadline: number;
+  }[];
 }
 
 /** Numbers of one second after the other, by their names; NaN where there is none. */
@@ -20,6 +24,7 @@ export class RunSeries {
   readonly #columns = new Map<string, number[]>();
   readonly #offeredTo = new Map<string, number>();
   readonly #arrivedAt = new Map<string, number>();
+  readonly #backlogs = new Map<string, number>();
   readonly #limitedBy = new Map<string, number>();
   #callCount = 0;
 
@@ -65,7 +70,7 @@ export class RunSeries {
 
   #putService(service: SimulatedService): void {
     const { headgates, callers, record } = this.#parts;
-    const { name, arrivedCount, busyCount, queueCount, workerCount, perSecond } = service;
+    const { name, arrivedCount, busyCount, queueCount, workerCount } = service;
     let limit = 0;
     let inUse = 0;
     let waiting = 0;
@@ -82,7 +87,7 @@ export class RunSeries {
     this.#offeredTo.set(name, offered);
     this.#arrivedAt.set(name, arrivedCount);
     this.#put({
-      [`${name}.possible`]: Math.min(offeredNow, perSecond),
+      [`${name}.possible`]: this.#possibleNow(service, offeredNow),
       [`${name}.arrived`]: arrivedNow,
       [`${name}.workers`]: workerCount,
       [`${name}.busy`]: busyCount,
@@ -91,6 +96,17 @@ export class RunSeries {
       [`${name}.inUse`]: inUse,
       [`${name}.waiting`]: waiting,
     });
+  }
+
+  /** What was not possible in this second is in the next ones, until its deadline is over. */
+  #possibleNow({ name, perSecond }: SimulatedService, offered: number): number {
+    const own = this.#parts.callers.filter(({ service }) => service === name);
+    const deadlineMs = own.reduce((most, { deadline }) => Math.max(most, deadline), 0);
+    const wanted = offered + (this.#backlogs.get(name) ?? 0);
+    const possible = Math.min(wanted, perSecond);
+    const kept = Math.min(wanted - possible, (perSecond * deadlineMs) / 1_000);
+    this.#backlogs.set(name, kept);
+    return possible;
   }
 
   #putHeadgates(): void {

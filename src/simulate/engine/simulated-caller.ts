@@ -17,7 +17,10 @@ interface CallerParts {
   readonly envoyCount: number;
   readonly times: ArrivalTimes;
   readonly source: RequestSource;
-  readonly random: SeededRandom;
+  /** When requests come; apart from the others, so that it does not depend on answers. */
+  readonly arrivals: SeededRandom;
+  /** Envoys and backoff. */
+  readonly attempts: SeededRandom;
   readonly record: CallerRecord;
 }
 
@@ -41,7 +44,7 @@ export class SimulatedCaller implements AttemptHost {
 
   constructor(parts: CallerParts) {
     this.#parts = parts;
-    const { random, settings, calendar, service } = parts;
+    const { arrivals: random, settings, calendar, service } = parts;
     this.calendar = calendar;
     this.service = service;
     this.patience = new DelayLine(calendar, settings.patience ?? settings.deadline);
@@ -77,7 +80,7 @@ export class SimulatedCaller implements AttemptHost {
   }
 
   #attempt(request: OpenRequest): void {
-    const { headgates, envoyCount, random, source } = this.#parts;
+    const { headgates, envoyCount, attempts: random, source } = this.#parts;
     request.attempted();
     const envoy = envoyCount === 1 ? 0 : Math.floor(random.next() * envoyCount);
     const headgate = headgates[envoy % headgates.length];
@@ -115,7 +118,7 @@ export class SimulatedCaller implements AttemptHost {
   }
 
   #backoffMs(attemptCount: number, end: AttemptEnd): number {
-    const { settings, random } = this.#parts;
+    const { settings, attempts: random } = this.#parts;
     const { retries } = settings;
     if (retries === undefined) return 0;
     const waitMs = Math.min(retries.maxBackoff, retries.backoff * 2 ** (attemptCount - 1));

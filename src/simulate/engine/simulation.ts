@@ -187,7 +187,8 @@ export class Simulation {
         host: settings.host ?? host ?? settings.service,
         random: randomStream(seed, `requests ${name}`),
       }),
-      random: randomStream(seed, `caller ${name}`),
+      arrivals: randomStream(seed, `arrivals ${name}`),
+      attempts: randomStream(seed, `attempts ${name}`),
       record: this.record.caller(name),
     });
   }
