@@ -47,7 +47,7 @@ export class ArrivalTimes {
       const perSecond = startPerSecond + slope * (this.#atMs - startMs);
       const restMs = endMs - this.#atMs;
       const expected = (restMs * (perSecond + endPerSecond)) / 2_000;
-      if (expected > left) {
+      if (expected >= left) {
         this.#atMs = Math.min(endMs, this.#atMs + timeFor(left * 1_000, perSecond, slope));
         return this.#atMs;
       }
@@ -60,6 +60,7 @@ export class ArrivalTimes {
 
 /** The time in which `area` is reached: perSecond x + slope x^2 / 2 = area. */
 function timeFor(area: number, perSecond: number, slope: number): number {
+  if (area === 0) return 0;
   const root = Math.sqrt(Math.max(0, perSecond * perSecond + 2 * slope * area));
   return (2 * area) / (perSecond + root);
 }

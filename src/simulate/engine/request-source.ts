@@ -25,6 +25,7 @@ export class RequestSource {
   readonly #classEnds: readonly number[];
   readonly #keyEnds: Float64Array | undefined;
   readonly #known = new Map<number, AdmissionRequest>();
+  readonly #knownHeaders = new Map<number, AdmissionRequest["headers"]>();
 
   constructor(parts: RequestSourceParts) {
     this.#parts = parts;
@@ -55,8 +56,25 @@ export class RequestSource {
     const id = (envoy * (this.#keyEnds?.length ?? 1) + key) * 4 + priorities.indexOf(priority);
     const known = this.#known.get(id);
     if (known !== undefined) return known;
+    const { address, service } = this.#parts.settings;
+    const request: AdmissionRequest = {
+      serviceName: service,
+      peer: `envoy-${envoy + 1}`,
+      headers: this.#headers(priority, key),
+      attributes: new Map(address === undefined ? [] : [[addressAttribute, address]]),
+      isObserved: false,
+    };
+    this.#known.set(id, request);
+    return request;
+  }
+
+  /** The same map from all Envoys, so that what it asks of rate limits is known by it. */
+  #headers(priority: Priority, key: number): AdmissionRequest["headers"] {
+    const id = key * 4 + priorities.indexOf(priority);
+    const known = this.#knownHeaders.get(id);
+    if (known !== undefined) return known;
     const { settings, host } = this.#parts;
-    const { keys, deadline, statesDeadline, classHeader, headers, address, service } = settings;
+    const { keys, deadline, statesDeadline, classHeader, headers } = settings;
     const all = new Map([
       [":authority", host],
       [":method", settings.method],
@@ -68,15 +86,8 @@ export class RequestSource {
     if (keys?.header !== undefined) {
       all.set(keys.header.toLowerCase(), `${keys.prefix ?? settings.name}-${key + 1}`);
     }
-    const request: AdmissionRequest = {
-      serviceName: service,
-      peer: `envoy-${envoy + 1}`,
-      headers: all,
-      attributes: new Map(address === undefined ? [] : [[addressAttribute, address]]),
-      isObserved: false,
-    };
-    this.#known.set(id, request);
-    return request;
+    this.#knownHeaders.set(id, all);
+    return all;
   }
 }
 

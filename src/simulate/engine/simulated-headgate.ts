@@ -55,7 +55,7 @@ export class SimulatedHeadgate {
   readonly #policy: Policy;
   readonly #calendar: EventCalendar;
   readonly #decider: Decider;
-  readonly #prepared = new Map<AdmissionRequest, PreparedQuery | undefined>();
+  readonly #prepared = new Map<AdmissionRequest["headers"], PreparedQuery | undefined>();
   /** By how much its wall clock is fast, in milliseconds. */
   skewMs = 0;
 
@@ -147,14 +147,14 @@ export class SimulatedHeadgate {
 
   /** Prepared once for each distinct request, since callers repeat themselves. */
   #prepare(request: AdmissionRequest): PreparedQuery | undefined {
-    const known = this.#prepared.get(request);
+    const known = this.#prepared.get(request.headers);
     if (known !== undefined && this.#decider.isCurrent(known)) return known;
-    if (known === undefined && this.#prepared.has(request)) return undefined;
+    if (known === undefined && this.#prepared.has(request.headers)) return undefined;
     const service = this.#serviceOf(request);
     const isAsked = service?.rateLimit !== undefined && !service.rateLimit.inExtProc;
     const query = isAsked ? serviceQuery(service, request)?.query : undefined;
     const prepared = query && this.#decider.prepare(query);
-    this.#prepared.set(request, prepared);
+    this.#prepared.set(request.headers, prepared);
     return prepared;
   }
 
