@@ -42,7 +42,7 @@ export function ratioText(ratio: number): string {
   if (Number.isNaN(ratio)) return "-";
   const percent = 100 * ratio;
   if (percent > 0 && percent < 0.01) return "<0.01 %";
-  const isNearEnd = (percent > 99 && percent < 100) || (percent > 0 && percent < 1);
+  const isNearEnd = (percent > 95 && percent < 100) || (percent > 0 && percent < 1);
   return `${percent.toFixed(isNearEnd ? 2 : 1)} %`;
 }
 

@@ -29,7 +29,7 @@ const plotLooks = 8;
 
 const width = 560;
 const height = 230;
-const box = { left: 62, right: 552, top: 24, bottom: 200 } as const;
+const box = { left: 62, right: 538, top: 24, bottom: 200 } as const;
 
 /** Points of a line that are drawn, and rows of a table that are shown, at most. */
 const pointsMax = 600;
