@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { exitCodes } from "../app/base/failure.js";
 import { readVersion } from "../app/base/version.js";
 import { addCommands } from "./commands.js";
+import { CommandFailure } from "./terminal/command-failure.js";
 import { type CommandContext, type Output, processOutput } from "./terminal/context.js";
 import { processTerminal } from "./terminal/terminal.js";
 
@@ -22,14 +23,29 @@ export async function runCli(
     exitCode = code;
   };
   const program = await createProgram({ output, env, terminal, envoyApi, exitWith }, args[0]);
+  let running = "";
+  program.hook("preAction", (_program, command) => {
+    running = commandPath(command);
+  });
   try {
     await program.parseAsync([...args], { from: "user" });
   } catch (thrown) {
+    if (thrown instanceof CommandFailure) {
+      if (thrown.message !== "") output.err(`headgate ${running}: ${thrown.message}`);
+      return thrown.exitCode;
+    }
     if (!(thrown instanceof CommanderError)) throw thrown;
     // Help that was asked for ends this way too.
     return thrown.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   }
   return exitCode;
+}
+
+/** `keys get`, as it was typed. */
+function commandPath(command: Command): string {
+  const names = [command.name()];
+  for (let outer = command.parent; outer?.parent; outer = outer.parent) names.unshift(outer.name());
+  return names.join(" ");
 }
 
 /**

@@ -29,9 +29,9 @@ export interface EnvoyDump {
   readonly endpoints: ReadonlyMap<string, PlainMap>;
 }
 
-/** A dump, or why it is none. */
+/** A dump, arranged and as it came, or why it is none. */
 type ReadDump =
-  | { readonly kind: "dump"; readonly dump: EnvoyDump }
+  | { readonly kind: "dump"; readonly dump: EnvoyDump; readonly tree: PlainValue }
   | { readonly kind: "unreadable"; readonly why: string };
 
 /**
@@ -51,7 +51,7 @@ export function readConfigDump(text: string): ReadDump {
   if (known.length === 0) {
     return { kind: "unreadable", why: "it is not a response of /config_dump: configs is missing" };
   }
-  return { kind: "dump", dump: arrange(parts) };
+  return { kind: "dump", dump: arrange(parts), tree: read.value };
 }
 
 /**

@@ -5,28 +5,37 @@ import { filterName, findHeadgateFilters, type HeadgateFilter } from "./headgate
 import type { HeadgateView } from "./headgate-view.js";
 import { mapAt, millisecondsAt, numberAt, shownName, textAt, valueAt } from "./json-access.js";
 
-/** A share of calls without an answer from which on it is an error, and no mere warning. */
+/** The share of missed answers that is an error, if it is measured over enough calls. */
 const failedRatioMax = 0.01;
 
 /**
+ * Calls that measure this share without `--watch`. Counters cover the time since Envoy's start, so
+ * the misses of a cold start have a large share of the first calls.
+ */
+const measuredCountMin = 1_000;
+
+/** The share of missed answers that is an error however few calls there are. */
+const brokenRatioMin = 0.5;
+
+/**
  * How long an Envoy warms up, in seconds. Its first calls wait for connections, for cold code, or
- * for a Headgate that starts beside it. What it misses while it is watched counts also then.
+ * for a Headgate that starts at the same time. Answers missed during `--watch` count nevertheless.
  */
 const warmUpSeconds = 60;
 
-/** Fewer missed answers than these show no ratio. */
+/** Fewer missed answers than these are never an error. */
 const failedCountMin = 5;
 
-/** What Envoy waits for a rate limit where no `timeout` is written. Source: RateLimit.timeout. */
+/** Envoy's timeout of a rate limit call if `timeout` is not set. Source: RateLimit.timeout. */
 const defaultTimeoutMs = 20;
 
-/** Longest that a rate limit's answer should be waited for. */
+/** Longest timeout of a rate limit call without a warning. */
 const timeoutMsMax = 1_000;
 
-/** What a store may take by default and the network beside it: less is too short. */
+/** Shortest timeout without a warning: the default store budget, and the network. */
 const timeoutMsMin = 12;
 
-/** Whether Headgate's answers come, and in time. */
+/** Checks whether Headgate answers, and in time. */
 export const checkAnswers: DoctorCheck = (input) => {
   const filters = findHeadgateFilters(input);
   const limits = filters.filter(({ kind }) => kind === "ratelimit");
@@ -67,7 +76,7 @@ function checkHeadgate({ headgate, headgateFailure, policy }: DoctorInput): read
   return diagnostics;
 }
 
-/** What Headgate says of its store and of itself. */
+/** Checks what Headgate reports about its store and itself. */
 export function checkOwnState(headgate: HeadgateView): readonly Diagnostic[] {
   return [...checkStore(headgate), ...checkStatus(headgate)];
 }
@@ -87,7 +96,7 @@ function checkStatus(headgate: HeadgateView): readonly Diagnostic[] {
   const seen = `/readyz reports ${shown}`;
   if (status === "ready") return [{ kind: "pass", id, seen }];
   if (status !== "degraded") return [{ kind: "finding", id, severity: "error", seen }];
-  // A store that is away says it all.
+  // The unavailable store, which has its own finding, explains it.
   if (!lastReloadProblem && storeState === "unavailable") return [];
   const why = lastReloadProblem ? ": the newest policy is invalid, or missing in the store" : "";
   return [{ kind: "finding", id, severity: "warning", seen: `${seen}${why}` }];
@@ -137,21 +146,22 @@ function judgeFailures(
   const recentTotal = recentFailed + Math.max(0, answered - (before?.answered ?? 0));
   const uptimeSeconds = stats.at(-1)?.get("server.uptime") ?? Number.POSITIVE_INFINITY;
   const isWarming = before === undefined && uptimeSeconds < warmUpSeconds;
+  const isMeasured = before !== undefined || recentTotal >= measuredCountMin;
   const parts = [
     `Envoy missed ${failed} of ${many(total, "answer")} from ${what} (${percent(failed / total)})`,
     `${many(letPass, "request")} passed without one`,
-    ...(before === undefined ? [] : [`${recentFailed} of them while it was watched`]),
-    ...(isWarming
-      ? [`it started ${uptimeSeconds} s ago: --watch 5s shows whether it goes on`]
-      : []),
+    ...(before === undefined ? [] : [`${recentFailed} of them during --watch`]),
+    ...(isWarming ? [`Envoy started ${uptimeSeconds} s ago`] : []),
+    ...(before === undefined ? ["--watch 10s shows whether this continues"] : []),
     ...(headgate === undefined ? [] : [ownCounts(id, headgate)]),
   ];
-  const isMuch = recentFailed >= failedCountMin && recentFailed / recentTotal >= failedRatioMax;
+  const ratioMin = isMeasured ? failedRatioMax : brokenRatioMin;
+  const isMuch = recentFailed >= failedCountMin && recentFailed / recentTotal >= ratioMin;
   const severity = isMuch && !isWarming ? "error" : "warning";
   return { kind: "finding", id, severity, seen: parts.join("; ") };
 }
 
-/** What Headgate knows of it: late and lost answers it does not. */
+/** Headgate's own counts, which do not include late and lost answers. */
 function ownCounts(id: "HG520" | "HG521", { totals }: HeadgateView): string {
   const of = (name: string): number => totals.get(name) ?? 0;
   if (id === "HG520") {
@@ -212,7 +222,10 @@ function checkTimeout(headgateFilter: HeadgateFilter, { headgate }: DoctorInput)
   return { kind: "pass", id, seen: `${name} waits up to ${timeoutMs} ms` };
 }
 
-/** Runtime keys win over what is configured. Source: RateLimit.filter_enabled, filter_enforced. */
+/**
+ * Runtime keys take precedence over the configuration. Source: RateLimit.filter_enabled,
+ * filter_enforced.
+ */
 function checkShare(
   headgateFilter: HeadgateFilter,
   { runtime }: DoctorInput,

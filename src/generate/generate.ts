@@ -2,6 +2,7 @@ import { assert } from "../core/base/errors.js";
 import { quoteText } from "../policy/problems/problem.js";
 import type { Document } from "./base/document.js";
 import { isSafePath } from "./base/document-path.js";
+import { rated } from "./base/generate-problems.js";
 import type {
   Generated,
   GeneratedPolicy,
@@ -53,13 +54,12 @@ function checkPaths(documents: readonly Document[]): readonly GenerateProblem[] 
     seen.add(path.toLowerCase());
     if (!isTaken && isSafePath(path)) return [];
     return [
-      {
+      rated({
         id: "HG455",
         spot: { service: undefined, path: [] },
         message: `the file name ${quoteText(path)} is not allowed${isTaken ? " twice" : ""}`,
         hint: "give services other names",
-        severity: "error",
-      } satisfies GenerateProblem,
+      }),
     ];
   });
 }

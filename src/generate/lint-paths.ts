@@ -5,13 +5,13 @@ import { quoteText } from "../policy/problems/problem.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
 import type { PriorityPolicy } from "../policy/services/service-priority.js";
 import { pathPrefixOf } from "../policy/text/path-pattern.js";
-import type { GeneratedPolicy, GenerateProblem } from "./base/generator.js";
+import type { GeneratedPolicy, TargetProblem } from "./base/generator.js";
 
 /** What is said of a policy's paths; all are warnings. */
 export function lintPaths({
   services,
   rules,
-}: Pick<GeneratedPolicy, "services" | "rules">): readonly GenerateProblem[] {
+}: Pick<GeneratedPolicy, "services" | "rules">): readonly TargetProblem[] {
   return services.flatMap((service) => [
     ...service.priority.bypassPaths.flatMap((path) => reachOf(path, service, rules) ?? []),
     ...(["bypassPaths", "authPaths"] as const).flatMap((name) =>
@@ -28,7 +28,7 @@ function reachOf(
   pattern: string,
   service: ServicePolicy,
   rules: readonly Rule[],
-): GenerateProblem | undefined {
+): TargetProblem | undefined {
   const prefix = pathPrefixOf(pattern);
   if (prefix === undefined) return undefined;
   const isBelow = (path: string): boolean => `${urlPathOf(path)}/`.startsWith(`${prefix}/`);
@@ -46,7 +46,6 @@ function reachOf(
     spot: { service: service.name, path: ["priority", "bypassPaths"] },
     message: `${place} pass uncounted, and are never refused${unused}`,
     hint: "list single paths, unless nothing below ever needs a limit",
-    severity: "warning",
   };
 }
 
@@ -88,13 +87,12 @@ function lintSlash(
   path: string,
   name: "bypassPaths" | "authPaths",
   service: ServicePolicy,
-): GenerateProblem | undefined {
+): TargetProblem | undefined {
   if (!path.endsWith("/") || path === "/") return undefined;
   return {
     id: "HG441",
     spot: { service: service.name, path: ["priority", name] },
     message: `${quoteText(path)} matches only that path, with its slash, and nothing below it`,
     hint: `${quoteText(`${path}*`)} for all paths below, or remove the slash`,
-    severity: "warning",
   };
 }

@@ -7,13 +7,14 @@ import {
 import { quoteText } from "../policy/problems/problem.js";
 import type { QuotaPolicy } from "../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
-import type { GeneratedPolicy, GenerateProblem } from "./base/generator.js";
+import { type RatedId, rated } from "./base/generate-problems.js";
+import type { GeneratedPolicy, GenerateProblem, TargetProblem } from "./base/generator.js";
 import { knowsPriorities } from "./envoy/http/priority-header.js";
 import { lintPaths } from "./lint-paths.js";
 
 /** What a policy may mean as it says it, and probably does not. All are warnings. */
 export function lintPolicy(policy: GeneratedPolicy): readonly GenerateProblem[] {
-  return [
+  const found = [
     ...policy.services.flatMap(lintService),
     ...policy.services.flatMap((service) => lintQuotas(service, policy.quotas)),
     ...lintStatedLatency(policy.services),
@@ -21,13 +22,14 @@ export function lintPolicy(policy: GeneratedPolicy): readonly GenerateProblem[] 
     ...lintRequestHeaders(policy),
     ...policy.services.flatMap((service) => lintPriorityHeader(service, policy) ?? []),
   ];
+  return found.map(rated);
 }
 
 /** A call and a quota may share a limit; for the same requests it is charged twice. */
 function lintQuotas(
   service: ServicePolicy,
   quotas: readonly QuotaPolicy[],
-): readonly GenerateProblem[] {
+): readonly TargetProblem[] {
   const { rateLimit } = service;
   const asked = new Set(rateLimit?.descriptors.map(({ parts }) => JSON.stringify(parts)));
   const twice = quotas.find(({ services, domain, bucket }) => {
@@ -38,7 +40,7 @@ function lintQuotas(
   });
   if (twice === undefined) return [];
   return [
-    warning(service, ["rateLimit", "descriptors"], {
+    placed(service, ["rateLimit", "descriptors"], {
       id: "HG439",
       message: `the quota ${quoteText(twice.name)} charges the same limit for these requests`,
       hint: "remove the descriptor and keep the quota, or limit the quota to the other services",
@@ -47,7 +49,7 @@ function lintQuotas(
 }
 
 /** What Envoy lets in, Headgate refuses where a message of it is larger than is read. */
-function lintRequestHeaders({ proxies }: GeneratedPolicy): readonly GenerateProblem[] {
+function lintRequestHeaders({ proxies }: GeneratedPolicy): readonly TargetProblem[] {
   const headersKib = proxies.listener.requestHeadersKibMax;
   const bytesMax = requestBytesFor(headersKib);
   if (headersKib === undefined || bytesMax === requestBytesBounds.defaultValue) return [];
@@ -61,12 +63,11 @@ function lintRequestHeaders({ proxies }: GeneratedPolicy): readonly GenerateProb
       hint: isHeld
         ? `set HEADGATE_REQUEST_BYTES_MAX=${bytesMax}, as \`generate kubernetes\` does`
         : `at most ${headersKibReadMax}, with HEADGATE_REQUEST_BYTES_MAX=${bytesMax}`,
-      severity: "warning",
     },
   ];
 }
 
-function lintService(service: ServicePolicy): readonly GenerateProblem[] {
+function lintService(service: ServicePolicy): readonly TargetProblem[] {
   return [
     lintRateLimit(service),
     lintBreakers(service),
@@ -76,7 +77,7 @@ function lintService(service: ServicePolicy): readonly GenerateProblem[] {
   ].filter((problem) => problem !== undefined);
 }
 
-function lintRateLimit(service: ServicePolicy): GenerateProblem | undefined {
+function lintRateLimit(service: ServicePolicy): TargetProblem | undefined {
   const { rateLimit, concurrency, admission, adaptiveConcurrency, circuitBreakers } = service;
   const isBounded =
     concurrency !== undefined ||
@@ -84,25 +85,25 @@ function lintRateLimit(service: ServicePolicy): GenerateProblem | undefined {
     adaptiveConcurrency !== undefined ||
     circuitBreakers.requestsMax !== "auto";
   if (rateLimit === undefined || isBounded) return undefined;
-  return warning(service, ["rateLimit"], {
+  return placed(service, ["rateLimit"], {
     id: "HG422",
     message: `nothing limits the requests in flight of ${quoteText(service.name)}`,
     hint: "add concurrency, admission.maxInFlight or circuitBreakers.maxRequests",
   });
 }
 
-function lintBreakers(service: ServicePolicy): GenerateProblem | undefined {
+function lintBreakers(service: ServicePolicy): TargetProblem | undefined {
   if (service.outlierDetection !== undefined) return undefined;
-  return warning(service, ["outlierDetection"], {
+  return placed(service, ["outlierDetection"], {
     id: "HG423",
     message: `a failing host of ${quoteText(service.name)} is never ejected`,
     hint: "keep the defaults of outlierDetection",
   });
 }
 
-function lintEjections(service: ServicePolicy): GenerateProblem | undefined {
+function lintEjections(service: ServicePolicy): TargetProblem | undefined {
   if (service.outlierDetection?.ejectionPercentMax !== 100) return undefined;
-  return warning(service, ["outlierDetection", "maxEjectionPercent"], {
+  return placed(service, ["outlierDetection", "maxEjectionPercent"], {
     id: "HG421",
     message: `a fault that all hosts of ${quoteText(service.name)} share ejects all of them`,
     hint: "set less than 100, such as 50",
@@ -117,11 +118,11 @@ const refusals: ReadonlySet<string> = new Set([
   "rateLimited",
 ]);
 
-function lintRetries(service: ServicePolicy): GenerateProblem | undefined {
+function lintRetries(service: ServicePolicy): TargetProblem | undefined {
   const { retries, circuitBreakers } = service;
   const repeated = retries?.on.find((condition) => refusals.has(condition));
   if (repeated === undefined || circuitBreakers.retryBudget !== undefined) return undefined;
-  return warning(service, ["retries", "retryOn"], {
+  return placed(service, ["retries", "retryOn"], {
     id: "HG424",
     message: `${quoteText(repeated)} retries refused requests without a budget`,
     hint: "remove `retryBudget: off`, or retry only requests that have certainly not started",
@@ -132,7 +133,7 @@ function lintRetries(service: ServicePolicy): GenerateProblem | undefined {
 const restRatioMax = 0.01;
 
 /** A curve that is too flat for its midpoint refuses before there is anything to wait for. */
-function lintWaitCurve(service: ServicePolicy): GenerateProblem | undefined {
+function lintWaitCurve(service: ServicePolicy): TargetProblem | undefined {
   const { sigmoid } = service.admission?.estimatedWait ?? {};
   // How long service takes nobody knows here.
   if (sigmoid?.midpoint.kind !== "duration") return undefined;
@@ -140,7 +141,7 @@ function lintWaitCurve(service: ServicePolicy): GenerateProblem | undefined {
   const restRatio = 1 / (1 + Math.exp(sigmoid.slopePerSecond * midpointSeconds));
   if (restRatio < restRatioMax) return undefined;
   const slope = Math.ceil(100 * (Math.log(1 / restRatioMax - 1) / midpointSeconds)) / 100;
-  return warning(service, ["admission", "estimatedWait", "sigmoid"], {
+  return placed(service, ["admission", "estimatedWait", "sigmoid"], {
     id: "HG443",
     message: `the sigmoid refuses ${Math.round(100 * restRatio)} % of requests while nothing waits`,
     hint: `slope: ${slope}, which then refuses less than 1 %`,
@@ -148,7 +149,7 @@ function lintWaitCurve(service: ServicePolicy): GenerateProblem | undefined {
 }
 
 /** One filter's stated latency for services that hardly have the same one. */
-function lintStatedLatency(services: readonly ServicePolicy[]): readonly GenerateProblem[] {
+function lintStatedLatency(services: readonly ServicePolicy[]): readonly TargetProblem[] {
   const stated = services.filter(({ adaptiveConcurrency }) => {
     return adaptiveConcurrency?.minRtt.kind === "fixed";
   });
@@ -163,7 +164,6 @@ function lintStatedLatency(services: readonly ServicePolicy[]): readonly Generat
       spot: { service: undefined, path: ["proxies", "adaptiveConcurrency", "minRtt"] },
       message: `one minimum latency is configured for ${names}`,
       hint: "measure it (`sampled`), or set it for each service",
-      severity: "warning",
     },
   ];
 }
@@ -172,7 +172,7 @@ function lintStatedLatency(services: readonly ServicePolicy[]): readonly Generat
 function lintPriorityHeader(
   service: ServicePolicy,
   policy: GeneratedPolicy,
-): GenerateProblem | undefined {
+): TargetProblem | undefined {
   const { header, trust, rules } = service.priority;
   const isTrusted = trust.anyone || trust.sources.length + trust.principals.length > 0;
   if (isTrusted || !knowsPriorities(policy)) return undefined;
@@ -182,22 +182,22 @@ function lintPriorityHeader(
       `${quoteText(header)} is removed before it is read here, because the policy ` +
       "trusts no caller",
     hint: "list in priority.from.trust who may set it, or use another header",
-  };
+  } as const;
   const compiler = new ConditionCompiler();
   const isRead = rules.some(({ when }) => {
     const compiled = compiler.compile(when);
     return compiled.kind === "condition" && compiled.condition.headerNames.has(header);
   });
-  if (isRead) return warning(service, ["priority", "rules"], problem);
+  if (isRead) return placed(service, ["priority", "rules"], problem);
   const parts = (service.rateLimit?.descriptors ?? []).flatMap((descriptor) => descriptor.parts);
   const isKey = parts.some((part) => part.kind === "header" && part.header === header);
-  return isKey ? warning(service, ["rateLimit", "descriptors"], problem) : undefined;
+  return isKey ? placed(service, ["rateLimit", "descriptors"], problem) : undefined;
 }
 
-function warning(
+function placed(
   service: ServicePolicy,
   path: readonly string[],
-  problem: Pick<GenerateProblem, "id" | "message" | "hint">,
-): GenerateProblem {
-  return { ...problem, spot: { service: service.name, path }, severity: "warning" };
+  problem: RatedId & Pick<TargetProblem, "message" | "hint">,
+): TargetProblem {
+  return { ...problem, spot: { service: service.name, path } };
 }

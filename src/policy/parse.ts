@@ -10,7 +10,7 @@ import { policyForm, spec } from "./policy-form.js";
 import { PolicyPlaces } from "./policy-places.js";
 import { fileCharsMax, policyCharsMax } from "./policy-size.js";
 import { quoteText, visibleText } from "./problems/problem.js";
-import { type FoundProblems, ProblemLog } from "./problems/problem-log.js";
+import { type FoundProblems, type ParseProblems, ProblemLog } from "./problems/problem-log.js";
 import { SourceText } from "./problems/source-text.js";
 import { ProxiesReader, type ProxyPolicy } from "./proxies/proxies.js";
 import { QuotaList } from "./quotas/quota-list.js";
@@ -54,8 +54,7 @@ export type ParsedPolicy =
       /** Where in the files something is said. It stays in the thread that has parsed. */
       readonly places: PolicyPlaces;
     }
-  /** At least one. */
-  | ({ readonly kind: "problems" } & FoundProblems);
+  | ParseProblems;
 
 /** How the files of a policy are read. */
 export interface ParseOptions {

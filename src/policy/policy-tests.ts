@@ -1,8 +1,8 @@
 import { isCollection } from "yaml";
 import { parseTimestampUs } from "../core/base/timestamp.js";
 import type { PolicyText } from "./parse.js";
-import { type Problem, quoteText } from "./problems/problem.js";
-import { ProblemLog } from "./problems/problem-log.js";
+import { quoteText } from "./problems/problem.js";
+import { type ParseProblems, ProblemLog } from "./problems/problem-log.js";
 import { SourceText } from "./problems/source-text.js";
 import { findAliasTargets } from "./text/aliases.js";
 import { Block } from "./text/block.js";
@@ -360,13 +360,7 @@ const file = object(
 export type PolicyTests = typeof file.defaults;
 
 /** A file of tests, understood or not. */
-export type ParsedTests =
-  | { readonly kind: "tests"; readonly tests: PolicyTests }
-  | {
-      readonly kind: "problems";
-      readonly problems: readonly Problem[];
-      readonly unreportedCount: number;
-    };
+export type ParsedTests = { readonly kind: "tests"; readonly tests: PolicyTests } | ParseProblems;
 
 /** Reads a file of tests: all mistakes at once, or the tests. */
 export function parsePolicyTests(given: PolicyText): ParsedTests {

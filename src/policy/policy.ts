@@ -27,81 +27,92 @@ export interface Policy {
 }
 
 /** Makes a policy piece by piece, so that a large one never holds the event loop for long. */
-export interface PolicyBuilder {
+export class PolicyBuilder {
+  readonly #version: string;
+  readonly #rules: Rule[] = [];
+  readonly #domains = new Map<string, DescriptorTree>();
+  readonly #services: ServicePolicy[] = [];
+  readonly #index = new ServiceIndexBuilder();
+  #proxies: ProxyPolicy = defaultProxies;
+  #quotas: readonly QuotaPolicy[] = [];
+  #isFinished = false;
+
+  constructor(version: string) {
+    this.#version = version;
+  }
+
   /** Makes domains known, also those that no rule follows for. */
-  addDomains(domains: readonly string[]): void;
+  addDomains(domains: readonly string[]): void {
+    assert(!this.#isFinished, "a finished policy takes no domains");
+    for (const domain of domains) this.#treeOf(domain);
+  }
+
   /** Inserts the next rules, in the order of their `index`. */
-  add(rules: readonly Rule[]): void;
+  add(rules: readonly Rule[]): void {
+    assert(!this.#isFinished, "a finished policy takes no rules");
+    for (const rule of rules) {
+      assert(rule.index === this.#rules.length, "rules arrive in the order of their index");
+      // As a copy from another thread it has lost its frost.
+      if (rule.metadata !== undefined) freezeJson(rule.metadata);
+      this.#rules.push(rule);
+      this.#treeOf(rule.domain).insert(rule);
+    }
+  }
+
   /** Adds the next services, in the order of the files; compiles their conditions. */
-  addServices(services: readonly ServicePolicy[]): void;
+  addServices(services: readonly ServicePolicy[]): void {
+    assert(!this.#isFinished, "a finished policy takes no services");
+    for (const service of services) {
+      this.#services.push(service);
+      this.#index.add(service);
+    }
+  }
+
   /** What Envoys let pass by themselves; unsaid, there are none. */
-  setQuotas(quotas: readonly QuotaPolicy[]): void;
+  setQuotas(quotas: readonly QuotaPolicy[]): void {
+    assert(!this.#isFinished, "a finished policy takes no quotas");
+    this.#quotas = Object.freeze([...quotas]);
+  }
+
   /** What holds for every proxy; unsaid, it is the default. */
-  setProxies(proxies: ProxyPolicy): void;
+  setProxies(proxies: ProxyPolicy): void {
+    assert(!this.#isFinished, "a finished policy takes no proxies");
+    this.#proxies = proxies;
+  }
+
   /** The finished policy; the builder takes nothing after it. */
-  finish(): Policy;
+  finish(): Policy {
+    assert(!this.#isFinished, "a policy is finished once");
+    this.#isFinished = true;
+    return Object.freeze({
+      version: this.#version,
+      rules: Object.freeze(this.#rules),
+      domains: this.#domains,
+      services: Object.freeze(this.#services),
+      quotas: this.#quotas,
+      proxies: this.#proxies,
+      serviceIndex: this.#index.finish(),
+    });
+  }
+
+  #treeOf(domain: string): DescriptorTree {
+    const tree = this.#domains.get(domain) ?? new DescriptorTree();
+    this.#domains.set(domain, tree);
+    return tree;
+  }
 }
 
-/** Starts a policy of that version, empty. */
-export function createPolicyBuilder(version: string): PolicyBuilder {
-  const rules: Rule[] = [];
-  const domains = new Map<string, DescriptorTree>();
-  const services: ServicePolicy[] = [];
-  const index = new ServiceIndexBuilder();
-  let proxies: ProxyPolicy = defaultProxies;
-  let quotas: readonly QuotaPolicy[] = [];
-  let isFinished = false;
-
-  const treeOf = (domain: string): DescriptorTree => {
-    const tree = domains.get(domain) ?? new DescriptorTree();
-    domains.set(domain, tree);
-    return tree;
-  };
-
-  return {
-    addDomains(names) {
-      assert(!isFinished, "a finished policy takes no domains");
-      for (const name of names) treeOf(name);
-    },
-    add(more) {
-      assert(!isFinished, "a finished policy takes no rules");
-      for (const rule of more) {
-        assert(rule.index === rules.length, "rules arrive in the order of their index");
-        // As a copy from another thread it has lost its frost.
-        if (rule.metadata !== undefined) freezeJson(rule.metadata);
-        rules.push(rule);
-        treeOf(rule.domain).insert(rule);
-      }
-    },
-    addServices(more) {
-      assert(!isFinished, "a finished policy takes no services");
-      for (const service of more) {
-        services.push(service);
-        index.add(service);
-      }
-    },
-    setQuotas(wanted) {
-      assert(!isFinished, "a finished policy takes no quotas");
-      quotas = Object.freeze([...wanted]);
-    },
-    setProxies(wanted) {
-      assert(!isFinished, "a finished policy takes no proxies");
-      proxies = wanted;
-    },
-    finish() {
-      assert(!isFinished, "a policy is finished once");
-      isFinished = true;
-      return Object.freeze({
-        version,
-        rules: Object.freeze(rules),
-        domains,
-        services: Object.freeze(services),
-        quotas,
-        proxies,
-        serviceIndex: index.finish(),
-      });
-    },
-  };
+/** A policy of that version of what was parsed; `proxies` unsaid, it has the default. */
+export function buildPolicy(
+  version: string,
+  parsed: Pick<Policy, "rules" | "services" | "quotas"> & { readonly domains: readonly string[] },
+): Policy {
+  const builder = new PolicyBuilder(version);
+  builder.addDomains(parsed.domains);
+  builder.add(parsed.rules);
+  builder.addServices(parsed.services);
+  builder.setQuotas(parsed.quotas);
+  return builder.finish();
 }
 
 /** Freezes a value and all in it; how deep it may be was bounded where it was read. */

@@ -1,6 +1,7 @@
 import { argv } from "node:process";
 import { createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
+import { msToNextPoll } from "../../src/console/data/poll-times.js";
 import { FleetService, LimitService, TopOrder } from "../../src/gen/headgate/admin/v1/admin_pb.js";
 import { HttpClient } from "../support/http-client.js";
 
@@ -12,6 +13,10 @@ import { HttpClient } from "../support/http-client.js";
  */
 const [, , kind, ...numbers] = argv;
 const [port = 0, count = 0, ruleCount = 0] = numbers.map(Number);
+
+/** How far clocks of browsers are apart, in milliseconds. */
+const skewMsMax = 100;
+
 if (kind === "decide") await decideSteadily(port, { perSecond: count, ruleCount });
 else {
   const look = kind === "tail" ? followTail : pollOverview;
@@ -52,7 +57,7 @@ async function pollOverview(port: number): Promise<void> {
   const transport = transportOf(port);
   const fleet = createClient(FleetService, transport);
   const limits = createClient(LimitService, transport);
-  void pollEvery(3_000, () => fleet.getFleet({}));
+  void pollEvery(15_000, () => fleet.getFleet({}));
   void pollEvery(3_000, () => fleet.listServices({}));
   void pollEvery(5_000, () => limits.topKeys({ order: TopOrder.DENIALS, count: 8 }));
   void pollEvery(5_000, () => {
@@ -69,10 +74,12 @@ async function pollOverview(port: number): Promise<void> {
   });
 }
 
+/** Consoles ask at the same moments, by clocks that are apart. */
 async function pollEvery(ms: number, ask: () => Promise<unknown>): Promise<never> {
+  const skewMs = Math.random() * skewMsMax;
   for (;;) {
     await ask();
-    await pause(ms);
+    await pause(msToNextPoll(Date.now() - skewMs, ms));
   }
 }
 

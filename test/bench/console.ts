@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { History } from "../../src/app/admin/history.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { parsePolicy } from "../../src/policy/parse.js";
-import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 import { startAdminApp } from "../support/admin.js";
 import type { ChildProgram } from "../support/child-program.js";
 import { Stage } from "../support/stage.js";
@@ -81,7 +81,7 @@ function policyText(rules: number, services: number): string {
 function readPolicy(text: string): Policy {
   const parsed = parsePolicy([{ file: "bench.yaml", text }]);
   if (parsed.kind !== "policy") throw new Error("the policy is wrong");
-  const builder = createPolicyBuilder("bench");
+  const builder = new PolicyBuilder("bench");
   builder.addDomains(parsed.domains);
   builder.add(parsed.rules);
   builder.addServices(parsed.services);
@@ -138,7 +138,6 @@ const level = {
   minRttMs: 1,
   gradient: 1,
   gate: undefined,
-  rejectRatio: 0,
   waitingCount: 0,
   overflowPerSecond: 0,
   reservedHigh: 0,

@@ -7,7 +7,7 @@ import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { Decider, type DeciderParts } from "../../src/decide/rate-limit/decider.js";
 import { Pressure } from "../../src/decide/rate-limit/pressure.js";
 import { parsePolicy } from "../../src/policy/parse.js";
-import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 import { createRateLimitService, type DecidesPrepared } from "../../src/rpc/rls/rls.js";
 import type { LimitStore } from "../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
@@ -254,7 +254,7 @@ export function createPolicy({
   const text = ["domain: bench", "descriptors:", ...others, ...own].join("\n");
   const parsed = parsePolicy([{ file: "bench.yaml", text }]);
   if (parsed.kind === "problems") throw new Error("the bench's policy is wrong");
-  const builder = createPolicyBuilder("bench");
+  const builder = new PolicyBuilder("bench");
   builder.addDomains(parsed.domains);
   builder.add(parsed.rules);
   return builder.finish();

@@ -1,6 +1,7 @@
 import { keepNewObjectsYoung } from "../../src/app/base/collector.js";
 import { sha256 } from "../../src/app/base/sha256.js";
 import { readScenario } from "../../src/cli/simulate/scenario-input.js";
+import { processOutput } from "../../src/cli/terminal/context.js";
 import { runScenario } from "../../src/simulate/report/run-summary.js";
 import { agreementCases, runAgreement } from "../simulation/agreement.js";
 import { layOut } from "./report.js";
@@ -69,7 +70,7 @@ async function measureSpeed(
   const isLimited = kind !== "no policy";
   const text = scenarioText(seconds, isLimited ? "policy: policy.yaml" : "");
   const policy = isLimited ? { file: "policy.yaml", text: policyText(limits) } : undefined;
-  const input = readScenario({ scenario: { file: "bench.yaml", text }, policy });
+  const input = readScenario({ scenario: { file: "bench.yaml", text }, policy }, processOutput);
   const before = process.cpuUsage();
   const control = { goesOn: async () => true };
   const { summary } = await runScenario({ ...input, digest: sha256 }, { label: "", control });

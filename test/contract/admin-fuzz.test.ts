@@ -61,14 +61,14 @@ describe("the admin API under any message", () => {
         await send(to, "application/grpc-web+proto", framed);
         await send(to, "application/grpc-web+proto", bytes);
       }),
-      propertyRuns(400),
+      propertyRuns(150),
     );
     await fc.assert(
       fc.asyncProperty(path, json, async (to, value) => {
         const { status, text } = await send(to, "application/json", JSON.stringify(value));
         expect(status === 500 ? text : "").toBe("");
       }),
-      propertyRuns(400),
+      propertyRuns(150),
     );
     for (const to of paths) {
       const long = JSON.stringify({ domain: "x".repeat(adminMessageBytesMax) });

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../src/app/config/config.js";
+import { redeemingMax } from "../../src/app/console/oidc-sign-in.js";
 import { startAdminApp } from "../support/admin.js";
 import { ConsoleBrowser } from "../support/console-browser.js";
 import { type SignInProvider, startSignInProvider } from "../support/sign-in-provider.js";
@@ -73,6 +74,28 @@ describe("signing in at an identity provider", () => {
     expect([...browser.cookies.keys()]).toEqual(["headgate_session"]);
   });
 
+  it("calls who is in a group by a name of the token; the audit log has the subject", async () => {
+    const { provider, browser } = await start();
+    provider.claims = {
+      sub: "8d1f",
+      groups: ["engineers"],
+      name: "Eve",
+      email: "eve@shop.example",
+    };
+    await signIn(browser, provider);
+    const name = `subject:${provider.issuer}#8d1f`;
+    const tell = async () => JSON.parse((await browser.send(session)).body);
+    expect(await tell()).toMatchObject({ name, shownName: "eve@shop.example" });
+    provider.claims = { ...provider.claims, email: 7, preferred_username: ` ${"é".repeat(99)}` };
+    await signIn(browser, provider);
+    const { shownName } = await tell();
+    expect(shownName).toMatch(/^é{60,64}…?$/);
+    // Who has a name in the access list is called by that.
+    provider.claims = { sub: "ann", email: "root@shop.example" };
+    await signIn(browser, provider);
+    expect(await tell()).toMatchObject({ name: "ann", shownName: "ann" });
+  });
+
   it("uses endpoints that are configured, and the address that is", async () => {
     const first = await startSignInProvider(stage, { clientId: "console" });
     const { browser } = await start(undefined, {
@@ -90,7 +113,31 @@ describe("signing in at an identity provider", () => {
       scope: "openid groups",
       code_challenge_method: "S256",
     });
+    // Whoever is in front of it speaks TLS with browsers.
+    expect([begun.headers["set-cookie"]].flat()).toEqual([
+      expect.stringMatching(/^__Host-headgate_sign_in=.*; SameSite=Lax; Secure$/),
+    ]);
   });
+
+  it("asks the provider no more often than it must, whoever begins and never ends", async () => {
+    const { provider, browser } = await start();
+    const path = "/console/oidc/start";
+    const begun = await Promise.all(Array.from({ length: 40 }, () => browser.send({ path })));
+    expect(begun.map(({ status }) => status)).toEqual(begun.map(() => 303));
+    expect(provider.asked.discovery).toBe(1);
+    provider.faults.isSlow = true;
+    const again = await browser.send({ path });
+    const back = await provider.visit(String(again.headers["location"]));
+    const cookie = `headgate_sign_in=${browser.cookies.get("headgate_sign_in")}`;
+    const ended = await Promise.all(
+      Array.from({ length: redeemingMax + 1 }, () =>
+        browser.send({ path: `${back.pathname}${back.search}`, headers: { cookie } }),
+      ),
+    );
+    const places = new Set(ended.map(({ headers }) => headers["location"]));
+    expect(places).toEqual(new Set(["/?signInFailed=unavailable"]));
+    expect(provider.asked.token).toBe(redeemingMax);
+  }, 20_000);
 
   it("ends with the grant it stands for", async () => {
     const { provider, browser, access } = await start();
@@ -104,6 +151,11 @@ describe("signing in at an identity provider", () => {
     ["whoever was asked says no", ({ faults }) => (faults.error = "access_denied"), "denied"],
     ["the provider refuses", ({ faults }) => (faults.error = "server_error"), "refused"],
     ["the token is somebody else's", ({ faults }) => (faults.audience = "headgate"), "refused"],
+    [
+      "the token was asked for by somebody else",
+      (provider) => (provider.claims = { sub: "ann", azp: "another" }),
+      "refused",
+    ],
     ["the token was made before", ({ faults }) => (faults.nonce = "another"), "refused"],
     ["there is no token", ({ faults }) => (faults.tokenAnswer = "{}"), "refused"],
     ["the answer is no JSON", ({ faults }) => (faults.tokenAnswer = "<html>"), "refused"],

@@ -7,6 +7,7 @@ import { linesPerMinuteMax } from "../../src/app/access/admin-call-log.js";
 import { signInBytesMax } from "../../src/app/console/console.js";
 import { startAdminApp } from "../support/admin.js";
 import { browserProtocols, ConsoleBrowser, ownPage } from "../support/console-browser.js";
+import { redisEnv, startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -230,15 +231,45 @@ describe("signing in", () => {
     expect(JSON.stringify(events)).not.toContain(operatorToken);
   });
 
-  it("holds for all replicas that have one key", async () => {
-    const key = { HEADGATE_CONSOLE_KEY: "one key of both replicas, 32 long" };
-    const [{ port }, { port: other }] = [await start(key), await start(key)];
-    const browser = new ConsoleBrowser(stage, port);
-    await browser.signIn(operatorToken);
-    const cookie = `headgate_session=${browser.cookies.get("headgate_session")}`;
-    const sibling = new ConsoleBrowser(stage, other);
-    const told = await sibling.send({ path: "/console/session", headers: { cookie } });
-    expect(JSON.parse(told.body)).toMatchObject({ name: "ann" });
+  it("holds for all replicas that have one key, and ends on all of them", async () => {
+    const redis = await startRedis(stage);
+    const key = "one key of both replicas, 32 long";
+    const env = { ...redisEnv(redis.port), HEADGATE_CONSOLE_KEY: key };
+    const browsers = [await start(env), await start(env)].map(({ port }) => {
+      return new ConsoleBrowser(stage, port);
+    });
+    const [here, there] = browsers as [ConsoleBrowser, ConsoleBrowser];
+    const path = "/console/session";
+    const begin = async (): Promise<{ readonly cookie: string }> => {
+      await here.signIn(operatorToken);
+      const cookie = `headgate_session=${here.cookies.get("headgate_session")}`;
+      const told = await there.send({ path, headers: { cookie } });
+      expect(JSON.parse(told.body)).toMatchObject({ name: "ann" });
+      return { cookie };
+    };
+    const end = async (): Promise<unknown> => {
+      const { body } = await here.send({ path, method: "DELETE", headers: ownPage });
+      return JSON.parse(body);
+    };
+    const statusOf = async (browser: ConsoleBrowser, headers: { readonly cookie: string }) =>
+      (await browser.send({ path, headers })).status;
+    const first = await begin();
+    const kept = await begin();
+    // The second one is of a browser that goes on.
+    here.cookies.set("headgate_session", first.cookie.replace("headgate_session=", ""));
+    expect(await end()).toEqual({ isEverywhere: true });
+    await waitFor("the other replica knows", async () => (await statusOf(there, first)) === 401);
+    expect(await statusOf(there, kept)).toBe(200);
+
+    const last = await begin();
+    await redis.kill();
+    expect(await end()).toEqual({ isEverywhere: false });
+    expect(await statusOf(here, last)).toBe(401);
+    expect(await statusOf(there, last)).toBe(200);
+    await redis.restart();
+    await waitFor("it learns later", async () => (await statusOf(there, last)) === 401, {
+      withinMs: 30_000,
+    });
   });
 });
 

@@ -1,8 +1,15 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { type ClientHttp2Session, connect } from "node:http2";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { callsAtOnceMax } from "../../src/app/admin/admin-requests.js";
 import { tailRingCharsMax } from "../../src/decide/inspect/decision-tail.js";
 import { adminClients, startAdminApp } from "../support/admin.js";
 import { HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
+import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
 
@@ -17,6 +24,9 @@ spec:
 const valueChars = 2_000;
 const callCount = 100;
 const descriptorsPerCall = 20;
+
+const slowToken = "0123456789abcdef-of-who-reads-nothing";
+const otherToken = "0123456789abcdef-of-somebody-else";
 
 /** What lies between the ring and a reader: windows and buffers of HTTP/2, and one message. */
 const betweenChars = 524_288;
@@ -59,5 +69,53 @@ describe("a console that reads nothing", () => {
     expect(unreadChars).toBeLessThan(tailRingCharsMax + betweenChars);
     expect(callCount * descriptorsPerCall * valueChars).toBeGreaterThan(4 * betweenChars);
     expect(droppedCount).toBeGreaterThan(0n);
+  });
+
+  it("holds so many answers to polls, and neither decisions nor other callers wait", async () => {
+    const access = join(stage.folder, "access");
+    const hash = (token: string): string => createHash("sha256").update(token).digest("hex");
+    const lines = [slowToken, otherToken].map((token, i) => {
+      return `reader * token-sha256:${hash(token)} reader${i}`;
+    });
+    await writeFile(access, lines.join("\n"));
+    const env = { HEADGATE_ADMIN_ACCESS: access, HEADGATE_ADMIN_CALLS_PER_SECOND: "1000" };
+    const { app, port } = await startAdminApp(stage, policy, env);
+    /** A connection whose server may send headers, and no byte of an answer. */
+    const open = () => {
+      const session = connect(`http://127.0.0.1:${port}`, { settings: { initialWindowSize: 0 } });
+      stage.atEnd(() => session.destroy());
+      return session;
+    };
+    const poll = async (session: ClientHttp2Session, since: number): Promise<number> => {
+      const stream = session.request({
+        ":method": "POST",
+        ":path": "/headgate.admin.v1.FleetService/GetHistory",
+        "content-type": "application/json",
+        "sec-fetch-site": "same-origin",
+        authorization: `Bearer ${slowToken}`,
+      });
+      stream.on("error", () => {});
+      // Each asks something else: no answer is another one's.
+      stream.end(JSON.stringify({ since: new Date(since).toISOString() }));
+      const [head] = await once(stream, "response");
+      return head[":status"];
+    };
+    const sessions = [open(), open()];
+    const statuses = await Promise.all(
+      Array.from({ length: callsAtOnceMax }, (_, i) => poll(sessions[i % 2] ?? open(), 1_000 * i)),
+    );
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(await poll(open(), 0)).toBe(429);
+    const http = new HttpClient();
+    stage.atEnd(() => http.close());
+    const descriptors = [{ entries: [{ key: "user", value: "ann" }] }];
+    const body = JSON.stringify({ domain: "shop", descriptors });
+    const decided = await http.send({ port: app.httpAddress.port, path: "/json", body });
+    expect(decided.status).toBe(200);
+    const { fleet } = adminClients(port, { token: otherToken });
+    expect((await fleet.getHistory({})).replicas).toHaveLength(1);
+    // Who goes makes room.
+    sessions[0]?.destroy();
+    await waitFor("they may ask again", async () => (await poll(open(), 0)) === 200);
   });
 });

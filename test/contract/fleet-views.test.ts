@@ -75,7 +75,7 @@ async function ask(app: AdminApp | undefined, user: string): Promise<void> {
 
 describe("services of the fleet", () => {
   it("have one limit, the policy's gate or none, and what signals read", async () => {
-    const { one } = await startFleet({}, { more: signals });
+    const { apps, one } = await startFleet({}, { more: signals });
     const services = await waitFor("a signal is missing", async () => {
       const { services: all } = await one.fleet.listServices({});
       const isMissing = all.flatMap(({ signals }) => signals).filter((one) => one.isMissing);
@@ -92,6 +92,15 @@ describe("services of the fleet", () => {
       { gate: "open", signals: [unread] },
     ]);
     expect(of("unread")[0]?.signals[0]?.reading).toBeUndefined();
+    // Who leads is called as everywhere else.
+    const names = of("orders").map(({ replica }) => replica);
+    for (const { port } of apps) {
+      const leader = await waitFor("it knows who leads", async () => {
+        const told = await adminClients(port).fleet.getFleet({});
+        return (told.isLeading ? told.replica : told.leader) || undefined;
+      });
+      expect(names).toContain(leader);
+    }
   });
 });
 

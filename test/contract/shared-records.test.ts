@@ -8,7 +8,11 @@ import type { StoreConnection } from "../../src/store/redis/scripts/connection.j
 import { enginesFor } from "../support/engines.js";
 import { realClock } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";
+import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
+import { withheldTime } from "../support/withheld-time.js";
+
+const stage = useStage("file");
 
 function change(fields: Partial<RecordChange> = {}): RecordChange {
   const facts = { kind: "override", id: "one", value: {}, expectedVersion: 0 } as const;
@@ -83,6 +87,7 @@ describe.each(enginesFor.behaviour)("records as they are stored in %s", (engine)
       .exec();
     await waitFor("it is gone here too", () => records.list("override").size === 0, {
       withinMs: 2_000,
+      withheldMs: withheldTime(stage),
     });
   });
 

@@ -114,6 +114,11 @@ describe("a policy in the console", () => {
     await page.keyboard.press("Control+v");
   }
 
+  /** Somebody whom nobody has counted yet. */
+  async function newUser(): Promise<string> {
+    return `user${await operator.page.evaluate("performance.now()")}`;
+  }
+
   it("is marked where it is wrong, and released only when it is right", async () => {
     const { page } = operator;
     await write(consolePolicy(2).replace("unit: hour", "unit: fortnight"));
@@ -125,8 +130,51 @@ describe("a policy in the console", () => {
     expect(operator.troubles).toEqual([]);
   });
 
+  it("is applied only after its difference was shown, and rolled back as well", async () => {
+    const { page } = operator;
+    /** Calls that make another policy active, and how many changed lines were shown then. */
+    const calls: (readonly [method: string, changedLines: number])[] = [];
+    await page.route(/PolicyService\/(?:Apply|Enforce|RollBack)Policy$/, async (route) => {
+      const lines = page.locator("dialog[open] .diff .added, dialog[open] .diff .removed");
+      const [method = ""] = /\w+$/.exec(route.request().url()) ?? [];
+      calls.push([method, await lines.filter({ visible: true }).count()]);
+      await route.continue();
+    });
+    const versionOf = async () => await page.locator(".policy-state .mono").first().textContent();
+    const before = await versionOf();
+    // Who reads the difference and does not agree changes nothing.
+    await page.click("main >> text=Apply …");
+    await page.waitForSelector("dialog .diff .added:has-text('requests_per_unit: 2')");
+    await page.waitForSelector("dialog .diff .removed:has-text('requests_per_unit: 3')");
+    await page.waitForSelector('dialog button:text-is("Apply"):disabled');
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    expect([await versionOf(), calls]).toEqual([before, []]);
+
+    await act("Apply …", "Apply", "half of it");
+    await operator.see("Active: policy");
+    await page.click("dialog >> text=Done");
+    await waitFor("two pass", async () => (await sendMany(await newUser(), 3))[2] === 429);
+    await operator.show("#/policy?tab=history");
+    await page.click("main table >> tbody tr >> nth=1 >> button");
+    await operator.see("would change");
+    await act("Roll back …", "Roll back", "it was too little");
+    await operator.see("Active: policy");
+    await waitFor("three pass", async () => (await sendMany(await newUser(), 3))[2] === 200);
+    expect(calls).toEqual([
+      ["ApplyPolicy", 2],
+      ["RollBackPolicy", 2],
+    ]);
+    await page.unrouteAll();
+    await operator.show("#/audit");
+    await operator.see(/olga.*RollBackPolicy.*it was too little.*ApplyPolicy.*half of it/s);
+    expect(operator.troubles).toEqual([]);
+  });
+
   it("is run as a shadow, enforced and rolled back", async () => {
     const { page } = operator;
+    await write(consolePolicy(2));
+    await operator.see("3 per hour becomes 2 per hour");
     await act("Shadow …", "Start the shadow", "half of it");
     await operator.see("Shadow policy:");
     await page.click("dialog >> text=Done");
@@ -136,7 +184,7 @@ describe("a policy in the console", () => {
     await waitFor(
       "the report tells of calls that would be denied",
       async () => {
-        const user = `dan${await page.evaluate("performance.now()")}`;
+        const user = await newUser();
         await sendMany(user, 3);
         return /edge\/user\s*[1-9]/.test((await page.textContent("main")) ?? "");
       },
@@ -153,7 +201,7 @@ describe("a policy in the console", () => {
     await operator.see("Active: policy");
     await page.click("dialog >> text=Done");
     await waitFor("two pass", async () => {
-      const user = `eve${await page.evaluate("performance.now()")}`;
+      const user = await newUser();
       return (await sendMany(user, 3)).join() === "200,200,429";
     });
     await operator.show("#/policy?tab=history");
@@ -162,7 +210,7 @@ describe("a policy in the console", () => {
     await act("Roll back …", "Roll back", "somebody was");
     await operator.see("Active: policy");
     await waitFor("three pass again", async () => {
-      const user = `fay${await page.evaluate("performance.now()")}`;
+      const user = await newUser();
       return (await sendMany(user, 4)).join() === "200,200,200,429";
     });
     expect(operator.troubles).toEqual([]);
@@ -192,6 +240,16 @@ describe("a reader at the keyboard", () => {
     await page.waitForSelector("dialog", { state: "detached" });
     expect(decodeURIComponent(page.url())).toMatch(/#\/key\/edge\/user=ann$/);
   });
+
+  it.each(["nothing", "constructor", "__proto__"])(
+    "is told that no view is called %s",
+    async (name) => {
+      await operator.show(`#/${name}`);
+      await operator.see("There is no such view");
+      await operator.show("#/key/edge/user=ann");
+      expect(operator.troubles).toEqual([]);
+    },
+  );
 
   it("stays in a form with Tab, and comes back to its button", async () => {
     const { page } = operator;
@@ -250,6 +308,8 @@ describe("a reader at the keyboard", () => {
 
   it("holds the live tail under the pointer", async () => {
     const { page } = operator;
+    // Where no row comes.
+    await page.mouse.move(0, 0);
     await operator.show("#/tail?domain=edge&sample=1");
     await operator.see("live");
     const rows = page.locator("main tbody tr");
@@ -270,6 +330,51 @@ describe("a reader at the keyboard", () => {
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe(
       "headgate tail edge --sample 1",
     );
+    expect(operator.troubles).toEqual([]);
+  });
+});
+
+describe("a link that somebody has pasted", () => {
+  /** The cells of each row, by column. */
+  async function rowsOf(hash: string, isWanted: (rows: string[][]) => boolean) {
+    await operator.show(hash);
+    return await waitFor(`${hash} shows what it says`, async () => {
+      const rows = await operator.page.locator("main tbody tr").all();
+      const cells = await Promise.all(rows.map((row) => row.locator("td").allTextContents()));
+      return isWanted(cells) ? cells : undefined;
+    });
+  }
+
+  it("opens the limits sorted and filtered", async () => {
+    const sorted = await rowsOf("#/limits?sort=-hits&q=edge", (rows) => rows.length === 3);
+    expect(sorted.map(([rule]) => rule)[0]).toBe("edge/user");
+    await operator.page.waitForSelector("th[aria-sort=descending]:has-text('Hits')");
+    const names = await rowsOf("#/limits?sort=rule", (rows) => rows.length === 4);
+    const shown = names.map(([rule = ""]) => rule);
+    expect(shown).toEqual(shown.toSorted());
+  });
+
+  it("opens the audit log by author and action, and says where nothing matches", async () => {
+    const rows = await rowsOf("#/audit?by=olga&action=ResetKey&since=2h", (all) => all.length > 0);
+    for (const [, by, action] of rows) expect([by, action]).toEqual(["olga", "ResetKey"]);
+    await operator.show("#/audit?by=nobody");
+    await operator.see("No changes, or none that match the filter.");
+    await operator.page.click("text=Copy as CLI command");
+    await operator.see("Copied");
+    expect(await operator.page.evaluate("navigator.clipboard.readText()")).toBe(
+      "headgate audit --by nobody",
+    );
+  });
+
+  it("opens the live tail with those who are denied, of one key", async () => {
+    await operator.page.mouse.move(0, 0);
+    await operator.show("#/tail?domain=edge&rule=user&denied=1&key=user%3Djon&sample=1");
+    await operator.see("live");
+    await sendMany("kim", 4);
+    await sendMany("jon", 5);
+    const rows = operator.page.locator("main tbody tr");
+    await waitFor("both are shown", async () => (await rows.count()) === 2);
+    for (const text of await rows.allTextContents()) expect(text).toMatch(/denied.*user=jon/);
     expect(operator.troubles).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /**
  * Mutation checks: changes the source in a sample of places, one at a time, and counts how many of
- * these mutants the unit tests notice. Works in a copy of the project below test-output/.
+ * these mutants the tests notice. Works in a copy of the project below test-output/.
  *
  * Usage: npm run mutate [-- OPTION...]
  */
@@ -8,8 +8,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { firstSeed, seedsFirstName } from "../support/seeds.js";
+import { provisionAll, tools } from "../support/tools.js";
 import { listMutants } from "./mutants.js";
-import { drawSample, type Folder, folders, type Mutant, mutantKey } from "./sample.js";
+import { drawSample, type Folder, folderOf, folders, type Mutant, mutantKey } from "./sample.js";
 import { type Result, runMutants } from "./stryker.mjs";
 import {
   belowFloors,
@@ -23,8 +24,8 @@ import {
 const help = `Usage: npm run mutate -- [options]
 
 Changes the source of src/core, src/decide and src/store in a sample of places, one at a time, and
-says how many of these mutants their unit tests notice. What they do not notice is listed in
-test-output/mutation-survivors.txt.
+says how many of these mutants the unit tests notice; of src/store also the contract tests, which
+start Redis and Valkey. What they do not notice is listed in test-output/mutation-survivors.txt.
 
   --seed N        which sample is drawn (default 1)
   --count N       how many mutants it has (default 520, or a folder's part of them)
@@ -51,6 +52,20 @@ const outcomes: Readonly<Record<string, Outcome>> = {
   Ignored: "notRun",
 };
 
+/** Mutants that are judged by the same tests. */
+interface Round {
+  readonly folders: readonly Folder[];
+  /** What says which tests. */
+  readonly configFile: string;
+  /** Whether they start Redis and Valkey. */
+  readonly hasServers: boolean;
+}
+
+const rounds: readonly Round[] = [
+  { folders: ["core", "decide"], configFile: "vitest.mutate.config.ts", hasServers: false },
+  { folders: ["store"], configFile: "vitest.mutate-store.config.ts", hasServers: true },
+];
+
 interface Wish {
   readonly seed: number;
   readonly count?: number | undefined;
@@ -71,7 +86,12 @@ async function main(args: readonly string[]): Promise<number> {
   console.log(
     `seed ${wish.seed}: ${drawn.length} of ${mutants.length} mutants, ${files.size} files`,
   );
-  const judged = judge(drawn, await testMutants(drawn));
+  const results: Result[] = [];
+  for (const round of rounds) {
+    const own = drawn.filter(({ path }) => round.folders.some((name) => name === folderOf(path)));
+    if (own.length > 0) results.push(...(await testMutants(own, round)));
+  }
+  const judged = judge(drawn, results);
   const summaries = summarize(judged);
   const tooLow = belowFloors(summaries, floorRatios);
   mkdirSync("test-output", { recursive: true });
@@ -106,19 +126,21 @@ function parseWish(args: readonly string[]): Wish | "help" | "unknown" {
   }
 }
 
-/** One worker at a time; properties draw the same cases in every run. */
-function testMutants(drawn: readonly Mutant[]): Promise<readonly Result[]> {
+/** Properties draw the same cases in every run. */
+async function testMutants(drawn: readonly Mutant[], round: Round): Promise<readonly Result[]> {
   process.env[seedsFirstName] = String(firstSeed(1));
-  return runMutants({
+  if (round.hasServers) await provisionServers();
+  return await runMutants({
     mutate: drawn.map(rangeOf),
     drawn: drawn.map(mutantKey),
     testRunner: "drawn",
-    vitest: { configFile: "vitest.mutate.config.ts", related: false },
+    vitest: { configFile: round.configFile, related: false },
     plugins: ["@stryker-mutator/vitest-runner", "./test/mutate/drawn.mjs"],
     reporters: ["drawn"],
     coverageAnalysis: "perTest",
     ignoreStatic: true,
-    concurrency: 1,
+    // Tests that wait for servers leave time for others.
+    concurrency: round.hasServers ? 2 : 1,
     // Types are erased and not checked, so neither the sources nor tsconfig.json need a change.
     disableTypeChecks: false,
     tsconfigFile: "none",
@@ -128,6 +150,14 @@ function testMutants(drawn: readonly Mutant[]): Promise<readonly Result[]> {
     logLevel: "warn",
     allowConsoleColors: false,
   });
+}
+
+/** Tells tests where the servers are: they run in a copy of the project, which has no programs. */
+async function provisionServers(): Promise<void> {
+  for (const [name, program] of await provisionAll(["redis", "valkey"])) {
+    if (program.kind === "missing") throw new Error(`${name}: ${program.why}; ${program.hint}`);
+    process.env[tools[name].variable] = program.path;
+  }
 }
 
 /** As Stryker writes ranges: lines count from 1, columns from 0. */

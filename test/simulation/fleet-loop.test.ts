@@ -22,7 +22,7 @@ describe("FleetLoop, in small fleets where everything goes wrong", () => {
   });
 
   it("gives no more than there is, seed by seed", { timeout: seedsTimeoutMs(600_000) }, () =>
-    runSeeds(seedsFrom(1, 500), (seed) => {
+    runSeeds(seedsFrom(1, 300), (seed) => {
       expect(runFleet(smallFleet(seed), { seed, seconds: 90 })).toBe("");
     }),
   );

@@ -9,7 +9,7 @@ import type {
 } from "../../src/decide/admission/admission-call.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { parsePolicy } from "../../src/policy/parse.js";
-import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 import type { EventCalendar } from "../../src/simulate/engine/calendar.js";
 import { createTestDecider } from "../support/decider.js";
 import { FakeRandom } from "../support/fake-random.js";
@@ -154,7 +154,7 @@ spec:
   if (parsed.kind === "problems") {
     throw new Error(parsed.problems.map(({ message }) => message).join("; "));
   }
-  const builder = createPolicyBuilder("v1");
+  const builder = new PolicyBuilder("v1");
   builder.addDomains(parsed.domains);
   builder.add(parsed.rules);
   builder.addServices(parsed.services);

@@ -6,6 +6,9 @@ import type { StoreResult } from "../../src/store/limit-store.js";
 /** The longest that a bucket may be believed, in milliseconds. */
 const believedMsMax = 1_000;
 
+/** A replica counts whole microseconds, rounded up: it may ask so much sooner, in milliseconds. */
+const roundedMsMax = 0.001;
+
 /** A bucket that a replica has been told with a refusal. */
 interface KnownBucket {
   readonly policy: Policy;
@@ -68,7 +71,7 @@ export class KnownRefusals {
       if (last?.isSure !== true || last.policy !== policy) return undefined;
       if (nowMs >= last.sentMs + believedMsMax) return undefined;
       const untilMs = refusedUntilMs(last, charge);
-      if (nowMs < untilMs) found ??= { charge, sentMs: last.sentMs, untilMs };
+      if (nowMs < untilMs - roundedMsMax) found ??= { charge, sentMs: last.sentMs, untilMs };
     }
     return found;
   }

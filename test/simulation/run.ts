@@ -7,7 +7,7 @@ import type { Shape } from "./stores.js";
 
 /** Faults begin after this time and before `faultsEndMs`, by which all of them are over. */
 const faultsBeginMs = 300;
-const faultsEndMs = 4_000;
+const faultsEndMs = 3_400;
 
 /** Short stalls, and outages in which the breaker waits its longest. */
 const faultMsMaxes = [50, 700, 700, 3_000];
@@ -16,7 +16,7 @@ const faultMsMaxes = [50, 700, 700, 3_000];
 const recoveryMsMax = 1_000;
 
 /** When callers stop asking, and when the last of them must have been answered. */
-const callersEndMs = 6_000;
+const callersEndMs = 4_900;
 const endMs = callersEndMs + 100;
 
 /** How long callers wait in milliseconds: mostly as Envoy does by default. */

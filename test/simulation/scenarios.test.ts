@@ -15,6 +15,14 @@ import { simulationJson } from "../../src/simulate/report/simulation-result.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { agreementCases, runAgreement } from "./agreement.js";
 
+/** What is wrong with a scenario fails its test. */
+const noOutput = {
+  out: () => {},
+  err: (text: string): void => {
+    throw new Error(text);
+  },
+};
+
 const endless = { goesOn: async () => true };
 
 async function run(input: ScenarioInput): Promise<FinishedRun> {
@@ -69,12 +77,12 @@ function drawInput(seed: number): ScenarioInput {
   const scenario = { file: `${seed}.yaml`, text: drawScenario(seed) };
   const isInExtProc = String(seed % 2 === 0);
   const policy = { file: "policy.yaml", text: policyText.replace("IN", isInExtProc) };
-  return readScenario({ scenario, policy });
+  return readScenario({ scenario, policy }, noOutput);
 }
 
 describe("scenarios of the package", () => {
   it.each(packagedScenarios())("$name meets its objectives", async ({ path }) => {
-    const input = readScenario(await readScenarioTexts(path));
+    const input = readScenario(await readScenarioTexts(path, noOutput), noOutput);
     const { summary } = await run(input);
     expect(input.scenario.description).toBeDefined();
     expect(summary.objectives.length).toBeGreaterThan(0);
@@ -174,7 +182,7 @@ objectives: []
         `unit: second}, on_store_failure: ${mode}`,
       );
       const policy = { file: "policy.yaml", text: limited.replace("IN", "true") };
-      const { series } = await run(readScenario({ scenario, policy }));
+      const { series } = await run(readScenario({ scenario, policy }, noOutput));
       return (series.get("served") ?? [])[2] ?? 0;
     };
     expect(await served("allow")).toBeGreaterThan(150);

@@ -281,7 +281,7 @@ export const busyScript = {
     getFleet: () => ({
       replica: "headgate-6d4c-x2",
       leader: "headgate-6d4c-x1",
-      epoch: 12n,
+      term: 12n,
       replicaCount: 3,
       store: "redis",
       isDegraded: true,

@@ -13,7 +13,7 @@ import type { ReadGateSettings } from "../../src/decide/admission/fleet-gate.js"
 import type { ServiceAdmission } from "../../src/decide/admission/service-admission.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../src/decide/rate-limit/decider.js";
-import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 import { type AdmissionPolicy, permitsAlone } from "../../src/policy/services/service-admission.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { defaultBlocks } from "../../src/policy/upstream/default-upstream.js";
@@ -70,7 +70,7 @@ export function servicesPolicy(
   services: readonly ServicePolicy[],
   { rules }: Pick<Policy, "rules"> = testPolicy([]),
 ): Policy {
-  const builder = createPolicyBuilder("v1");
+  const builder = new PolicyBuilder("v1");
   builder.addDomains(["shop"]);
   builder.add(rules);
   builder.addServices(services);

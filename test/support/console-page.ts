@@ -104,6 +104,6 @@ export class ConsolePage {
   /** Keeps a picture for people who look. */
   async picture(name: string): Promise<void> {
     mkdirSync(screenshots, { recursive: true });
-    await this.page.screenshot({ path: `${screenshots}${name}.png` });
+    await this.page.screenshot({ path: `${screenshots}${name}.png`, fullPage: true });
   }
 }

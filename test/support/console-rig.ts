@@ -56,6 +56,16 @@ spec:
         queue: {size: 50, maxWait: 2s}
         estimatedWait: {sigmoid: {midpoint: 28s, slope: 0.23}}
         gate: {openBelow: 0.6, closeAbove: 0.9}
+    - name: ledger
+      hosts: [ledger.example]
+      admission: {maxInFlight: 10}
+      concurrency: {law: signal, signal: {fixed: 7.25, target: 10, critical: 100}}
+    - name: search
+      hosts: [search.example]
+      admission: {maxInFlight: 10}
+      concurrency:
+        law: signal
+        signal: {redis: lag, target: 10, critical: 100, every: 200ms, staleAfter: 1s}
   quotas:
     - {name: per-tenant, domain: edge, bucket: [{header: x-tenant, as: tenant}]}
 `;

@@ -1,5 +1,6 @@
 import type { Tree } from "../../src/generate/base/document.js";
 import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { rated } from "../../src/generate/base/generate-problems.js";
 import type { GenerateProblem } from "../../src/generate/base/generator.js";
 import { plainTree } from "../../src/generate/base/plain-tree.js";
 import { checkMessage } from "../../src/generate/check/check-message.js";
@@ -49,7 +50,7 @@ export function testContext(proxy: TestProxy = {}): TestContext {
       control: "headgate_control",
       quotas: "headgate_control",
     },
-    report: (problem) => problems.push(problem),
+    report: (problem) => problems.push(rated(problem)),
   };
   return { context, problems };
 }

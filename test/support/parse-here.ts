@@ -1,6 +1,6 @@
 import type { PolicyParsing, PolicyParsingOptions } from "../../src/app/policy/policy-parsing.js";
 import { parsePolicy } from "../../src/policy/parse.js";
-import { createPolicyBuilder } from "../../src/policy/policy.js";
+import { PolicyBuilder } from "../../src/policy/policy.js";
 import { readRateLimitConfigs } from "../../src/rpc/policy-xds/rate-limit-config.js";
 
 /**
@@ -13,7 +13,7 @@ export async function parseHere(options: PolicyParsingOptions): Promise<PolicyPa
   if (texts.kind === "unreadable") return { kind: "failed", message: texts.message };
   const parsed = parsePolicy(texts.sources, parse);
   if (parsed.kind === "problems") return parsed;
-  const builder = createPolicyBuilder(version);
+  const builder = new PolicyBuilder(version);
   builder.addDomains(parsed.domains);
   builder.setProxies(parsed.proxies);
   builder.setQuotas(parsed.quotas);

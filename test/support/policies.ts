@@ -1,5 +1,5 @@
 import type { Limit, PathStep, Rule, RuleEffect } from "../../src/core/limits/limit.js";
-import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 
 /** A limit of `hits` a minute with that burst, enforced, but for what the test says. */
 export function testLimit(hits: number, fields: Partial<Limit> = {}): Limit {
@@ -26,7 +26,7 @@ export interface TestRule {
 
 /** A policy of one domain, "shop", with these rules in order. */
 export function testPolicy(rules: readonly TestRule[], version = "v1"): Policy {
-  const builder = createPolicyBuilder(version);
+  const builder = new PolicyBuilder(version);
   builder.addDomains(["shop"]);
   builder.add(
     rules.map(({ path, effect, fields }, index): Rule => {

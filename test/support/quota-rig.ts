@@ -11,7 +11,7 @@ import type { QuotaSession } from "../../src/decide/quota/quota-session.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import { parsePolicy } from "../../src/policy/parse.js";
-import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 import { MemoryQuotas } from "../../src/store/coordination/memory-coordination.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
@@ -25,7 +25,7 @@ export function quotaPolicy(spec: string, version = "v1"): Policy {
   const text = head + spec.replace(/^/gm, "  ");
   const parsed = parsePolicy([{ file: "policy.yaml", text }]);
   if (parsed.kind !== "policy") throw new Error(JSON.stringify(parsed.problems));
-  const builder = createPolicyBuilder(version);
+  const builder = new PolicyBuilder(version);
   builder.addDomains(parsed.domains);
   builder.add(parsed.rules);
   builder.addServices(parsed.services);

@@ -15,6 +15,8 @@ export interface ProviderFaults {
   tokenAnswer?: string;
   /** It refuses whom it is asked to let in. */
   error?: string;
+  /** Its token endpoint keeps who asks waiting. */
+  isSlow?: boolean;
 }
 
 /** An OpenID Connect provider at which people sign in, until the stage's end. */
@@ -25,6 +27,8 @@ export interface SignInProvider {
   claims: Record<string, unknown>;
   /** Does what a browser does there: answers where it is sent back to. */
   visit(location: string): Promise<URL>;
+  /** How often its discovery and its token endpoint were asked. */
+  readonly asked: { discovery: number; token: number };
 }
 
 /** Its port. */
@@ -67,6 +71,24 @@ async function sendBack(
   const { href } = await provider.visit(new URL(request.url ?? "", provider.issuer).href);
   response.writeHead(303, { location: href });
   response.end();
+}
+
+/** Where a browser is sent back to, with a code or why there is none. */
+function backOf(
+  asked: URLSearchParams,
+  { error }: ProviderFaults,
+  codes: Map<string, URLSearchParams>,
+): URL {
+  const back = new URL(asked.get("redirect_uri") ?? "");
+  back.searchParams.set("state", asked.get("state") ?? "");
+  if (error !== undefined) {
+    back.searchParams.set("error", error);
+    return back;
+  }
+  const code = randomUUID();
+  codes.set(code, asked);
+  back.searchParams.set("code", code);
+  return back;
 }
 
 /**
@@ -112,8 +134,12 @@ export async function startSignInProvider(
   const server = createServer((request, response) => {
     const { issuer, faults } = provider;
     if (request.url === "/keys") return json(response, keys);
-    if (request.url === "/token") return void redeem(request, response);
+    if (request.url === "/token") {
+      provider.asked.token += 1;
+      return faults.isSlow === true ? undefined : void redeem(request, response);
+    }
     if (request.url?.startsWith("/authorize?")) return void sendBack(provider, request, response);
+    provider.asked.discovery += 1;
     json(response, {
       issuer: faults.issuer ?? issuer,
       authorization_endpoint: `${issuer}/authorize`,
@@ -125,19 +151,11 @@ export async function startSignInProvider(
     issuer: `http://127.0.0.1:${port}`,
     faults: {},
     claims: { sub: "ann" },
+    asked: { discovery: 0, token: 0 },
     visit: async (location) => {
       const asked = new URL(location).searchParams;
-      const back = new URL(asked.get("redirect_uri") ?? "");
-      back.searchParams.set("state", asked.get("state") ?? "");
-      const { error } = provider.faults;
-      if (error !== undefined) {
-        back.searchParams.set("error", error);
-        return back;
-      }
-      const code = randomUUID();
-      if (asked.get("client_id") === clientId) codes.set(code, asked);
-      back.searchParams.set("code", code);
-      return back;
+      const isOurs = asked.get("client_id") === clientId;
+      return backOf(asked, provider.faults, isOurs ? codes : new Map());
     },
   };
   return provider;

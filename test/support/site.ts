@@ -93,9 +93,7 @@ export async function startBrowser(stage: Stage): Promise<Browser> {
   // A page that asks anybody else is noted, and gets nothing: to stand between a browser and its
   // servers would turn its cache off.
   const nobodyElse = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1";
-  // A page lives for a second: its scripts are translated at once, not when they prove to be hot.
-  const soon = "--js-flags=--always-sparkplug,--no-lazy-feedback-allocation";
-  const args = ["--disable-gpu", nobodyElse, soon];
+  const args = ["--disable-gpu", nobodyElse];
   const browser = await chromium.launch({ executablePath, args });
   stage.atEnd(() => browser.close());
   return browser;
@@ -281,10 +279,27 @@ const markNew = (known) => {
   }
   return known.size > before;
 };
+// Axe reads all elements there are, several times: those around the text, and the words of code
+// whose looks are known, are most of them.
+const lighten = () => {
+  const main = document.querySelector("main");
+  for (const part of document.querySelectorAll("header, aside, footer, .VPNav, .VPSidebar")) {
+    if (!part.contains(main) && !main.contains(part)) part.remove();
+  }
+  for (const code of main.querySelectorAll("pre code")) {
+    if (code.querySelector("[data-judged]") === null) code.textContent = code.textContent;
+  }
+};
 const judgeText = async (looks) => {
   const known = new Set(looks);
-  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-judged]" }] });
+  axe.configure({
+    rules: [
+      { id: "color-contrast", selector: "[data-judged]" },
+      { id: "link-in-text-block", selector: "a[href][data-judged]" },
+    ],
+  });
   markNew(known);
+  lighten();
   const found = await judge("main", {});
   document.documentElement.classList.toggle("dark");
   if (markNew(known)) found.push(...(await judge("main", { runOnly: ["color-contrast"] })));

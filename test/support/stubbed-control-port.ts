@@ -4,7 +4,7 @@ import { renderFleet } from "../../src/app/observability/debug-fleet.js";
 import type { NodeReport } from "../../src/core/feedback/feedback.js";
 import type { FleetSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 import { parsePolicy } from "../../src/policy/parse.js";
-import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 import { ControlPlane } from "../../src/rpc/control/control-plane.js";
 import type { ControlPort, ControlPortSettings, SnapshotCommand } from "./control-port.js";
 import { realClock, realRandom } from "./real-clock.js";
@@ -101,7 +101,7 @@ export async function openStubbedControlPort(
 function policyOf(text: string): Policy {
   const parsed = parsePolicy([{ file: "policy.yaml", text }]);
   if (parsed.kind !== "policy") throw new Error(JSON.stringify(parsed));
-  const builder = createPolicyBuilder("v1");
+  const builder = new PolicyBuilder("v1");
   builder.addServices(parsed.services);
   builder.setProxies(parsed.proxies);
   builder.setQuotas(parsed.quotas);

@@ -14,8 +14,8 @@ const lineBytesMax = 128;
  * off where the system does not tell, or a process has ended.
  * Source: Linux, Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat".
  */
-export function withheldTime(stage: Stage, pid: number): WithheldTime {
-  const waits = [process.pid, pid].map((one) => waitOf(stage, one));
+export function withheldTime(stage: Stage, pid = process.pid): WithheldTime {
+  const waits = [...new Set([process.pid, pid])].map((one) => waitOf(stage, one));
   return () => waits.reduce((sumMs, waitMs) => sumMs + waitMs(), 0);
 }
 

@@ -116,7 +116,7 @@ export const importRows: readonly ImportRow[] = [
       "npm:@bufbuild/protobuf",
       // Commands talk to the admin port, and print their own explanations as it does.
       "npm:@connectrpc/*",
-      "src/rpc/admin/messages.ts",
+      "src/rpc/admin/explain-method.ts",
     ],
   },
   // What a browser runs: what the admin API says, and nothing of the server.
@@ -126,6 +126,7 @@ export const importRows: readonly ImportRow[] = [
       "src/console/**",
       "src/gen/headgate/**",
       "src/core/base/{http-status,timestamp}.ts",
+      "src/core/limits/{descriptor-text,key}.ts",
       "npm:@bufbuild/protobuf",
       "npm:@codemirror/*",
       "npm:@connectrpc/{connect,connect-web}",

@@ -28,6 +28,8 @@ export type SessionIdentity =
       readonly issuer: string;
       readonly subject: string;
       readonly groups: readonly string[];
+      /** What to call them in the console; the audit log has the subject. */
+      readonly shownName?: string;
     };
 
 /** What a request brings along to be known by. */
@@ -42,7 +44,12 @@ export interface Credentials {
 
 /** Who a request is of, or why nobody known. */
 export type Authentication =
-  | { readonly kind: "principal"; readonly principal: Principal }
+  | {
+      readonly kind: "principal";
+      readonly principal: Principal;
+      /** What to call who has no name in the list. */
+      readonly shownName?: string;
+    }
   /** It brings nothing along, or what is not known. */
   | { readonly kind: "missing" | "unknown" }
   /** Its token has expired. */
@@ -223,14 +230,14 @@ async function identify(
     case "invalid":
       return { kind: "unknown" };
     case "claims": {
-      const { issuer, subject, untilEpochMs } = verified;
+      const { issuer, subject, shownName, untilEpochMs } = verified;
       const theirs = new Set(verified.groups);
       const shared = grantsOf(grants, (one) => one.kind === "group" && theirs.has(one.value));
       const named = shared.map(({ identity }) => (identity.kind === "group" ? identity.value : ""));
       const groups = [...new Set(named)];
       return {
         kind: "identity",
-        identity: { kind: "claims", issuer, subject, groups },
+        identity: { kind: "claims", issuer, subject, groups, ...(shownName && { shownName }) },
         untilEpochMs,
       };
     }
@@ -245,11 +252,14 @@ function authenticateIdentity(
     const known = findToken(grants, identity.sha256);
     return known === undefined ? { kind: "unknown" } : principalOf(known.name ?? "", [known]);
   }
-  const { issuer, subject, groups } = identity;
+  const { issuer, subject, groups, shownName } = identity;
   const own = grantsOf(grants, (one) => one.kind === "subject" && one.value === subject);
   const shared = grantsOf(grants, (one) => one.kind === "group" && groups.includes(one.value));
   // A group's name is nobody's.
-  return principalOf(nameAmong(own) ?? `subject:${issuer}#${subject}`, [...own, ...shared]);
+  const name = nameAmong(own);
+  const known = principalOf(name ?? `subject:${issuer}#${subject}`, [...own, ...shared]);
+  const isNamed = name !== undefined || shownName === undefined;
+  return known.kind === "principal" && !isNamed ? { ...known, shownName } : known;
 }
 
 /** Two certificates may share some names: they are called by all that give them something. */

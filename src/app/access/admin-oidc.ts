@@ -1,5 +1,6 @@
 import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import type { Clock } from "../../core/base/clock.js";
+import { cutText } from "../../core/base/cut-text.js";
 import { ServiceError } from "../../core/base/errors.js";
 import { isLeanJson } from "../../core/base/json-count.js";
 import { askText } from "../base/signal-http.js";
@@ -14,6 +15,8 @@ type VerifiedToken =
       /** Printable ASCII, with single blanks inside at most. */
       readonly subject: string;
       readonly groups: readonly string[];
+      /** A name for people, which proves nothing; undefined: the token has none. */
+      readonly shownName: string | undefined;
       readonly untilEpochMs: number;
     }
   | { readonly kind: "expired" | "invalid" }
@@ -28,6 +31,12 @@ export const tokenCharsMax = 16_384;
 
 /** The longest subject, in characters. */
 const subjectCharsMax = 255;
+
+/** Claims with a name for people, the best first. Source: OpenID Connect Core 1.0 section 5.1. */
+const nameClaims = ["email", "preferred_username", "name"] as const;
+
+/** The longest name for people, in characters. */
+const shownNameCharsMax = 64;
 
 /** The most groups of one token that are looked at. */
 const groupsMax = 1_000;
@@ -99,7 +108,8 @@ export function createTokenReader(
         requiredClaims: ["exp", "sub"],
         currentDate: new Date(clock.epochUs() / 1_000),
       });
-      if (nonce !== undefined && payload["nonce"] !== nonce) return { kind: "invalid" };
+      const isOurs = payload["nonce"] === nonce && (payload["azp"] ?? audience) === audience;
+      if (nonce !== undefined && !isOurs) return { kind: "invalid" };
       return readClaims(payload, { issuer, groupsClaim });
     } catch (thrown) {
       return { kind: failureOf(thrown) };
@@ -130,7 +140,17 @@ function readClaims(
   const listed: readonly unknown[] = Array.isArray(claim) ? claim : [claim];
   const groups = listed.filter((one) => typeof one === "string").slice(0, groupsMax);
   const untilEpochMs = (exp + clockSkewSecondsMax) * 1_000;
-  return { kind: "claims", issuer, subject: sub, groups, untilEpochMs };
+  const names = nameClaims.map((name) => payload[name]);
+  const shownName = names.find((one) => typeof one === "string" && one.trim() !== "");
+  return {
+    kind: "claims",
+    issuer,
+    subject: sub,
+    groups,
+    shownName:
+      typeof shownName === "string" ? cutText(shownName.trim(), shownNameCharsMax) : undefined,
+    untilEpochMs,
+  };
 }
 
 /**

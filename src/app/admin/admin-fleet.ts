@@ -26,6 +26,8 @@ interface AdminFleetParts {
   readonly plane: Pick<ControlPlane, "registry" | "lastReports">;
   readonly admission: Pick<Admission, "services">;
   readonly signals: () => Iterable<PolledSource>;
+  /** What was decided for a service in the last ten seconds. */
+  readonly recentOf: (service: string) => { readonly admitted: number; readonly refused: number };
   readonly replicaCount: () => number;
   readonly store: string;
   readonly isDegraded: () => boolean;
@@ -45,7 +47,12 @@ const reportedSharesMax = 200;
 /** What is read of a service once a second: without the shares of Envoys, which may be many. */
 export type ServiceLevels = Omit<
   ServiceState,
-  "shares" | "signals" | "admittedCount" | "refusedCount"
+  | "shares"
+  | "signals"
+  | "admittedCount"
+  | "refusedCount"
+  | "recentAdmittedCount"
+  | "recentRefusedCount"
 >;
 
 /** The fleet and its services, for the admin API. */
@@ -57,7 +64,7 @@ export function createFleetView(parts: AdminFleetParts): FleetView {
         replica: parts.replica,
         isLeading: status?.isLeading === true,
         leader: status?.snapshot?.leaderId,
-        epoch: status?.snapshot?.term ?? 0,
+        term: status?.snapshot?.term ?? 0,
         replicaCount: parts.replicaCount(),
         store: parts.store,
         isDegraded: parts.isDegraded(),
@@ -80,8 +87,11 @@ function stateOf(
   admission: ServiceAdmission | undefined,
 ): ServiceState {
   const shared = parts.loop()?.snapshot?.services.get(service.name);
+  const recent = parts.recentOf(service.name);
   return {
     ...levelsOf(parts, service, admission),
+    recentAdmittedCount: recent.admitted,
+    recentRefusedCount: recent.refused,
     ...totalsOf(admission?.counts),
     shares: shared === undefined ? [] : sharesOf(parts, service.name, shared),
     signals: signalsOf(parts, service, admission),
@@ -109,7 +119,6 @@ export function levelsOf(
     minRttMs: shared?.facts.minRttMs,
     gradient: shared?.facts.gradient,
     gate: admissionPolicy?.gate === undefined ? undefined : gate,
-    rejectRatio: shared?.rejectRatio ?? own.rejectRatio,
     waitingCount: own.waitingCount,
     overflowPerSecond: shared?.facts.overflowPerSecond ?? 0,
     reservedHigh: shared === undefined ? 0 : reservedHighOf(shared),
@@ -152,7 +161,6 @@ const nothingHere = {
   limit: Number.POSITIVE_INFINITY,
   inFlightCount: 0,
   waitingCount: 0,
-  rejectRatio: 0,
 };
 
 /** The service here: its pools together, and the limit that is the whole fleet's. */
@@ -167,13 +175,7 @@ function pressureOf(service: ServiceAdmission, nowMs: number): typeof nothingHer
     inFlightCount += state.inFlightCount;
     waitingCount += state.waitingCount;
   }
-  const isAdmitting = service.policy.admission !== undefined;
-  return {
-    limit,
-    inFlightCount,
-    waitingCount,
-    rejectRatio: isAdmitting ? service.rejectRatio(nowMs) : 0,
-  };
+  return { limit, inFlightCount, waitingCount };
 }
 
 function sharesOf(

@@ -10,6 +10,7 @@ import {
 } from "@connectrpc/connect-node";
 import { mayActSomewhere, type Principal } from "../../core/base/access-list.js";
 import type { Clock } from "../../core/base/clock.js";
+import { Tally } from "../../core/collections/tally.js";
 import { createAdminHandlers } from "../../rpc/admin/admin-router.js";
 import { adminCallKey } from "../../rpc/admin/call.js";
 import { CallPace } from "../../rpc/admin/call-pace.js";
@@ -49,6 +50,9 @@ export interface AdminRequestParts {
 /** Requests with long messages at a time: each may hold megabytes while it is read. */
 export const longRequestsMax = 4;
 
+/** Calls of one caller at a time, with those whose answer is not read: each may hold its answer. */
+export const callsAtOnceMax = 200;
+
 /** Calls a second of one address, known or not: guessing is slow, and costs no more than this. */
 const addressCallsPerSecond = 1_000;
 
@@ -69,6 +73,7 @@ export class AdminRequests {
   readonly #handlers: ReadonlyMap<string, UniversalHandler>;
   readonly #callers: CallPace;
   readonly #addresses: CallPace;
+  readonly #callsAtOnce = new Tally<string>();
   readonly #bodies = new RequestBodies();
   readonly #shared: SharedAnswers;
   #longCount = 0;
@@ -119,6 +124,8 @@ export class AdminRequests {
     const { name } = method.method;
     if ("code" in entry) this.#refuse(request, response, { method: name, peer, refusal: entry });
     else {
+      this.#callsAtOnce.add(entry.name, 1);
+      void closed.then(() => this.#callsAtOnce.add(entry.name, -1));
       const serving = { method, handler, principal: entry, credentials, session, peer, closed };
       await this.#serve(request, response, serving);
     }
@@ -209,6 +216,10 @@ export class AdminRequests {
     }
     const waitMs = this.#callers.take(principal.name);
     if (waitMs > 0) return tooFast(waitMs);
+    if (this.#callsAtOnce.get(principal.name) >= callsAtOnceMax) {
+      const message = `${callsAtOnceMax} of your calls are in progress; read their answers`;
+      return { code: Code.ResourceExhausted, message };
+    }
     if (method.messageBytesMax > adminMessageBytesMax && this.#longCount >= longRequestsMax) {
       const message = `${longRequestsMax} calls with policies are in progress; try again`;
       return { code: Code.ResourceExhausted, message };

@@ -48,12 +48,13 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
   const stack = new OpenStack();
   const questions = createQuestions(runtime, parts);
   const history = stack.keep(createHistory(runtime, parts));
-  const services = { ...createServices(runtime, parts, questions), history };
+  const services = createServices(runtime, { ...parts, history }, questions);
   const counts = new AdminCounts();
   metrics.add({ counters: adminMetrics(counts) });
   const { calls } = observability;
   const common = { ...runtime, choice, access, counts, calls, tls };
-  const console = await openConsole(common);
+  const console = await openConsole({ ...common, records: parts.operator.records });
+  if (console !== undefined) stack.keep(console);
   const port = stack.keep(await openAdminPort({ ...common, services, console }));
   if (questions !== undefined) {
     const { answersFor } = await import("../../rpc/admin/replica-answers.js");
@@ -64,7 +65,9 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
 
 /** What browsers are served; undefined: nothing. */
 async function openConsole(
-  parts: Runtime & Pick<AdminPortParts, "choice" | "access" | "counts" | "calls" | "tls">,
+  parts: Runtime &
+    Pick<AdminPortParts, "choice" | "access" | "counts" | "calls" | "tls"> &
+    Pick<AdminParts["operator"], "records">,
 ): Promise<Console | undefined> {
   const { choice, logger } = parts;
   if (choice.console === undefined) return undefined;
@@ -114,7 +117,7 @@ function createQuestions(
 
 function createServices(
   runtime: Runtime,
-  parts: AdminParts,
+  parts: AdminParts & { readonly history: History },
   questions: ReplicaQuestions | undefined,
 ): AdminServiceParts {
   const { config, clock, random, replica } = runtime;
@@ -144,6 +147,7 @@ function createServices(
     peek: (key) => store.peek(key, clock.monotonicMs() + inspectionMsMax),
     readCandidate: (files) => readCandidate(files, runtime, policies),
     fleet: view,
+    history: parts.history,
     keys: new KeyInspector({
       policies: feed,
       overrides,
@@ -180,8 +184,9 @@ function createServices(
 
 function createView(
   { replica, clock }: Runtime,
-  { policies, opened, fleet, decisions, admission, controlPlane }: AdminParts,
+  parts: AdminParts & { readonly history: History },
 ): FleetView {
+  const { policies, opened, fleet, decisions, admission, controlPlane, history } = parts;
   return createFleetView({
     replica,
     policies: policies.feed,
@@ -189,6 +194,7 @@ function createView(
     plane: controlPlane.plane,
     admission: admission.admission,
     signals: () => admission.signals.polled(),
+    recentOf: (service) => history.recentOf(service),
     replicaCount: fleet.replicaCount,
     store: opened.kind,
     isDegraded: () => decisions.decider.isDegraded,

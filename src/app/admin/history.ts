@@ -45,8 +45,13 @@ const keptMs = 900_000;
 const bounds = { stepMs, stepsMax: keptMs / stepMs };
 const ruleBounds = { stepMs: ruleStepMs, stepsMax: keptMs / ruleStepMs };
 
+/** How far back "now" goes where shares of requests are asked for. */
+const recentMs = 10_000;
+const recentBounds = { stepMs, stepsMax: recentMs / stepMs };
+
 /** The maximum numbers of services, domains and rules with a history; the totals include all. */
 const servicesMax = 100;
+const recentServicesMax = 1_000;
 const domainsMax = 64;
 const rulesMax = 4_096;
 
@@ -69,8 +74,11 @@ const serviceColumns: readonly KeptServiceColumn[] = [
 const domainColumns = ["admitted", "overLimit", "shadow", "nearLimit"] as const;
 type DomainColumn = (typeof domainColumns)[number];
 
-const domainBounds = { max: domainsMax, columns: domainColumns };
-const serviceBounds = { max: servicesMax, columns: serviceColumns };
+const recentColumns = ["admitted", "refused"] as const;
+
+const domainBounds = { max: domainsMax, columns: domainColumns, steps: bounds };
+const serviceBounds = { max: servicesMax, columns: serviceColumns, steps: bounds };
+const recentServices = { max: recentServicesMax, columns: recentColumns, steps: recentBounds };
 
 const ruleColumns: readonly RuleColumn[] = ["hits", "overLimit"];
 
@@ -91,6 +99,7 @@ export class History implements HistorySight {
   readonly #parts: HistoryParts;
   readonly #replica = new StepSeries(historyColumns, bounds);
   readonly #services = new Map<string, StepSeries<KeptServiceColumn>>();
+  readonly #recent = new Map<string, StepSeries<(typeof recentColumns)[number]>>();
   readonly #domains = new Map<string, StepSeries<DomainColumn>>();
   readonly #rules = new Map<RuleCounters, TrackedRule>();
   readonly #gains = new Gains();
@@ -117,7 +126,8 @@ export class History implements HistorySight {
   /** The size of the stored numbers, in bytes. */
   get byteCount(): number {
     const ofRules = [...this.#rules.values()].flatMap(({ series }) => series ?? []);
-    const all = [this.#replica, ...this.#services.values(), ...this.#domains.values(), ...ofRules];
+    const kept = [this.#services, this.#recent, this.#domains].flatMap((one) => [...one.values()]);
+    const all = [this.#replica, ...kept, ...ofRules];
     return all.reduce((sum, { byteCount }) => sum + byteCount, 0);
   }
 
@@ -142,6 +152,13 @@ export class History implements HistorySight {
         return isWanted && series ? [{ domain, label, ...series.read(sinceEpochMs) }] : [];
       }),
     };
+  }
+
+  /** What admission decided for a service in the last ten seconds, of all classes. */
+  recentOf(service: string): Record<(typeof recentColumns)[number], number> {
+    const read = this.#recent.get(service)?.read(this.#lookedMs - recentMs);
+    const { admitted = [], refused = [] } = read?.columns ?? {};
+    return { admitted: sumOf(admitted), refused: sumOf(refused) };
   }
 
   /** The replica's totals, restricted to some domains and services. */
@@ -283,12 +300,16 @@ export class History implements HistorySight {
         minRttMs: levels?.minRttMs ?? 0,
         gradient: levels?.gradient ?? 0,
       };
-      for (const priority of priorities) {
-        admissionAdmitted += row[`admitted ${priority}`] ?? 0;
-        admissionRefused += row[`refused ${priority}`] ?? 0;
+      const admitted = sumOf(priorities.map((priority) => row[`admitted ${priority}`] ?? 0));
+      const refused = sumOf(priorities.map((priority) => row[`refused ${priority}`] ?? 0));
+      admissionAdmitted += admitted;
+      admissionRefused += refused - (row.limited ?? 0);
+      const recent = seriesOf(this.#recent, name, recentServices);
+      const both = { admitted, refused };
+      for (const ms of steps) {
+        series?.put(ms, (column) => row[column] ?? 0);
+        recent?.put(ms, (column) => both[column]);
       }
-      admissionRefused -= row.limited ?? 0;
-      for (const ms of steps) series?.put(ms, (column) => row[column] ?? 0);
     }
     return { admissionAdmitted, admissionRefused };
   }
@@ -356,7 +377,9 @@ export class History implements HistorySight {
     // The sums of different sets of rules cannot be compared.
     this.#gains.forget(domainColumns);
     const names = new Set(policy.services.map(({ name }) => name));
-    for (const name of this.#services.keys()) if (!names.has(name)) this.#services.delete(name);
+    for (const kept of [this.#services, this.#recent]) {
+      for (const name of kept.keys()) if (!names.has(name)) kept.delete(name);
+    }
     for (const domain of this.#domains.keys()) {
       if (!policy.domains.has(domain)) this.#domains.delete(domain);
     }
@@ -409,24 +432,34 @@ function stepsUntil(
 function seriesOf<C extends string>(
   kept: Map<string, StepSeries<C>>,
   name: string,
-  { max, columns }: { readonly max: number; readonly columns: readonly C[] },
+  {
+    max,
+    columns,
+    steps,
+  }: {
+    readonly max: number;
+    readonly columns: readonly C[];
+    readonly steps: typeof bounds;
+  },
 ): StepSeries<C> | undefined {
   const known = kept.get(name);
   if (known !== undefined || kept.size >= max) return known;
-  const series = new StepSeries(columns, bounds);
+  const series = new StepSeries(columns, steps);
   kept.set(name, series);
   return series;
 }
 
 function totalOf(counts: ReadonlyMap<string, number>): number {
-  let sum = 0;
-  for (const count of counts.values()) sum += count;
-  return sum;
+  return sumOf([...counts.values()]);
+}
+
+function sumOf(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** Interpolates within the bucket that contains the quantile, as if times were evenly spread. */
 function quantileMs(counts: readonly number[], quantile: number): number {
-  const total = counts.reduce((sum, count) => sum + count, 0);
+  const total = sumOf(counts);
   let left = total * quantile;
   let lowMs = 0;
   for (const [i, highMs] of latencyBoundsMs.entries()) {

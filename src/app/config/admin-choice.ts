@@ -1,5 +1,6 @@
 import type { OptionValues } from "../options/options.js";
 import { type ConsoleChoice, type ConsoleValues, chooseConsole } from "./console-choice.js";
+import type { ConfigFindings } from "./findings.js";
 import { isLoopbackHost, parseSafeUrl, safeUrlRule } from "./safe-url.js";
 
 /** Tokens of an identity provider, as configured. */
@@ -25,15 +26,6 @@ export interface AdminChoice {
   readonly console: ConsoleChoice | undefined;
 }
 
-/** What the options say together. */
-type ChosenAdmin =
-  | {
-      readonly kind: "admin";
-      readonly admin: AdminChoice | undefined;
-      readonly notices: readonly string[];
-    }
-  | { readonly kind: "problems"; readonly problems: readonly string[] };
-
 /** The options that this is about. */
 export type AdminValues = ConsoleValues &
   Pick<
@@ -54,17 +46,16 @@ type ProfileValues = Pick<OptionValues, "debugHost" | "debugProfiles">;
 /**
  * What the options of the admin API say together. Nothing is opened to a network without
  * credentials, and no protection is taken that would silently not hold.
+ *
+ * @returns undefined: there is none
  */
 export function chooseAdmin(
   values: AdminValues & ProfileValues & Pick<OptionValues, "grpcServerUseTls">,
-): ChosenAdmin {
+  { problems, notices }: ConfigFindings,
+): AdminChoice | undefined {
   const { adminAddress: place, adminAccess: accessPath, adminOpen: isOpen } = values;
-  const problems: string[] = [];
   checkProfiles(values, problems);
-  if (place === undefined) {
-    if (problems.length > 0) return { kind: "problems", problems };
-    return { kind: "admin", admin: undefined, notices: [] };
-  }
+  if (place === undefined) return undefined;
   const isLoopback = isLoopbackHost(place.host);
   if (!isLoopback && accessPath === undefined) {
     problems.push(
@@ -81,8 +72,6 @@ export function chooseAdmin(
   }
   const oidc = chooseOidc(values, problems);
   const console = chooseConsole(values, { hasIssuer: oidc !== undefined }, problems);
-  if (problems.length > 0) return { kind: "problems", problems };
-  const notices: string[] = [];
   if (!isLoopback && !values.grpcServerUseTls) {
     notices.push(
       "The admin API can be reached from other machines in plaintext, so tokens " +
@@ -91,8 +80,7 @@ export function chooseAdmin(
     );
   }
   const { adminCallsPerSecond: callsPerSecond } = values;
-  const admin = { ...place, isLoopback, accessPath, isOpen, oidc, callsPerSecond, console };
-  return { kind: "admin", admin, notices };
+  return { ...place, isLoopback, accessPath, isOpen, oidc, callsPerSecond, console };
 }
 
 /** The debug port has no TLS: what it gives to operators does not leave this machine. */

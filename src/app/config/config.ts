@@ -196,69 +196,53 @@ function withoutSecrets(values: OptionValues) {
 
 /** What several options say together. */
 function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
-  const rest = withoutSecrets(values);
+  const problems: string[] = [];
+  const notices = [...ignoredNotices(sources.env)];
+  const found = { problems, notices };
   const store = chooseStore(values);
-  const tls = chooseTls(values);
-  const xds = chooseXds(values);
-  const stats = chooseStats(values, sources.env);
-  const signals = chooseSignals(values);
-  const admin = chooseAdmin(values);
-  const control = chooseControl(values, {
-    isSet: (name) => isSet(name, sources),
+  if (store.kind === "problem") problems.push(store.message);
+  else notices.push(...storeNotices(values, sources, store));
+  const tls = chooseTls(values, found);
+  const xds = chooseXds(values, found);
+  const stats = chooseStats(values, sources.env, problems);
+  const signals = chooseSignals(values, problems);
+  const admin = chooseAdmin(values, found);
+  const howSet = {
+    isSet: (name: OptionName) => isSet(name, sources),
     hasOwnSetting: optionNames.some((name) => isOurs(name) && isSet(name, sources)),
-  });
-  const controlAddress = control.kind === "control" ? control.address : undefined;
-  const openPorts = checkOpenPorts({ ...values, controlAddress }, tls);
+  };
+  const control = chooseControl(values, howSet, found);
+  const { address: controlAddress } = control;
+  const openPorts = checkOpenPorts({ ...values, controlAddress }, tls, problems);
   const timings = parseTimings(sources.env[testTimingsName]);
-  if (
-    timings.kind === "problem" ||
-    store.kind === "problem" ||
-    tls.kind === "problems" ||
-    xds.kind === "problems" ||
-    stats.kind === "problems" ||
-    signals.kind === "problems" ||
-    admin.kind === "problems" ||
-    control.kind === "problems" ||
-    openPorts.kind === "problems"
-  ) {
-    const problems = [tls, xds, stats, signals, admin, control, openPorts].flatMap((one) =>
-      one.kind === "problems" ? one.problems : [],
-    );
-    if (store.kind === "problem") problems.unshift(store.message);
-    if (timings.kind === "problem") problems.push(`${testTimingsName} ${timings.message}`);
+  if (timings.kind === "problem") problems.push(`${testTimingsName} ${timings.message}`);
+  if (sources.env[testTimingsName] !== undefined) notices.push(testTimingsNotice);
+  if (timings.kind === "problem" || store.kind === "problem" || problems.length > 0) {
     return { kind: "problems", problems };
   }
   const runtimeDirectory = join(values.runtimeRoot, values.runtimeSubdirectory);
   const tracing = chooseTracing(values, sources.env);
   const isRuntime = values.policy === undefined;
   const config: Config = {
-    ...rest,
+    ...withoutSecrets(values),
     controlAddress,
     ownPolicyControlAddress: control.ownPolicyAddress,
     store,
-    ...(tls.kind === "tls" ? { tls: tls.tls } : {}),
-    ...(admin.admin === undefined ? {} : { admin: admin.admin }),
+    ...(tls === undefined ? {} : { tls }),
+    ...(admin === undefined ? {} : { admin }),
     policyPath: values.policy ?? join(runtimeDirectory, values.runtimeAppDirectory),
     policyStyle: isRuntime ? runtimeStyle(values) : "yamlFiles",
-    ...(xds.kind === "xds" ? { xds: xds.xds } : {}),
-    signals: signals.signals,
-    stats: stats.stats,
+    ...(xds === undefined ? {} : { xds }),
+    signals,
+    stats,
     ...(tracing === undefined ? {} : { tracing }),
-    ...(openPorts.notice === undefined ? {} : { openPorts: openPorts.notice }),
+    ...(openPorts === undefined ? {} : { openPorts }),
     timings: timings.timings,
     watchedDirectories:
       isRuntime && values.runtimeWatchRoot
         ? [join(values.runtimeRoot, ".."), runtimeDirectory]
         : [],
-    notices: [
-      ...notices(sources, store),
-      ...(values.policySource === "store" && store.kind === "memory" ? [unsharedPolicyNotice] : []),
-      ...(tls.kind === "plaintext" ? tls.notices : []),
-      ...(xds.kind === "xds" ? xds.notices : []),
-      ...admin.notices,
-      ...control.notices,
-      ...(sources.env[testTimingsName] === undefined ? [] : [testTimingsNotice]),
-    ],
+    notices,
   };
   return { kind: "config", config };
 }
@@ -285,12 +269,18 @@ function isOurs(name: OptionName): boolean {
   return optionRow(name).env.startsWith(ourPrefix);
 }
 
-/** Settings that change nothing: what they say must not be taken for done. */
-function notices(sources: ConfigSources, store: StoreChoice): readonly string[] {
+/** What the store makes of other settings: what they say must not be taken for done. */
+function storeNotices(
+  { policySource }: OptionValues,
+  sources: ConfigSources,
+  store: StoreChoice,
+): readonly string[] {
   const tlsNames = optionNames.filter((name) => name.startsWith("redisTls") && name !== "redisTls");
-  const all = [...ignoredNotices(sources.env)];
-  if (tlsNames.some((name) => isSet(name, sources)) && !speaksTls(store)) {
-    all.push("REDIS_TLS_ names are set, but no Redis is reached over TLS; set REDIS_TLS to true.");
-  }
-  return all;
+  const isTlsUnused = tlsNames.some((name) => isSet(name, sources)) && !speaksTls(store);
+  return [
+    ...(isTlsUnused
+      ? ["REDIS_TLS_ names are set, but no Redis is reached over TLS; set REDIS_TLS to true."]
+      : []),
+    ...(policySource === "store" && store.kind === "memory" ? [unsharedPolicyNotice] : []),
+  ];
 }

@@ -1,18 +1,14 @@
 import type { Policy } from "../../policy/policy.js";
 import type { OptionName, OptionValues } from "../options/options.js";
+import type { ConfigFindings } from "./findings.js";
 import { isLoopbackHost } from "./safe-url.js";
 
-/** Where the control port listens after all, or what is wrong with it. */
-type ChosenControl =
-  | {
-      readonly kind: "control";
-      /** Undefined: there is no control port. */
-      readonly address: OptionValues["controlAddress"];
-      /** Where it is all the same if the files turn out to hold a `kind: Policy`. */
-      readonly ownPolicyAddress?: OptionValues["controlAddress"];
-      readonly notices: readonly string[];
-    }
-  | { readonly kind: "problems"; readonly problems: readonly string[] };
+/** Where the control port listens after all; nowhere: there is none. */
+interface ControlChoice {
+  readonly address?: OptionValues["controlAddress"];
+  /** Where it is all the same if the files turn out to hold a `kind: Policy`. */
+  readonly ownPolicyAddress?: OptionValues["controlAddress"];
+}
 
 type ControlValues = Pick<OptionValues, "controlAddress" | "configType" | "xdsServer" | "policy">;
 
@@ -30,23 +26,25 @@ interface ControlSources {
  * control plane that this process asks for its own policy. Who names such a port is told. Without
  * any setting of ours the files say which of both it is, and they are read later.
  */
-export function chooseControl(values: ControlValues, sources: ControlSources): ChosenControl {
+export function chooseControl(
+  values: ControlValues,
+  sources: ControlSources,
+  { problems, notices }: ConfigFindings,
+): ControlChoice {
   const { controlAddress: address, xdsServer } = values;
   const isNamed = sources.isSet("controlAddress");
   if (!isNamed && !sources.hasOwnSetting && values.policy === undefined) {
-    return values.configType === "file" ? { ...closed(), ownPolicyAddress: address } : closed();
+    return values.configType === "file" ? { ownPolicyAddress: address } : {};
   }
   if (address === undefined || values.configType === "file" || !isOwn(xdsServer, address)) {
-    return { kind: "control", address, notices: [] };
+    return { address };
   }
   const fact = `CONFIG_GRPC_XDS_SERVER_URL is this process's own control port`;
-  if (!isNamed) return closed(`${fact} by default, so there is none. Set HEADGATE_CONTROL_ADDR.`);
-  const remedy = "set it to a control plane, or choose another HEADGATE_CONTROL_ADDR";
-  return { kind: "problems", problems: [`${fact}, which has no policy to send; ${remedy}`] };
-}
-
-function closed(...notices: readonly string[]): Extract<ChosenControl, { kind: "control" }> {
-  return { kind: "control", address: undefined, notices };
+  if (isNamed) {
+    const remedy = "set it to a control plane, or choose another HEADGATE_CONTROL_ADDR";
+    problems.push(`${fact}, which has no policy to send; ${remedy}`);
+  } else notices.push(`${fact} by default, so there is none. Set HEADGATE_CONTROL_ADDR.`);
+  return {};
 }
 
 /** Whether some of a policy is of a `kind: Policy`, as far as that allows or limits anything. */

@@ -1,11 +1,6 @@
 import type { OptionValues } from "../options/options.js";
 import { isLoopbackHost } from "./safe-url.js";
-import type { ChosenTls } from "./tls-choice.js";
-
-/** What is to be said of ports that anybody may reach. */
-type OpenPorts =
-  | { readonly kind: "notice"; readonly notice: string | undefined }
-  | { readonly kind: "problems"; readonly problems: readonly string[] };
+import type { TlsChoice } from "./tls-choice.js";
 
 type OpenPortValues = Pick<
   OptionValues,
@@ -16,10 +11,16 @@ type OpenPortValues = Pick<
  * Whether decisions and reports of Envoys are taken from whoever reaches their ports: a stranger
  * uses up the limits of callers, gives hits back and speaks for any Envoy. That is worth a warning,
  * and no start where certificates are required.
+ *
+ * @returns the warning; undefined: there is none
  */
-export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPorts {
+export function checkOpenPorts(
+  values: OpenPortValues,
+  tls: TlsChoice | undefined,
+  problems: string[],
+): string | undefined {
   const { grpcHost, grpcUds, controlAddress, requireClientCertificates: isRequired } = values;
-  if (tls.kind === "tls" && tls.tls.clientAuthority !== undefined) return nothing;
+  if (tls?.clientAuthority !== undefined) return undefined;
   const open = [
     ...(grpcUds === undefined && !isLoopbackHost(grpcHost) ? ["GRPC_HOST"] : []),
     ...(controlAddress === undefined || isLoopbackHost(controlAddress.host)
@@ -27,20 +28,18 @@ export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPort
       : ["HEADGATE_CONTROL_ADDR"]),
     ...(values.httpJson && !isLoopbackHost(values.host) ? ["HOST (POST /json)"] : []),
   ];
-  if (open.length === 0) return nothing;
+  if (open.length === 0) return undefined;
   const names = inWords(open);
-  const fact = `${names} can be reached from other machines without a client certificate`;
+  const reach = `machines can reach ${names} without a client certificate`;
   const remedy = "set GRPC_SERVER_USE_TLS and GRPC_CLIENT_TLS_CACERT";
   if (isRequired) {
-    return {
-      kind: "problems",
-      problems: [`HEADGATE_REQUIRE_CLIENT_CERTIFICATES is true, but ${fact}; ${remedy}`],
-    };
+    problems.push(`HEADGATE_REQUIRE_CLIENT_CERTIFICATES is true, but other ${reach}; ${remedy}`);
+    return undefined;
   }
-  const notice =
-    `${fact}: anyone who can reach it can act as an Envoy. To change that, ` +
-    `${remedy}; or restrict access with a mesh or a NetworkPolicy.`;
-  return { kind: "notice", notice };
+  return (
+    `Other ${reach} and act as an Envoy. To prevent that, ` +
+    `${remedy}; or restrict access with a mesh or a NetworkPolicy.`
+  );
 }
 
 /** By hand: the runtime loads 20 ms of data for its own way to write a list. */
@@ -49,5 +48,3 @@ function inWords(names: readonly string[]): string {
   if (names.length < 3) return names.join(" and ");
   return `${names.slice(0, -1).join(", ")}, and ${last}`;
 }
-
-const nothing: OpenPorts = { kind: "notice", notice: undefined };

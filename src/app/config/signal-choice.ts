@@ -16,25 +16,22 @@ interface PrometheusChoice {
   readonly authorization?: string;
 }
 
-/** A choice, or what is wrong with the settings; no problem echoes a value. */
-type ChosenSignals =
-  | { readonly kind: "signals"; readonly signals: SignalChoice }
-  | { readonly kind: "problems"; readonly problems: readonly string[] };
-
 /** Reads the settings of signals' sources. */
 export function chooseSignals(
   values: Pick<OptionValues, "prometheusUrl" | "signalTokens">,
-): ChosenSignals {
+  problems: string[],
+): SignalChoice {
   const { prometheusUrl, signalTokens: tokensPath } = values;
   const tokens = tokensPath === undefined ? {} : { tokensPath };
-  if (prometheusUrl === undefined) return { kind: "signals", signals: tokens };
+  if (prometheusUrl === undefined) return tokens;
   const url = URL.canParse(prometheusUrl) ? new URL(prometheusUrl) : undefined;
   const isWeb = url?.protocol === "http:" || url?.protocol === "https:";
   if (url === undefined || !isWeb || url.search !== "" || url.hash !== "") {
     const expected = "a URL of http or https, such as http://prometheus:9090, without a query";
-    return { kind: "problems", problems: [`HEADGATE_PROMETHEUS_URL must be ${expected}`] };
+    problems.push(`HEADGATE_PROMETHEUS_URL must be ${expected}`);
+    return tokens;
   }
-  return { kind: "signals", signals: { ...tokens, prometheus: withoutLogin(url) } };
+  return { ...tokens, prometheus: withoutLogin(url) };
 }
 
 function withoutLogin(url: URL): PrometheusChoice {

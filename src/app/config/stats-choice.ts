@@ -37,22 +37,21 @@ export type StatsValues = Pick<
   Exclude<keyof typeof statsOptionRows, "debugHost" | "debugPort" | "debugProfiles">
 >;
 
-/** What the options say together, or everything that is wrong with that. */
-type ChosenStats =
-  | { readonly kind: "stats"; readonly stats: StatsChoice }
-  | { readonly kind: "problems"; readonly problems: readonly string[] };
-
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Decides what is sent where; one place at most, as in envoyproxy/ratelimit. */
-export function chooseStats(values: StatsValues, env: Environment): ChosenStats {
-  if (values.disableStats) return { kind: "stats", stats: {} };
+export function chooseStats(
+  values: StatsValues,
+  env: Environment,
+  problems: string[],
+): StatsChoice {
+  if (values.disableStats) return {};
   const { usePrometheus, useDogStatsd, statsdHost } = values;
   const isStatsdWanted = statsdHost !== undefined && !usePrometheus && !useDogStatsd;
   const useStatsd = values.useStatsd ?? isStatsdWanted;
   if ([useStatsd, useDogStatsd, usePrometheus].filter((one) => one).length > 1) {
-    const words = "USE_STATSD, USE_DOG_STATSD, USE_PROMETHEUS: only one of them may be true";
-    return { kind: "problems", problems: [words] };
+    problems.push("USE_STATSD, USE_DOG_STATSD, USE_PROMETHEUS: only one of them may be true");
+    return {};
   }
   const receiver = {
     host: statsdHost ?? "localhost",
@@ -61,28 +60,28 @@ export function chooseStats(values: StatsValues, env: Environment): ChosenStats 
     tags: values.statTags,
   };
   if (useStatsd) {
-    const statsd = { kind: "statsd", protocol: values.statsdProtocol, ...receiver } as const;
-    return { kind: "stats", stats: { statsd } };
+    return { statsd: { kind: "statsd", protocol: values.statsdProtocol, ...receiver } };
   }
-  if (useDogStatsd) return chooseDogStatsd(values, { receiver, env });
-  if (!usePrometheus) return { kind: "stats", stats: {} };
+  if (useDogStatsd) {
+    const mogrifiers = readMogrifiers(values, env, problems);
+    return { statsd: { kind: "dogstatsd", mogrifiers, ...receiver } };
+  }
+  if (!usePrometheus) return {};
   const prometheus = {
     address: values.prometheusAddress,
     path: values.prometheusPath,
     isMilliseconds: values.hasMillisecondTimes,
     tags: values.statTags,
   };
-  return { kind: "stats", stats: { prometheus } };
+  return { prometheus };
 }
 
-type Receiver = Pick<StatsdChoice, "host" | "port" | "flushMs" | "tags">;
-
-function chooseDogStatsd(
+function readMogrifiers(
   { dogStatsdMogrifiers }: StatsValues,
-  { receiver, env }: { readonly receiver: Receiver; readonly env: Environment },
-): ChosenStats {
+  env: Environment,
+  problems: string[],
+): readonly Mogrifier[] {
   const mogrifiers: Mogrifier[] = [];
-  const problems: string[] = [];
   for (const name of dogStatsdMogrifiers) {
     const prefix = `DOG_STATSD_MOGRIFIER_${name.toUpperCase()}`;
     const tags = parseTags(env[`${prefix}_TAGS`] ?? "");
@@ -94,6 +93,5 @@ function chooseDogStatsd(
     if (parsed.kind === "problem") problems.push(`${prefix}_${parsed.part} ${parsed.message}`);
     else if (tags !== undefined) mogrifiers.push({ ...parsed.value, tags });
   }
-  if (problems.length > 0) return { kind: "problems", problems };
-  return { kind: "stats", stats: { statsd: { kind: "dogstatsd", mogrifiers, ...receiver } } };
+  return mogrifiers;
 }

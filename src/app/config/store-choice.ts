@@ -1,6 +1,7 @@
 import { assertNever } from "../../core/base/errors.js";
 import {
   type ClusterTarget,
+  type ParsedTarget,
   parseClusterTarget,
   parseRedisTarget,
   parseSentinelTarget,
@@ -9,7 +10,7 @@ import {
   type SentinelTargetText,
 } from "../../store/redis/target.js";
 import type { OptionValues } from "../options/options.js";
-import type { RedisSocketType, RedisType } from "../options/redis-options.js";
+import type { RedisType } from "../options/redis-options.js";
 
 /** One Redis, as configured. */
 export type RedisChoice = RedisPlace & {
@@ -60,14 +61,7 @@ export function chooseStore(values: OptionValues): Chosen<StoreChoice> {
   }
   const tls = chooseRedisTls(values);
   if (tls.kind === "problem") return tls;
-  const main = chooseRedis("REDIS", {
-    type: values.redisType,
-    url: redisUrl,
-    auth: values.redisAuth,
-    sentinelAuth: values.redisSentinelAuth,
-    timeoutMs: values.redisTimeoutMs,
-    socketType: values.redisTls ? "tls" : values.redisSocketType,
-  });
+  const main = chooseRedis(values, { name: "REDIS", prefix: "redis", url: redisUrl });
   if (main.kind === "problem") return main;
   const choice = { kind: "redis", main, tls: tls.tls } as const;
   if (!redisPerSecond) return checkPrefix(choice, values);
@@ -75,13 +69,10 @@ export function chooseStore(values: OptionValues): Chosen<StoreChoice> {
   if (redisPerSecondUrl === undefined) {
     return problem("REDIS_PERSECOND is true, but REDIS_PERSECOND_URL is not set");
   }
-  const perSecond = chooseRedis("REDIS_PERSECOND", {
-    type: values.redisPerSecondType,
+  const perSecond = chooseRedis(values, {
+    name: "REDIS_PERSECOND",
+    prefix: "redisPerSecond",
     url: redisPerSecondUrl,
-    auth: values.redisPerSecondAuth,
-    sentinelAuth: values.redisPerSecondSentinelAuth,
-    timeoutMs: values.redisPerSecondTimeoutMs,
-    socketType: values.redisPerSecondTls ? "tls" : values.redisPerSecondSocketType,
   });
   if (perSecond.kind === "problem") return perSecond;
   return checkPrefix({ ...choice, perSecond }, values);
@@ -113,18 +104,19 @@ export function speaksTls(choice: StoreChoice): boolean {
   });
 }
 
-interface RedisText {
-  readonly type: RedisType;
+/** One of both, by what its settings and its options begin with. */
+interface RedisSide {
+  readonly name: "REDIS" | "REDIS_PERSECOND";
+  readonly prefix: "redis" | "redisPerSecond";
   readonly url: string;
-  readonly auth: string | undefined;
-  readonly sentinelAuth: string | undefined;
-  readonly timeoutMs: number;
-  readonly socketType: RedisSocketType;
 }
 
-function chooseRedis(name: string, given: RedisText): Chosen<RedisChoice> {
-  const { type, url, auth, sentinelAuth, timeoutMs, socketType } = given;
-  const place = choosePlace(type, {
+function chooseRedis(values: OptionValues, { name, prefix, url }: RedisSide): Chosen<RedisChoice> {
+  const auth = values[`${prefix}Auth`];
+  const sentinelAuth = values[`${prefix}SentinelAuth`];
+  const timeoutMs = values[`${prefix}TimeoutMs`];
+  const socketType = values[`${prefix}Tls`] ? "tls" : values[`${prefix}SocketType`];
+  const place = choosePlace(values[`${prefix}Type`], {
     url,
     ...(socketType === "auto" ? {} : { socketType }),
     ...(auth === undefined ? {} : { auth }),
@@ -136,21 +128,22 @@ function chooseRedis(name: string, given: RedisText): Chosen<RedisChoice> {
 
 function choosePlace(type: RedisType, text: SentinelTargetText): Chosen<RedisPlace> {
   switch (type) {
-    case "single": {
-      const parsed = parseRedisTarget(text);
-      return parsed.kind === "target" ? { kind: type, target: parsed.target } : parsed;
-    }
-    case "cluster": {
-      const parsed = parseClusterTarget(text);
-      return parsed.kind === "target" ? { kind: type, target: parsed.target } : parsed;
-    }
-    case "sentinel": {
-      const parsed = parseSentinelTarget(text);
-      return parsed.kind === "target" ? { kind: type, target: parsed.target } : parsed;
-    }
+    case "single":
+      return placed(type, parseRedisTarget(text));
+    case "cluster":
+      return placed(type, parseClusterTarget(text));
+    case "sentinel":
+      return placed(type, parseSentinelTarget(text));
     default:
       return assertNever(type);
   }
+}
+
+function placed<Kind, Target>(
+  kind: Kind,
+  parsed: ParsedTarget<Target>,
+): Chosen<{ readonly kind: Kind; readonly target: Target }> {
+  return parsed.kind === "target" ? { kind, target: parsed.target } : parsed;
 }
 
 /** In a cluster, what stands in braces says where a key lives. */

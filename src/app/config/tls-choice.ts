@@ -1,5 +1,6 @@
 import type { OptionValues } from "../options/options.js";
 import type { ClientSan } from "../options/tls-client-san.js";
+import type { ConfigFindings } from "./findings.js";
 
 /** A file and the setting that named it. */
 export interface NamedFile {
@@ -16,12 +17,6 @@ export interface TlsChoice {
   /** What a client's certificate must hold besides. */
   readonly clientSan?: ClientSan;
 }
-
-/** What the options say together: TLS, none, or what is wrong with them. */
-export type ChosenTls =
-  | { readonly kind: "tls"; readonly tls: TlsChoice }
-  | { readonly kind: "plaintext"; readonly notices: readonly string[] }
-  | { readonly kind: "problems"; readonly problems: readonly string[] };
 
 /** The options that this is about. */
 export type TlsValues = Pick<
@@ -40,11 +35,18 @@ type CheckedValues = TlsValues & Pick<OptionValues, "nodeRules">;
 /**
  * What the options of the gRPC port's TLS say together. Checks of clients that would silently not
  * happen are problems; a certificate that is not used is only worth a notice.
+ *
+ * @returns undefined: gRPC is served in plaintext
  */
-export function chooseTls(values: CheckedValues): ChosenTls {
+export function chooseTls(
+  values: CheckedValues,
+  { problems, notices }: ConfigFindings,
+): TlsChoice | undefined {
   const authority = clientAuthority(values);
-  if (!values.grpcServerUseTls) return withoutTls(values, authority);
-  const problems: string[] = [];
+  if (!values.grpcServerUseTls) {
+    checkUnused(values, authority, { problems, notices });
+    return undefined;
+  }
   const { grpcServerTlsCert, grpcServerTlsKey, grpcClientTlsSan } = values;
   if (grpcServerTlsCert === undefined) problems.push(missing("GRPC_SERVER_TLS_CERT"));
   if (grpcServerTlsKey === undefined) problems.push(missing("GRPC_SERVER_TLS_KEY"));
@@ -61,16 +63,13 @@ export function chooseTls(values: CheckedValues): ChosenTls {
       );
     }
   }
-  if (grpcServerTlsCert === undefined || grpcServerTlsKey === undefined || problems.length > 0) {
-    return { kind: "problems", problems };
-  }
-  const tls: TlsChoice = {
+  if (grpcServerTlsCert === undefined || grpcServerTlsKey === undefined) return undefined;
+  return {
     certificate: { setting: "GRPC_SERVER_TLS_CERT", path: grpcServerTlsCert },
     key: { setting: "GRPC_SERVER_TLS_KEY", path: grpcServerTlsKey },
     ...(authority === undefined ? {} : { clientAuthority: authority }),
     ...(grpcClientTlsSan === undefined ? {} : { clientSan: grpcClientTlsSan }),
   };
-  return { kind: "tls", tls };
 }
 
 function clientAuthority(values: TlsValues): NamedFile | undefined {
@@ -82,26 +81,29 @@ function clientAuthority(values: TlsValues): NamedFile | undefined {
   return { setting: "GRPC_SERVER_TLS_CA_CERT", path: grpcServerTlsCaCert };
 }
 
-function withoutTls(values: CheckedValues, authority: NamedFile | undefined): ChosenTls {
+function checkUnused(
+  values: CheckedValues,
+  authority: NamedFile | undefined,
+  { problems, notices }: ConfigFindings,
+): void {
   const unused =
     authority?.setting ??
     (values.grpcClientTlsSan && "GRPC_CLIENT_TLS_SAN") ??
     (values.nodeRules && "HEADGATE_CONTROL_NODES");
   if (unused !== undefined) {
     const remedy = "set it to true, or remove the other";
-    const problem =
+    problems.push(
       `${unused} needs GRPC_SERVER_USE_TLS, because no client is verified without ` +
-      `it; ${remedy}`;
-    return { kind: "problems", problems: [problem] };
+        `it; ${remedy}`,
+    );
+    return;
   }
   const { grpcServerTlsCert, grpcServerTlsKey } = values;
-  if (grpcServerTlsCert === undefined && grpcServerTlsKey === undefined) {
-    return { kind: "plaintext", notices: [] };
-  }
-  const notice =
+  if (grpcServerTlsCert === undefined && grpcServerTlsKey === undefined) return;
+  notices.push(
     "GRPC_SERVER_TLS_CERT or GRPC_SERVER_TLS_KEY is set, but GRPC_SERVER_USE_TLS is not: gRPC is " +
-    "served in plaintext. Set GRPC_SERVER_USE_TLS to true to protect it.";
-  return { kind: "plaintext", notices: [notice] };
+      "served in plaintext. Set GRPC_SERVER_USE_TLS to true to protect it.",
+  );
 }
 
 function missing(setting: string): string {

@@ -1,5 +1,6 @@
 import type { Backoff } from "../../core/base/backoff.js";
 import type { OptionValues } from "../options/options.js";
+import type { ConfigFindings } from "./findings.js";
 import type { NamedFile } from "./tls-choice.js";
 
 /** TLS towards the control plane, as configured. */
@@ -23,12 +24,6 @@ export interface XdsChoice {
   readonly messageBytesMax: number;
 }
 
-/** What the options say together: files, a control plane, or what is wrong with them. */
-type ChosenXds =
-  | { readonly kind: "files" }
-  | { readonly kind: "xds"; readonly xds: XdsChoice; readonly notices: readonly string[] }
-  | { readonly kind: "problems"; readonly problems: readonly string[] };
-
 /** The largest message by default, in bytes. Source: gRPC's own default. */
 export const defaultMessageBytes = 4_194_304;
 
@@ -37,11 +32,10 @@ export const pairsMax = 100;
 
 const defaultGrowthFactor = 2;
 
-/** Which source of the policy the options choose, and how it is reached. */
-export function chooseXds(values: OptionValues): ChosenXds {
-  if (values.configType === "file") return { kind: "files" };
-  const problems: string[] = [];
-  const notices: string[] = [];
+/** The control plane that the options choose as the source of the policy; undefined: files are. */
+export function chooseXds(values: OptionValues, found: ConfigFindings): XdsChoice | undefined {
+  if (values.configType === "file") return undefined;
+  const { problems } = found;
   if (values.policy !== undefined) {
     problems.push(
       "HEADGATE_POLICY (--policy) and CONFIG_TYPE=GRPC_XDS_SOTW exclude each " +
@@ -59,11 +53,10 @@ export function chooseXds(values: OptionValues): ChosenXds {
     problems.push("CONFIG_GRPC_XDS_SERVER_URL must be host:port, without a scheme before it");
   }
   const headers = readHeaders(values.xdsHeaders ?? "", problems);
-  const tls = chooseTls(values, { problems, notices });
-  const nodeMetadata = readMetadata(values.xdsNodeMetadata, { problems, notices });
-  if (problems.length > 0) return { kind: "problems", problems };
+  const tls = chooseTls(values, found);
+  const nodeMetadata = readMetadata(values.xdsNodeMetadata, found);
   const { xdsBackoffFactor: factor } = values;
-  const xds: XdsChoice = {
+  return {
     address,
     nodeId: values.xdsNodeId,
     nodeMetadata,
@@ -78,15 +71,9 @@ export function chooseXds(values: OptionValues): ChosenXds {
     },
     messageBytesMax: values.xdsMessageBytesMax || defaultMessageBytes,
   };
-  return { kind: "xds", xds, notices };
 }
 
-interface Findings {
-  readonly problems: string[];
-  readonly notices: string[];
-}
-
-function chooseTls(values: OptionValues, found: Findings): XdsTlsChoice | undefined {
+function chooseTls(values: OptionValues, found: ConfigFindings): XdsTlsChoice | undefined {
   const { xdsServerCaCert, xdsServerSan, xdsClientCert, xdsClientKey } = values;
   if (!values.xdsUseTls) {
     const isSet = [xdsServerCaCert, xdsServerSan, xdsClientCert, xdsClientKey].some(Boolean);
@@ -119,7 +106,7 @@ function chooseTls(values: OptionValues, found: Findings): XdsTlsChoice | undefi
 }
 
 /** `name=value,...`; what has no `=` says nothing, as in envoyproxy/ratelimit. */
-function readMetadata(text: string, found: Findings): Readonly<Record<string, string>> {
+function readMetadata(text: string, found: ConfigFindings): Readonly<Record<string, string>> {
   const setting = "CONFIG_GRPC_XDS_NODE_METADATA";
   const parts = text === "" ? [] : text.split(",");
   if (parts.length > pairsMax) found.problems.push(tooMany(setting));

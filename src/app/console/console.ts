@@ -1,10 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
-import { type Principal, visibleDomains } from "../../core/base/access-list.js";
+import { visibleDomains } from "../../core/base/access-list.js";
 import type { Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
-import type { AdminAccess, SessionIdentity } from "../access/admin-access.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
+import type { AdminAccess, Authentication, SessionIdentity } from "../access/admin-access.js";
 import type { AdminCallLog } from "../access/admin-call-log.js";
 import { tokenCharsMax } from "../access/admin-oidc.js";
 import type { AdminChoice } from "../config/admin-choice.js";
@@ -12,6 +13,7 @@ import type { ConsoleChoice } from "../config/console-choice.js";
 import type { AdminCounts } from "../metrics/admin-metrics.js";
 import { type ConsoleAnswer, json, problem, redirect, sentence } from "./answers.js";
 import type { ConsoleAssets } from "./assets.js";
+import { EndedSessions } from "./ended-sessions.js";
 import { OidcSignIn, signInMsMax } from "./oidc-sign-in.js";
 import { Seal } from "./seal.js";
 import { authorityOf, isOtherOrigin, Sessions } from "./sessions.js";
@@ -27,6 +29,8 @@ export interface ConsoleParts {
   readonly counts: AdminCounts;
   readonly calls: AdminCallLog;
   readonly clock: Clock;
+  /** What all replicas know of sessions that users ended. */
+  readonly records: SharedRecords;
   /** Whether browsers connect over TLS. */
   readonly isTls: boolean;
   readonly replica: string;
@@ -42,6 +46,9 @@ export interface ConsoleRequest {
   readonly certificateNames: readonly string[];
 }
 
+/** Somebody who may use the console. */
+type Known = Extract<Authentication, { readonly kind: "principal" }>;
+
 /** The maximum size of a sign-in request, in bytes: a token in JSON. */
 export const signInBytesMax = 2 * tokenCharsMax;
 
@@ -51,6 +58,7 @@ const callbackPath = "/console/oidc/callback";
 /** Serves browsers: the pages, the sessions, and signing in. */
 export class Console {
   readonly sessions: Sessions;
+  readonly #ended: EndedSessions;
   readonly #parts: ConsoleParts;
   readonly #signIn: OidcSignIn | undefined;
 
@@ -59,7 +67,18 @@ export class Console {
     const { choice, oidc, access, clock, isTls } = parts;
     const seal = new Seal(choice.key);
     const { sessionMs, url } = choice;
-    this.sessions = new Sessions({ seal, clock, sessionMs, isTls, host: url?.host });
+    // Of the browser's connection, which may end before us.
+    const isSecure = isTls || url?.protocol === "https:";
+    const ended = new EndedSessions(parts);
+    this.#ended = ended;
+    this.sessions = new Sessions({
+      seal,
+      clock,
+      sessionMs,
+      isTls: isSecure,
+      host: url?.host,
+      ended,
+    });
     if (oidc === undefined || choice.oidc === undefined || !access.hasList) return;
     const identify: AdminAccess["identify"] = (token, reader) => access.identify(token, reader);
     this.#signIn = new OidcSignIn({ oidc, choice: choice.oidc, seal, clock, identify });
@@ -67,6 +86,11 @@ export class Console {
 
   get isReadOnly(): boolean {
     return this.#parts.choice.mode === "read-only";
+  }
+
+  /** Ends what is still to be done for sessions. */
+  close(): void {
+    this.#ended.close();
   }
 
   /** Undefined if there is no such page. No request can make it throw. */
@@ -97,8 +121,9 @@ export class Console {
     if (!this.sessions.isOwnPage(headers)) return this.#refuse(asked);
     if (method === "POST") return this.#signInByToken(asked);
     const session = this.sessions.of(headers);
-    const cookie = session === undefined ? {} : { "set-cookie": this.sessions.end(session) };
-    return json(httpStatuses.ok, {}, cookie);
+    const isEverywhere = session === undefined || (await this.#ended.end(session));
+    const cookie = this.sessions.cookie("session", "", { seconds: 0 });
+    return json(httpStatuses.ok, { isEverywhere }, { "set-cookie": cookie });
   }
 
   async #whoAmI({ request, certificateNames }: ConsoleRequest): Promise<ConsoleAnswer> {
@@ -109,14 +134,14 @@ export class Console {
     const known = await this.#parts.access.authenticate(credentials);
     if (known.kind === "principal") {
       const csrf = session === undefined ? "" : this.sessions.csrfOf(session);
-      return json(httpStatuses.ok, this.#tell(known.principal, csrf));
+      return json(httpStatuses.ok, this.#tell(known, csrf));
     }
     const isPassing = known.kind === "unavailable";
     return this.#unknown(isPassing ? httpStatuses.serviceUnavailable : httpStatuses.unauthorized);
   }
 
   /** The identity of a caller, and what it may do. */
-  #tell(principal: Principal, csrf: string): JsonObject {
+  #tell({ principal, shownName = principal.name }: Known, csrf: string): JsonObject {
     const { choice, replica, version } = this.#parts;
     const { mode } = choice;
     const operated = visibleDomains(principal, "operator");
@@ -125,7 +150,8 @@ export class Console {
     const operatorDomains = operated ?? null;
     const { name } = principal;
     const signIn = this.#waysIn();
-    return { name, role, domains, operatorDomains, mode, csrf, signIn, replica, version };
+    const who = { name, shownName, role, domains, operatorDomains };
+    return { ...who, mode, csrf, signIn, replica, version };
   }
 
   #waysIn(): readonly string[] {
@@ -159,8 +185,8 @@ export class Console {
   ): Promise<ConsoleAnswer> {
     const begun = await this.#beginSession(asked, found);
     if (begun === undefined) return this.#unknown(httpStatuses.unauthorized);
-    const { principal, csrf, cookie } = begun;
-    return json(httpStatuses.ok, this.#tell(principal, csrf), { "set-cookie": cookie });
+    const { known, csrf, cookie } = begun;
+    return json(httpStatuses.ok, this.#tell(known, csrf), { "set-cookie": cookie });
   }
 
   /** Undefined if the identity has no role here. */
@@ -177,10 +203,10 @@ export class Console {
       this.#note(asked, "unauthenticated");
       return undefined;
     }
-    const { principal } = known;
-    calls.noteSignIn({ method: "SignIn", caller: principal.name, address: asked.address });
+    const { name: caller } = known.principal;
+    calls.noteSignIn({ method: "SignIn", caller, address: asked.address });
     counts.count("SignIn", "ok");
-    return { principal, csrf: this.sessions.csrfOf(begun.session), cookie: begun.cookie };
+    return { known, csrf: this.sessions.csrfOf(begun.session), cookie: begun.cookie };
   }
 
   async #oidc(asked: ConsoleRequest): Promise<ConsoleAnswer | undefined> {

@@ -45,6 +45,9 @@ export const signInMsMax = 600_000;
 const answerMsMax = 5_000;
 const answerBytesMax = 65_536;
 
+/** Sign-ins that wait for the provider's token at a time: anybody may begin one. */
+export const redeemingMax = 16;
+
 /** How long the provider's endpoints are cached, in milliseconds. */
 const endpointsMsMax = 600_000;
 
@@ -63,6 +66,8 @@ export class OidcSignIn {
   readonly #parts: OidcSignInParts;
   readonly #readToken: TokenReader;
   #known: { readonly endpoints: Endpoints; readonly untilMs: number } | undefined;
+  #discovering: Promise<Endpoints | undefined> | undefined;
+  #redeemingCount = 0;
 
   constructor(parts: OidcSignInParts) {
     this.#parts = parts;
@@ -115,7 +120,10 @@ export class OidcSignIn {
     if (query.has("error")) {
       return failed(query.get("error") === "access_denied" ? "denied" : "refused");
     }
+    if (this.#redeemingCount >= redeemingMax) return failed("unavailable");
+    this.#redeemingCount += 1;
     const token = await this.#redeem(query.get("code") ?? "", kept);
+    this.#redeemingCount -= 1;
     if (token === undefined || token === "refused") return failed(token ?? "unavailable");
     const found = await identify(token, (text) => this.#readToken(text, kept.nonce));
     if (found.kind === "identity") return { ...found, back };
@@ -145,10 +153,19 @@ export class OidcSignIn {
   }
 
   async #endpoints(): Promise<Endpoints | undefined> {
-    const { choice, oidc, clock } = this.#parts;
+    const { choice, clock } = this.#parts;
     if (choice.endpoints !== undefined) return choice.endpoints;
     const nowMs = clock.monotonicMs();
     if (this.#known !== undefined && nowMs < this.#known.untilMs) return this.#known.endpoints;
+    // One question for all who wait for its answer.
+    this.#discovering ??= this.#discover(nowMs).finally(() => {
+      this.#discovering = undefined;
+    });
+    return this.#discovering;
+  }
+
+  async #discover(nowMs: number): Promise<Endpoints | undefined> {
+    const { oidc } = this.#parts;
     const base = oidc.issuer.replace(/\/$/, "");
     const url = parseSafeUrl(`${base}/.well-known/openid-configuration`);
     if (url === undefined) return undefined;

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Clock } from "../../core/base/clock.js";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
 import type { SessionIdentity } from "../access/admin-access.js";
+import type { EndedSessions } from "./ended-sessions.js";
 import { type Seal, sealedCharsMax } from "./seal.js";
 
 /** A session of a signed-in user. */
@@ -11,9 +12,6 @@ export interface Session {
   readonly identity: SessionIdentity;
   readonly untilEpochMs: number;
 }
-
-/** The maximum number of signed-out sessions that are remembered until they would have expired. */
-export const signedOutMax = 10_000;
 
 /** What `Sessions` need. */
 export interface SessionsParts {
@@ -25,6 +23,7 @@ export interface SessionsParts {
   readonly isTls: boolean;
   /** The host under which browsers reach the console, if it differs from the request's host. */
   readonly host: string | undefined;
+  readonly ended: Pick<EndedSessions, "has">;
 }
 
 /**
@@ -33,7 +32,6 @@ export interface SessionsParts {
  */
 export class Sessions {
   readonly #parts: SessionsParts;
-  readonly #signedOut = new Map<string, number>();
 
   constructor(parts: SessionsParts) {
     this.#parts = parts;
@@ -50,7 +48,7 @@ export class Sessions {
     untilEpochMs = Number.POSITIVE_INFINITY,
   ): { readonly session: Session; readonly cookie: string } | undefined {
     const nowMs = this.#nowMs();
-    const id = randomBytes(16).toString("base64url");
+    const id = randomBytes(16).toString("hex");
     const endMs = Math.floor(Math.min(untilEpochMs, nowMs + this.#parts.sessionMs));
     const session: Session = { id, identity, untilEpochMs: endMs };
     const sealed = this.#parts.seal.close("session", { ...session, identity: { ...identity } });
@@ -68,18 +66,7 @@ export class Sessions {
   }
 
   isLive({ id, untilEpochMs }: Session): boolean {
-    return untilEpochMs > this.#nowMs() && !this.#signedOut.has(id);
-  }
-
-  /** Ends a session, at least on this process; returns the header that deletes the cookie. */
-  end({ id, untilEpochMs }: Session): string {
-    const nowMs = this.#nowMs();
-    for (const [other, endMs] of this.#signedOut) {
-      if (endMs > nowMs && this.#signedOut.size < signedOutMax) break;
-      this.#signedOut.delete(other);
-    }
-    this.#signedOut.set(id, untilEpochMs);
-    return this.cookie("session", "", { seconds: 0 });
+    return untilEpochMs > this.#nowMs() && !this.#parts.ended.has(id);
   }
 
   /** The CSRF token that calls of this session must send in `x-headgate-csrf`. */
@@ -150,7 +137,8 @@ export function isOtherOrigin(headers: IncomingHttpHeaders): boolean {
 }
 
 function readSession({ id, identity, untilEpochMs }: JsonObject): Session | undefined {
-  if (typeof id !== "string" || typeof untilEpochMs !== "number") return undefined;
+  if (typeof id !== "string" || !/^[0-9a-f]{32}$/.test(id)) return undefined;
+  if (typeof untilEpochMs !== "number") return undefined;
   const read = readIdentity(identity);
   return read && { id, identity: read, untilEpochMs };
 }
@@ -158,7 +146,7 @@ function readSession({ id, identity, untilEpochMs }: JsonObject): Session | unde
 /** The text was sealed by us, but perhaps by another version. */
 function readIdentity(value: JsonValue | undefined): SessionIdentity | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { kind, sha256, issuer, subject, groups } = value;
+  const { kind, sha256, issuer, subject, groups, shownName } = value;
   if (kind === "token" && typeof sha256 === "string" && /^[0-9a-f]{64}$/.test(sha256)) {
     return { kind, sha256 };
   }
@@ -166,5 +154,11 @@ function readIdentity(value: JsonValue | undefined): SessionIdentity | undefined
     return undefined;
   }
   if (!Array.isArray(groups)) return undefined;
-  return { kind, issuer, subject, groups: groups.filter((one) => typeof one === "string") };
+  return {
+    kind,
+    issuer,
+    subject,
+    groups: groups.filter((one) => typeof one === "string"),
+    ...(typeof shownName === "string" ? { shownName } : {}),
+  };
 }

@@ -1,4 +1,4 @@
-import type { Clock, Random } from "../../core/base/clock.js";
+import type { Clock } from "../../core/base/clock.js";
 import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
 import {
   type NodeReport,
@@ -29,7 +29,8 @@ import {
 interface FleetLoopAppParts {
   readonly config: Pick<Config, "layerTtlMs" | "timings">;
   readonly clock: Clock;
-  readonly random: Random;
+  /** What this replica is called; so is whoever leads. */
+  readonly replica: string;
   readonly logger: Logger;
   readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
   readonly opened: Pick<OpenStore, "coordination">;
@@ -129,14 +130,14 @@ export class FleetLoopApp {
   }
 
   #open(): SharedLoop {
-    const { opened, config, clock, random, policies, gates, onBug } = this.#parts;
+    const { opened, config, clock, replica, policies, gates, onBug } = this.#parts;
     const changed = gates === undefined ? {} : { gates };
     const times = loopTimesFor(config.layerTtlMs);
     const { isShared, loop: store } = opened.coordination;
     return new SharedLoop({
       store,
       clock,
-      id: random.id(),
+      id: replica,
       createMaker: (start) =>
         new PolicyMaker({ policies, start, times, readings: this.#readings, ...changed }),
       pressures: () => this.#pressures(),

@@ -1,6 +1,7 @@
 import { microHzPerHz } from "../../core/quota/quota.js";
+import type { QuotaLeaseState } from "../../decide/quota/driven-pool.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
-import type { QuotaLeaseState, QuotaPoolView } from "../../decide/quota/quota-view.js";
+import type { QuotaPoolView } from "../../decide/quota/quota-view.js";
 import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 
 /** The metrics of quotas. Labels are of closed sets or the policy's names; no caller's values. */

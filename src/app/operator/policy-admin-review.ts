@@ -2,8 +2,7 @@ import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
-import { problemRows } from "../../policy/problems/problem.js";
-import type { PolicyReview } from "../../rpc/admin/admin-parts.js";
+import type { ParseProblems } from "../../policy/problems/problem-log.js";
 import { policyVersion } from "../config/policy-files.js";
 import type { OpenPolicies } from "../policy/policies.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
@@ -21,7 +20,7 @@ export const reviewsWaitingMax = 4;
 /** A parsed policy with its changes, or its problems. */
 type Reviewed =
   | { readonly kind: "policy"; readonly policy: Policy; readonly changes: readonly string[] }
-  | { readonly kind: "problems"; readonly review: PolicyReview };
+  | ParseProblems;
 
 /** Parses policies that an operator wants to activate, one after the other. */
 export class PolicyReviewer {
@@ -70,10 +69,6 @@ export class PolicyReviewer {
       const changes = describeChanges(policies.feed.current(), parsing.policy);
       return { kind: "policy", policy: parsing.policy, changes };
     }
-    const problems = parsing.problems.map(({ id, file, line, column, message }) => {
-      return { id, file, line, column, message, hint: problemRows[id].remedy };
-    });
-    const { unreportedCount } = parsing;
-    return { kind: "problems", review: { problems, unreportedCount, changes: [] } };
+    return parsing;
   }
 }

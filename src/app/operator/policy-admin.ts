@@ -91,7 +91,7 @@ export class PolicyAdmin implements PolicyAdministration {
 
   async review(files: readonly PolicyText[]): Promise<PolicyReview> {
     const reviewed = await this.#reviewer.review(files);
-    if (reviewed.kind === "problems") return reviewed.review;
+    if (reviewed.kind === "problems") return { ...reviewed, changes: [] };
     return { problems: [], unreportedCount: 0, changes: reviewed.changes };
   }
 
@@ -126,11 +126,16 @@ export class PolicyAdmin implements PolicyAdministration {
     return change.kind === "changed" ? { ...change, changes } : change;
   }
 
-  async enforce(request: Asked): Promise<PolicyChangeOutcome> {
+  async enforce({
+    shadowVersion,
+    ...request
+  }: Asked & { readonly shadowVersion: string }): Promise<PolicyChangeOutcome> {
     const refusal = this.#refusal();
     if (refusal !== undefined) return refusal;
     const shadow = this.#repository.shadow();
     if (shadow === undefined) return noShadow;
+    // Who asks has looked at the difference of that one.
+    if (shadowVersion !== "" && shadowVersion !== shadow.version) return conflictWith(shadow);
     const current = this.current();
     if (request.expectedVersion !== (current?.version ?? "")) return conflictWith(current);
     const reviewed = await this.#reviewer.review(shadow.files);
@@ -265,7 +270,7 @@ const noShadow: PolicyChangeOutcome = {
   why: "There is no shadow policy.",
 };
 
-function conflictWith(current: PolicyVersion | undefined): PolicyChangeOutcome {
+function conflictWith(current: Pick<PolicyVersion, "version"> | undefined): PolicyChangeOutcome {
   return { kind: "conflict", version: current?.version ?? "" };
 }
 

@@ -1,10 +1,6 @@
 import type { ParseOptions, PolicyText } from "../../policy/parse.js";
-import type {
-  LogReplay,
-  PolicyTestReport,
-  replayFormats,
-  TrialProblems,
-} from "../../rpc/admin/admin-parts.js";
+import type { ParseProblems } from "../../policy/problems/problem-log.js";
+import type { LogReplay, PolicyTestReport, replayFormats } from "../../rpc/admin/admin-parts.js";
 
 /** A policy to try, as text. */
 export interface TriedPolicy {
@@ -32,6 +28,6 @@ export type TrialInput = { readonly options: ParseOptions } & (
 export type TrialMessage =
   | PolicyTestReport
   | LogReplay
-  | TrialProblems
+  | ParseProblems
   /** @property message for people; the cause is not in the texts */
   | { readonly kind: "failed"; readonly message: string };

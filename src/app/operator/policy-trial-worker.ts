@@ -2,16 +2,10 @@ import { parentPort, workerData } from "node:worker_threads";
 import { isServiceError } from "../../core/base/errors.js";
 import { defaultDefaults } from "../../core/limits/limit.js";
 import { type PolicyText, parsePolicy } from "../../policy/parse.js";
-import { createPolicyBuilder, type Policy } from "../../policy/policy.js";
+import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { parsePolicyTests } from "../../policy/policy-tests.js";
-import { problemRows } from "../../policy/problems/problem.js";
-import type { FoundProblems } from "../../policy/problems/problem-log.js";
-import type {
-  LogReplay,
-  PolicyTestReport,
-  ReplayedPolicy,
-  TrialProblems,
-} from "../../rpc/admin/admin-parts.js";
+import type { ParseProblems } from "../../policy/problems/problem-log.js";
+import type { LogReplay, PolicyTestReport, ReplayedPolicy } from "../../rpc/admin/admin-parts.js";
 import { ComparedReplay, type ComparedRule } from "../../simulate/compared-replay.js";
 import type { ReplayReport } from "../../simulate/replay.js";
 import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
@@ -50,13 +44,13 @@ function tryOut(): TrialMessage {
   }
 }
 
-function test(given: TrialInput & { readonly kind: "test" }): PolicyTestReport | TrialProblems {
+function test(given: TrialInput & { readonly kind: "test" }): PolicyTestReport | ParseProblems {
   const policy = read(given.policy);
   if (policy.kind === "problems") return policy;
   const tests: { file: string; outcome: TestOutcome }[] = [];
   for (const file of given.tests) {
     const parsed = parsePolicyTests(file);
-    if (parsed.kind === "problems") return problemsOf(parsed);
+    if (parsed.kind === "problems") return parsed;
     for (const one of parsed.tests.tests) {
       tests.push({ file: file.file, outcome: runOne(one, policy.policy) });
     }
@@ -91,7 +85,7 @@ function runOne(one: Parameters<typeof runPolicyTest>[0], policy: Policy): TestO
   }
 }
 
-function replay(given: TrialInput & { readonly kind: "replay" }): LogReplay | TrialProblems {
+function replay(given: TrialInput & { readonly kind: "replay" }): LogReplay | ParseProblems {
   const active = read(given.active);
   const candidate = given.candidate && read(given.candidate);
   if (active.kind === "problems") return active;
@@ -117,13 +111,13 @@ function outcomeOf(policyVersion: string, report: ReplayReport): ReplayedPolicy 
   return {
     policyVersion,
     callCount: report.callCount,
-    unaskedCount: unasked.count,
+    unmatchedCount: unasked.count,
     deniedCount: report.deniedCount,
     limitedThenCount: report.limitedThenCount,
     limitedBothCount: report.limitedBothCount,
     lateCount: report.lateCount,
     unknownParts: countedOf(unknownParts),
-    unaskedHosts: countedOf(unasked.hosts),
+    unmatchedHosts: countedOf(unasked.hosts),
     times: calls && {
       startUs: calls.startUs,
       stepUs: calls.stepUs,
@@ -152,24 +146,9 @@ function countedOf(counted: readonly { readonly key: string; readonly count: num
 function read({
   version,
   files,
-}: TriedPolicy): { readonly kind: "policy"; readonly policy: Policy } | TrialProblems {
+}: TriedPolicy): { readonly kind: "policy"; readonly policy: Policy } | ParseProblems {
   const sources: readonly PolicyText[] = files;
   const parsed = parsePolicy(sources, input.options);
-  if (parsed.kind === "problems") return problemsOf(parsed);
-  const builder = createPolicyBuilder(version);
-  builder.addDomains(parsed.domains);
-  builder.add(parsed.rules);
-  builder.addServices(parsed.services);
-  builder.setQuotas(parsed.quotas);
-  return { kind: "policy", policy: builder.finish() };
-}
-
-function problemsOf({ problems, unreportedCount }: FoundProblems): TrialProblems {
-  return {
-    kind: "problems",
-    problems: problems.map(({ id, file, line, column, message: text }) => {
-      return { id, file, line, column, message: text, hint: problemRows[id].remedy };
-    }),
-    unreportedCount,
-  };
+  if (parsed.kind === "problems") return parsed;
+  return { kind: "policy", policy: buildPolicy(version, parsed) };
 }

@@ -1,12 +1,8 @@
 import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
 import type { PolicyText } from "../../policy/parse.js";
-import type {
-  LogReplay,
-  PolicyTestReport,
-  PolicyTrials,
-  TrialProblems,
-} from "../../rpc/admin/admin-parts.js";
+import type { ParseProblems } from "../../policy/problems/problem-log.js";
+import type { LogReplay, PolicyTestReport, PolicyTrials } from "../../rpc/admin/admin-parts.js";
 import { startOwnWorker } from "../base/own-worker.js";
 import { policyVersion } from "../config/policy-files.js";
 import type { OpenPolicies } from "../policy/policies.js";
@@ -40,7 +36,7 @@ export class PolicyTrialThreads implements PolicyTrials {
   async test(
     files: readonly PolicyText[],
     tests: readonly PolicyText[],
-  ): Promise<PolicyTestReport | TrialProblems | "textless"> {
+  ): Promise<PolicyTestReport | ParseProblems | "textless"> {
     const policy = files.length > 0 ? triedOf(files) : this.#active();
     if (policy === undefined) return "textless";
     const message = await this.#run({ kind: "test", policy, tests, options: this.#options });
@@ -51,7 +47,7 @@ export class PolicyTrialThreads implements PolicyTrials {
   async replay(
     files: readonly PolicyText[],
     { text: log, format }: Parameters<PolicyTrials["replay"]>[1],
-  ): Promise<LogReplay | TrialProblems | "textless"> {
+  ): Promise<LogReplay | ParseProblems | "textless"> {
     const active = this.#active();
     if (active === undefined) return "textless";
     const candidate = files.length > 0 ? triedOf(files) : undefined;

@@ -2,12 +2,7 @@ import type { Clock } from "../../core/base/clock.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import type { Policy } from "../../policy/policy.js";
 import { emptyPolicySize, measurePolicy, type PolicySize } from "../../policy/policy-size.js";
-import {
-  formatProblems,
-  type Problem,
-  problemRows,
-  visibleText,
-} from "../../policy/problems/problem.js";
+import { formatProblems, problemRows, visibleText } from "../../policy/problems/problem.js";
 import type { FoundProblems } from "../../policy/problems/problem-log.js";
 import type { LogEvent, Logger } from "../base/logger.js";
 import type { PolicyParsing } from "./policy-parsing.js";
@@ -159,10 +154,7 @@ type ReadPolicy = Extract<PolicyParsing, { kind: "policy" }>;
 const loggedWarningsMax = 10;
 
 /** Where the first problem is and what kind it is, and how many there are; none of the text. */
-function summarize(found: {
-  readonly problems: readonly Problem[];
-  readonly unreportedCount: number;
-}): string {
+function summarize(found: FoundProblems): string {
   const [first] = found.problems;
   if (first === undefined) return "the policy is invalid";
   const { file, line, column, id } = first;

@@ -1,8 +1,8 @@
 import type { Worker } from "node:worker_threads";
 import type { Clock } from "../../core/base/clock.js";
-import type { ParsedPolicy, ParseOptions } from "../../policy/parse.js";
-import { createPolicyBuilder, type Policy, type PolicyBuilder } from "../../policy/policy.js";
-import type { FoundProblems } from "../../policy/problems/problem-log.js";
+import type { ParseOptions } from "../../policy/parse.js";
+import { type Policy, PolicyBuilder } from "../../policy/policy.js";
+import type { FoundProblems, ParseProblems } from "../../policy/problems/problem-log.js";
 import { startOwnWorker } from "../base/own-worker.js";
 import { isDescriptorShortage, readErrorWords } from "../config/policy-files.js";
 import {
@@ -20,7 +20,7 @@ export type PolicyParsing =
       readonly warnings: FoundProblems;
       readonly chunkCount: number;
     }
-  | Extract<ParsedPolicy, { kind: "problems" }>
+  | ParseProblems
   /** No fault of a text that could be pointed at: it took too long, or was no text at all. */
   | {
       readonly kind: "failed";
@@ -65,7 +65,7 @@ export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<Poli
       resolve({ kind: "failed", message, isPassing: true });
       return;
     }
-    const assembly = new Assembly(createPolicyBuilder(version));
+    const assembly = new Assembly(new PolicyBuilder(version));
     const cancelLimit = clock.schedule(limitMs, () =>
       finish({ kind: "failed", message: `parsing took more than ${limitMs} ms` }),
     );

@@ -1,6 +1,6 @@
 import type { Rule } from "../../core/limits/limit.js";
-import type { ParsedPolicy, ParseOptions, PolicyText } from "../../policy/parse.js";
-import type { FoundProblems } from "../../policy/problems/problem-log.js";
+import type { ParseOptions, PolicyText } from "../../policy/parse.js";
+import type { FoundProblems, ParseProblems } from "../../policy/problems/problem-log.js";
 import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
@@ -19,7 +19,7 @@ export interface WorkerInput {
 
 /** What the worker says: one answer first, then one chunk for every `next` that it is told. */
 export type WorkerMessage =
-  | Extract<ParsedPolicy, { kind: "problems" }>
+  | ParseProblems
   /** The messages cannot be turned into texts. */
   | { readonly kind: "unreadable"; readonly message: string }
   | {

@@ -1,4 +1,4 @@
-import { type Command, CommanderError } from "commander";
+import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { many } from "../../core/base/many.js";
 import { CommandFailure } from "../terminal/command-failure.js";
@@ -81,7 +81,7 @@ export function addChangeFlags(command: Command, replaced: string): Command {
     .option("--yes", "do not ask for confirmation");
 }
 
-/** Runs a command, and tells what went wrong as a sentence, or by the exit code alone. */
+/** @throws CommandFailure for what went wrong, also for an answer that is an error */
 export async function runAdmin(
   command: Command,
   context: CommandContext,
@@ -99,14 +99,8 @@ export async function runAdmin(
       context,
     };
     await run(call);
-    context.exitWith(exitCodes.ok);
   } catch (thrown) {
-    if (thrown instanceof CommanderError) throw thrown;
-    const failure = adminCallFailure(thrown, client ?? nobody);
-    if (failure.message !== "") {
-      context.output.err(`headgate ${commandPath(command)}: ${failure.message}`);
-    }
-    context.exitWith(failure.exitCode);
+    throw adminCallFailure(thrown, client ?? nobody);
   }
 }
 
@@ -128,11 +122,4 @@ export async function confirm(
   const answer = await terminal.ask(`${question} [y/N] `);
   if (/^y(?:es)?$/i.test(answer.trim())) return;
   throw new CommandFailure(exitCodes.failure, "Nothing was changed.");
-}
-
-/** `keys get`, as it was typed. */
-function commandPath(command: Command): string {
-  const names = [command.name()];
-  for (let outer = command.parent; outer?.parent; outer = outer.parent) names.unshift(outer.name());
-  return names.join(" ");
 }

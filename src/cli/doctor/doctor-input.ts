@@ -138,9 +138,7 @@ async function askWell(url: URL, path: string): Promise<ServerAnswer> {
 function dumpOf(text: string, from: string): Pick<DoctorInput, "dump" | "deprecated"> {
   const read = readConfigDump(text);
   if (read.kind === "dump") {
-    const whole = parsePlain(text);
-    const api = new EnvoyApi(readEnvoyImage());
-    const deprecated = whole.kind === "read" ? findDeprecated(whole.value, api) : undefined;
+    const deprecated = findDeprecated(read.tree, new EnvoyApi(readEnvoyImage()));
     return { dump: read.dump, deprecated };
   }
   throw new SourceFailure(`the configuration of ${from} cannot be read: ${read.why}`);

@@ -1,7 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
-import { systemClock } from "../../app/base/clock.js";
+import { parseDateMs, systemClock } from "../../app/base/clock.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
-import { daysSince1970 } from "../../core/base/timestamp.js";
 import { visibleText } from "../../policy/problems/problem.js";
 
 /** Longest that one answer may take. */
@@ -52,7 +51,7 @@ export async function askServer(base: URL, path: string): Promise<ServerAnswer> 
       signal: AbortSignal.timeout(answerMsMax),
     });
     const text = await readBody(answer);
-    const dateMs = parseHttpDateMs(answer.headers.get("date") ?? "");
+    const dateMs = parseDateMs(answer.headers.get("date") ?? "");
     return {
       status: answer.status,
       text,
@@ -113,22 +112,4 @@ export async function readSourceFile(path: string): Promise<string> {
     if (thrown instanceof SourceFailure) throw thrown;
     throw new SourceFailure(`${shown} cannot be read: ${readErrorWords(thrown)}`);
   }
-}
-
-const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
-const pattern = /^[A-Z][a-z]{2}, (\d{2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT$/;
-
-/**
- * Reads the header `date` in milliseconds since 1970; undefined where it is none.
- *
- * Source: RFC 9110 section 5.6.7, IMF-fixdate, which all servers send.
- */
-function parseHttpDateMs(text: string): number | undefined {
-  const [, day, name = "", year, hours, minutes, seconds] = pattern.exec(text) ?? [];
-  const month = months.indexOf(name) + 1;
-  if (month === 0) return undefined;
-  const days = daysSince1970({ year: Number(year), month, day: Number(day) });
-  const ofDay = (Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds);
-  return (days * 86_400 + ofDay) * 1_000;
 }

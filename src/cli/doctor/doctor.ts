@@ -4,11 +4,12 @@ import { exitCodes } from "../../app/base/failure.js";
 import { createStyle, isColorWanted } from "../../app/base/style.js";
 import { readVersion } from "../../app/base/version.js";
 import { diagnose } from "../../doctor/diagnose.js";
-import { type DoctorPolicy, doctorPolicyOf } from "../../doctor/diagnostic.js";
+import { doctorPolicyOf } from "../../doctor/diagnostic.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { parseDurationMs } from "../../policy/text/duration.js";
 import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
+import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addPrintFlags, type PrintFlags, renderPlain } from "../terminal/print.js";
 import { gatherDoctorInput } from "./doctor-input.js";
@@ -104,8 +105,10 @@ async function doctor(options: DoctorOptions, { command, context }: Call): Promi
       ? ({ kind: "envoy", url: readUrl("--envoy", envoy), watchMs } as const)
       : ({ kind: "files", configDump, stats: options.stats } as const);
   const headgate = options.headgate && readUrl("--headgate", options.headgate);
-  const policy = await readPolicy(paths, context);
-  if (typeof policy === "number") return policy;
+  const policy =
+    paths.length === 0
+      ? undefined
+      : doctorPolicyOf((await readPolicyArgument(paths, context.output)).policy);
   try {
     const input = await gatherDoctorInput({
       source,
@@ -120,8 +123,8 @@ async function doctor(options: DoctorOptions, { command, context }: Call): Promi
     return report({ looks: diagnose(input), subject }, options, context);
   } catch (thrown) {
     if (!(thrown instanceof SourceFailure)) throw thrown;
-    context.output.err(`headgate doctor: ${thrown.message}`);
-    return source.kind === "envoy" ? exitCodes.unreachable : exitCodes.failure;
+    const exitCode = source.kind === "envoy" ? exitCodes.unreachable : exitCodes.failure;
+    throw new CommandFailure(exitCode, thrown.message);
   }
 }
 
@@ -134,15 +137,4 @@ function report(
     output.out(renderDoctor(found, createStyle(isColorWanted(env, terminal.isScreen))));
   } else output.out(renderPlain(doctorAsPlain(found), format));
   return countLooks(found.looks).errors === 0 ? exitCodes.ok : exitCodes.failure;
-}
-
-/** The exit code after what is wrong with it has been told. */
-async function readPolicy(
-  paths: readonly string[],
-  { output }: CommandContext,
-): Promise<DoctorPolicy | number | undefined> {
-  if (paths.length === 0) return undefined;
-  const read = await readPolicyArgument(paths, "doctor", output);
-  if (read.kind === "failed") return read.exitCode;
-  return doctorPolicyOf(read.policy);
 }

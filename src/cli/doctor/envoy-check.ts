@@ -14,6 +14,7 @@ import { EnvoyApi } from "../../generate/check/envoy-api.js";
 import type { Policy } from "../../policy/policy.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { problemsMax } from "../../policy/problems/problem-log.js";
+import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { countLooks, doctorAsPlain, renderDoctor } from "./doctor-report.js";
 
@@ -41,8 +42,8 @@ export function checkEnvoyFiles({ files, format, context, ...given }: EnvoyCheck
     try {
       text = readFileSync(file === "-" ? 0 : file, "utf8");
     } catch (error) {
-      output.err(`headgate check: ${visibleText(file)} cannot be read: ${readErrorWords(error)}`);
-      return exitCodes.failure;
+      const words = `${visibleText(file)} cannot be read: ${readErrorWords(error)}`;
+      throw new CommandFailure(exitCodes.failure, words);
     }
     const name = file === "-" ? "<stdin>" : file;
     found.push(...checkText(text, api).map((problem) => ({ ...problem, file: name })));

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
-import { policyVersion, readErrorWords, readPolicyFiles } from "../../app/config/policy-files.js";
+import { policyVersion, readErrorWords } from "../../app/config/policy-files.js";
 import { many } from "../../core/base/many.js";
 import { kustomizationFile } from "../../generate/base/custom-object.js";
 import type { Document } from "../../generate/base/document.js";
@@ -17,10 +17,13 @@ import { generate } from "../../generate/generate.js";
 import { generatedPolicy } from "../../generate/generated-policy.js";
 import { titleOf } from "../../generate/merge/merge-into.js";
 import { type Target, targetNames } from "../../generate/targets.js";
-import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
+import { parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import type { ParseProblems } from "../../policy/problems/problem-log.js";
 import { envoyTool } from "../../programs/install.js";
 import { lookUp, thisMachine } from "../../programs/provision.js";
+import { readPolicyTexts } from "../input/policy-texts.js";
+import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { documentChecks } from "./document-checks.js";
 import { addGenerateFlags, type GenerateFlags, readGenerateOptions } from "./generate-flags.js";
@@ -111,17 +114,11 @@ interface Made {
 
 async function runGenerate(run: Run): Promise<number> {
   const { paths, target, options, context } = run;
-  const texts: PolicyText[] = [];
-  for (const path of new Set(paths)) {
-    const read = await readPolicyFiles(path);
-    if (read.kind === "unreadable") return fail(context, visibleText(read.message));
-    texts.push(...read.sources);
-  }
+  const { sources: texts } = await readPolicyTexts(paths);
   const parsed = parsePolicy(texts);
   if (parsed.kind === "problems") return refusePolicy(run, parsed);
   const policy = generatedPolicy(parsed, { texts, hashOf: policyVersion });
   const read = await readObjects(run.flags.with ?? []);
-  if (read.kind === "unreadable") return fail(context, visibleText(read.message));
   if (read.kind === "problems") {
     const { problems } = read;
     return refuseMade({ run, policy, documents: [], files: [], problems, leftOut: [] });
@@ -144,12 +141,11 @@ async function runGenerate(run: Run): Promise<number> {
   return verified === exitCodes.ok ? handOut(made) : verified;
 }
 
-function fail({ output }: CommandContext, message: string): number {
-  output.err(`headgate generate: ${message}`);
-  return exitCodes.failure;
+function failed(message: string): CommandFailure {
+  return new CommandFailure(exitCodes.failure, message);
 }
 
-function refusePolicy(run: Run, parsed: Extract<ParsedPolicy, { kind: "problems" }>): number {
+function refusePolicy(run: Run, parsed: ParseProblems): number {
   const { output } = run.context;
   if (run.flags.output === "json") {
     const { problems, unreportedCount } = parsed;
@@ -229,7 +225,7 @@ async function handOut(made: Made): Promise<number> {
     return exitCodes.ok;
   }
   if (files.length > 1 && made.documents.some(({ kind }) => kind.format !== "yaml")) {
-    return fail(context, `${files.length} files of several kinds need a folder: set --out`);
+    throw failed(`${files.length} files of several kinds need a folder: set --out`);
   }
   // What is piped into `kubectl apply -f -` is objects; a kustomization names files.
   const objects = files.filter(({ path }) => path !== kustomizationFile);
@@ -259,13 +255,13 @@ async function handOutToFolder(made: Made, folder: string): Promise<number> {
   const stopped = flags.force === true ? blocked : [...blocked, ...foreign];
   if (stopped.length > 0) {
     const hint = blocked.length > 0 ? "" : " Use --force to overwrite.";
-    return fail(context, `${stopped.map(visibleText).join("; ")}. Nothing was written.${hint}`);
+    throw failed(`${stopped.map(visibleText).join("; ")}. Nothing was written.${hint}`);
   }
   try {
     await writeFolder(folder, { steps, list: { name: listName(target), text: renderList(files) } });
   } catch (error) {
     const why = readErrorWords(error);
-    return fail(context, `${visibleText(folder)} cannot be written: ${why}. Nothing was written.`);
+    throw failed(`${visibleText(folder)} cannot be written: ${why}. Nothing was written.`);
   }
   if (flags.output === "json") {
     context.output.out(asJson(made, { ok: true, files: stepsAsJson(steps) }));
@@ -307,18 +303,11 @@ function countSteps(steps: readonly { readonly kind: string }[]): string {
 /** Objects of files that `--with` names, or what is wrong with them. */
 type ReadObjects =
   | { readonly kind: "read"; readonly objects: readonly ExistingObject[] }
-  | { readonly kind: "unreadable"; readonly message: string }
   | { readonly kind: "problems"; readonly problems: readonly LocatedProblem[] };
 
 /** Reads files of objects, or all YAML files of folders; each once. */
 async function readObjects(paths: readonly string[]): Promise<ReadObjects> {
-  const files: PolicyText[] = [];
-  for (const path of new Set(paths)) {
-    const read = await readPolicyFiles(path);
-    if (read.kind === "unreadable") return read;
-    files.push(...read.sources);
-  }
-  const { objects, problems } = readExisting(files);
+  const { objects, problems } = readExisting((await readPolicyTexts(paths)).sources);
   if (problems.length === 0) return { kind: "read", objects };
   return { kind: "problems", problems: problems.map(located) };
 }

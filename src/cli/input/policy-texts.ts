@@ -10,22 +10,24 @@ import { visibleText } from "../../policy/problems/problem.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 
 /**
- * The texts of policy files and directories, to be sent as they are.
+ * The texts of files and directories, and the version of a policy that they are.
  *
  * @throws CommandFailure where one cannot be read
  */
 export async function readPolicyTexts(
   paths: readonly string[],
-): Promise<{ file: string; text: string }[]> {
-  const texts: { file: string; text: string }[] = [];
+): Promise<{ readonly sources: PolicyText[]; readonly version: string }> {
+  const sources: PolicyText[] = [];
+  const versions: string[] = [];
   for (const path of new Set(paths)) {
     const read = await readPolicyFiles(path);
     if (read.kind === "unreadable") {
       throw new CommandFailure(exitCodes.failure, visibleText(read.message));
     }
-    texts.push(...read.sources.map(({ file, text }) => ({ file, text })));
+    sources.push(...read.sources);
+    versions.push(read.version);
   }
-  return texts;
+  return { sources, version: versions.join("+") };
 }
 
 /** Texts of policy files, or why there are none. */

@@ -1,9 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { exitCodes } from "../../app/base/failure.js";
+import { readErrorWords } from "../../app/config/policy-files.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import { CommandFailure } from "../terminal/command-failure.js";
 
 /**
  * Replaces a file's text, or makes the file: whoever reads it sees the old text or the new one. A
- * link stays one, and a file keeps its rights. Throws what the file system does.
+ * link stays one, and a file keeps its rights.
+ *
+ * @throws CommandFailure where it cannot be written
  */
 export async function writeWholeFile(path: string, text: string): Promise<void> {
   const known = await existing(path);
@@ -14,7 +20,8 @@ export async function writeWholeFile(path: string, text: string): Promise<void> 
     await rename(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true });
-    throw error;
+    const words = readErrorWords(error);
+    throw new CommandFailure(exitCodes.failure, `${visibleText(path)} cannot be written: ${words}`);
   }
 }
 

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { many } from "../../core/base/many.js";
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import {
   GetKeyResponseSchema,
   ListOverridesResponseSchema,
@@ -16,7 +17,7 @@ import {
 } from "../admin/admin-command.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
-import { entriesHelp, formatEntries, parseEntries } from "../terminal/key-selector.js";
+import { entriesHelp, parseEntries } from "../terminal/key-selector.js";
 import { eachPage } from "../terminal/pages.js";
 import { drawKey, drawOverrides, overrideText } from "./keys-report.js";
 import {

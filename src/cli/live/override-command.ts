@@ -2,6 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { sha256 } from "../../app/base/sha256.js";
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import {
   DeleteOverrideResponseSchema,
   type Override,
@@ -19,7 +20,7 @@ import {
 import { readExpectedVersion } from "../input/number-flags.js";
 import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
-import { entriesHelp, formatEntries, parseEntries } from "../terminal/key-selector.js";
+import { entriesHelp, parseEntries } from "../terminal/key-selector.js";
 import { effectText, overrideSubject, overrideText, untilText } from "./keys-report.js";
 import {
   type EffectFlags,

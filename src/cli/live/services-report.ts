@@ -52,19 +52,19 @@ export function drawServices(
   ];
   const columns: readonly Column[] = [
     { title: "service", isFlexible: true, paint: style.bold },
-    { title: "law", isFlexible: true },
+    { title: "limiter", isFlexible: true },
     { title: "in use", align: "right" },
     ...(reserves ? [{ title: "HIGH", align: "right" } as const] : []),
     ...(hasRtt ? [{ title: "rtt", align: "right" } as const] : []),
-    ...(hasLeast ? [{ title: "least", align: "right" } as const] : []),
+    ...(hasLeast ? [{ title: "min rtt", align: "right" } as const] : []),
     { title: "gate", paint: (cell) => (/^(open|-?\s*$)/.test(cell) ? cell : style.bad(cell)) },
-    { title: "shed", align: "right" },
+    { title: shedTitle, align: "right" },
     { title: waitingTitle, align: "right" },
     { title: refusedTitle, align: "right" },
     ...(overflows ? [{ title: "overflow", align: "right", paint: style.bad } as const] : []),
     ...(isFleet ? [{ title: replicaTitle }] : []),
   ];
-  const ownTitles = [waitingTitle, refusedTitle, replicaTitle];
+  const ownTitles = [shedTitle, waitingTitle, refusedTitle, replicaTitle];
   const own = (row: readonly string[]): readonly string[] =>
     row.map((cell, i) => (ownTitles.includes(columns[i]?.title ?? "") ? cell : ""));
   const rows = byName(services).flatMap((ofOne) => {
@@ -72,9 +72,41 @@ export function drawServices(
     if (whole === undefined) return ofOne.map(rowOf);
     return [rowOf(whole), ...ofOne.map((one) => own(rowOf(one)))];
   });
-  return drawTable(columns, rows, columnsMax);
+  const table = drawTable(columns, rows, columnsMax);
+  return [...table, ...drawSignals(services, { style, columnsMax })];
 }
 
+/** What each replica reads of load signals; nothing where no service has one. */
+function drawSignals(
+  services: readonly Service[],
+  { style, columnsMax }: Drawing,
+): readonly string[] {
+  const isFleet = isOfFleet(services);
+  const rows = services.flatMap(({ name, replica, signals }) =>
+    signals.map(({ key, source, reading, age, isMissing, error }) => [
+      safeText(name),
+      key === "" ? "all" : safeText(key),
+      safeText(source),
+      reading === undefined ? "none" : String(Number(reading.toPrecision(4))),
+      age === undefined ? "-" : `${waitText(age)} ago`,
+      [...(isMissing ? ["missing"] : []), safeText(error)].join(" ").trim() || "ok",
+      ...(isFleet ? [replicaText(replica)] : []),
+    ]),
+  );
+  if (rows.length === 0) return [];
+  const columns: readonly Column[] = [
+    { title: "service", isFlexible: true, paint: style.bold },
+    { title: "key", isFlexible: true },
+    { title: "signal" },
+    { title: "reads", align: "right" },
+    { title: "answered", align: "right" },
+    { title: "state", paint: (cell) => (cell.trimEnd() === "ok" ? cell : style.bad(cell)) },
+    ...(isFleet ? [{ title: replicaTitle }] : []),
+  ];
+  return ["", ...drawTable(columns, rows, columnsMax)];
+}
+
+const shedTitle = "shed";
 const waitingTitle = "waiting";
 const refusedTitle = "refused";
 const replicaTitle = "replica";
@@ -90,8 +122,11 @@ function wholeOf(ofOne: readonly Service[]): Service | undefined {
   if (shared === undefined) return undefined;
   const sum = (of: (one: Service) => bigint): bigint =>
     ofOne.reduce((total, one) => total + of(one), 0n);
+  const refused = sum(({ recentRefused }) => recentRefused);
+  const recent = refused + sum(({ recentAdmitted }) => recentAdmitted);
   return {
     ...shared,
+    rejectRatio: recent === 0n ? 0 : Number(refused) / Number(recent),
     waiting: sum(({ waiting }) => waiting),
     refused: sum(({ refused }) => refused),
     overflowPerSecond: Math.max(...ofOne.map(({ overflowPerSecond }) => overflowPerSecond)),
@@ -129,9 +164,9 @@ export function drawFleet(fleet: GetFleetResponse, drawing: Drawing): readonly s
   return lines;
 }
 
-function leaderText({ isLeading, leader, epoch }: GetFleetResponse): string {
-  if (isLeading) return `, which leads (term ${countText(epoch)})`;
-  return leader === "" ? "" : `, and ${safeText(leader)} leads (term ${countText(epoch)})`;
+function leaderText({ isLeading, leader, term }: GetFleetResponse): string {
+  if (isLeading) return `, which leads (term ${countText(term)})`;
+  return leader === "" ? "" : `, and ${safeText(leader)} leads (term ${countText(term)})`;
 }
 
 function whyNoShares({ law }: Service): string {

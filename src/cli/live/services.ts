@@ -22,10 +22,12 @@ export function addServices(program: Command, context: CommandContext): void {
     notes: `
 Each replica has a row. If Envoys share a limit, the row \`all\` shows the
 fleet, and the rows below it each replica. \`shed\` and \`refused\` are refusals
-of Headgate, now and since it started. \`overflow\` is what circuit breakers of
-Envoys refuse before they call Headgate. They know no classes except \`HIGH\`,
-the part of the limit that is reserved for critical requests. \`headgate fleet\`
-shows the shares of Envoys, and \`headgate gate\` the thresholds of a gate.`,
+of Headgate, in the last 10 s and since it started. \`overflow\` is what circuit
+breakers of Envoys refuse before they call Headgate. They know no classes
+except \`HIGH\`, the part of the limit that is reserved for critical requests.
+A second table shows what load signals read: by key, and when their source last
+answered. \`headgate fleet\` shows the shares of Envoys, and \`headgate gate\`
+the thresholds of a gate.`,
   }).action(({ thisReplica = false }: FleetViewFlags) =>
     runAdmin(command, context, async (call) => {
       const answer = await call.client.fleet.listServices({ thisReplica });

@@ -6,6 +6,7 @@ import { type OptionRow, optionFlag, type ParsedOption } from "../../app/options
 import { policyStartOptionRows } from "../../app/options/xds-options.js";
 import { many } from "../../core/base/many.js";
 import type { LimitDefaults } from "../../core/limits/limit.js";
+import { rated } from "../../generate/base/generate-problems.js";
 import { lintPaths } from "../../generate/lint-paths.js";
 import { compareWithReference } from "../../policy/diff/comparison.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
@@ -93,9 +94,8 @@ async function checkEnvoy(
 ): Promise<number> {
   const { checkEnvoyFiles } = await import("../doctor/envoy-check.js");
   if (paths === undefined) return checkEnvoyFiles({ files, format, context });
-  const read = await readPolicyArgument(paths, "check", context.output);
-  if (read.kind === "failed") return read.exitCode;
-  return checkEnvoyFiles({ files, format, context, policy: read.policy });
+  const { policy } = await readPolicyArgument(paths, context.output);
+  return checkEnvoyFiles({ files, format, context, policy });
 }
 
 const examplesText = `Examples:
@@ -221,7 +221,7 @@ function warningsOf(parsed: Extract<ParsedPolicy, { kind: "policy" }>): readonly
     const { remedy: hint } = problemRows[problem.id];
     return { ...problem, hint, severity: "warning", service: undefined, path: [] } as const;
   });
-  return [...odd, ...locateProblems(lintPaths(parsed), parsed.places)];
+  return [...odd, ...locateProblems(lintPaths(parsed).map(rated), parsed.places)];
 }
 
 function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {

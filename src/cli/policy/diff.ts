@@ -1,11 +1,11 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
-import { readPolicyFiles } from "../../app/config/policy-files.js";
 import { many } from "../../core/base/many.js";
 import type { PolicyChange } from "../../policy/diff/policy-change.js";
 import { comparePolicies } from "../../policy/diff/policy-diff.js";
 import { type ParsedPolicy, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import { readPolicyTexts } from "../input/policy-texts.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 import { drawTable } from "../terminal/text-table.js";
@@ -52,12 +52,7 @@ async function runDiff({ old, young, format, context }: DiffRun): Promise<number
   const policies: Extract<ParsedPolicy, { kind: "policy" }>[] = [];
   let isWrong = false;
   for (const path of [old, young]) {
-    const read = await readPolicyFiles(path);
-    if (read.kind === "unreadable") {
-      output.err(`headgate diff: ${visibleText(read.message)}`);
-      return exitCodes.failure;
-    }
-    const parsed = parsePolicy(read.sources);
+    const parsed = parsePolicy((await readPolicyTexts([path])).sources);
     if (parsed.kind === "policy") policies.push(parsed);
     else output.err(formatProblems(parsed));
     isWrong ||= parsed.kind === "problems";

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
-import { readErrorWords } from "../../app/config/policy-files.js";
 import { formatPolicy } from "../../policy/format/format-policy.js";
 import type { PolicyText } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { readFilesOrInput } from "../input/policy-texts.js";
 import { writeWholeFile } from "../input/whole-file.js";
+import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 
@@ -38,8 +38,7 @@ keeps the order of its keys.`,
     const complain = (message: string): never => command.error(`error: ${message}`);
     if (options.check && options.write) complain("--check and --write exclude each other");
     if (options.write && paths.includes("-")) complain("standard input cannot be written");
-    const read = await readAll(paths, context);
-    if (read === undefined) return context.exitWith(exitCodes.failure);
+    const read = await readAll(paths);
     if (!options.check && !options.write && read.length > 1) {
       complain("only one file can be printed; use --write or --check for several");
     }
@@ -47,17 +46,12 @@ keeps the order of its keys.`,
   });
 }
 
-/** Undefined, and told, where a file cannot be read. */
-async function readAll(
-  paths: readonly string[],
-  { output }: CommandContext,
-): Promise<readonly PolicyText[] | undefined> {
+async function readAll(paths: readonly string[]): Promise<readonly PolicyText[]> {
   const sources: PolicyText[] = [];
   for (const path of new Set(paths)) {
     const read = await readFilesOrInput(path, "yamlFiles");
     if (read.kind === "unreadable") {
-      output.err(`headgate fmt: ${visibleText(read.message)}`);
-      return undefined;
+      throw new CommandFailure(exitCodes.failure, visibleText(read.message));
     }
     sources.push(...read.sources);
   }
@@ -89,13 +83,7 @@ async function format(
     return exitCodes.ok;
   }
   for (const { source, text } of changed) {
-    try {
-      await writeWholeFile(source.file, text);
-    } catch (error) {
-      const file = visibleText(source.file);
-      output.err(`headgate fmt: ${file} cannot be written: ${readErrorWords(error)}`);
-      return exitCodes.failure;
-    }
+    await writeWholeFile(source.file, text);
     output.out(visibleText(source.file));
   }
   return exitCodes.ok;

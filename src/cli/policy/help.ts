@@ -26,7 +26,7 @@ export function addHelp(program: Command, { output }: CommandContext): void {
     if (findCommand(program, first) === undefined && isIdLike(first)) {
       const found = findHelp(first);
       if (found.kind === "found") return output.out(renderIdHelp(found.help));
-      return complain(`unknown: ${quoteText(first)}${suggestion(found.nearest)}`);
+      return complain(`no help for the id ${quoteText(first)}${suggestion(found.nearest)}`);
     }
     let at = program;
     for (const word of words) {

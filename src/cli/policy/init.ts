@@ -4,7 +4,6 @@ import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { isInstalledPackage, ownFile } from "../../app/base/own-file.js";
-import { readErrorWords } from "../../app/config/policy-files.js";
 import { parsePolicy } from "../../policy/parse.js";
 import { spec } from "../../policy/policy-form.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
@@ -13,6 +12,7 @@ import { service } from "../../policy/services/service-form.js";
 import type { Form, NameRow } from "../../policy/text/form.js";
 import type { DeclaredFields } from "../../policy/text/object.js";
 import { writeWholeFile } from "../input/whole-file.js";
+import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 import { policySchemaText, schemaFileName } from "./schema.js";
@@ -55,7 +55,7 @@ node_modules, otherwise in ${schemaFileName}, which is written next to the polic
     if (parsed.kind === "problems") return complain(formatProblems(parsed));
     if (file === "-") return context.output.out(text.trimEnd());
     const isForced = options.force === true;
-    context.exitWith(await write({ file, text, schema, isForced }, context));
+    await write({ file, text, schema, isForced }, context);
   });
 }
 
@@ -88,21 +88,15 @@ function readUpstream({
 async function write(
   { file, text, schema, isForced }: StarterFile,
   { output }: CommandContext,
-): Promise<number> {
+): Promise<void> {
   const path = visibleText(file);
   const schemaFile = join(dirname(file), schemaFileName);
   if (!isForced && (await isThere(file))) {
-    output.err(`headgate init: ${path} exists already; --force replaces it`);
-    return exitCodes.failure;
+    throw new CommandFailure(exitCodes.failure, `${path} exists already; --force replaces it`);
   }
   const isSchemaMissing = schema === schemaFileName && !(await isThere(schemaFile));
-  try {
-    await writeWholeFile(file, text);
-    if (isSchemaMissing) await writeWholeFile(schemaFile, policySchemaText());
-  } catch (error) {
-    output.err(`headgate init: ${path} cannot be written: ${readErrorWords(error)}`);
-    return exitCodes.failure;
-  }
+  await writeWholeFile(file, text);
+  if (isSchemaMissing) await writeWholeFile(schemaFile, policySchemaText());
   output.out(
     [
       `Wrote ${path}${isSchemaMissing ? `, and ${visibleText(schemaFile)} for your editor` : ""}.`,
@@ -112,7 +106,6 @@ async function write(
       `  headgate serve --policy ${path}`,
     ].join("\n"),
   );
-  return exitCodes.ok;
 }
 
 /** A link that leads nowhere is there too. */

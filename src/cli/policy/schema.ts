@@ -1,7 +1,5 @@
 import { basename } from "node:path";
 import type { Command } from "commander";
-import { exitCodes } from "../../app/base/failure.js";
-import { readErrorWords } from "../../app/config/policy-files.js";
 import { domainForms } from "../../policy/limits/domain.js";
 import { policyForm } from "../../policy/policy-form.js";
 import { visibleText } from "../../policy/problems/problem.js";
@@ -45,7 +43,7 @@ export function addSchema(program: Command, context: CommandContext): void {
   }).action(async ({ ratelimit, scenario, write }: SchemaOptions) => {
     const text = await schemaText({ ratelimit, scenario });
     if (write === undefined) return context.output.out(text.trimEnd());
-    context.exitWith(await writeSchema(write === true ? schemaFileName : write, text, context));
+    await writeSchema(write === true ? schemaFileName : write, text, context);
   });
 }
 
@@ -61,23 +59,13 @@ async function schemaText({
   return textOf(makeJsonSchema(scenarioForm, { title: "Headgate scenario" }));
 }
 
-async function writeSchema(
-  file: string,
-  text: string,
-  { output }: CommandContext,
-): Promise<number> {
+async function writeSchema(file: string, text: string, { output }: CommandContext): Promise<void> {
   const path = visibleText(file);
-  try {
-    await writeWholeFile(file, text);
-  } catch (error) {
-    output.err(`headgate schema: ${path} cannot be written: ${readErrorWords(error)}`);
-    return exitCodes.failure;
-  }
+  await writeWholeFile(file, text);
   const line = `# yaml-language-server: $schema=${visibleText(basename(file))}`;
   output.out(
     `Wrote ${path}. A policy in the same folder refers to it in its first line:\n  ${line}`,
   );
-  return exitCodes.ok;
 }
 
 function textOf(schema: object): string {

@@ -40,7 +40,7 @@ export function renderServices(services: readonly ServicePolicy[]): string {
   if (services.length === 0) return "";
   const shown = services.slice(0, reportServicesMax);
   const summaries = summarizeServices(shown);
-  const titles = ["service", "admission", "limit", "class stated by"];
+  const titles = ["service", "admission", "limit", "trusted callers"];
   // A column of nothing but `default` would say nothing.
   const hasOwn = summaries.some(({ atEnvoy }) => atEnvoy !== defaultWord);
   if (hasOwn) titles.push("at Envoy");
@@ -98,7 +98,7 @@ function trustOf({ anyone, sources, principals }: TrustPolicy): string {
     ...(sources.length > 0 ? [many(sources.length, "network")] : []),
     ...(principals.length > 0 ? [many(principals.length, "principal")] : []),
   ];
-  return words.length === 0 ? "nobody" : words.join(", ");
+  return words.length === 0 ? "none" : words.join(", ");
 }
 
 const defaultWord = "default";

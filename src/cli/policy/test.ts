@@ -3,7 +3,6 @@ import { type Command, Option } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { sha256 } from "../../app/base/sha256.js";
-import { readPolicyFiles } from "../../app/config/policy-files.js";
 import { isServiceError } from "../../core/base/errors.js";
 import { many } from "../../core/base/many.js";
 import { defaultDefaults } from "../../core/limits/limit.js";
@@ -13,6 +12,7 @@ import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
 import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
+import { readPolicyTexts } from "../input/policy-texts.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 
@@ -86,12 +86,7 @@ async function testFile(
   options: TestOptions,
   { output }: Pick<CommandContext, "output">,
 ): Promise<TestedFile | number> {
-  const read = await readPolicyFiles(path);
-  if (read.kind === "unreadable") {
-    output.err(`headgate test: ${visibleText(read.message)}`);
-    return exitCodes.failure;
-  }
-  const [source] = read.sources;
+  const [source] = (await readPolicyTexts([path])).sources;
   if (source === undefined) return exitCodes.failure;
   const parsed = parsePolicyTests(source);
   if (parsed.kind === "problems") {
@@ -100,9 +95,7 @@ async function testFile(
   }
   const policies =
     options.policy ?? parsed.tests.policies.map((name) => resolve(dirname(path), name));
-  const argument = await readPolicyArgument(policies, "test", output);
-  if (argument.kind === "failed") return argument.exitCode;
-  const { policy } = argument;
+  const { policy } = await readPolicyArgument(policies, output);
   const startMs = systemClock.monotonicMs();
   const outcomes = parsed.tests.tests.map((one) => runOne(one, policy));
   const durationMs = systemClock.monotonicMs() - startMs;

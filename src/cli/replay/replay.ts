@@ -87,9 +87,7 @@ async function replay(logs: readonly string[], call: Call): Promise<number> {
   const { output } = context;
   const renamed = readRenamed(call);
   const forAll = readForAll(call);
-  const read = await readPolicyArgument(options.policy, "replay", output);
-  if (read.kind === "failed") return read.exitCode;
-  const { policy } = read;
+  const { policy } = await readPolicyArgument(options.policy, output);
   if (options.domain !== undefined) checkDomain(options.domain, policy, call);
   const wanted = wantedFacts(forAll === undefined ? policy.services : [forAll]);
   const names: NamedLogOptions = { wanted, renamed };

@@ -64,7 +64,7 @@ async function apply(
   if (flags.dryRun !== true && (flags.reason ?? "").trim() === "") {
     throw usageFailure("--reason is required, for the audit log");
   }
-  const files = await readPolicyTexts(paths);
+  const { sources: files } = await readPolicyTexts(paths);
   const expectedVersion = flags.expectedVersion ?? (await currentVersion(call));
   const request = { files, expectedVersion, shadow: flags.shadow === true };
   const trial = await client.policies.applyPolicy({

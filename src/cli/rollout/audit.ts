@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import {
   type AuditEntry,
@@ -12,7 +13,6 @@ import { type AdminCommandParts, addAdminCommandFlags, runAdmin } from "../admin
 import { momentSince } from "../input/moment.js";
 import { readCount } from "../input/number-flags.js";
 import type { CommandContext } from "../terminal/context.js";
-import { formatEntries } from "../terminal/key-selector.js";
 import { eachPage } from "../terminal/pages.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, safeText, timeText } from "../terminal/quantity.js";

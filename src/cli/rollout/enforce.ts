@@ -30,7 +30,11 @@ async function enforce(flags: ChangeFlags, call: AdminCommandParts): Promise<voi
   if (shadow === undefined) throw nothingBeside();
   await confirm(context, flags.yes, `Activate ${policyText(shadow)}?`);
   const expectedVersion = flags.expectedVersion ?? policy?.version ?? "";
-  const answer = await client.policies.enforcePolicy({ expectedVersion, reason: flags.reason });
+  const answer = await client.policies.enforcePolicy({
+    expectedVersion,
+    reason: flags.reason,
+    shadowVersion: shadow.version,
+  });
   printer.print(EnforcePolicyResponseSchema, answer, ({ policy: now }) => [
     `Active: ${now === undefined ? "nothing" : policyText(now)}`,
   ]);

@@ -3,14 +3,16 @@ import { basename, dirname, extname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { exitCodes } from "../../app/base/failure.js";
 import { ownFile } from "../../app/base/own-file.js";
-import { readErrorWords, readPolicyFiles } from "../../app/config/policy-files.js";
+import { readErrorWords } from "../../app/config/policy-files.js";
 import { type PolicyText, parsePolicy } from "../../policy/parse.js";
-import { createPolicyBuilder, type Policy } from "../../policy/policy.js";
+import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { parseScenario, type Scenario } from "../../policy/scenario/parse-scenario.js";
 import type { ScenarioTexts } from "../../policy/scenario/vary.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
+import { readPolicyTexts } from "../input/policy-texts.js";
 import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
+import type { Output } from "../terminal/context.js";
 
 /** The most lines of a trace. */
 const traceLinesMax = 1_000_000;
@@ -66,11 +68,11 @@ export function scenarioPath(named: string): string {
 /**
  * The texts of a scenario and its policy.
  *
- * @throws CommandFailure
+ * @throws CommandFailure without words where the scenario is wrong, which is told on `output`
  */
-export async function readScenarioTexts(path: string): Promise<ScenarioTexts> {
+export async function readScenarioTexts(path: string, output: Output): Promise<ScenarioTexts> {
   const scenario = await readOne(path);
-  const { policy } = parseOrFail(scenario);
+  const { policy } = parseOrFail(scenario, output);
   return {
     scenario,
     policy: policy === undefined ? undefined : await readOne(resolve(dirname(path), policy)),
@@ -78,11 +80,7 @@ export async function readScenarioTexts(path: string): Promise<ScenarioTexts> {
 }
 
 async function readOne(path: string): Promise<PolicyText> {
-  const read = await readPolicyFiles(path);
-  if (read.kind === "unreadable") {
-    throw new CommandFailure(exitCodes.failure, visibleText(read.message));
-  }
-  const [source, ...others] = read.sources;
+  const [source, ...others] = (await readPolicyTexts([path])).sources;
   if (source !== undefined && others.length === 0) return source;
   throw new CommandFailure(exitCodes.failure, `${visibleText(path)} is not a single file`);
 }
@@ -90,14 +88,14 @@ async function readOne(path: string): Promise<PolicyText> {
 /**
  * Reads texts as a scenario: with its policy, and what its traces hold.
  *
- * @throws CommandFailure
+ * @throws CommandFailure without words where they are wrong, which is told on `output`
  */
-export function readScenario({
-  scenario: source,
-  policy: policySource,
-}: ScenarioTexts): ScenarioInput {
-  const scenario = parseOrFail(source);
-  const policy = policySource && readPolicy(policySource);
+export function readScenario(
+  { scenario: source, policy: policySource }: ScenarioTexts,
+  output: Output,
+): ScenarioInput {
+  const scenario = parseOrFail(source, output);
+  const policy = policySource && readPolicy(policySource, output);
   const files = new Set<string>();
   for (const { serviceTime } of scenario.services) {
     if (serviceTime.kind === "trace") files.add(serviceTime.file);
@@ -114,23 +112,18 @@ export function readScenario({
   return { scenario: { ...scenario, name: name.replace(/\.scenario$/, "") }, policy, traces };
 }
 
-function parseOrFail(source: PolicyText): Scenario {
+function parseOrFail(source: PolicyText, output: Output): Scenario {
   const parsed = parseScenario(source);
   if (parsed.kind === "scenario") return parsed.scenario;
-  throw new CommandFailure(exitCodes.invalidPolicy, formatProblems(parsed));
+  output.err(formatProblems(parsed));
+  throw new CommandFailure(exitCodes.invalidPolicy, "");
 }
 
-function readPolicy(source: PolicyText): Policy {
+function readPolicy(source: PolicyText, output: Output): Policy {
   const parsed = parsePolicy([source]);
-  if (parsed.kind === "problems") {
-    throw new CommandFailure(exitCodes.invalidPolicy, formatProblems(parsed));
-  }
-  const builder = createPolicyBuilder("simulated");
-  builder.addDomains(parsed.domains);
-  builder.add(parsed.rules);
-  builder.addServices(parsed.services);
-  builder.setQuotas(parsed.quotas);
-  return builder.finish();
+  if (parsed.kind === "policy") return buildPolicy("simulated", parsed);
+  output.err(formatProblems(parsed));
+  throw new CommandFailure(exitCodes.invalidPolicy, "");
 }
 
 /** One number a line; empty lines and those that begin with `#` are left out. */

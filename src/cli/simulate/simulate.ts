@@ -4,7 +4,6 @@ import { keepNewObjectsYoung } from "../../app/base/collector.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { sha256 } from "../../app/base/sha256.js";
 import { createStyle, isColorWanted } from "../../app/base/style.js";
-import { readErrorWords } from "../../app/config/policy-files.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import {
   parseVariation,
@@ -26,8 +25,8 @@ import {
 } from "../../simulate/report/simulation-result.js";
 import { collect } from "../input/collect.js";
 import { writeWholeFile } from "../input/whole-file.js";
-import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
-import type { CommandContext } from "../terminal/context.js";
+import { usageFailure } from "../terminal/command-failure.js";
+import type { CommandContext, Output } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 import { drawTable } from "../terminal/text-table.js";
 import {
@@ -84,14 +83,7 @@ export function addSimulate(program: Command, context: CommandContext): void {
       "Exit codes: 0 all objectives met, 1 a file cannot be read or written, 2 usage, " +
       "3 invalid scenario or\npolicy, 4 an objective is not met.",
   }).action(async (named: string | undefined, options: SimulateOptions) => {
-    try {
-      context.exitWith(await simulate(named, options, context));
-    } catch (thrown) {
-      if (!(thrown instanceof CommandFailure)) throw thrown;
-      const isPlain = thrown.exitCode === exitCodes.invalidPolicy;
-      context.output.err(isPlain ? thrown.message : `headgate simulate: ${thrown.message}`);
-      context.exitWith(thrown.exitCode);
-    }
+    context.exitWith(await simulate(named, options, context));
   });
 }
 
@@ -104,8 +96,11 @@ async function simulate(
   if (named === undefined) throw usageFailure("name a scenario, or use --list");
   const seed = readSeed(options.seed);
   const settings = combinations((options.vary ?? []).map(readVariation));
-  const texts = await readScenarioTexts(scenarioPath(named));
-  const inputs = settings.map((varied) => ({ varied, ...readVaried(texts, varied) }));
+  const texts = await readScenarioTexts(scenarioPath(named), context.output);
+  const inputs = settings.map((varied) => ({
+    varied,
+    ...readVaried(texts, varied, context.output),
+  }));
   keepNewObjectsYoung();
   const control = new ScreenControl(context, inputs.length);
   const runs: FinishedRun[] = [];
@@ -170,28 +165,23 @@ function combinations(variations: readonly Variation[]): readonly (readonly Vari
   return settings;
 }
 
-function readVaried(texts: ScenarioTexts, varied: readonly VariedSetting[]): ScenarioInput {
+function readVaried(
+  texts: ScenarioTexts,
+  varied: readonly VariedSetting[],
+  output: Output,
+): ScenarioInput {
   let changed = texts;
   for (const setting of varied) {
     const next = varyTexts(changed, setting);
     if (typeof next === "string") throw usageFailure(`--vary: ${next}`);
     changed = next;
   }
-  return readScenario(changed);
+  return readScenario(changed, output);
 }
 
 async function writeFiles(result: SimulationResult, { csv, html }: SimulateOptions): Promise<void> {
-  if (csv !== undefined) await writeOne(csv, seriesCsv(result.runs));
-  if (html !== undefined) await writeOne(html, simulationHtml(result));
-}
-
-async function writeOne(path: string, text: string): Promise<void> {
-  try {
-    await writeWholeFile(path, text);
-  } catch (thrown) {
-    const words = readErrorWords(thrown);
-    throw new CommandFailure(exitCodes.failure, `${visibleText(path)} cannot be written: ${words}`);
-  }
+  if (csv !== undefined) await writeWholeFile(csv, seriesCsv(result.runs));
+  if (html !== undefined) await writeWholeFile(html, simulationHtml(result));
 }
 
 function print(

@@ -1,9 +1,9 @@
 import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { formatTimestamp } from "../../core/base/timestamp.js";
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { formatDuration } from "../../policy/text/duration.js";
-import { formatEntries } from "./key-selector.js";
 
 /** A count with thousands apart: `12,345`. */
 export function countText(count: number | bigint): string {

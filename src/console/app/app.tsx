@@ -1,15 +1,15 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { showText } from "../data/entries.js";
 import { formatClock, formatSpan } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
+import { showText } from "../data/shown-text.js";
 import { ToneIcon } from "../parts/status.jsx";
 import { connection } from "../state/api.js";
 import { later, nowMs } from "../state/browser.js";
 import { useElement } from "../state/element.js";
 import { route } from "../state/location.js";
-import { refreshSession, session, signOut, user } from "../state/session.js";
+import { refreshSession, session, signOut, type User, user } from "../state/session.js";
 import { nextTheme, theme } from "../state/theme.js";
 import { Audit } from "../views/audit.jsx";
 import { FleetPage } from "../views/fleet.jsx";
@@ -28,20 +28,20 @@ import { navigation } from "./navigation.js";
 import { SearchBox } from "./search-box.jsx";
 import { SignIn, SignInAgain } from "./sign-in.jsx";
 
-const views: Readonly<Record<string, () => JSX.Element>> = {
-  overview: Overview,
-  audit: Audit,
-  fleet: FleetPage,
-  key: KeyPage,
-  limits: Limits,
-  overrides: Overrides,
-  policy: PolicyView,
-  quotas: Quotas,
-  rule: RulePage,
-  service: ServicePage,
-  services: Services,
-  tail: LiveTail,
-};
+const views: ReadonlyMap<string, () => JSX.Element> = new Map([
+  ["overview", Overview],
+  ["audit", Audit],
+  ["fleet", FleetPage],
+  ["key", KeyPage],
+  ["limits", Limits],
+  ["overrides", Overrides],
+  ["policy", PolicyView],
+  ["quotas", Quotas],
+  ["rule", RulePage],
+  ["service", ServicePage],
+  ["services", Services],
+  ["tail", LiveTail],
+]);
 
 /** The whole console. */
 export function ConsoleApp() {
@@ -85,7 +85,7 @@ function Frame() {
       ?.scrollIntoView({ block: "nearest", inline: "nearest" });
     scrollTo(0, 0);
   }, [place]);
-  const View = views[name] ?? NoSuchView;
+  const View = views.get(name) ?? NoSuchView;
   return (
     <div class="frame">
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
@@ -97,7 +97,7 @@ function Frame() {
         </a>
         <ul>
           {navigation
-            .filter((entry) => views[entry.name] !== undefined)
+            .filter((entry) => views.has(entry.name))
             .map((entry) => (
               <li key={entry.name}>
                 <a
@@ -211,8 +211,8 @@ function TopBar() {
         <span class="wide-only">{theme.value}</span>
       </button>
       {known === undefined ? undefined : (
-        <span class="who" title={`Signed in to ${known.replica}, version ${known.version}`}>
-          <b>{showText(known.name)}</b> <span class="muted">{role}</span>
+        <span class="who" title={whoText(known)}>
+          <b>{showText(known.shownName)}</b> <span class="muted">{role}</span>
         </span>
       )}
       {known !== undefined && known.csrf !== "" && known.ways.length > 0 ? (
@@ -222,6 +222,11 @@ function TopBar() {
       ) : undefined}
     </header>
   );
+}
+
+/** What there is no room for. */
+function whoText({ name, replica, version }: User): string {
+  return `${showText(name)} in the audit log. Signed in to ${replica}, version ${version}`;
 }
 
 /** A lost connection, and for how long. */

@@ -1,7 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { readEntries, showText } from "../data/entries.js";
+import { readEntries } from "../../core/limits/descriptor-text.js";
 import { formatRoute, keyRoute } from "../data/route.js";
+import { showText } from "../data/shown-text.js";
 import { api } from "../state/api.js";
 import { useElement } from "../state/element.js";
 import { goTo } from "../state/location.js";

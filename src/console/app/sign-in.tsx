@@ -4,16 +4,21 @@ import { ToneIcon } from "../parts/status.jsx";
 import { pause, untilVisible } from "../state/browser.js";
 import { useElement } from "../state/element.js";
 import { keepPlace, signInFailure } from "../state/location.js";
-import { refreshSession, type SignInWay, signInWithToken } from "../state/session.js";
+import {
+  isEndedHereOnly,
+  refreshSession,
+  type SignInWay,
+  signInWithToken,
+} from "../state/session.js";
 
 /** What the server says of a sign-in at the identity provider that failed. */
-const providerFailures: Readonly<Record<string, string>> = {
-  denied: "The identity provider denied the sign-in.",
-  stale: "The sign-in took too long or was started in another browser. Try again.",
-  unavailable: "The identity provider does not answer. Try again later.",
-  refused: "Headgate does not accept the answer of the identity provider.",
-  unknown: "You signed in, but HEADGATE_ADMIN_ACCESS grants you no access.",
-};
+const providerFailures: ReadonlyMap<string, string> = new Map([
+  ["denied", "The identity provider denied the sign-in."],
+  ["stale", "The sign-in took too long or was started in another browser. Try again."],
+  ["unavailable", "The identity provider does not answer. Try again later."],
+  ["refused", "Headgate does not accept the answer of the identity provider."],
+  ["unknown", "You signed in, but HEADGATE_ADMIN_ACCESS grants you no access."],
+]);
 
 /** A session that begins in another tab is noticed so soon. */
 const lookEveryMs = 1_000;
@@ -27,7 +32,7 @@ interface SignInProps {
 /** The form to sign in with, alone in the page or over what was being done. */
 export function SignIn({ ways, isAgain = false }: SignInProps) {
   const token = useSignal("");
-  const failure = useSignal(isAgain ? undefined : providerFailures[signInFailure]);
+  const failure = useSignal(isAgain ? undefined : providerFailures.get(signInFailure));
   const submit = async (): Promise<void> => {
     failure.value = await signInWithToken(token.value.trim());
     if (failure.value === undefined) token.value = "";
@@ -71,6 +76,12 @@ export function SignIn({ ways, isAgain = false }: SignInProps) {
         <p class="notice warn">
           <ToneIcon tone="warn" /> Your client certificate gives no access here, and there is no
           other way in. The file in HEADGATE_ADMIN_ACCESS says who may look.
+        </p>
+      ) : undefined}
+      {isEndedHereOnly.value && !isAgain ? (
+        <p class="notice warn" role="status">
+          <ToneIcon tone="warn" /> You are signed out of the replica that serves this page. The
+          store does not answer: the other replicas end the session when it does.
         </p>
       ) : undefined}
       {failure.value === undefined ? undefined : (

@@ -1,5 +1,6 @@
+import { formatEntries } from "../../core/limits/descriptor-text.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { AuditEntry } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { type ShownEntry, writeEntries } from "./entries.js";
 
 /** What an entry of the audit log is about: of an override whom it is for, in place of its id. */
 export function auditSubject({
@@ -10,7 +11,7 @@ export function auditSubject({
   const { domain, entries, isPrefix } = { ...fieldsOf(before), ...fieldsOf(after) };
   const pairs = Array.isArray(entries) ? entries.flatMap(readPair) : [];
   if (typeof domain !== "string" || pairs.length === 0) return subject;
-  return `${domain} ${writeEntries(pairs)}${isPrefix === true ? " and all below" : ""}`;
+  return `${domain} ${formatEntries(pairs)}${isPrefix === true ? " and all below" : ""}`;
 }
 
 /** Nothing where there was nothing, or where a long one was cut and is no JSON any more. */
@@ -23,7 +24,7 @@ function fieldsOf(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-function readPair(pair: unknown): readonly ShownEntry[] {
+function readPair(pair: unknown): readonly DescriptorEntry[] {
   const [key, value]: readonly unknown[] = Array.isArray(pair) ? pair : [];
   return typeof key === "string" && typeof value === "string" ? [{ key, value }] : [];
 }

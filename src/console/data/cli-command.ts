@@ -1,4 +1,5 @@
-import { type ShownEntry, writeEntries } from "./entries.js";
+import { formatEntries } from "../../core/limits/descriptor-text.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
 
 /** A command line that a POSIX shell reads back as these words. */
 export function writeCommand(words: readonly string[]): string {
@@ -13,7 +14,7 @@ function quoteWord(word: string): string {
 /** The key that a command is about. */
 export interface CommandTarget {
   readonly domain: string;
-  readonly entries: readonly ShownEntry[];
+  readonly entries: readonly DescriptorEntry[];
   readonly limitName?: string;
   readonly isPrefix?: boolean;
 }
@@ -26,7 +27,7 @@ export function keyCommand(
 ): string {
   const limit = limitName === "" ? [] : ["--limit", limitName];
   const prefix = isPrefix ? ["--prefix"] : [];
-  const target = [domain, writeEntries(entries)];
+  const target = [domain, formatEntries(entries)];
   return writeCommand(["headgate", ...names, ...target, ...limit, ...prefix, ...flags]);
 }
 

@@ -1,5 +1,5 @@
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { QuotaPool } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { writeEntries } from "./entries.js";
 
 /** A box of the picture. */
 export interface FlowNode {
@@ -50,7 +50,7 @@ export function layOutQuotas(pools: readonly QuotaPool[]): QuotaFlow {
     return id;
   };
   for (const pool of pools.slice(0, boxesMax)) {
-    const bucket = nodeOf(1, writeEntries(pool.entries) || pool.domain);
+    const bucket = nodeOf(1, formatEntries(pool.entries) || pool.domain);
     // Several quotas may lead to one bucket; each has an even part of it here.
     for (const quota of pool.quotas) {
       const rate = pool.demandRate / Math.max(1, pool.quotas.length);

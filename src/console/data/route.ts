@@ -1,4 +1,5 @@
-import { readEntries, type ShownEntry, writeEntries } from "./entries.js";
+import { formatEntries, readEntries } from "../../core/limits/descriptor-text.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
 
 /** Where the reader is: a path, and how that view is set. All of it stands in the URL. */
 export interface Route {
@@ -49,14 +50,14 @@ function decode(text: string): string {
 }
 
 /** The route of a key's page: each entry is a part of the path. */
-export function keyRoute(domain: string, entries: readonly ShownEntry[]): string {
-  return formatRoute(["key", domain, ...entries.map((entry) => writeEntries([entry]))]);
+export function keyRoute(domain: string, entries: readonly DescriptorEntry[]): string {
+  return formatRoute(["key", domain, ...entries.map((entry) => formatEntries([entry]))]);
 }
 
 /** The key of such a route; undefined where somebody has changed it into none. */
 export function keyOfRoute(
   path: readonly string[],
-): { readonly domain: string; readonly entries: readonly ShownEntry[] } | undefined {
+): { readonly domain: string; readonly entries: readonly DescriptorEntry[] } | undefined {
   const [, domain = "", ...parts] = path;
   const entries = parts.map((part) => readEntries(part));
   if (domain === "" || entries.length === 0) return undefined;

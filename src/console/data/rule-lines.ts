@@ -1,4 +1,4 @@
-import type { ShownEntry } from "./entries.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
 
 /** The lines of a text, from 1, both included. */
 export interface LineRange {
@@ -13,7 +13,7 @@ export interface LineRange {
 export function findRuleLines(
   text: string,
   domain: string,
-  path: readonly ShownEntry[],
+  path: readonly DescriptorEntry[],
 ): LineRange | undefined {
   const lines = text.split("\n");
   const domainAt = lines.findIndex((line) => scalarOf(line, "domain") === domain);
@@ -37,7 +37,7 @@ interface Block {
 function findStep(
   lines: readonly string[],
   { from, to }: Block,
-  { key, value }: ShownEntry,
+  { key, value }: DescriptorEntry,
 ): Block | undefined {
   let best: Block | undefined;
   for (let i = from + 1; i < to; i += 1) {

@@ -14,7 +14,7 @@ export interface FleetService {
   readonly minRttMs: number;
   readonly gradient: number;
   readonly gate: string;
-  /** The share of requests that admission refuses. */
+  /** The share of requests that admission refused in the last ten seconds. */
   readonly shedRatio: number;
   readonly admitted: number;
   readonly refused: number;
@@ -25,60 +25,13 @@ export interface FleetService {
 /** From this part of refused requests on a service is said to shed. */
 export const shedRatioNoticed = 0.01;
 
-/** How far back "now" goes when shares of requests are measured. */
-const measuredMs = 10_000;
-
-/** Measures which share of requests admission refuses, by the totals that replicas tell. */
-export class ShedMeter {
-  #reported: { readonly atMs: number; readonly services: readonly Service[] }[] = [];
-
-  /** Takes what was told just now; the shares by service, without those that nobody asked. */
-  measure(services: readonly Service[], nowMs: number): ReadonlyMap<string, number> {
-    const oldest = this.#reported.findLastIndex(({ atMs }) => atMs <= nowMs - measuredMs);
-    this.#reported = [...this.#reported.slice(Math.max(0, oldest)), { atMs: nowMs, services }];
-    const before = new Map(this.#reported[0]?.services.map((one) => [idOf(one), one]));
-    const sums = new Map<string, { admitted: number; refused: number }>();
-    for (const one of services) {
-      const since = before.get(idOf(one));
-      // What a replica had decided before it was first heard is nothing of now.
-      if (since === undefined || one.admitted < since.admitted) continue;
-      if (one.refused < since.refused) continue;
-      const { admitted = 0, refused = 0 } = sums.get(one.name) ?? {};
-      sums.set(one.name, {
-        admitted: admitted + Number(one.admitted - since.admitted),
-        refused: refused + Number(one.refused - since.refused),
-      });
-    }
-    return new Map(
-      [...sums]
-        .filter(([, { admitted, refused }]) => admitted + refused > 0)
-        .map(([name, { admitted, refused }]) => [name, refused / (admitted + refused)]),
-    );
-  }
-}
-
-function idOf({ name, replica }: Service): string {
-  return JSON.stringify([name, replica]);
-}
-
-/**
- * Services by name, with what replicas see put together.
- *
- * @param shed measured shares; a service without one is shown with what its replicas expect
- */
-export function mergeServices(
-  services: readonly Service[],
-  shed: ReadonlyMap<string, number> = new Map(),
-): readonly FleetService[] {
+/** Services by name, with what replicas see put together. */
+export function mergeServices(services: readonly Service[]): readonly FleetService[] {
   const names = [...new Set(services.map(({ name }) => name))].sort();
-  return names.map((name) => {
-    const replicas = services.filter((one) => one.name === name);
-    const expected = Math.max(0, ...replicas.map(({ rejectRatio }) => rejectRatio));
-    return mergeOne(replicas, shed.get(name) ?? expected);
-  });
+  return names.map((name) => mergeOne(services.filter((one) => one.name === name)));
 }
 
-function mergeOne(replicas: readonly Service[], shedRatio: number): FleetService {
+function mergeOne(replicas: readonly Service[]): FleetService {
   const [first] = replicas;
   const isShared = replicas.some(({ shares }) => shares.length > 0);
   const sum = (of: (one: Service) => bigint): number =>
@@ -86,6 +39,8 @@ function mergeOne(replicas: readonly Service[], shedRatio: number): FleetService
   const most = (of: (one: Service) => number): number => Math.max(0, ...replicas.map(of));
   const together = (of: (one: Service) => bigint): number =>
     isShared ? most((one) => Number(of(one))) : sum(of);
+  const recentlyRefused = sum(({ recentRefused }) => recentRefused);
+  const recent = recentlyRefused + sum(({ recentAdmitted }) => recentAdmitted);
   const gradients = replicas.map(({ gradient }) => gradient).filter((value) => value > 0);
   return {
     name: first?.name ?? "",
@@ -98,7 +53,7 @@ function mergeOne(replicas: readonly Service[], shedRatio: number): FleetService
     minRttMs: most(({ minRttMs }) => minRttMs),
     gradient: gradients.length === 0 ? 0 : Math.min(...gradients),
     gate: worstGate(replicas.map(({ gate }) => gate)),
-    shedRatio,
+    shedRatio: recent === 0 ? 0 : recentlyRefused / recent,
     admitted: sum(({ admitted }) => admitted),
     refused: sum(({ refused }) => refused),
     overflowPerSecond: most(({ overflowPerSecond }) => overflowPerSecond),
@@ -120,6 +75,8 @@ export function judgeService(service: FleetService): {
   if (gate === "limiting" || shedRatio >= shedRatioNoticed)
     return { tone: "bad", word: "shedding" };
   if (overflowPerSecond > 0) return { tone: "bad", word: "breakers refuse" };
+  if (service.replicas.some(({ signals }) => signals.some(({ isMissing }) => isMissing)))
+    return { tone: "warn", word: "signal missing" };
   if (waiting > 0 || (limit > 0 && inFlight >= limit)) return { tone: "warn", word: "full" };
   return { tone: "good", word: "healthy" };
 }

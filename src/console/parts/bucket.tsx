@@ -1,6 +1,5 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { KeyState } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { showText } from "../data/entries.js";
 import {
   formatCount,
   formatEffect,
@@ -11,6 +10,7 @@ import {
   formatTime,
   millisOf,
 } from "../data/format.js";
+import { showText } from "../data/shown-text.js";
 import { Badge, type Tone } from "./status.jsx";
 
 /** One bucket of a key as a picture: how full it is, how fast it drains, and when a hit fits. */

@@ -1,6 +1,7 @@
-import { showText, writeEntries } from "../data/entries.js";
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import { formatClock, millisOf } from "../data/format.js";
 import { keyRoute } from "../data/route.js";
+import { showText } from "../data/shown-text.js";
 import type { Tail } from "../state/tail.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "./data-table.jsx";
 import { KeyName } from "./key-name.jsx";
@@ -18,7 +19,7 @@ const verdict = textColumn<Row>("Verdict", ({ sample }) => verdictOf(sample), {
   ),
 });
 
-const key = textColumn<Row>("Key", ({ sample }) => writeEntries(sample.entries), {
+const key = textColumn<Row>("Key", ({ sample }) => formatEntries(sample.entries), {
   render: ({ sample: { domain, entries } }) =>
     entries.length === 0 ? (
       "none"

@@ -4,7 +4,6 @@ import type {
   Explanation,
   KeyState,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { showText } from "../data/entries.js";
 import {
   formatCount,
   formatEffect,
@@ -14,6 +13,7 @@ import {
   formatProtoDuration,
   formatRate,
 } from "../data/format.js";
+import { showText } from "../data/shown-text.js";
 import { KeyName } from "./key-name.jsx";
 import { Badge, type Tone, ToneIcon } from "./status.jsx";
 

@@ -1,14 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
+import { formatEntries } from "../../core/limits/descriptor-text.js";
+import type { DescriptorEntry } from "../../core/limits/key.js";
 import {
   AmountSchema,
   type KeyState,
   type Override,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { keyCommand, reasonFlags } from "../data/cli-command.js";
-import { clipText, type ShownEntry, showText, writeEntries } from "../data/entries.js";
 import { formatCount, formatEffect, formatLimit, formatMany, formatTime } from "../data/format.js";
+import { clipText, showText } from "../data/shown-text.js";
 import { readSpan } from "../data/span.js";
 import { api } from "../state/api.js";
 import { nowMs } from "../state/browser.js";
@@ -17,7 +19,7 @@ import { ActionDialog, type PlannedChange } from "./action-dialog.jsx";
 /** The key that an action is about, as it is now. */
 export interface ActionKey {
   readonly domain: string;
-  readonly entries: readonly ShownEntry[];
+  readonly entries: readonly DescriptorEntry[];
   readonly states: readonly KeyState[];
 }
 
@@ -28,10 +30,10 @@ interface KeyActionProps {
 
 /** What names the key in a dialog's title. */
 function titleOf({ domain, entries }: ActionKey): string {
-  return showText(clipText(`${domain} ${writeEntries(entries)}`, 80));
+  return showText(clipText(`${domain} ${formatEntries(entries)}`, 80));
 }
 
-function entriesOf(entries: readonly ShownEntry[]): { key: string; value: string }[] {
+function entriesOf(entries: readonly DescriptorEntry[]): { key: string; value: string }[] {
   return entries.map(({ key, value }) => ({ key, value }));
 }
 
@@ -356,7 +358,7 @@ export function RemoveOverrideAction({
       verb="Remove"
       changes={[
         {
-          what: showText(clipText(`${domain} ${writeEntries(entries)}`, 200)),
+          what: showText(clipText(`${domain} ${formatEntries(entries)}`, 200)),
           before: formatEffect(override),
           after: "the policy's limit",
         },

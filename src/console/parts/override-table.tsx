@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { Override } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { clipText, showText, writeEntries } from "../data/entries.js";
 import { formatEffect, formatTime, millisOf } from "../data/format.js";
 import { keyRoute } from "../data/route.js";
+import { clipText, showText } from "../data/shown-text.js";
 import { api } from "../state/api.js";
 import { usePoll } from "../state/poll.js";
 import { mayChange } from "../state/session.js";
@@ -31,7 +32,7 @@ async function listAll(
 }
 
 const columns: readonly TableColumn<Override>[] = [
-  textColumn("Key", ({ domain, entries }) => `${domain} ${writeEntries(entries)}`, {
+  textColumn("Key", ({ domain, entries }) => `${domain} ${formatEntries(entries)}`, {
     render: ({ domain, entries, isPrefix }) => (
       <>
         <span class="muted">{showText(domain)} </span>

@@ -1,7 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Service, ServiceSignal } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { showText } from "../data/entries.js";
 import { formatNumber, formatProtoDuration } from "../data/format.js";
+import { showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "./data-table.jsx";
 import { Badge } from "./status.jsx";
 import { TitledPanel } from "./titled-panel.jsx";
@@ -16,23 +16,31 @@ const signalColumns: readonly TableColumn<SignalRow>[] = [
   textColumn("Reads", ({ signal: { reading } }) => reading ?? "none", {
     render: ({ signal: { reading } }) => (reading === undefined ? "none" : formatNumber(reading)),
   }),
+  textColumn("State", ({ signal }) => stateText(signal), {
+    render: ({ signal }) => <SignalState signal={signal} />,
+  }),
   numberColumn("Answered", ({ signal: { age } }) => (age === undefined ? -1 : durationMs(age)), {
     render: ({ signal: { age } }) => (age === undefined ? "-" : `${formatProtoDuration(age)} ago`),
-  }),
-  textColumn("State", ({ signal }) => signalState(signal).word, {
-    render: ({ signal }) => {
-      const { tone, word } = signalState(signal);
-      return <Badge tone={tone}>{word}</Badge>;
-    },
+    isWideOnly: true,
   }),
   textColumn("Source", ({ signal }) => signal.source, { isWideOnly: true }),
   textColumn("Replica", ({ replica }) => showText(replica), { isWideOnly: true }),
 ];
 
-function signalState({ error, isMissing }: ServiceSignal) {
-  if (isMissing) return { tone: "bad", word: `missing ${error}`.trim() } as const;
-  if (error !== "") return { tone: "warn", word: `failing: ${error}` } as const;
-  return { tone: "good", word: "ok" } as const;
+/** The state, and the code of the last failure beside or below it. */
+function SignalState({ signal }: { readonly signal: ServiceSignal }) {
+  const word = stateText(signal);
+  const tone = word === "missing" ? "bad" : word === "ok" ? "good" : "warn";
+  return (
+    <>
+      <Badge tone={tone}>{word}</Badge> <span class="muted">{showText(signal.error)}</span>
+    </>
+  );
+}
+
+function stateText({ error, isMissing }: ServiceSignal): string {
+  if (isMissing) return "missing";
+  return error === "" ? "ok" : "failing";
 }
 
 /** The load signals of a service; nothing if it has none. */

@@ -1,5 +1,5 @@
-import { showText } from "../data/entries.js";
 import { diffLines } from "../data/line-diff.js";
+import { showText } from "../data/shown-text.js";
 
 const signs = { added: "+", removed: "-", same: " ", gap: "…" } as const;
 

@@ -1,7 +1,8 @@
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import { type KeyCount, TopOrder } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { showText, writeEntries } from "../data/entries.js";
 import { formatCount, formatTime, millisOf } from "../data/format.js";
 import { keyRoute } from "../data/route.js";
+import { showText } from "../data/shown-text.js";
 import { api } from "../state/api.js";
 import { usePoll } from "../state/poll.js";
 import { DataTable, type TableColumn } from "./data-table.jsx";
@@ -39,7 +40,7 @@ export function TopKeys({ title, order, count, domain = "", ruleLabel = "" }: To
     {
       id: "key",
       title: "Key",
-      value: (row) => writeEntries(row.entries),
+      value: (row) => formatEntries(row.entries),
       render: (row) => <KeyName entries={row.entries} />,
     },
     ...(ruleLabel === ""
@@ -89,7 +90,7 @@ function sumRows(keys: readonly KeyCount[]): readonly TopRow[] {
   const rows = new Map<string, TopRow>();
   for (const { key, ruleLabel, count } of keys) {
     const { domain = "", entries = [] } = key ?? {};
-    const id = JSON.stringify([domain, ruleLabel, writeEntries(entries)]);
+    const id = JSON.stringify([domain, ruleLabel, formatEntries(entries)]);
     const before = rows.get(id)?.count ?? 0;
     rows.set(id, { id, domain, entries, ruleLabel, count: before + Number(count) });
   }

@@ -1,5 +1,6 @@
 import { type ReadonlySignal, type Signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { msToNextPoll } from "../data/poll-times.js";
 import { errorText } from "./api.js";
 import { nowMs, pause, untilVisible } from "./browser.js";
 import { session } from "./session.js";
@@ -66,7 +67,8 @@ async function keepAsking<T>({
       if (signal.aborted) return;
       failures = 0;
       polled.value = { data, error: undefined, atMs: nowMs() };
-      await pause(typeof everyMs === "number" ? everyMs : everyMs(data), signal);
+      const stepMs = typeof everyMs === "number" ? everyMs : everyMs(data);
+      await pause(msToNextPoll(nowMs(), stepMs), signal);
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;

@@ -17,7 +17,10 @@ export type PageSession =
 
 /** Who is signed in, and what that person may do. */
 export interface User {
+  /** As the audit log has it. */
   readonly name: string;
+  /** For people. */
+  readonly shownName: string;
   readonly role: "reader" | "operator";
   /** Domains in which that person is an operator; undefined: all. */
   readonly operatorDomains: readonly string[] | undefined;
@@ -67,10 +70,14 @@ export async function signInWithToken(token: string): Promise<string | undefined
   return session.peek().kind === "in" ? undefined : "The browser did not keep the session.";
 }
 
+/** Whether this page has ended a session of which other replicas could not be told yet. */
+export const isEndedHereOnly = signal(false);
+
 /** Ends the session. */
 export async function signOut(): Promise<void> {
   const csrf = user.peek()?.csrf ?? "";
-  await ask({ method: "DELETE", headers: { "x-headgate-csrf": csrf } });
+  const body = await ask({ method: "DELETE", headers: { "x-headgate-csrf": csrf } });
+  isEndedHereOnly.value = fieldsOf(body)["isEverywhere"] === false;
   session.value = { kind: "unknown" };
   await refreshSession();
 }
@@ -80,21 +87,23 @@ export function noteSignedOut(): void {
   if (session.peek().kind === "in") void refreshSession();
 }
 
-async function ask(init: RequestInit): Promise<void> {
+async function ask(init: RequestInit): Promise<unknown> {
   const response = await fetch("/console/session", init).catch(() => undefined);
-  if (response === undefined) return;
+  if (response === undefined) return undefined;
   const body: unknown = await response.json().catch(() => undefined);
   if (response.ok && init.method === "GET") session.value = { kind: "in", user: readUser(body) };
   else if (response.status === httpStatuses.unauthorized) {
     session.value = { kind: "out", ways: readWays(fieldsOf(body)["signIn"]), before: user.peek() };
   }
+  return body;
 }
 
 function readUser(body: unknown): User {
   const fields = fieldsOf(body);
-  const { name, role, operatorDomains, mode, csrf, signIn, replica, version } = fields;
+  const { name, shownName, role, operatorDomains, mode, csrf, signIn, replica, version } = fields;
   return {
     name: textOf(name),
+    shownName: textOf(shownName) || textOf(name),
     role: role === "operator" ? "operator" : "reader",
     operatorDomains: Array.isArray(operatorDomains) ? operatorDomains.map(textOf) : undefined,
     isReadOnly: mode !== "full",

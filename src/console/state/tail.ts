@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { DecisionSample } from "../../gen/headgate/admin/v1/admin_pb.js";
-import type { ShownEntry } from "../data/entries.js";
 import { api, errorText } from "./api.js";
 import { pause, untilVisible } from "./browser.js";
 import { untilSignedIn } from "./poll.js";
@@ -11,7 +11,7 @@ export interface TailQuestion {
   readonly domain: string;
   readonly ruleLabel: string;
   readonly deniedOnly: boolean;
-  readonly having: readonly ShownEntry[];
+  readonly having: readonly DescriptorEntry[];
   readonly sampleRatio: number;
 }
 

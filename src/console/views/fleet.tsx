@@ -1,8 +1,8 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Finding, NodeShare } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { showText } from "../data/entries.js";
 import { formatCount, formatMany, formatProtoDuration } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
+import { showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn } from "../parts/data-table.jsx";
 import { Badge, PolledAnswer, SilentNotice, Tile, type Tone, ToneIcon } from "../parts/status.jsx";
 import { TitledPanel } from "../parts/titled-panel.jsx";
@@ -22,7 +22,7 @@ export function FleetPage() {
       <h1>Fleet</h1>
       <PolledAnswer polled={fleet.value}>
         {(state) => {
-          const { replica, leader, isLeading, epoch, replicaCount, store, isDegraded } = state;
+          const { replica, leader, isLeading, term, replicaCount, store, isDegraded } = state;
           const leads = isLeading ? replica : leader;
           return (
             <>
@@ -36,7 +36,7 @@ export function FleetPage() {
                 <Tile
                   label="Leader"
                   value={leads === "" ? "none" : showText(leads.slice(0, 8))}
-                  detail={leads === "" ? "nobody leads" : `term ${formatCount(epoch)}`}
+                  detail={leads === "" ? "nobody leads" : `term ${formatCount(term)}`}
                   tone={leads === "" && replicaCount > 1 ? "warn" : "good"}
                 />
                 <Tile

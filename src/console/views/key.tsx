@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { Override } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { keyCommand } from "../data/cli-command.js";
-import { clipText, showText, writeEntries } from "../data/entries.js";
 import { formatRoute, keyOfRoute } from "../data/route.js";
+import { clipText, showText } from "../data/shown-text.js";
 import { BucketPanel } from "../parts/bucket.jsx";
 import { CopyButton } from "../parts/copy-button.jsx";
 import { DecisionTable } from "../parts/decisions.jsx";
@@ -51,7 +52,7 @@ function KnownKey({ domain, entries }: KnownKeyProps) {
   );
   const states = buckets.value.data?.states ?? [];
   const labels = [...new Set(states.map(({ ruleLabel }) => ruleLabel))];
-  const text = writeEntries(entries);
+  const text = formatEntries(entries);
   return (
     <>
       <div class="view-head">

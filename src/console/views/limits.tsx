@@ -1,9 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Rule } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { showText } from "../data/entries.js";
 import { formatLimit, formatMany, formatPercent } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
+import { showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Sparkline } from "../parts/sparkline.jsx";
 import { Badge, PolledAnswer, SilentNotice } from "../parts/status.jsx";
@@ -25,7 +25,7 @@ const rule = textColumn<FleetRule>("Rule", ({ rule: one }) => nameOf(one), {
 
 const counts: readonly TableColumn<FleetRule>[] = [
   numberColumn("Hits", ({ hits }) => hits),
-  numberColumn("Over limit", ({ over }) => over),
+  numberColumn("Over limit", ({ over }) => over, { isWideOnly: true }),
   numberColumn("Share", shareOf, { render: (one) => formatPercent(shareOf(one)) }),
   numberColumn("Near", ({ near }) => near, { isWideOnly: true }),
   textColumn("Mode", ({ rule: one }) => modeOf(one), {

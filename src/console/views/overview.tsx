@@ -1,7 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { AuditEntry } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { auditSubject } from "../data/audit-subject.js";
-import { clipText, showText } from "../data/entries.js";
 import {
   formatClock,
   formatCount,
@@ -13,6 +12,7 @@ import {
 import { bandsOf, type FleetSecond, type HistoryPoint, historySeconds } from "../data/history.js";
 import { formatRoute } from "../data/route.js";
 import { judgeService } from "../data/services.js";
+import { clipText, showText } from "../data/shown-text.js";
 import { type FleetRates, judgeFleet, ratesOf } from "../data/verdict.js";
 import { Plot, type PlotLine, type PlotMark } from "../parts/plot.jsx";
 import { PolledAnswer, Tile, ToneIcon } from "../parts/status.jsx";
@@ -27,7 +27,7 @@ import { useServices } from "../state/services-poll.js";
 /** Is it us? The fleet at a glance, and the last 15 minutes. */
 export function Overview() {
   const history = useHistory({});
-  const fleet = usePoll((signal) => api.fleet.getFleet({}, { signal }), { everyMs: 3_000 });
+  const fleet = usePoll((signal) => api.fleet.getFleet({}, { signal }), { everyMs: 15_000 });
   const services = useServices({ everyMs: 3_000 });
   const changes = useChanges();
   return (
@@ -37,7 +37,8 @@ export function Overview() {
         {({ history: known, silentReplicas }) => {
           const seconds = known.timeline();
           const state = fleet.value.data;
-          const isDegraded = state?.isDegraded ?? seconds.at(-1)?.point?.isDegraded ?? false;
+          // Of all replicas, and a second old at most.
+          const isDegraded = seconds.at(-1)?.point?.isDegraded ?? false;
           const overloaded = (services.value.data?.services ?? []).filter((service) => {
             return judgeService(service).tone === "bad";
           });
@@ -54,7 +55,11 @@ export function Overview() {
               <Tiles
                 seconds={seconds}
                 silentReplicas={silentReplicas}
-                replicaCount={state?.replicaCount ?? known.replicas.length}
+                replicaCount={
+                  silentReplicas === 0
+                    ? known.replicas.length
+                    : Math.max(state?.replicaCount ?? 0, known.replicas.length)
+                }
                 store={state?.store ?? ""}
                 isDegraded={isDegraded}
               />
@@ -128,8 +133,8 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
       <Tile label="Near limit" value={near} detail="above 80 %" />
       <Tile
         label="Latency p99"
-        value={formatMillis(last?.p99Ms ?? 0)}
-        detail={`p50 ${formatMillis(last?.p50Ms ?? 0)}`}
+        value={last === undefined || last.p99Ms === 0 ? "-" : formatMillis(last.p99Ms)}
+        detail={last === undefined || last.p99Ms === 0 ? "" : `p50 ${formatMillis(last.p50Ms)}`}
       />
       <Tile
         label="Store"
@@ -140,9 +145,9 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
       />
       <ReplicaTile count={replicaCount} silent={silentReplicas} />
       <Tile
-        label="Connected Envoys"
+        label="Envoys"
         value={formatCount(last?.envoys ?? 0)}
-        detail="at the control port; others are not counted"
+        detail="on the control port"
         href="#/fleet"
       />
     </div>

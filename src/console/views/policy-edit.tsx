@@ -6,8 +6,8 @@ import type {
   TestPolicyResponse,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { reasonFlags, writeCommand } from "../data/cli-command.js";
-import { showText } from "../data/entries.js";
 import { formatCount, formatMany } from "../data/format.js";
+import { showText } from "../data/shown-text.js";
 import { ActionDialog } from "../parts/action-dialog.jsx";
 import { CodeEditor } from "../parts/code-editor.jsx";
 import { Badge, ToneIcon } from "../parts/status.jsx";

@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import type { PolicyVersion } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { reasonFlags, writeCommand } from "../data/cli-command.js";
-import { showText } from "../data/entries.js";
 import { formatTime, millisOf } from "../data/format.js";
+import { showText } from "../data/shown-text.js";
 import { ActionDialog } from "../parts/action-dialog.jsx";
 import { DataTable, type TableColumn } from "../parts/data-table.jsx";
 import { Badge, PolledAnswer } from "../parts/status.jsx";

@@ -6,9 +6,9 @@ import type {
   ReplayLogResponse,
   ReplayOutcome,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { clipText, showText } from "../data/entries.js";
 import { formatCount, formatMany, formatNumber, formatPercent, millisOf } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
+import { clipText, showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot } from "../parts/plot.jsx";
 import { Tile, ToneIcon } from "../parts/status.jsx";
@@ -54,7 +54,7 @@ export function PolicyReplay({ active }: { readonly active: PolicyVersion | unde
                 format.value = event.currentTarget.value;
               }}
             >
-              <option value="auto">as the log looks</option>
+              <option value="auto">detect</option>
               <option value="envoy">Envoy's text</option>
               <option value="json">JSON lines</option>
               <option value="csv">CSV with a header</option>
@@ -171,7 +171,7 @@ function OutcomeTile({
   readonly label: string;
   readonly outcome: ReplayOutcome | undefined;
 }) {
-  const { deniedCount = 0n, callCount = 0n, unaskedCount = 0n } = outcome ?? {};
+  const { deniedCount = 0n, callCount = 0n, unmatchedCount = 0n } = outcome ?? {};
   const share = callCount === 0n ? 0 : Number(deniedCount) / Number(callCount);
   return (
     <Tile
@@ -179,7 +179,7 @@ function OutcomeTile({
       value={formatCount(deniedCount)}
       detail={
         `${formatPercent(share)} of ${formatCount(callCount)}; ` +
-        `${formatCount(unaskedCount)} ask for nothing`
+        `${formatCount(unmatchedCount)} belong to no service with limits`
       }
     />
   );

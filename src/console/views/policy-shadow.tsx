@@ -6,9 +6,9 @@ import type {
   ShadowRule,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { reasonFlags, writeCommand } from "../data/cli-command.js";
-import { showText } from "../data/entries.js";
 import { formatCount, formatNumber, formatTime, millisOf } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
+import { showText } from "../data/shown-text.js";
 import { ActionDialog } from "../parts/action-dialog.jsx";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot } from "../parts/plot.jsx";
@@ -215,7 +215,8 @@ function Ways({ active, shadow, open }: RunningShadowProps) {
           command={(reason) => writeCommand(["headgate", "enforce", ...reasonFlags(reason)])}
           run={async (reason) => {
             const { policy } = await endBy(shadow.version, () => {
-              return api.policies.enforcePolicy({ expectedVersion, reason });
+              const { version: shadowVersion } = shadow;
+              return api.policies.enforcePolicy({ expectedVersion, reason, shadowVersion });
             });
             return `Active: policy ${shortVersion(policy?.version ?? "")}.`;
           }}

@@ -1,6 +1,6 @@
-import { showText } from "../data/entries.js";
 import { formatTime, millisOf } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
+import { showText } from "../data/shown-text.js";
 import { Badge, PolledAnswer, ToneIcon } from "../parts/status.jsx";
 import { api } from "../state/api.js";
 import { draft, shortVersion } from "../state/draft.js";

@@ -1,8 +1,9 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { Quota, QuotaPool, QuotaShare } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { clipText, showText, writeEntries } from "../data/entries.js";
 import { formatCount, formatMany, formatProtoDuration, formatRate } from "../data/format.js";
 import { layOutQuotas } from "../data/quota-flow.js";
+import { clipText, showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { KeyName } from "../parts/key-name.jsx";
 import { Badge, PolledAnswer } from "../parts/status.jsx";
@@ -60,7 +61,7 @@ export function Quotas() {
                       ) : undefined}
                     </section>
                     {own.map((pool) => (
-                      <Pool key={writeEntries(pool.entries) + pool.domain} pool={pool} />
+                      <Pool key={formatEntries(pool.entries) + pool.domain} pool={pool} />
                     ))}
                   </>
                 )}
@@ -213,7 +214,7 @@ function Pool({ pool }: { readonly pool: QuotaPool }) {
         </span>
       </header>
       <DataTable
-        label={`Envoys of ${showText(writeEntries(entries))}`}
+        label={`Envoys of ${showText(formatEntries(entries))}`}
         columns={shareColumns}
         rows={shares}
         rowId={({ node }) => node}

@@ -1,5 +1,5 @@
+import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { NearLimitKey, Rule } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { showText, writeEntries } from "../data/entries.js";
 import {
   formatCount,
   formatNumber,
@@ -10,6 +10,7 @@ import {
 } from "../data/format.js";
 import { formatRoute, keyRoute } from "../data/route.js";
 import { findRuleLines } from "../data/rule-lines.js";
+import { showText } from "../data/shown-text.js";
 import { DataTable, type TableColumn } from "../parts/data-table.jsx";
 import { KeyName } from "../parts/key-name.jsx";
 import { OverrideList } from "../parts/override-table.jsx";
@@ -131,7 +132,7 @@ function NearKeys({ domain, ruleLabel }: { readonly domain: string; readonly rul
     {
       id: "key",
       title: "Key",
-      value: ({ key }) => writeEntries(key?.entries ?? []),
+      value: ({ key }) => formatEntries(key?.entries ?? []),
       render: ({ key }) => <KeyName entries={key?.entries ?? []} />,
     },
     {
@@ -170,7 +171,7 @@ function NearKeys({ domain, ruleLabel }: { readonly domain: string; readonly rul
               columns={columns}
               rows={keys}
               rowId={({ key, replica, ruleLabel: of }) => {
-                return `${replica} ${of} ${writeEntries(key?.entries ?? [])}`;
+                return `${replica} ${of} ${formatEntries(key?.entries ?? [])}`;
               }}
               href={({ key }) => keyRoute(key?.domain ?? domain, key?.entries ?? [])}
               isPlain={true}

@@ -2,7 +2,6 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type Signal, useSignal } from "@preact/signals";
 import type { GateThresholds, NodeShare, Service } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { reasonFlags, writeCommand } from "../data/cli-command.js";
-import { showText } from "../data/entries.js";
 import {
   formatCount,
   formatMillis,
@@ -13,6 +12,7 @@ import {
 } from "../data/format.js";
 import type { ServicePoint, ServiceSecond } from "../data/history.js";
 import { type FleetService, judgeService, shedRatioNoticed } from "../data/services.js";
+import { showText } from "../data/shown-text.js";
 import { ActionDialog, type PlannedChange } from "../parts/action-dialog.jsx";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot, type PlotLine } from "../parts/plot.jsx";
@@ -79,7 +79,9 @@ function ServiceTiles({ service }: { readonly service: FleetService }) {
         value={
           limit === 0 ? formatCount(inFlight) : `${formatCount(inFlight)} of ${formatCount(limit)}`
         }
-        detail={limit === 0 ? "no limit" : `limit: ${algorithm}`}
+        detail={
+          limit === 0 ? "no limit" : algorithm === "none" ? "maxInFlight" : `law: ${algorithm}`
+        }
       />
       <Tile
         label="Shed"
@@ -96,12 +98,18 @@ function ServiceTiles({ service }: { readonly service: FleetService }) {
       <Tile
         label="Round trip"
         value={rttMs === 0 ? "-" : formatMillis(rttMs)}
-        detail={minRttMs === 0 ? "no minimum yet" : `minimum ${formatMillis(minRttMs)}`}
+        detail={
+          rttMs === 0
+            ? "not measured"
+            : minRttMs === 0
+              ? "no minimum yet"
+              : `minimum ${formatMillis(minRttMs)}`
+        }
       />
       <Tile
         label="Gradient"
         value={gradient === 0 ? "-" : formatNumber(gradient)}
-        detail="below 1: slower than at its best"
+        detail={gradient === 0 ? "not measured" : "below 1: slower than at its best"}
       />
       <Tile
         label="Breaker overflow"
@@ -145,19 +153,6 @@ function ServicePlots({ service: { name, isShared } }: { readonly service: Fleet
               ]}
             />
             <Plot
-              title="Round trip"
-              seconds={times}
-              format={formatMillis}
-              lines={[
-                lineOf(seconds, ({ rttMs }) => rttMs, { label: "rtt", ink: 1 }),
-                lineOf(seconds, ({ minRttMs }) => minRttMs, {
-                  label: "minimum",
-                  ink: 5,
-                  dash: [8, 4],
-                }),
-              ]}
-            />
-            <Plot
               title="Admitted per second, by class"
               {...common}
               lines={classLines(seconds, "admitted")}
@@ -167,11 +162,7 @@ function ServicePlots({ service: { name, isShared } }: { readonly service: Fleet
               {...common}
               lines={classLines(seconds, "refused")}
             />
-            <Plot
-              title="Gradient"
-              {...common}
-              lines={[lineOf(seconds, ({ gradient }) => gradient, { label: "gradient", ink: 4 })]}
-            />
+            <LatencyPlots seconds={seconds} times={times} />
           </div>
         );
       }}
@@ -179,15 +170,49 @@ function ServicePlots({ service: { name, isShared } }: { readonly service: Fleet
   );
 }
 
+/** Plots of what the law learns from; nothing where it measures no latency. */
+function LatencyPlots({
+  seconds,
+  times,
+}: {
+  readonly seconds: readonly ServiceSecond[];
+  readonly times: readonly number[];
+}) {
+  if (!seconds.some(({ point }) => point !== undefined && point.rttMs > 0)) return undefined;
+  const rtt = lineOf(seconds, ({ rttMs }) => measured(rttMs), { label: "rtt", ink: 1 });
+  const minimum = lineOf(seconds, ({ minRttMs }) => measured(minRttMs), {
+    label: "minimum",
+    ink: 5,
+    dash: [8, 4],
+  });
+  const gradient = lineOf(seconds, (point) => measured(point.gradient), {
+    label: "gradient",
+    ink: 4,
+  });
+  return (
+    <>
+      <Plot title="Round trip" seconds={times} format={formatMillis} lines={[rtt, minimum]} />
+      {gradient.values.every((value) => value === undefined) ? undefined : (
+        <Plot title="Gradient" seconds={times} format={formatNumber} lines={[gradient]} />
+      )}
+    </>
+  );
+}
+
 function lineOf(
   seconds: readonly ServiceSecond[],
-  of: (point: ServicePoint) => number,
+  of: (point: ServicePoint) => number | undefined,
   look: Omit<PlotLine, "values">,
 ): PlotLine {
   return {
     ...look,
     values: seconds.map(({ point }) => (point === undefined ? undefined : of(point))),
   };
+}
+
+/** What no law measures is 0: it is left out of plots. */
+function measured(value: number): number | undefined {
+  return value === 0 ? undefined : value;
 }
 
 function classLines(
@@ -423,7 +448,7 @@ function Shares({ service: { replicas, limit } }: { readonly service: FleetServi
 const replicaColumns: readonly TableColumn<Service>[] = [
   textColumn("Replica", ({ replica }) => showText(replica)),
   numberColumn("In flight", ({ inFlight }) => inFlight),
-  numberColumn("Waiting", ({ waiting }) => waiting),
+  numberColumn("Waiting", ({ waiting }) => waiting, { isWideOnly: true }),
   numberColumn("Admitted", ({ admitted }) => admitted),
   numberColumn("Refused", ({ refused }) => refused),
   textColumn("Gate", ({ gate }) => gate || "none", { isWideOnly: true }),

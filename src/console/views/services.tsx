@@ -1,7 +1,7 @@
-import { showText } from "../data/entries.js";
 import { formatCount, formatMillis, formatNumber, formatPercent } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
 import { type FleetService, judgeService, shedRatioNoticed } from "../data/services.js";
+import { showText } from "../data/shown-text.js";
 import { Badge, Meter, PolledAnswer, SilentNotice } from "../parts/status.jsx";
 import { useServices } from "../state/services-poll.js";
 

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { formatEntries, readEntries } from "../../core/limits/descriptor-text.js";
 import { writeCommand } from "../data/cli-command.js";
-import { readEntries, writeEntries } from "../data/entries.js";
 import { formatCount } from "../data/format.js";
 import { CopyButton } from "../parts/copy-button.jsx";
 import { DecisionTable } from "../parts/decisions.jsx";
@@ -35,7 +35,8 @@ export function LiveTail() {
   const isHeld = useSignal(false);
   const isPaused = useSignal(false);
   const shown = useSignal<Tail["decisions"]>([]);
-  const isStill = isHeld.value || isPaused.value;
+  // An empty table under a pointer that rests is not read.
+  const isStill = isPaused.value || (isHeld.value && shown.value.length > 0);
   useEffect(() => {
     if (!isStill) shown.value = tail.value.decisions;
   }, [isStill, tail.value]);
@@ -81,7 +82,7 @@ function tailCommand(question: TailQuestion): string {
     ...["headgate", "tail", ...(domain === "" ? [] : [domain])],
     ...(ruleLabel === "" ? [] : ["--rule", ruleLabel]),
     ...(deniedOnly ? ["--denied"] : []),
-    ...(having.length === 0 ? [] : ["--having", writeEntries(having)]),
+    ...(having.length === 0 ? [] : ["--having", formatEntries(having)]),
     ...["--sample", String(sampleRatio)],
   ]);
 }

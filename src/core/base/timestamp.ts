@@ -40,11 +40,10 @@ function offsetSeconds(offset: string): number {
   return offset.startsWith("-") ? -seconds : seconds;
 }
 
-/** A day that there is comes back from its number. */
+/** A day that there is not, of two digits, is one of another month. */
 function isDate(date: CalendarDate): boolean {
   if (date.month < 1 || date.month > 12) return false;
-  const { year, month, day } = dateOf(daysSince1970(date));
-  return year === date.year && month === date.month && day === date.day;
+  return dateOf(daysSince1970(date)).month === date.month;
 }
 
 /** Writes a time in UTC as `2026-01-05T08:00:00Z`; what is finer than a second is cut. */

@@ -1,6 +1,6 @@
 /**
- * A sum that forgets: what was added t ago counts `exp(-t / memoryMs)` of itself. A steady stream
- * of r a second therefore sums up to `r x memoryMs / 1,000`.
+ * An exponentially decaying sum: an amount added t ago counts `exp(-t / memoryMs)` times. A steady
+ * rate of r per second therefore sums up to `r x memoryMs / 1,000`.
  */
 export class DecayedSum {
   readonly #memoryMs: number;
@@ -12,21 +12,21 @@ export class DecayedSum {
     this.#memoryMs = memoryMs;
   }
 
-  /** Adds an amount. Time that goes back counts as standing still. */
+  /** Adds an amount. If time goes back, it counts as unchanged. */
   add(amount: number, nowMs: number): void {
     this.#sum = this.at(nowMs) + amount;
     this.#summedMs = Math.max(this.#summedMs, nowMs);
   }
 
-  /** What is left of it. */
+  /** The sum at this time. */
   at(nowMs: number): number {
     return this.#sum * Math.exp(-Math.max(0, nowMs - this.#summedMs) / this.#memoryMs);
   }
 }
 
 /**
- * The mean of readings, of which the later ones count more: by `exp(-t / memoryMs)`. Silence does
- * not change it; what to make of silence is for whoever asks.
+ * An exponentially weighted mean of readings, with weights `exp(-t / memoryMs)`. Time without
+ * readings does not change it.
  */
 export class DecayedMean {
   readonly #sum: DecayedSum;
@@ -39,17 +39,17 @@ export class DecayedMean {
     this.#weight = new DecayedSum(memoryMs);
   }
 
-  /** The mean after the last reading; undefined before the first. */
+  /** The mean at the last reading. Undefined before the first one. */
   get mean(): number | undefined {
     return this.#mean;
   }
 
-  /** How many readings it stands on, as far as they are remembered. */
+  /** The total weight of the readings. */
   weight(nowMs: number): number {
     return this.#weight.at(nowMs);
   }
 
-  /** Takes in a reading. */
+  /** Adds a reading. */
   add(reading: number, nowMs: number): void {
     this.#sum.add(reading, nowMs);
     this.#weight.add(1, nowMs);

@@ -1,81 +1,78 @@
 import type { Digest } from "./keyed-hash.js";
 
-/** Where an entry lies, until the next `add` or `delete` of the table. */
+/** The location of an entry, valid until the next `add` or `delete` of the table. */
 export type TableSlot = number;
 
-/** Parts that digests are spread over. Each grows by itself: no pause is longer than one takes. */
+/** Number of shards. Each one grows separately, which bounds the pause. */
 const shardCount = 256;
 
-/** Words of 32 bits of an entry: its digest, then 24 bytes for the table's owner. */
+/** Size of an entry in 32-bit words: its digest, then 24 bytes for the table's owner. */
 const entryWords = 10;
 const entryDoubles = 5;
 
-/** Words of a line of memory, which processors read as a whole. */
+/** Words per cache line. */
 const lineWords = 16;
 
-/** Where the owner's numbers begin: words, or doubles of two words each. */
+/** The index of the owner's values: words, or doubles of two words each. */
 const ownWords = 4;
 const ownDoubles = 2;
 
-/** A place is the number of its shard times 2^22, and the entry's position in it. */
+/** A slot is the shard number times 2^22 plus the position in the shard. */
 const positionBits = 22;
 const positionMask = 2 ** positionBits - 1;
 
-/** Entries of a shard when it gets its first one. */
+/** Initial capacity of a shard. */
 const entriesAtFirst = 4;
 
-/**
- * A shard grows when more of it is in use: to find an entry takes three to four looks then, which
- * lie side by side.
- */
+/** Load factor at which a shard grows. A lookup then probes three to four adjacent entries. */
 const usedRatioMax = 0.85;
 
-/** Little at a time: with what is kept free, a million entries take 47 to 53 MB. */
+/** Grows in small steps: with the free space, a million entries take 47 to 53 MB. */
 const growthFactor = 1.125;
 
 /**
- * Entries of 40 bytes by digest, for a million of them and more: what one costs is known (47 to 53
- * bytes with the room that is kept free), the collector never looks into it, and to find one takes
- * one or two lines of memory, where a Map from texts takes five or more.
+ * A hash table with entries of 40 bytes, keyed by digest, for a million entries and more. The cost
+ * per entry is known (47 to 53 bytes with free space), the garbage collector does not scan it, and
+ * a lookup reads one or two cache lines, where a Map keyed by text reads five or more.
  *
- * Entries lie where their digest says or behind it (linear probing), and close up when one leaves.
- * Nobody can steer where, as long as the digests' secret is one.
+ * Uses linear probing, and moves entries back when one is deleted. Callers cannot cause collisions
+ * as long as the key of the digests is secret.
  */
 export class DigestTable {
-  /** A shard's entries side by side, empty where the last word of the digest is 0. */
+  /** The entries of each shard. An entry is empty if the last word of its digest is 0. */
   readonly #words: Int32Array[] = new Array<Int32Array>(shardCount).fill(noWords);
-  /** The same memory. */
+  /** A view of the same memory. */
   readonly #doubles: Float64Array[] = new Array<Float64Array>(shardCount).fill(noDoubles);
-  /** Room of each shard, and what of it is in use. */
+  /** The capacity of each shard, and the entries in use. */
   readonly #entryCounts = new Int32Array(shardCount);
   readonly #sizes = new Int32Array(shardCount);
   #size = 0;
   #nextShard = 0;
   #nextPosition = 0;
-  /** Where a sum is left that nobody needs: what is not used is not read. */
+  /** Receives an unused sum, so that the reads are not optimized away. */
   readonly #readSum = new Int32Array(1);
 
-  /** Entries held. */
+  /** The number of entries. */
   get size(): number {
     return this.#size;
   }
 
-  /** Bytes held, with the room that is kept free. */
+  /** The allocated memory in bytes. */
   get bytes(): number {
     return this.#words.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
-  /** Where the digest's entry begins to be looked for, whether it has one or not. */
+  /** The slot at which the lookup of a digest starts. */
   home({ a, b }: Readonly<Digest>): TableSlot {
     const shard = a & (shardCount - 1);
     return (shard << positionBits) | homeOf(b, this.#entryCounts[shard] ?? 0);
   }
 
   /**
-   * Brings the lines of entries into the processor's cache, many at a time: one after the other,
-   * each is waited for (0.2 us where no cache holds it, a tenth of that here).
+   * Loads the cache lines of many entries in advance. Loaded one after the other, each would be
+   * waited for (0.2 us from memory, a tenth of that here).
    *
-   * @param homes what `home` said, the first `count` of them
+   * @param homes results of `home`, of which the first `count` are used
    */
   readAhead(homes: Int32Array, count: number): void {
     let sum = 0;
@@ -83,13 +80,13 @@ export class DigestTable {
       const home = homes[i] ?? 0;
       const words = this.#words[home >>> positionBits] ?? noWords;
       const at = (home & positionMask) * entryWords;
-      // An entry, and what it is looked for past, lie in two lines mostly.
+      // An entry and its probe sequence are mostly within two cache lines.
       sum += (words[at] ?? 0) + (words[at + lineWords] ?? 0);
     }
     this.#readSum[0] = sum;
   }
 
-  /** Where the digest's entry lies; undefined when it has none. */
+  /** Returns the slot of the digest's entry. Undefined if there is none. */
   find({ a, b, c, d }: Readonly<Digest>): TableSlot | undefined {
     const shard = a & (shardCount - 1);
     const words = this.#wordsOf(shard);
@@ -107,7 +104,7 @@ export class DigestTable {
     }
   }
 
-  /** Makes an entry for a digest that has none, its numbers all 0. */
+  /** Adds an entry for a new digest, with all values 0. */
   add(digest: Readonly<Digest>): TableSlot {
     const { a, b, c, d } = digest;
     const shard = a & (shardCount - 1);
@@ -117,7 +114,7 @@ export class DigestTable {
     const entryCount = this.#entryCounts[shard] ?? 0;
     const position = firstEmpty(words, homeOf(b, entryCount), entryCount);
     const at = position * entryWords;
-    // A call of `fill` would cost as much as all the rest.
+    // A call of `fill` would cost as much as the rest of this method.
     for (let word = ownWords; word < entryWords; word += 1) words[at + word] = 0;
     words[at] = a;
     words[at + 1] = b;
@@ -128,7 +125,7 @@ export class DigestTable {
     return (shard << positionBits) | position;
   }
 
-  /** Forgets an entry; others of its shard may move. */
+  /** Deletes an entry. Other entries of its shard may move. */
   delete(place: TableSlot): void {
     const shard = place >>> positionBits;
     const words = this.#wordsOf(shard);
@@ -139,7 +136,7 @@ export class DigestTable {
       position = position + 1 === entryCount ? 0 : position + 1;
       const at = position * entryWords;
       if (words[at + 3] === 0) break;
-      // What may lie at the hole is what starts looking there or before.
+      // Only entries whose probe sequence includes the gap may move into it.
       const home = homeOf(words[at + 1] ?? 0, entryCount);
       if (stepsTo(position, home, entryCount) < stepsTo(position, hole, entryCount)) continue;
       const to = hole * entryWords;
@@ -152,8 +149,8 @@ export class DigestTable {
   }
 
   /**
-   * The next entry of all, in a circle that every call goes on with; undefined when none lies among
-   * the next `placesMax` places.
+   * Returns the next entry, circularly over all calls. Undefined if there is none among the next
+   * `placesMax` slots.
    */
   next(placesMax: number): TableSlot | undefined {
     for (let looked = 0; looked < placesMax; looked += 1) {
@@ -169,13 +166,16 @@ export class DigestTable {
     return undefined;
   }
 
-  /** Forgets the entry that `next` has just found, and goes on with what moves to its place. */
+  /**
+   * Deletes the entry that `next` has returned. Iteration continues with the entry that takes its
+   * slot.
+   */
   deleteFound(place: TableSlot): void {
     this.delete(place);
     this.#nextPosition = place & positionMask;
   }
 
-  /** One of an entry's numbers, 0 to 5, as its owner left it: whole, 32 bits, signed. */
+  /** Returns one of an entry's words, 0 to 5: a signed 32-bit integer. */
   word(place: TableSlot, field: number): number {
     const at = (place & positionMask) * entryWords + ownWords + field;
     return this.#wordsOf(place >>> positionBits)[at] ?? 0;
@@ -186,7 +186,9 @@ export class DigestTable {
     this.#wordsOf(place >>> positionBits)[at] = value;
   }
 
-  /** One of an entry's numbers, 0 to 2, in the same memory as words 2n and 2n + 1. */
+  /**
+   * Returns one of an entry's doubles, 0 to 2. Double n shares its memory with words 2n and 2n + 1.
+   */
   double(place: TableSlot, field: number): number {
     const at = (place & positionMask) * entryDoubles + ownDoubles + field;
     return this.#doublesOf(place)[at] ?? 0;
@@ -197,7 +199,7 @@ export class DigestTable {
     this.#doublesOf(place)[at] = value;
   }
 
-  /** Forgets everything, and gives its memory back. */
+  /** Deletes all entries and releases the memory. */
   clear(): void {
     this.#words.fill(noWords);
     this.#doubles.fill(noDoubles);
@@ -225,7 +227,7 @@ export class DigestTable {
       if (before[at + 3] === 0) continue;
       const position = firstEmpty(words, homeOf(before[at + 1] ?? 0, entryCount), entryCount);
       const to = position * entryWords;
-      // A view of the entry for `set` would cost more than the copy.
+      // Creating a view of the entry for `set` would cost more than the copy.
       for (let word = 0; word < entryWords; word += 1) words[to + word] = before[at + word] ?? 0;
     }
     this.#words[shard] = words;
@@ -237,12 +239,12 @@ export class DigestTable {
 const noWords = new Int32Array(0);
 const noDoubles = new Float64Array(0);
 
-/** Where a digest's entry lies unless others lie there: spread evenly over any number of them. */
+/** The preferred position of a digest, evenly distributed for any capacity. */
 function homeOf(b: number, entryCount: number): number {
   return Math.floor((b >>> 0) * 2 ** -32 * entryCount);
 }
 
-/** How far a position lies behind another, around the end. */
+/** The distance from one position to another, with wrap-around. */
 function stepsTo(position: number, from: number, entryCount: number): number {
   return position >= from ? position - from : position - from + entryCount;
 }

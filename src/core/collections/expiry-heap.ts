@@ -1,29 +1,29 @@
-/** What an `ExpiryHeap` holds. The place is the heap's own: nobody else writes it. */
+/** An item of an `ExpiryHeap`. Only the heap writes its position. */
 export interface Expiring {
   readonly expiresMs: number;
-  /** Where it is in the heap; undefined while it is in none. */
+  /** Its index in the heap. Undefined if it is in none. */
   heapPlace: number | undefined;
 }
 
 /**
- * Items by the time at which they expire, the next one first. Putting one in and taking any one out
- * takes O(log n), and looking at the first one nothing.
+ * A priority queue of items by expiry time, earliest first. Adding and removing any item takes
+ * O(log n), reading the first one O(1).
  */
 export class ExpiryHeap<T extends Expiring> {
   readonly #items: T[] = [];
 
-  /** The one that expires next. */
+  /** The item that expires next. */
   get first(): T | undefined {
     return this.#items[0];
   }
 
-  /** Puts in an item that is in no heap. */
+  /** Adds an item that is in no heap. */
   push(item: T): void {
     this.#items.push(item);
     this.#rise(item, this.#items.length - 1);
   }
 
-  /** Takes out an item of this heap. */
+  /** Removes an item of this heap. */
   remove(item: T): void {
     const place = item.heapPlace;
     const last = this.#items.pop();

@@ -1,11 +1,10 @@
-/** Of how many missed keys one is held, once others have to leave for it. */
+/** Once the map is full, one in this many missed keys is added. */
 export const wantedOneIn = 8;
 
 /**
- * A bounded map that forgets what was not looked at for a while: two generations, the older one
- * dropped whole when the younger one is full. No list to keep in order at each look, as an LRU has,
- * and no pause to shrink; between half of the bound and all of it is held, or one entry more where
- * entries have a size.
+ * A bounded cache with two generations: when the younger one is full, the older one is dropped.
+ * Unlike an LRU, it needs no list update at each access and has no pause for eviction. It holds
+ * between half of the bound and the whole bound, plus one entry if entries have a size.
  */
 export class GenerationalMap<K, V> {
   readonly #generationSizeMax: number;
@@ -16,23 +15,23 @@ export class GenerationalMap<K, V> {
   #old = new Map<K, V>();
 
   /**
-   * @param sizeMax the most entries, from 2
-   * @param sizeOf how much of that an entry takes, always the same; absent: 1
+   * @param sizeMax maximum total size, at least 2
+   * @param sizeOf size of an entry, which must not change; default 1
    */
   constructor(sizeMax: number, sizeOf?: (key: K, value: V) => number) {
     this.#generationSizeMax = Math.max(1, Math.floor(sizeMax / 2));
     this.#sizeOf = sizeOf;
   }
 
-  /** Entries held now. */
+  /** The current number of entries. */
   get size(): number {
     return this.#young.size + this.#old.size;
   }
 
   /**
-   * Whether a key that was just missed is worth holding. Always until a generation is full; then
-   * one in `wantedOneIn`: among more keys than fit, one that came once pushes out one that may come
-   * again, and what lives just long enough to be moved is what the collector pays most for.
+   * Whether a missed key should be added. Always true until a generation is full, then once in
+   * `wantedOneIn`. If there are more keys than fit, a key seen once would evict one that may recur,
+   * and short-lived entries are the most expensive ones for the garbage collector.
    */
   wantsMore(): boolean {
     if (this.#old.size === 0) return true;
@@ -42,7 +41,7 @@ export class GenerationalMap<K, V> {
     return true;
   }
 
-  /** The value of a key, which counts as a look; undefined when there is none (any more). */
+  /** Returns the value of a key and marks it as used. Undefined if there is none. */
   get(key: K): V | undefined {
     const young = this.#young.get(key);
     if (young !== undefined) return young;
@@ -51,12 +50,12 @@ export class GenerationalMap<K, V> {
     return old;
   }
 
-  /** Whether there is a value, without counting as a look. */
+  /** Whether there is a value. Does not mark it as used. */
   has(key: K): boolean {
     return this.#young.has(key) || this.#old.has(key);
   }
 
-  /** Of a key that is there the value is exchanged for one of the same size. */
+  /** Sets a value. A replaced value must have the same size. */
   set(key: K, value: V): void {
     if (!this.#young.has(key)) {
       const size = this.#sizeOf?.(key, value) ?? 1;

@@ -1,16 +1,16 @@
-/** A pattern in which each `*` stands for any text, also none; made by `parseGlob`. */
+/** A parsed pattern in which each `*` matches any text, including none. Created by `parseGlob`. */
 export interface Glob {
-  /** What a text starts with: all of the pattern when it holds no `*`. */
+  /** The text before the first `*`, or the whole pattern if it has none. */
   readonly first: string;
-  /** What stands between two `*`, in order; never empty texts. */
+  /** The texts between two `*`, in order. Never empty. */
   readonly middles: readonly string[];
-  /** What a text ends with; absent when the pattern holds no `*`. */
+  /** The text after the last `*`. Absent if the pattern has none. */
   readonly last?: string;
 }
 
 /**
- * Splits a pattern at its `*`; everything else is literal, there is no escape. Any text is a
- * pattern. Example: `foo*baz` has the first `foo`, no middles and the last `baz`.
+ * Splits a pattern at its `*`. Everything else is literal; there is no escape, and any text is a
+ * valid pattern. Example: `foo*baz` has the first text `foo`, no middles, and the last text `baz`.
  */
 export function parseGlob(pattern: string): Glob {
   const [first = "", ...rest] = pattern.split("*");
@@ -20,23 +20,23 @@ export function parseGlob(pattern: string): Glob {
 }
 
 /**
- * Whether all of `text` matches. Example: `foo*baz` matches `foobaz` and `foo-bar-baz`, not
+ * Whether the whole text matches. Example: `foo*baz` matches `foobaz` and `foo-bar-baz`, but not
  * `foobazx`.
  *
- * No regular expression and no backtracking: the text is walked once, whatever the caller sends.
- * The work is at most its length times the longest literal's (text and literal that nearly match
- * at every place), and about its length for ordinary texts.
+ * Uses no regular expression and no backtracking, so no input is expensive. The cost is at most the
+ * length of the text times the length of the longest literal, and about the length of the text for
+ * ordinary input.
  */
 export function globMatches({ first, middles, last }: Glob, text: string): boolean {
   if (last === undefined) return text === first;
   if (!text.startsWith(first) || !text.endsWith(last)) return false;
   let at = first.length;
   for (const literal of middles) {
-    // The earliest place is always a right choice: it leaves the most text to those after it.
+    // The earliest match leaves the most text for the literals that follow.
     const found = text.indexOf(literal, at);
     if (found === -1) return false;
     at = found + literal.length;
   }
-  // What ends the text must not overlap what was found before it.
+  // The last text must not overlap an earlier match.
   return at <= text.length - last.length;
 }

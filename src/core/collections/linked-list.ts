@@ -1,11 +1,11 @@
-/** A value's place in a `LinkedList`. Its neighbours are the list's own, to be written by it. */
+/** A node of a `LinkedList`. Only the list writes its neighbors. */
 export interface ListNode<T> {
   readonly value: T;
   older: ListNode<T> | undefined;
   newer: ListNode<T> | undefined;
 }
 
-/** Values in the order in which they came, of which any one is taken out in constant time. */
+/** A list of values in insertion order, with removal in constant time. */
 export class LinkedList<T> {
   #oldest: ListNode<T> | undefined;
   #newest: ListNode<T> | undefined;
@@ -23,7 +23,7 @@ export class LinkedList<T> {
     return this.#count;
   }
 
-  /** Adds a value as the newest one. */
+  /** Appends a value. */
   push(value: T): ListNode<T> {
     const node: ListNode<T> = { value, older: this.#newest, newer: undefined };
     if (this.#newest === undefined) this.#oldest = node;
@@ -33,7 +33,7 @@ export class LinkedList<T> {
     return node;
   }
 
-  /** Takes out a node of this list that is still in it. */
+  /** Removes a node that is in this list. */
   remove(node: ListNode<T>): void {
     if (node.older === undefined) this.#oldest = node.newer;
     else node.older.newer = node.newer;

@@ -2,85 +2,88 @@ import { ceilMulDiv, floorMulDiv } from "../base/safe-integer-math.js";
 import { hitsMax, type LimitKey, type Role } from "./limit.js";
 import { type Windows, windowAt } from "./window.js";
 
-/** Levels count in 2^-20 of a hit: fine enough that a yearly limit drifts less than 1 ppm. */
+/** Levels are in units of 2^-20 hit, so that a yearly limit drifts by less than 1 ppm. */
 export const unitsPerHit = 1_048_576;
 
-/** The largest cost of one charge in hits; more than any bucket holds, also in debt. */
+/** The largest cost of one charge, in hits: more than any bucket holds, including debt. */
 export const costHitsMax = 8_589_934_592;
 
-/** What no bucket holds more than: two of the largest bursts, one of them debt. Below 2^53. */
+/** The largest level of a bucket: two bursts of maximum size, one of them debt. Below 2^53. */
 export const levelUnitsMax = 2 * hitsMax * unitsPerHit;
 
-/** A bucket's state as stored. Both are whole and not negative. */
+/** The stored state of a bucket. Both values are integers, at least 0. */
 export interface Bucket {
-  /** What is used, in units of 2^-20 hit, up to `levelUnitsMax`. */
+  /** The usage, in units of 2^-20 hit, at most `levelUnitsMax`. */
   readonly level: number;
-  /** The store's time at which `level` was true, in microseconds. */
+  /** The store's time at which `level` applied, in microseconds. */
   readonly tUs: number;
 }
 
-/** One limit asked for one cost. Rate and burst come along: the store keeps only buckets. */
+/** One charge against one limit. Includes rate and burst, because the store keeps only buckets. */
 export interface Charge {
   /**
-   * A request's charges on one key are of one limit. Where limits that requests carry differ all
-   * the same, the first says how the bucket drains, and each its own burst.
+   * All charges of a request on one key belong to one limit. If limits that requests carry differ
+   * nevertheless, the first one defines how the bucket drains, and each one its own burst.
    */
   readonly key: LimitKey;
   /** Hits that drain in `periodUs`: 0 to 2^32 - 1. */
   readonly hits: number;
   /** 1 to ten years, in microseconds. */
   readonly periodUs: number;
-  /** Hits that fit: 0 to 2^32 - 1; `burst / (hits / periodUs)` is at most ten years. */
+  /** The capacity in hits: 0 to 2^32 - 1; `burst / (hits / periodUs)` is at most ten years. */
   readonly burst: number;
-  /** Hits asked for, 0 to `costHitsMax`. Zero peeks. */
+  /** Requested hits, 0 to `costHitsMax`. Zero peeks. */
   readonly cost: number;
   readonly role: Role;
-  /** Gives `cost` hits back instead of taking them; never below an empty bucket. */
+  /** Refunds `cost` hits instead of charging them. The level never falls below 0. */
   readonly isRefund: boolean;
-  /** A peek is over also when no whole hit is left, not just in debt. */
+  /** Whether a peek is also over the limit if no whole hit is left, not only in debt. */
   readonly peekExhausted: boolean;
   /**
-   * Where present, the bucket does not drain at the rate: it is emptied where a window ends, and
-   * everything else is the same.
+   * If present, the bucket does not drain continuously, but is emptied at the end of each window.
+   * Everything else is the same.
    */
   readonly windows?: Windows | undefined;
   /**
-   * Absent for limits of the policy. Of limits that requests carry for one descriptor and period,
-   * each has a bucket of its own, and under this key lies what the bucket that was charged last was
-   * left with: a bucket without use begins with that, at most its burst. Of several charges of a
-   * request that name it the first alone reads and writes it. It is nobody's `key`.
+   * Absent for limits of the policy. Each of the limits that requests carry for one descriptor and
+   * period has its own bucket. This key stores the state of the bucket that was charged last: an
+   * unused bucket starts with it, up to its burst. If several charges of a request name it, only
+   * the first one reads and writes it. It is never a `key`.
    */
   readonly lastKey?: LimitKey;
 }
 
-/** The part of a charge that says how its bucket drains. */
+/** The part of a charge that defines how its bucket drains. */
 export type Drain = Pick<Charge, "hits" | "periodUs" | "windows">;
 
 /**
- * A full debt of two bursts, each of ten years, is below this: 2^50 us are 35 years. What an edit
- * left above that is told and kept for no longer.
+ * A full debt of two bursts, each of ten years, is below this: 2^50 us are 35 years. A higher
+ * level, left by an edit, is reported and kept no longer than this.
  */
 const drainTimeCapUs = 2 ** 50;
 
-/** Units that drain in `elapsedUs`, rounded down, at most `level`. */
+/** Returns the units that drain in `elapsedUs`, rounded down, at most `level`. */
 function drainedUnits(drain: Drain, elapsedUs: number, level: number): number {
   return floorMulDiv(elapsedUs, drain.hits * unitsPerHit, drain.periodUs, level);
 }
 
-/** Microseconds in which at least `units` drain, rounded up; undefined when the rate is 0. */
+/** Returns the microseconds in which at least `units` drain, rounded up. Undefined at rate 0. */
 function drainTimeUs(drain: Drain, units: number): number | undefined {
   if (units <= 0) return 0;
   if (drain.hits === 0) return undefined;
   return ceilMulDiv(units, drain.periodUs, drain.hits * unitsPerHit, drainTimeCapUs);
 }
 
-/** A stored bucket, not in the future: where a clock stepped back its time becomes now. */
+/**
+ * Returns a stored bucket that is not in the future. If the clock was set back, its time becomes
+ * now.
+ */
 export function pastBucket(bucket: Bucket | undefined, nowUs: number): Bucket {
   if (bucket === undefined) return { level: 0, tUs: nowUs };
   return bucket.tUs <= nowUs ? bucket : { level: bucket.level, tUs: nowUs };
 }
 
-/** The level at `nowUs` of a bucket that is not in the future. */
+/** Returns the level at `nowUs` of a bucket that is not in the future. */
 export function levelAt(drain: Drain, bucket: Bucket, nowUs: number): number {
   if (bucket.level === 0) return 0;
   if (drain.windows !== undefined) {
@@ -89,17 +92,21 @@ export function levelAt(drain: Drain, bucket: Bucket, nowUs: number): number {
   return bucket.level - drainedUnits(drain, nowUs - bucket.tUs, bucket.level);
 }
 
-/** Whole hits that still fit, rounded down; 0 in debt. Example: burst 10, 3.2 hits used leave 6. */
+/**
+ * Returns the whole hits that still fit, rounded down; 0 in debt. Example: with burst 10, 3.2 used
+ * hits leave 6.
+ */
 export function remainingHits(charge: Charge, bucket: Bucket, nowUs: number): number {
   const free = charge.burst * unitsPerHit - levelAt(charge, bucket, nowUs);
   return free <= 0 ? 0 : Math.floor(free / unitsPerHit);
 }
 
 /**
- * Microseconds until the charge fits when nobody else asks, rounded up; 0 when it fits now,
- * undefined when it never will (it costs more than the burst, or nothing drains).
+ * Returns the microseconds until the charge fits if there are no other charges, rounded up; 0 if it
+ * fits now. Undefined if it never fits, because it costs more than the burst or nothing drains.
  *
- * Example: 10 hits a minute, burst 10, a full bucket, cost 1: one hit drains in 6_000_000.
+ * Example: with 10 hits per minute, burst 10, a full bucket and cost 1, one hit drains in
+ * 6_000_000.
  */
 export function retryAfterUs(charge: Charge, bucket: Bucket, nowUs: number): number | undefined {
   const peeked = charge.peekExhausted ? 1 : 0;
@@ -114,7 +121,10 @@ export function retryAfterUs(charge: Charge, bucket: Bucket, nowUs: number): num
   return waitUs === undefined ? undefined : Math.max(0, waitUs - (nowUs - bucket.tUs));
 }
 
-/** Microseconds until the bucket is empty when nobody else asks, rounded up; none at rate 0. */
+/**
+ * Returns the microseconds until the bucket is empty if there are no other charges, rounded up.
+ * Undefined at rate 0.
+ */
 export function bucketTimeToFullUs(
   drain: Drain,
   bucket: Bucket,

@@ -9,93 +9,98 @@ import {
 import { denialOf, isSettled, type LimitKey } from "./limit.js";
 
 /**
- * GCRA in its continuous-state leaky-bucket form. A bucket holds `level` (what is used) at a time;
- * it drains at the limit's rate and a charge fits while the level stays within the burst.
+ * GCRA as a continuous-state leaky bucket. A bucket has a `level` (the used hits) at a point in
+ * time. It drains at the rate of the limit, and a charge fits if the level stays within the burst.
  *
- * Promise: in any interval of length t a key admits at most burst + floor(t * rate) hits, net of
- * callers' refunds. Rounding always goes against admission: less than one part in 2^20 of a hit a
- * charge. Where limits differ, as while an edit is on its way to all replicas, burst and rate are
- * the largest of those that decided in the interval.
+ * Guarantee: in any interval of length t, a key admits at most burst + floor(t * rate) hits, net of
+ * refunds. Rounding always favors denial, by less than one part in 2^20 of a hit per charge. If
+ * limits differ, for example while an edit is propagating to all replicas, burst and rate are the
+ * largest of those that decided in the interval.
  *
- * Why: let A be the level of an ideal bucket that starts empty with the interval, takes what the
- * interval admits, and drains at its largest rate. The stored level is never below A: both take the
- * same, the stored one drains no faster, and it is forgotten only when the one who wrote it would
- * have seen it empty, at a rate no larger than A's. Whoever admits leaves the stored level, so A
- * too, within a burst of the interval. What drained and what A holds is all that was admitted.
+ * Proof: let A be the level of an ideal bucket that is empty at the start of the interval, is
+ * charged with what the interval admits, and drains at its largest rate. The stored level is never
+ * below A: both are charged the same, the stored one drains no faster, and it is only deleted when
+ * its writer would consider it empty, at a rate no larger than A's. An admission leaves the stored
+ * level, and therefore A, within a burst of the interval. The admitted hits are what has drained
+ * from A and what A holds.
  *
- * So no decision may lower a level but by draining and refunds, not even one that is far above the
- * burst of who decides: others may know a larger burst, and would admit again what was forgotten.
+ * So a decision must not lower a level except by draining and refunds, even if the level is far
+ * above the burst of the current limit: another replica may know a larger burst, and would admit
+ * again what was dropped.
  *
  * Source: ITU-T I.371, annex A, the continuous-state leaky bucket algorithm.
  */
 
-/** What the law found for one charge. */
+/** The result of one charge. */
 export interface ChargeResult {
   readonly isOver: boolean;
-  /** The bucket that says what is left and when more is: after the charge if it was committed. */
+  /**
+   * The bucket after the charge if it was committed, otherwise as found. It tells what remains and
+   * when more is available.
+   */
   readonly bucket: Bucket;
 }
 
-/** What the law decided for one request: all or nothing over its charges. */
+/** The decision for one request, which covers all of its charges or none. */
 export interface RequestResult {
   readonly isDenied: boolean;
-  /** One a charge, in the order of the charges. */
+  /** One per charge, in the order of the charges. */
   readonly results: readonly ChargeResult[];
 }
 
-/** A request, and how many times in a row it is asked at one moment. */
+/** A request that is repeated several times at the same moment. */
 export interface RepeatedRequest {
   readonly charges: readonly Charge[];
-  /** 1 to `multiplicityMax`; more than 1 only where `isRepeatable` says so of the charges. */
+  /** 1 to `multiplicityMax`; more than 1 only if `isRepeatable` returns true for the charges. */
   readonly multiplicity: number;
 }
 
-/** What the law decided for a repeated request. */
+/** The decision for a repeated request. */
 export interface RepeatedResult {
-  /** How many were granted, 0 to the multiplicity: the first ones; the others are denied. */
+  /** The number of granted requests, 0 to the multiplicity. The first ones are granted. */
   readonly grantedCount: number;
   /**
-   * One a charge: the bucket after all that was granted, and whether the first that was denied met
-   * a charge that is over; none is over where all were granted. The j-th of k granted requests saw
-   * this level less (k - j) times its cost.
+   * One per charge: the bucket after all granted requests, and whether the charge is over for the
+   * first denied request. None is over if all were granted. The j-th of k granted requests saw this
+   * level minus (k - j) times its cost.
    */
   readonly results: readonly ChargeResult[];
 }
 
-/** The most times that one request may be asked in a row. */
+/** Maximum multiplicity of a repeated request. */
 export const multiplicityMax = 4_294_967_295;
 
-/** Where buckets live: a missing one is empty. */
+/** A table of buckets. A missing bucket is empty. */
 export interface BucketTable {
   get(key: LimitKey): Bucket | undefined;
   /** Stores a bucket until it has drained, `timeToFullUs` from now. */
   set(key: LimitKey, bucket: Bucket, timeToFullUs: number): void;
-  /** Forgets an empty bucket. */
+  /** Deletes an empty bucket. */
   delete(key: LimitKey): void;
 }
 
-/** A key's bucket while a request is being decided: shared by all its charges on that key. */
+/** The state of a key's bucket during a decision, shared by all charges on that key. */
 interface Draft {
   /** The first charge on the key. */
   readonly charge: Charge;
-  /** As stored, not in the future: what a refused ask leaves alone. */
+  /** The stored bucket, not in the future. A denied check leaves it unchanged. */
   readonly base: Bucket;
   /**
-   * The stored time was in the future, or the base comes from the limit that was carried last; it
-   * is written back even when nothing is charged.
+   * Whether the bucket is written back even if nothing is charged, because the stored time was in
+   * the future or the base comes from the last carried limit.
    */
   readonly isRewritten: boolean;
-  /** The charge's, where no draft before this one has it. */
+  /** The charge's, unless an earlier draft has the same one. */
   readonly lastKey: LimitKey | undefined;
-  /** The base drained until now. */
+  /** The level of the base after draining until now. */
   readonly levelNow: number;
-  /** `levelNow` with what was charged so far. */
+  /** `levelNow` plus what has been charged so far. */
   level: number;
-  /** Whether a charge changed `level`: then it holds as of now, else `base` does. */
+  /** Whether a charge has changed `level`. If not, `base` still applies. */
   isTouched: boolean;
 }
 
-/** A charge, the bucket it meets, and what it found there. */
+/** A charge, the bucket that it applies to, and its result. */
 interface Ask {
   readonly charge: Charge;
   readonly draft: Draft;
@@ -108,13 +113,13 @@ interface Surroundings {
 }
 
 /**
- * Decides one request over all its charges and writes what follows into the table.
+ * Decides one request over all of its charges, and writes the resulting buckets to the table.
  *
- * Charges are evaluated in order on tentative state, so the same key twice counts twice. The
- * request is denied when an enforce or settle charge is over, or when it has quota charges and all
- * are over. Not denied: every charge that fits is committed. Denied: only settle charges and
- * refunds are. A refused ask writes nothing, except a bucket whose time was in the future, and what
- * a carried limit begins with (`Charge.lastKey`).
+ * Charges are evaluated in order on tentative state, so a key that occurs twice counts twice. The
+ * request is denied if an enforce or settle charge is over, or if it has quota charges and all of
+ * them are over. If it is allowed, every charge that fits is committed. If it is denied, only
+ * settle charges and refunds are. A denied check writes nothing, except a bucket whose time was in
+ * the future, and the initial state of a carried limit (`Charge.lastKey`).
  */
 export function decideRequest(
   charges: readonly Charge[],
@@ -134,8 +139,8 @@ export function decideRequest(
 }
 
 /**
- * Whether a denial of the request stays true until something drains: every charge enforces, takes
- * something and is on a key of its own, so that a denied one leaves nothing behind.
+ * Whether a denial of the request remains valid until something drains: every charge enforces, has
+ * a cost, and has its own key, so that a denied request charges nothing.
  */
 export function isPlainRequest(charges: readonly Charge[]): boolean {
   if (!charges.every(isPlain)) return false;
@@ -143,10 +148,9 @@ export function isPlainRequest(charges: readonly Charge[]): boolean {
 }
 
 /**
- * Whether a request may be asked several times in a row by its multiplicity: it is plain, and its
- * buckets drain where they hold anything. Then what is granted leaves each bucket one cost fuller,
- * and from the first denial on all are denied alike. Windows, and limits that requests carry, are
- * left to be asked one by one.
+ * Whether a request may be decided with a multiplicity: it is plain, and its buckets drain if they
+ * hold anything. Each granted request then raises each level by its cost, and all requests after
+ * the first denied one are denied too. Window limits and carried limits are decided one by one.
  */
 export function isRepeatable(charges: readonly Charge[]): boolean {
   for (const { hits, burst, windows, lastKey } of charges) {
@@ -156,10 +160,12 @@ export function isRepeatable(charges: readonly Charge[]): boolean {
 }
 
 /**
- * Decides `multiplicity` identical requests, as `decideRequest` would one after the other at one
- * time, in constant time: granted are as many as fit each bucket, floor((burst - level) / cost).
+ * Decides `multiplicity` identical requests in constant time, with the same result as calling
+ * `decideRequest` for each at one moment. The number granted is the smallest floor((burst - level)
+ * / cost) of all buckets.
  *
- * Example: burst 10, 3.2 hits used, cost 2, multiplicity 5: 3 are granted and leave 9.2 used.
+ * Example: with burst 10, 3.2 used hits, cost 2 and multiplicity 5, 3 are granted and 9.2 hits
+ * used.
  */
 export function decideRepeated(
   { charges, multiplicity }: RepeatedRequest,
@@ -198,12 +204,12 @@ function isPlain({ role, isRefund, cost }: Charge): boolean {
   return role === "enforce" && !isRefund && cost > 0;
 }
 
-/** Whether a charge is plain, and meets a bucket that no other limit says anything of. */
+/** Whether a charge is plain, and its bucket is independent of other limits. */
 function isSimple(charge: Charge): boolean {
   return isPlain(charge) && charge.lastKey === undefined;
 }
 
-/** A request of one simple charge, as nearly all are: the same steps without drafts. */
+/** Decides a request with one simple charge, the most frequent kind, without drafts. */
 function decideOne(
   charge: Charge,
   multiplicity: number,
@@ -223,7 +229,7 @@ function decideOne(
   return { grantedCount, results: [{ isOver, bucket }] };
 }
 
-/** A request of two simple charges on keys of their own, as most others are: in the same way. */
+/** Decides a request with two simple charges on different keys, the second most frequent kind. */
 function decideTwo(
   [one, other]: readonly [Charge, Charge],
   multiplicity: number,
@@ -237,7 +243,7 @@ function decideTwo(
   return { grantedCount: asked.grantedCount, results };
 }
 
-/** What a simple charge finds before anything is charged. */
+/** The state that a simple charge finds before it is applied. */
 interface Met {
   readonly charge: Charge;
   readonly base: Bucket;
@@ -254,7 +260,7 @@ function meet(charge: Charge, { table, nowUs }: Surroundings): Met {
   return { charge, base, isSteppedBack, level, fittingCount: fittingCount(charge, level) };
 }
 
-/** Charges what was granted; nothing is left of a request that was denied at once. */
+/** Charges the granted requests. A request that was denied at once leaves nothing. */
 function leave(
   { charge, base, isSteppedBack, level, fittingCount: fitting }: Met,
   asked: { readonly multiplicity: number; readonly grantedCount: number },
@@ -273,15 +279,15 @@ function leave(
 }
 
 /**
- * How often the charge's cost fits above a level, rounded down; 0 above the burst. The quotient of
- * whole numbers below 2^53 is never rounded up to a whole one, so the floor is exact.
+ * Returns how often the cost fits above a level, rounded down; 0 above the burst. The quotient of
+ * integers below 2^53 is never rounded up to an integer, so the floor is exact.
  */
 function fittingCount(charge: Charge, level: number): number {
   const free = charge.burst * unitsPerHit - level;
   return free <= 0 ? 0 : Math.floor(free / (charge.cost * unitsPerHit));
 }
 
-/** The draft of the charge's key; the first charge on a key reads its bucket. */
+/** Returns the draft of the charge's key. The first charge on a key reads its bucket. */
 function draftFor(charge: Charge, drafts: Draft[], surroundings: Surroundings): Draft {
   for (const earlier of drafts) if (earlier.charge.key === charge.key) return earlier;
   const { table, nowUs } = surroundings;
@@ -309,16 +315,16 @@ function draftFor(charge: Charge, drafts: Draft[], surroundings: Surroundings): 
   return draft;
 }
 
-/** The key, unless a draft before has it. */
+/** Returns the key, unless an earlier draft has the same one. */
 function unreportedKey(lastKey: LimitKey, drafts: readonly Draft[]): LimitKey | undefined {
   return drafts.some((earlier) => earlier.lastKey === lastKey) ? undefined : lastKey;
 }
 
 /**
- * What the limit that was carried last has in use, drained at the rate of this one, and at most its
- * burst: a limit that is raised or lowered counts what was used. It is taken over once, also by who
- * is refused for it, and drains from then on: else a small limit would be refused for as long as a
- * large one is asked beside it.
+ * Returns the level of the limit that was carried last, drained at the rate of this one, at most
+ * its burst. A limit that is raised or lowered thus keeps its usage. The level is taken over once,
+ * even by a denied request, and drains from then on. Otherwise, a small limit would be denied for
+ * as long as a large one is used beside it.
  */
 function carriedLevel(charge: Charge, lastKey: LimitKey, surroundings: Surroundings): number {
   const { table, nowUs } = surroundings;
@@ -329,7 +335,7 @@ function carriedLevel(charge: Charge, lastKey: LimitKey, surroundings: Surroundi
   return Math.min(levelAt(charge, last, nowUs), charge.burst * unitsPerHit);
 }
 
-/** What one charge finds on the draft, which is changed as if the request were not denied. */
+/** Evaluates one charge on the draft, which is changed as if the request were allowed. */
 function evaluate(charge: Charge, draft: Draft, nowUs: number): ChargeResult {
   const burst = charge.burst * unitsPerHit;
   const cost = charge.cost * unitsPerHit;
@@ -361,15 +367,15 @@ function draftBucket(draft: Draft, nowUs: number): Bucket {
   return draft.isTouched ? { level: draft.level, tUs: nowUs } : draft.base;
 }
 
-/** What one charge of a request found, as far as the request's decision goes. */
+/** The part of a charge's result that the decision of the request depends on. */
 export interface ChargeFinding {
   readonly charge: Pick<Charge, "role">;
   readonly result: Pick<ChargeResult, "isOver">;
 }
 
 /**
- * Whether a request is denied by what its charges found: an enforce or settle charge is over, or it
- * has quota charges and all of them are.
+ * Whether a request is denied: an enforce or settle charge is over, or it has quota charges and all
+ * of them are over.
  */
 export function isRequestDenied(asks: readonly ChargeFinding[]): boolean {
   let quotaCount = 0;
@@ -385,8 +391,9 @@ export function isRequestDenied(asks: readonly ChargeFinding[]): boolean {
 }
 
 /**
- * Takes back what a denied request must not charge. What was over keeps the bucket it met, with the
- * charges before it: it says when all of them fit. The others say what they leave.
+ * Reverts what a denied request must not charge. A charge that is over keeps the bucket it found,
+ * including the charges before it, which tells when all of them fit. The others report the
+ * resulting bucket.
  */
 function withdraw(asks: readonly Ask[], drafts: readonly Draft[], nowUs: number): void {
   for (const draft of drafts) {
@@ -410,9 +417,9 @@ function commit(draft: Draft, surroundings: Surroundings): void {
   if (isTouched && lastKey !== undefined) store({ ...charge, key: lastKey }, bucket, surroundings);
 }
 
-/** Keeps a bucket until it has drained. */
+/** Stores a bucket until it has drained. */
 function store(charge: Charge, bucket: Bucket, { table, nowUs }: Surroundings): void {
-  // A limit that blocks everything holds nothing: what it finds, others stored and may still need.
+  // A limit of 0 hits holds nothing. The bucket belongs to other limits, which may still need it.
   if (charge.hits === 0) return;
   const timeToFullUs = bucketTimeToFullUs(charge, bucket, nowUs) ?? 0;
   if (timeToFullUs > 0) table.set(charge.key, bucket, timeToFullUs);

@@ -11,34 +11,34 @@ export interface DescriptorEntry {
   readonly value: string;
 }
 
-/** An entry as a key names it: a long value is known by its digest alone. */
+/** An entry as part of a key. A long value is represented by its digest. */
 export interface KeyEntry extends DescriptorEntry {
-  /** Hexadecimal, of one fixed length and strong against collisions; stands for the value. */
+  /** Hexadecimal, of a fixed length and collision-resistant. Replaces the value. */
   readonly digest?: string;
 }
 
-/** The longest value that stands in a key as it is, in UTF-16 units. */
+/** Maximum length of a value that is part of a key as it is, in UTF-16 units. */
 export const keyValueLengthMax = 256;
 
-/** Changes when the stored state changes its meaning, so that old state is never misread. */
+/** Changes when the meaning of stored state changes, so that old state is never misread. */
 const formatVersion = "2";
 
-/** How the bucket under a key is decided; each keeps its state apart. */
+/** Marks the algorithm of a bucket, so that each has its own state. */
 const algorithmLetters: Readonly<Record<Algorithm["kind"], string>> = {
   gcra: "g",
   fixed_window: "w",
 };
 
 /**
- * The key of a policy limit's bucket for the entries of one descriptor.
+ * Returns the key of a policy limit's bucket for the entries of one descriptor.
  *
- * Every part is preceded by its length, so no choice of values makes two identities meet. Rate,
- * burst and position are left out: editing them keeps what was used. A limit without a name is
- * known by its period. Example: `limitKey("shop", [{key: "user", value: "7"}], {…minute})` is
- * `2g4:shop4:user1:7p3:60s`, behind the store's own prefix.
+ * Each part is preceded by its length, so that different entries always have different keys. Rate,
+ * burst and position are not part of the key: editing them keeps the usage. A limit without a name
+ * is identified by its period. Example: `limitKey("shop", [{key: "user", value: "7"}], {…minute})`
+ * is `2g4:shop4:user1:7p3:60s`, after the store's own prefix.
  *
- * Texts must be well-formed UTF-16, which both of the API's encodings see to: a store that keeps
- * UTF-8 cannot tell one lone surrogate from another.
+ * Texts must be well-formed UTF-16, which both encodings of the API ensure: a store that keeps
+ * UTF-8 cannot distinguish lone surrogates.
  */
 export function limitKey(
   domain: string,
@@ -48,12 +48,12 @@ export function limitKey(
   return (descriptorPrefix({ domain, limit }, entries) + limitIdentity(limit)) as LimitKey;
 }
 
-/** What of a limit goes into keys. */
+/** The part of a limit that is included in keys. */
 type LimitIdentity = Pick<Limit, "name" | "periodUs" | "algorithm">;
 
 /**
- * The key of the one bucket that new keys of a rule share while there are too many of them. It is
- * made of the rule's path, not of a caller's values, and never meets the key of an entry.
+ * Returns the key of the bucket that new keys of a rule share while there are too many. It is built
+ * from the rule's path, not from a caller's values, and never equals the key of an entry.
  */
 export function overflowKey(
   domain: string,
@@ -71,8 +71,8 @@ function limitIdentity({ name, periodUs }: LimitIdentity): string {
 }
 
 /**
- * The key that all limits share which requests carry for one descriptor and period, whatever their
- * size; never meets a policy limit's bucket.
+ * Returns the key shared by all limits that requests carry for one descriptor and period, whatever
+ * their size. Never equals the key of a policy limit.
  */
 export function overrideKey(
   domain: string,
@@ -84,14 +84,17 @@ export function overrideKey(
 }
 
 /**
- * The key of one size among the limits that share a key; without a size, that of all which are too
- * many to have one each.
+ * Returns the key of one size among the limits that share a key, or, without a size, the key of
+ * those that are too many to have their own.
  */
 export function sizedKey(shared: LimitKey, hits?: number): LimitKey {
   return named(`${shared}h${hits === undefined ? "*" : part(String(hits))}`);
 }
 
-/** The key that was given to `sizedKey`; a part of the key for a few that it never made. */
+/**
+ * Returns the key that was passed to `sizedKey`. For a few keys that it did not make, a part of
+ * them.
+ */
 export function withoutSize(key: LimitKey): LimitKey {
   return named(key.replace(/h(?:\*|\d+:\d+)$/, ""));
 }
@@ -100,27 +103,27 @@ function named(text: string): LimitKey {
   return text as LimitKey;
 }
 
-/** Where a key begins: whose limit it is, and how it is decided. */
+/** The start of a key: whose limit it is, and its algorithm. */
 interface Place {
   readonly domain: string;
   readonly limit: Pick<Limit, "algorithm">;
 }
 
 /**
- * Where short keys begin: half of a character, which no key of the others holds, since their texts
- * are well-formed.
+ * The first unit of short keys: a lone surrogate, which other keys cannot contain because their
+ * texts are well-formed.
  */
 const shortKeyMark = 0xdc00;
 
-/** UTF-16 units of a short key: the mark, and two for each word of the digest. */
+/** Length of a short key in UTF-16 units: the mark, and two for each word of the digest. */
 const shortKeyLength = 9;
 
 /**
- * A key that is known by its digest alone, for stores that keep no more of it. It never meets a key
- * that is spelled out.
+ * Returns a key that consists of its digest, for stores that keep only that. Never equals a
+ * spelled-out key.
  */
 export function shortKey({ a, b, c, d }: Readonly<Digest>): LimitKey {
-  // 30 ns: a call of its own for each unit would take five times that.
+  // Takes 30 ns. A separate call for each unit would take five times as long.
   return String.fromCharCode(
     shortKeyMark,
     a & 0xffff,
@@ -134,7 +137,7 @@ export function shortKey({ a, b, c, d }: Readonly<Digest>): LimitKey {
   ) as LimitKey;
 }
 
-/** Reads a short key's digest into `digest`; false when the key is spelled out. */
+/** Reads a short key's digest into `digest`. Returns false for a spelled-out key. */
 export function readShortKey(key: LimitKey, digest: Digest): boolean {
   if (key.length !== shortKeyLength || key.charCodeAt(0) !== shortKeyMark) return false;
   digest.a = key.charCodeAt(1) | (key.charCodeAt(2) << 16);
@@ -147,7 +150,7 @@ export function readShortKey(key: LimitKey, digest: Digest): boolean {
 function descriptorPrefix(place: Place, entries: readonly KeyEntry[]): string {
   let prefix = domainPrefix(place);
   for (const { key, value, digest } of entries) {
-    // A part begins with its length, so what begins with # is nobody's value.
+    // A part starts with its length, so a value cannot start with #.
     prefix += part(key) + (digest === undefined ? part(value) : `#${digest}`);
   }
   return prefix;
@@ -166,7 +169,7 @@ function period(periodUs: number): string {
   return `${periodUs / 1_000_000}s`;
 }
 
-/** UTF-16 units of all keys and values. */
+/** The total length of all keys and values, in UTF-16 units. */
 export function charCountOf(entries: readonly DescriptorEntry[]): number {
   return entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../base/json.js";
 
-/** Names a bucket of state in the store; made by `limitKey` and `overrideKey` alone. */
+/** Identifies a bucket in the store. Only `limitKey` and `overrideKey` create it. */
 export type LimitKey = string & { readonly limitKeyBrand: never };
 
 /**
@@ -21,22 +21,24 @@ export const unitSeconds: Readonly<Record<LimitUnit, number>> = {
   year: 31_536_000,
 };
 
-/** What part a limit plays in the decision of a request. */
+/** How a limit takes part in the decision of a request. */
 export type Role =
-  /** Over: the request is denied. */
+  /** If over, the request is denied. */
   | "enforce"
-  /** Evaluated and counted, never denies. */
+  /** Evaluated and counted, but never denies. */
   | "shadow"
-  /** Denies only when all quota limits of the request are over. */
+  /** Denies only if all quota limits of the request are over. */
   | "quota"
-  /** Always stored, into debt of at most one more burst; over above the burst. */
+  /** Always charged, into debt of at most one more burst. Over above the burst. */
   | "settle"
-  /** Stored as `settle` is, and never denies. */
+  /** Charged like `settle`, but never denies. */
   | "shadowSettle"
-  /** Stored as `settle` is, and denies as `quota` does. */
+  /** Charged like `settle`, and denies like `quota`. */
   | "quotaSettle";
 
-/** When an over limit denies: by itself, never, or only with all others of its kind. */
+/**
+ * When a limit that is over denies: independently, never, or only together with all of its kind.
+ */
 export type Denial = Extract<Role, "enforce" | "shadow" | "quota">;
 
 const settledRoles: Readonly<Record<Denial, Role>> = {
@@ -54,57 +56,59 @@ const denials: Readonly<Record<Role, Denial>> = {
   quotaSettle: "quota",
 };
 
-/** When an over limit of that role denies. */
+/** When a limit of this role denies. */
 export function denialOf(role: Role): Denial {
   return denials[role];
 }
 
-/** The role that denies so, and whose charges are stored whatever is decided. */
+/** The role with this denial whose charges are stored whatever the decision. */
 export function settledRole(denial: Denial): Role {
   return settledRoles[denial];
 }
 
-/** Whether a charge of that role is stored whatever is decided. */
+/** Whether a charge of this role is stored whatever the decision. */
 export function isSettled(role: Role): boolean {
   return role !== denials[role];
 }
 
-/** What answers for a limit while the store cannot. */
+/** How a limit is decided while the store is unavailable. */
 export type FailureMode =
-  /** GCRA in this process, at the limit divided by the replicas. The default. */
+  /** GCRA in this process, with the limit divided by the number of replicas. The default. */
   | "local"
   /** The request is not limited. */
   | "allow"
   /** The request is over the limit. */
   | "deny"
-  /** The call fails with a gRPC error, so that Envoy's own failure mode decides. */
+  /** The call fails with a gRPC error, so that Envoy's own failure mode applies. */
   | "error";
 
 /** The largest burst, and the largest hits of a period. Source: uint32 in the RLS messages. */
 export const hitsMax = 4_294_967_295;
 
-/** The largest time a full bucket may take to drain: ten years of 365 days, in microseconds. */
+/**
+ * The longest time that a full bucket may take to drain: ten years of 365 days, in microseconds.
+ */
 export const drainTimeUsMax = 10 * 31_536_000 * 1_000_000;
 
-/** How a limit counts. Each keeps its state apart. */
+/** How a limit counts. Each algorithm has its own state. */
 export type Algorithm =
-  /** A bucket that drains all the time: at most `burst` at once. The default. */
+  /** A bucket that drains continuously and holds at most `burst`. The default. */
   | { readonly kind: "gcra" }
   /**
-   * At most `hits` from the beginning of a period to the next; `burst` is `hits`.
+   * At most `hits` per window; `burst` equals `hits`.
    *
-   * Without a time zone, periods are counted from the Unix epoch by their length (`periodUs`: a
-   * week begins on a Thursday, a month has 30 days), as in envoyproxy/ratelimit. With one they are
-   * hours, days, weeks from Monday, months and years of the calendar there, and `unit` says which:
-   * `hour` or longer, `unitMultiplier` 1; `periodUs` is their nominal length only.
+   * Without a time zone, windows are multiples of `periodUs` since the Unix epoch, as in
+   * envoyproxy/ratelimit: a week starts on a Thursday, and a month has 30 days. With a time zone,
+   * they are calendar hours, days, weeks from Monday, months and years there. `unit` is then `hour`
+   * or longer, `unitMultiplier` is 1, and `periodUs` is only the nominal length.
    */
   | {
       readonly kind: "fixed_window";
-      /** A name of the IANA database that this process knows. */
+      /** A name in the IANA time zone database of this process. */
       readonly timeZone?: string;
     };
 
-/** What holds for limits that do not say it themselves. */
+/** Defaults for limits that do not define these settings. */
 export interface LimitDefaults {
   readonly onStoreFailure: FailureMode;
   readonly algorithm: Algorithm["kind"];
@@ -114,68 +118,70 @@ export interface LimitDefaults {
   readonly disclosure?: RuleDisclosure;
 }
 
-/** Limits that drain, and are answered by this process while the store is away. */
+/** Limits that drain, and are decided by this process while the store is unavailable. */
 export const defaultDefaults: LimitDefaults = { onStoreFailure: "local", algorithm: "gcra" };
 
-/** One limit of a rule: how fast its buckets drain, how much they hold, what a full one means. */
+/** One limit of a rule: the rate and capacity of its buckets, and the effect of a full one. */
 export interface Limit {
-  /** The user's name for it; absent when the policy gives none. */
+  /** The name in the policy. Absent if there is none. */
   readonly name?: string;
-  /** Hits that drain in one period, 0 (blocks everything) to `hitsMax`. */
+  /** Hits that drain in one period, 0 (denies everything) to `hitsMax`. */
   readonly hits: number;
-  /** The period as a unit and a whole multiple of it, as Envoy reports it (10 s: second, 10). */
+  /** The period as a unit and an integer multiple of it, as Envoy reports it (10 s: second, 10). */
   readonly unit: LimitUnit;
   readonly unitMultiplier: number;
   /** The same period in microseconds: whole seconds, 1 s to `drainTimeUsMax`. */
   readonly periodUs: number;
-  /** Hits that fit into an empty bucket, 0 to `hitsMax`; 0 exactly when `hits` is 0. */
+  /** The capacity of an empty bucket in hits, 0 to `hitsMax`; 0 exactly if `hits` is 0. */
   readonly burst: number;
   /** Absent: gcra. */
   readonly algorithm?: Algorithm;
   readonly role: Role;
-  /** What a call of zero hits finds over: debt above the burst, or also when no hit is left. */
+  /** When a call with zero hits is over: in debt above the burst, or also if no hit is left. */
   readonly peek: "debt" | "exhausted";
   readonly onStoreFailure: FailureMode;
-  /** How many times as much an operator's override may give. Absent: `defaultOverrideMax`. */
+  /**
+   * The maximum factor by which an operator's override may raise it. Absent: `defaultOverrideMax`.
+   */
   readonly overrideMax?: number;
 }
 
-/** One level of a rule's path: a descriptor entry it accepts. */
+/** One level of a rule's path: the descriptor entry that it matches. */
 export interface PathStep {
-  /** Exact text, or a pattern when it holds `*`. */
+  /** Exact text, or a pattern if it contains `*`. */
   readonly key: string;
-  /** Exact text, or a pattern when it holds `*`; absent accepts any value. */
+  /** Exact text, or a pattern if it contains `*`. Absent: matches any value. */
   readonly value?: string;
 }
 
-/** Whether a step is compared as a pattern: its key or its value holds `*`. */
+/** Whether a step is a pattern: its key or its value contains `*`. */
 export function isPattern({ key, value }: PathStep): boolean {
   return key.includes("*") || value?.includes("*") === true;
 }
 
-/** What a matched descriptor meets. */
+/** What applies to a matched descriptor. */
 export type RuleEffect =
-  /** Charged against each of the limits; at least one. */
+  /** Charged against each of the limits, at least one. */
   | { readonly kind: "limited"; readonly limits: readonly Limit[] }
-  /** Passes without any state (`unlimited: true`). */
+  /** Allowed without any state (`unlimited: true`). */
   | { readonly kind: "unlimited"; readonly name?: string }
-  /** A place in the tree with no limit of its own: passes, and deeper rules hang below it. */
+  /** A node of the tree without a limit: allowed, and possibly with deeper rules. */
   | { readonly kind: "none" };
 
 /** One level of a rule's name in metrics. */
 export type MetricStep =
-  /** The policy's own text, whatever was asked: `key`, `key_value` or `key_pattern`. */
+  /** The text of the policy, whatever the request: `key`, `key_value` or `key_pattern`. */
   | { readonly kind: "policy"; readonly text: string }
-  /** `key_value` of the request's entry; its key alone when the value is empty. */
+  /** `key_value` of the request's entry; only the key if the value is empty. */
   | { readonly kind: "request" };
 
-/** Which headers a response carries for a rule. */
+/** Which headers a response has for a rule. */
 export type HeaderStyle =
   /** `x-ratelimit-limit`, `-remaining` and `-reset`. */
   | "x-ratelimit"
   /** `RateLimit` and `RateLimit-Policy`. Source: draft-ietf-httpapi-ratelimit-headers. */
   | "ietf"
-  /** None, whatever the process is told. */
+  /** No headers, whatever the process settings. */
   | "none";
 
 /** A body for refusals: `problem+json` says the limit and the wait. Source: RFC 9457. */

@@ -2,32 +2,34 @@ import { globMatches, parseGlob } from "../collections/glob.js";
 import type { DescriptorEntry } from "./key.js";
 import { isPattern, type PathStep, type Rule } from "./limit.js";
 
-/** A rule that was looked at for a descriptor, and why it is not the one. */
+/** A rule that was compared with a descriptor, and why it does not match. */
 export interface TriedRule {
   readonly rule: Rule;
-  /** Undefined for the rule that the descriptor meets. */
+  /** Undefined for the matching rule. */
   readonly why: WhyNot | undefined;
 }
 
-/** Why a descriptor does not meet a rule. */
+/** Why a descriptor does not match a rule. */
 type WhyNot =
-  /** The entry at a place, from 0, has another key than the path. */
+  /** The entry at this index, from 0, has another key than the path. */
   | { readonly kind: "key"; readonly at: number; readonly step: PathStep }
-  /** It has the key, and another value. */
+  /** It has the same key and another value. */
   | { readonly kind: "value"; readonly at: number; readonly step: PathStep }
-  /** The path goes on where the descriptor ends, or the other way round. */
+  /** The path continues after the end of the descriptor, or the reverse. */
   | { readonly kind: "longer" | "shorter"; readonly pathLength: number }
-  /** All fits, but another step comes first: the exact one, then patterns in the file's order. */
+  /**
+   * All entries match, but another step has precedence: an exact one, then patterns in file order.
+   */
   | { readonly kind: "lessExact"; readonly at: number; readonly step: PathStep };
 
-/** The most rules that are told of one descriptor. */
+/** Maximum number of rules reported for one descriptor. */
 export const triedRulesMax = 50;
 
 /**
- * The rules of a domain that come nearest to a descriptor: the one that it meets first, then those
- * whose paths fit furthest, in the order of the policy.
+ * Returns the rules of a domain that are closest to a descriptor: the matching one first, then
+ * those whose paths match furthest, in the order of the policy.
  *
- * @param matched what `DescriptorTree.match` says
+ * @param matched the result of `DescriptorTree.match`
  */
 export function reportMatch(
   rules: readonly Rule[],
@@ -35,7 +37,7 @@ export function reportMatch(
   matched: Rule | undefined,
 ): readonly TriedRule[] {
   const tried = rules
-    // A level that only leads to others is no rule of its own.
+    // A level that only contains others is not a rule.
     .filter((rule) => rule === matched || rule.effect.kind !== "none")
     .map((rule) => ({ rule, ...compare(rule, entries, matched) }));
   const sorted = tried.toSorted((one, other) => other.fitting - one.fitting);
@@ -44,7 +46,7 @@ export function reportMatch(
 
 interface Comparison {
   readonly why: WhyNot | undefined;
-  /** Steps that fit; Infinity for the rule that is met. */
+  /** The number of matching steps; Infinity for the matching rule. */
   readonly fitting: number;
 }
 
@@ -74,7 +76,7 @@ function compare(
   return { why: { kind: "lessExact", ...firstOther(rule, matched) }, fitting };
 }
 
-/** Where the way to the rule that is met leaves the way to this one. */
+/** Returns where the path of the matching rule diverges from the path of this one. */
 function firstOther(
   { path }: Rule,
   matched: Rule | undefined,
@@ -88,7 +90,7 @@ function firstOther(
   return { at: 0, step: path[0] ?? { key: "" } };
 }
 
-/** The reason as a sentence; it holds the policy's words and no caller's. */
+/** Returns the reason as a sentence, with words of the policy but none of the caller. */
 export function whyNotText(why: WhyNot): string {
   switch (why.kind) {
     case "key":

@@ -2,50 +2,50 @@ import { type Glob, globMatches, parseGlob } from "../collections/glob.js";
 import type { DescriptorEntry } from "./key.js";
 import { isPattern, type PathStep, type Rule } from "./limit.js";
 
-/** A place in the tree, reached by the entries of a descriptor so far. */
+/** A node of the tree, reached by the entries of a descriptor so far. */
 interface Node {
   rule: Rule | undefined;
   readonly childrenByKey: Map<string, Children>;
-  /** Steps with a `*` in their key, in file order: nearly always none. */
+  /** Steps with a `*` in their key, in file order. Nearly always empty. */
   readonly keyPatterns: Patterns;
 }
 
-/** What hangs below a node for one entry key. */
+/** The children of a node for one entry key. */
 interface Children {
   readonly byValue: Map<string, Node>;
   /** Values with a `*`, in file order. */
   readonly patterns: Patterns;
-  /** The key alone: any value. */
+  /** The key without a value: any value. */
   anyValue: Node | undefined;
 }
 
-/** A node behind a pattern, which is split once, here, and not for every request. */
+/** A node for a pattern, which is parsed once when it is added. */
 interface PatternNode extends Node {
-  /** Counts the patterns of a tree in file order. */
+  /** The index of the pattern in file order. */
   readonly order: number;
   readonly keyGlob: Glob;
   /** Absent: any value. */
   readonly valueGlob: Glob | undefined;
 }
 
-/** By the step's text. */
+/** By the text of the step. */
 type Patterns = Map<string, PatternNode>;
 
 /**
  * The rules of one domain as a tree of descriptor entries.
  *
- * At each level the exact key and value win, then the first pattern in file order, be it in key or
- * value, then the key alone; there is no way back up. Key and value are compared apart: `a_b: c`
- * never passes for `a: b_c`, and a `*` in the one reaches nothing of the other.
+ * At each level, the exact key and value have precedence, then the first pattern in file order, in
+ * the key or the value, then the key alone. There is no backtracking. Key and value are compared
+ * separately: `a_b: c` does not match `a: b_c`, and a `*` in one does not extend into the other.
  *
- * Source: envoyproxy/ratelimit, "Descriptor list definition" of its README; it compares key and
+ * Source: envoyproxy/ratelimit, "Descriptor list definition" of its README, which compares key and
  * value as one text, joined by `_`.
  */
 export class DescriptorTree {
   readonly #root: Node = createNode();
   #patternCount = 0;
 
-  /** Adds a rule at its path; rules arrive in file order, which is the order of patterns. */
+  /** Adds a rule at its path. The order of calls is the precedence of patterns. */
   insert(rule: Rule): void {
     let node = this.#root;
     for (const step of rule.path) node = this.#childFor(node, step);
@@ -53,8 +53,8 @@ export class DescriptorTree {
   }
 
   /**
-   * The rule that a descriptor meets: the one whose path is as long as the descriptor's entries.
-   * Undefined when the path leads nowhere, or when the descriptor ends or goes on elsewhere.
+   * Returns the rule that a descriptor matches: the one whose path has as many steps as the
+   * descriptor has entries. Undefined if there is none.
    */
   match(entries: readonly DescriptorEntry[]): Rule | undefined {
     let node: Node | undefined = this.#root;
@@ -119,7 +119,7 @@ function findChild(node: Node, entry: DescriptorEntry): Node | undefined {
   return byKey ?? byValue ?? children?.anyValue;
 }
 
-/** The first pattern that an entry matches, if it stands before the place `before`. */
+/** Returns the first pattern that matches an entry, if its order is below `before`. */
 function findPattern(
   patterns: Patterns,
   { key, value }: DescriptorEntry,

@@ -1,10 +1,10 @@
 import type { DescriptorEntry } from "./key.js";
 import type { Override } from "./override.js";
 
-/** Which descriptors an override is of, in one number: its entries, and whether it is a prefix. */
+/** Part of a descriptor shape, which combines the number of entries and whether it is a prefix. */
 const prefixFlag = 64;
 
-/** Where an override is found by, in a few bytes each; the rest stays with who keeps it. */
+/** An index of overrides that needs a few bytes each. The owner keeps everything else. */
 export class OverrideRows<Kept extends { readonly id: string } = Override> {
   readonly #read: (kept: Kept) => Override | undefined;
   readonly #kept: Kept[] = [];
@@ -16,8 +16,8 @@ export class OverrideRows<Kept extends { readonly id: string } = Override> {
   readonly #domainOf: Uint32Array;
 
   /**
-   * @param rowsMax the most that will be added
-   * @param read an override in full, from what is kept of it
+   * @param rowsMax maximum number of rows that will be added
+   * @param read parses an override from its stored form
    */
   constructor(rowsMax: number, read: (kept: Kept) => Override | undefined) {
     this.#read = read;
@@ -36,7 +36,7 @@ export class OverrideRows<Kept extends { readonly id: string } = Override> {
     return this.#domains;
   }
 
-  /** Adds an override, which `read` makes of what is kept. */
+  /** Adds an override and its stored form. */
   add(kept: Kept, { domain, entries, isPrefix, expiresEpochMs }: Override): void {
     const row = this.#kept.length;
     this.#kept.push(kept);
@@ -46,7 +46,7 @@ export class OverrideRows<Kept extends { readonly id: string } = Override> {
     this.#domainOf[row] = this.#indexOf(domain);
   }
 
-  /** Adds a row of others, without reading it again. */
+  /** Copies a row of another index without parsing it. */
   addFrom(others: OverrideRows<Kept>, row: number): void {
     const kept = others.keptAt(row);
     if (kept === undefined) return;
@@ -58,18 +58,18 @@ export class OverrideRows<Kept extends { readonly id: string } = Override> {
     this.#domainOf[own] = this.#indexOf(others.#domains[others.#domainOf[row] ?? 0] ?? "");
   }
 
-  /** What is kept of a row. */
+  /** The stored form of a row. */
   keptAt(row: number): Kept | undefined {
     return this.#kept[row];
   }
 
-  /** The override of a row, in full. */
+  /** The parsed override of a row. */
   overrideAt(row: number): Override | undefined {
     const kept = this.#kept[row];
     return kept === undefined ? undefined : this.#read(kept);
   }
 
-  /** The ids of overrides that are of these domains. */
+  /** The ids of the overrides in these domains. */
   *idsOf(domains: readonly string[]): Iterable<string> {
     const wanted = new Set(domains.map((domain) => this.#domainIndexes.get(domain)));
     for (const [row, { id }] of this.#kept.entries()) {
@@ -77,7 +77,7 @@ export class OverrideRows<Kept extends { readonly id: string } = Override> {
     }
   }
 
-  /** When it expires, in milliseconds since 1970; Infinity: never. */
+  /** When it expires, in milliseconds since 1970; Infinity if never. */
   expiryAt(row: number): number {
     return this.#expiries[row] ?? 0;
   }
@@ -102,24 +102,24 @@ export class OverrideRows<Kept extends { readonly id: string } = Override> {
   }
 }
 
-/** Entries, up to 32, and whether it is a prefix, in one number below 128. */
+/** Combines the number of entries, up to 32, and whether it is a prefix, in a number below 128. */
 export function shapeOf(entryCount: number, isPrefix: boolean): number {
   return isPrefix ? entryCount | prefixFlag : entryCount;
 }
 
-/** A hash of a whole descriptor: 32 bits, signed. Equal ones have still to be compared. */
+/** A hash of a whole descriptor: 32 bits, signed. Equal hashes require a comparison. */
 function descriptorHash(domain: string, entries: readonly DescriptorEntry[]): number {
   let hash = domainHash(domain);
   for (const entry of entries) hash = entryHash(hash, entry);
   return hash;
 }
 
-/** Where the hash of a descriptor begins. */
+/** The initial hash of a descriptor. */
 export function domainHash(domain: string): number {
   return textHash(hashOffset, domain);
 }
 
-/** The hash of a descriptor, one entry longer. */
+/** The hash of a descriptor with one more entry. */
 export function entryHash(before: number, { key, value }: DescriptorEntry): number {
   return textHash(textHash(before, key), value);
 }
@@ -127,7 +127,7 @@ export function entryHash(before: number, { key, value }: DescriptorEntry): numb
 const hashOffset = 0x811c9dc5 | 0;
 const hashPrime = 0x01000193;
 
-/** The length goes first, so that two texts never pass for one. Source: FNV-1a. */
+/** The length is hashed first, so that different splits of a text differ. Source: FNV-1a. */
 function textHash(before: number, text: string): number {
   let hash = Math.imul(before ^ text.length, hashPrime);
   for (let i = 0; i < text.length; i += 1) {

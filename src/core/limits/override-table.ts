@@ -2,35 +2,35 @@ import type { DescriptorEntry } from "./key.js";
 import { OverriddenLimits, type Override } from "./override.js";
 import { domainHash, entryHash, OverrideRows, shapeOf } from "./override-rows.js";
 
-/** What a table needs of rows, whatever they are kept as. */
+/** The interface of rows that a table needs. */
 type Rows = Pick<
   OverrideRows<never>,
   "count" | "domains" | "idsOf" | "overrideAt" | "expiryAt" | "hashAt" | "shapeAt"
 >;
 
 /**
- * The active overrides: an immutable snapshot, made anew for every change. Finding one costs a
- * hash of the descriptor, so it is done where queries are prepared, and not for each call.
+ * The active overrides: an immutable snapshot that is rebuilt for each change. A lookup costs a
+ * hash of the descriptor, so it is done when a query is prepared, not for each call.
  *
- * It keeps no texts: a slot of four bytes and its row (`OverrideRows`) lead to where an override is
- * kept, and it is read in full when a descriptor has its hash. 100,000 take 5 MB here.
+ * The table keeps no texts. A slot of four bytes and its row (`OverrideRows`) refer to the stored
+ * override, which is parsed if a descriptor has its hash. 100,000 overrides take 5 MB.
  */
 export class OverrideTable {
-  /** Grows with each change, so that what was prepared under another one can be told. */
+  /** Increases with each change, so that outdated prepared queries can be detected. */
   readonly version: number;
-  /** When the next one expires, in milliseconds since 1970; Infinity: none does. */
+  /** When the next override expires, in milliseconds since 1970; Infinity if none does. */
   readonly nextExpiryEpochMs: number;
   readonly size: number;
-  /** What they make of limits. */
+  /** The resulting limits. */
   readonly limits = new OverriddenLimits();
   readonly #rows: Rows;
-  /** Rows by hash, 1 more than their number; 0: empty. A power of two, at most half in use. */
+  /** Row numbers plus 1, by hash; 0 is empty. The size is a power of two, at most half full. */
   readonly #slots: Int32Array;
   readonly #domains: ReadonlySet<string>;
-  /** The lengths of prefixes, the longest first. */
+  /** The lengths of prefixes, longest first. */
   readonly #prefixLengths: readonly number[];
 
-  /** @param nowEpochMs what has expired by then is left out */
+  /** @param nowEpochMs overrides that have expired by then are omitted */
   constructor(overrides: Iterable<Override> | Rows, version: number, nowEpochMs: number) {
     const rows = "hashAt" in overrides ? overrides : rowsOf(overrides);
     this.version = version;
@@ -54,9 +54,9 @@ export class OverrideTable {
   }
 
   /**
-   * The override of a descriptor's limit: one of the whole descriptor before one of a prefix, a
+   * Finds the override of a descriptor's limit. Precedence: the whole descriptor before a prefix, a
    * longer prefix before a shorter one, one that names the limit before one that does not, and the
-   * newest of equal ones. Undefined: none.
+   * newest of equal ones. Undefined if there is none.
    */
   find(
     domain: string,
@@ -77,12 +77,12 @@ export class OverrideTable {
     return undefined;
   }
 
-  /** Whether any override is of that domain. */
+  /** Whether the domain has any override. */
   concerns(domain: string): boolean {
     return this.#domains.has(domain);
   }
 
-  /** The ids of overrides that are of these domains, expired ones among them. */
+  /** The ids of the overrides in these domains, including expired ones. */
   idsOf(domains: readonly string[]): Iterable<string> {
     return this.#rows.idsOf(domains);
   }
@@ -110,10 +110,10 @@ export class OverrideTable {
   }
 }
 
-/** None at all. */
+/** A table without overrides. */
 export const noOverrides = new OverrideTable([], 0, 0);
 
-/** A descriptor's limit, with the hashes of all that it begins with, by their length. */
+/** A descriptor's limit, with the hashes of all its prefixes, by length. */
 interface Asked {
   readonly domain: string;
   readonly entries: readonly DescriptorEntry[];

@@ -1,49 +1,51 @@
 import type { DescriptorEntry } from "./key.js";
 import { drainTimeUsMax, hitsMax, type Limit } from "./limit.js";
 
-/** Another limit for one key, or for all keys below a descriptor prefix, as operators give it. */
+/** A limit that an operator sets for one key, or for all keys below a descriptor prefix. */
 export interface Override {
-  /** Chosen by who gives it, or made for it; 1 to 64 of `[a-z0-9-]`, its domain's own. */
+  /**
+   * Chosen by the operator or generated. 1 to 64 characters of `[a-z0-9-]`, unique in its domain.
+   */
   readonly id: string;
   readonly domain: string;
-  /** A whole descriptor, or its beginning where `isPrefix`; 1 to 32. */
+  /** A whole descriptor, or its first entries if `isPrefix`. 1 to 32. */
   readonly entries: readonly DescriptorEntry[];
   readonly isPrefix: boolean;
-  /** Which limit of the rule; undefined: each. */
+  /** Which limit of the rule. Undefined: each one. */
   readonly limitName?: string;
   readonly effect: OverrideEffect;
-  /** Milliseconds since 1970; undefined: until it is taken away. */
+  /** Milliseconds since 1970. Undefined: until it is deleted. */
   readonly expiresEpochMs?: number;
   readonly reason: string;
   readonly author: string;
   readonly createdEpochMs: number;
 }
 
-/** What it does to a limit. */
+/** The effect on a limit. */
 export type OverrideEffect =
-  /** So many hits for the limit's own period, and so large a burst. */
+  /** The hits per period of the limit, and the burst. */
   | { readonly kind: "amount"; readonly hits: number; readonly burst: number }
-  /** Hits and burst times so much, above 0. */
+  /** A factor for hits and burst, above 0. */
   | { readonly kind: "multiplier"; readonly by: number }
-  /** Nothing passes. */
+  /** Nothing is allowed. */
   | { readonly kind: "frozen" };
 
-/** How many times as much as a limit its override may give, where the policy does not say. */
+/** The default maximum factor by which an override may raise a limit. */
 export const defaultOverrideMax = 10;
 
-/** How many times as much as a limit its override may give. */
+/** The maximum factor by which an override may raise a limit. */
 export function overrideMaxOf({ overrideMax }: Pick<Limit, "overrideMax">): number {
   return overrideMax ?? defaultOverrideMax;
 }
 
-/** The largest multiplier; what is beyond is no limit any more. */
+/** The largest multiplier. Beyond it, a limit is no longer meaningful. */
 export const multiplierMax = 1_000_000;
 
 /**
- * The limit under an override. It counts in the same bucket as without: what was used stays used.
+ * Returns the limit with an override. It counts in the same bucket, so usage is kept.
  *
- * A multiplier rounds down, to one hit at least; a limit of 0 stays 0. In windows the burst is the
- * hits.
+ * A multiplier rounds down, to at least one hit; a limit of 0 stays 0. For window limits, the burst
+ * equals the hits.
  *
  * Example: 10 hits with a burst of 5, times 1.5: 15 hits, burst 7.
  */
@@ -68,17 +70,17 @@ function times(amount: number, by: number): number {
   return amount === 0 ? 0 : Math.max(1, Math.min(hitsMax, Math.floor(amount * by)));
 }
 
-/** Why a limit cannot be what an override makes of it. */
+/** Why an override is not allowed for a limit. */
 type OverrideRefusal =
-  /** More than `mostTimes` as much as the policy gives, in hits or in burst. */
+  /** More than `mostTimes` the policy's value, in hits or in burst. */
   | "aboveMax"
   /** A full bucket would take more than ten years to drain. */
   | "drainsTooLong";
 
 /**
- * Whether an override may be given for a limit; undefined: it may.
+ * Returns why an override is not allowed for a limit. Undefined if it is allowed.
  *
- * @param mostTimes how many times the limit it may give at most (`overrideMax` of a policy)
+ * @param mostTimes the maximum factor (`overrideMax` in the policy)
  */
 export function overrideRefusal(
   limit: Limit,
@@ -90,19 +92,19 @@ export function overrideRefusal(
   return hits > 0 && (burst / hits) * periodUs > drainTimeUsMax ? "drainsTooLong" : undefined;
 }
 
-/** Limits that are kept, of one snapshot of overrides: with more, each key has its own. */
+/** Maximum number of cached limits per snapshot. Beyond it, each key has its own. */
 export const overriddenLimitsMax = 1_024;
 
 /**
- * What overrides make of limits: one object for all keys whose override does the same, so that they
- * are handled as one kind and need no more room than keys without an override.
+ * Caches overridden limits. Keys whose overrides have the same effect share one object, so that
+ * they have the same shape and take no more memory than keys without an override.
  */
 export class OverriddenLimits {
   readonly #known = new WeakMap<Limit, Map<string, Limit>>();
   readonly #numbers = new WeakMap<Limit, number>();
   #count = 0;
 
-  /** The limit under an override. */
+  /** The limit with an override. */
   limitOf(limit: Limit, override: Pick<Override, "effect">): Limit {
     const name = effectName(override.effect);
     const siblings = this.#known.get(limit);
@@ -117,7 +119,7 @@ export class OverriddenLimits {
     return made;
   }
 
-  /** A number that no other one of the kept limits has; undefined for what is not kept. */
+  /** The unique number of a cached limit. Undefined for others. */
   numberOf(limit: Limit): number | undefined {
     return this.#numbers.get(limit);
   }

@@ -1,22 +1,25 @@
 import type { Limit, Rule, RuleDisclosure } from "./limit.js";
 
-/** Who runs Envoy and Headgate learns why; who is refused learns no more than when to come back. */
+/**
+ * By default, operators of Envoy and Headgate see the reason, and denied callers only when to
+ * retry.
+ */
 export const defaultDisclosure: RuleDisclosure = { header: false, metadata: true, log: true };
 
-/** Names what refused a request; sent where the policy says `tellRule: {header: true}`. */
+/** Names what denied a request. Sent if the policy says `tellRule: {header: true}`. */
 export const ruleHeader = "x-headgate-rule";
 
-/** The rule that refused a request, and its limit, in the policy's own words. */
+/** The rule that denied a request, and its limit, as named in the policy. */
 export interface ReportedRule {
   readonly domain: string;
   /** Its label. */
   readonly rule: string;
-  /** Undefined where the limit has no name. */
+  /** Undefined if the limit has no name. */
   readonly limit: string | undefined;
   readonly disclosure: RuleDisclosure;
 }
 
-/** What is told of a limit of a rule. */
+/** Returns the reported form of a rule and its limit. */
 export function reportedRule(
   { domain, label, disclosure = defaultDisclosure }: Rule,
   { name }: Pick<Limit, "name">,
@@ -46,7 +49,7 @@ export function reportedRuleFields({
   return limit === undefined ? fields : fields.set("limit", limit);
 }
 
-/** A text as a header's value: printable ASCII, whatever a policy calls its things. */
+/** A text as a header value: printable ASCII, whatever names the policy uses. */
 export function asciiHeaderText(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/gu, "?").trim();
 }

@@ -3,8 +3,8 @@ import type { ChargeResult } from "./gcra.js";
 import { denialOf, hitsMax, type Limit, type LimitUnit, unitSeconds } from "./limit.js";
 
 /**
- * The part of a limit that a status reports: a limit itself will do, so that what is made of it can
- * be kept with it. Source: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.
+ * The part of a limit that a status reports. A limit itself can be used, so that derived values can
+ * be cached with it. Source: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.
  */
 export type CurrentLimit = Pick<
   Limit,
@@ -12,42 +12,43 @@ export type CurrentLimit = Pick<
 >;
 
 /**
- * What one descriptor met. Source: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.
+ * The status of one descriptor. Source:
+ * envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.
  */
 export interface DescriptorVerdict {
   /**
-   * Undefined where nobody looked: the request was refused for another descriptor by what was
-   * remembered of that one.
+   * Undefined if it was not evaluated, because the request was denied from the cache for another
+   * descriptor.
    */
   readonly isOver: boolean | undefined;
-  /** Absent when no limit applies to the descriptor. */
+  /** Absent if no limit applies to the descriptor. */
   readonly currentLimit?: CurrentLimit;
-  /** Whole hits left, 0 to 2^32 - 1; absent with `currentLimit` unless the rule is unlimited. */
+  /** Whole hits left, 0 to 2^32 - 1. Absent if `currentLimit` is, unless the rule is unlimited. */
   readonly limitRemaining?: number;
   /**
-   * Over: time until the same ask fits. Not over: time until the bucket is empty. In microseconds,
-   * rounded up. What can never fit is told the time in which a full bucket drains.
+   * If over: time until the same charge fits. Otherwise: time until the bucket is empty. In
+   * microseconds, rounded up. If the charge can never fit: the time in which a full bucket drains.
    */
   readonly durationUntilResetUs?: number;
 }
 
-/** What a request is told. Source: envoy.service.ratelimit.v3.RateLimitResponse. */
+/** The response to a request. Source: envoy.service.ratelimit.v3.RateLimitResponse. */
 export interface Verdict {
   readonly isDenied: boolean;
-  /** One a descriptor, in the request's order. */
+  /** One per descriptor, in the request's order. */
   readonly statuses: readonly DescriptorVerdict[];
 }
 
-/** The status of a descriptor that no limit applies to (also whitelisted by a rule without one). */
+/** The status of a descriptor that no limit applies to, including a rule without limits. */
 export const unmatchedVerdict: DescriptorVerdict = { isOver: false };
 
-/** The status of a descriptor that nobody looked at. */
+/** The status of a descriptor that was not evaluated. */
 export const unknownVerdict: DescriptorVerdict = { isOver: undefined };
 
 /** The status of a descriptor whose rule is unlimited. */
 export const unlimitedVerdict: DescriptorVerdict = { isOver: false, limitRemaining: hitsMax };
 
-/** A limit with what the store found for it. */
+/** A limit with the store's result. */
 export interface DecidedLimit {
   readonly limit: Limit;
   readonly charge: Charge;
@@ -55,10 +56,10 @@ export interface DecidedLimit {
 }
 
 /**
- * One status for a descriptor and all limits of its rule: the one that binds most. An over limit
- * that counts comes before any other and the longest wait first; then the fewest hits remaining.
+ * Returns the most restrictive status among the limits of a descriptor's rule. An enforced limit
+ * that is over comes first, the longest wait before others; then the fewest remaining hits.
  *
- * A shadow limit is reported as not over (that is what shadow means); its counter tells the truth.
+ * A shadow limit is reported as not over. Its counters have the real result.
  */
 export function descriptorVerdict(
   decided: readonly DecidedLimit[],
@@ -88,12 +89,14 @@ function limitVerdict(
   };
 }
 
-/** What costs more than the burst never fits: it is told the time in which a full bucket drains. */
+/**
+ * A cost above the burst never fits. The reported wait is the time in which a full bucket drains.
+ */
 function neverFitsWaitUs(limit: Limit): number {
   return limit.hits === 0 ? limit.periodUs : Math.ceil((limit.burst * limit.periodUs) / limit.hits);
 }
 
-/** Whether one status binds a caller more than the other; both have a limit. */
+/** Whether one status is more restrictive than the other. Both have a limit. */
 export function isTighter(
   one: Required<DescriptorVerdict>,
   other: Required<DescriptorVerdict>,
@@ -106,7 +109,7 @@ export function isTighter(
   return one.durationUntilResetUs > other.durationUntilResetUs;
 }
 
-/** Whole seconds for a header, rounded up, so that nobody is told to come back too early. */
+/** Whole seconds for a header, rounded up, so that no caller returns too early. */
 export function headerSeconds(durationUs: number): number {
   return Math.ceil(durationUs / 1_000_000);
 }

@@ -1,28 +1,28 @@
 /**
- * The windows in which a fixed-window limit counts, in microseconds since 1970 by the store's
- * clock: one that is running for whoever asks, and the one after it. Whoever asks gives both,
- * because only the store knows which of them holds when it decides.
+ * The windows of a fixed-window limit, in microseconds since 1970 by the store's clock: the current
+ * one and the next one. The caller passes both, because only the store knows which one applies when
+ * it decides.
  */
 export interface Windows {
   readonly startUs: number;
-  /** Where the running one ends and the next one starts. */
+  /** The end of the current window and the start of the next one. */
   readonly endUs: number;
   readonly nextEndUs: number;
 }
 
-/** From `startUs` on, up to but without `endUs`. */
+/** From `startUs`, inclusive, to `endUs`, exclusive. */
 export interface Window {
   readonly startUs: number;
   readonly endUs: number;
 }
 
 /**
- * The window that holds at a time.
+ * Returns the window that contains a point in time.
  *
- * Whoever asked has a clock of its own. Where that was ahead, the store is still in the window
- * before, of which is known only when it ends: it is taken to have begun long ago, so nothing is
- * forgotten too early. Where it was behind by more than a window, the one after is taken to be as
- * long as the one before.
+ * The caller's clock may differ from the store's. If it is ahead, the store is still in the
+ * previous window, of which only the end is known; it is assumed to have started long ago, so that
+ * no usage is dropped too early. If it is behind by more than a window, the window after the next
+ * is assumed to be as long as the next.
  */
 export function windowAt({ startUs, endUs, nextEndUs }: Windows, nowUs: number): Window {
   if (nowUs < startUs) return { startUs: 0, endUs: startUs };
@@ -35,7 +35,7 @@ export function windowAt({ startUs, endUs, nextEndUs }: Windows, nowUs: number):
 }
 
 /**
- * Windows of one length, counted from 1970: a week starts on a Thursday, a month has 30 days.
+ * Windows of a fixed length, counted from 1970: a week starts on a Thursday, a month has 30 days.
  *
  * Source: envoyproxy/ratelimit, `GenerateCacheKey` in src/limiter/cache_key.go.
  */

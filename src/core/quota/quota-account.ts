@@ -6,28 +6,29 @@ interface AccountSettings extends CeilingParts {
   readonly limits: readonly QuotaLimit[];
 }
 
-/** What the store answered to a charge. */
+/** The store's response to a charge. */
 export interface QuotaCharged {
-  /** Those that `take` gave; 0 where the levels were only asked for. */
+  /** The hits from `take`; 0 if only the levels were read. */
   readonly hits: number;
-  /** Hits in each limit's bucket after it, in the order of the limits. */
+  /** Hits in each limit's bucket after the charge, in the order of the limits. */
   readonly levels: readonly number[];
 }
 
-/** How old levels may be while hits are being used, and while nobody uses any, in milliseconds. */
+/** Maximum age of the levels while hits are used and while none are, in milliseconds. */
 const levelAgeMs = { busy: 1_000, idle: 5_000 } as const;
 
 /**
- * What one replica has still to charge of what its Envoys admit, and what it knows of the levels.
+ * Tracks what one replica still has to charge for what its Envoys have admitted, and the levels of
+ * the limits as far as it knows them.
  *
- * Use is estimated while it goes on, and charged as it goes. A report says what it was: what was
- * used beyond the estimate is due; what was charged beyond it is prepaid, and pays for what is due
- * next, whoever of the pool's holders uses it.
+ * Usage is estimated between reports and charged continuously. A report then gives the real usage.
+ * If it exceeds the estimate, the difference is due. If it is below, the difference is prepaid, and
+ * offsets what becomes due next, for any holder of the pool.
  *
- * Why that gives no more than it should: let U be what was admitted, Q what the store took, V >= 0
- * what was admitted and is not charged yet, A >= 0 what was charged ahead of a report, P >= 0 what
- * is prepaid, F >= 0 what was prepaid and given up; so U = Q + V - A - P - F. In any interval from
- * s to t
+ * The following shows why this never admits more than allowed. Let U be the admitted hits, Q the
+ * hits that the store has charged, V >= 0 those admitted and not yet charged, A >= 0 those charged
+ * ahead of a report, P >= 0 those prepaid, and F >= 0 those prepaid and then forfeited. Then U = Q
+ * + V - A - P - F. In any interval from s to t:
  *
  * ```
  * U(s, t) <= Q(s, t) + A(s) + P(s) + V(t)              F grows; A(t), P(t), V(s) >= 0
@@ -35,12 +36,13 @@ const levelAgeMs = { busy: 1_000, idle: 5_000 } as const;
  *         <= rate * (t - s) + level(t) + A(s) + V(t)   as long as P(s) <= level(s)
  * ```
  *
- * which holds for all replicas together when each keeps P within its own part of the level: what it
- * leases, of the most that is ever leased.
+ * This holds for all replicas together if each one keeps P within its own part of the level: its
+ * lease as a fraction of the maximum that is ever leased.
  *
- * The store keeps no more than two bursts. Where callers share the limit (`callsShare` above 0),
- * more than that waits here: let go, it would be admitted twice each time that quotas and callers
- * take turns. Where nobody else does, what the assignments allow is bound enough, and it is let go.
+ * The store keeps at most two bursts. If callers share the limit (`callsShare` above 0), hits
+ * beyond that wait here: if they were dropped, they would be admitted twice each time that quotas
+ * and callers alternate. If nobody else uses the limit, the assignments bound it sufficiently, and
+ * the excess is dropped.
  */
 export class QuotaAccount {
   #settings: AccountSettings;
@@ -62,12 +64,12 @@ export class QuotaAccount {
     this.#levelsMs = nowMs - levelAgeMs.idle;
   }
 
-  /** The most that is ever leased of all limits. */
+  /** The most that is ever leased, over all limits. */
   get rateMicroHzMax(): number {
     return this.#rateMicroHzMax;
   }
 
-  /** What is known is kept; levels are not, since they may be those of other limits. */
+  /** Keeps all state except the levels, which may belong to other limits. */
   configure(settings: AccountSettings, nowMs: number): void {
     this.accrue(nowMs);
     this.#settings = settings;
@@ -76,29 +78,29 @@ export class QuotaAccount {
     this.#levelsMs = nowMs - levelAgeMs.idle;
   }
 
-  /** Another lease, or 0 where it is over. */
+  /** Applies a new lease; 0 if the lease has ended. */
   lease(rateMicroHz: number, nowMs: number): void {
     this.accrue(nowMs);
     this.#leaseMicroHz = rateMicroHz;
   }
 
-  /** Use goes on so much faster from now on, or slower. */
+  /** Changes the estimated rate of usage by a difference. */
   estimate(differenceMicroHz: number, nowMs: number): void {
     this.accrue(nowMs);
     this.#estimateMicroHz = Math.max(0, this.#estimateMicroHz + differenceMicroHz);
   }
 
-  /** More was used than was charged. */
+  /** Adds hits that were used but not charged. */
   owe(hits: number): void {
     this.#dueHits += hits;
   }
 
-  /** Less was used than was charged. */
+  /** Adds hits that were charged but not used. */
   prepay(hits: number, nowMs: number): void {
     this.#prepaidHits = Math.min(this.#prepaidHits + hits, this.#partOfLevel(nowMs));
   }
 
-  /** Charges what was used until now by the estimate; what is prepaid pays first. */
+  /** Charges the estimated usage up to now, first from what is prepaid. */
   accrue(nowMs: number): void {
     const seconds = Math.max(0, nowMs - this.#atMs) / 1_000;
     this.#atMs = Math.max(this.#atMs, nowMs);
@@ -110,7 +112,9 @@ export class QuotaAccount {
     this.#prepaidHits = Math.min(this.#prepaidHits - paid, this.#partOfLevel(nowMs));
   }
 
-  /** Whole hits to charge now. They are on their way until `charged` or `missed` says so. */
+  /**
+   * Returns the whole hits to charge now. They are in flight until `charged` or `missed` is called.
+   */
   take(nowMs: number): number {
     this.accrue(nowMs);
     let hits = Math.floor(this.#dueHits);
@@ -126,7 +130,7 @@ export class QuotaAccount {
     return hits;
   }
 
-  /** The store took them. */
+  /** The store has charged the hits. */
   charged({ hits, levels }: QuotaCharged, nowMs: number): void {
     assert(hits <= this.#sentHits, "hits that are on their way");
     this.#sentHits -= hits;
@@ -136,7 +140,7 @@ export class QuotaAccount {
     this.#levelsMs = nowMs;
   }
 
-  /** The store did not take them, as far as anybody knows: they are due again. */
+  /** The store has not charged the hits, as far as is known. They are due again. */
   missed(hits: number, nowMs: number): void {
     assert(hits <= this.#sentHits, "hits that are on their way");
     this.accrue(nowMs);
@@ -145,13 +149,13 @@ export class QuotaAccount {
     this.#isAway = true;
   }
 
-  /** Whether the levels are so old that they should be asked for. */
+  /** Whether the levels are so old that they should be read again. */
   wantsLevel(nowMs: number): boolean {
     const ageMs = this.#estimateMicroHz > 0 ? levelAgeMs.busy : levelAgeMs.idle;
     return this.#settings.limits.length > 0 && nowMs - this.#levelsMs >= ageMs;
   }
 
-  /** What may be handed out of the limits over all replicas; the rate where no level is known. */
+  /** What may be assigned over all replicas; the rate of the limits if no level is known. */
   ceilingMicroHz(nowMs: number): number {
     let least = Number.MAX_SAFE_INTEGER;
     this.#settings.limits.forEach((limit, i) => {
@@ -163,7 +167,7 @@ export class QuotaAccount {
     return least;
   }
 
-  /** Hits that are used of each limit, as far as is known; undefined before anything is. */
+  /** The used hits of each limit, as far as is known. Undefined before the first response. */
   levels(nowMs: number): readonly number[] | undefined {
     if (this.#levels.length === 0) return undefined;
     return this.#levels.map((_, i) => this.#levelOf(i, nowMs) + this.#waitingHits());
@@ -190,8 +194,8 @@ export class QuotaAccount {
   }
 
   /**
-   * While nobody can charge, an empty bucket goes on draining nothing: that is what would have paid
-   * for what waits here. So it leaves at this replica's part of the rate.
+   * While nothing can be charged, an empty bucket cannot drain what waits here. So the waiting hits
+   * drain here, at this replica's share of the rate.
    */
   #drainAway(seconds: number, nowMs: number): void {
     let leastHz = Number.POSITIVE_INFINITY;

@@ -1,44 +1,45 @@
 import { microHzPerHz, type QuotaLimit, quotaReportMs } from "./quota.js";
 
-/** The part of a burst that quotas use; the rest is for calls, and for what is told late. */
+/** The fraction of a burst that quotas use. The rest is for callers and late reports. */
 const burstRatio = 0.5;
 
-/** What of a limit counts for what may be handed out. */
+/** The parts of a limit that determine how much may be assigned. */
 export interface CeilingParts {
   readonly ttlMs: number;
-  /** The part of the rate that is kept for callers: 0 to 0.9. */
+  /** The fraction of the rate that is reserved for callers: 0 to 0.9. */
   readonly callsShare: number;
 }
 
-/** Time in which Envoys follow for sure: an assignment's time and a report. */
+/** Time within which Envoys certainly follow a change: the ttl of an assignment and one report. */
 function horizonMs(ttlMs: number): number {
   return ttlMs + quotaReportMs;
 }
 
-/** The rate of a limit, in hits a second. */
+/** The rate of a limit, in hits per second. */
 export function limitHz({ hits, periodUs }: Pick<QuotaLimit, "hits" | "periodUs">): number {
   return (hits * 1e6) / periodUs;
 }
 
 /**
- * What may be handed out of a limit over all replicas, in micro-hits a second, rounded down:
+ * Returns what may be assigned of a limit over all replicas, in micro-hits per second, rounded
+ * down:
  *
  * ```
  * rate + (burst / 2 - level') / H - rate * callsShare * c, at least 0
  * level' = level - 1, at least 0: hits are whole
- * c = (level' - burst / 2) / (burst / 2), within 0 and 1; H = ttl + 5 s
+ * c = (level' - burst / 2) / (burst / 2), clamped to 0 to 1; H = ttl + 5 s
  * ```
  *
- * So at full use the level comes to rest at half of the burst, with exactly the rate handed out.
- * All that is handed out beyond the rate until then comes from half of the burst; what is taken
- * back is taken back for sure within H, and so the level overshoots by a quarter of the burst.
- * Where callers use the limit too they push the level up, and quotas give way: by the pull of the
- * level, which is weak where the burst is small, and by `callsShare` of the rate.
+ * At full use, the level therefore settles at half of the burst, and exactly the rate is assigned.
+ * Whatever is assigned beyond the rate until then comes out of half of the burst. Envoys certainly
+ * follow a reduction within H, so the level overshoots by a quarter of the burst. If callers use
+ * the limit too, they raise the level, and quotas yield: in proportion to the level, which has
+ * little effect if the burst is small, and by `callsShare` of the rate.
  *
- * Example: 100 a second, burst 300, ttl 10 s: 110 while empty, 100 at level 151, 90 at level 301;
- * with a callsShare of 0.1 it is 80 there.
+ * Example: 100 per second, burst 300, ttl 10 s gives 110 while empty, 100 at level 151, 90 at level
+ * 301; with a callsShare of 0.1 it gives 80 at level 301.
  *
- * @param levelHits what is used: in the store, and what is still to be charged
+ * @param levelHits used hits: those in the store, and those that are still to be charged
  */
 export function ceilingMicroHz(
   limit: QuotaLimit,
@@ -55,7 +56,7 @@ export function ceilingMicroHz(
   return Math.max(0, Math.floor(hz * microHzPerHz));
 }
 
-/** The most that is ever handed out of all limits together: while the tightest one is empty. */
+/** The most that is ever assigned over all limits: the value while the tightest limit is empty. */
 export function ceilingMicroHzMax(limits: readonly QuotaLimit[], ttlMs: number): number {
   let least = Number.MAX_SAFE_INTEGER;
   for (const limit of limits) {

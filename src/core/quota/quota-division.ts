@@ -1,25 +1,26 @@
-/** Columns that a division reads and writes, by holder. */
+/** The columns that a division reads and writes, indexed by holder. */
 export interface DivisionColumns {
-  /** What each asks for. */
+  /** The demand of each holder. */
   readonly most: Float64Array;
-  /** What each gets before anybody gets more. */
+  /** The share that each holder gets before any gets more. */
   readonly least: Float64Array;
   readonly weight: Float64Array;
-  /** What each gets: written. */
+  /** The resulting share of each holder. Written. */
   readonly target: Float64Array;
 }
 
-/** How often the distance is halved: below a millionth of a hit a second for any rate. */
+/** Bisection steps: precise to less than a millionth of a hit per second for any rate. */
 const halvings = 60;
 
 /**
- * Divides a rate among the first `count` places by water-filling, as `fairShares` does: everybody's
- * share rises at the pace of its weight, from its floor, until it has what it asks for. What nobody
- * asks for is spread by weight. All rounded down: together at most `rate`.
+ * Divides a rate among the first `count` entries by water-filling, as `fairShares` does. Each share
+ * rises from its floor in proportion to its weight, until it covers its demand. Unclaimed rate is
+ * spread by weight. Shares are rounded down, so that together they are at most `rate`.
  *
- * It is `fairShares` in columns: a pool of 1,000 takes a tenth of its time and leaves no garbage.
+ * This is `fairShares` in columns: a pool of 1,000 takes a tenth of the time and allocates nothing.
  *
- * Example: 100 among demands 10, 50, 80 of equal weight: 10, 45, 45. Among 10, 20, 40: 20, 30, 50.
+ * Example: 100 among demands 10, 50, 80 of equal weight gives 10, 45, 45. Among 10, 20, 40 it gives
+ * 20, 30, 50.
  */
 export function divideRate(rate: number, columns: DivisionColumns, count: number): void {
   const { most, least, weight, target } = columns;
@@ -42,7 +43,7 @@ export function divideRate(rate: number, columns: DivisionColumns, count: number
     }
     return;
   }
-  // Not even the floors fit: they are what is asked for.
+  // If not even the floors fit, they become the demands.
   const isTight = leastSum > rate;
   let low = 0;
   let high = top;

@@ -5,20 +5,20 @@ import type { DivisionColumns } from "./quota-division.js";
 import { crowdOf, type QuotaParty } from "./quota-party.js";
 
 interface QuotaHoldersOptions {
-  /** The most at once, 1 to `quotaHoldersMax`. Default `quotaHoldersMax`. */
+  /** Maximum number of holders, 1 to `quotaHoldersMax`. Default `quotaHoldersMax`. */
   readonly holdersMax?: number;
-  /** The most of one identity, from 1. Default `holdersMax`. */
+  /** Maximum number of holders of one identity, at least 1. Default `holdersMax`. */
   readonly identityHoldersMax?: number;
-  /** The most bytes that are kept of all beside the columns. Default: no bound. */
+  /** Maximum memory for all holders besides the columns, in bytes. Default: unlimited. */
   readonly keptBytesMax?: number;
-  /** The part of `keptBytesMax` that one identity may have, 1 to 100. Default 100. */
+  /** The percentage of `keptBytesMax` that one identity may use, 1 to 100. Default 100. */
   readonly identityPercentMax?: number;
 }
 
-/** The most holders of one process: 1,000 Envoys of 1,000 buckets each. */
+/** Maximum number of holders of one process: 1,000 Envoys with 1,000 buckets each. */
 export const quotaHoldersMax = 1_000_000;
 
-/** What a holder was told last. */
+/** Values of `assigned`: the kind of the last assignment of a holder. */
 export const assignedNothing = 0;
 /** See `assignedNothing`. */
 export const assignedDeny = 1;
@@ -26,17 +26,17 @@ export const assignedDeny = 1;
 export const assignedAllow = 2;
 /** A rate. */
 export const assignedRate = 3;
-/** One hit, and next to no rate. */
+/** A single hit, with a negligible rate. */
 export const assignedTicket = 4;
 
 const sizeMin = 64;
 
 /**
- * Everything that pools know of their holders, in columns: some 140 bytes a holder, which an object
- * with as many numbers needs three times. A holder is a place in all of them.
+ * Everything that pools know of their holders, stored in columns: about 140 bytes per holder. An
+ * object with as many numbers takes three times that. A holder is an index into all columns.
  *
- * Columns grow by doubling; so nobody keeps one over a call of `add`. Rates are in micro-hits a
- * second, times in milliseconds of the replica's monotonic clock.
+ * Columns grow by doubling, so do not keep a reference to one across a call of `add`. Rates are in
+ * micro-hits per second, times in milliseconds of the replica's monotonic clock.
  */
 export class QuotaHolders {
   readonly #holdersMax: number;
@@ -51,49 +51,52 @@ export class QuotaHolders {
   #size = 0;
   #count = 0;
   weight = new Float64Array(0);
-  /** What it would use, by its last report. */
+  /** The rate that it would use, by its last report. */
   demand = new Float64Array(0);
-  /** What it is charged with until its next report. */
+  /** The rate that it is charged with until its next report. */
   estimate = new Float64Array(0);
   rate = new Float64Array(0);
   /** The highest rate that may be active. */
   held = new Float64Array(0);
-  /** When a higher rate than the present one is over in any case. */
+  /** When any rate above the current one has certainly ended. */
   heldUntilMs = new Float64Array(0);
   /** The highest rate that was active since the last report. */
   top = new Float64Array(0);
-  /** When it was first told what it is told now. */
+  /** When its current assignment was first sent. */
   changedMs = new Float64Array(0);
-  /** When what it was told is over, if it is not renewed. */
+  /** When its assignment ends unless it is renewed. */
   untilMs = new Float64Array(0);
   reportedMs = new Float64Array(0);
-  /** What its reports are known to cover: see `QuotaPool.report`. */
+  /** The time that its reports are known to cover: see `QuotaPool.report`. */
   clockMs = new Float64Array(0);
-  /** Hits that it was charged with for time after `clockMs`. */
+  /** Hits that it was charged with for the time after `clockMs`. */
   aheadHits = new Float64Array(0);
   /** When it was last seen in use. */
   usedMs = new Float64Array(0);
-  /** Its turn among those who get single hits. */
+  /** Its position in the queue for single hits. */
   turn = new Float64Array(0);
-  /** What it is to have, while its pool is being divided. */
+  /** Its target rate while its pool is divided. */
   target = new Float64Array(0);
   tokens = new Uint32Array(0);
-  /** Hits that it may have admitted and not reported, but for what `top` has brought since. */
+  /** Hits that it may have admitted and not reported, except what `top` has allowed since. */
   unreported = new Float64Array(0);
   assigned = new Uint8Array(0);
   isLeft = new Uint8Array(0);
   isHungry = new Uint8Array(0);
-  /** Its single hit is used. */
+  /** Whether its single hit is used. */
   isSpent = new Uint8Array(0);
-  /** A report has told of some time, and so what it asks for. */
+  /** Whether a report has covered some time, so that its demand is known. */
   isMeasured = new Uint8Array(0);
-  /** Reports that may tell of time in which nothing limited it, or another replica did. */
+  /**
+   * The number of reports that may cover time in which no assignment or another replica's was
+   * active.
+   */
   wasOpen = new Uint8Array(0);
-  /** Its place in its pool. */
+  /** Its index in its pool. */
   place = new Uint32Array(0);
-  /** Bytes that others keep of it: texts of its bucket, most of all. */
+  /** Memory that others use for it, in bytes: mainly the texts of its bucket. */
   readonly kept: number[] = [];
-  /** With whom it shares its weight. */
+  /** The party whose weight it shares. */
   readonly party: (QuotaParty | undefined)[] = [];
 
   constructor({
@@ -102,25 +105,28 @@ export class QuotaHolders {
     keptBytesMax = Number.POSITIVE_INFINITY,
     identityPercentMax = 100,
   }: QuotaHoldersOptions = {}) {
-    assert(holdersMax >= 1 && holdersMax <= quotaHoldersMax, "a number of holders there may be");
+    assert(
+      holdersMax >= 1 && holdersMax <= quotaHoldersMax,
+      "a holder bound from 1 to the maximum",
+    );
     this.#holdersMax = holdersMax;
     this.#identityHoldersMax = identityHoldersMax;
     this.#keptBytesMax = keptBytesMax;
     this.#identityBytesMax = (keptBytesMax * identityPercentMax) / 100;
   }
 
-  /** Holders at present. */
+  /** The current number of holders. */
   get count(): number {
     return this.#count;
   }
 
-  /** Columns to divide a pool of so many in; whoever asks next writes over them. */
+  /** Columns for dividing a pool of this size. The next call reuses them. */
   scratch(count: number): DivisionColumns {
     if (this.#scratch.target.length < count) this.#scratch = divisionColumns(2 * count);
     return this.#scratch;
   }
 
-  /** Whether an identity may have no more, of which so many bytes are kept. */
+  /** Whether an identity cannot have another holder that uses this much memory. */
   isFullFor(identity: string, bytes = 0): boolean {
     const keptBytes = this.#bytesByIdentity.get(identity) + bytes;
     if (keptBytes > this.#identityBytesMax) return true;
@@ -128,9 +134,9 @@ export class QuotaHolders {
   }
 
   /**
-   * Makes room for one of a party; undefined where there is as much as there may be.
+   * Adds a holder to a party. Returns undefined if a bound is reached.
    *
-   * @param bytes that are kept of it beside the columns
+   * @param bytes memory that is used for it besides the columns
    */
   add(party: QuotaParty, bytes = 0): QuotaHolder | undefined {
     const { identity } = party;
@@ -145,22 +151,23 @@ export class QuotaHolders {
     party.holderCount += 1;
     this.kept[holder] = 0;
     this.#keep(holder, bytes);
-    // The one place where a number becomes a holder.
+    // The only place where a number becomes a holder.
     return holder as QuotaHolder;
   }
 
   /**
-   * What it weighs among all of its pool: who opens more streams weighs no more for it, at whatever
-   * replicas they are.
+   * Its weight within the whole pool. Opening more streams, at any replica, does not increase the
+   * weight of an identity.
    *
-   * Example: of an identity with 12 Envoys here and 8 elsewhere each weighs a twentieth of its own.
+   * Example: if an identity has 12 Envoys here and 8 elsewhere, each has a twentieth of its own
+   * weight.
    */
   partWeight(holder: QuotaHolder): number {
     const party = this.party[holder];
     return (this.weight[holder] ?? 1) / (party === undefined ? 1 : crowdOf(party));
   }
 
-  /** Sets everything about one to how it is for somebody new. */
+  /** Resets all columns of a holder to the state of a new one. */
   reset(holder: QuotaHolder, weight: number, nowMs: number): void {
     this.weight[holder] = weight;
     this.demand[holder] = 0;
@@ -187,7 +194,7 @@ export class QuotaHolders {
     this.wasOpen[holder] = 1;
   }
 
-  /** Its place may be another one's from now on. */
+  /** Removes a holder. Its index may be reused. */
   remove(holder: QuotaHolder): void {
     this.#free.push(holder);
     this.#count -= 1;
@@ -199,7 +206,7 @@ export class QuotaHolders {
     this.#countByIdentity.add(party.identity, -1);
   }
 
-  /** What is kept of one is kept of another one of the same identity. */
+  /** Transfers the memory accounted to one holder to another one of the same identity. */
   handOver(from: QuotaHolder, to: QuotaHolder): void {
     const bytes = this.kept[from] ?? 0;
     this.#keep(from, 0);

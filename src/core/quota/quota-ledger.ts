@@ -14,74 +14,76 @@ import {
   type QuotaHolders,
 } from "./quota-holders.js";
 
-/** An Envoy has taken in what it was sent, and what it reports has arrived, within this time. */
+/** Time within which an Envoy has applied an assignment and its report has arrived. */
 export const confirmMs = 1_000;
 
 /**
- * Tokens of a bucket: what its rate brings in that many seconds, and a few more. What comes in
- * while a bucket is full is lost: with one token up to half of a small rate, where hits come
- * evenly, and with three a seventh of what just suffices, where they come by chance.
+ * Tokens of a bucket: what its rate yields in this many seconds, and a few more. Whatever arrives
+ * while a bucket is full is lost. With one token, that is up to half of a small rate if hits arrive
+ * evenly; with three, it is a seventh of a rate that just suffices if they arrive at random.
  */
 const tokensSeconds = 0.25;
 const tokensBase = 4;
 
-/** The least that a bucket works with: where the bank is short of tokens. */
+/** The minimum for a bucket to work. Used if the bank is short of tokens. */
 const tokensSecondsMin = 0.1;
 
-/** What may wait unused in buckets: what the lease brings in that many seconds. */
+/** Maximum number of unused tokens in buckets: what the lease yields in this many seconds. */
 const tokensSecondsMax = 30;
 
-/** What a bank holds: what the lease brings in that many seconds. */
+/** The capacity of the bank: what the lease yields in this many seconds. */
 const bankSeconds = 0.5;
 
-/** Where holders get single hits: what it brings between two reports, up to five for each. */
+/** Its capacity if holders get single hits: the yield between two reports, up to five hits each. */
 const bankReportSeconds = 5;
 
-/** The rate of a bucket that is for one hit: one an hour; another one by a hair is another one. */
+/**
+ * The rate of a bucket for a single hit: one per hour. A slightly different rate makes a new
+ * bucket.
+ */
 const ticketMicroHz = 278;
 
-/** What a ledger goes by. */
+/** The inputs of a ledger. */
 export interface LedgerSettings {
   readonly ttlMs: number;
-  /** The smallest of the limits' bursts, in hits. */
+  /** The smallest burst of the limits, in hits. */
   readonly burst: number;
   /** The most that all replicas together ever lease. */
   readonly rateMicroHzMax: number;
 }
 
-/** What a holder is to be told. */
+/** The next assignment of a holder. */
 export interface Telling {
   readonly assigned:
     | typeof assignedDeny
     | typeof assignedAllow
     | typeof assignedRate
     | typeof assignedTicket;
-  /** For a rate: from 1. */
+  /** For a rate: at least 1. */
   readonly rateMicroHz?: number;
-  /** For a rate and for hits: from 1. */
+  /** For a rate and for hits: at least 1. */
   readonly tokens?: number;
 }
 
 /**
- * What one replica has told its holders of a pool, and what they may still have in force.
+ * Tracks what one replica has assigned to the holders of a pool, and what may still be active.
  *
- * A smaller rate counts when a report shows that it has arrived, or when the larger one is over; a
- * larger one at once. And a bucket is full when Envoy makes it (the first one, after a blanket
- * rule, after the last one is over): its tokens come on top of rates, so they are paid for. One
- * that follows another that is active for sure takes over what is left of it (measured, Envoy
- * 1.40), and so costs only the tokens that it has more: those in case that Envoy never saw the one
- * before.
- * The bank takes in what the lease has more than the rates:
+ * A lower rate counts once a report shows that it has arrived, or once the higher one has ended. A
+ * higher rate counts at once. In addition, a bucket is full when Envoy creates it: the first one,
+ * one after a blanket rule, and one after the last has ended. Its tokens come on top of the rates
+ * and are paid for. A bucket that replaces one that is certainly active takes over the remaining
+ * tokens (measured, Envoy 1.40). It costs only the additional tokens, in case Envoy never received
+ * the previous one. The bank accumulates the part of the lease that exceeds the rates:
  *
  * ```
  * bank' = lease - held, within -bankMax and bankMax; a new bucket takes its tokens from it
  * ```
  *
- * So in any interval, whatever Envoys report, they admit at most what the lease has brought in it,
- * the tokens that waited in buckets at its beginning (`tokensMax`) and twice `bankMax`.
+ * So whatever Envoys report, in any interval they admit at most what the lease has yielded, the
+ * tokens that were in buckets at its start (`tokensMax`), and twice `bankMax`.
  */
 export class QuotaLedger {
-  /** Holders whose streams are open; whoever keeps them says it. */
+  /** The number of holders with an open stream. The owner of the streams sets it. */
   holderCount = 0;
   readonly #holders: QuotaHolders;
   #settings: LedgerSettings;
@@ -98,40 +100,40 @@ export class QuotaLedger {
     this.#atMs = nowMs;
   }
 
-  /** What may be handed out now; 0 where the lease is over. */
+  /** What may be assigned now; 0 if the lease has ended. */
   leaseMicroHz(nowMs: number): number {
     return nowMs < this.#lease.untilMs ? this.#lease.rateMicroHz : 0;
   }
 
-  /** The most that all holders may have in force. */
+  /** The most that all holders may have active. */
   get heldMicroHz(): number {
     return this.#heldMicroHz;
   }
 
-  /** Tokens of all buckets that holders were told last. */
+  /** The tokens of all assigned buckets. */
   get tokens(): number {
     return this.#tokens;
   }
 
-  /** What all holders were told last. */
+  /** The sum of all assigned rates. */
   get assignedMicroHz(): number {
     return this.#assignedMicroHz;
   }
 
-  /** Tokens that can be paid for; below 0 where more was given than there was. */
+  /** Tokens that can be spent; below 0 if more were spent than available. */
   bankHits(nowMs: number): number {
     this.#accrue(nowMs);
     return this.#bankHits;
   }
 
-  /** The most that the bank holds, and the most that it lends. */
+  /** The capacity of the bank, and the most that it lends. */
   get bankHitsMax(): number {
     const leaseHz = this.#leaseHz();
     const forEach = Math.min(5 * this.holderCount, leaseHz * bankReportSeconds);
     return Math.max(2, this.#partOfBurst(), leaseHz * bankSeconds, forEach);
   }
 
-  /** The most tokens that may be in all buckets together. */
+  /** Maximum number of tokens in all buckets together. */
   get tokensMax(): number {
     return Math.max(2, this.#partOfBurst(), this.#leaseHz() * tokensSecondsMax);
   }
@@ -145,12 +147,14 @@ export class QuotaLedger {
     this.#accrue(nowMs);
     const isFirst = this.#lease.untilMs === 0;
     this.#lease = lease;
-    // Nobody has used any of it: who waits for the first lease need not wait for tokens as well.
+    // Nobody has used the first lease yet: holders need not wait for tokens as well.
     if (isFirst) this.#bankHits += this.#leaseHz() * bankSeconds;
     this.#bankHits = Math.min(this.#bankHits, this.bankHitsMax);
   }
 
-  /** How long what is said now is good for: whole seconds; undefined where the lease ends first. */
+  /**
+   * The ttl of an assignment sent now, in whole seconds. Undefined if the lease ends before that.
+   */
   ttlMs(nowMs: number): number | undefined {
     const leftMs = this.#lease.untilMs - nowMs - confirmMs;
     const ttlMs = Math.floor(Math.min(this.#settings.ttlMs, leftMs) / 1_000) * 1_000;
@@ -158,8 +162,8 @@ export class QuotaLedger {
   }
 
   /**
-   * Tokens that a holder's bucket of this rate has: as many as can be paid for, from what it needs
-   * to what is good. Example: 2 to 5 at 3 hits a second, 11 to 29 at 100.
+   * The tokens of a holder's bucket of this rate: as many as can be paid for, between the minimum
+   * and the ideal. Example: 2 to 5 at 3 hits per second, 11 to 29 at 100.
    */
   tokensOf(holder: QuotaHolder, rateMicroHz: number, nowMs: number): number {
     const hz = rateMicroHz / microHzPerHz;
@@ -169,12 +173,12 @@ export class QuotaLedger {
     return Math.max(least, Math.min(good, payable));
   }
 
-  /** What the bank pays for a bucket with so many tokens in place of what the holder has. */
+  /** The cost of replacing the holder's bucket with one that has this many tokens. */
   costOf(holder: QuotaHolder, tokens: number, nowMs: number): number {
     return Math.max(0, tokens - this.#keptTokens(holder, nowMs));
   }
 
-  /** Whether a bucket with so many tokens may be made in place of what the holder has. */
+  /** Whether the bank can pay for that replacement. */
   canPay(holder: QuotaHolder, tokens: number, nowMs: number): boolean {
     const others = this.#tokens - (this.#holders.tokens[holder] ?? 0);
     return (
@@ -183,12 +187,12 @@ export class QuotaLedger {
     );
   }
 
-  /** Whether it may be made where there has to be a smaller one: the bank lends for that. */
+  /** Whether the bank may lend for that replacement, if the rate must be reduced. */
   canLend(holder: QuotaHolder, tokens: number, nowMs: number): boolean {
     return this.bankHits(nowMs) - this.costOf(holder, tokens, nowMs) >= -this.bankHitsMax;
   }
 
-  /** Notes what a holder is told from now on; it does not matter whether it is something else. */
+  /** Records an assignment, whether or not it differs from the previous one. */
   tell(
     holder: QuotaHolder,
     { assigned, rateMicroHz = 0, tokens: given = 1 }: Telling,
@@ -200,7 +204,7 @@ export class QuotaLedger {
     let rate = assigned === assignedRate ? rateMicroHz : 0;
     const tokens = assigned === assignedRate || assigned === assignedTicket ? given : 0;
     if (assigned === assignedTicket) {
-      // A different bucket is a full one.
+      // A different bucket starts full.
       rate = before === ticketMicroHz ? ticketMicroHz + 1 : ticketMicroHz;
     }
     const isSame = holders.assigned[holder] === assigned && before === rate;
@@ -224,17 +228,17 @@ export class QuotaLedger {
     this.renew(holder, nowMs);
   }
 
-  /** Its Envoy has no bucket, so that the next one is full, though it is told the same one. */
+  /** Pays for a full bucket again because the Envoy has lost the one with this assignment. */
   payAgain(holder: QuotaHolder, nowMs: number): void {
     const holders = this.#holders;
     const before = this.bankHits(nowMs);
     const paidHits = before - (holders.tokens[holder] ?? 0);
-    // Who says so all the time does not keep the others from what is theirs for ever.
+    // A holder that repeats this must not deprive the others forever.
     this.#bankHits = Math.max(paidHits, Math.min(before, -this.bankHitsMax));
     holders.unreported[holder] = (holders.unreported[holder] ?? 0) + before - this.#bankHits;
   }
 
-  /** What it was told holds on from now. */
+  /** Extends the current assignment from now. */
   renew(holder: QuotaHolder, nowMs: number): void {
     const ttlMs = this.ttlMs(nowMs);
     if (ttlMs === undefined) return;
@@ -243,7 +247,9 @@ export class QuotaLedger {
     holders.untilMs[holder] = Math.max(holders.untilMs[holder] ?? 0, untilMs);
   }
 
-  /** It is known to have nothing larger in force than it was told last. @returns whether it had */
+  /**
+   * Records that nothing higher than the last assignment is active. @returns whether anything was
+   */
   confirm(holder: QuotaHolder): boolean {
     const holders = this.#holders;
     const more = (holders.held[holder] ?? 0) - (holders.rate[holder] ?? 0);
@@ -253,7 +259,7 @@ export class QuotaLedger {
     return true;
   }
 
-  /** What is over by time is over. @returns whether it has nothing in force any more */
+  /** Ends whatever has expired. @returns whether the holder has nothing active any more */
   expire(holder: QuotaHolder, nowMs: number): boolean {
     const holders = this.#holders;
     if (nowMs >= (holders.heldUntilMs[holder] ?? 0)) this.confirm(holder);
@@ -262,7 +268,7 @@ export class QuotaLedger {
     return true;
   }
 
-  /** It has nothing in force. */
+  /** Ends everything that the holder has active. */
   drop(holder: QuotaHolder, nowMs: number): void {
     this.#accrue(nowMs);
     const holders = this.#holders;
@@ -275,7 +281,7 @@ export class QuotaLedger {
     holders.assigned[holder] = assignedNothing;
   }
 
-  /** What a holder was told, as it stands on the wire. */
+  /** The current assignment of a holder, as it is sent. */
   assignment(holder: QuotaHolder, ttlMs: number): QuotaAssignment | undefined {
     const { assigned, rate, tokens } = this.#holders;
     switch (assigned[holder]) {
@@ -297,21 +303,20 @@ export class QuotaLedger {
   }
 
   /**
-   * Tokens of the bucket that another one takes over from: 0 where what is said now could arrive
-   * after it is over, as late as messages are taken to be.
+   * Tokens in the bucket that a new one takes over. 0 if the assignment could arrive after that
+   * bucket has ended, assuming the longest message delay.
    */
   #keptTokens(holder: QuotaHolder, nowMs: number): number {
-    const { assigned, tokens, untilMs } = this.#holders;
-    const isBucket = assigned[holder] === assignedRate || assigned[holder] === assignedTicket;
-    if (!isBucket || nowMs + 2 * confirmMs > (untilMs[holder] ?? 0)) return 0;
-    return tokens[holder] ?? 0;
+    const { tokens, untilMs } = this.#holders;
+    const isKept = nowMs + 2 * confirmMs <= (untilMs[holder] ?? 0);
+    return isKept ? (tokens[holder] ?? 0) : 0;
   }
 
   #accrue(nowMs: number): void {
     const endMs = Math.min(nowMs, this.#lease.untilMs);
     const seconds = Math.max(0, endMs - this.#atMs) / 1_000;
     this.#atMs = Math.max(this.#atMs, nowMs);
-    // What is held beyond a smaller lease still counts as leased where leases are divided.
+    // Rates held beyond a reduced lease still count as leased where leases are divided.
     const inflow = Math.max(0, this.#lease.rateMicroHz - this.#heldMicroHz) / microHzPerHz;
     this.#bankHits = Math.min(this.bankHitsMax, this.#bankHits + inflow * seconds);
   }

@@ -11,66 +11,68 @@ import {
 import { confirmMs } from "./quota-ledger.js";
 import type { QuotaParty } from "./quota-party.js";
 
-/** The longest time that a report may tell of. */
+/** Maximum time that a report can cover. */
 const quotaElapsedMsMax = 3_600_000;
 
-/** What a report may tell of beyond its assignment: rounding, and clocks that differ. */
+/** Tolerance for reports above the assignment: rounding, and clock drift. */
 const slackRatio = 1.1;
 const slackHits = 2;
 
-/** Reports may be late: what a rate brings in that time may be reported later than it was due. */
+/** Maximum delay of a report: the yield of a rate in this time may be reported late. */
 const lateMsMax = 2 * quotaReportMs + confirmMs;
 
 /**
- * What is taken of Envoys that nothing bounded, or another replica did: of each identity what its
- * part of the limit brings between two reports and on their way, and a few hits; once in a minute.
+ * What is accepted from Envoys that no assignment or another replica's limited. Per identity and
+ * minute: what its share of the limit yields between two reports and during their delivery, and a
+ * few hits.
  */
 const openSeconds = (quotaReportMs + confirmMs) / 1_000;
 const openHitsLeast = 10;
 const openPaidMs = 60_000;
 
-/** A report's own clock is taken to be so much faster: it never falls behind for ever. */
+/** How much faster a report's clock is assumed to run, so that it never falls behind for good. */
 const clockRatio = 1.02;
 
-/** A report that tells of less time says nothing of how fast hits come. */
+/** A report that covers less time says nothing about the rate of hits. */
 const demandMsMin = quotaReportMs / 10;
 
-/** Reports of fewer hits than this count less: by this part at least. */
+/** Reports of fewer hits have less influence, by at least this factor. */
 const rareHits = 10;
 const rareWeight = 0.2;
 
-/** So do reports that differ from what was expected by no more standard deviations of chance. */
+/** So do reports within this many standard deviations of what was expected. */
 const chanceDeviations = 2;
 
-/** Who asks less often than this, once in two minutes, waits for nothing. */
+/** A holder that uses less than this, one hit in two minutes, does not wait for a share. */
 const rareMicroHz = microHzPerHz / 120;
 
-/** Demand that differs by no more than this part changes nothing. */
+/** A demand that differs by at most this fraction changes nothing. */
 const steadyRatio = 0.1;
 
 /**
- * What a report said: as may be, more than was assigned, more than is taken of who has no
- * assignment, or of a time that cannot be.
+ * The verdict on a report: plausible, more than assigned, more than is accepted without an
+ * assignment, or an impossible time.
  */
 export type UsageVerdict = "plausible" | "too_much" | "unassigned" | "elapsed";
 
-/** What came of a report. */
+/** The result of reading a report. */
 interface MeterReading {
   readonly verdict: UsageVerdict;
-  /** Until when it tells what was so. */
+  /** The time up to which it describes usage. */
   readonly clockMs: number;
-  /** Whether it shows what its holder was told last. */
+  /** Whether it confirms the last assignment of its holder. */
   readonly isTaken: boolean;
-  /** Whether its holder wants something else than it did. */
+  /** Whether the demand of its holder has changed. */
   readonly isOther: boolean;
 }
 
 /**
- * Reads what holders report: what they used goes to the account, what they want to their columns.
+ * Reads the reports of holders. Usage goes to the account, demand goes to the holder's columns.
  *
- * A report that was late tells nothing of the time on its way. So reports have a clock: it is set
- * when a holder joins, and each report takes it on by the time that it tells of, until now at most;
- * what a report tells is what was so until then. What was estimated for later is left for the next.
+ * A delayed report does not cover the time of its delivery. Each holder therefore has a report
+ * clock. It starts when the holder joins, and each report advances it by the time that the report
+ * covers, at most to now. A report describes usage up to its clock. Usage estimated for later is
+ * left to the next report.
  */
 export class QuotaMeter {
   readonly #holders: QuotaHolders;
@@ -82,9 +84,9 @@ export class QuotaMeter {
   }
 
   /**
-   * Takes in a report. What cannot be is cut to what can, and credits nothing.
+   * Reads a report. Impossible values are reduced to the maximum possible, and credit nothing.
    *
-   * @param terms `openMicroHz` is its party's part of the limit
+   * @param terms `openMicroHz` is its party's share of the limit
    */
   read(holder: QuotaHolder, usage: QuotaUsage, { openMicroHz, nowMs }: ReadTerms): MeterReading {
     const { changedMs, clockMs: clocks, reportedMs, wasOpen } = this.#holders;
@@ -102,7 +104,8 @@ export class QuotaMeter {
     const isOther = this.#note(holder, { allowedHits, deniedHits, elapsedMs, isCovered }, nowMs);
     reportedMs[holder] = nowMs;
     clocks[holder] = clockMs;
-    // A late report may have left before what was told last came: the next one tells of both.
+    // A late report may have been sent before the last assignment arrived. The next one covers
+    // both.
     if (clockMs >= (changedMs[holder] ?? 0)) this.#settleTop(holder);
     wasOpen[holder] = this.#isOpen(holder) ? 1 : Math.max(0, (wasOpen[holder] ?? 0) - 1);
     const isCut = allowedHits < usage.allowedHits;
@@ -112,8 +115,8 @@ export class QuotaMeter {
   }
 
   /**
-   * It was told something else: what it is taken to use from now on is what it asks for, as far as
-   * that lets it. What it used before would be charged for the next five seconds, and be wrong.
+   * Updates the estimate after a new assignment: the demand, limited by the assignment. The
+   * previous estimate would be charged for five more seconds, and would be wrong.
    */
   expect(holder: QuotaHolder, nowMs: number): void {
     const { demand, rate, assigned } = this.#holders;
@@ -121,12 +124,12 @@ export class QuotaMeter {
     this.estimate(holder, Math.min(demand[holder] ?? 0, most), nowMs);
   }
 
-  /** Another estimate of what a holder uses, until its next report. */
+  /** Replaces the estimate of a holder's usage until its next report. */
   estimate(holder: QuotaHolder, microHz: number, nowMs: number): void {
     const { aheadHits, estimate, reportedMs } = this.#holders;
     const before = estimate[holder] ?? 0;
     if (before === microHz) return;
-    // From the last report on it is as if the new one had held, but for what was charged already.
+    // Apply the new estimate from the last report on, minus what has been charged already.
     const seconds = (nowMs - (reportedMs[holder] ?? nowMs)) / 1_000;
     aheadHits[holder] =
       (aheadHits[holder] ?? 0) + ((before - microHz) * Math.max(0, seconds)) / microHzPerHz;
@@ -135,8 +138,8 @@ export class QuotaMeter {
   }
 
   /**
-   * How many of the hits that it says it admitted are taken: what it was assigned since its last
-   * report, by our clock, whatever time it tells of; and more only where nothing was assigned.
+   * The admitted hits that are accepted: what was assigned since its last report, measured by our
+   * clock whatever time the report covers. More is accepted only if nothing was assigned.
    */
   #takeAllowed(
     holder: QuotaHolder,
@@ -150,7 +153,7 @@ export class QuotaMeter {
     const allowance = (unreported[holder] ?? 0) + brought;
     const party = parties[holder];
     const own = Math.min(hits, Math.ceil(allowance + (isOpen ? 0 : slackHits)));
-    // What it used before it was told anything here is not paid for with what it was told here.
+    // Usage before the first assignment here must not be offset by that assignment.
     const isMixed = isOpen && !this.#isOpen(holder);
     unreported[holder] = isMixed ? allowance : allowance - own;
     if (own === hits || party === undefined || !isOpen) return own;
@@ -162,7 +165,7 @@ export class QuotaMeter {
     return assigned[holder] === assignedNothing || assigned[holder] === assignedAllow;
   }
 
-  /** What it may have in force still, and may report late, is all that is left of what it had. */
+  /** Keeps, of all earlier assignments, only what may still be active or be reported late. */
   #settleTop(holder: QuotaHolder): void {
     const { held, tokens, top, unreported } = this.#holders;
     const rate = held[holder] ?? 0;
@@ -190,9 +193,9 @@ export class QuotaMeter {
   }
 
   /**
-   * Whether little is left of single hits. Who is denied has none: also where the report that told
-   * of their use is lost, and without that it would wait for ever. But who was denied before they
-   * came has them still, and would lose them.
+   * Whether its single hits are nearly used up. A denied request normally shows that none is left,
+   * even if the report of their use was lost; otherwise the holder would wait forever. But if the
+   * denial was before the hits arrived, they are still there, and must not be taken.
    */
   #isUsedUp(holder: QuotaHolder, { allowedHits, deniedHits, isCovered }: NotedUse): boolean {
     return 2 * allowedHits >= (this.#holders.tokens[holder] ?? 0) || (deniedHits > 0 && isCovered);
@@ -217,7 +220,7 @@ export class QuotaMeter {
     else if (allowedHits > 0 || weight === 1 || asked < rareMicroHz) isHungry[holder] = 0;
     demand[holder] = asked;
     const most = assigned[holder] === assignedAllow ? usedMicroHz : (rate[holder] ?? 0);
-    // A single hit is charged when it is reported; there is no rate to estimate.
+    // A single hit is charged when it is reported. There is no rate to estimate.
     const isEstimated = assigned[holder] !== assignedTicket && assigned[holder] !== assignedDeny;
     const next = isEstimated ? Math.min(usedMicroHz, most) : 0;
     this.#account.estimate(next - (estimate[holder] ?? 0), nowMs);
@@ -228,10 +231,11 @@ export class QuotaMeter {
 }
 
 /**
- * How much a report says of what its holder wants: a few hits more or less are chance. Taken at
- * their word, shares would be taken back and given out after each report, and lie idle between.
+ * How much weight a report has for its holder's demand. A few hits more or less are random. If each
+ * report had full weight, shares would be revoked and assigned after each report, and be unused in
+ * between.
  *
- * Example: 43 hits where 36 were expected count by a fifth, 50 count in full.
+ * Example: with 36 hits expected, 43 hits have a fifth of the weight, 50 hits have full weight.
  */
 function weightOf(askedHits: number, expectedHits: number): number {
   const chanceHits = chanceDeviations * Math.sqrt(Math.max(1, expectedHits));
@@ -243,7 +247,7 @@ function microHzOf(hits: number, elapsedMs: number): number {
   return (hits * 1_000 * microHzPerHz) / elapsedMs;
 }
 
-/** What hits are left of which nobody can say what bounded them. @returns how many are taken */
+/** Takes hits of unknown origin from the party's allowance. @returns how many are accepted */
 function takeOpen(party: QuotaParty, hits: number, { openMicroHz, nowMs }: ReadTerms): number {
   const most = Math.ceil((openMicroHz / microHzPerHz) * openSeconds * slackRatio) + openHitsLeast;
   const paid = (most * Math.max(0, nowMs - party.openMs)) / openPaidMs;
@@ -254,14 +258,14 @@ function takeOpen(party: QuotaParty, hits: number, { openMicroHz, nowMs }: ReadT
   return taken;
 }
 
-/** Whether a party that has gone may be forgotten: when it is back it has nothing more. */
+/** Whether a departed party may be forgotten: it would have no larger allowance on return. */
 export function isOpenPaid({ openHits, openMs }: QuotaParty, nowMs: number): boolean {
   return openHits === 0 || nowMs - openMs >= openPaidMs;
 }
 
 interface ClaimedUse {
   readonly hits: number;
-  /** Whether something else than what it was told here may have bounded it. */
+  /** Whether something other than an assignment from here may have limited it. */
   readonly isOpen: boolean;
   readonly openMicroHz: number;
 }
@@ -272,7 +276,7 @@ interface ReadTerms {
 }
 
 interface NotedUse extends QuotaUsage {
-  /** Whether what was told last was active all the time that it covers. */
+  /** Whether the last assignment was active during all the time that the report covers. */
   readonly isCovered: boolean;
 }
 

@@ -37,40 +37,40 @@ import {
 
 interface QuotaPoolParts {
   readonly settings: QuotaPoolSettings;
-  /** Of the whole process. */
+  /** The holders of the whole process. */
   readonly holders: QuotaHolders;
   readonly nowMs: number;
 }
 
-/** How a pool stands, for people. */
+/** The rates of a pool, for display. */
 interface QuotaPoolRates {
   readonly heldMicroHz: number;
   readonly leaseMicroHz: number;
   readonly bankHits: number;
 }
 
-/** A pool is divided anew at most so often, in milliseconds; the tick of whoever drives it. */
+/** Minimum time between two rounds of a pool, in milliseconds; also the tick of its driver. */
 const quotaRoundMs = 250;
 
-/** A pool where nothing happens is looked through so often: time alone ends assignments. */
+/** Time between two rounds of an inactive pool, in which assignments expire. */
 const quietRoundMs = 1_000;
 
-/** Who was not seen in use for so long is forgotten, in milliseconds. */
+/** A holder that was not seen in use for this long is forgotten, in milliseconds. */
 export const quotaIdleMs = 60_000;
 
-/** Who has not reported for so long is taken to use all that it has. */
+/** A holder that has not reported for this long is assumed to use all that it has. */
 const silentMs = 1.4 * quotaReportMs;
 
-/** Who wants so many times what all want in the mean, for its weight, is claimed for apart. */
+/** A holder whose demand for its weight exceeds the mean by this factor is claimed separately. */
 const largeRatio = 1.5;
 
 /**
- * One pool of one replica: who reaches it, what they use, and what they may. It is driven from
- * outside: reports and streams come in, its hits are charged to the store, its lease is exchanged
- * with the other replicas, and it is divided each `quotaRoundMs` where anything has changed.
+ * One pool of one replica: its holders, their usage, and their shares. The owner passes in reports
+ * and streams, charges its hits to the store, exchanges its lease with the other replicas, and
+ * starts a round every `quotaRoundMs` if anything has changed.
  *
- * What it gives and may have given is in `QuotaLedger`, what was used in `QuotaAccount`, how it is
- * divided in `QuotaRound`; what all of that bounds stands in docs/internals/quotas.md.
+ * `QuotaLedger` tracks what is and may still be assigned, `QuotaAccount` what was used, and
+ * `QuotaRound` divides the lease. docs/internals/quotas.md explains what all of this guarantees.
  */
 export class QuotaPool {
   readonly #holders: QuotaHolders;
@@ -78,14 +78,14 @@ export class QuotaPool {
   readonly #account: QuotaAccount;
   readonly #meter: QuotaMeter;
   readonly #members: QuotaHolder[] = [];
-  /** Streams that are closed: they count until their time is up. */
+  /** Holders with a closed stream. They count until their assignments have ended. */
   readonly #left: QuotaHolder[] = [];
   /** By identity. */
   readonly #parties = new Map<string, QuotaParty>();
   #settings: QuotaPoolSettings;
-  /** What all members weigh. */
+  /** The combined weight of all members. */
   #partsWeight = 0;
-  /** What all wanted in the last round. */
+  /** The combined demand in the last round. */
   #askedMicroHz = 0;
   #isDirty = false;
   #roundMs: number;
@@ -100,17 +100,17 @@ export class QuotaPool {
     this.#roundMs = nowMs - quietRoundMs;
   }
 
-  /** Holders whose streams are open. */
+  /** The number of holders with an open stream. */
   get holderCount(): number {
     return this.#members.length;
   }
 
-  /** Holders that count: also those whose streams are closed, until their time is up. */
+  /** The number of holders that count, including those with a closed stream. */
   get countedCount(): number {
     return this.#members.length + this.#left.length;
   }
 
-  /** What all of them want. */
+  /** The combined demand of all holders. */
   get demandMicroHz(): number {
     const { demand } = this.#holders;
     let sum = 0;
@@ -123,19 +123,19 @@ export class QuotaPool {
     return this.#settings;
   }
 
-  /** What may be active, what may be handed out, and tokens that are left for new buckets. */
+  /** The rate that may be active, the rate that may be assigned, and the tokens for new buckets. */
   rates(nowMs: number): QuotaPoolRates {
     const ledger = this.#ledger;
     const leaseMicroHz = ledger.leaseMicroHz(nowMs);
     return { heldMicroHz: ledger.heldMicroHz, leaseMicroHz, bankHits: ledger.bankHits(nowMs) };
   }
 
-  /** Hits that are used of each limit, as far as is known; undefined before anything is. */
+  /** The used hits of each limit, as far as is known. Undefined before the first response. */
   levels(nowMs: number): readonly number[] | undefined {
     return this.#account.levels(nowMs);
   }
 
-  /** The policy, an override or a freeze says something else now: everybody is told in a round. */
+  /** Applies changes of the policy, an override or a freeze. A round then updates all holders. */
   configure(settings: QuotaPoolSettings, nowMs: number): void {
     this.#settings = settings;
     this.#ledger.configure(ledgerSettings(settings), nowMs);
@@ -145,9 +145,10 @@ export class QuotaPool {
   }
 
   /**
-   * A bucket that is new on its stream; undefined where there are as many as there may be.
+   * Adds a bucket that is new on its stream. Returns undefined if a bound is reached.
    *
-   * @param joining `identity` is whose stream it is, as in `QuotaCrowd`; `bytes` are kept of it
+   * @param joining `identity` owns the stream, as in `QuotaCrowd`; `bytes` is the memory used for
+   *   it
    */
   join(
     {
@@ -167,7 +168,7 @@ export class QuotaPool {
     return holder;
   }
 
-  /** Its stream is closed. @returns until when it counts, and may `rejoin` */
+  /** The holder's stream was closed. @returns until when the holder counts and may `rejoin` */
   leave(holder: QuotaHolder, nowMs: number): number {
     const holders = this.#holders;
     this.#meter.estimate(holder, 0, nowMs);
@@ -177,7 +178,7 @@ export class QuotaPool {
     return Math.max(nowMs, holders.untilMs[holder] ?? 0, holders.heldUntilMs[holder] ?? 0);
   }
 
-  /** The same Envoy is back on another stream, before it was forgotten. */
+  /** The same Envoy has opened another stream before the holder was forgotten. */
   rejoin(holder: QuotaHolder, nowMs: number): void {
     const holders = this.#holders;
     const place = this.#left.indexOf(holder);
@@ -188,16 +189,16 @@ export class QuotaPool {
     holders.clockMs[holder] = nowMs;
     holders.changedMs[holder] = nowMs;
     holders.aheadHits[holder] = 0;
-    // Another replica may have told it something meanwhile, until what is said now arrives.
+    // Another replica may have assigned something meanwhile, until the next assignment arrives.
     holders.wasOpen[holder] = 2;
     this.#enter(holder);
   }
 
-  /** Takes in what a holder reports. What cannot be is cut to what can, and credits nothing. */
+  /** Reads a report. Impossible values are reduced to the maximum possible, and credit nothing. */
   report(holder: QuotaHolder, usage: QuotaUsage, nowMs: number): UsageVerdict {
     const part = partsWeight(this.#holders.party[holder]) / this.#partsWeight;
     const openMicroHz = this.#account.rateMicroHzMax * Math.min(1, part);
-    // Of no time an Envoy tells only where the bucket is new to it: after a restart it has none.
+    // Envoy reports zero elapsed time only for a new bucket: after a restart it has none.
     if (usage.elapsedMs === 0) this.#ledger.payAgain(holder, nowMs);
     const { verdict, isTaken, isOther } = this.#meter.read(holder, usage, { openMicroHz, nowMs });
     const isFreed = isTaken && this.#ledger.confirm(holder);
@@ -205,7 +206,7 @@ export class QuotaPool {
     return verdict;
   }
 
-  /** What to answer a report with at once; undefined where there is nothing that may be said. */
+  /** The assignment to send in response to a report. Undefined if nothing may be assigned. */
   answer(holder: QuotaHolder, nowMs: number): QuotaAssignment | undefined {
     const holders = this.#holders;
     const plain = this.#plain();
@@ -219,20 +220,20 @@ export class QuotaPool {
     const assigned = holders.assigned[holder];
     if (assigned === assignedNothing || assigned === assignedAllow) this.#welcome(holder, nowMs);
     else if (assigned === assignedTicket && holders.isSpent[holder] === 1) {
-      // The next round may give it another one: only after a blanket rule a bucket is a full one.
+      // The next round may assign another one. A bucket is only full after a blanket rule.
       this.#ledger.tell(holder, { assigned: assignedDeny }, nowMs);
       this.#isDirty = true;
     } else this.#ledger.renew(holder, nowMs);
     return this.#ledger.assignment(holder, ttlMs);
   }
 
-  /** Whether a round would change anything, or is due by time. */
+  /** Whether a round would change anything or is due. */
   isDue(nowMs: number): boolean {
     const sinceMs = nowMs - this.#roundMs;
     return sinceMs >= (this.#isDirty ? quotaRoundMs : quietRoundMs) && this.countedCount > 0;
   }
 
-  /** Divides the pool. @returns what is to be sent now */
+  /** Runs a round. @returns the changes to send */
   rebalance(nowMs: number): readonly QuotaChange[] {
     this.#roundMs = nowMs;
     this.#roundCount += 1;
@@ -257,31 +258,34 @@ export class QuotaPool {
     return abandoned.length === 0 ? changes : [...abandoned, ...changes];
   }
 
-  /** Whole hits to charge to all limits now; `charged` or `missed` is to follow, unless it is 0. */
+  /**
+   * Returns the whole hits to charge to all limits. Unless it is 0, `charged` or `missed` must
+   * follow.
+   */
   dueHits(nowMs: number): number {
     return this.#account.take(nowMs);
   }
 
-  /** The store took them, or told its levels. */
+  /** The store has charged the hits or returned the levels. */
   charged(charged: QuotaCharged, nowMs: number): void {
     this.#account.charged(charged, nowMs);
   }
 
-  /** The store did not take them, as far as anybody knows. */
+  /** The store has not charged the hits, as far as is known. */
   missed(hits: number, nowMs: number): void {
     this.#account.missed(hits, nowMs);
   }
 
-  /** Whether the levels should be asked for, where there is nothing to charge. */
+  /** Whether the levels should be read although there is nothing to charge. */
   wantsLevel(nowMs: number): boolean {
     return this.#plain() === undefined && this.#account.wantsLevel(nowMs);
   }
 
   /**
-   * What this replica asks of the pool. Replicas are divided by what two kinds of holders want and
-   * weigh: those who want little, and those who want much. Thrown together, the weight of the many
-   * would count for what the few want. An identity weighs here by the part of its Envoys that this
-   * replica has.
+   * The claim of this replica. It separates the demand and weight of holders with a small demand
+   * from those with a large demand. Otherwise, the weight of many small holders would increase the
+   * share of a few large ones. An identity has the weight of the Envoys that it has at this
+   * replica.
    */
   claim(nowMs: number): QuotaClaim {
     const holders = this.#holders;
@@ -300,7 +304,7 @@ export class QuotaPool {
       hungryWeight += weight;
     }
     const met = sum - hungry;
-    // Who is there at all has room for those who come next.
+    // A replica with any holder reserves room for the next ones.
     const least = this.#members.length === 0 ? 0 : ceilingMicroHz / 100;
     return {
       metMicroHz: Math.floor(Math.max(met, hungry > 0 ? 0 : least)),
@@ -313,7 +317,7 @@ export class QuotaPool {
     };
   }
 
-  /** What may be handed out from now on. */
+  /** Applies a new lease. */
   lease(lease: QuotaLease, nowMs: number): void {
     const before = this.#ledger.leaseMicroHz(nowMs);
     this.#ledger.lease(lease, nowMs);
@@ -323,7 +327,7 @@ export class QuotaPool {
     if (!isNear || this.#ledger.assignedMicroHz > lease.rateMicroHz) this.#isDirty = true;
   }
 
-  /** Everybody in it, for people. */
+  /** All holders, for display. */
   states(nowMs: number): readonly QuotaHolderState[] {
     const { demand, held, isLeft, reportedMs } = this.#holders;
     const ttlMs = this.#ledger.ttlMs(nowMs) ?? 0;
@@ -373,7 +377,9 @@ export class QuotaPool {
     return { evenMicroHz: this.#wantTerms(nowMs).evenMicroHz, hasRoom };
   }
 
-  /** The first share of somebody new, without a division: an even one, as far as there is room. */
+  /**
+   * Assigns the first share of a new holder without a round: an even one, as far as there is room.
+   */
   #welcome(holder: QuotaHolder, nowMs: number): void {
     const ledger = this.#ledger;
     const leaseMicroHz = ledger.leaseMicroHz(nowMs);
@@ -393,12 +399,12 @@ export class QuotaPool {
     }
   }
 
-  /** Everything that time alone does. */
+  /** Applies the effects of time. */
   #look(nowMs: number): readonly QuotaChange[] {
     const { reportedMs, rate, assigned, usedMs, wasOpen } = this.#holders;
     const idle: QuotaHolder[] = [];
     for (const holder of this.#members) {
-      // Until it hears from us again it goes by what its quota says for after an assignment.
+      // Until its next assignment, it applies what the quota defines for expired assignments.
       if (this.#ledger.expire(holder, nowMs)) wasOpen[holder] = 1;
       const isSilent = nowMs - (reportedMs[holder] ?? 0) >= silentMs;
       if (isSilent && assigned[holder] === assignedRate) {
@@ -471,17 +477,14 @@ export class QuotaPool {
   }
 }
 
-/** A weight of somebody is one, however small. */
+/** A weight in a claim is at least 1. */
 function claimedWeight(weight: number): number {
   return Math.ceil(weight * claimedWeightUnit);
 }
 
-/** Of a pool that nothing limits there is nothing to divide. */
+/** A pool without limits divides nothing. */
 function ledgerSettings({ limits, ttlMs }: QuotaPoolSettings): LedgerSettings {
-  const burst = limits.reduce(
-    (least, limit) => Math.min(least, limit.burst),
-    Number.POSITIVE_INFINITY,
-  );
+  const burst = Math.min(...limits.map((limit) => limit.burst));
   return {
     ttlMs,
     burst: Number.isFinite(burst) ? burst : 0,

@@ -10,83 +10,86 @@ import {
 } from "./quota-holders.js";
 import { confirmMs, type QuotaLedger, type Telling } from "./quota-ledger.js";
 
-/** Shares below one hit a second are given hit by hit; who has a rate keeps it down to half. */
+/**
+ * Shares below one hit per second are assigned as single hits. An assigned rate is kept down to
+ * half of that.
+ */
 export const slowMicroHz = microHzPerHz;
 const slowKeptMicroHz = slowMicroHz / 2;
 
-/** What a share has to differ by to be told: a tenth, and next to nothing after a report. */
+/** Minimum change of a share that is sent: a tenth, and much less after a report. */
 const keepRatio = 1.1;
 const smallRatio = 1.005;
 
-/** Who has less than its share by this part lacks it. */
+/** A holder whose share is short by this factor lacks rate. */
 const lackRatio = 1.02;
 
-/** Time in which a change has to move as many hits as it costs tokens. */
+/** Time within which a change must move as many hits as its tokens cost. */
 const worthSeconds = 10;
 
-/** A bank that is as full as that, as a part. */
+/** The fill level, as a fraction, at which a bank counts as full. */
 const fullRatio = 0.9;
 
-/** What is left to those who had what they asked for, beyond that. */
+/** Headroom for holders whose demand was covered. */
 const metRatio = 1.02;
 
-/** What is too much by less than this part is left to them. */
+/** An excess of a share up to this factor is not taken back. */
 const keptRatio = 1.02;
 
-/** What those want who did not get what they asked for. */
+/** Headroom for holders whose demand was not covered. */
 const hungryRatio = 1.1;
 
-/** Who has this part of what it asked for, and was denied, is short by chance. */
+/** A holder with this fraction of its demand was denied by chance. */
 const nearlyRatio = 0.9;
 
-/** Where all together have too much, each gives up a little more than it must. */
+/** If the sum of the shares is too large, each one is reduced by slightly more than necessary. */
 const cutRatio = 0.97;
 
 const reportSeconds = quotaReportMs / 1_000;
 
-/** What is kept out of rates, to pay for new buckets, while the bank is empty. */
+/** The fraction of the lease that pays for new buckets while the bank is empty. */
 const bankShare = 0.05;
 
-/** The part of an even share that everybody gets, whatever it asks for. */
+/** The fraction of an even share that every holder gets, whatever its demand. */
 const floorRatio = 1 / 20;
 
-/** Who asks for this part of its share uses it. */
+/** A holder whose demand is this fraction of its share uses it. */
 const usedRatio = 0.8;
 
-/** Who has less than this part of its share is served first. */
+/** A holder with less than this fraction of its target is served first. */
 const poorRatio = 0.5;
 
 /**
- * How long a bucket goes by what its quota says for before the first assignment where nothing fit
- * to be told is left: others have given back by then what they were lent. In milliseconds.
+ * How long a new bucket waits for a sufficient first share, in milliseconds. By then, others have
+ * returned what they had borrowed. Until then, it applies what the quota defines for buckets
+ * without an assignment.
  */
 const newcomerMsMax = 2 * quotaReportMs + 2 * confirmMs;
 
-/** The part of an even share of all there may be that is fit for one of whom nobody knows. */
+/**
+ * The sufficient first share of a holder with an unknown demand, as a fraction of an even share.
+ */
 const fitRatio = 1 / 4;
 
-/**
- * What fits those who are new, while there is room: where all that others ask for is less than
- * there may be.
- */
+/** The terms for new holders. There is room if the demand of the others is below the ceiling. */
 export interface NewcomerTerms {
   /** See `WantTerms`. */
   readonly evenMicroHz: number;
   readonly hasRoom: boolean;
 }
 
-/** What bounds what a holder is taken to want. */
+/** Bounds of the demand of a holder. */
 export interface WantTerms {
-  /** What it may want at most: more than all of the limit is nothing that it could have. */
+  /** The maximum demand. More than the whole limit can never be assigned. */
   readonly demandMicroHzMax: number;
-  /** An even share of what all replicas may hand out, for a weight of 1. */
+  /** An even share of what all replicas may assign, for a weight of 1. */
   readonly evenMicroHz: number;
 }
 
 /**
- * What has to be free before a holder is told its first share, in micro-hits a second; 0: it is
- * told whatever there is. A share of what is left by chance, or none, would deny what the limit has
- * room for. Of limits below some hits a second single hits are told at once.
+ * Returns the rate that must be free before a holder gets its first share, in micro-hits per
+ * second; 0: assign whatever is free. A smaller share, or none, would deny requests that the limit
+ * has room for. For limits below a few hits per second, single hits are assigned at once.
  */
 export function fitMicroHz(
   holders: QuotaHolders,
@@ -99,13 +102,13 @@ export function fitMicroHz(
   return fit < slowMicroHz ? 0 : fit;
 }
 
-/** What one round of a pool is about. */
+/** The inputs of one round of a pool. */
 interface RoundOrder {
   readonly holders: QuotaHolders;
   readonly ledger: QuotaLedger;
-  /** Those whose streams are open. */
+  /** The holders with an open stream. */
   readonly members: readonly QuotaHolder[];
-  /** Where the round begins: another place each time, so that nobody is always the last. */
+  /** Where the round starts. It changes each time, so that no holder is always last. */
   readonly start: number;
   readonly wants: WantTerms;
   readonly newcomers: NewcomerTerms;
@@ -115,23 +118,24 @@ interface RoundOrder {
 /**
  * One division of a lease among the holders of a pool:
  *
- * - targets by water-filling: what was asked for in the last report and a little more, by weight,
- *   which all streams of one identity share;
- *   at least a twentieth of an even share; what nobody asks for is lent
- * - who has more than its target gives it back, while others need it or all have too much together
- * - who has less gets more, as far as there is room and the bank can pay for new buckets
- * - shares below a hit a second are given hit by hit, to whose turn it is
+ * - Targets are computed by water-filling: the last reported demand plus headroom, by weight, where
+ *   all streams of one identity share its weight. Each target is at least a twentieth of an even
+ *   share. Unclaimed rate is lent.
+ * - A holder above its target returns the excess if others need it or the sum is too large.
+ * - A holder below its target gets more, as far as there is room and the bank can pay for new
+ *   buckets.
+ * - Shares below one hit per second are assigned as single hits, in turn.
  */
 export class QuotaRound {
   readonly #order: RoundOrder;
   readonly #changes: QuotaChange[] = [];
   readonly #leaseMicroHz: number;
-  /** What rates may come to: the lease, without what the bank needs. */
+  /** The most that all rates may add up to: the lease without the part for the bank. */
   readonly #roomMicroHz: number;
-  /** What those who want more lack, with those who wait for single hits. */
+  /** The rate that holders lack, including those that wait for single hits. */
   #lackMicroHz = 0;
   #waitingCount = 0;
-  /** Tokens that somebody is saving for. */
+  /** Tokens that are being saved for a holder. */
   #savedHits = 0;
 
   constructor(order: RoundOrder) {
@@ -142,7 +146,7 @@ export class QuotaRound {
     this.#roomMicroHz = Math.floor(this.#leaseMicroHz * (1 - bankShare * (1 - filled)));
   }
 
-  /** Tells holders what follows. @returns what is to be sent */
+  /** Runs the round and updates the holders. @returns the changes to send */
   run(): readonly QuotaChange[] {
     this.#aim();
     this.#takeBack();
@@ -155,7 +159,7 @@ export class QuotaRound {
     return this.#changes;
   }
 
-  /** Whether somebody still waits for a share, so that the next round is due soon. */
+  /** Whether a holder still waits for a share, so that the next round is due soon. */
   get isWaiting(): boolean {
     return this.#waitingCount > 0;
   }
@@ -179,7 +183,7 @@ export class QuotaRound {
       const aim = columns.target[i] ?? 0;
       target[holder] = aim;
       if (isHungry[holder] !== 1 && this.#fit(holder) === 0) continue;
-      // What is given hit by hit flows through the bank, and so has to be left to it.
+      // Single hits are paid from the bank, so their rate must be left to it.
       if (this.#isSlow(holder)) this.#lackMicroHz += aim;
       else if (aim > (rate[holder] ?? 0) * lackRatio)
         this.#lackMicroHz += aim - (rate[holder] ?? 0);
@@ -190,7 +194,7 @@ export class QuotaRound {
     const { ledger, holders } = this.#order;
     const isOver = ledger.assignedMicroHz > this.#leaseMicroHz;
     const isLacking = this.#lackMicroHz > Math.max(0, this.#roomMicroHz - ledger.heldMicroHz);
-    // One large share that is cut makes more room for its tokens than many small ones.
+    // Reducing one large share frees more rate per token than reducing many small ones.
     if (isOver) {
       this.#each((holder) => {
         if (holders.isHungry[holder] === 1) this.#cut(holder);
@@ -200,7 +204,7 @@ export class QuotaRound {
     if (isLacking) this.#each((holder) => this.#shrink(holder));
   }
 
-  /** All together have too much. */
+  /** Reduces a share because the sum of all shares is too large. */
   #cut(holder: QuotaHolder): void {
     const { ledger, holders, nowMs } = this.#order;
     const had = holders.rate[holder] ?? 0;
@@ -214,7 +218,7 @@ export class QuotaRound {
     } else this.#tell(holder, { assigned: assignedDeny });
   }
 
-  /** Others want what it does not need, or has above its share. */
+  /** Takes back the excess of a share because other holders need it. */
   #shrink(holder: QuotaHolder): void {
     const { ledger, holders, nowMs } = this.#order;
     const had = holders.rate[holder] ?? 0;
@@ -231,7 +235,7 @@ export class QuotaRound {
     }
   }
 
-  /** Who uses what it has loses at most half of it at once, where there is no need. */
+  /** If a holder uses its share, the share is at most halved per round. */
   #eased(holder: QuotaHolder): number {
     const { demand, rate, target } = this.#order.holders;
     const had = rate[holder] ?? 0;
@@ -271,7 +275,7 @@ export class QuotaRound {
     }
     if (holders.isHungry[holder] !== 1) return;
     this.#waitingCount += 1;
-    // Single hits leave what this one needs, or it would never come to be.
+    // Single hits leave these tokens untouched, otherwise they would never accumulate.
     if (isWorth && had < poorRatio * aim) this.#savedHits = Math.max(this.#savedHits, tokens);
   }
 
@@ -286,13 +290,13 @@ export class QuotaRound {
     return (target[holder] ?? 0) < least;
   }
 
-  /** What flows into a full bank is lost: then tokens cost nothing. */
+  /** Inflow into a full bank is lost, so tokens cost nothing then. */
   get #isFull(): boolean {
     const { ledger, nowMs } = this.#order;
     return ledger.bankHits(nowMs) >= fullRatio * ledger.bankHitsMax;
   }
 
-  /** Whether a change is worth its tokens: within ten seconds it has moved as many hits. */
+  /** Whether a change is worth its tokens: it moves as many hits within ten seconds. */
   #isWorth(holder: QuotaHolder, next: number, tokens: number): boolean {
     const { ledger, holders, nowMs } = this.#order;
     const had = holders.rate[holder] ?? 0;
@@ -304,17 +308,17 @@ export class QuotaRound {
     return moved > least && isPaid;
   }
 
-  /** Gives single hits while the bank has some: to who asks for more, or to who has none at all. */
+  /** Assigns single hits while the bank has any, to holders with or without unmet demand. */
   #giveHits(hungry: 0 | 1): void {
     const { ledger, holders, members, nowMs } = this.#order;
     const bankHits = ledger.bankHits(nowMs) - this.#savedHits;
-    // Who asks for nothing has a hit for the first request of many, where nobody else needs it.
+    // A holder without demand gets a hit for its next first request, if no other needs it.
     if (bankHits < 1 || (hungry === 0 && bankHits < ledger.bankHitsMax / 2)) return;
     const { isHungry, target, assigned, turn } = holders;
     const waiting = members.filter((holder) => {
       if (!this.#isSlow(holder) || assigned[holder] === assignedRate) return false;
       if (this.#fit(holder) > 0) return false;
-      // Envoy fills a bucket only after a blanket rule: who has used its hits is denied first.
+      // Envoy only fills a bucket after a blanket rule, so a holder with used hits is denied first.
       return assigned[holder] !== assignedTicket && isHungry[holder] === hungry;
     });
     waiting.sort((one, other) => (turn[one] ?? 0) - (turn[other] ?? 0));
@@ -322,20 +326,21 @@ export class QuotaRound {
     const isFull = this.#isFull;
     let left = Math.floor(Math.min(bankHits, ledger.tokensMax - ledger.tokens));
     for (const [i, holder] of waiting.entries()) {
-      // What its share brings until its next report, as long as there is as much for the others.
+      // The yield of its share until its next report, if that leaves as much for the others.
       const due = ((target[holder] ?? 0) / microHzPerHz) * reportSeconds;
       const brought = isFull ? Math.ceil(due) : Math.round(due);
       const even = Math.ceil(left / (waiting.length - i));
       const hits = Math.min(left, even, Math.max(1, brought));
       if (hits <= 0) break;
       left -= hits;
-      // Who comes back after a while does not get all that it did not ask for.
+      // A holder that returns after a pause does not get the hits that it did not ask for
+      // meanwhile.
       turn[holder] = Math.max(turn[holder] ?? 0, first) + hits / holders.partWeight(holder);
       this.#tell(holder, { assigned: assignedTicket, tokens: hits });
     }
   }
 
-  /** Who has nothing, or nothing left, is told so; its place is with those who wait for hits. */
+  /** Denies holders that have nothing or nothing left, and queues them for single hits. */
   #denyOthers(): void {
     const { isSpent, assigned } = this.#order.holders;
     this.#each((holder) => {
@@ -371,8 +376,8 @@ export class QuotaRound {
 }
 
 /**
- * What a holder wants: what it asked for, within what there can be of it, and a little more. Who
- * has not told that yet is taken to want an even share, or it would lose its first one.
+ * Returns the demand of a holder plus headroom, within what is possible. A holder whose demand is
+ * unknown gets an even share, otherwise it would lose its first one.
  */
 export function wantedMicroHz(
   holders: QuotaHolders,
@@ -385,6 +390,6 @@ export function wantedMicroHz(
   const isShort = had < nearlyRatio * asked;
   if (holders.isHungry[holder] === 1 && isShort) return hungryRatio * asked;
   const wanted = metRatio * asked;
-  // What is a little too much already is what it wants: to take it back costs more.
+  // A small excess counts as demand, because taking it back costs more.
   return had > wanted && had <= keptRatio * wanted ? had : wanted;
 }

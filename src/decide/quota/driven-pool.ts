@@ -4,20 +4,30 @@ import type { QuotaHolders } from "../../core/quota/quota-holders.js";
 import { QuotaPool } from "../../core/quota/quota-pool.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { QuotaReach, ReachDescriptor } from "./quota-reach.js";
-import type { QuotaLeaseState } from "./quota-view.js";
+
+/** The state of this replica's lease of a pool. */
+export type QuotaLeaseState =
+  /** The first claim has not been answered: nothing is assigned. */
+  | "claiming"
+  /** Assignments are made from the lease. */
+  | "leased"
+  /** Claims fail, and the last lease is still valid. */
+  | "unrenewed"
+  /** The last lease has ended: the limits' `on_store_failure` applies. */
+  | "lost";
 
 interface DrivenPoolParts {
-  /** Names it among replicas: no text of callers. */
+  /** Identifies it at all replicas. Contains no text from callers. */
   readonly name: string;
   readonly reach: QuotaReach;
-  /** The first descriptor that led here. */
+  /** The first descriptor that created it. */
   readonly descriptor: ReachDescriptor;
   readonly quota: QuotaPolicy;
   readonly holders: QuotaHolders;
   readonly nowMs: number;
 }
 
-/** Claims without an answer after which a pool that never had a lease is taken to get none. */
+/** Unanswered claims after which a pool without a first lease falls back. */
 const firstClaimsMax = 3;
 
 const noLease: QuotaLease = {
@@ -26,21 +36,21 @@ const noLease: QuotaLease = {
   elsewhere: [],
 };
 
-/** How often what Envoys have let pass is charged: within these, in milliseconds. */
+/** Bounds of the interval at which admitted hits are charged, in milliseconds. */
 const chargeEveryMs = { least: 100, most: 1_000 } as const;
 
-/** A pool of this replica with all that drives it: its limits, its lease, its turns. */
+/** A pool of this replica together with its limits, its lease and its schedule. */
 export class DrivenPool {
   readonly name: string;
   readonly descriptor: ReachDescriptor;
   readonly law: QuotaPool;
-  /** By name, those that lead here. */
+  /** The quotas that use this pool, by name. */
   readonly quotas = new Map<string, QuotaPolicy>();
   #reach: QuotaReach;
   #lease = noLease;
   #failedCount = 0;
   #isFallenBack = false;
-  /** When it is to be charged next, and to be claimed. */
+  /** When it is charged and claimed next. */
   chargeMs: number;
   claimMs: number;
   isCharging = false;
@@ -64,7 +74,7 @@ export class DrivenPool {
     return this.#lease;
   }
 
-  /** Whether replicas divide it: where nothing is limited there is nothing to divide. */
+  /** Whether replicas divide it. Without a limit, there is nothing to divide. */
   get isLeased(): boolean {
     return this.#reach.mode === "limited";
   }
@@ -75,17 +85,17 @@ export class DrivenPool {
     return hadLease || this.#failedCount >= firstClaimsMax ? "lost" : "claiming";
   }
 
-  /** How long an assignment holds. */
+  /** The time to live of its assignments. */
   get ttlMs(): number {
     return this.law.settings.ttlMs;
   }
 
-  /** Other limits hold, or the same ones otherwise; or another quota leads here, too. */
+  /** Applies changed limits, or adds another quota that uses this pool. */
   configure(reach: QuotaReach, quota: QuotaPolicy, nowMs: number): void {
     const known = this.quotas.get(quota.name);
     if (known === quota && isSame(reach, this.#reach)) return;
     this.quotas.set(quota.name, quota);
-    // A lease that ended while nothing was divided is not lost: the next is claimed as the first.
+    // A lease that ended while there was nothing to divide is not lost: claim it as the first one.
     if (!this.isLeased && this.#lease.untilMs <= nowMs) {
       this.#lease = noLease;
       this.#failedCount = 0;
@@ -95,7 +105,7 @@ export class DrivenPool {
     this.#apply(nowMs);
   }
 
-  /** How long until it is charged again: half of the time in which its burst drains. */
+  /** The charge interval: half of the time in which its burst drains. */
   get chargeEveryMs(): number {
     let leastMs: number = chargeEveryMs.most;
     for (const limit of this.#reach.limits) {
@@ -104,7 +114,7 @@ export class DrivenPool {
     return Math.max(chargeEveryMs.least, leastMs);
   }
 
-  /** It may hand out so much. */
+  /** Applies a new lease. */
   take(lease: QuotaLease, nowMs: number): void {
     this.#lease = lease;
     this.#failedCount = 0;
@@ -115,16 +125,16 @@ export class DrivenPool {
     this.law.lease(lease, nowMs);
   }
 
-  /** Nobody answered its claim. */
+  /** Records that a claim was not answered. */
   noteFailed(): void {
     this.#failedCount += 1;
   }
 
   /**
-   * Goes on without a lease, as its limits say for when the store is away. `error` renews nothing:
-   * what Envoys do when their assignments are over decides.
+   * Continues without a lease, by the `on_store_failure` of its limits. `error` renews no
+   * assignment, so that the quota's own setting for expired assignments applies in the Envoys.
    *
-   * @param replicaCount how many share the limits, from 1
+   * @param replicaCount how many replicas share the limits, at least 1
    */
   fallBack(replicaCount: number, nowMs: number): void {
     const isFirst = !this.#isFallenBack;
@@ -142,12 +152,12 @@ export class DrivenPool {
     this.law.configure(this.#settings(), nowMs);
   }
 
-  /** Of several quotas that lead here: the longest time, and the most for calls. */
+  /** With several quotas, the longest ttl and the largest share for calls apply. */
   #settings(): QuotaPoolSettings {
     const quotas = [...this.quotas.values()];
     const { limits } = this.#reach;
     const ttlMs = Math.max(...quotas.map(({ ttlSeconds }) => ttlSeconds * 1_000));
-    // Where nobody is held back, nothing of what was used waits for room in the store.
+    // If nothing is denied, no usage has to wait for room in the store.
     const isHeld = this.#reach.mode !== "counted";
     const callsShare = isHeld
       ? Math.max(...quotas.map(({ callsShareRatio }) => callsShareRatio))
@@ -163,7 +173,7 @@ export class DrivenPool {
   }
 }
 
-/** Whether nothing of it has changed that a pool goes by. */
+/** Whether nothing has changed that affects a pool. */
 function isSame(one: QuotaReach, other: QuotaReach): boolean {
   return (
     one.mode === other.mode &&

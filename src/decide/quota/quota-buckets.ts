@@ -5,28 +5,28 @@ import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { DrivenPool } from "./driven-pool.js";
 import type { ReachDescriptor } from "./quota-reach.js";
 
-/** A descriptor that buckets of a quota stand for, of whatever Envoy and class. */
+/** A descriptor that quota buckets represent, for any Envoy and class. */
 export interface QuotaBucketRecord extends ReachDescriptor {
   readonly quotaName: string;
   readonly key: string;
-  /** By whose bucket it came to be. */
+  /** The identity whose bucket created the record. */
   readonly maker: string;
-  /** Buckets of Envoys that stand for it. */
+  /** The number of Envoy buckets for this descriptor. */
   memberCount: number;
 }
 
-/** What an Envoy whose stream is closed may take up again on another one. */
+/** What an Envoy with a closed stream may take up again on another stream. */
 interface DetachedHolder {
   readonly pool: DrivenPool;
   readonly holder: QuotaHolder;
-  /** Until when it counts. */
+  /** When it stops counting. */
   readonly untilMs: number;
 }
 
-/** Different descriptors of one domain's buckets; those of more share one limit of their rule. */
+/** Maximum number of descriptors per domain. Further ones share one limit of their rule. */
 export const bucketsPerDomainMax = 100_000;
 
-/** The descriptors that buckets stand for, and what Envoys have left behind. */
+/** The descriptors that buckets represent, and the buckets that disconnected Envoys have left. */
 export class QuotaBuckets {
   readonly #buckets = new Map<string, QuotaBucketRecord>();
   readonly #countByDomain = new Tally<string>();
@@ -35,7 +35,9 @@ export class QuotaBuckets {
   readonly #makerBucketsMax: number;
   readonly #left = new Map<string, DetachedHolder>();
 
-  /** @param identityPercentMax of a domain's descriptors that one identity brings. Default 100 */
+  /**
+   * @param identityPercentMax of a domain's descriptors that one identity may create. Default 100
+   */
   constructor(identityPercentMax = 100) {
     this.#makerBucketsMax = Math.max(
       1,
@@ -43,7 +45,7 @@ export class QuotaBuckets {
     );
   }
 
-  /** Takes one more bucket for a descriptor; it is one of an overflow where there are too many. */
+  /** Adds a bucket for a descriptor. Beyond the bounds, it belongs to the overflow descriptor. */
   take(
     quota: QuotaPolicy,
     entries: readonly DescriptorEntry[],
@@ -68,7 +70,7 @@ export class QuotaBuckets {
     return made;
   }
 
-  /** One bucket less stands for it. */
+  /** Removes a bucket from its descriptor. */
   release(bucket: QuotaBucketRecord): void {
     bucket.memberCount -= 1;
     if (bucket.memberCount > 0 || this.#buckets.get(bucket.key) !== bucket) return;
@@ -77,12 +79,12 @@ export class QuotaBuckets {
     this.#countByMaker.add(bucket.maker, -1);
   }
 
-  /** An Envoy's stream is closed: this is what it held of one bucket. */
+  /** Stores what an Envoy with a closed stream held of one bucket. */
   leave(name: string, left: DetachedHolder): void {
     this.#left.set(name, left);
   }
 
-  /** The same Envoy reports the same bucket; undefined: nothing of it counts any more. */
+  /** The same Envoy reports the same bucket again. Undefined: nothing of it counts any more. */
   takeUp(name: string, pool: DrivenPool, nowMs: number): QuotaHolder | undefined {
     const left = this.#left.get(name);
     this.#left.delete(name);
@@ -91,7 +93,7 @@ export class QuotaBuckets {
       : undefined;
   }
 
-  /** Forgets what counts no more. */
+  /** Removes what no longer counts. */
   forgetLeft(nowMs: number): void {
     for (const [name, { untilMs }] of this.#left) {
       if (untilMs <= nowMs) this.#left.delete(name);

@@ -1,48 +1,50 @@
-/** What is unusual about a report, as metrics name it. */
+/** Anomalies in reports, as label values of metrics. */
 const unusualUsages = [
-  /** More than its assignment let pass. */
+  /** More than its assignment allowed. */
   "too_much",
-  /** More than an Envoy without an assignment may have let pass. */
+  /** More than an Envoy without an assignment may have admitted. */
   "unassigned",
-  /** Less than no time, or more than an hour. */
+  /** A negative time, or more than an hour. */
   "elapsed",
-  /** Another live stream has the same node's name for the same domain. */
+  /** Another open stream uses the same node name for the same domain. */
   "node_twice",
 ] as const;
 
 type UnusualUsage = (typeof unusualUsages)[number];
 
-/** Why a bucket has no share, as metrics name it. */
+/** Why a bucket has no share, as label values of metrics. */
 const ignoredBuckets = [
   "no_policy",
   "unknown_quota",
   "wrong_domain",
-  /** Not what the quota's filter makes: an Envoy of an older policy, or none of ours. */
+  /**
+   * Not a bucket of the quota's filter: the Envoy has an older policy or was not configured by it.
+   */
   "foreign",
   "too_many_limits",
-  /** More than a stream may report in a second. */
+  /** More than a stream may report per second. */
   "too_many",
   "id_too_long",
   "id_too_many_entries",
   "id_unreadable",
 ] as const;
 
-/** A row of `ignoredBuckets`. */
+/** An element of `ignoredBuckets`. */
 export type IgnoredBucket = (typeof ignoredBuckets)[number];
 
-/** Bounds that a bucket may be beyond, as metrics name them. */
+/** The bounds that a bucket can exceed, as label values of metrics. */
 const quotaOverflows = ["stream", "identity", "domain", "process"] as const;
 
-/** A row of `quotaOverflows`. */
+/** An element of `quotaOverflows`. */
 export type QuotaOverflow = (typeof quotaOverflows)[number];
 
-/** What buckets are told, as metrics name it. */
+/** The kinds of instructions for buckets, as label values of metrics. */
 const quotaInstructionKinds = ["bucket", "allow", "deny", "abandon"] as const;
 
-/** A row of `quotaInstructionKinds`. */
+/** An element of `quotaInstructionKinds`. */
 export type QuotaInstructionKind = (typeof quotaInstructionKinds)[number];
 
-/** What those who divide quotas have seen: plain integers, read when scraped. */
+/** Counters of the quota modules. Plain integers, read when metrics are scraped. */
 export class QuotaCounts {
   readonly unusual = new Map<UnusualUsage, number>(unusualUsages.map((one) => [one, 0]));
   readonly ignored = new Map<IgnoredBucket, number>(ignoredBuckets.map((one) => [one, 0]));
@@ -52,10 +54,10 @@ export class QuotaCounts {
   );
   /** Reports of buckets. */
   reportCount = 0;
-  /** Buckets of one stream that went on on another one of the same Envoy. */
+  /** Buckets that an Envoy took up again on another stream. */
   rejoinCount = 0;
   chargedHits = 0;
-  /** Told to the store, which did not answer: they are told again. */
+  /** Hits sent to the store without a response; they are sent again. */
   missedHits = 0;
   failedClaimCount = 0;
 

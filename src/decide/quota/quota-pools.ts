@@ -19,11 +19,11 @@ import { DrivenPool } from "./driven-pool.js";
 import type { QuotaCounts } from "./quota-counts.js";
 import type { QuotaReach, ReachDescriptor } from "./quota-reach.js";
 
-/** What happens to the leases of this replica; each is told once, not for every pool. */
+/** An event about the leases of this replica. Sent once, not for each pool. */
 export type QuotaLeaseEvent =
-  /** Claims fail: what was leased before holds until it is over. */
+  /** Claims fail. The previous leases stay valid until they end. */
   | { readonly kind: "quotaLeasesUnrenewed"; readonly code: ErrorCode }
-  /** A lease is over: limits go by their `on_store_failure`. */
+  /** A lease has ended. The `on_store_failure` of its limits applies. */
   | { readonly kind: "quotaLeasesLost" }
   | { readonly kind: "quotaLeasesFound" };
 
@@ -32,42 +32,42 @@ interface QuotaPoolsParts {
   readonly leases: LeasesQuotas;
   readonly clock: Clock;
   readonly counts: QuotaCounts;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
-  /** How many replicas share the limits now, at least 1. */
+  /** The current number of replicas that share the limits, at least 1. */
   readonly replicaCount: () => number;
-  /** The part of all buckets that one identity may have, 1 to 100. Default 100. */
+  /** The percentage of all buckets that one identity may have, 1 to 100. Default 100. */
   readonly identityPercentMax?: number;
-  /** The most bytes of buckets, about. Default: no bound. */
+  /** Approximate maximum size of all buckets, in bytes. Default: unlimited. */
   readonly bucketsBytesMax?: number;
-  /** What is to be said to a holder now. */
+  /** Receives each message for a holder. */
   readonly tell: (change: QuotaChange) => void;
   readonly onEvent: (event: QuotaLeaseEvent) => void;
-  /** Told of every fault of ours. */
+  /** Receives each internal error. */
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** How often pools are looked through, in milliseconds. */
+/** Tick interval of all pools, in milliseconds. */
 export const poolsTickMs = 100;
 
-/** How often a pool is claimed, in milliseconds. */
+/** Claim interval of a pool, in milliseconds. */
 const claimEveryMs = 1_000;
 
-/** The longest that a charge waits for its answer: nobody's request waits for it. */
+/** Timeout of a charge, in milliseconds. No request waits for it. */
 const chargeMsMax = 250;
 
-/** How long the store is left alone after it has failed, in milliseconds. */
+/** Pause after a failed store call, in milliseconds. */
 const storePauseMs = 500;
 
 /**
- * The pools of this replica, driven: what Envoys let pass is charged to the store, claims are
- * exchanged with the other replicas, and each pool is divided anew where that changes anything.
+ * Drives the pools of this replica: charges what Envoys have admitted to the store, exchanges
+ * claims with the other replicas, and runs the rounds of each pool.
  */
 export class QuotaPools {
   readonly holders: QuotaHolders;
   readonly #parts: QuotaPoolsParts;
   readonly #pools = new Map<string, DrivenPool>();
-  /** Those that have no lease yet and want one now. */
+  /** Pools that wait for their first lease. */
   readonly #new = new Set<DrivenPool>();
   #cancelTurn: Cancel | undefined;
   #quietUntilMs = Number.NEGATIVE_INFINITY;
@@ -93,12 +93,12 @@ export class QuotaPools {
     return this.#pools.values();
   }
 
-  /** By the identity of what is reached. */
+  /** Finds a pool by the identity of what its buckets reach. */
   find(identity: string): DrivenPool | undefined {
     return this.#pools.get(identity);
   }
 
-  /** The pool of what a bucket reaches, as it holds now. */
+  /** Returns the pool of a bucket's reach, with current settings. Creates it if needed. */
   reach(reach: QuotaReach, descriptor: ReachDescriptor, quota: QuotaPolicy): DrivenPool {
     const nowMs = this.#parts.clock.monotonicMs();
     const known = this.#pools.get(reach.identity);
@@ -115,7 +115,7 @@ export class QuotaPools {
     return made;
   }
 
-  /** One turn of all pools; each `poolsTickMs`. */
+  /** One tick of all pools, every `poolsTickMs`. */
   tick(): void {
     const nowMs = this.#parts.clock.monotonicMs();
     const charged: DrivenPool[] = [];
@@ -132,7 +132,7 @@ export class QuotaPools {
     this.#claim(claimed);
   }
 
-  /** Claims nothing any more that is not claimed already. */
+  /** Stops sending new claims. */
   close(): void {
     this.#cancelTurn?.();
     this.#new.clear();
@@ -187,7 +187,7 @@ export class QuotaPools {
     } else if (answer?.kind === "leased") {
       const isFirst = pool.leaseState(nowMs) === "claiming";
       pool.take(answer.lease, nowMs);
-      // Who has waited for the first lease is told at once.
+      // Holders that waited for the first lease get their shares at once.
       if (isFirst) this.#divide(pool, nowMs);
     }
   }
@@ -205,7 +205,7 @@ export class QuotaPools {
     }
   }
 
-  /** Claims go out in several turns, of which those of one place may fail for long. */
+  /** Claims are sent in several batches. Those for one part of the store may fail for long. */
   #isAllLeased(): boolean {
     const nowMs = this.#parts.clock.monotonicMs();
     return [...this.#pools.values()].every((pool) => {
@@ -214,7 +214,7 @@ export class QuotaPools {
     });
   }
 
-  /** Charges what was used of each pool, or asks for its level; in batches, none of them large. */
+  /** Charges the usage of each pool or reads its level, in small batches. */
   #charge(pools: readonly DrivenPool[], nowMs: number): void {
     let batch: PoolCharge[] = [];
     let chargeCount = 0;
@@ -223,7 +223,7 @@ export class QuotaPools {
       const hits = pool.law.dueHits(nowMs);
       const { reach } = pool;
       if (reach.charged.length === 0) {
-        // Nothing is limited, and nothing counted.
+        // Nothing is limited, and nothing is counted.
         pool.law.charged({ hits, levels: [] }, nowMs);
         continue;
       }
@@ -268,7 +268,7 @@ export class QuotaPools {
       }
       this.#parts.counts.chargedHits += hits;
       const { results, nowUs } = outcome.result;
-      // The levels of limits that hold no more say nothing of those that do.
+      // The levels of previous limits do not apply to the current ones.
       const own = pool.reach === reach ? reach.charged.slice(0, reach.limits.length) : [];
       const levels = own.map(({ charge }, at) => {
         const bucket = results[at]?.bucket;

@@ -14,45 +14,45 @@ interface ReachParts {
   readonly overrides: OverrideTable;
   readonly counters: DecisionCounters;
   readonly switches: LimitSwitches;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
   readonly nowMs: number;
   readonly epochUs: number;
   readonly windowSource: WindowSource;
 }
 
-/** A descriptor that buckets stand for. */
+/** A descriptor that buckets represent. */
 export interface ReachDescriptor {
   readonly domain: string;
   readonly entries: readonly DescriptorEntry[];
-  /** Whether it shares what a flood of new keys shares. */
+  /** Whether it shares the overflow bucket of a flood of new keys. */
   readonly isOverflow: boolean;
 }
 
-/** A limit as it is charged: enforcing ones first, then those that are only counted. */
+/** A limit with its charge. Enforced limits come first, then those that are only counted. */
 interface ReachedLimit {
   readonly limit: Limit;
   readonly charge: Charge;
 }
 
-/** What a bucket reaches. */
+/** The limits that a bucket counts against. */
 export interface QuotaReach {
-  /** The same for buckets that share limits, and for no others; callers' values are in it. */
+  /** Equal exactly for buckets that share limits. Contains values of callers. */
   readonly identity: string;
   readonly mode: QuotaPoolSettings["mode"];
-  /** The limits that a pool goes by; `charged` begins with them. */
+  /** The limits of the pool; `charged` starts with them. */
   readonly limits: readonly QuotaLimit[];
   readonly charged: readonly ReachedLimit[];
-  /** Where the rule counts what is asked of it; undefined: no rule meets the descriptor. */
+  /** The counters of the rule. Undefined if no rule matches the descriptor. */
   readonly counters: RuleCounters | undefined;
-  /** What holds while the store is away: of several limits the strictest. */
+  /** What applies while the store is unavailable: the strictest mode of all limits. */
   readonly onStoreFailure: FailureMode;
 }
 
 /**
- * The limits that a descriptor meets under the policy and the active overrides, as a call would.
- * What Envoys have let pass is charged whatever the limits say, so each is asked to settle; limits
- * of `quota` deny here by themselves. None counts in windows: a policy with such is refused.
+ * Returns the limits that a descriptor matches under the policy and the active overrides, as for a
+ * call. Admitted hits are charged in any case, so each limit settles. Here, limits with `quota`
+ * deny independently. None of the limits has windows: policy validation rejects them.
  *
  * @throws ServiceError REQUEST_INVALID: more limits than one request may have
  */
@@ -84,12 +84,12 @@ export function findReach(descriptor: ReachDescriptor, parts: ReachParts): Quota
   return { ...found, mode, limits, charged };
 }
 
-/** What buckets of these keys share. */
+/** Identifies what buckets of these keys share. */
 export function keysIdentity(keys: readonly LimitKey[]): string {
   return keys.map((key) => `${key.length}:${key}`).join("");
 }
 
-/** Nothing is remembered of a bucket's keys: Envoys ask for none of them. */
+/** No records are kept, because Envoys do not send requests for these keys. */
 const noRecords: PrepareParts["records"] = {
   find: () => undefined,
   recordOf: () => ({ seen: undefined }),
@@ -102,7 +102,7 @@ const unlimited = {
   onStoreFailure: "allow",
 } as const satisfies Omit<QuotaReach, "identity" | "counters">;
 
-/** Never that of limits, which begins with a number. */
+/** Never equal to that of limits, which starts with a digit. */
 function descriptorIdentity({ domain, entries }: ReachDescriptor): string {
   return JSON.stringify([domain, ...entries.map(({ key, value }) => [key, value])]);
 }

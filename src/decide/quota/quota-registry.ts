@@ -29,49 +29,48 @@ import {
   type QuotaSessionHost,
   shortTtlMs,
 } from "./quota-sessions.js";
-import type { QuotaView } from "./quota-view.js";
-import { viewOf } from "./quota-views.js";
+import { QuotaView } from "./quota-view.js";
 
-/** What happens to quotas, for logs; nothing of callers is in it. */
+/** A quota event for the log. Contains nothing from callers. */
 export type QuotaEvent =
   | QuotaLeaseEvent
-  /** Buckets of one cause had no share; within a second it is told once. */
+  /** Buckets were ignored for this cause. Sent at most once per second. */
   | { readonly kind: "quotaBucketsIgnored"; readonly cause: IgnoredBucket }
-  /** Two live streams have one name; both are served, and neither has what the other was given. */
+  /** Two open streams have the same name. Both are served, but neither inherits from the other. */
   | { readonly kind: "quotaNodeTwice" };
 
-/** What a `QuotaRegistry` is made of. */
+/** The dependencies of a `QuotaRegistry`. */
 export interface QuotaRegistryParts {
   readonly policies: PolicySource;
-  /** What operators have changed about keys. */
+  /** The operators' overrides. */
   readonly overrides: { current(): OverrideTable };
   readonly store: Pick<LimitStore, "take">;
   readonly leases: LeasesQuotas;
   readonly clock: Clock;
   readonly counters: DecisionCounters;
   readonly switches: LimitSwitches;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
-  /** How many replicas share the limits now, at least 1. */
+  /** The current number of replicas that share the limits, at least 1. */
   readonly replicaCount: () => number;
-  /** The part of all buckets that one identity may have, 1 to 100. Default 100. */
+  /** The percentage of all buckets that one identity may have, 1 to 100. Default 100. */
   readonly identityPercentMax?: number;
-  /** The most bytes of buckets, about. Default: no bound. */
+  /** Approximate maximum size of all buckets, in bytes. Default: unlimited. */
   readonly bucketsBytesMax?: number;
   readonly onEvent: (event: QuotaEvent) => void;
-  /** Told of every fault of ours. */
+  /** Receives each internal error. */
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** Time between two events of one kind and cause, in milliseconds. */
+/** Minimum time between two events of one kind and cause, in milliseconds. */
 const sameEventMsMin = 1_000;
 
-/** Buckets that find their limits anew in one turn of the event loop. */
+/** Buckets that are matched again per turn of the event loop. */
 const renewalsPerTurn = 500;
 
 /**
- * The quotas of this replica: streams of Envoys come and go, their buckets find the limits that
- * hold for them, and are told what they may let pass, whenever that changes.
+ * The quotas of this replica. Tracks the streams of Envoys, matches their buckets to limits, and
+ * sends each bucket its assignment when it changes.
  */
 export class QuotaRegistry implements DividesQuotas {
   readonly counts = new QuotaCounts();
@@ -87,13 +86,13 @@ export class QuotaRegistry implements DividesQuotas {
   readonly #lines = new LogInterval<string>(sameEventMsMin);
   readonly #windowSource = new WindowSource();
   #quotas: ReadonlyMap<string, QuotaPolicy> = new Map();
-  /** Whether any of them is to be renewed between reports. */
+  /** Whether any bucket must be renewed between reports. */
   #hasShort = false;
   #policy: Policy | undefined;
   #overrides: OverrideTable | undefined;
   #cancelTick: Cancel | undefined;
   #cancelTurn: Cancel | undefined;
-  /** Buckets that have still to find what holds for them now. */
+  /** The buckets that are still to be matched against the active policy. */
   #renewal: Generator<void, void> | undefined;
   #isClosed = false;
 
@@ -117,7 +116,7 @@ export class QuotaRegistry implements DividesQuotas {
     return session;
   }
 
-  /** Streams that are open. */
+  /** The number of open streams. */
   get sessionCount(): number {
     return this.#sessions.size;
   }
@@ -126,18 +125,22 @@ export class QuotaRegistry implements DividesQuotas {
     return this.#pools.count;
   }
 
-  /** Buckets of Envoys that have a share, with those whose streams are closed for a while. */
+  /** The number of buckets with a share, including those with a recently closed stream. */
   get holderCount(): number {
     return this.#pools.holders.count;
   }
 
-  /** What is handed out here now. */
+  /** The current assignments of this replica. */
   view(): QuotaView {
     const nowMs = (): number => this.#parts.clock.monotonicMs();
-    return viewOf({ pools: this.#pools, nowMs, memberOf: (holder) => this.#members[holder] });
+    return new QuotaView({
+      pools: this.#pools,
+      nowMs,
+      memberOf: (holder) => this.#members[holder],
+    });
   }
 
-  /** Charges and claims no more. */
+  /** Stops charging and claiming. */
   close(): void {
     this.#isClosed = true;
     this.#cancelTick?.();
@@ -184,7 +187,7 @@ export class QuotaRegistry implements DividesQuotas {
     };
   }
 
-  /** A bucket has no share, for a reason that is seen elsewhere, too. */
+  /** Counts a bucket without a share whose cause another module has found. */
   noteIgnored(cause: IgnoredBucket): void {
     this.counts.add(this.counts.ignored, cause);
     this.#say({ kind: "quotaBucketsIgnored", cause });
@@ -220,7 +223,7 @@ export class QuotaRegistry implements DividesQuotas {
     }
   }
 
-  /** Goes by what is active now: all buckets find their limits anew when that has changed. */
+  /** Starts to match all buckets again after a change of the policy or the overrides. */
   #follow(): void {
     const policy = this.#parts.policies.current();
     const overrides = this.#parts.overrides.current();
@@ -246,7 +249,7 @@ export class QuotaRegistry implements DividesQuotas {
     }
   }
 
-  /** A part of them at a time: decisions and reports go on between. */
+  /** Matches some of them at a time, so that decisions and reports can proceed. */
   #renewSome(): void {
     for (let i = 0; i < renewalsPerTurn; i += 1) {
       if (this.#renewal?.next().done !== false) {
@@ -272,7 +275,7 @@ export class QuotaRegistry implements DividesQuotas {
     const id = idOf(bucket.quotaName, { entries: bucket.entries, className });
     const read = quota && readQuotaBucket(quota, id);
     if (quota === undefined || read?.kind !== "bucket" || quota.domain !== bucket.domain) {
-      // What Envoy was told of a quota that is gone holds no longer.
+      // Assignments of a removed quota no longer apply.
       session.drop(member);
       return;
     }
@@ -312,7 +315,7 @@ export class QuotaRegistry implements DividesQuotas {
   }
 }
 
-/** A bucket's id again, of what it was read as. */
+/** Rebuilds a bucket's id from its parsed form. */
 function idOf(
   quotaName: string,
   {

@@ -1,51 +1,51 @@
 import type { Peer } from "../../core/base/peer.js";
 import type { QuotaAssignment, QuotaUsage } from "../../core/quota/quota.js";
 
-/** What a bucket is told. */
+/** An instruction for a bucket. */
 export type QuotaInstruction =
   | { readonly kind: "assign"; readonly assignment: QuotaAssignment }
-  /** Envoy drops it, and tells of it anew when it is used again. */
+  /** Envoy drops the bucket and reports it again when it is next used. */
   | { readonly kind: "abandon" };
 
-/** What an Envoy is told of one bucket. */
+/** An instruction for one bucket of an Envoy. */
 export interface QuotaAction {
-  /** As the Envoy named it. */
+  /** As the Envoy encoded it. */
   readonly id: Uint8Array;
   readonly reported: QuotaInstruction;
 }
 
-/** What an Envoy says of one bucket. */
+/** An Envoy's report of one bucket. */
 export interface BucketReport {
-  /** Tells it from the other buckets of the stream. */
+  /** Identifies the bucket within its stream. */
   readonly key: string;
-  /** As it came; it holds until the report is taken. */
+  /** As received. Valid until the report has been processed. */
   readonly id: Uint8Array;
-  /** Its entries; asked for where the bucket is not known yet. */
+  /** Its entries. Called only if the bucket is not known yet. */
   readonly entries: () => Readonly<Record<string, string>>;
   readonly usage: QuotaUsage;
 }
 
-/** Whose stream begins, and whom to wake. */
+/** The owner of a new stream, and its callback. */
 export interface QuotaCaller {
-  /** What the Envoy calls itself; undefined: nothing that can be told from others. */
+  /** The Envoy's name for itself. Undefined if it has no distinguishable name. */
   readonly node: string | undefined;
-  /** Who it is, whatever it calls itself. */
+  /** Its authenticated identity, whatever its name. */
   readonly peer: Peer;
-  /** Told when there is something to say. */
+  /** Called when there is something to send. */
   readonly wake: () => void;
 }
 
-/** One stream, as those see it who divide quotas. */
+/** One stream, as the quota registry provides it to the transport. */
 export interface QuotaSession {
-  /** Takes what was reported of buckets of a domain. */
+  /** Processes reports of buckets in a domain. */
   report(domain: string, reports: readonly BucketReport[]): void;
-  /** What is to be said now, at most so much; from here on it counts as said. */
+  /** Returns up to `most` instructions to send. They count as sent from then on. */
   takeActions(most: number): readonly QuotaAction[];
-  /** The stream is over: what its buckets were told holds on until its time is up. */
+  /** The stream has ended. The assignments of its buckets stay valid until they expire. */
   close(): void;
 }
 
-/** Who divides quotas, as streams see it. */
+/** Divides quotas, as the transport sees it. */
 export interface DividesQuotas {
   open(caller: QuotaCaller): QuotaSession;
 }

@@ -27,33 +27,35 @@ import type {
   QuotaSession,
 } from "./quota-session.js";
 
-/** Buckets of one stream that have a share; more are told what holds before the first one. */
+/**
+ * Maximum number of buckets with a share per stream. Further ones behave as without an assignment.
+ */
 export const bucketsPerStreamMax = 1_000;
 
 /**
- * Assignments that hold for less are renewed in between reports, which come each 5 s, for as long
- * as they do come.
+ * Assignments with a shorter ttl than this are renewed between reports, which arrive every 5 s, as
+ * long as reports arrive.
  */
 export const shortTtlMs = 2 * quotaReportMs;
 
-/** Digits of an identity's digest: 64 bits. */
+/** Hexadecimal digits of an identity's digest: 64 bits. */
 const identityDigits = 16;
 
-/** Bytes of a bucket with a pool of its own, beside its texts, about. */
+/** Approximate size of a bucket with its own pool, without its texts, in bytes. */
 const bucketBytes = 3_000;
 
-/** Bytes that are kept for each of its id: as it came, as names, and as entries in UTF-16. */
+/** Memory per byte of its id: as received, as names, and as entries in UTF-16. */
 const bytesPerIdByte = 8;
 
 /** One bucket of one stream that has a share. */
 export interface QuotaMember {
   readonly session: OpenQuotaSession;
-  /** Tells it from the others of its stream. */
+  /** Identifies it within its stream. */
   readonly key: string;
-  /** As the Envoy names it. */
+  /** As the Envoy encoded it. */
   readonly id: Uint8Array;
   readonly bucket: QuotaBucketRecord;
-  /** The class in its id; undefined: none. */
+  /** The class in its id. Undefined if there is none. */
   readonly className: string | undefined;
   weight: number;
   pool: DrivenPool;
@@ -62,48 +64,48 @@ export interface QuotaMember {
   answeredMs: number;
 }
 
-/** What streams share. */
+/** The context that streams share. */
 export interface QuotaSessionHost {
   readonly counts: QuotaCounts;
   readonly buckets: QuotaBuckets;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   digest(text: string): string;
   nowMs(): number;
   hasPolicy(): boolean;
-  /** Whether an identity may have no more buckets, of which so many bytes are kept. */
+  /** Whether an identity cannot have another bucket of this size. */
   isFullFor(identity: string, bytes: number): boolean;
-  /** What is kept of one holder is kept of another one from now on. */
+  /** Transfers the memory accounted to one holder to another. */
   handOver(from: QuotaHolder, to: QuotaHolder): void;
   quotaOf(name: string): QuotaPolicy | undefined;
-  /** Undefined: it has none, which is counted. */
+  /** Undefined if the bucket has no pool; that is counted. */
   poolOf(descriptor: ReachDescriptor, quota: QuotaPolicy): DrivenPool | undefined;
   noteMember(holder: QuotaHolder, member: QuotaMember | undefined): void;
-  /** Until when one that has left its pool counts. */
+  /** Until when a holder that has left its pool counts. */
   countsUntilMs(holder: QuotaHolder): number;
   noteIgnored(cause: IgnoredBucket): void;
   noteNodeTwice(): void;
   /**
-   * An Envoy's stream has its first bucket of a domain, until `onDomainOver`.
+   * An Envoy's stream reports its first bucket of a domain. Holds until `onDomainOver`.
    *
-   * @returns whether no other open stream is of the same Envoy and domain
+   * @returns whether no other open stream is from the same Envoy and domain
    */
   onDomain(node: string, domain: string): boolean;
   onDomainOver(node: string, domain: string): void;
   onClosed(session: OpenQuotaSession): void;
 }
 
-/** One open stream: its buckets, and what is still to be said of them. */
+/** One open stream: its buckets, and the instructions that are still to be sent. */
 export class OpenQuotaSession implements QuotaSession {
   readonly #host: QuotaSessionHost;
   readonly #caller: QuotaCaller;
   readonly #members = new Map<string, QuotaMember>();
-  /** By bucket the newest that it is to be told. */
+  /** The latest instruction for each bucket. */
   readonly #pending = new Map<string, QuotaAction>();
-  /** By domain, whether the stream may take up what the same Envoy left. */
+  /** For each domain, whether the stream may take up what the same Envoy has left. */
   readonly #domains = new Map<string, boolean>();
-  /** Whose it is, as replicas tell each other. */
+  /** The identity of its owner, in the form that replicas exchange. */
   readonly #identity: string;
-  /** What its Envoy is called, among those for whom its peer may speak; undefined: nothing. */
+  /** The name of its Envoy, among those that its peer may use. Undefined if it has none. */
   readonly #name: string | undefined;
   #isClosed = false;
 
@@ -112,7 +114,8 @@ export class OpenQuotaSession implements QuotaSession {
     this.#caller = caller;
     this.#identity = host.digest(caller.peer.identity).slice(0, identityDigits);
     const { node, peer } = caller;
-    // Two certificates that name one address are two Envoys; without one there is nothing else.
+    // Two certificates for one address are two Envoys. Without a certificate, only the address
+    // counts.
     const isOwn = node !== undefined && peer.kind === "certificate";
     this.#name = isOwn ? JSON.stringify([peer.identity, node]) : node;
   }
@@ -147,12 +150,12 @@ export class OpenQuotaSession implements QuotaSession {
     return actions;
   }
 
-  /** Lets what is to be said be said. */
+  /** Signals that there is something to send. */
   wake(): void {
     if (this.#pending.size > 0) this.#caller.wake();
   }
 
-  /** Renews what would be over before the next report. */
+  /** Renews assignments that would end before the next report. */
   renewShort(nowMs: number): void {
     for (const member of this.#members.values()) {
       const { ttlMs } = member.pool;
@@ -181,14 +184,14 @@ export class OpenQuotaSession implements QuotaSession {
     this.#host.onClosed(this);
   }
 
-  /** Says something of a bucket, as soon as its Envoy reads. */
+  /** Queues an instruction for a bucket, to be sent when its Envoy reads. */
   tell({ key, id }: Pick<QuotaMember, "key" | "id">, reported: QuotaInstruction): void {
     if (this.#isClosed) return;
     this.#host.counts.add(this.#host.counts.reported, reportedKind(reported));
     this.#pending.set(key, { id, reported });
   }
 
-  /** Nobody uses it: its pool has let go of it. Until its time is up it may be taken up again. */
+  /** The bucket is idle and its pool has released it. It may be taken up again until it expires. */
   abandon(member: QuotaMember): void {
     const { key, bucket, pool, holder } = member;
     const { buckets } = this.#host;
@@ -200,14 +203,14 @@ export class OpenQuotaSession implements QuotaSession {
     this.tell(member, { kind: "abandon" });
   }
 
-  /** It has no share any more. */
+  /** Removes a bucket's share. */
   drop(member: QuotaMember): void {
     member.pool.law.leave(member.holder, this.#host.nowMs());
     this.#host.noteMember(member.holder, undefined);
     this.abandon(member);
   }
 
-  /** It reaches other limits now, or has another weight. */
+  /** Moves a bucket to other limits or another weight. */
   move(
     member: QuotaMember,
     { pool, weight }: { readonly pool: DrivenPool; readonly weight: number },
@@ -219,7 +222,7 @@ export class OpenQuotaSession implements QuotaSession {
       this.drop(member);
       return;
     }
-    // What it was told of the limits before counts there until its time is up.
+    // Its previous assignment counts in the previous pool until it ends.
     member.pool.law.leave(member.holder, nowMs);
     this.#host.noteMember(member.holder, undefined);
     this.#host.handOver(member.holder, holder);
@@ -245,7 +248,7 @@ export class OpenQuotaSession implements QuotaSession {
     if (assignment !== undefined) this.tell(member, { kind: "assign", assignment });
   }
 
-  /** A bucket that is new on this stream. */
+  /** Handles a bucket that is new on this stream. */
   #meet(domain: string, { key, id, entries }: BucketReport): QuotaMember | undefined {
     const host = this.#host;
     const texts = entries();
@@ -305,7 +308,7 @@ export class OpenQuotaSession implements QuotaSession {
     return again;
   }
 
-  /** Nothing is kept of it: the quota's own word for before the first assignment holds on. */
+  /** Keeps nothing of the bucket: the quota's setting for buckets without an assignment applies. */
   #overflow(
     bound: QuotaOverflow,
     bucket: Pick<QuotaMember, "key" | "id">,
@@ -313,15 +316,15 @@ export class OpenQuotaSession implements QuotaSession {
   ): undefined {
     const { counts } = this.#host;
     counts.add(counts.overflows, bound);
-    // Who does not read is told no more of it: it goes by its own word all the same.
+    // A peer that does not read gets no further instructions. The same setting applies then.
     if (this.#pending.size >= bucketsPerStreamMax) return;
     const assignment = { kind: "blanket", rule, ttlMs: unlimitedQuotaTtlMs } as const;
     this.tell(bucket, { kind: "assign", assignment });
   }
 
   /**
-   * What a bucket of this Envoy is called after its stream; undefined where the Envoy has no name,
-   * or where another live stream has the same: what was given to one is not the other's then.
+   * Identifies a bucket of this Envoy beyond its stream. Undefined if the Envoy has no name, or if
+   * another open stream has the same name, because neither may then inherit from the other.
    */
   #inheritedName(domain: string, key: string): string | undefined {
     const node = this.#name;
@@ -337,21 +340,21 @@ export class OpenQuotaSession implements QuotaSession {
 }
 
 /**
- * Envoy cuts the time that it tells to whole seconds; how long ago its last report came says the
- * rest, as far as the two agree.
+ * Envoy truncates the elapsed time to whole seconds. The time since its last report supplies the
+ * fraction, if the two agree.
  */
 function likelyElapsedMs(reportedMs: number, measuredMs: number): number {
   if (reportedMs <= 0) return reportedMs;
   return Math.min(reportedMs + 999, Math.max(reportedMs, measuredMs));
 }
 
-/** A request that an Envoy decides by a quota counts as one that is asked for. */
+/** A request that an Envoy decides by a quota counts as a requested hit. */
 function countUsage(
   counters: RuleCounters | undefined,
   { allowedHits, deniedHits }: QuotaUsage,
 ): void {
   if (counters === undefined) return;
-  // What was denied is bounded by nothing that was assigned.
+  // Denied hits are not bounded by an assignment.
   const overHits = Math.min(deniedHits, hitsMax);
   counters.ok += allowedHits;
   counters.over += overHits;

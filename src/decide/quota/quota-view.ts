@@ -1,63 +1,137 @@
-import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { LimitKey } from "../../core/limits/limit.js";
-import type { QuotaAssignment, QuotaLimit, QuotaPoolSettings } from "../../core/quota/quota.js";
-
-/** How this replica stands to a pool's lease. */
-export type QuotaLeaseState =
-  /** Nobody has answered its first claim yet: nothing is handed out. */
-  | "claiming"
-  /** It hands out of its lease. */
-  | "leased"
-  /** Claims fail, and the last lease holds still. */
-  | "unrenewed"
-  /** The last lease is over: its limits' `on_store_failure` decides. */
-  | "lost";
+import type { QuotaAssignment, QuotaHolder, QuotaHolderState } from "../../core/quota/quota.js";
+import type { DrivenPool } from "./driven-pool.js";
+import { keysIdentity } from "./quota-reach.js";
+import type { QuotaMember } from "./quota-sessions.js";
 
 /** One bucket of one Envoy, as this replica knows it. */
 export interface QuotaHolderView {
-  /** What the Envoy calls itself (`x-headgate-node`), else its address. */
+  /** The Envoy's name for itself (`x-headgate-node`), or its address. */
   readonly node: string;
   readonly weight: number;
-  /** What it would use: admitted and denied, by its last report. Micro-hits a second. */
+  /**
+   * The rate that it would use, admitted and denied, by its last report, in micro-hits per second.
+   */
   readonly demandMicroHz: number;
-  /** What it was told last; undefined: nothing yet. */
+  /** Its last assignment. Undefined before the first one. */
   readonly assignment: QuotaAssignment | undefined;
-  /** The most that it may have in force now. */
+  /** The highest rate that may be active. */
   readonly heldMicroHz: number;
-  /** Since its last report, in milliseconds. */
+  /** Time since its last report, in milliseconds. */
   readonly ageMs: number;
-  /** Whether its stream is closed: it counts until its assignment is over. */
+  /** Whether its stream is closed. It counts until its assignment has ended. */
   readonly isLeft: boolean;
 }
 
-/** One pool, as this replica knows it: limits, and all buckets here that reach them. */
-export interface QuotaPoolView {
-  /** The quotas that lead here, at least one. */
-  readonly quotas: readonly string[];
-  readonly domain: string;
-  /** The descriptor; callers' values are in it. */
-  readonly entries: readonly DescriptorEntry[];
-  /** As its limits say; with a lost lease their `on_store_failure` holds in place of it. */
-  readonly mode: QuotaPoolSettings["mode"];
-  readonly limits: readonly QuotaLimit[];
-  /** What is used of each limit, in hits, as the store said last; undefined: it said nothing. */
-  readonly levelHits: readonly (number | undefined)[];
-  readonly lease: {
-    readonly state: QuotaLeaseState;
-    readonly rateMicroHz: number;
-    /** Until it is over, in milliseconds; 0: it is. */
-    readonly leftMs: number;
+interface ViewParts {
+  readonly pools: {
+    values(): Iterable<DrivenPool>;
+    find(identity: string): DrivenPool | undefined;
   };
-  readonly demandMicroHz: number;
-  readonly heldMicroHz: number;
-  readonly holderCount: number;
-  /** Those with the most demand first; made when asked for, at most `most` of them. */
-  holders(most: number): readonly QuotaHolderView[];
+  readonly nowMs: () => number;
+  readonly memberOf: (holder: QuotaHolder) => QuotaMember | undefined;
 }
 
-/** What is handed out here, for people: read only, and made as it is read. */
-export interface QuotaView {
-  pools(): Iterable<QuotaPoolView>;
-  /** The pool of a descriptor's keys, in the order of its limits; undefined: no bucket is there. */
-  poolOf(keys: readonly LimitKey[]): QuotaPoolView | undefined;
+/** The current assignments of this replica, for display. Read-only, computed on each read. */
+export class QuotaView {
+  readonly #parts: ViewParts;
+
+  constructor(parts: ViewParts) {
+    this.#parts = parts;
+  }
+
+  *pools(): Iterable<QuotaPoolView> {
+    for (const pool of this.#parts.pools.values()) yield new QuotaPoolView(pool, this.#parts);
+  }
+
+  /**
+   * The pool of a descriptor's keys, in the order of its limits. Undefined if it has no bucket
+   * here.
+   */
+  poolOf(keys: readonly LimitKey[]): QuotaPoolView | undefined {
+    const pool = this.#parts.pools.find(keysIdentity(keys));
+    return pool && new QuotaPoolView(pool, this.#parts);
+  }
+}
+
+/**
+ * One pool, as this replica knows it: its limits and all buckets here that share them. Computes
+ * nothing about its holders before they are requested, because there may be many pools.
+ */
+export class QuotaPoolView {
+  readonly #pool: DrivenPool;
+  readonly #parts: ViewParts;
+  readonly #nowMs: number;
+
+  constructor(pool: DrivenPool, parts: ViewParts) {
+    this.#pool = pool;
+    this.#parts = parts;
+    this.#nowMs = parts.nowMs();
+  }
+
+  /** The quotas that use the pool, at least one. */
+  get quotas(): readonly string[] {
+    return [...this.#pool.quotas.keys()];
+  }
+
+  get domain() {
+    return this.#pool.descriptor.domain;
+  }
+
+  /** The descriptor. Contains values of callers. */
+  get entries() {
+    return this.#pool.descriptor.entries;
+  }
+
+  /** The mode by its limits. After a lost lease, their `on_store_failure` applies instead. */
+  get mode() {
+    return this.#pool.reach.mode;
+  }
+
+  get limits() {
+    return this.#pool.reach.limits;
+  }
+
+  /** The used hits of each limit by the store's last response. Undefined if there was none. */
+  get levelHits() {
+    const levels = this.#pool.law.levels(this.#nowMs);
+    return this.limits.map((_, i) => levels?.[i]);
+  }
+
+  get lease() {
+    const { lease } = this.#pool;
+    const leftMs = lease.untilMs - this.#nowMs;
+    return {
+      state: this.#pool.leaseState(this.#nowMs),
+      rateMicroHz: leftMs > 0 ? lease.rateMicroHz : 0,
+      /** Time until the lease ends, in milliseconds; 0 if it has ended. */
+      leftMs: Math.max(0, Math.min(leftMs, Number.MAX_SAFE_INTEGER)),
+    };
+  }
+
+  get demandMicroHz() {
+    return this.#pool.law.demandMicroHz;
+  }
+
+  get heldMicroHz() {
+    return this.#pool.law.rates(this.#nowMs).heldMicroHz;
+  }
+
+  get holderCount() {
+    return this.#pool.law.countedCount;
+  }
+
+  /** The holders with the highest demand, at most `most` of them. Computed on each call. */
+  holders(most: number): readonly QuotaHolderView[] {
+    const states = this.#pool.law.states(this.#nowMs);
+    const sorted = [...states].sort((a, b) => b.demandMicroHz - a.demandMicroHz);
+    return sorted.slice(0, most).map((state) => this.#holder(state));
+  }
+
+  #holder(state: QuotaHolderState): QuotaHolderView {
+    const { weight, demandMicroHz, assignment, heldMicroHz, reportedMs, isLeft } = state;
+    const node = this.#parts.memberOf(state.holder)?.session.node ?? "";
+    const ageMs = this.#nowMs - reportedMs;
+    return { node, weight, demandMicroHz, assignment, heldMicroHz, ageMs, isLeft };
+  }
 }

@@ -14,7 +14,7 @@ import type { BatchOutcome } from "./batcher.js";
 import type { DecidedRequest } from "./decision-observer.js";
 import type { PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
 
-/** One call's share of what was decided for all identical ones: the first ones are granted. */
+/** Returns the result of one of several identical calls. The store grants the first ones. */
 export function decidedByStore(
   charges: readonly Charge[],
   { result, askedCount }: Extract<BatchOutcome, { kind: "decided" }>,
@@ -25,7 +25,7 @@ export function decidedByStore(
   if (isDenied || askedCount === 1) {
     return { isDenied, charges, results, nowUs, isFromMemory: false };
   }
-  // What was over was so for the first that was denied; those before it left less behind.
+  // The store returns the level at the first denied call. Each earlier call saw a lower level.
   const laterCount = grantedCount - 1 - index;
   const own = results.map(({ bucket }, i): ChargeResult => {
     const cost = charges[i]?.cost ?? 0;
@@ -35,9 +35,7 @@ export function decidedByStore(
   return { isDenied, charges, results: own, nowUs, isFromMemory: false };
 }
 
-/**
- * What a request is told: one status a descriptor, in the query's order.
- */
+/** Builds the response to a request, with one status per descriptor, in the query's order. */
 export function present(prepared: PreparedQuery, request: DecidedRequest): Verdict {
   const statuses: DescriptorVerdict[] = [];
   for (const descriptor of prepared.descriptors) {
@@ -67,8 +65,8 @@ function presentDescriptor(
 }
 
 /**
- * How the descriptor's rule counts it: over a limit that counts, over a shadow limit only, neither,
- * or not at all, since nobody looked.
+ * Returns how the counters of the rule count the descriptor: over an enforced limit, over a shadow
+ * limit only, within all limits, or not evaluated.
  */
 export function descriptorOutcome(
   descriptor: PreparedDescriptor,

@@ -14,15 +14,15 @@ interface BatcherParts {
   readonly store: LimitStore;
   readonly clock: Clock;
   readonly breaker: Breaker;
-  /** The longest a store call may take, in milliseconds. Default 10. */
+  /** Maximum duration of a store call, in milliseconds. Default 10. */
   readonly storeBudgetMs: number;
-  /** Told of every batch that failed, and of every change of the breaker. */
+  /** Receives each failed batch and each state change of the circuit breaker. */
   readonly onEvent: (event: BatcherEvent) => void;
-  /** Counts what is sent. */
+  /** Counters of the batches that are sent. */
   readonly counts: BatchCounts;
 }
 
-/** How much was sent to the store so far; `DecisionCounters` says what each is. */
+/** What was sent to the store so far. `DecisionCounters` documents each field. */
 interface BatchCounts {
   batchCount: number;
   batchRequestCount: number;
@@ -30,20 +30,20 @@ interface BatchCounts {
   coalescedCount: number;
 }
 
-/** What the batcher has to say; each is rare except a failed batch during an outage. */
+/** An event for the log. All are rare, except failed batches during an outage. */
 export type BatcherEvent =
   | { readonly kind: "batchFailed"; readonly code: ErrorCode }
   | { readonly kind: "circuitOpened"; readonly code: ErrorCode }
   | { readonly kind: "circuitClosed" };
 
-/** How the store answered for a request, and for all that asked the same in its turn. */
+/** The store's result for a request and for all identical ones of the same batch. */
 export type BatchOutcome =
   | {
       readonly kind: "decided";
       readonly result: StoreResult;
-      /** How many asked the same. */
+      /** The number of identical requests. */
       readonly askedCount: number;
-      /** When the store was asked and when its answer was read, monotonic. */
+      /** When the store call was sent and when its result was read, monotonic. */
       readonly sentMs: number;
       readonly receivedMs: number;
     }
@@ -51,33 +51,33 @@ export type BatchOutcome =
 
 /** A request that waits for the store. */
 export interface PendingRequest {
-  /** Until when it waits, monotonic; Infinity for as long as the store may take. */
+  /** Monotonic time until which it waits. Infinity: as long as the store call may take. */
   readonly deadlineMs: number;
   /**
-   * Takes the answer; must not throw. Only the first call counts: an answer that comes after the
-   * deadline finds the request settled.
+   * Receives the result. Must not throw. Only the first call has an effect: a result that arrives
+   * after the deadline is ignored.
    *
-   * @param index its place, from 0, among those that asked the same: the first ones are granted
+   * @param index position among the identical requests, from 0; the first ones are granted
    */
   settle(outcome: BatchOutcome, index: number): void;
 }
 
 /**
- * Where identical requests of one turn meet; each thing that may be asked twice has its own.
- * Numbers only: slots live as long as what is known of a key, and a reference to what was asked
- * would keep every call alive past its answer, which the collector pays for.
+ * Groups identical requests of one event loop turn. Each set of repeatable charges has its own
+ * slot. A slot holds only numbers, because slots live as long as the records of a key: a reference
+ * to a request would keep it alive after its response, at a cost in garbage collection.
  */
 export interface CoalescingSlot {
   turn: number;
   groupIndex: number;
 }
 
-/** A slot in which nothing waits yet. */
+/** Creates an empty slot. */
 export function createSlot(): CoalescingSlot {
   return { turn: -1, groupIndex: 0 };
 }
 
-/** What is asked of the store once, for everybody who asks it in this turn. */
+/** One store request on behalf of all identical requests of an event loop turn. */
 class CoalescedRequest implements StoreRequest {
   readonly charges: readonly Charge[];
   waiting: PendingRequest[];
@@ -97,21 +97,21 @@ class CoalescedRequest implements StoreRequest {
   }
 }
 
-/** The most requests that wait for the turn to end; more are answered as an overload at once. */
+/** Maximum number of requests that wait for the end of the turn. Further ones fail as overload. */
 export const waitingRequestsMax = 65_536;
 
 /**
- * Collects the requests of one turn of the event loop and asks the store once for all of them,
- * identical ones together.
+ * Collects the requests of one event loop turn and sends them to the store in one call, with
+ * identical requests combined.
  *
- * Every request is answered by its own deadline, whatever the store does: a late answer is dropped,
- * although the store may have charged by then.
+ * Each request is answered by its own deadline, whatever the store does. A late result is dropped,
+ * although the store may have charged the request by then.
  */
 export class Batcher {
   readonly #parts: BatcherParts;
   #groups: CoalescedRequest[] = [];
   #waitingCount = 0;
-  /** The earliest deadline of those that wait for the turn to end. */
+  /** The earliest deadline among the requests that wait for the end of the turn. */
   #earliestMs = Number.POSITIVE_INFINITY;
   #turn = 0;
   readonly #onTurnEnd = (): void => this.#flush();
@@ -121,17 +121,18 @@ export class Batcher {
   }
 
   /**
-   * Settles the request with the store's answer, or with a failure at its deadline or the store's
-   * budget; with OVERLOADED when the store was not asked, because the turn took longer than that.
+   * Adds a request to the current batch. It is resolved with the store's result, with a failure at
+   * its deadline or at the end of the store budget, or with OVERLOADED if the turn took so long
+   * that the store was never called.
    *
-   * @param slot where the same repeatable charges are asked again; without one they stand alone
+   * @param slot combines identical repeatable requests; without a slot, the request is sent alone
    */
   ask(charges: readonly Charge[], waiting: PendingRequest, slot?: CoalescingSlot): void {
     if (this.#waitingCount >= waitingRequestsMax) {
       waiting.settle({ kind: "failed", code: "OVERLOADED" }, 0);
       return;
     }
-    // A microtask would be too early: the calls of one socket read arrive over several of them.
+    // A microtask is too early: the calls of one socket read arrive in several microtasks.
     if (this.#waitingCount === 0) this.#parts.clock.scheduleTurn(this.#onTurnEnd);
     this.#waitingCount += 1;
     if (waiting.deadlineMs < this.#earliestMs) this.#earliestMs = waiting.deadlineMs;
@@ -172,7 +173,7 @@ export class Batcher {
     if (batch.length > 0) void this.#send(batch, earliestMs);
   }
 
-  /** @param earliestMs a time before which nobody of the batch has to be answered */
+  /** @param earliestMs no request of the batch has a deadline before this time */
   async #send(batch: readonly CoalescedRequest[], earliestMs: number): Promise<void> {
     const { store, clock, breaker, storeBudgetMs } = this.#parts;
     const sentMs = clock.monotonicMs();
@@ -222,7 +223,7 @@ export class Batcher {
     settleAll(batch, code);
   }
 
-  /** Answers requests whose own deadline is before the store's, with one timer at a time. */
+  /** Answers requests whose deadline is before the store's, with one timer at a time. */
   #expireEarlier(batch: readonly CoalescedRequest[], storeDeadlineMs: number): () => void {
     const early: PendingRequest[] = [];
     for (const { waiting } of batch) {
@@ -254,7 +255,7 @@ export class Batcher {
 
 const noOutcome: StoreOutcome = { kind: "failed", code: "STORE_PROTOCOL" };
 
-/** Answers those whose time was over before the store was asked: it must not charge for them. */
+/** Answers requests that expired before the store call, so that the store does not charge them. */
 function dropExpired(group: CoalescedRequest, nowMs: number): void {
   if (group.waiting.every(({ deadlineMs }) => deadlineMs > nowMs)) return;
   const { waiting } = group;
@@ -269,5 +270,5 @@ function settleAll(batch: readonly CoalescedRequest[], code: ErrorCode): void {
 }
 
 function noTimer(): void {
-  // Nothing was armed, so nothing is to be cancelled.
+  // No timer was set, so there is nothing to cancel.
 }

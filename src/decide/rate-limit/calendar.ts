@@ -6,11 +6,11 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /**
- * The running window of a calendar, and the one after: an hour, a day, a week from Monday, a month
- * or a year, as clocks show them in a time zone. Days and longer ones begin with their first
- * instant, also where a clock change skips midnight; hours are as long as an hour.
+ * Returns the current calendar window and the next one: an hour, a day, a week that starts on
+ * Monday, a month or a year, in a time zone. A day or a longer window starts at the first instant
+ * of its date, even if a clock change skips midnight. An hour always lasts 60 minutes.
  *
- * @param timeZone a name of the IANA database
+ * @param timeZone a name in the IANA time zone database
  * @param nowUs microseconds since 1970
  */
 export function calendarWindows(unit: LimitUnit, timeZone: string, nowUs: number): Windows {
@@ -30,7 +30,7 @@ function windowsOf([startMs = 0, endMs = 0, nextEndMs = 0]: readonly number[]): 
   return { startUs: startMs * 1_000, endUs: endMs * 1_000, nextEndUs: nextEndMs * 1_000 };
 }
 
-/** The day on which the unit began. */
+/** The first day of the window. */
 function startOf(unit: LimitUnit, { year, month, day }: CalendarDate): CalendarDate {
   switch (unit) {
     case "year":
@@ -47,7 +47,7 @@ function startOf(unit: LimitUnit, { year, month, day }: CalendarDate): CalendarD
   }
 }
 
-/** The start of the unit after the one that starts there. */
+/** The start of the window that follows the one that starts at `start`. */
 function after(unit: LimitUnit, start: CalendarDate): CalendarDate {
   const { year, month } = start;
   if (unit === "year") return { year: year + 1, month: 1, day: 1 };
@@ -61,7 +61,7 @@ function modulo(value: number, by: number): number {
   return ((value % by) + by) % by;
 }
 
-/** A time zone as the runtime's database knows it. */
+/** A time zone of the runtime's database. */
 class Zone {
   readonly #format: Intl.DateTimeFormat;
 
@@ -80,7 +80,7 @@ class Zone {
     });
   }
 
-  /** How far clocks there are ahead of UTC. */
+  /** The offset of the zone from UTC. */
   offsetMs(ms: number): number {
     const wholeMs = ms - modulo(ms, 1_000);
     const part = new Map<string, number>();
@@ -97,9 +97,9 @@ class Zone {
   }
 
   /**
-   * The first instant at which clocks show that date. They change at most once around its midnight,
-   * so the offsets of the day before and after are the only ones that it can have; where midnight
-   * is skipped, the day begins with the change itself.
+   * The first instant of a date. The offset changes at most once around midnight of that date, so
+   * only the offsets of the day before and the day after are possible. If the change skips
+   * midnight, the date starts at the change.
    */
   firstInstantMs(date: CalendarDate): number {
     const guessMs = daysSince1970(date) * dayMs;
@@ -110,7 +110,7 @@ class Zone {
     return this.#changeMs(Math.min(...candidates), Math.max(...candidates));
   }
 
-  /** The first instant after `fromMs`, up to `toMs`, at which the offset is the later one. */
+  /** The first instant after `fromMs`, up to `toMs`, that has the later offset. */
   #changeMs(fromMs: number, toMs: number): number {
     let low = fromMs;
     let high = toMs;

@@ -15,13 +15,13 @@ interface DecidedCall {
 
 interface CallCounterParts {
   readonly counters: DecisionCounters;
-  /** The part of a limit from which on hits count as near it, 0 to 1. */
+  /** The fraction of a limit at which hits count as near the limit, 0 to 1. */
   readonly nearLimitRatio: number;
-  /** Whether nobody is refused, whatever the limits say. */
+  /** Whether no request is denied, whatever the limits say. */
   readonly isShadow: boolean;
 }
 
-/** Counts decided calls: additions to plain integers and nothing else. */
+/** Counts decided calls. Increments plain integers, and does nothing else. */
 export class CallCounter {
   readonly #parts: CallCounterParts;
 
@@ -81,7 +81,7 @@ export class CallCounter {
     if (currentLimit === undefined || limitRemaining === undefined) return;
     const { burst } = currentLimit;
     const nearHits = burst - limitRemaining - Math.floor(burst * this.#parts.nearLimitRatio);
-    // Only the part of the call that lies above the ratio.
+    // Only the hits above the ratio.
     if (nearHits > 0) counts.near += Math.min(asked, nearHits);
   }
 }
@@ -90,7 +90,7 @@ function isRefunded({ asks }: PreparedQuery, ask: number): boolean {
   return asks[ask]?.charge.isRefund === true;
 }
 
-/** What the policy would have made of it. */
+/** The findings under the policy as written. */
 function findings({ prepared, request }: DecidedCall): readonly ChargeFinding[] {
   return prepared.asks.map(({ limit }, i) => ({
     charge: limit,

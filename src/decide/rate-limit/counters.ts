@@ -4,100 +4,103 @@ import type { Policy } from "../../policy/policy.js";
 import type { NewKeyCount } from "./new-keys.js";
 
 /**
- * Hits that were asked under one name. Plain integers: read them when scraped.
+ * Hits under one name. Plain integers, read when metrics are scraped.
  *
  * Source: the statistics of envoyproxy/ratelimit, `RateLimitStats`.
  */
 export interface HitCounters {
-  /** All that were asked for, whatever became of them. */
+  /** All requested hits, whatever the result. */
   total: number;
-  /** Asked while they did not fit. */
+  /** Hits that did not fit. */
   over: number;
-  /** Of those that fitted, the ones above the near-limit ratio. */
+  /** Hits that fitted, above the near-limit ratio. */
   near: number;
-  /** Fitted. */
+  /** Hits that fitted. */
   within: number;
-  /** Did not fit under a limit that refuses nobody. */
+  /** Hits that did not fit a shadow limit, which denies nothing. */
   shadow: number;
-  /** Of those over, the ones that were refused from memory, without asking the store. */
+  /** Hits in `over` that were denied from the cache, without a store call. */
   overFromMemory: number;
-  /** Given back. */
+  /** Hits that were refunded. */
   refunded: number;
 }
 
-/** What happened to the descriptors that met one rule. Plain integers: read them when scraped. */
+/**
+ * Results of the descriptors that matched one rule. Plain integers, read when metrics are scraped.
+ */
 export interface RuleCounters {
   readonly domain: string;
   readonly label: string;
-  /** Fitted, or met no limit. */
+  /** Within the limits, or the rule has no limit. */
   ok: number;
-  /** Over a limit that counts. */
+  /** Over an enforced limit. */
   over: number;
-  /** Over a shadow limit only: passed, and would not have. */
+  /** Over a shadow limit only: allowed, but would have been denied. */
   shadowOver: number;
   readonly hits: HitCounters;
-  /** New keys of the running second, and what was sent to the rule's shared bucket. */
+  /** New keys in the current second, and requests sent to the rule's shared bucket. */
   readonly newKeys: NewKeyCount;
 }
 
-/** Hits under a name that holds values of requests (`detailed_metric`, `value_to_metric`). */
+/** Hits under a name that includes request values (`detailed_metric`, `value_to_metric`). */
 interface DetailedHits {
   readonly rule: RuleCounters;
-  /** The rule's path with the request's values in it: a caller's text. */
+  /** The rule's path including the request's values, which a caller chooses. */
   readonly label: string;
   readonly hits: HitCounters;
 }
 
-/** The most names with values of requests in them; beyond, hits count under the rule's own name. */
+/** Maximum number of names with request values. Further hits count under the rule's own name. */
 export const detailedSeriesMax = 1_000;
 
-/** Upper bounds of the latency buckets, in milliseconds. */
+/** Upper bounds of the latency histogram's buckets, in milliseconds. */
 export const latencyBoundsMs: readonly number[] = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 50, 100, 1000,
 ];
 
-/** Counts of everything that is decided. One owner: the decider; the metrics module reads it. */
+/** Counters of all decisions. The decider writes them; the metrics module reads them. */
 export class DecisionCounters {
   readonly #byRule = new Map<string, RuleCounters>();
   #aligned: { readonly policy: Policy; readonly counters: readonly RuleCounters[] } | undefined;
   readonly #detailed = new Map<string, DetailedHits>();
 
-  /** Requests answered, by overall code. */
+  /** Answered requests, by overall code. */
   okCount = 0;
   deniedCount = 0;
-  /** Descriptors that met no rule of a known domain, and requests for a domain without policy. */
+  /** Descriptors without a matching rule in a known domain, and requests for an unknown domain. */
   unmatchedDescriptorCount = 0;
   unknownDomainCount = 0;
-  /** Descriptors decided by a limit that the request itself carried. */
+  /** Descriptors decided by a limit that the request carried. */
   overrideOkCount = 0;
   overrideOverCount = 0;
-  /** Requests that passed only because nobody is refused (`SHADOW_MODE`). */
+  /** Requests that passed only because the process denies nothing (`SHADOW_MODE`). */
   shadowedCount = 0;
-  /** Requests denied without asking the store, which had refused the same a moment ago. */
+  /** Requests denied from the cache, because the store had just denied the same. */
   refusedFromMemoryCount = 0;
-  /** Batches sent to the store, the requests and the charges in them, identical ones once. */
+  /** Batches sent to the store, with their requests and charges. Identical requests count once. */
   batchCount = 0;
   batchRequestCount = 0;
   batchChargeCount = 0;
-  /** Requests decided together with an identical one, which was sent for both. */
+  /** Requests that were combined with an identical one into a single store request. */
   coalescedCount = 0;
-  /** Calls that failed, by code. */
+  /** Failed calls, by code. */
   readonly failedByCode = new Map<ErrorCode, number>();
-  /** Charges answered without the store, by the limit's failure mode and the cause. */
+  /** Charges decided without the store, by the limit's failure mode and by cause. */
   readonly fallbackByMode: Readonly<Record<FailureMode, Map<ErrorCode, number>>> = {
     local: new Map(),
     allow: new Map(),
     deny: new Map(),
     error: new Map(),
   };
-  /** Store batches that failed, by code. */
+  /** Failed store batches, by code. */
   readonly storeFailedByCode = new Map<ErrorCode, number>();
-  /** Decision times: one count a bound of `latencyBoundsMs`, and one above the last. */
+  /** Decision latency: one count per bound in `latencyBoundsMs`, and one above the last. */
   readonly latencyCounts: number[] = new Array<number>(latencyBoundsMs.length + 1).fill(0);
   latencySumMs = 0;
 
   /**
-   * The counters of a policy's rules, by rule index; a rule kept over a reload keeps its counts.
+   * The counters of a policy's rules, by rule index. A rule that survives a reload keeps its
+   * counts.
    */
   forPolicy(policy: Policy): readonly RuleCounters[] {
     if (this.#aligned?.policy === policy) return this.#aligned.counters;
@@ -109,7 +112,7 @@ export class DecisionCounters {
       const newKeys = { secondMs: 0, count: 0, overflowCount: 0 };
       return { domain, label, ok: 0, over: 0, shadowOver: 0, hits: createHits(), newKeys };
     });
-    // What the new policy no longer holds is dropped: the series of a rule end with the rule.
+    // Drops rules that are not in the new policy, so their time series end.
     this.#byRule.clear();
     for (const one of counters)
       this.#byRule.set(`${one.domain.length}:${one.domain}${one.label}`, one);
@@ -119,12 +122,12 @@ export class DecisionCounters {
     return counters;
   }
 
-  /** Hits under names with values of requests in them; at most `detailedSeriesMax`. */
+  /** Hits under names with request values; at most `detailedSeriesMax`. */
   get detailed(): Iterable<DetailedHits> {
     return this.#detailed.values();
   }
 
-  /** Where a rule's hits are counted under that name; under its own when there are too many. */
+  /** The counters for this name, or the rule's own counters if there are too many names. */
   detailedHits(rule: RuleCounters, label: string): HitCounters {
     const id = `${rule.domain.length}:${rule.domain}${rule.label.length}:${rule.label}${label}`;
     const known = this.#detailed.get(id);

@@ -32,45 +32,45 @@ import { type ShedMode, shedModeOf } from "./shedding.js";
 import type { LimitSwitches } from "./switches.js";
 import { WindowSource } from "./window-source.js";
 
-/** What a `Decider` is made of. */
+/** The dependencies of a `Decider`. */
 export interface DeciderParts {
   readonly policies: PolicySource;
-  /** What operators have changed about keys, as a snapshot. Default: nothing, ever. */
+  /** A snapshot of the operators' overrides. Default: none. */
   readonly overrides?: { current(): OverrideTable };
   readonly store: LimitStore;
-  /** Makes the empty embedded store that `on_store_failure: local` uses until the store is back. */
+  /** Creates an empty in-memory store for `on_store_failure: local` during a store outage. */
   readonly createLocalStore: () => LimitStore;
   readonly clock: Clock;
   readonly counters: DecisionCounters;
-  /** How much this process has to do; told of every request here, and of the time elsewhere. */
+  /** The load of this process. The decider reports each request; another module reports time. */
   readonly pressure: Pressure;
-  /** The longest a store call may take, in milliseconds. Default 10. */
+  /** Maximum duration of a store call, in milliseconds. Default 10. */
   readonly storeBudgetMs: number;
-  /** New keys that one rule may bring a second; more share one bucket. Default 10,000. */
+  /** New keys per rule and second; further ones share one bucket. Default 10,000. */
   readonly newKeysPerSecondMax: number;
-  /** What the process changes about every limit. */
+  /** Process-wide settings that apply to every limit. */
   readonly switches: LimitSwitches;
-  /** The part of a limit from which on hits count as near it, 0 to 1. Default 0.8. */
+  /** The fraction of a limit at which hits count as near the limit, 0 to 1. Default 0.8. */
   readonly nearLimitRatio: number;
-  /** A strong hash of a text, in hexadecimal, for values that are too long for a key. */
+  /** A cryptographic hash in hexadecimal, for values that are too long for a key. */
   readonly digest: (text: string) => string;
-  /** The most bytes of what is remembered of keys. Default 128 MiB. */
+  /** Maximum size of the per-key records, in bytes. Default 128 MiB. */
   readonly keyRecordsBytesMax?: number;
-  /** How many replicas share the limits now, at least 1. */
+  /** The current number of replicas that share the limits, at least 1. */
   readonly replicaCount: () => number;
   readonly onEvent: (event: DeciderEvent) => void;
   /** Default none. */
   readonly observers?: readonly DecisionObserver[];
-  /** Whoever tells of refusals; absent: nobody, ever. */
+  /** Logs denied requests. Absent: denials are not logged. */
   readonly refusalLog?: RefusalLog | undefined;
 }
 
-/** What happened to the store, or to this process, for logs. */
+/** An event of the store or of this process, for the log. */
 export type DeciderEvent = BatcherEvent | PressureEvent;
 
 /**
- * Decides queries: match, charge, ask the store in batches, fall back by each limit's failure mode,
- * format, count.
+ * Decides queries: matches rules, charges limits, calls the store in batches, applies each limit's
+ * failure mode, builds the response, and counts.
  */
 export class Decider {
   readonly #parts: DeciderParts;
@@ -83,20 +83,20 @@ export class Decider {
   readonly #callCounter: CallCounter;
   readonly #windows = new WindowSource();
   readonly #nameOf: (key: LimitKey) => LimitKey;
-  /** Makes a query of a shape again; absent where the store knows buckets by their whole keys. */
+  /** Rebuilds a query from its shape. Absent if the store identifies buckets by complete keys. */
   readonly rehydrate: ((shape: QueryShape, keys: readonly LimitKey[]) => PreparedQuery) | undefined;
   #records: KeyRecords;
-  /** What the records were learnt under. */
+  /** The policy under which the records were made. */
   #recordsPolicy: Policy | undefined;
   #recordsOverrides: OverrideTable | undefined;
   readonly #peeked = new PeekedRules();
   #localStore: LimitStore;
-  /** How calls of a policy are answered that nobody reads. */
+  /** The shed mode for calls that are answered unread. */
   #areLimitsCarried = false;
   #shedding: { readonly policy: Policy; readonly mode: ShedMode } | undefined;
-  /** The last answer of the store that was taken note of. */
+  /** The last store result that was recorded. */
   #remembered: StoreResult | undefined;
-  /** What the store was asked by then is not remembered any more, monotonic. */
+  /** Records of store calls sent up to this monotonic time are ignored. */
   #forgottenMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: DeciderParts) {
@@ -116,29 +116,29 @@ export class Decider {
     this.#batcher = new Batcher({ store, clock, storeBudgetMs, breaker, onEvent, counts });
   }
 
-  /** Why this process cannot do its work in time now; undefined when it can. */
+  /** The current overload cause, or undefined if the process is not overloaded. */
   get overloadCause(): OverloadCause | undefined {
     return this.#parts.pressure.overload(this.#parts.clock.monotonicMs());
   }
 
-  /** Rules of a policy that settle, as this process has learnt it from calls: see `PeekedRules`. */
+  /** Rules of a policy that settle, as learned from calls: see `PeekedRules`. */
   peekedRules(policy: Policy): ReadonlySet<Rule> {
     return this.#peeked.alike(policy);
   }
 
-  /** Whether a call has carried a limit of its own since the process began. */
+  /** Whether any call since the process started has carried a limit. */
   get areLimitsCarried(): boolean {
     return this.#areLimitsCarried;
   }
 
-  /** Whether the store is being left alone after repeated failures. */
+  /** Whether the circuit breaker is open: the store is not called after repeated failures. */
   get isDegraded(): boolean {
     return this.#breaker.isOpen;
   }
 
   /**
-   * Asked of each call before it is read: while memory is used up, how it is answered unread, and
-   * it is counted. Undefined: it is to be read.
+   * Called for each call before it is parsed. While memory is exhausted, returns the mode in which
+   * to answer the call unread, and counts it. Undefined: parse the call.
    */
   shed(): ShedMode | undefined {
     const { pressure, policies, counters, switches } = this.#parts;
@@ -157,7 +157,7 @@ export class Decider {
     return mode;
   }
 
-  /** Whether a call should say what it asks in whole, as somebody looks at it; asked once each. */
+  /** Whether an observer needs the complete query of this call. Called once per call. */
   wantsQuery(prepared: PreparedQuery): boolean {
     let isWanted = false;
     for (const observer of this.#observers) isWanted = observer.wants(prepared) || isWanted;
@@ -165,9 +165,9 @@ export class Decider {
   }
 
   /**
-   * Matches a query against the active policy, for many calls that ask the same.
+   * Matches a query against the active policy, for reuse by identical calls.
    *
-   * @param isKept whether it will be used again; for once alone it costs less
+   * @param isKept whether the result will be reused; preparing for a single use costs less
    * @throws ServiceError POLICY_MISSING, REQUEST_INVALID; counted as failed calls
    */
   prepare(query: RateLimitQuery, isKept = true): PreparedQuery {
@@ -203,7 +203,7 @@ export class Decider {
     }
   }
 
-  /** From the first call on that carries a limit, calls are answered unread as if all did. */
+  /** Once a call has carried a limit, calls that are answered unread are treated as if all did. */
   #noteCarried({ descriptors }: RateLimitQuery): void {
     if (this.#areLimitsCarried) return;
     if (!descriptors.some(({ override }) => override !== undefined)) return;
@@ -212,14 +212,14 @@ export class Decider {
   }
 
   #rehydrate(shape: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
-    // Once a window, for all queries of the shape.
+    // Once per window, for all queries of the shape.
     if (shape.sample.window !== undefined) {
       this.#windows.renew(shape.sample, this.#parts.clock.epochUs());
     }
     return shapedQuery(shape, keys);
   }
 
-  /** Whether what was prepared is still the active policy, and the overrides. */
+  /** Whether the query was prepared under the active policy and the current overrides. */
   isCurrent(prepared: PreparedQuery): boolean {
     return (
       prepared.policy === this.#parts.policies.current() &&
@@ -232,15 +232,15 @@ export class Decider {
     return this.#parts.overrides?.current() ?? noOverrides;
   }
 
-  /** Whether what is remembered of keys was learnt under the same limits. */
+  /** Whether the records of keys were made under the same limits. */
   #mayRemember({ policy, overrides }: PreparedQuery): boolean {
     return policy === this.#recordsPolicy && overrides === this.#recordsOverrides;
   }
 
   /**
-   * Decides a call of a prepared query.
+   * Decides one call of a prepared query.
    *
-   * @param deadlineMs when the caller stops waiting, on the monotonic clock; Infinity when unknown
+   * @param deadlineMs when the caller stops waiting, on the monotonic clock; Infinity if unknown
    * @throws ServiceError DEADLINE_PASSED, and, where a limit says `on_store_failure: error`,
    *   OVERLOADED or the STORE_ code of the failure
    */
@@ -250,7 +250,9 @@ export class Decider {
     });
   }
 
-  /** Decides a call of a prepared query without a promise: the path of nearly every request. */
+  /**
+   * Decides one call of a prepared query without a promise. Nearly every request takes this path.
+   */
   ask(prepared: PreparedQuery, call: DecisionCall): void {
     const { clock, pressure } = this.#parts;
     const nowMs = clock.monotonicMs();
@@ -278,7 +280,7 @@ export class Decider {
     else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
   }
 
-  /** What needs no store: nothing is limited, or the store has refused the same a moment ago. */
+  /** Decides without the store if there is no limit, or if the store has just denied the same. */
   #decideAtOnce(decision: Decision, nowMs: number): DecidedRequest | undefined {
     const { prepared, charges, isPlain } = decision;
     if (charges.length === 0) return nothingAsked;
@@ -287,7 +289,7 @@ export class Decider {
     const refused = refuseFromMemory(decision, nowMs, this.#forgottenMs);
     if (refused === undefined) return undefined;
     const { results, nowUs, isWhole } = refused;
-    // Another limit may be over too, and for longer: the store says so, unless it has no time now.
+    // Another limit may be over for longer, which only the store knows: call it if it is available.
     if (!isWhole && !this.isDegraded && !this.#parts.pressure.passesStoreBy(nowMs)) {
       return undefined;
     }
@@ -295,8 +297,8 @@ export class Decider {
   }
 
   /**
-   * Forgets all refusals that are remembered, and those that are on their way: an operator has
-   * emptied buckets.
+   * Drops all cached denials, including those of store calls in flight, after an operator reset
+   * buckets.
    */
   forgetRefusals(): void {
     this.#forgottenMs = this.#parts.clock.monotonicMs();
@@ -304,7 +306,7 @@ export class Decider {
 
   #settle(decision: Decision, outcome: BatchOutcome, index: number): void {
     if (!decision.isPlain) forgetRefunded(decision.prepared.asks, this.#records);
-    // Who has gone by now reads no answer, and must not use up a share of the fallback.
+    // A caller whose deadline has passed must not use up part of the fallback.
     const nowMs = outcome.kind === "decided" ? outcome.receivedMs : this.#parts.clock.monotonicMs();
     if (decision.call.deadlineMs <= nowMs) {
       this.#fail(decision, new ServiceError("DEADLINE_PASSED"));
@@ -327,7 +329,7 @@ export class Decider {
       this.#remember(decision, outcome);
       request = decidedByStore(decision.charges, outcome, index);
     } catch (thrown) {
-      // A bug fails this call, and not the others that the batch has still to settle.
+      // A bug fails only this call. The batch still has to resolve the others.
       this.#fail(decision, thrown);
       return;
     }
@@ -338,10 +340,10 @@ export class Decider {
     { prepared, charges, isPlain }: Decision,
     { result, askedCount, sentMs, receivedMs }: Extract<BatchOutcome, { kind: "decided" }>,
   ): void {
-    // The first who still waits of those who asked the same remembers for all of them.
+    // Of several identical calls, the first one that still waits records the result for all.
     if (!isPlain || result.grantedCount >= askedCount || result === this.#remembered) return;
     this.#remembered = result;
-    // What was asked under limits that are gone teaches nothing about the active ones.
+    // Ignore results for limits that are no longer active.
     if (!this.#mayRemember(prepared)) return;
     const { asks } = prepared;
     const { results, nowUs } = result;
@@ -349,7 +351,7 @@ export class Decider {
     rememberAnswer({ asks, charges, records: this.#records }, answer);
   }
 
-  /** Answers a call, and counts it. */
+  /** Answers a call and counts it. */
   #finish(decision: Decision, request: DecidedRequest): void {
     const { prepared, call } = decision;
     let verdict: Verdict;
@@ -415,10 +417,10 @@ export class Decider {
     return decideWithoutStore({ charges, modes }, this.#localStore, replicaCount());
   }
 
-  /** Takes note of what happened, and passes it on. */
+  /** Handles an event and forwards it. */
   noteEvent(event: DeciderEvent): void {
     if (event.kind === "batchFailed") this.#parts.counters.countStoreFailure(event.code);
-    // What was used locally is dropped: the store's own state counts again.
+    // Drop the local usage: the store's state applies again.
     const isStoreBack =
       event.kind === "circuitClosed" || (event.kind === "overloadEnded" && !this.isDegraded);
     if (isStoreBack) this.#localStore = this.#parts.createLocalStore();

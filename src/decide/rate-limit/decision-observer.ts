@@ -4,21 +4,21 @@ import type { Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "./prepared-query.js";
 import type { Hits, RateLimitQuery } from "./query.js";
 
-/** A request as the law decided it, wherever it was decided. */
+/** A decided request, whether by the store, from the cache or by a failure mode. */
 export interface DecidedRequest {
   readonly isDenied: boolean;
-  /** What was asked, one a limit: in a failure mode not what the policy says. */
+  /** The charges, one per limit. In a failure mode they differ from the policy. */
   readonly charges: readonly Charge[];
-  /** One a charge; undefined where memory refused and does not know of this one. */
+  /** One per charge. Undefined where a denial from the cache does not cover this charge. */
   readonly results: readonly (ChargeResult | undefined)[];
   readonly nowUs: number;
-  /** Whether it was refused by what the store had said a moment ago. */
+  /** Whether it was denied from the cache. */
   readonly isFromMemory: boolean;
-  /** Whether failure modes answered for the store. */
+  /** Whether failure modes decided in place of the store. */
   readonly isFallback?: true;
 }
 
-/** A call with its answer, under the active policy. */
+/** A call with its response, under the active policy. */
 export interface AnsweredCall {
   readonly query: RateLimitQuery;
   readonly hits: Hits;
@@ -27,15 +27,15 @@ export interface AnsweredCall {
   readonly verdict: Verdict;
 }
 
-/** Looks at calls after they were answered: no call waits for it. */
+/** Receives calls after they were answered. No call waits for an observer. */
 export interface DecisionObserver {
-  /** Whether it wants to see the call; asked once for each, before the call is decided. */
+  /** Whether the observer wants this call. Called once per call, before the decision. */
   wants(prepared: PreparedQuery): boolean;
-  /** A call that some observer wants begins; undefined: this one does not want it. */
+  /** Called when a call starts that some observer wants. Undefined: this observer ignores it. */
   begin(nowMs: number): ObservedCall | undefined;
 }
 
-/** A call that an observer wants to see. */
+/** A call that an observer follows. */
 export interface ObservedCall {
   /** The call was answered. */
   note(call: AnsweredCall): void;

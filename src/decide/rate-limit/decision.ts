@@ -5,39 +5,43 @@ import type { ObservedCall } from "./decision-observer.js";
 import type { PreparedQuery } from "./prepared-query.js";
 import type { Hits, RateLimitQuery } from "./query.js";
 
-/** One call: how much it asks for, until when, and where its answer goes. */
+/** One call: its cost, its deadline, and the receiver of its response. */
 export interface DecisionCall {
   readonly hits: Hits;
-  /** When the caller stops waiting, on the monotonic clock; Infinity when unknown. */
+  /** When the caller stops waiting, on the monotonic clock; Infinity if unknown. */
   readonly deadlineMs: number;
-  /** What it asks, in whole; absent where nobody wants to know (`Decider.wantsQuery`). */
+  /** The complete query. Absent unless an observer needs it (`Decider.wantsQuery`). */
   readonly query?: RateLimitQuery | undefined;
-  /** The answer. Either this or `failed` is told exactly once, maybe before `ask` returns. */
+  /**
+   * Receives the response. Exactly one of `decided` and `failed` is called, possibly before `ask`
+   * returns.
+   */
   decided(verdict: Verdict): void;
-  /** @param thrown what `Decider.decidePrepared` throws, or anything else for a bug */
+  /**
+   * @param thrown an error that `Decider.decidePrepared` documents, or any other value for a bug
+   */
   failed(thrown: unknown): void;
 }
 
-/** The part of a caller's remaining time that a store call may use. */
+/** The fraction of a caller's remaining time that a store call may use. */
 const callerBudgetRatio = 0.6;
 
-/** Takes the store's answer for a decision. */
+/** Resolves a decision with a store result. */
 export type ResolveDecision = (decision: Decision, outcome: BatchOutcome, index: number) => void;
 
-/** A call on its way through the store. */
+/** A call that waits for the store. */
 export class Decision implements PendingRequest {
   readonly prepared: PreparedQuery;
   readonly charges: readonly Charge[];
   readonly call: DecisionCall;
-  /** What it takes while it is in work, in bytes: see `Pressure.begin`. */
+  /** Its size while it is in flight, in bytes: see `Pressure.begin`. */
   readonly bytes: number;
   readonly startMs: number;
-  /** When the store's part of the caller's time is over. */
+  /** When the part of the caller's time that the store may use ends. */
   readonly deadlineMs: number;
-  /** Whether a refusal leaves nothing behind, so that it may be remembered. */
+  /** Whether a denial charges nothing, so that it can be cached. */
   readonly isPlain: boolean;
-  /** Undefined where nobody looks at this one. */
-  /** Those who want to see it. */
+  /** The observers that follow this call. */
   readonly observed: readonly ObservedCall[];
   readonly #settle: ResolveDecision;
   #isSettled = false;
@@ -53,12 +57,12 @@ export class Decision implements PendingRequest {
     this.startMs = startMs;
     this.observed = observed;
     this.deadlineMs = startMs + (call.deadlineMs - startMs) * callerBudgetRatio;
-    // Other costs than one change nothing of that, unless they are none.
+    // A cost other than one has no effect on this, unless it is zero.
     this.isPlain = prepared.isPlain && (this.isOneEach || charges.every(({ cost }) => cost > 0));
     this.#settle = settle;
   }
 
-  /** Only calls for one hit of repeatable limits meet others. */
+  /** Only calls with a cost of one against repeatable limits are combined. */
   get isCoalescing(): boolean {
     return this.prepared.isRepeatable && this.isOneEach;
   }
@@ -79,7 +83,9 @@ type DecisionParts = Pick<
   "prepared" | "charges" | "call" | "bytes" | "startMs" | "observed"
 >;
 
-/** The charges of a call: the prepared ones for one hit each, copies with their cost otherwise. */
+/**
+ * The charges of a call: the prepared ones if each cost is one, otherwise copies with their costs.
+ */
 export function chargesFor({ asks, charges }: PreparedQuery, hits: Hits): readonly Charge[] {
   const isOneEach = typeof hits === "number" ? hits === 1 : hits.every((one) => one === 1);
   if (isOneEach) return charges;

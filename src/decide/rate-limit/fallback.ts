@@ -5,7 +5,7 @@ import { drainTimeUsMax, type FailureMode, hitsMax } from "../../core/limits/lim
 import type { LimitStore, StoreResult } from "../../store/limit-store.js";
 import type { DecidedRequest } from "./decision-observer.js";
 
-/** What an `on_store_failure: deny` tells the caller: ask again in a second, nothing is left. */
+/** The result of `on_store_failure: deny`: nothing remains, retry in one second. */
 const deniedCharge = {
   hits: 1,
   periodUs: 1_000_000,
@@ -15,16 +15,16 @@ const deniedCharge = {
   windows: undefined,
 } as const;
 
-/** What is asked while the store is away: charges, and the failure mode of each one's limit. */
+/** A request during a store outage: its charges, and the failure mode of each limit. */
 interface FallbackAsk {
   readonly charges: readonly Charge[];
-  /** One a charge; never `error`, which is the caller's to sort out. */
+  /** One per charge. Never `error`: the caller handles that mode. */
   readonly modes: readonly FailureMode[];
 }
 
 /**
- * Decides a request without the store, each limit by its own failure mode, in one run of the same
- * law, so that all or nothing and the roles hold here too.
+ * Decides a request without the store, each limit by its failure mode, in one GCRA evaluation. So a
+ * request is still charged against all of its limits or none, and roles apply.
  */
 export async function decideWithoutStore(
   { charges, modes }: FallbackAsk,
@@ -37,7 +37,7 @@ export async function decideWithoutStore(
   const request = { charges: asked, multiplicity: 1 };
   const [local] = await localStore.take([request], Number.POSITIVE_INFINITY);
   if (local?.kind === "decided") return presentFallback(asked, modes, local.result);
-  // No room for a new key here either: it is decided as one never seen, and not remembered.
+  // The local table has no room for a new key: decide as for an unseen key, and store nothing.
   const result = decideRepeated(request, emptyTable, 0);
   return presentFallback(asked, modes, { ...result, nowUs: 0 });
 }
@@ -45,16 +45,16 @@ export async function decideWithoutStore(
 const emptyTable: BucketTable = { get: () => undefined, set: forgetBucket, delete: forgetBucket };
 
 function forgetBucket(): void {
-  // Nothing is kept in a table that is always empty.
+  // An always-empty table keeps nothing.
 }
 
-/** The charge that makes the law answer as the failure mode wants. */
+/** The charge that makes GCRA return the result of the failure mode. */
 function fallbackCharge(charge: Charge, mode: FailureMode, replicaCount: number): Charge {
   switch (mode) {
     case "local":
       return localShare(charge, replicaCount);
     case "allow":
-      // A peek into a bucket without bounds is never over and stores nothing.
+      // Peeking at a bucket without bounds is never over the limit and stores nothing.
       return { ...charge, cost: 0, burst: hitsMax, isRefund: false, peekExhausted: false };
     case "deny":
       return { ...charge, cost: Math.max(1, charge.cost), hits: 0, burst: 0 };
@@ -66,10 +66,10 @@ function fallbackCharge(charge: Charge, mode: FailureMode, replicaCount: number)
 }
 
 /**
- * A replica's part of a limit: the exact rate divided by the replicas (over a longer period), and
- * the burst divided and rounded down, at least 1. Example: 10 a minute over 3 replicas becomes 10
- * in three minutes with a burst of 3. A period that would pass ten years stays there with fewer
- * hits, at least 1. A limit in windows keeps them.
+ * A replica's share of a limit: the rate divided by the number of replicas (as a longer period),
+ * and the burst divided and rounded down, at least 1. Example: 10 per minute on 3 replicas becomes
+ * 10 per three minutes with a burst of 3. If the period would exceed ten years, it stays at ten
+ * years with fewer hits, at least 1. Window limits keep their windows.
  */
 export function localShare(charge: Charge, replicaCount: number): Charge {
   if (charge.burst === 0) return charge;

@@ -3,49 +3,51 @@ import type { Bucket } from "../../core/limits/bucket.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 
 /**
- * What this replica remembers of one live key, so that a key which is over is asked about once a
- * second and not once a request. It is the bucket and not the refusal: the limit, its size and the
- * hits are those of the charge that is held against it.
+ * What this replica knows of one active key, so that a key over its limit causes one store call per
+ * second and not one per request. The record holds the bucket's state, not a denial: the charge to
+ * evaluate supplies the limit, its size and the hits.
  */
 export interface KeyRecord {
-  /** As of the last request that was refused; undefined before one was, and after a refund. */
+  /** The bucket at the last denial. Undefined before the first denial and after a refund. */
   seen: SeenBucket | undefined;
 }
 
-/** A bucket as the store showed it. */
+/** The state of a bucket as the store returned it. */
 export interface SeenBucket {
   readonly bucket: Bucket;
-  /** The store's time of it. */
+  /** The store's clock at that moment. */
   readonly nowUs: number;
-  /** Our monotonic times of the question and of the answer: the store's own lies between. */
+  /**
+   * Monotonic times of the store call and of its result. The store's own time lies between them.
+   */
   readonly sentMs: number;
   readonly receivedMs: number;
 }
 
-/** The most bytes of records that are remembered; those in use live on with their requests. */
+/** Maximum size of all records, in bytes. Records in use outlive their eviction. */
 const keyRecordsBytesMax = 134_217_728;
 
-/** What a record takes with all that it may hold, in bytes, beside its key. */
+/** The size of a record with everything it may hold, without its key, in bytes. */
 const recordBytes = 300;
 
-/** The longest that a bucket is believed: somebody may give hits back, or edit the key. */
+/** Maximum age of a cached bucket state: hits may be refunded, or an operator may edit the key. */
 export const refusalMsMax = 1_000;
 
-/** The records of live keys under one policy. */
+/** The records of active keys under one policy. */
 export class KeyRecords {
   readonly #records: GenerationalMap<LimitKey, KeyRecord>;
 
-  /** @param bytesMax the most bytes of records that nobody else holds */
+  /** @param bytesMax maximum size of the records that no query refers to, in bytes */
   constructor(bytesMax = keyRecordsBytesMax) {
     this.#records = new GenerationalMap(bytesMax, ({ length }) => recordBytes + 2 * length);
   }
 
-  /** The record of a key, if there is one. */
+  /** Returns the record of a key, if there is one. */
   find(key: LimitKey): KeyRecord | undefined {
     return this.#records.size === 0 ? undefined : this.#records.get(key);
   }
 
-  /** The record of a key, made when there is none. */
+  /** Returns the record of a key, and creates it if needed. */
   recordOf(key: LimitKey): KeyRecord {
     const known = this.#records.get(key);
     if (known !== undefined) return known;

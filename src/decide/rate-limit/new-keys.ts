@@ -2,46 +2,49 @@ import { GenerationalMap } from "../../core/collections/generational-map.js";
 import type { Limit, LimitKey } from "../../core/limits/limit.js";
 
 interface NewKeyGuardOptions {
-  /** New keys of one rule that one second may bring. */
+  /** Maximum number of new keys per rule and second. */
   readonly newKeysPerSecondMax: number;
 }
 
-/** Sightings are bits under a hash of the key: 2^23 of them, 1 MiB a generation. */
+/** Bits that record seen keys by hash: 2^23 bits, 1 MiB per generation. */
 const sightingBits = 8_388_608;
 
-/** Set bits at which a generation ends: then one new key in four would pass for a known one. */
+/**
+ * Set bits at which a generation ends. At this point, one new key in four is mistaken for a known
+ * one.
+ */
 const sightingsMax = sightingBits / 4;
 
-/** Sizes of limits that requests carry for one descriptor and period, and since when. */
+/** Sizes of the limits that requests carry for one descriptor and period, and since when. */
 interface CarriedSizes {
   readonly sinceMs: number;
   readonly hits: number[];
 }
 
-/** The most sizes that get a bucket of their own in one period; all others share one. */
+/** Maximum number of sizes with a bucket of their own in one period. Others share one bucket. */
 export const carriedSizesMax = 8;
 
-/** The most bytes of what is remembered of carried limits. */
+/** Maximum memory for carried limits, in bytes. */
 const carriedBytesMax = 8_388_608;
 
-/** What the sizes of one key take, in bytes, beside the key. */
+/** Memory for the sizes of one key, without the key, in bytes. */
 const carriedSizesBytes = 300;
 
-/** How many new keys a rule has brought in the running second. */
+/** New keys of a rule in the current second. */
 export interface NewKeyCount {
   secondMs: number;
   count: number;
-  /** Requests that were sent to the shared overflow bucket so far. */
+  /** Requests sent to the shared overflow bucket so far. */
   overflowCount: number;
 }
 
 /**
- * Holds back a flood of new keys: a caller who makes up a value for every request gets a bucket for
- * each, and fills the store. Keys seen before always pass; new ones pass up to so many a second and
- * rule, the rest share one bucket.
+ * Limits floods of new keys. A caller that sends a new value with every request would create a
+ * bucket for each and fill the store. Known keys always pass. New keys pass up to a rate per rule
+ * and second; further ones share one bucket.
  *
- * Which keys were seen is remembered in bits, not by name: two generations of 2 million keys. A new
- * key passes for a known one now and then, never the other way round within a generation.
+ * Known keys are recorded as bits, not by name: two generations of 2 million keys each. A new key
+ * is sometimes mistaken for a known one. The reverse never happens within a generation.
  */
 export class NewKeyGuard {
   readonly #newKeysPerSecondMax: number;
@@ -57,7 +60,7 @@ export class NewKeyGuard {
     this.#newKeysPerSecondMax = newKeysPerSecondMax;
   }
 
-  /** Whether the key may have a bucket of its own; counts it for its rule when it is new. */
+  /** Whether the key may have its own bucket. Counts the key for its rule if it is new. */
   admits(key: LimitKey, counts: NewKeyCount, nowMs: number): boolean {
     const hash = hashText(key);
     const word = (hash >>> 5) & (sightingBits / 32 - 1);
@@ -81,10 +84,11 @@ export class NewKeyGuard {
   }
 
   /**
-   * Whether a carried limit may have a bucket of its own: one that is used for the first time ends
-   * a period later at the latest, so a descriptor has at most twice `carriedSizesMax` of them.
+   * Whether a carried limit may have its own bucket. A bucket that is first used in a period is
+   * dropped one period later at the latest, so a descriptor has at most twice `carriedSizesMax` of
+   * them.
    *
-   * @param shared what `overrideKey` says
+   * @param shared the key from `overrideKey`
    */
   admitsSize(
     shared: LimitKey,
@@ -114,7 +118,7 @@ export class NewKeyGuard {
   }
 }
 
-/** FNV-1a over UTF-16 units, with a last mix so that the low bits depend on all of them. */
+/** FNV-1a over UTF-16 units, with a final mix so that the low bits depend on every unit. */
 function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i += 1) {

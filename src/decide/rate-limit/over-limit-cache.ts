@@ -3,23 +3,23 @@ import type { ChargeResult } from "../../core/limits/gcra.js";
 import { type KeyRecords, refusalMsMax, type SeenBucket } from "./key-records.js";
 import type { LimitCheck } from "./prepared-query.js";
 
-/** Results as the store gave them, and when. */
+/** Store results and their time. */
 interface StoreAnswer {
   readonly results: readonly ChargeResult[];
   readonly nowUs: number;
-  /** When the store was asked and when it had answered, monotonic. */
+  /** When the store call was sent and when it returned, monotonic. */
   readonly sentMs: number;
   readonly receivedMs: number;
 }
 
-/** What the store was asked, and where what it said is kept. */
+/** A store request with the records that hold its results. */
 interface OverLimitStoreResult {
   readonly asks: readonly LimitCheck[];
   readonly charges: readonly Charge[];
   readonly records: KeyRecords;
 }
 
-/** Keeps what the store said of each key of a request that it refused. */
+/** Records the state of each key of a request that the store denied. */
 export function rememberAnswer(
   { asks, charges, records }: OverLimitStoreResult,
   { results, nowUs, sentMs, receivedMs }: StoreAnswer,
@@ -35,7 +35,7 @@ export function rememberAnswer(
   }
 }
 
-/** Forgets what is remembered of the keys to which a request has given hits back. */
+/** Drops the records of keys that a request has refunded hits to. */
 export function forgetRefunded(asks: readonly LimitCheck[], records: KeyRecords): void {
   for (const { charge, record } of asks) {
     if (!charge.isRefund) continue;
@@ -44,34 +44,34 @@ export function forgetRefunded(asks: readonly LimitCheck[], records: KeyRecords)
   }
 }
 
-/** Finds what was remembered of keys since the asks were made, by calls that asked otherwise. */
+/** Finds records that other queries have created since these checks were prepared. */
 export function findRecords(asks: readonly LimitCheck[], records: KeyRecords): void {
   for (const ask of asks) ask.record ??= records.find(ask.charge.key);
 }
 
-/** A refusal without the store. */
+/** A denial from the cache. */
 interface RememberedRefusal {
-  /** One an ask. Undefined where it is not known to be over: others may have charged it since. */
+  /** One per check. Undefined if the key may not be over: others may have charged it since. */
   readonly results: readonly (ChargeResult | undefined)[];
   readonly nowUs: number;
-  /** Whether the store has said of every key how it was, within the last second. */
+  /** Whether the store has returned the state of every key within the last second. */
   readonly isWhole: boolean;
 }
 
-/** A call that asks: a `Decision`. */
+/** A call to evaluate: a `Decision`. */
 interface OverLimitCacheCall {
   readonly prepared: { readonly asks: readonly LimitCheck[] };
   readonly charges: readonly Charge[];
 }
 
 /**
- * Which of a request's limits the store would find over now, from what it said of their buckets
- * within the last second; undefined when none is known to be. A bucket may be fuller by now, never
- * emptier than what drained at the limit's own rate: but for refunds of other replicas, and for
- * other limits on the same bucket, which is why a second is the most. Only for plain requests: they
- * charge nothing when denied.
+ * Returns the limits of a request that must still be over, judging by bucket states that the store
+ * returned within the last second. Undefined if none is known to be over. A bucket may be fuller by
+ * now, but never emptier than the drain of the limit's own rate allows. The exceptions are refunds
+ * through other replicas and other limits on the same bucket, which is why a state is used for at
+ * most one second. For requests that charge nothing when denied only.
  *
- * @param sinceMs what was asked of the store by then is not believed, monotonic
+ * @param sinceMs ignores states of store calls sent up to this monotonic time
  */
 export function refuseFromMemory(
   { prepared: { asks }, charges }: OverLimitCacheCall,
@@ -96,19 +96,19 @@ export function refuseFromMemory(
     const seen = record?.seen;
     if (seen === undefined || seen.sentMs <= believedMs) return undefined;
     if (!isOver(seen, charges[i], nowMs)) return undefined;
-    // The clocks of several stores may differ.
+    // Clocks of several stores may differ.
     const { level, tUs } = seen.bucket;
     return { isOver: true, bucket: { level, tUs: tUs + nowUs - storeTimeUs(seen, nowMs) } };
   });
   return { results, nowUs, isWhole };
 }
 
-/** The time of the store that said it, no later than it is. */
+/** A lower bound of the current time on the clock of that store. */
 function storeTimeUs({ nowUs, receivedMs }: SeenBucket, nowMs: number): number {
   return nowUs + Math.floor((nowMs - receivedMs) * 1_000);
 }
 
-/** Whether a charge cannot fit yet, even if the store has looked as soon as it was asked. */
+/** Whether a charge cannot fit yet, even if the store evaluated it as early as possible. */
 function isOver(seen: SeenBucket, charge: Charge | undefined, nowMs: number): boolean {
   if (charge === undefined) return false;
   const latestUs = seen.nowUs + Math.ceil((nowMs - seen.sentMs) * 1_000);

@@ -4,14 +4,14 @@ import type { Policy } from "../../policy/policy.js";
 import { newlyPeekedRules, type PreparedQuery } from "./prepared-query.js";
 
 /**
- * Rules of one policy that settle since a call has peeked at them (`Rule.settlesOncePeeked`): what
- * is active, the shadow policy and what is tried out learn them in this one way.
+ * Rules of one policy that settle because a call has peeked at them (`Rule.settlesOncePeeked`). The
+ * active policy, the shadow policy and simulations all learn these rules here.
  */
 export class PeekedRules {
   #rules: ReadonlySet<Rule> = new Set();
   #policy: Policy | undefined;
 
-  /** Those of the policy that calls are charged by, to be prepared with: swapped whole. */
+  /** The settling rules of the active policy. An immutable snapshot, for preparing queries. */
   under(policy: Policy): ReadonlySet<Rule> {
     if (policy !== this.#policy) {
       this.#rules = new Set();
@@ -21,8 +21,8 @@ export class PeekedRules {
   }
 
   /**
-   * Those that calls of a policy would be charged by as things are: of another one than that in
-   * force, its rules of the same names.
+   * The rules of another policy that would settle if that policy were active: those with the same
+   * names as settling rules of the active one.
    */
   alike(policy: Policy): ReadonlySet<Rule> {
     if (policy === this.#policy) return this.#rules;
@@ -31,13 +31,16 @@ export class PeekedRules {
     return new Set(names.size === 0 ? [] : policy.rules.filter(isAlike));
   }
 
-  /** Whoever peeks tells the cost after the response: from the next call on it is stored. */
+  /**
+   * A caller that peeks reports its cost after the response. The rule settles from the next call
+   * on.
+   */
   note(prepared: PreparedQuery, charges: readonly Charge[]): void {
     if (charges === prepared.charges || prepared.policy !== this.#policy) return;
     this.add(newlyPeekedRules(prepared, charges));
   }
 
-  /** Adds rules of the policy that somebody has peeked at. */
+  /** Adds rules of the policy that were peeked at. */
   add(rules: readonly Rule[]): void {
     const fresh = rules.filter((rule) => !this.#rules.has(rule));
     if (fresh.length > 0) this.#rules = new Set([...this.#rules, ...fresh]);

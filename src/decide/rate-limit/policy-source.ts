@@ -1,7 +1,7 @@
 import type { Policy } from "../../policy/policy.js";
 
-/** Where the active policy comes from: an immutable snapshot, swapped whole. */
+/** The source of the active policy, as an immutable snapshot that is replaced as a whole. */
 export interface PolicySource {
-  /** Undefined until a first policy is loaded. */
+  /** Undefined until the first policy is loaded. */
   current(): Policy | undefined;
 }

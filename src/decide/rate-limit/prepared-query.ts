@@ -30,21 +30,23 @@ import type { DescriptorQuery, LimitOverride, RateLimitQuery } from "./query.js"
 import { type LimitSwitches, switchedRole } from "./switches.js";
 import { commonWindow, type WindowSource } from "./window-source.js";
 
-/** A limit that a query asks, with all that is known of it before the call. */
+/** One limit of a query, with everything that is known before the call. */
 export interface LimitCheck {
   readonly limit: Limit;
-  /** Absent as long as nothing is remembered of the key, where none was made for the query. */
+  /** Absent as long as there is no record of the key and the query did not create one. */
   record: KeyRecord | undefined;
-  /** Which descriptor of the query it belongs to. */
+  /** The index of its descriptor in the query. */
   readonly descriptorIndex: number;
-  /** For one hit; another one when a window has ended. */
+  /** For one hit. Replaced when its window ends. */
   charge: Charge;
 }
 
-/** What one descriptor of a query meets, and where its limits stand among the asks. */
+/**
+ * The rule and limits that one descriptor of a query matches, and where these limits are in `asks`.
+ */
 export type PreparedDescriptor =
   | { readonly kind: "unmatched" }
-  /** All limits of its rule are left out in favour of another rule (`replaces`). */
+  /** Another rule replaces all limits of this rule (`replaces`). */
   | { readonly kind: "replaced"; readonly rule: Rule }
   | {
       readonly kind: "unlimited";
@@ -54,7 +56,7 @@ export type PreparedDescriptor =
     }
   | {
       readonly kind: "limited";
-      /** Absent, with its counters, when the request carried the limit itself. */
+      /** Absent, like its counters, if the request carried the limit. */
       readonly rule?: Rule;
       readonly counters?: RuleCounters;
       readonly hits?: HitCounters;
@@ -63,57 +65,59 @@ export type PreparedDescriptor =
     };
 
 /**
- * A query matched against one policy, without its hits: what stays the same for all calls that ask
- * the same, so that it is worth keeping. Good for as long as the policy is active.
+ * A query matched against one policy, without its hits: what identical calls have in common, which
+ * makes it worth caching. Valid as long as the policy is active.
  */
 export interface PreparedQuery {
   readonly policy: Policy;
   readonly overrides: OverrideTable;
   readonly peekedRules: ReadonlySet<Rule>;
   readonly isDomainKnown: boolean;
-  /** Whether nobody is refused, whatever is found. */
+  /** Whether no request is denied, whatever the result. */
   readonly isShadow: boolean;
   readonly descriptors: readonly PreparedDescriptor[];
   readonly asks: readonly LimitCheck[];
-  /** The asks' charges, for one hit each. */
+  /** The charges of `asks`, for one hit each. */
   charges: readonly Charge[];
-  /** How long the charges hold where limits count in windows. Source: `WindowSource.renew`. */
+  /** When the charges of window limits expire. Source: `WindowSource.renew`. */
   window: Window | undefined;
-  /** Whether identical calls may be decided together. */
+  /** Whether identical calls may be combined. */
   readonly isRepeatable: boolean;
-  /** Whether a refusal may be remembered. */
+  /** Whether a denial may be cached. */
   readonly isPlain: boolean;
-  /** False when a flood of new keys sent it to a shared bucket: the next call may be luckier. */
+  /**
+   * False if a flood of new keys sent the query to a shared bucket. The next call may get its own.
+   */
   readonly isKeepable: boolean;
-  /** Where identical calls of one turn meet. */
+  /** Combines identical calls of one event loop turn. */
   readonly slot: CoalescingSlot;
-  /** Whether a rule it meets says of responses what they carry. */
+  /** Whether a matched rule defines what responses contain. */
   readonly isStyled: boolean;
 }
 
-/** About how much a query takes, in work or kept with the records of its keys, in bytes. */
+/** The approximate size of a query, with the records of its keys, in bytes. */
 export function preparedBytes({ descriptors, asks }: PreparedQuery): number {
   let bytes = 500 + 100 * descriptors.length;
   for (const { charge } of asks) bytes += 400 + 2 * charge.key.length;
   return bytes;
 }
 
-/** What preparing needs besides the query. */
+/** The inputs of `prepareQuery` besides the query. */
 export interface PrepareParts {
   readonly policy: Policy;
-  /** What operators have changed about keys. */
+  /** The operators' overrides of keys. */
   readonly overrides: OverrideTable;
-  /** Rules that settle since a call has peeked at them. Default: none. */
+  /** Rules that settle because a call has peeked at them. Default: none. */
   readonly peekedRules?: ReadonlySet<Rule>;
   readonly counters: DecisionCounters;
   readonly switches: LimitSwitches;
   readonly records: Pick<KeyRecords, "find" | "recordOf">;
-  /** Whether the prepared query will be kept, and with it a record of each of its keys. */
+  /** Whether the prepared query will be cached, together with a record for each of its keys. */
   readonly isKept: boolean;
-  /** What the store calls the bucket of a key. */
+  /** The name of a key's bucket in the store. */
   readonly nameOf: (key: LimitKey) => LimitKey;
   readonly newKeys: Pick<NewKeyGuard, "admits" | "admitsSize">;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
   readonly nowMs: number;
   readonly windowSource: WindowSource;
@@ -122,7 +126,7 @@ export interface PrepareParts {
 }
 
 /**
- * Matches each descriptor and finds its limits' buckets, in the query's order.
+ * Matches each descriptor and looks up the buckets of its limits, in the query's order.
  *
  * @throws ServiceError REQUEST_TOO_LARGE for more than `requestChargesMax` charges, REQUEST_INVALID
  *   for a limit that the request carries with a period above ten years
@@ -157,7 +161,9 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
 
 const noRules: ReadonlySet<Rule> = new Set();
 
-/** The rules that begin to settle with these charges: those that are peeked at first by them. */
+/**
+ * The rules that settle from these charges on, because the charges are the first to peek at them.
+ */
 export function newlyPeekedRules(
   { asks, descriptors, peekedRules }: PreparedQuery,
   charges: readonly Charge[],
@@ -174,7 +180,7 @@ function isStyled(descriptor: PreparedDescriptor): boolean {
   return descriptor.rule?.headers !== undefined || descriptor.rule?.body !== undefined;
 }
 
-/** The asks of one query as they come together. */
+/** Collects the checks of one query. */
 class Preparation {
   readonly #query: RateLimitQuery;
   readonly #parts: PrepareParts;
@@ -234,10 +240,10 @@ class Preparation {
     return { kind: "limited", firstAsk, askCount: 1 };
   }
 
-  /** Limits of different sizes drain at different rates, so each has a bucket of its own. */
+  /** Limits of different sizes drain at different rates, so each has its own bucket. */
   #carriedKeys(shared: LimitKey, limit: Limit): Pick<Charge, "key" | "lastKey"> {
     const { newKeys, nowMs, nameOf } = this.#parts;
-    // In windows nothing drains before the end, so all sizes count in one bucket.
+    // A fixed window does not drain before its end, so all sizes count in one bucket.
     if (limit.algorithm?.kind === "fixed_window") return { key: shared };
     const isOwn = newKeys.admitsSize(shared, limit, nowMs);
     if (!isOwn) this.isKeepable = false;
@@ -255,10 +261,10 @@ class Preparation {
     let isOwn = true;
     for (const limit of limits) {
       let key = limitKey(domain, entries, limit);
-      // The limits of one rule share the fate of the first: they are made and kept together.
+      // The limits of one rule are new together, so the first one decides for all.
       if (firstAsk === this.asks.length) isOwn = newKeys.admits(key, counters.newKeys, nowMs);
       if (!isOwn) key = overflowKey(domain, rule.path, limit);
-      // What is shared by a flood is nobody's own.
+      // Overrides do not apply to the bucket that a flood shares.
       const override = isOwn ? overrides.find(domain, asked, limit.name) : undefined;
       const own = override === undefined ? limit : overrides.limits.limitOf(limit, override);
       this.#ask({ index, limit: own, key, isSettling });
@@ -285,14 +291,14 @@ class Preparation {
       limit,
       record: isKept ? records.recordOf(key) : records.find(key),
       descriptorIndex: index,
-      // A field of its own there would take 8 bytes of each limit of the policy that is kept.
+      // A field in the limit itself would cost 8 bytes for each limit of the policy.
       charge: lastKey === undefined ? charge : { ...charge, lastKey },
     });
   }
 
   /**
-   * The entries as keys name them: with a digest in place of each value that is too long or holds
-   * bytes that are no text, and with the pattern in place of values that share a bucket.
+   * The entries of a key. A value that is too long or is not valid text is replaced by its digest,
+   * and values that share a bucket are replaced by their pattern.
    */
   #entries(index: number, sharePatterns?: readonly (string | undefined)[]): readonly KeyEntry[] {
     const { entries } = this.#query.descriptors[index] ?? noDescriptor;
@@ -306,7 +312,7 @@ class Preparation {
   }
 }
 
-/** Whether a value may stand in a key as it is: stores keep keys as UTF-8. */
+/** Whether a value can be part of a key as it is. Stores encode keys as UTF-8. */
 function isNameable(value: string): boolean {
   return value.length <= keyValueLengthMax && value.isWellFormed();
 }
@@ -316,7 +322,7 @@ interface AskedLimit {
   readonly limit: Limit;
   readonly key: LimitKey;
   readonly lastKey?: LimitKey;
-  /** Whether its rule settles since it was peeked at. */
+  /** Whether its rule settles because it was peeked at. */
   readonly isSettling: boolean;
 }
 
@@ -328,7 +334,7 @@ interface Matched {
 
 const unmatched: PreparedDescriptor = { kind: "unmatched" };
 
-/** The names of limits that one of the rules stands in for, in the whole request. */
+/** The names of limits that the matched rules replace, for the whole request. */
 function replacedNames(rules: readonly (Rule | undefined)[]): ReadonlySet<string> {
   let names: Set<string> | undefined;
   for (const rule of rules) {
@@ -341,10 +347,12 @@ function replacedNames(rules: readonly (Rule | undefined)[]): ReadonlySet<string
 
 const noNames: ReadonlySet<string> = new Set();
 
-/** The longest such name, in UTF-16 code units: more would not fit into a packet of StatsD. */
+/**
+ * Maximum length of such a name, in UTF-16 code units. A longer one does not fit a StatsD packet.
+ */
 export const metricLabelLengthMax = 1_000;
 
-/** The rule's name in metrics with the request's values in it; undefined where it has none. */
+/** The rule's name in metrics with the request's values. Undefined if it has none. */
 function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string | undefined {
   if (metricPath === undefined) return undefined;
   const steps = metricPath.map((step, i) => {
@@ -352,14 +360,15 @@ function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string
     const { key, value } = entries[i] ?? { key: "", value: "" };
     return value === "" ? key : `${key}_${value}`;
   });
-  // It is kept as long as the policy is: a caller must not choose how much that is. Where names are
-  // written they are UTF-8, and two series of one name would be none.
+  // The name is kept as long as the policy, so its size must not be the caller's choice. Ill-formed
+  // text is replaced because names are written as UTF-8, where two ill-formed names could become
+  // equal.
   return cutText(steps.join("."), metricLabelLengthMax).toWellFormed();
 }
 
 const noDescriptor: DescriptorQuery = { entries: [], hits: 0, isRefund: false };
 
-/** A limit as a request carries it: enforced, with a burst of one period's hits, without a name. */
+/** A limit that a request carries: enforced, unnamed, with a burst of one period's hits. */
 function overrideLimit(
   { hits, unit, unitMultiplier }: LimitOverride,
   { algorithm, onStoreFailure }: LimitDefaults,

@@ -1,55 +1,58 @@
-/** Bounds of a `Pressure`. */
+/** The thresholds of a `Pressure`. */
 export interface PressureOptions {
-  /** How late the event loop may be, in milliseconds. Default 100. */
+  /** Maximum event loop delay, in milliseconds. Default 100. */
   readonly loopDelayMsMax: number;
-  /** Whether a late loop is no reason to pass the store by: one in this process answers at once. */
+  /**
+   * Whether to call the store even while the event loop is late: an in-memory store responds at
+   * once.
+   */
   readonly asksStoreWhenLate: boolean;
-  /** How many requests may be in work at a time, from 1. Default 20,000. */
+  /** Maximum number of requests in flight, at least 1. Default 20,000. */
   readonly requestsInFlightMax: number;
-  /** How many bytes all of these may take, about: `CacheBounds.requestsInFlightBytesMax`. */
+  /** Maximum size of all requests in flight, in bytes: `CacheBounds.requestsInFlightBytesMax`. */
   readonly requestsInFlightBytesMax: number;
 }
 
-/** What of a process's memory is used up. */
+/** The kind of memory that is exhausted. */
 export type MemoryCause = Extract<OverloadCause, "heap" | "residentMemory">;
 
 /** Why a process is overloaded. */
 export type OverloadCause = (typeof overloadCauses)[number];
 
-/** All of these. */
+/** Every overload cause. */
 export const overloadCauses = ["loopDelay", "inFlight", "heap", "residentMemory"] as const;
 
-/** The begin and the end of a time in which the process was overloaded, or was so again soon. */
+/** The start and end of an overload; short gaps between overloads are ignored. */
 export type PressureEvent =
   | { readonly kind: "overloadBegan"; readonly cause: OverloadCause }
   | { readonly kind: "overloadEnded" }
-  /** The loop stood still for so long, and runs again: no overload by itself. */
+  /** The event loop was blocked for this long and has recovered. This alone is not an overload. */
   | { readonly kind: "loopStalled"; readonly stalledMs: number };
 
-/** How long the event loop must keep up before it is trusted again. */
+/** How long after a late tick the event loop still counts as late, in milliseconds. */
 const calmMs = 200;
 
-/** How much more of its time than not a loop must have been late for an overload. */
+/** Accumulated lateness at which the event loop is overloaded, in milliseconds. */
 const overloadLateMs = 1_000;
 
-/** The most that one look adds to that: a stall, however long, is over when it is seen. */
+/** Most lateness that one tick can add, so that a single stall is never an overload. */
 const lookLateMsMax = 300;
 
-/** How long there must have been no overload before it is said to have ended. */
+/** Time without overload after which the overload is reported as ended, in milliseconds. */
 const quietMs = 10_000;
 
 /**
- * Whether this process has more work than it can do in time: its event loop stays late, too many
- * requests are in work, or its memory is used up. Takes time as an argument, in monotonic
- * milliseconds.
+ * Detects overload of this process: the event loop is late for a sustained period, too many
+ * requests are in flight, or memory is exhausted. All times are monotonic, in milliseconds.
  *
- * A stall is no overload: when it is seen it is over, and what came meanwhile can be decided. So
- * the time before each late look is added up, at most 300 ms of it, and the time before each look
- * that comes in time is taken off; at 1,000 ms the loop is overloaded. Example: turns of 150 ms are
- * an overload after seven of them, and stops of 150 ms every half a second never are.
+ * A single stall is not an overload, because the requests that arrived meanwhile can still be
+ * decided. Lateness therefore accumulates. A late tick adds the time since the previous tick, at
+ * most 300 ms. A tick that is on time subtracts that time. At 1,000 ms, the event loop is
+ * overloaded. For example, 150 ms turns in a row are an overload after seven of them; 150 ms stalls
+ * twice a second never are.
  *
- * What begins at a bound ends at half of it, or the state would change with every request: requests
- * in flight when they are down to the half, a late loop when 500 ms are left of its sum.
+ * To avoid flapping, each overload ends at half of its threshold: half of the requests in flight,
+ * or 500 ms of accumulated lateness.
  */
 export class Pressure {
   readonly #options: PressureOptions;
@@ -62,19 +65,19 @@ export class Pressure {
   #isLoopOverloaded = false;
   #last: { readonly cause: OverloadCause; readonly atMs: number } | undefined;
   #isAnnounced = false;
-  /** What of its memory is used up, as whoever looks at it says; undefined: nothing. */
+  /** The kind of memory that is exhausted, set by the memory monitor. Undefined if none is. */
   memoryFull: MemoryCause | undefined;
 
   constructor(options: PressureOptions) {
     this.#options = options;
   }
 
-  /** Requests in work now. */
+  /** Number of requests in flight. */
   get inFlightCount(): number {
     return this.#inFlightCount;
   }
 
-  /** A request came that takes so many bytes; `end` with the same number must follow. */
+  /** Records the start of a request of this size. `end` must follow with the same size. */
   begin(bytes: number): void {
     this.#inFlightCount += 1;
     this.#inFlightBytes += bytes;
@@ -83,7 +86,7 @@ export class Pressure {
     if (isOver || this.#inFlightCount > requestsInFlightMax) this.#isFull = true;
   }
 
-  /** It was answered. */
+  /** Records the end of a request of this size. */
   end(bytes: number): void {
     this.#inFlightCount -= 1;
     this.#inFlightBytes -= bytes;
@@ -92,7 +95,7 @@ export class Pressure {
     if (isBelow && this.#inFlightCount <= requestsInFlightMax / 2) this.#isFull = false;
   }
 
-  /** Why this process cannot do its work in time now; undefined when it can. */
+  /** Returns the current overload cause, or undefined if the process is not overloaded. */
   overload(nowMs: number): OverloadCause | undefined {
     const isLate = this.#isLoopOverloaded;
     const cause = this.memoryFull ?? (this.#isFull ? "inFlight" : isLate ? "loopDelay" : undefined);
@@ -100,21 +103,21 @@ export class Pressure {
     return cause;
   }
 
-  /** Whether requests should be answered without the store now. */
+  /** Whether to decide requests without calling the store. */
   passesStoreBy(nowMs: number): boolean {
     const cause = this.overload(nowMs);
     return cause !== undefined && !(cause === "loopDelay" && this.#options.asksStoreWhenLate);
   }
 
-  /** Whether requests should be shed before anything is looked at. */
+  /** Whether to shed requests before they are parsed. */
   get isShedding(): boolean {
     return this.memoryFull !== undefined || this.#isLoopOverloaded;
   }
 
   /**
-   * A regular look at the event loop: how late this one is says how late everything is.
+   * Records a periodic timer tick. The delay of the tick measures the event loop delay.
    *
-   * @param nextDueMs when the next one is due; once that is past, the loop is known to be late
+   * @param nextDueMs when the next tick is due; if it does not occur by then, the loop is late
    */
   tick(nowMs: number, nextDueMs: number): PressureEvent | undefined {
     const lateMs = nowMs - this.#tickDueMs;
@@ -152,7 +155,9 @@ export class Pressure {
     return { kind: "overloadEnded" };
   }
 
-  /** Whether the event loop is, or was a moment ago, later than it may be, overloaded or not. */
+  /**
+   * Whether the event loop is late, or was within the last 200 ms. Late does not imply overloaded.
+   */
   isLate(nowMs: number): boolean {
     const { loopDelayMsMax } = this.#options;
     const boundMs = nowMs < this.#lateUntilMs ? loopDelayMsMax / 2 : loopDelayMsMax;

@@ -4,41 +4,42 @@ import { createSlot } from "./batcher.js";
 import type { LimitCheck, PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
 
 /**
- * What queries have in common that meet the same limits in the same way: all but their keys. A
- * policy has few, however many callers there are.
+ * What queries that match the same limits in the same way have in common: everything except their
+ * keys. A policy has few shapes, however many callers there are.
  */
 export interface QueryShape {
-  /** Its number among the shapes of its policy. */
+  /** Its index among the shapes of its policy. */
   readonly index: number;
-  /** The first query of this shape: the others differ in keys alone. */
+  /** The first query of this shape. Others differ only in their keys. */
   readonly sample: PreparedQuery;
 }
 
-/** The most shapes of one policy, about 1 KiB each; queries of further ones have none. */
+/** Maximum number of shapes of one policy, about 1 KiB each. Further queries have no shape. */
 const queryShapesMax = 16_384;
 
-/** The most limits of a query that has a shape. */
+/** Maximum number of limits of a query with a shape. */
 export const shapedAsksMax = 8;
 
-/** The shapes of the queries that were met under one policy. */
+/** The shapes of the queries seen under one policy. */
 export class QueryShapes {
   readonly #shapes: QueryShape[] = [];
   readonly #byName = new Map<string, QueryShape>();
   readonly #shapesMax: number;
 
-  /** @param shapesMax from 0 */
+  /** @param shapesMax at least 0 */
   constructor(shapesMax = queryShapesMax) {
     this.#shapesMax = shapesMax;
   }
 
-  /** A shape by its number. */
+  /** Returns a shape by its index. */
   at(index: number): QueryShape | undefined {
     return this.#shapes[index];
   }
 
   /**
-   * The shape of a query. Undefined for one with a limit or a series of its own, which another
-   * query's keys do not make another of, and for one that a flood sent to shared keys.
+   * Returns the shape of a query. Undefined if the query carries a limit or has its own time
+   * series, so that different keys alone do not make another query of it, and if a flood sent it to
+   * shared keys.
    */
   shapeOf(prepared: PreparedQuery): QueryShape | undefined {
     const name = nameOf(prepared);
@@ -53,7 +54,7 @@ export class QueryShapes {
   }
 }
 
-/** The query of a shape with these keys, one an ask, as `prepareQuery` would have made it. */
+/** The query that `prepareQuery` would build for this shape and these keys, one key per check. */
 export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
   const asks = shapedAsks(sample.asks, keys);
   const charges = chargesOf(asks);
@@ -78,8 +79,9 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
 }
 
 /**
- * The asks of a shape with these keys. One and two, which nearly all queries have, as literals: an
- * array that grows has room for 17 at once, and the collector pays for it.
+ * The checks of a shape with these keys. Nearly all queries have one or two, which are written as
+ * literals: an array that grows allocates room for 17 elements at once, at a cost in garbage
+ * collection.
  */
 function shapedAsks(
   samples: readonly LimitCheck[],
@@ -100,7 +102,7 @@ function shapedAsks(
 }
 
 function shapedAsk({ limit, descriptorIndex, charge: sample }: LimitCheck, key: LimitKey) {
-  // Spelled out: `...` costs more than all the rest of this file.
+  // Spelled out because a spread costs more than everything else in this file.
   const { hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows } = sample;
   const charge = { key, hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows };
   return { limit, record: undefined, descriptorIndex, charge };
@@ -114,11 +116,11 @@ function chargesOf(asks: readonly LimitCheck[]): readonly Charge[] {
   return asks.map(({ charge }) => charge);
 }
 
-/** Tells shapes of one policy apart; undefined for a query that has none. */
+/** Identifies a shape within a policy. Undefined for a query without a shape. */
 function nameOf(prepared: PreparedQuery): string | undefined {
   const { isKeepable, isPlain, isRepeatable, isDomainKnown, asks, descriptors } = prepared;
   if (!isKeepable || asks.length > shapedAsksMax) return undefined;
-  // Whether keys meet each other shows in the first two.
+  // The first two flags also tell whether keys of the query collide.
   let name = `${isPlain}/${isRepeatable}/${isDomainKnown}`;
   for (const descriptor of descriptors) {
     const part = descriptorName(descriptor, prepared);
@@ -147,7 +149,7 @@ function descriptorName(
     // Which of its limits count depends on the other descriptors.
     const place = limits.indexOf(ask.limit);
     const number = place === -1 ? overrides.limits.numberOf(ask.limit) : undefined;
-    // An override's that is of one key alone.
+    // The limit of an override applies to one key only.
     if (place === -1 && number === undefined) return undefined;
     name += `,${number === undefined ? place : `o${number}`}${ask.charge.isRefund ? "r" : ""}`;
   }

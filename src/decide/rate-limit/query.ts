@@ -1,7 +1,7 @@
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { LimitUnit } from "../../core/limits/limit.js";
 
-/** A question for a decision, free of any wire format. Source: envoy RateLimitRequest. */
+/** The input of a decision, independent of the wire format. Source: envoy RateLimitRequest. */
 export interface RateLimitQuery {
   /** Never empty. */
   readonly domain: string;
@@ -12,37 +12,39 @@ export interface RateLimitQuery {
 /** One descriptor of a query. */
 export interface DescriptorQuery {
   /**
-   * More than `entryCountMax` are a descriptor that no rule reaches; those behind them may be left
-   * out.
+   * No rule matches a descriptor with more than `entryCountMax` entries. Entries beyond that may be
+   * omitted.
    */
   readonly entries: readonly DescriptorEntry[];
-  /** Hits to take, or to give back; 0 peeks. At most `costHitsMax`. */
+  /** Hits to charge or to refund; 0 peeks. At most `costHitsMax`. */
   readonly hits: number;
   readonly isRefund: boolean;
-  /** A limit that the request carries itself, in place of the policy's. */
+  /** A limit that the request carries, in place of the policy's. */
   readonly override?: LimitOverride;
 }
 
 /** Source: envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.RateLimitOverride. */
 export interface LimitOverride {
-  /** Hits a period, 0 to 2^32 - 1; also the burst. */
+  /** Hits per period, 0 to 2^32 - 1. Also the burst. */
   readonly hits: number;
   readonly unit: LimitUnit;
-  /** 1 or more. */
+  /** At least 1. */
   readonly unitMultiplier: number;
 }
 
-/** The most descriptors of one query. */
+/** Maximum number of descriptors in a query. */
 export const descriptorCountMax = 128;
 
-/** The most entries of a descriptor that a rule may reach: the longest path of one. */
+/** Maximum number of entries that a rule can match: the length of the longest path. */
 export const entryCountMax = 32;
 
-/** The most UTF-16 units of an entry's key and value together that operators may name. */
+/**
+ * Maximum length of an entry that an operator can name: key and value together, in UTF-16 units.
+ */
 export const textLengthMax = 16_384;
 
 /**
- * How many hits a call asks for: the same for each descriptor, or one number a descriptor. Whole,
- * 0 to `costHitsMax`.
+ * The cost of a call: the same for each descriptor, or one number per descriptor. Integers, 0 to
+ * `costHitsMax`.
  */
 export type Hits = number | readonly number[];

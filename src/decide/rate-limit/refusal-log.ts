@@ -4,39 +4,39 @@ import type { Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "./prepared-query.js";
 import { refusingRule } from "./refusing-rule.js";
 
-/** The most refusals that are told in a second, of all rules and services together. */
+/** Maximum number of denials that are logged per second, over all rules and services. */
 export const loggedRefusalsPerSecondMax = 10;
 
-/** A refusal that stands for others: all names are the policy's, and no value is a caller's. */
+/** A logged denial. All names are from the policy; no value is from a caller. */
 export type LoggedRefusal = {
-  /** Requests that the same rule or cause has refused since it was told last, with this one. */
+  /** Denials by the same rule or cause since the last logged one, including this one. */
   readonly refusedCount: number;
 } & (
   | {
       readonly kind: "rule";
       readonly domain: string;
       readonly rule: string;
-      /** Undefined where the limit has no name. */
+      /** Undefined if the limit has no name. */
       readonly limit: string | undefined;
     }
   | { readonly kind: "service"; readonly service: string; readonly cause: string }
 );
 
 interface RefusalLogParts {
-  /** How often a rule, or a cause of a service, is told in a second; 0: never. */
+  /** Maximum log lines per second for one rule, or for one cause of a service. 0: none. */
   readonly perSecondMax: number;
   readonly onRefused: (reported: LoggedRefusal) => void;
 }
 
-/** What a service refuses, for one cause: whoever asks keeps it, and asks with the same one. */
+/** Why a service refuses requests. The caller reuses one object per cause. */
 export interface RefusingCause {
   readonly service: string;
   readonly cause: string;
 }
 
 /**
- * Tells of refusals that happen: a few of each rule in a second, a few in all, and counts the rest.
- * A refusal that is not told costs a look-up and two comparisons.
+ * Logs a sample of denials: a few per second for each rule, and a few in total. Counts the others.
+ * A denial that is not logged costs one lookup and two comparisons.
  */
 export class RefusalLog {
   readonly #parts: RefusalLogParts;
@@ -48,12 +48,12 @@ export class RefusalLog {
     this.#parts = parts;
   }
 
-  /** Refusals that nobody was told of by a line of their own. */
+  /** Denials without a log line of their own. */
   get unloggedCount(): number {
     return this.#unloggedCount;
   }
 
-  /** A request was refused by a rule. */
+  /** A rule denied a request. */
   noteRule(prepared: PreparedQuery, verdict: Verdict, nowMs: number): void {
     const refusing = refusingRule(prepared, verdict);
     if (refusing === undefined) return;
@@ -71,7 +71,7 @@ export class RefusalLog {
     });
   }
 
-  /** A request was refused by a service's admission. */
+  /** The admission control of a service refused a request. */
   noteCause(refusing: RefusingCause, nowMs: number): void {
     const refusedCount = this.#take(refusing, nowMs);
     if (refusedCount === 0) return;
@@ -79,7 +79,7 @@ export class RefusalLog {
     this.#parts.onRefused({ kind: "service", service, cause, refusedCount });
   }
 
-  /** How many refusals the one at hand stands for; 0 where it is not told. */
+  /** The number of denials that this log line represents; 0 if it is not logged. */
   #take(who: Rule | RefusingCause, nowMs: number): number {
     let tally = this.#tallies.get(who);
     if (tally === undefined) {
@@ -99,7 +99,7 @@ export class RefusalLog {
   }
 }
 
-/** What one rule has refused since it was told. */
+/** Denials of one rule since the last logged one. */
 class Tally {
   readonly budget: SecondBudget;
   refusedCount = 0;
@@ -109,7 +109,7 @@ class Tally {
   }
 }
 
-/** So many in a second, counted from the first. */
+/** A budget per second, which starts with the first use. */
 class SecondBudget {
   readonly #max: number;
   #left: number;

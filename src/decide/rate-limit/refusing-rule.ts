@@ -3,16 +3,16 @@ import { type ReportedRule, reportedRule } from "../../core/limits/reported-rule
 import type { CurrentLimit, Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "./prepared-query.js";
 
-/** A rule, and the one of its limits that a refused request waits longest for. */
+/** A rule, and its limit that a denied request waits longest for. */
 interface RefusingRule {
   readonly rule: Rule;
   readonly limit: CurrentLimit;
 }
 
 /**
- * The rule that refused a request: of those that are over the one with the longest wait, which is
- * the one that a caller is told. Undefined where only limits are over that the request carried
- * itself: no policy names them.
+ * The rule that denied a request: of the rules over their limits, the one with the longest wait,
+ * which is also the one in the response. Undefined if only limits that the request carried are
+ * over, because they have no name in the policy.
  */
 export function refusingRule(
   { descriptors }: PreparedQuery,
@@ -33,12 +33,12 @@ export function refusingRule(
   return found;
 }
 
-/** What is told of rules that refuse: made once for each, and known again. */
+/** Caches the reported form of each rule that denies requests. */
 export class ReportedRules {
-  /** One a limit's name: as many as a rule has limits at most. */
+  /** One per limit name: at most as many as the rule has limits. */
   readonly #known = new WeakMap<Rule, ReportedRule[]>();
 
-  /** The same object for the same limit of the same rule. */
+  /** Returns the same object for the same limit of the same rule. */
   of({ rule, limit }: RefusingRule): ReportedRule {
     const known = this.#known.get(rule);
     if (known !== undefined) {

@@ -1,15 +1,15 @@
 import { type FailureMode, isSettled } from "../../core/limits/limit.js";
 import type { Policy } from "../../policy/policy.js";
 
-/** How a call is answered of which nothing is read. */
+/** How to answer a call that is not parsed. */
 export type ShedMode = Exclude<FailureMode, "local">;
 
 /**
- * How calls are answered while nobody knows which limits they meet: by the strictest failure mode
- * of all that could refuse one. What would be counted locally cannot be, and is refused: whoever
- * makes a process run out of memory must not be rid of his limits.
+ * Returns how to answer calls whose limits are unknown because they are not parsed: by the
+ * strictest failure mode of all limits that could deny them. `local` counts as `deny` here, because
+ * a caller that exhausts the memory of a process must not escape its limits.
  *
- * @param carried the failure mode of limits that calls carry; undefined: none has carried any
+ * @param carried the failure mode of limits that calls carry; undefined if no call has carried one
  */
 export function shedModeOf({ rules }: Policy, carried: FailureMode | undefined): ShedMode {
   if (carried === "deny" || carried === "local") return "deny";

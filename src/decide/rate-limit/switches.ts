@@ -6,25 +6,29 @@ import {
   settledRole,
 } from "../../core/limits/limit.js";
 
-/** What the process changes about every limit, whatever the policy says of it. */
+/** Process-wide settings that change every limit, whatever the policy says. */
 export interface LimitSwitches {
-  /** Everything is decided and counted, nobody is refused (`SHADOW_MODE`). */
+  /** Decide and count, but never deny (`SHADOW_MODE`). */
   readonly isShadow: boolean;
-  /** Every limit denies only together with all others of a request (`QUOTA_MODE`). */
+  /**
+   * Treat every limit as part of a quota: a request is denied only if all of them are over
+   * (`QUOTA_MODE`).
+   */
   readonly isQuota: boolean;
   /**
-   * Hits that are denied count all the same, up to one more burst, as in envoyproxy/ratelimit. Off,
-   * a caller who keeps asking is let in again as soon as there is room.
+   * Charge denied hits too, up to one extra burst, as envoyproxy/ratelimit does. If off, a caller
+   * that keeps sending is admitted again as soon as there is room.
    */
   readonly chargesDenied: boolean;
-  /** What holds for limits that requests carry themselves. */
+  /** Defaults of limits that requests carry. */
   readonly defaults: LimitDefaults;
 }
 
 /**
- * The part that a limit plays under the process's switches.
+ * The role of a limit under the process-wide settings.
  *
- * @param isSettling whether its costs are told after the response, though the limit does not say so
+ * @param isSettling whether its costs are reported after the response although the limit does not
+ *   say so
  */
 export function switchedRole(
   role: Role,
@@ -32,7 +36,7 @@ export function switchedRole(
   isSettling: boolean,
 ): Role {
   const own = denialOf(role);
-  // Where nobody is refused each limit is charged by itself, as if it stood alone.
+  // If nothing is denied, each limit is charged independently.
   const denial = isShadow ? "shadow" : isQuota && own === "enforce" ? "quota" : own;
   const isCharged = isSettled(role) || isSettling || (chargesDenied && denial !== "shadow");
   return isCharged ? settledRole(denial) : denial;

@@ -3,11 +3,11 @@ import type { Limit } from "../../core/limits/limit.js";
 import { epochWindows, type Window, type Windows } from "../../core/limits/window.js";
 import { calendarWindows } from "./calendar.js";
 
-/** Knows the windows of limits that count in windows, and looks them up once a window. */
+/** Caches the current windows of limits that count in windows. */
 export class WindowSource {
   readonly #known = new WeakMap<Limit, Windows>();
 
-  /** The windows that such a limit counts in now; undefined for one that drains. */
+  /** The current windows of a limit. Undefined for a limit that drains. */
   windowsOf(limit: Limit, epochUs: number): Windows | undefined {
     const { algorithm } = limit;
     if (algorithm?.kind !== "fixed_window") return undefined;
@@ -21,7 +21,7 @@ export class WindowSource {
     return windows;
   }
 
-  /** Brings what was made in other windows up to date. */
+  /** Updates charges that were made for earlier windows. */
   renew(prepared: Windowed, epochUs: number): void {
     const { window } = prepared;
     if (window === undefined || (epochUs >= window.startUs && epochUs < window.endUs)) return;
@@ -34,15 +34,15 @@ export class WindowSource {
   }
 }
 
-/** What was made for the windows of its time. */
+/** Charges that were made for the windows of their time. */
 interface Windowed {
   readonly asks: readonly { readonly limit: Limit; charge: Charge }[];
   charges: readonly Charge[];
-  /** How long they hold; undefined where none has windows. */
+  /** When they expire. Undefined if no limit has windows. */
   window: Window | undefined;
 }
 
-/** The time in which the windows of all charges hold; undefined where none has any. */
+/** The time during which the windows of all charges are valid. Undefined if there are none. */
 export function commonWindow(charges: readonly Charge[]): Window | undefined {
   let common: Window | undefined;
   for (const { windows } of charges) {

@@ -2,10 +2,10 @@ import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
 import type { MemberStore } from "../../store/coordination/member-store.js";
 
-/** What happens to a replica's membership; each is told once, not at every heartbeat. */
+/** A change of a replica's membership. Sent once, not at every heartbeat. */
 export type MembershipEvent =
   | { readonly kind: "fleetSizeChanged"; readonly liveReplicaCount: number }
-  /** Heartbeats stopped getting through; the last known number stays active. */
+  /** Heartbeats fail. The last known number of replicas stays active. */
   | { readonly kind: "fleetLost"; readonly code: ErrorCode }
   | { readonly kind: "fleetFound" };
 
@@ -13,29 +13,28 @@ interface MembershipOptions {
   readonly store: MemberStore;
   readonly clock: Clock;
   readonly random: Random;
-  /** Time between two heartbeats. Default 1,000. */
+  /** Heartbeat interval. Default 1,000. */
   readonly heartbeatMs?: number;
-  /** How long a silent replica still counts as live, by the store's clock. Default 3,000. */
+  /** How long a silent replica counts as live, by the store's clock. Default 3,000. */
   readonly leaseMs?: number;
   readonly onEvent?: (event: MembershipEvent) => void;
 }
 
-/**
- * Defaults of `MembershipOptions`: a replica that died is forgotten after three missed heartbeats.
- */
+/** Defaults of `MembershipOptions`: a dead replica is forgotten after three missed heartbeats. */
 export const defaultHeartbeatMs = 1_000;
 /** See `defaultHeartbeatMs`. */
 export const defaultLeaseMs = 3_000;
 
 /**
- * The longest that a stopping replica waits to say goodbye; its lease says the same a little later.
+ * How long a stopping replica waits for its departure to be stored. Its lease expires a little
+ * later.
  */
 const leaveMsMax = 500;
 
 /**
- * How many replicas there are, as each tells the others by a heartbeat in the store. While the
- * store is away nobody can tell, and the last known number stays: it divides limits that are kept
- * locally, where too small a number admits too much.
+ * The number of live replicas, which announce themselves by heartbeats in the store. During an
+ * outage of the store, the last known number stays active. It divides limits that are enforced
+ * locally, where too small a number would admit too much.
  */
 export class Membership {
   readonly #options: MembershipOptions;
@@ -46,24 +45,24 @@ export class Membership {
   #cancelNext: Cancel | undefined;
   #heartbeat: Promise<void>;
 
-  /** Joins at once and keeps the heartbeat going until `stop`. */
+  /** Joins at once, and sends heartbeats until `stop`. */
   constructor(options: MembershipOptions) {
     this.#options = options;
     this.#id = options.random.id();
     this.#heartbeat = this.#beat();
   }
 
-  /** The replicas known to be live, this one included: at least 1. */
+  /** The number of live replicas including this one, at least 1. */
   liveReplicas(): number {
     return this.#liveReplicaCount;
   }
 
-  /** Leaves, as far as the store can be reached now. Never rejects. */
+  /** Leaves, if the store can be reached. Never rejects. */
   async stop(): Promise<void> {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#cancelNext?.();
-    // A heartbeat under way would join again after the goodbye; it ends by its own deadline.
+    // A heartbeat in progress would join again afterwards. It ends by its own deadline.
     await this.#heartbeat;
     try {
       const { store, clock } = this.#options;

@@ -12,20 +12,22 @@ import {
   permitClaimsMax,
 } from "../../store/coordination/permit-store.js";
 
-/** What happens to the shares of this replica; each is told once, not at every heartbeat. */
+/** A change of this replica's shares. Sent once, not at every heartbeat. */
 export type PermitSharesEvent =
-  /** A lease ended unrenewed: limits are divided by the number of replicas until there is one. */
+  /** A lease expired. Until there is a new one, limits are divided by the number of replicas. */
   { readonly kind: "sharesLost"; readonly code: ErrorCode } | { readonly kind: "sharesFound" };
 
 interface PermitSharesOptions {
   readonly store: PermitStore;
   readonly clock: Clock;
   readonly random: Random;
-  /** How many replicas share the limits, at least 1: what divides them while nobody can tell. */
+  /**
+   * The number of replicas that share the limits, at least 1. Divides the limits without a lease.
+   */
   readonly replicaCount: () => number;
-  /** Time between two heartbeats. Default 250. */
+  /** Heartbeat interval. Default 250. */
   readonly heartbeatMs?: number;
-  /** How long a share lasts after the last heartbeat that was answered. Default 3,000. */
+  /** How long a share is valid after the last answered heartbeat. Default 3,000. */
   readonly leaseMs?: number;
   readonly onEvent?: (event: PermitSharesEvent) => void;
 }
@@ -33,26 +35,27 @@ interface PermitSharesOptions {
 /** Default of `PermitSharesOptions.heartbeatMs`: how long a burst waits for a larger share. */
 export const defaultShareHeartbeatMs = 250;
 
-/** Default of `PermitSharesOptions.leaseMs`: how long a dead replica's share is missing. */
+/** Default of `PermitSharesOptions.leaseMs`: how long a dead replica's share is unavailable. */
 export const defaultShareLeaseMs = 3_000;
 
-/** The most limits that are shared; what is opened above is divided by the number of replicas. */
+/** Maximum number of shared limits. Further ones are divided by the number of replicas. */
 export const sharesMax = 1_000;
 
-/** The part of a lease after which a heartbeat is given up, so that two more fit into it. */
+/** The fraction of a lease after which a heartbeat times out, so that two more fit into it. */
 const patienceRatio = 1 / 3;
 
-/** The longest that a stopping replica waits to say goodbye; its leases say the same later. */
+/** How long a stopping replica waits for its departure to be stored. Its leases expire later. */
 const leaveMsMax = 500;
 
 /**
- * Divides limits of permits among the replicas by what each needs, so that all that they may have
- * in use together never exceeds the limit. A heartbeat says what is held and needed and brings back
- * what may be held; it counts until its lease ends by this replica's own clock, which is before the
- * store gives it to others, because the lease there begins later.
+ * Divides permit limits among the replicas by demand, so that the permits in use never exceed the
+ * limit. A heartbeat reports what is held and needed, and returns what may be held. The share is
+ * valid until its lease expires by this replica's clock. That is before the store assigns it to
+ * others, because the store's lease starts later.
  *
- * Without a valid lease a replica holds `floor(limit / replicas)`, at least 1: together not more
- * than the limit while all are cut off, and that much more than it for each that is cut off alone.
+ * Without a valid lease, a replica holds `floor(limit / replicas)`, at least 1. If all replicas are
+ * disconnected, the sum does not exceed the limit. Each replica that is disconnected alone can add
+ * its part on top.
  */
 export class PermitShares implements SharesPermits {
   readonly #options: PermitSharesOptions;
@@ -62,7 +65,7 @@ export class PermitShares implements SharesPermits {
   #isLost = false;
   #isStopped = false;
   #cancelNext: Cancel | undefined;
-  /** The heartbeat under way. */
+  /** The heartbeat in progress. */
   #heartbeat: Promise<void> | undefined;
 
   constructor(options: PermitSharesOptions) {
@@ -70,7 +73,7 @@ export class PermitShares implements SharesPermits {
     this.#id = options.random.id();
   }
 
-  /** Shares a limit, from a heartbeat on that comes at once. */
+  /** Shares a limit, starting with an immediate heartbeat. */
   open(holder: PermitHolder): PermitShare {
     const { replicaCount } = this.#options;
     const onClose = (): void => {
@@ -82,33 +85,33 @@ export class PermitShares implements SharesPermits {
       return share;
     }
     this.#shares.add(share);
-    // One that is under way looks for it at its end.
+    // A heartbeat in progress checks for new limits when it ends.
     if (this.#heartbeat === undefined) this.#schedule(0);
     return share;
   }
 
   /**
-   * Resolves when each limit that is open now has a share, or nobody can tell, or a lease has
-   * passed: what others hold comes back with their next heartbeats, and until then a newcomer would
-   * refuse whatever it is asked. Who refuses at once looks the least busy, too.
+   * Resolves when each open limit has a share, the store is unavailable, or a lease has passed.
+   * Others release their excess with their next heartbeats. Until then, a new replica would refuse
+   * every request, and would appear to be the least loaded one.
    */
   async settled(): Promise<void> {
     await Promise.all([...this.#shares].map((share) => share.whenSettled));
   }
 
-  /** Gives everything back, as far as the store can be reached now. Never rejects. */
+  /** Releases all shares, if the store can be reached. Never rejects. */
   async stop(): Promise<void> {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#cancelNext?.();
     for (const share of this.#shares) share.settle();
-    // A heartbeat under way would take the shares again; it ends by its own deadline.
+    // A heartbeat in progress would take the shares again. It ends by its own deadline.
     await this.#heartbeat;
     const { store, clock } = this.#options;
     const deadlineMs = clock.monotonicMs() + leaveMsMax;
     for (const shares of this.#batches()) {
       const holder = { replicaId: this.#id, names: shares.map(({ holder: { name } }) => name) };
-      // Who cannot be told sees it by the end of the leases.
+      // If the store cannot be reached, the leases expire.
       await store.leave(holder, deadlineMs).catch((thrown: unknown) => this.#noteFailure(thrown));
     }
   }
@@ -126,7 +129,8 @@ export class PermitShares implements SharesPermits {
     let failure: unknown;
     const batches = this.#batches();
     for (const shares of batches) failure = (await this.#renew(shares)) ?? failure;
-    // Told of all together: else those of which one fails would be lost and found at each beat.
+    // Reported for all limits together. Otherwise, if one of them fails, the shares would be
+    // reported as lost and found at each heartbeat.
     if (failure !== undefined) this.#noteFailure(failure);
     else if (batches.length > 0) this.#noteSuccess();
     this.#heartbeat = undefined;
@@ -143,7 +147,7 @@ export class PermitShares implements SharesPermits {
     );
   }
 
-  /** Answers what was thrown; undefined: nothing. */
+  /** Returns the error, or undefined if there was none. */
   async #renew(shares: readonly Share[]): Promise<unknown> {
     const { store, clock, leaseMs = defaultShareLeaseMs } = this.#options;
     const sentMs = clock.monotonicMs();
@@ -182,7 +186,7 @@ interface ShareParts {
 
 interface HearingTimes {
   readonly nowMs: number;
-  /** When what was heard is over. */
+  /** When the last response expires. */
   readonly untilMs: number;
   readonly leaseMs: number;
 }
@@ -192,11 +196,11 @@ class Share implements PermitShare {
   readonly whenSettled: Promise<void>;
   readonly #parts: ShareParts;
   #settle: () => void = () => {};
-  /** When a heartbeat has told of it first; undefined: none has. */
+  /** When a heartbeat first reported it. Undefined if none has. */
   #reportedMs: number | undefined;
   #answer: PermitAnswer = { grantedCount: 0, othersInUseCount: 0, limit: 0 };
   #untilMs = Number.NEGATIVE_INFINITY;
-  /** What was needed since the last heartbeat that was answered. */
+  /** The maximum need since the last answered heartbeat. */
   #neededCount = 0;
 
   constructor(parts: ShareParts) {
@@ -207,7 +211,7 @@ class Share implements PermitShare {
     });
   }
 
-  /** Whether a heartbeat has told of it, well or not. */
+  /** Whether a heartbeat has reported it, successfully or not. */
   get isReported(): boolean {
     return this.#reportedMs !== undefined;
   }
@@ -221,7 +225,7 @@ class Share implements PermitShare {
     return Math.max(1, Math.floor(this.holder.fleetLimit() / this.#parts.replicaCount()));
   }
 
-  /** While nobody tells, others are taken to have as much in use as this replica. */
+  /** Without a lease, other replicas are assumed to use as many permits as this one. */
   othersInUse(nowMs: number): number {
     if (this.isLeased(nowMs)) return this.#answer.othersInUseCount;
     return (this.#parts.replicaCount() - 1) * this.holder.inUseCount();
@@ -232,17 +236,17 @@ class Share implements PermitShare {
     this.settle();
   }
 
-  /** Nobody is to wait for it any more. */
+  /** Nothing waits for it any more. */
   settle(): void {
     this.#settle();
   }
 
-  /** What a heartbeat says. */
+  /** The content of the next heartbeat. */
   tell(nowMs: number): PermitClaim {
     const { holder } = this;
     this.#reportedMs ??= nowMs;
     const inUseCount = holder.inUseCount();
-    // Before the first answer nothing is anybody's but what is in use.
+    // Before the first response, only permits in use are held.
     const heldCount = this.#isHeard ? this.permits(nowMs) : 0;
     this.#neededCount = Math.max(this.#neededCount, holder.takeDemand());
     return {
@@ -254,7 +258,7 @@ class Share implements PermitShare {
     };
   }
 
-  /** @param answer what may be held; undefined: a later heartbeat was answered before */
+  /** @param answer what may be held; undefined if a later heartbeat was answered first */
   hear(answer: PermitAnswer | undefined, { nowMs, untilMs, leaseMs }: HearingTimes): void {
     if ((answer?.grantedCount ?? 0) > 0 || nowMs - (this.#reportedMs ?? nowMs) >= leaseMs)
       this.settle();

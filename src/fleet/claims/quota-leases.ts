@@ -2,15 +2,15 @@ import type { Random } from "../../core/base/clock.js";
 import type { LeasesQuotas, QuotaLeaseAnswer, QuotaLeaseAsk } from "../../core/quota/quota.js";
 import type { QuotaStore } from "../../store/coordination/quota-store.js";
 
-/** What `QuotaLeases` are made of. */
+/** The dependencies of `QuotaLeases`. */
 export interface QuotaLeasesParts {
   readonly store: QuotaStore;
   readonly random: Random;
 }
 
 /**
- * Divides pools among the replicas of a store. Who stops says nothing: what its Envoys were told
- * holds on, and so does its lease.
+ * Divides pools among the replicas of a store. A stopping replica sends nothing: the assignments of
+ * its Envoys stay valid, and so does its lease.
  */
 export class QuotaLeases implements LeasesQuotas {
   readonly #store: QuotaStore;

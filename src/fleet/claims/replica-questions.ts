@@ -9,52 +9,55 @@ import {
 } from "../../store/coordination/question-store.js";
 import { parseObject } from "../../store/coordination/record-text.js";
 
-/** What one replica asks all others. */
+/** A question of one replica to all others. */
 export interface ReplicaQuestion {
-  /** Of a closed set; who does not know it does not answer. */
+  /** One of a fixed set. Replicas that do not know it do not answer. */
   readonly method: string;
   readonly request: Uint8Array;
-  /** For whom it is asked, and what they may see. */
+  /** The caller on whose behalf it is asked, and what that caller may see. */
   readonly caller: JsonValue;
 }
 
-/** A question that was put. */
+/** A question that was asked. */
 export interface PutQuestion {
   /**
-   * What has been answered since the last time; the question holds on.
+   * Returns the answers since the last call, and keeps the question open.
    *
    * @throws ServiceError STORE_ codes
    */
   take(): Promise<readonly ReplicaAnswer[]>;
-  /** Wants no more answers. Never rejects. */
+  /** Stops collecting answers. Never rejects. */
   close(): Promise<void>;
 }
 
 /** A question that is being answered. */
 export interface OpenAnswer {
-  /** What is to be answered now; undefined: nothing, for the moment or any more. */
+  /** The next answer. Undefined: none, now or at all. */
   take(): Promise<Uint8Array | undefined>;
   close(): void;
 }
 
-/** What `ReplicaQuestions` are made of. */
+/** The dependencies of `ReplicaQuestions`. */
 export interface ReplicaQuestionsOptions {
   readonly store: QuestionStore;
   readonly clock: Clock;
   readonly random: Random;
-  /** This replica. */
+  /** The id of this replica. */
   readonly replica: string;
-  /** A question is left out that is none, as of another version; it is told once. */
+  /**
+   * Called once if a question was skipped because it is invalid, for example from another version.
+   */
   readonly onUnreadable?: () => void;
 }
 
-/** How often questions are looked for, in milliseconds. */
+/** Poll interval for questions, in milliseconds. */
 export const questionsEveryMs = 250;
 
 /**
- * Replicas ask each other by the store that they share: where a caller reaches one of them, by a
- * Service or a forwarded port, none may reach another one's admin port. Callers' keys are in
- * answers, as they are in the names of buckets; both are kept for seconds.
+ * Lets replicas ask each other questions through their shared store. A caller that reaches one
+ * replica, through a Service or a forwarded port, may not reach the admin ports of the others.
+ * Answers contain keys of callers, as the names of buckets do. Questions and answers are stored for
+ * seconds.
  */
 export class ReplicaQuestions {
   readonly #options: ReplicaQuestionsOptions;
@@ -68,15 +71,15 @@ export class ReplicaQuestions {
   }
 
   /**
-   * Answers what others ask, until `close`.
+   * Answers the questions of other replicas, until `close`.
    *
-   * @param open undefined: this question is not answered here
+   * @param open returns undefined if this replica does not answer the question
    */
   answer(open: (question: ReplicaQuestion) => OpenAnswer | undefined): void {
     const next = (): void => {
       if (this.#isClosed) return;
       this.#cancelNext = this.#options.clock.schedule(questionsEveryMs, () => {
-        // An outage of the store is told where records are read.
+        // The module that reads records reports outages of the store.
         this.#look(open)
           .catch(() => {})
           .finally(next);
@@ -86,9 +89,9 @@ export class ReplicaQuestions {
   }
 
   /**
-   * Puts a question to all other replicas.
+   * Asks all other replicas a question.
    *
-   * @throws ServiceError STORE_ codes; STORE_FULL where too much is being asked
+   * @throws ServiceError STORE_ codes; STORE_FULL if there are too many questions
    */
   async put(question: ReplicaQuestion): Promise<PutQuestion> {
     const { random, replica: by } = this.#options;
@@ -107,7 +110,7 @@ export class ReplicaQuestions {
       },
       close: async () => {
         await store.end(id).catch(() => {
-          // It ends by itself.
+          // It expires by itself.
         });
       },
     };
@@ -129,7 +132,7 @@ export class ReplicaQuestions {
       if (question === undefined) this.#noteUnreadable();
       const isOurs = question?.by === this.#options.replica;
       this.#open.set(id, (question && !isOurs && open(question)) || nothing);
-      // Each is read once, and takes 2 ms at most; others have their turn in between.
+      // Each question takes up to 2 ms. Other work can run in between.
       await new Promise<void>((resolve) => this.#options.clock.scheduleTurn(resolve));
     }
     for (const [id, answer] of this.#open) {
@@ -155,7 +158,7 @@ export class ReplicaQuestions {
   }
 }
 
-/** Undefined for a text that is no question: of another version, or of nobody's. */
+/** Undefined for an invalid question, for example from another version. */
 export function readQuestion(
   text: string,
 ): (ReplicaQuestion & { readonly by: JsonValue | undefined }) | undefined {

@@ -5,12 +5,12 @@ import type {
   LedgerSums,
 } from "../../store/coordination/ledger-store.js";
 
-/** The sums of a shadow policy that runs in all replicas, as one replica adds to them. */
+/** The sums of a shadow policy over all replicas, to which this replica adds. */
 export class ShadowLedger {
   readonly #store: LedgerStore;
   readonly #replicaId: string;
   #number = 0;
-  /** The entry that was added last, and whether it is known to be in. */
+  /** The last entry that was added, and whether it is known to be stored. */
   #last: LedgerEntry | undefined;
 
   constructor({ store, random }: { readonly store: LedgerStore; readonly random: Random }) {
@@ -19,13 +19,13 @@ export class ShadowLedger {
   }
 
   /**
-   * Adds counts, once whatever the network does. Answers the sums of all replicas; undefined: the
-   * run is over.
+   * Adds counts exactly once, even if a response is lost. Returns the sums of all replicas.
+   * Undefined: the run has ended.
    *
-   * @throws ServiceError STORE_ codes; the same entry is to be added again then, before any other
+   * @throws ServiceError STORE_ codes; then the same entry must be added again before any other
    */
   add(entry: LedgerEntry): Promise<LedgerSums | undefined> {
-    // The same entry again keeps its number, so that it counts once.
+    // A repeated entry keeps its number, so that it counts once.
     if (entry !== this.#last) this.#number += 1;
     this.#last = entry;
     return this.#store.add(entry, { replicaId: this.#replicaId, number: this.#number });

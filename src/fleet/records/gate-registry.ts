@@ -2,21 +2,21 @@ import { type GateSettings, gateProblem } from "../../core/admission/gate.js";
 import type { JsonObject } from "../../core/base/json.js";
 import type { SharedRecords } from "./shared-records.js";
 
-/** Thresholds that an operator gave a gate, as a record has them. */
+/** The thresholds that an operator has set for a gate, as stored in a record. */
 interface StoredThresholds {
-  /** From which part of refusals on it begins to hold back, and above which it closes; 0 to 1. */
+  /** The rejection ratios at which the gate starts to close and is fully closed; 0 to 1. */
   readonly openBelowRatio: number;
   readonly closeAboveRatio: number;
   readonly author: string;
   readonly reason: string;
   readonly setEpochMs: number;
-  /** Of the record, from 1. */
+  /** The version of the record, at least 1. */
   readonly version: number;
 }
 
 /**
- * Thresholds of gates that are not their policy's, as all replicas know them. A snapshot is made
- * anew when records change; who asks once a second pays one look into a map.
+ * Gate thresholds that override the policy's, the same at all replicas. A snapshot is rebuilt when
+ * records change, so a lookup once per second costs one map access.
  */
 export class GateRegistry {
   readonly #records: SharedRecords;
@@ -34,29 +34,29 @@ export class GateRegistry {
     this.#remake();
   }
 
-  /** Another number whenever any of them may have changed. */
+  /** Changes whenever any threshold may have changed. */
   get version(): number {
     return this.#version;
   }
 
-  /** Records that were left out because they are none of ours, or of a later version. */
+  /** Records that were skipped because they have a later version or are invalid. */
   get unreadableCount(): number {
     return this.#unreadableCount;
   }
 
-  /** How many services have thresholds of their own. */
+  /** The number of services with overridden thresholds. */
   get count(): number {
     return this.#stored.size;
   }
 
-  /** What an operator gave a service's gate; undefined: its policy's hold. */
+  /** The thresholds that an operator has set for a service. Undefined: the policy's apply. */
   find(service: string): StoredThresholds | undefined {
     return this.#stored.get(service);
   }
 
   /**
-   * What holds for a service's gate: the operator's thresholds where they go with the rest of its
-   * settings, else the policy's own.
+   * The effective settings of a service's gate: the operator's thresholds if they are compatible
+   * with its other settings, otherwise the policy's.
    */
   settingsOf(service: string, own: GateSettings): GateSettings {
     const stored = this.#stored.get(service);
@@ -66,14 +66,14 @@ export class GateRegistry {
     return gateProblem(wanted) === undefined ? wanted : own;
   }
 
-  /** Calls back after any of them has changed, until the answer is called. */
+  /** Calls back after any change. The returned function unsubscribes. */
   onChange(listener: () => void): () => void {
     const own = (): void => listener();
     this.#listeners.add(own);
     return () => this.#listeners.delete(own);
   }
 
-  /** Follows changes no more. */
+  /** Stops following changes. */
   close(): void {
     this.#stopFollowing();
     this.#listeners.clear();
@@ -93,13 +93,13 @@ export class GateRegistry {
   }
 }
 
-/** Thresholds as a record has them. */
+/** Converts thresholds to the format of a record. */
 export function thresholdsToJson(thresholds: Omit<StoredThresholds, "version">): JsonObject {
   const { openBelowRatio, closeAboveRatio, author, reason, setEpochMs } = thresholds;
   return { openBelowRatio, closeAboveRatio, author, reason, setEpochMs };
 }
 
-/** Undefined for what another version, or nobody of ours, has written. */
+/** Undefined for a record of a later version and for an invalid one. */
 function thresholdsFromJson(value: JsonObject, version: number): StoredThresholds | undefined {
   const { openBelowRatio, closeAboveRatio, author, reason, setEpochMs } = value;
   if (typeof openBelowRatio !== "number" || typeof closeAboveRatio !== "number") return undefined;

@@ -5,18 +5,18 @@ import {
   type SharedRecord,
 } from "../../store/coordination/record-store.js";
 
-/** What a replica knows of the records of one kind, or what a store has of them. */
+/** The records of one kind, as a replica knows them or as a store has them. */
 export interface KnownRecords {
-  /** All changes up to this one are in it. */
+  /** All changes up to this version are included. */
   readonly version: number;
   readonly records: ReadonlyMap<string, SharedRecord>;
-  /** The versions at which others were taken away: at most `goneRecordsMax`, the newest ones. */
+  /** The versions at which other records were deleted: the latest `goneRecordsMax` of them. */
   readonly gone: ReadonlyMap<string, number>;
-  /** Up to this version, what was taken away is not remembered. */
+  /** Deletions up to this version are not included. */
   readonly floor: number;
 }
 
-/** Before anything is known. */
+/** The initial state. */
 export const nothingKnown: KnownRecords = {
   version: 0,
   records: new Map(),
@@ -25,8 +25,8 @@ export const nothingKnown: KnownRecords = {
 };
 
 /**
- * What is known after a page that a store has answered. Readers of a map keep it as it is; where
- * nothing is new in it, it stays the same.
+ * Applies a page that the store has returned. Never modifies the existing map, and returns the same
+ * one if nothing has changed.
  */
 export function learnPage(
   before: KnownRecords,
@@ -47,17 +47,17 @@ export function learnPage(
   return { version, records, gone: newestGone(gone), floor };
 }
 
-/** What two know together, and what the second one lacks of it. */
+/** The merged records, and those that the second one lacks. */
 export interface CombinedRecords {
   readonly known: KnownRecords;
-  /** By version, so that nothing stands in the store before what it names. */
+  /** By version, so that a record is restored after those it refers to. */
   readonly missing: readonly MissingRecord[];
 }
 
 /**
- * Combines what a replica knows with what a store has: of each record the newer version, where to
- * be taken away is one, too. Records keep the order in which the replica has them; where none of
- * them is another one, the map stays the same.
+ * Merges what a replica knows with what a store has. The newer version of each record wins; a
+ * deletion is a version too. The replica's order of records is kept, and so is its map if no record
+ * changes.
  */
 export function combineKnown(own: KnownRecords, stored: KnownRecords): CombinedRecords {
   const records = new Map<string, SharedRecord>();
@@ -94,7 +94,7 @@ export function combineKnown(own: KnownRecords, stored: KnownRecords): CombinedR
   };
 }
 
-/** The newest ones of those that were taken away, by their versions. */
+/** The latest deletions, by version. */
 function newestGone(gone: Iterable<readonly [string, number]>): ReadonlyMap<string, number> {
   const ascending = [...gone].sort(([, a], [, b]) => a - b);
   const all = new Map(ascending);

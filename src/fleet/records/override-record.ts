@@ -3,10 +3,10 @@ import { hitsMax } from "../../core/limits/limit.js";
 import { multiplierMax, type Override, type OverrideEffect } from "../../core/limits/override.js";
 
 /**
- * The name of an override's record: ids are each domain's own, so that nobody learns which ones
- * others have.
+ * Returns the id of an override's record. Ids are separate for each domain, so that they do not
+ * reveal the overrides of other domains.
  *
- * @param digest a strong hash of a text, in hexadecimal: a domain may be any text
+ * @param digest a cryptographic hash in hexadecimal; a domain may be any text
  */
 export function overrideRecordId(
   { domain, id }: Pick<Override, "domain" | "id">,
@@ -15,10 +15,10 @@ export function overrideRecordId(
   return `${id}.${digest(domain).slice(0, domainDigits)}`;
 }
 
-/** Digits of a domain's digest: 128 bits. */
+/** Hexadecimal digits of a domain's digest: 128 bits. */
 const domainDigits = 32;
 
-/** An override as a record has it. */
+/** Converts an override to the format of a record. */
 export function overrideToJson(override: Override): JsonObject {
   const { id, domain, entries, isPrefix, limitName, effect, expiresEpochMs } = override;
   const { reason, author, createdEpochMs } = override;
@@ -36,7 +36,7 @@ export function overrideToJson(override: Override): JsonObject {
   };
 }
 
-/** The override of a record; undefined for what another version, or nobody of ours, has written. */
+/** Parses the override of a record. Undefined for a later version and for an invalid record. */
 export function overrideFromJson(value: JsonObject): Override | undefined {
   const { id, domain, isPrefix, reason, author, createdEpochMs } = value;
   const { limitName, expiresEpochMs } = value;

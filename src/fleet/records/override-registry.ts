@@ -9,20 +9,20 @@ import type { SharedRecords } from "./shared-records.js";
 interface OverrideRegistryParts {
   readonly records: SharedRecords;
   readonly clock: Clock;
-  /** Told when records are found that cannot be read, once until all can be. */
+  /** Called when records cannot be read; once until all of them can be read again. */
   readonly onUnreadable?: (count: number) => void;
 }
 
-/** The longest that one timer waits: those of Node end at about 24 days. */
+/** Maximum duration of one timer. Node's timers are limited to about 24 days. */
 const timerMsMax = 86_400_000;
 
-/** How long an override that has expired is kept before somebody takes it away. */
+/** How long an expired override is kept before a replica removes it. */
 const expiredKeptMs = 60_000;
 
 /**
- * The active overrides, as all replicas know them: a snapshot that is made anew when records
- * change and when one expires. Expired ones are taken away by whoever comes first; that is nobody's
- * doing, and leaves no entry in the audit log.
+ * The active overrides, the same at all replicas. The snapshot is rebuilt when records change and
+ * when one expires. Any replica may remove expired ones. This is not an operator's action, so it is
+ * not in the audit log.
  */
 export class OverrideRegistry {
   readonly #parts: OverrideRegistryParts;
@@ -41,17 +41,17 @@ export class OverrideRegistry {
     this.#remake();
   }
 
-  /** What decisions go by: the same object until something has changed. */
+  /** The snapshot for decisions. The same object until something changes. */
   current(): OverrideTable {
     return this.#table;
   }
 
-  /** Records that were left out because they are none of ours, or of a later version. */
+  /** Records that were skipped because they have a later version or are invalid. */
   get unreadableCount(): number {
     return this.#unreadableCount;
   }
 
-  /** Follows changes no more. */
+  /** Stops following changes. */
   close(): void {
     this.#stopFollowing();
     this.#cancelExpiry?.();
@@ -69,7 +69,7 @@ export class OverrideRegistry {
     this.#awaitExpiry(nowEpochMs);
   }
 
-  /** Until the next one expires, or has been expired for long enough to be taken away. */
+  /** Waits until the next override expires, or until an expired one can be removed. */
   #awaitExpiry(nowEpochMs: number): void {
     this.#cancelExpiry?.();
     this.#cancelExpiry = undefined;
@@ -92,7 +92,7 @@ export class OverrideRegistry {
     const { id, version } = record;
     const change = { kind: "override", id, value: undefined, expectedVersion: version } as const;
     this.#parts.records.change({ ...change, audit: undefined }).catch(() => {
-      // The store is away: the next look finds it again, and it decides nothing meanwhile.
+      // The store is unavailable: the next check finds it again, and it has no effect meanwhile.
     });
   }
 }
@@ -104,8 +104,8 @@ function readRecord({ value }: SharedRecord): Override | undefined {
 }
 
 /**
- * The rows of records. Of 100,000 a few change at a time, and only those are read: records that are
- * the same objects have kept their order among themselves.
+ * Converts records to rows. Of 100,000 records, only a few change at a time, and only those are
+ * parsed. Unchanged record objects have kept their order.
  */
 function rowsOf(
   records: ReadonlyMap<string, SharedRecord>,

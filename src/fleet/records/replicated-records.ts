@@ -31,43 +31,43 @@ interface ReplicatedRecordsOptions {
   readonly clock: Clock;
   readonly random: Random;
   /**
-   * How long a replica that knows nothing leaves an empty store to those who may know what it had,
-   * in milliseconds. Default: 1,000, four of their looks.
+   * How long a replica without records leaves an empty store to replicas that may know its former
+   * content, in milliseconds. Default: 1,000, four of their polls.
    */
   readonly othersWaitMs?: number;
   readonly onEvent?: (event: RecordsEvent) => void;
 }
 
-/** What happens to a replica's knowledge of the records. */
+/** An event about a replica's copy of the records. */
 export type RecordsEvent =
-  /** Asking begins to fail, once an outage. */
+  /** Polls have started to fail. Once per outage. */
   | { readonly kind: "recordsLost"; readonly code: ErrorCode }
-  /** It works again. */
+  /** Polls succeed again. */
   | { readonly kind: "recordsFound" }
-  /** This replica has put records back that the store had lost. */
+  /** This replica has restored records that the store had lost. */
   | {
       readonly kind: "recordsRestored";
       readonly recordKind: RecordKind;
       readonly records: readonly SharedRecord[];
     }
-  /** This replica has put entries of the audit log back that the store had lost. */
+  /** This replica has restored audit entries that the store had lost. */
   | { readonly kind: "auditRestored"; readonly count: number };
 
-/** Time from one look to the next: what others change is known within a second. */
+/** Poll interval. Others' changes are known within a second. */
 const recordsPollMs = 250;
 
 const defaultOthersWaitMs = 1_000;
 
-/** How often one look, or change, begins anew because others put records back at the same time. */
+/** How often one poll or change is retried because others restore records at the same time. */
 const triesMax = 20;
 
 /**
- * Records of a store, read as they change and kept in memory here.
+ * The records of a store, read when they change and kept in memory.
  *
- * What a store lost comes back. A store that is whole has a name (its state); one that is empty has
- * none, and one that went back to an earlier copy knows less than its replicas. A replica that
- * meets such a store reads all of it, puts back each record of which it knows a newer version, and
- * gives the store its next name, at which all others do the same.
+ * Lost records are restored. A complete store has a state name. An empty store has none, and a
+ * store that was reset to an earlier copy has fewer changes than its replicas. A replica that finds
+ * such a store reads all of it, restores each record that it knows in a newer version, and gives
+ * the store its next state name, so that all other replicas do the same.
  */
 export class ReplicatedRecords implements SharedRecords {
   readonly #options: ReplicatedRecordsOptions;
@@ -80,12 +80,12 @@ export class ReplicatedRecords implements SharedRecords {
   #noteKnown: () => void = () => {};
   #isClosed = false;
   #isLost = false;
-  /** The name of the store that is known; undefined: none yet. */
+  /** The state name of the known store. Undefined before the first read. */
   #state: string | undefined;
-  /** The state of a store that others may fill, and since when it was met. */
+  /** The state of a store that others may restore, and when it was found. */
   #open: { readonly state: string; readonly sinceMs: number } | undefined;
 
-  /** Looks at once, and from then on until `close`. */
+  /** Polls at once, and then until `close`. */
   constructor(options: ReplicatedRecordsOptions) {
     this.#options = options;
     this.#firstLook = new Promise((resolve) => {
@@ -110,11 +110,11 @@ export class ReplicatedRecords implements SharedRecords {
       if (this.#state !== undefined) {
         const seen = { state: this.#state, version: this.#of(change.kind).version };
         const outcome = await store.change({ ...change, name, seen });
-        // Whoever has the answer finds it here, too.
+        // Callers must find their change in this replica's copy when the promise resolves.
         if (outcome?.kind === "changed") await this.#look();
         if (outcome !== undefined) return outcome;
       }
-      // What was lost comes back before anything is changed.
+      // Restore what was lost before changing anything.
       await this.#look();
       if (this.#state === undefined) await this.#pause();
     }
@@ -161,7 +161,7 @@ export class ReplicatedRecords implements SharedRecords {
     return new Promise((resolve) => void clock.schedule(recordsPollMs, resolve));
   }
 
-  /** One look at a time: a second one waits, and then asks for what it wants to know. */
+  /** Runs one poll at a time. A second call waits and then polls for itself. */
   async #look(): Promise<void> {
     const before = this.#looking;
     const own = (async () => {
@@ -184,7 +184,7 @@ export class ReplicatedRecords implements SharedRecords {
     }
   }
 
-  /** Keeps the newest entries of the audit log, for the day on which the store loses them. */
+  /** Keeps the latest audit entries, in case the store loses them. */
   async #followAudit(): Promise<void> {
     if (this.#state === undefined) return;
     const { store } = this.#options;
@@ -194,9 +194,9 @@ export class ReplicatedRecords implements SharedRecords {
   }
 
   /**
-   * Reads a kind to its end. What is read is told page by page, so that nobody has 100,000 new ones
-   * to look through at once; where all is read anew, what was known holds until the end. Answers
-   * the state of the store where it is not the one that is known.
+   * Reads all changes of a kind. Listeners are called page by page, so that none has to process
+   * 100,000 new records at once. During a complete read, the previous records stay visible until it
+   * ends. Returns the state of the store if it is not the known one.
    */
   async #read(kind: RecordKind): Promise<string | undefined> {
     let next = this.#of(kind);
@@ -215,8 +215,8 @@ export class ReplicatedRecords implements SharedRecords {
   }
 
   /**
-   * Takes over a store that is not the one that is known, and puts back what it lacks. Answers
-   * whether to read on: not, while a store is left to others.
+   * Adopts a store with another state, and restores what it lacks. Returns whether to continue
+   * reading: not while the store is left to others.
    */
   async #reconcile(found: string): Promise<boolean> {
     const { recovery } = this.#options.store;
@@ -232,7 +232,7 @@ export class ReplicatedRecords implements SharedRecords {
     return true;
   }
 
-  /** Answers the store's state afterwards; undefined: somebody else has changed it meanwhile. */
+  /** Returns the resulting state of the store. Undefined if it was changed concurrently. */
   async #putAllBack(
     combined: readonly CombinedKind[],
     found: string,
@@ -245,11 +245,13 @@ export class ReplicatedRecords implements SharedRecords {
       state = await this.#putBack(kind, { missing, floor }, recovery);
     }
     if (this.#state !== undefined) await this.#putBackAudit(recovery);
-    // Under the name that it had, a store that went back would pass for the one that is known.
+    // With its old state name, a store that was reset would be mistaken for the known one.
     return isWhole(state) && found !== this.#state ? state : recovery.seal(state);
   }
 
-  /** What is known with what the store has; undefined: its state is another one meanwhile. */
+  /**
+   * Merges the known records with those of the store. Undefined if its state has changed meanwhile.
+   */
   async #combine(state: string): Promise<readonly CombinedKind[] | undefined> {
     const combined: CombinedKind[] = [];
     for (const kind of recordKinds) {
@@ -266,7 +268,7 @@ export class ReplicatedRecords implements SharedRecords {
     return combined;
   }
 
-  /** Whether somebody else may be about to fill the store, who knows more than nothing. */
+  /** Whether another replica that knows the former content may be about to restore the store. */
   #isOthers(found: string): boolean {
     const { clock, othersWaitMs = defaultOthersWaitMs } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -275,7 +277,7 @@ export class ReplicatedRecords implements SharedRecords {
     return nowMs - this.#open.sinceMs < othersWaitMs;
   }
 
-  /** Answers the state of the store afterwards. */
+  /** Returns the resulting state of the store. */
   async #putBack(
     kind: RecordKind,
     restoration: Restoration,
@@ -291,7 +293,7 @@ export class ReplicatedRecords implements SharedRecords {
   async #putBackAudit(recovery: RecordRecovery): Promise<void> {
     const known = this.#knownAudit.oldestFirst;
     if (known.length === 0) return;
-    // As many again may have been written since the store was lost.
+    // As many entries again may have been written since the store was lost.
     const count = await recovery.restoreAudit(known, 2 * keptAuditMax);
     this.#knownAudit.renumber();
     if (count > 0) this.#options.onEvent?.({ kind: "auditRestored", count });
@@ -315,21 +317,19 @@ export class ReplicatedRecords implements SharedRecords {
   }
 }
 
-/** What is known of a kind with what the store has of it. */
+/** The known records of a kind, merged with those of the store. */
 interface CombinedKind extends CombinedRecords {
   readonly kind: RecordKind;
 }
 
-/**
- * Asserts that a change is within its bounds: whoever asks for one has checked what callers said.
- */
+/** Asserts that a change is within its bounds. Its caller has validated all input. */
 function checkChange({ kind, id, value, audit }: RecordChange): void {
   assert(recordIdPattern.test(id), "a record's id is one");
   assert(value === undefined || jsonBytes(value) <= recordBytesMax[kind], "a record fits");
   if (audit !== undefined) checkAudit(audit);
 }
 
-/** Asserts the same of an audit entry. */
+/** Asserts the same for an audit entry. */
 function checkAudit(audit: JsonObject): void {
   assert(jsonBytes(audit) <= auditBytesMax, "an audit entry fits");
 }
@@ -338,29 +338,29 @@ function jsonBytes(value: JsonObject): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** Entries of the audit log that a replica keeps: the newest ones. */
+/** The number of latest audit entries that a replica keeps. */
 export const keptAuditMax = 500;
 
-/** The most bytes of them, as UTF-16 units of JSON: far above what 500 ordinary ones have. */
+/** Maximum size of these, in UTF-16 units of JSON: far more than 500 ordinary entries. */
 const keptAuditCharsMax = 4_194_304;
 
-/** What a replica knows of the audit log, so that a store which lost it gets it back. */
+/** A replica's copy of the audit log, from which a store that lost it is restored. */
 class KnownAudit {
-  /** The newest first. */
+  /** Newest first. */
   #entries: readonly AuditText[] = [];
   #isStale = false;
 
-  /** The number up to which entries are known; 0: all are to be read. */
+  /** The number up to which entries are known; 0: all must be read. */
   get since(): number {
     return this.#isStale ? 0 : (this.#entries[0]?.number ?? 0);
   }
 
-  /** What the store lacks is looked for among these, the oldest first. */
+  /** Entries to compare with the store, oldest first. */
   get oldestFirst(): readonly AuditText[] {
     return this.#entries.toReversed();
   }
 
-  /** @param newer what was read since `since`, the newest first */
+  /** @param newer entries since `since`, newest first */
   learn(newer: readonly AuditText[]): void {
     if (newer.length === 0) return;
     const all = this.#isStale ? newer : [...newer, ...this.#entries];
@@ -373,7 +373,7 @@ class KnownAudit {
     this.#isStale = false;
   }
 
-  /** The store has numbered them anew: they hold until they are read again. */
+  /** The store has renumbered the entries. They stay valid until they are read again. */
   renumber(): void {
     this.#isStale = true;
   }

@@ -13,42 +13,42 @@ export interface AuditRecord extends Omit<AuditText, "text"> {
 }
 
 /**
- * Records that all replicas of a store share, each with a version, and a log of what was changed.
- * What one replica changes, the others know within a second. They live in the store that limits
- * count in and in each replica's memory: where the store loses them, replicas put them back. With
- * the embedded store they live as long as the process.
+ * Versioned records that all replicas of a store share, with an audit log of their changes. A
+ * change reaches the other replicas within a second. Records are kept in the store of the limits
+ * and in each replica's memory, and replicas restore them if the store loses them. With the
+ * in-memory store, they live as long as the process.
  */
 export interface SharedRecords {
-  /** All of a kind, as this replica knows them now. */
+  /** All records of a kind, as this replica knows them now. */
   list(kind: RecordKind): ReadonlyMap<string, SharedRecord>;
   /**
-   * Changes a record and writes its audit entry, both or neither. This replica knows of it when the
-   * answer comes.
+   * Changes a record and writes its audit entry, atomically. When the promise resolves, this
+   * replica knows the change.
    *
-   * @throws ServiceError STORE_ codes; whether it was changed is then not known
+   * @throws ServiceError STORE_ codes; it is then unknown whether the record was changed
    */
   change(change: RecordChange): Promise<ChangeOutcome>;
   /**
-   * Writes an audit entry of something that is done to no record.
+   * Writes an audit entry for an action that changes no record.
    *
-   * @throws ServiceError STORE_ codes; whether it was written is then not known
+   * @throws ServiceError STORE_ codes; it is then unknown whether the entry was written
    */
   note(audit: JsonObject): Promise<void>;
   /**
-   * The audit log, the newest first.
+   * Returns the audit log, newest entries first.
    *
    * @param before entries with a smaller number only; Infinity: from the newest
-   * @param countMax from 1 to 1,000
+   * @param countMax 1 to 1,000
    * @throws ServiceError STORE_ codes
    */
   audit(before: number, countMax: number): Promise<readonly AuditRecord[]>;
   /**
-   * Resolves when all is known that was stored when this was opened, or that others have put back
-   * into an empty store; never where that fails.
+   * Resolves when everything is known that was stored when this was opened, or that others have
+   * restored into an empty store. Never resolves if that fails.
    */
   known(): Promise<void>;
-  /** Calls back after records of a kind have changed, until the answer is called. */
+  /** Calls back after records of a kind have changed. The returned function unsubscribes. */
   onChange(listener: (kind: RecordKind) => void): () => void;
-  /** Asks no more. */
+  /** Stops reading. */
   close(): void;
 }

@@ -3,16 +3,17 @@ import { isLeanJson, type JsonBounds } from "../../core/base/json-count.js";
 import { followJsonPointer } from "../../core/base/json-pointer.js";
 import { ReadingSum, type SignalReadings } from "./signal-readings.js";
 
-/** How keys are told apart in an answer. */
+/** How the keys of a response are identified. */
 export interface KeyedBy {
-  /** The label that names them; undefined: all series make one reading. */
+  /** The label that names the key. Undefined: all series make one reading. */
   readonly by: string | undefined;
-  /** The most keys that are read. */
+  /** Maximum number of keys. */
   readonly keysMax: number;
 }
 
 /**
- * Reads Prometheus's answer to an instant query: a scalar, or a vector whose series are added up.
+ * Reads Prometheus's response to an instant query: a scalar, or a vector whose series are summed
+ * up.
  *
  * @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED, SIGNAL_EMPTY, SIGNAL_TOO_LARGE
  *
@@ -41,9 +42,9 @@ export function readPrometheusAnswer(text: string, { by, keysMax }: KeyedBy): Si
 }
 
 /**
- * Reads a JSON document: a number where the pointer leads, or an object of numbers by key.
+ * Reads a JSON document: a number at the pointer, or an object with a number per key.
  *
- * @param keysMax the most keys; undefined: only one number is of use
+ * @param keysMax maximum number of keys; undefined: only a single number is valid
  * @throws ServiceError SIGNAL_MALFORMED, SIGNAL_EMPTY, SIGNAL_TOO_LARGE
  */
 export function readJsonAnswer(
@@ -64,9 +65,9 @@ export function readJsonAnswer(
 }
 
 /**
- * The readings of a sum.
+ * Returns the readings of a sum.
  *
- * @throws ServiceError SIGNAL_EMPTY where nothing was added
+ * @throws ServiceError SIGNAL_EMPTY if nothing was added
  */
 export function someOf(sum: ReadingSum): SignalReadings {
   const { readings } = sum;
@@ -74,7 +75,7 @@ export function someOf(sum: ReadingSum): SignalReadings {
   return readings;
 }
 
-/** A number as programs write it; NaN where a text is none. Example: `1.5e+06`. */
+/** Parses a number as programs write it; NaN if it is not one. Example: `1.5e+06`. */
 export function parseReading(text: string): number {
   return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) ? Number(text) : Number.NaN;
 }
@@ -88,15 +89,15 @@ function sumOf(
   return sum;
 }
 
-/** A time and a number in a text. */
+/** Reads a pair of a time and a number as text. */
 function sampleValue(sample: unknown): number {
   const value: unknown = Array.isArray(sample) ? sample[1] : undefined;
   return typeof value === "string" ? parseReading(value) : Number.NaN;
 }
 
 /**
- * What an answer may have. Two thousand series with one label each have as many; members with names
- * of their own are what `JSON.parse` takes longest for.
+ * Bounds of a response, enough for two thousand series with one label each. Objects with distinct
+ * member names take `JSON.parse` the longest.
  */
 const answerMax: JsonBounds = { containersMax: 8_192, valuesMax: 12_288 };
 
@@ -114,7 +115,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The members of an object; none where it is no object. */
+/** The members of an object. Empty if it is not an object. */
 function fieldsOf(value: unknown): ReadonlyMap<string, unknown> {
   const isObject = typeof value === "object" && value && !Array.isArray(value);
   return new Map(isObject ? Object.entries(value) : []);

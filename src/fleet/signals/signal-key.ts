@@ -6,11 +6,11 @@ import { ReadingSum, type SignalReader, type SignalReadings } from "./signal-rea
 interface KeySignalReaderParts {
   readonly store: NumberStore;
   readonly key: string;
-  /** The most keys; undefined: only one number is of use. */
+  /** Maximum number of keys. Undefined: only a single number is valid. */
   readonly keysMax: number | undefined;
 }
 
-/** Reads a key of the store: a number in a text, the length of a list, or a hash of numbers. */
+/** Reads a key of the store: a number as text, the length of a list, or a hash of numbers. */
 export class KeySignalReader implements SignalReader {
   readonly #parts: KeySignalReaderParts;
 
@@ -33,7 +33,7 @@ export class KeySignalReader implements SignalReader {
         return someOf(sum);
       }
       case "fields": {
-        // Each text was read for itself.
+        // Each text was parsed separately, so it needs no copy.
         const sum = new ReadingSum(keysMax, (text) => text);
         for (const [field, text] of found.texts) sum.add(parseReading(text), field);
         return someOf(sum);

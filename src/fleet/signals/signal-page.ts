@@ -2,16 +2,16 @@ import { type SeriesSelector, selects, unescapeLabel } from "../../core/base/ser
 import { type KeyedBy, parseReading, someOf } from "./signal-answers.js";
 import { ReadingSum, type SignalReadings } from "./signal-readings.js";
 
-/** The longest line of a page that is looked at, in characters; longer ones are left aside. */
+/** Maximum length of a line, in characters. Longer lines are skipped. */
 export const pageLineCharsMax = 16_384;
 
-/** Labels of one series that are looked at. */
+/** Maximum number of labels of a series. */
 export const pageLabelsMax = 64;
 
 /**
- * Reads a page in the text format of Prometheus piece by piece, and adds up the series that a
- * selector means: a page of a large exporter has megabytes, and is held at no time. Whoever reads
- * bounds how many bytes there are.
+ * Reads a page in the Prometheus text format in chunks, and sums up the series that a selector
+ * matches. The page of a large exporter has megabytes, and is never held as a whole. The caller
+ * limits its size.
  *
  * Source: Prometheus, "Exposition formats": text format 0.0.4; OpenMetrics 1.0 where it agrees.
  */
@@ -28,7 +28,7 @@ export class SignalPage {
     this.#sum = new ReadingSum(by === undefined ? undefined : keysMax);
   }
 
-  /** The next piece, cut anywhere. */
+  /** Reads the next chunk, split at any position. */
   add(piece: string): void {
     let from = 0;
     for (let end = piece.indexOf("\n"); end >= 0; end = piece.indexOf("\n", from)) {
@@ -44,9 +44,9 @@ export class SignalPage {
   }
 
   /**
-   * After the last piece.
+   * Completes the page.
    *
-   * @throws ServiceError SIGNAL_EMPTY where no series was meant, or none has a number
+   * @throws ServiceError SIGNAL_EMPTY if no series matches or none has a number
    */
   finish(): SignalReadings {
     this.#line(this.#rest);
@@ -69,7 +69,7 @@ export class SignalPage {
 const labelPattern = /[\s,]*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"/y;
 const valuePattern = /^\s*([^\s#]+)/;
 
-/** What follows a metric's name; undefined where it is none of the format. */
+/** Reads what follows a metric's name. Undefined if it is malformed. */
 function readSeries(
   text: string,
 ): { readonly labels: ReadonlyMap<string, string>; readonly value: number } | undefined {

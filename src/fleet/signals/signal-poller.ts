@@ -4,24 +4,24 @@ import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import type { SignalReader, SignalReadings } from "./signal-readings.js";
 import { SignalRegistry, type SignalRegistrySettings } from "./signal-registry.js";
 
-/** How a source is asked. */
+/** How a source is polled. */
 interface SignalPollerSettings extends SignalRegistrySettings {
-  /** Time from one question to the next, in milliseconds. */
+  /** Poll interval, in milliseconds. */
   readonly everyMs: number;
-  /** The longest that one question may take, at most `everyMs`. */
+  /** Timeout of a poll, at most `everyMs`, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** Least time between two tellings of failures: a source may fail at every other question. */
+/** Minimum time between two reports of a failure: a source may fail at every other poll. */
 export const failureReportedMsMin = 10_000;
 
-/** What happens to a source, at change, for logs. */
+/** A state change of a source, for the log. */
 export type SignalEvent =
-  /** The source began to fail, or fails in another way. */
+  /** Polls have started to fail, or fail for another reason. */
   | { readonly kind: "signalFailing"; readonly code: ErrorCode; readonly detail: string }
-  /** Its readings are too old to hold. */
+  /** Its readings have expired. */
   | { readonly kind: "signalMissing"; readonly whenMissing: "min" | "max" }
-  /** It answers again. */
+  /** Polls succeed again. */
   | { readonly kind: "signalFound" };
 
 interface SignalPollerParts {
@@ -33,27 +33,27 @@ interface SignalPollerParts {
   readonly onEvent: (event: SignalEvent) => void;
 }
 
-/** Part of `everyMs` by which questions of many replicas are spread. */
+/** The fraction of `everyMs` by which the polls of several replicas are spread. */
 export const pollSpreadRatio = 0.1;
 
 /**
- * Asks one source again and again, the first time at once, until `close`. One question is out at a
- * time, and none lasts longer than its timeout, whatever the reader does.
+ * Polls one source until `close`, for the first time at once. Only one poll is in progress at a
+ * time, and none takes longer than the timeout, whatever the reader does.
  */
 export class SignalPoller {
   readonly #parts: SignalPollerParts;
   readonly #registry: SignalRegistry;
   #cancel: Cancel = () => {};
   #isClosed = false;
-  /** The failure that was told, while it lasts. */
+  /** The failure that was reported, while it lasts. */
   #reportedFailure: ErrorCode | undefined;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   #isMissing = false;
   #failure: ErrorCode | undefined;
-  /** Resolves when the first question is over, whether well or not, or nobody asks any more. */
+  /** Resolves when the first poll has ended, successfully or not, or when polling was stopped. */
   readonly settled: Promise<void>;
   #settle: () => void = () => {};
-  /** Questions by what came of them: `ok`, or an error's code. */
+  /** The number of polls by result: `ok`, or an error code. */
   readonly countByOutcome = new Map<ErrorCode | "ok", number>();
 
   constructor(parts: SignalPollerParts) {
@@ -65,22 +65,22 @@ export class SignalPoller {
     this.#poll();
   }
 
-  /** Time since the source last answered well, in milliseconds; before that since the beginning. */
+  /** Time since the last successful response, or since the start, in milliseconds. */
   ageMs(): number {
     return this.#registry.ageMs(this.#parts.clock.monotonicMs());
   }
 
-  /** Whether the bound for missing readings holds. */
+  /** Whether the bound for missing readings applies. */
   get isMissing(): boolean {
     return this.#isMissing;
   }
 
-  /** Why the last question failed; undefined: it did not, or none has ended. */
+  /** Why the last poll failed. Undefined if it succeeded or none has ended. */
   get failure(): ErrorCode | undefined {
     return this.#failure;
   }
 
-  /** What is out is left alone; its answer is nothing any more. */
+  /** Ignores a poll in progress. */
   close(): void {
     this.#isClosed = true;
     this.#settle();
@@ -97,7 +97,7 @@ export class SignalPoller {
       this.#cancel();
       this.#take(outcome);
       this.#settle();
-      // What was told may have led to a close.
+      // The callback may have closed the poller.
       if (!this.#isClosed) this.#scheduleNext(askedMs);
     };
     this.#cancel = clock.schedule(settings.timeoutMs, () =>

@@ -1,23 +1,23 @@
-/** What a source answered: one reading, or one for each key that it knows. */
+/** The response of a source: one reading, or one per key. */
 export type SignalReadings =
   | { readonly kind: "whole"; readonly reading: number }
   | { readonly kind: "byKey"; readonly readings: ReadonlyMap<string, number> };
 
-/** A source of readings. A reader of Kafka's brokers would be one more of these. */
+/** A source of readings. */
 export interface SignalReader {
   /**
-   * Asks once.
+   * Reads the source once.
    *
-   * @param deadlineMs monotonic time after which nobody waits for the answer any more
-   * @throws ServiceError a SIGNAL_ or STORE_ code; its text holds nothing of the answer
+   * @param deadlineMs monotonic time after which nothing waits for the response
+   * @throws ServiceError a SIGNAL_ or STORE_ code; its text contains nothing of the response
    */
   read(deadlineMs: number): Promise<SignalReadings>;
 }
 
-/** The longest key of a reading, in characters; longer ones are left aside. */
+/** Maximum length of a key, in characters. Longer keys are skipped. */
 export const readingKeyCharsMax = 256;
 
-/** Adds readings up: over all, or over the series of each key. */
+/** Sums up readings: over all series, or per key. */
 export class ReadingSum {
   readonly #byKey: Map<string, number> | undefined;
   readonly #keysMax: number;
@@ -25,9 +25,9 @@ export class ReadingSum {
   #sum: number | undefined;
 
   /**
-   * @param keysMax the most keys; undefined: one sum over all
-   * @param copy makes a key to be kept; default: a copy, since most are a part of an answer, and
-   *   would keep all of that in memory
+   * @param keysMax maximum number of keys; undefined: one sum over all series
+   * @param copy makes a key to keep; by default a copy, because most keys are slices of a response
+   *   and would keep all of it in memory
    */
   constructor(keysMax: number | undefined, copy: (text: string) => string = ownText) {
     this.#ownText = copy;
@@ -35,7 +35,7 @@ export class ReadingSum {
     this.#keysMax = keysMax ?? 0;
   }
 
-  /** Leaves aside what is no finite number, a key that is none, and keys beyond the bound. */
+  /** Skips values that are not finite, invalid keys, and keys beyond the maximum. */
   add(value: number, key: string | undefined): void {
     if (!Number.isFinite(value)) return;
     if (this.#byKey === undefined) {
@@ -47,7 +47,7 @@ export class ReadingSum {
     }
   }
 
-  /** Undefined where nothing was added. */
+  /** Undefined if nothing was added. */
   get readings(): SignalReadings | undefined {
     if (this.#byKey !== undefined) {
       return this.#byKey.size === 0 ? undefined : { kind: "byKey", readings: this.#byKey };
@@ -56,9 +56,9 @@ export class ReadingSum {
   }
 }
 
-/** The same text in memory of its own. */
+/** A copy of the text with its own memory. */
 function ownText(text: string): string {
-  // A tenth of the time of split and join. Two bytes a character where one cannot hold it.
+  // Takes a tenth of the time of split and join. Two bytes per character if one is not enough.
   const copy = Buffer.from(text, "latin1").toString("latin1");
   return copy === text ? copy : Buffer.from(text, "utf16le").toString("utf16le");
 }

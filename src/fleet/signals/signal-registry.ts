@@ -1,31 +1,31 @@
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import type { SignalReadings } from "./signal-readings.js";
 
-/** How readings hold. */
+/** How long readings are valid. */
 export interface SignalRegistrySettings {
-  /** How long a reading holds without a newer one, in milliseconds. */
+  /** How long a reading is valid without a newer one, in milliseconds. */
   readonly staleAfterMs: number;
-  /** The bound that holds then, and for keys that a source does not know. */
+  /** The bound that applies afterwards, and for keys that a source does not report. */
   readonly whenMissing: "min" | "max";
-  /** The most keys whose readings are held; those that the policy names come first. */
+  /** Maximum number of keys with readings. Keys that the policy names have priority. */
   readonly keysMax: number;
-  /** Keys that the policy names. */
+  /** The keys that the policy names. */
   readonly names: readonly string[];
 }
 
 /**
- * What is known of one signal, and for how long it holds.
+ * The readings of one signal, and their validity.
  *
- * A reading holds until a newer one, for `staleAfterMs` at most. Of a source that tells keys apart,
- * a key that it does not know has no reading: what it had holds for `staleAfterMs`, and after that
- * the bound `whenMissing`, as for keys that never had one. Before the first answer nothing is said,
- * so a limit's own beginning holds, and the bound when that takes too long.
+ * A reading is valid until a newer one arrives, for at most `staleAfterMs`. If a source reports
+ * several keys, a key that it no longer reports keeps its last reading for `staleAfterMs`. After
+ * that, the bound `whenMissing` applies, as it does for keys without any reading. Before the first
+ * response, the initial limit applies, or the bound if the response takes too long.
  */
 export class SignalRegistry {
   readonly #settings: SignalRegistrySettings;
-  /** Monotonic time of each key's last reading; those of the oldest first. */
+  /** The monotonic time of each key's last reading, oldest first. */
   readonly #readAtMs = new Map<string, number>();
-  /** The last good answer's time, or when it all began. */
+  /** The time of the last successful response, or of the start. */
   #heardAtMs: number;
   #rest: "unknown" | "reading" | "missing" = "unknown";
   #isAnew = true;
@@ -35,22 +35,22 @@ export class SignalRegistry {
     this.#heardAtMs = nowMs;
   }
 
-  /** Whether nothing has been heard for so long that the bound holds. */
+  /** Whether no response has arrived for so long that the bound applies. */
   isMissing(nowMs: number): boolean {
     return nowMs - this.#heardAtMs >= this.#settings.staleAfterMs;
   }
 
-  /** Time since the last good answer, or since the beginning, in milliseconds. */
+  /** Time since the last successful response, or since the start, in milliseconds. */
   ageMs(nowMs: number): number {
     return nowMs - this.#heardAtMs;
   }
 
-  /** Keys that have a reading now. */
+  /** The number of keys with a valid reading. */
   get keyCount(): number {
     return this.#readAtMs.size;
   }
 
-  /** The source answered. */
+  /** The source has responded. */
   heard(answer: SignalReadings, nowMs: number): SignalUpdate {
     this.#heardAtMs = nowMs;
     if (answer.kind === "whole") {
@@ -66,7 +66,7 @@ export class SignalRegistry {
     return this.#update({ byKey, gone: stillGone, rest: this.#miss() });
   }
 
-  /** The source did not answer. @returns undefined where that changes nothing */
+  /** The source has not responded. @returns undefined if this changes nothing */
   failed(nowMs: number): SignalUpdate | undefined {
     const gone = this.#forgetStale(nowMs);
     const rest = this.isMissing(nowMs) ? this.#miss() : undefined;
@@ -94,7 +94,7 @@ export class SignalRegistry {
     byKey.set(key, reading);
   }
 
-  /** Whose place a key of the policy's takes: the oldest that is not of the policy. */
+  /** The key to evict for a key of the policy: the oldest one that the policy does not name. */
   #lessWanted(key: string): string | undefined {
     const { names } = this.#settings;
     if (!names.includes(key)) return undefined;
@@ -102,7 +102,7 @@ export class SignalRegistry {
     return undefined;
   }
 
-  /** The bound, where it does not hold yet. */
+  /** The bound, if it does not apply yet. */
   #miss(): "min" | "max" | undefined {
     if (this.#rest === "missing") return undefined;
     this.#rest = "missing";

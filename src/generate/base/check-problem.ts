@@ -1,4 +1,4 @@
-import type { GenerateProblemId } from "./generate-problems.js";
+import type { GenerateProblemId, RatedId, Severity } from "./generate-problems.js";
 
 /** Names and indexes from the top of a document down. */
 export type JsonPath = readonly (string | number)[];
@@ -11,12 +11,14 @@ export interface CheckProblem {
   readonly message: string;
   /** What would be right. */
   readonly hint: string;
-  /** Errors stop everything from being written. */
-  readonly severity: "error" | "warning";
+  readonly severity: Severity;
 }
 
+/** Such a problem, whose severity its row says. */
+export type FoundProblem = RatedId & Pick<CheckProblem, "path" | "message" | "hint">;
+
 /** Takes what is wrong. */
-export type ReportProblem = (problem: CheckProblem) => void;
+export type ReportProblem = (problem: FoundProblem) => void;
 
 /**
  * A path as text. Names that are no plain words stand in quotes.

@@ -225,5 +225,28 @@ const targetProblemRows = {
  */
 export const generateProblemRows = { ...targetProblemRows, ...documentProblemRows } as const;
 
+type Rows = typeof generateProblemRows;
+
 /** A row's name. */
-export type GenerateProblemId = keyof typeof generateProblemRows;
+export type GenerateProblemId = keyof Rows;
+
+/** How bad a problem is: errors stop everything from being written. */
+export type Severity = "error" | "warning";
+
+type EitherId = {
+  [Id in GenerateProblemId]: Rows[Id] extends { readonly severity: "either" } ? Id : never;
+}[GenerateProblemId];
+
+/** A problem's id, and its severity where the row does not say it. */
+export type RatedId =
+  | { readonly id: Exclude<GenerateProblemId, EitherId>; readonly severity?: never }
+  | { readonly id: EitherId; readonly severity: Severity };
+
+/** A problem with its severity. */
+export function rated<Problem extends RatedId>(
+  problem: Problem,
+): Omit<Problem, "severity"> & { readonly severity: Severity } {
+  const row: ProblemRow = generateProblemRows[problem.id];
+  const severity = problem.severity ?? (row.severity === "warning" ? "warning" : "error");
+  return { ...problem, severity };
+}

@@ -5,6 +5,7 @@ import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { Document } from "./document.js";
 import type { ExistingObject } from "./existing-object.js";
+import type { RatedId, Severity } from "./generate-problems.js";
 
 /** A policy as generators take it. */
 export interface GeneratedPolicy {
@@ -69,9 +70,11 @@ export interface GenerateProblem {
   readonly message: string;
   /** The nearest thing that can be had, or what to do. */
   readonly hint: string;
-  /** Errors stop everything from being written. */
-  readonly severity: "error" | "warning";
+  readonly severity: Severity;
 }
+
+/** Such a problem, whose severity its row says. */
+export type TargetProblem = RatedId & Pick<GenerateProblem, "spot" | "message" | "hint">;
 
 /** Documents, with warnings; none where there is an error. */
 export interface Generated {

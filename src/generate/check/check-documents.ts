@@ -1,6 +1,7 @@
 import { type CheckProblem, formatJsonPath } from "../base/check-problem.js";
 import type { Document } from "../base/document.js";
 import { formatMinorVersion, isAtLeastVersion } from "../base/generate-options.js";
+import { rated } from "../base/generate-problems.js";
 import type { GenerateOptions, GenerateProblem, MinorVersion } from "../base/generator.js";
 import type { DocumentCheck } from "../generate.js";
 import { checkMessage } from "./check-message.js";
@@ -122,13 +123,14 @@ export function checkVersion(root: EnvoyMessage, version: MinorVersion): readonl
     for (const name of names) {
       const minor = Object.hasOwn(sinceMinor, name) ? sinceMinor[name] : undefined;
       if (minor === undefined || isAtLeastVersion(version, { major: 1, minor })) continue;
-      problems.push({
-        id: "HG454",
-        path,
-        message: `${name.replace("#", ".")} is not in Envoy ${formatMinorVersion(version)}`,
-        hint: `generate for 1.${minor} or later`,
-        severity: "error",
-      });
+      problems.push(
+        rated({
+          id: "HG454",
+          path,
+          message: `${name.replace("#", ".")} is not in Envoy ${formatMinorVersion(version)}`,
+          hint: `generate for 1.${minor} or later`,
+        }),
+      );
     }
   });
   return problems;

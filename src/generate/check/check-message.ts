@@ -1,5 +1,6 @@
 import { quoteText } from "../../policy/problems/problem.js";
-import type { CheckProblem, JsonPath } from "../base/check-problem.js";
+import type { CheckProblem, JsonPath, ReportProblem } from "../base/check-problem.js";
+import { rated } from "../base/generate-problems.js";
 import type { PlainValue } from "../base/plain-tree.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import type { EnvoyMessage } from "./envoy-message.js";
@@ -28,13 +29,13 @@ interface CheckedTree {
 /** Reads a tree strictly and holds it to the rules of Envoy's API. */
 export function checkMessage(tree: EnvoyTree, api: EnvoyApi): CheckedTree {
   const problems: CheckProblem[] = [];
-  const report = (problem: CheckProblem): void => void problems.push(problem);
+  const report: ReportProblem = (problem) => void problems.push(rated(problem));
   const desc = api.message(tree.message);
   const { value, path, isPartial = false } = tree;
   if (desc === undefined) {
     const message = `${quoteText(tree.message)} is not a message of Envoy's API`;
     const hint = "write the full name of one of its messages";
-    report({ id: "HG450", path, message, hint, severity: "error" });
+    report({ id: "HG450", path, message, hint });
     return { tree, message: undefined, problems };
   }
   const message = readTree(desc, { value, path }, { api, report });

@@ -1,5 +1,6 @@
 import { formatJsonPath } from "../base/check-problem.js";
 import type { Document } from "../base/document.js";
+import { rated } from "../base/generate-problems.js";
 import type { GenerateProblem } from "../base/generator.js";
 import { isPlainMap, type PlainValue, plainTree } from "../base/plain-tree.js";
 import type { DocumentCheck } from "../generate.js";
@@ -63,13 +64,12 @@ function titleProblems(
   titles.add(title);
   if (!isTaken) return [];
   return [
-    {
+    rated({
       id: "HG458",
       spot: { service: undefined, path: [] },
       message: `${file}: ${title} is defined twice`,
       hint: "give services names that differ in their first 40 characters",
-      severity: "error",
-    },
+    }),
   ];
 }
 
@@ -77,15 +77,14 @@ function sizeProblems(file: string, object: PlainValue): readonly GenerateProble
   const bytes = new TextEncoder().encode(JSON.stringify(object)).length;
   if (bytes <= objectBytesMax) return [];
   return [
-    {
+    rated({
       id: "HG459",
       spot: { service: undefined, path: [] },
       message:
         `${file}: ${titleOf(object)} has ${bytes} bytes, and a cluster accepts at ` +
         `most ${String(objectBytesMax)}`,
       hint: "give its services fewer limits, or move some of them to another policy",
-      severity: "error",
-    },
+    }),
   ];
 }
 

@@ -2,6 +2,7 @@ import { isNode, LineCounter, parseAllDocuments, type Document as YamlDocument }
 import { visibleText } from "../../policy/problems/problem.js";
 import type { CheckProblem, JsonPath } from "../base/check-problem.js";
 import type { Document, DocumentKind, Tree } from "../base/document.js";
+import { rated } from "../base/generate-problems.js";
 import { isPlainMap, type PlainMap } from "../base/plain-tree.js";
 import { readPlain } from "../base/plain-yaml.js";
 import { checkDocument } from "./check-documents.js";
@@ -92,5 +93,5 @@ function offsetOf(document: YamlDocument.Parsed, path: JsonPath): number {
 }
 
 function textProblem(message: string, hint: string): TextProblem {
-  return { id: "HG451", path: [], message, hint, severity: "error", line: 1, column: 1 };
+  return { ...rated({ id: "HG451", path: [], message, hint }), line: 1, column: 1 };
 }

@@ -49,7 +49,6 @@ function checkCluster(cluster: EnvoyMessage, { report }: LintScope): void {
       path: outliers.path,
       message: "max_ejection_percent is not set, so all hosts could be ejected",
       hint: "set max_ejection_percent, such as 50",
-      severity: "warning",
     });
   }
   const isGuarded = outliers !== undefined || cluster.fields.has("health_checks");
@@ -59,7 +58,6 @@ function checkCluster(cluster: EnvoyMessage, { report }: LintScope): void {
     path: cluster.path,
     message: "the cluster has circuit breakers, but failing hosts are never ejected",
     hint: "set outlier_detection",
-    severity: "warning",
   });
 }
 
@@ -103,7 +101,6 @@ function checkProcessorBreaker(processor: EnvoyMessage, { root, report }: LintSc
       "the breaker of the cluster admits " +
       `${Math.max(0, ...limits) || defaultRequestsMax} requests at once`,
     hint: "set circuit_breakers with a higher max_requests",
-    severity: "warning",
   });
 }
 
@@ -141,7 +138,6 @@ function checkRetries(policy: EnvoyMessage, scope: LintScope): void {
     hint: waits
       ? "set retry_budget in the cluster's breakers"
       : "set rate_limited_retry_back_off, and retry_budget in the cluster's breakers",
-    severity: "warning",
   });
 }
 

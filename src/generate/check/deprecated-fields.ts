@@ -1,4 +1,4 @@
-import { type CheckProblem, formatJsonPath } from "../base/check-problem.js";
+import { formatJsonPath, type ReportProblem } from "../base/check-problem.js";
 import type { PlainValue } from "../base/plain-tree.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { readTree } from "./read-message.js";
@@ -18,7 +18,7 @@ export function findDeprecated(dump: PlainValue, api: EnvoyApi): readonly Deprec
   const desc = api.message("envoy.admin.v3.ConfigDump");
   if (desc === undefined) return [];
   const found = new Map<string, DeprecatedField>();
-  const report = ({ id, message, path }: CheckProblem): void => {
+  const report: ReportProblem = ({ id, message, path }) => {
     if (id !== "HG457" || found.has(message)) return;
     found.set(message, { what: message, where: formatJsonPath(path) });
   };

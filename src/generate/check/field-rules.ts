@@ -169,7 +169,7 @@ function reportRule(
   path: JsonPath,
   { message, hint }: { readonly message: string; readonly hint: string },
 ): void {
-  report({ id: "HG452", path, message, hint, severity: "error" });
+  report({ id: "HG452", path, message, hint });
 }
 
 function nameOf(path: JsonPath): string {

@@ -87,7 +87,6 @@ function checkFilterOrder(message: EnvoyMessage, { report }: LintScope): void {
     path: [...message.path, "http_filters"],
     message: `${first} refuses requests after admission control, which counts them as failures`,
     hint: "put admission control after it",
-    severity: "warning",
   });
 }
 
@@ -129,7 +128,6 @@ function checkProcessor(message: EnvoyMessage, scope: LintScope): void {
     path: message.path,
     message: "Envoy resets the stream of every request",
     hint: `set ${gracefulClose} to true`,
-    severity: "warning",
   });
 }
 
@@ -169,7 +167,6 @@ function checkRateLimit(message: EnvoyMessage, { report }: LintScope): void {
     path: [...message.path, "timeout"],
     message: seconds === 0 ? "timeout 0s waits forever" : `timeout is ${seconds}s`,
     hint: `set more than 0s, at most ${answerSecondsMax}s`,
-    severity: "warning",
   });
 }
 

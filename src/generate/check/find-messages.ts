@@ -2,6 +2,7 @@ import { parseAllDocuments } from "yaml";
 import { quoteText } from "../../policy/problems/problem.js";
 import type { CheckProblem, JsonPath } from "../base/check-problem.js";
 import type { Document } from "../base/document.js";
+import { rated } from "../base/generate-problems.js";
 import { isPlainList, isPlainMap, type PlainValue, plainTree } from "../base/plain-tree.js";
 import { readPlain } from "../base/plain-yaml.js";
 import type { EnvoyTree } from "./check-message.js";
@@ -145,7 +146,7 @@ function findInText(placed: Placed, isPartial: boolean): FoundMessages {
 
 function unclear({ path }: Placed, message: string): FoundMessages {
   const hint = "write the patch so that its message type can be derived";
-  return { trees: [], problems: [{ id: "HG453", path, message, hint, severity: "error" }] };
+  return { trees: [], problems: [rated({ id: "HG453", path, message, hint })] };
 }
 
 function at({ value, path }: Placed, ...names: readonly string[]): Placed {

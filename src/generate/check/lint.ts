@@ -1,5 +1,5 @@
-import type { CheckProblem, JsonPath } from "../base/check-problem.js";
-import type { GenerateProblemId } from "../base/generate-problems.js";
+import type { CheckProblem, ReportProblem } from "../base/check-problem.js";
+import { rated } from "../base/generate-problems.js";
 import { type EnvoyMessage, messagesAt, textField, visitMessages } from "./envoy-message.js";
 
 /** What is known of the configuration that a message stands in. */
@@ -8,17 +8,7 @@ export interface LintScope {
   readonly root: EnvoyMessage;
   /** Names of all clusters; undefined where there may be others than those that are written. */
   readonly clusters: ReadonlySet<string> | undefined;
-  readonly report: (finding: LintFinding) => void;
-}
-
-/** What a lint has found. */
-interface LintFinding {
-  readonly id: GenerateProblemId;
-  readonly path: JsonPath;
-  readonly message: string;
-  readonly hint: string;
-  /** Warnings are advice on what may be meant so. Default "error". */
-  readonly severity?: "error" | "warning";
+  readonly report: ReportProblem;
 }
 
 /** Looks at each message of one type. */
@@ -34,7 +24,7 @@ export function runLints(root: EnvoyMessage, lints: readonly Lint[]): readonly C
   const scope: LintScope = {
     root,
     clusters: clustersOf(root),
-    report: (finding) => void problems.push({ severity: "error", ...finding }),
+    report: (finding) => void problems.push(rated(finding)),
   };
   const byType = new Map<string, Lint[]>();
   for (const lint of lints) byType.set(lint.on, [...(byType.get(lint.on) ?? []), lint]);

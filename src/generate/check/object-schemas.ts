@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { quoteText } from "../../policy/problems/problem.js";
 import type { CheckProblem, JsonPath } from "../base/check-problem.js";
+import { rated } from "../base/generate-problems.js";
 import type { GenerateOptions, MinorVersion } from "../base/generator.js";
 import { isPlainList, isPlainMap, type PlainValue } from "../base/plain-tree.js";
 
@@ -191,18 +192,17 @@ function textIn(object: PlainValue, name: string): string {
 }
 
 function unknownKind(apiVersion: string, kind: string): CheckProblem {
-  return {
+  return rated({
     id: "HG456",
     path: ["kind"],
     message: `${quoteText(apiVersion)} has no kind ${quoteText(kind)}`,
     hint: "use a kind of that API version, or generate for another version",
-    severity: "error",
-  };
+  });
 }
 
 function asProblem({ instancePath, keyword, params, message = "" }: ErrorObject): CheckProblem {
   const path = jsonPathOf(instancePath);
-  const made = { id: "HG456", path, severity: "error" } as const;
+  const made = rated({ id: "HG456", path });
   const missing: unknown = params["missingProperty"];
   const unknown: unknown = params["additionalProperty"];
   const allowed: unknown = params["allowedValues"];

@@ -124,7 +124,6 @@ function checkMemoryCap(
     path: group.path,
     message: `the cap of the group, ${cap} bytes, is not above that of the heap, ${heap}`,
     hint: "raise it: above the cap every connection is refused",
-    severity: "warning",
   });
 }
 

@@ -48,7 +48,6 @@ function checkExpired(message: EnvoyMessage, { report }: LintScope): void {
     path: [...message.path, name],
     message: `Envoy truncates ${seconds}s to ${Math.floor(seconds)}s`,
     hint: `write whole seconds, at least ${keptSecondsMin}s`,
-    severity: "warning",
   });
 }
 

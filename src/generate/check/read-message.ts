@@ -210,7 +210,6 @@ function readAny(placed: Placed, reading: Reading): EnvoyValue | undefined {
       path: [...path, "@type"],
       message: `${quoteText(url)} is not a type of Envoy's API`,
       hint: "write `type.googleapis.com/` and the full name of one of its messages",
-      severity: "error",
     });
     return undefined;
   }
@@ -234,7 +233,6 @@ function reportUnknownName(desc: DescMessage, { path }: Placed, { report }: Read
     path,
     message: `${quoteText(name)} is not a field of ${desc.typeName}`,
     hint: nearest === undefined ? namesHint(known) : `did you mean ${nearest}`,
-    severity: "error",
   });
 }
 
@@ -248,7 +246,6 @@ function reportDeprecated(
     path,
     message: `${quoteText(name)} is deprecated in ${parent.typeName}`,
     hint: "use the replacement in Envoy's documentation",
-    severity: "warning",
   });
 }
 
@@ -277,6 +274,6 @@ function reportValue(
   { what, hint }: { readonly what: string; readonly hint: string },
 ): undefined {
   const name = path.findLast((part) => typeof part === "string") ?? "it";
-  report({ id: "HG451", path, message: `${quoteText(name)} ${what}`, hint, severity: "error" });
+  report({ id: "HG451", path, message: `${quoteText(name)} ${what}`, hint });
   return undefined;
 }

@@ -40,7 +40,6 @@ function upgrades({ name, upgrades: all }: ServicePolicy, { report }: EnvoyConte
       spot: { service: name, path: ["upgrades"] },
       message: "Envoy Gateway allows websocket if no protocol is listed",
       hint: "leave upgrades out, or refuse requests with the upgrade header in your HTTPRoute",
-      severity: "error",
     });
   }
   return all.map((type) => ({ type }));
@@ -168,7 +167,6 @@ function passive(
       spot: { service, path: ["outlierDetection", name] },
       message: `Envoy Gateway's passive health checks do not support ${name}`,
       hint: "leave it out: consecutive failures are counted, and ejections last at most 300 s",
-      severity: "error",
     });
   }
   return {
@@ -228,7 +226,6 @@ function retry(service: ServicePolicy, context: EnvoyContext): Tree | undefined 
       spot: { service: name, path: ["retries", "retryOn"] },
       message: "Envoy Gateway cannot retry refused requests after Retry-After",
       hint: "leave rateLimited out: the caller gets Retry-After and retries",
-      severity: "error",
     });
     return [];
   });

@@ -85,7 +85,6 @@ function headgateBackend(context: EnvoyContext): TreeMap | undefined {
       spot: { service: undefined, path: ["proxies", "headgate", "address"] },
       message: "Envoy Gateway calls Services of the cluster, and this is not the name of one",
       hint: "such as headgate.headgate.svc.cluster.local; for an address outside, create a Service",
-      severity: "error",
     });
     return undefined;
   }

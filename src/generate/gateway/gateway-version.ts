@@ -78,7 +78,6 @@ export function reportOldGateway(
     message:
       `Envoy Gateway ${formatMinorVersion(options.gatewayVersion)} does not support ` + `${what}`,
     hint: `--gateway-version ${formatMinorVersion(since(feature))}, or ${instead}`,
-    severity: "error",
   });
 }
 

@@ -96,7 +96,6 @@ function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
       "Headgate cannot drive the breaker of the service, because Envoy Gateway " +
       "gives its cluster another name",
     hint: `add clusters: ["${first}"], and the clusters of further rules of the HTTPRoute`,
-    severity: "error",
   });
 }
 

@@ -76,7 +76,6 @@ function reportListeners({ policy, report }: EnvoyContext): void {
       "the Gateway's listeners are not named, so patches apply only to one called " +
       "http on port 80",
     hint: "listeners: [{name: http, port: 80}, {name: https, port: 443}], as the Gateway has them",
-    severity: "error",
   });
 }
 

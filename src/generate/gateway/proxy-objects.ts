@@ -68,7 +68,6 @@ function reportHeap(context: EnvoyContext): void {
     spot: { service: undefined, path: ["proxies", "overload", name] },
     message: "with a memory limit on the gateway's pods, their Envoys do not start",
     hint: `set no limits.memory in the EnvoyProxy, or leave ${name} to Envoy Gateway`,
-    severity: "warning",
   });
 }
 
@@ -80,7 +79,6 @@ function reportConnections({ policy, report }: EnvoyContext): void {
     spot: { service: undefined, path: ["proxies", "overload", "maxConnections"] },
     message: "Envoy Gateway limits the connections of a process itself, to 50,000",
     hint: "leave it out: proxies.listener.maxConnections limits those of a listener",
-    severity: "error",
   });
 }
 
@@ -123,7 +121,6 @@ function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
       spot: { service: undefined, path: ["proxies", "gateway", "listeners"] },
       message: "HTTP/3 adds a listener to each HTTPS listener, and the policy does not name these",
       hint: "listeners: [{name: https, port: 443, protocol: HTTPS}], as in the Gateway",
-      severity: "error",
     });
   }
   if (tls !== undefined && asksForCertificate(tls)) {
@@ -132,7 +129,6 @@ function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
       spot: { service: undefined, path: ["proxies", "listener", "http3"] },
       message: "Envoy Gateway does not support HTTP/3 with client certificates",
       hint: "leave http3 out, or tls.mutual",
-      severity: "error",
     });
   }
   return {};

@@ -204,7 +204,6 @@ function reportRefusal(
     spot: spotOf({ service, asked }),
     message: `Envoy Gateway's own rate limits do not support this: ${why}`,
     hint,
-    severity: "error",
   });
 }
 

@@ -28,7 +28,6 @@ export function serviceTlsPolicy(
       message:
         "the service is not in the cluster, so nothing here makes Envoy Gateway use TLS to it",
       hint: "set tls on your Backend or in a BackendTLSPolicy, or set tls: off",
-      severity: "warning",
     });
     return undefined;
   }
@@ -40,7 +39,6 @@ export function serviceTlsPolicy(
       spot: { service: name, path },
       message,
       hint,
-      severity: "error",
     });
   };
   if (tls.kind === "files" && tls.caFile !== systemCaFile) {

@@ -78,7 +78,6 @@ function locality({ name, outlierDetection }: ServicePolicy, { report }: EnvoyCo
       spot: { service: name, path: ["loadBalancing", "zoneAware"] },
       message: "Istio ignores zones while outlierDetection is off",
       hint: "leave outlierDetection at its default, or leave zoneAware out",
-      severity: "error",
     });
   }
   return noted("Requests stay in their zone, and leave it as its hosts are ejected.", {
@@ -113,7 +112,6 @@ function upstreamTls(
         "Istio's sidecars do not support a secret here and would use plaintext; only " +
         "its gateways support it",
       hint: "--role edge if only gateways call it, or caFile with files that the sidecars have",
-      severity: "error",
     });
   }
   return tls && clientTls(tls);
@@ -167,7 +165,6 @@ function retryBudget(service: ServicePolicy, context: EnvoyContext): Tree | unde
       hint:
         `--istio-version ${formatMinorVersion(retryBudgetSince)}, or retryBudget: ` +
         "off, and bound concurrent retries with maxRetries",
-      severity: "error",
     });
     return undefined;
   }

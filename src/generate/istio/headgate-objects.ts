@@ -17,7 +17,6 @@ export function headgateObjects(context: EnvoyContext): readonly Tree[] {
       spot: { service: undefined, path: ["proxies", "headgate", "address"] },
       message: "Istio names clusters by full host names, and this is not one",
       hint: "such as headgate.headgate.svc.cluster.local, or another DNS name of Headgate",
-      severity: "error",
     });
     return [];
   }

@@ -154,7 +154,6 @@ function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonl
       spot: { service: service.name, path: ["upstream"] },
       message: "Istio identifies services by full host names, and the policy has none for this one",
       hint: "upstream: {address: orders.shop.svc.cluster.local, port: 8080}, with its real names",
-      severity: "error",
     });
     return [];
   }
@@ -309,7 +308,6 @@ function reportPort({ context, port, services, envoy }: IstioPlace): void {
     spot: { service: service.name, path: ["clusters"] },
     message: "the container port is not named, so the settings of the sidecar apply to every port",
     hint: 'add clusters: ["inbound|8080||"], with that port',
-    severity: "warning",
   });
 }
 

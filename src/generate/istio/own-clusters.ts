@@ -33,7 +33,6 @@ function reportUnknown({ name }: ServicePolicy, { report }: EnvoyContext): void 
     hint:
       'add clusters: ["inbound|8080||"], with that port, or set direction: ' +
       "outbound to drive the sidecars of callers",
-    severity: "error",
   });
 }
 
@@ -57,6 +56,5 @@ function reportShared(
       `the sidecars of ${names} also have a cluster ${cluster}, so Headgate cannot ` +
       "tell them apart",
     hint: "give the containers different ports, or set direction: outbound",
-    severity: "error",
   });
 }

@@ -72,7 +72,6 @@ export function reportGatewayTimes(
         "the routes of a gateway are your own, so the policy's timeouts and " +
         "retries apply only to callers in the mesh",
       hint: `in VirtualServices of ${hosts.join(", ")}, set for each http route ${words}`,
-      severity: "warning",
     });
   }
 }

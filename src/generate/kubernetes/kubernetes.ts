@@ -1,5 +1,6 @@
 import { requestBytesFor } from "../../policy/cel/request-bytes.js";
 import { type Document, noted, type Tree } from "../base/document.js";
+import { rated } from "../base/generate-problems.js";
 import type { Generated, GeneratedPolicy, GenerateOptions } from "../base/generator.js";
 import { chartDocuments } from "./chart.js";
 import { certificateFile, monitorFile, objectFiles } from "./objects.js";
@@ -22,7 +23,7 @@ const defaultPrometheusUrl = "http://prometheus.monitoring.svc.cluster.local:909
 export function generateKubernetes(policy: GeneratedPolicy, options: GenerateOptions): Generated {
   const needs = policyNeeds(policy);
   const values = valuesOf(policy, options, needs);
-  const problems = manifestProblems(policy, options, needs);
+  const problems = manifestProblems(policy, options, needs).map(rated);
   if (problems.some(({ severity }) => severity === "error")) return { documents: [], problems };
   const documents = [
     ...plainDocuments(options, values),

@@ -1,4 +1,4 @@
-import type { GeneratedPolicy, GenerateOptions, GenerateProblem } from "../base/generator.js";
+import type { GeneratedPolicy, GenerateOptions, TargetProblem } from "../base/generator.js";
 import { podPorts } from "./container.js";
 import { configMapBytes, configMapBytesMax, policyFiles } from "./policy-files.js";
 import type { PolicyNeeds } from "./policy-needs.js";
@@ -9,7 +9,7 @@ export function manifestProblems(
   policy: GeneratedPolicy,
   options: GenerateOptions,
   needs: PolicyNeeds,
-): readonly GenerateProblem[] {
+): readonly TargetProblem[] {
   return [
     ...sizeProblems(policy),
     ...portProblems(policy),
@@ -19,7 +19,7 @@ export function manifestProblems(
   ];
 }
 
-function sizeProblems({ texts }: GeneratedPolicy): readonly GenerateProblem[] {
+function sizeProblems({ texts }: GeneratedPolicy): readonly TargetProblem[] {
   const bytes = configMapBytes(policyFiles(texts));
   if (bytes <= configMapBytesMax) return [];
   return [
@@ -28,13 +28,12 @@ function sizeProblems({ texts }: GeneratedPolicy): readonly GenerateProblem[] {
       spot: { service: undefined, path: [] },
       message: `a policy of ${bytes} bytes does not fit into a ConfigMap (${configMapBytesMax})`,
       hint: "let a control plane hand it out (CONFIG_TYPE=GRPC_XDS_SOTW), or mount a volume",
-      severity: "error",
     },
   ];
 }
 
 /** That proxies' own two ports differ, the policy's reader has seen to. */
-function portProblems({ proxies }: GeneratedPolicy): readonly GenerateProblem[] {
+function portProblems({ proxies }: GeneratedPolicy): readonly TargetProblem[] {
   const { port, controlPort } = proxies.headgate;
   const ports: readonly (readonly [string, number])[] = [
     ["port", port],
@@ -47,7 +46,6 @@ function portProblems({ proxies }: GeneratedPolicy): readonly GenerateProblem[] 
       spot: { service: undefined, path: ["headgate", name] },
       message: `port ${number} of the pods is already used by HTTP, or by health and metrics`,
       hint: `choose a port other than ${podPorts.join(" and ")}`,
-      severity: "error",
     }));
 }
 
@@ -55,7 +53,7 @@ function portProblems({ proxies }: GeneratedPolicy): readonly GenerateProblem[] 
 function addressProblems(
   { proxies }: GeneratedPolicy,
   { namespace }: GenerateOptions,
-): readonly GenerateProblem[] {
+): readonly TargetProblem[] {
   const { address } = proxies.headgate;
   const inCluster = namespaceInHost(address);
   const [name = ""] = address.split(".");
@@ -70,7 +68,6 @@ function addressProblems(
       hint:
         `use headgate-pods.${namespace}.svc.cluster.local (in a mesh headgate), or ` +
         "--namespace",
-      severity: "warning",
     },
   ];
 }
@@ -78,7 +75,7 @@ function addressProblems(
 function unsharedProblems(
   { replicas }: GenerateOptions,
   { hasSharedState }: PolicyNeeds,
-): readonly GenerateProblem[] {
+): readonly TargetProblem[] {
   if (replicas > 1 || !hasSharedState) return [];
   return [
     {
@@ -86,7 +83,6 @@ function unsharedProblems(
       spot: { service: undefined, path: [] },
       message: "a single replica keeps its counts in memory, and loses them when it is replaced",
       hint: "use --replicas 2 or more: they share a Redis, and one of them is always available",
-      severity: "warning",
     },
   ];
 }
@@ -95,7 +91,7 @@ function unsharedProblems(
 function certificateProblems(
   { withoutClientCertificates }: GenerateOptions,
   { asksForCertificates }: PolicyNeeds,
-): readonly GenerateProblem[] {
+): readonly TargetProblem[] {
   if (asksForCertificates || withoutClientCertificates) return [];
   return [
     {
@@ -105,7 +101,6 @@ function certificateProblems(
       hint:
         "set caFile, certFile and keyFile in headgate.tls; or choose " +
         "--without-client-certificates, if a mesh controls access",
-      severity: "error",
     },
   ];
 }

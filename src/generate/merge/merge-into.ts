@@ -4,6 +4,7 @@ import { formatJsonPath, type JsonPath } from "../base/check-problem.js";
 import { objectName } from "../base/custom-object.js";
 import type { Tree, TreeMap } from "../base/document.js";
 import type { ExistingObject } from "../base/existing-object.js";
+import { rated } from "../base/generate-problems.js";
 import type { GenerateProblem } from "../base/generator.js";
 import { istioGroup, type MergeRule, mergeRuleOf, type PlainObject } from "../base/merge-rules.js";
 import { type MergeConflict, type MergeStyle, mergeMaps } from "../base/merge-values.js";
@@ -128,13 +129,14 @@ export function reportConflicts(
       own === undefined || other === undefined
         ? "keeps its value, and the policy has another one"
         : `keeps ${own}, and the policy has ${other}`;
-    problems.push({
-      id: "HG349",
-      spot: { service, path: service === undefined ? proxiesPath(user) : policyPath(path) },
-      message: `${place} ${words}`,
-      hint: "remove it from your object, or set the same value in the policy",
-      severity: "warning",
-    });
+    problems.push(
+      rated({
+        id: "HG349",
+        spot: { service, path: service === undefined ? proxiesPath(user) : policyPath(path) },
+        message: `${place} ${words}`,
+        hint: "remove it from your object, or set the same value in the policy",
+      }),
+    );
   }
 }
 
@@ -239,7 +241,7 @@ function report(
   { service, problems }: ReportPlace,
   { message, hint }: Pick<GenerateProblem, "message" | "hint">,
 ): void {
-  problems.push({ id: "HG369", spot: { service, path: [] }, message, hint, severity: "error" });
+  problems.push(rated({ id: "HG369", spot: { service, path: [] }, message, hint }));
 }
 
 /** As people name objects: `DestinationRule shop/orders`. */

@@ -19,8 +19,7 @@ import { assert } from "../../core/base/errors.js";
 import { domainForms } from "../limits/domain.js";
 import type { PolicyText } from "../parse.js";
 import { policyForm } from "../policy-form.js";
-import type { Problem } from "../problems/problem.js";
-import { ProblemLog } from "../problems/problem-log.js";
+import { type ParseProblems, ProblemLog } from "../problems/problem-log.js";
 import { SourceText } from "../problems/source-text.js";
 import { findAliasTargets } from "../text/aliases.js";
 import type { Form, MapForm } from "../text/form.js";
@@ -31,13 +30,7 @@ import { restoreComments, stripComments } from "./format-comments.js";
 export const formattedColumnsMax = 100;
 
 /** A text in its one form, or why it has none. */
-type FormattedPolicy =
-  | { readonly kind: "formatted"; readonly text: string }
-  | {
-      readonly kind: "problems";
-      readonly problems: readonly Problem[];
-      readonly unreportedCount: number;
-    };
+type FormattedPolicy = { readonly kind: "formatted"; readonly text: string } | ParseProblems;
 
 /**
  * A file of either dialect in its one form: names in the order of their shapes, two spaces, and

@@ -19,6 +19,11 @@ export interface FoundProblems {
   readonly unreportedCount: number;
 }
 
+/** What comes of texts that are wrong: at least one problem. */
+export interface ParseProblems extends FoundProblems {
+  readonly kind: "problems";
+}
+
 /** Collects the problems of all sources of one policy, and beside them what is right and odd. */
 export class ProblemLog {
   /** What is right by the letter, and hardly meant. */

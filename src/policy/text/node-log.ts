@@ -18,7 +18,7 @@ export class NodeLog {
   }
 
   /** What a node stands for; undefined for an alias that names nothing, which is reported. */
-  contentOf(node: ParsedNode): ContentNode | undefined {
+  contentAt(node: ParsedNode): ContentNode | undefined {
     return isAlias(node) ? this.#targets.get(node) : node;
   }
 
@@ -30,7 +30,7 @@ export class NodeLog {
 
   /** Says that a node is right by the letter, and hardly meant: where its content is written. */
   warn(node: ParsedNode, finding: Finding): void {
-    const content = this.contentOf(node) ?? node;
+    const content = this.contentAt(node) ?? node;
     if (!this.#isNew(content, finding)) return;
     this.#log.warnings.report(this.source, nodeRange(content), finding);
   }
@@ -46,7 +46,7 @@ export class NodeLog {
 
   /** Reports a finding about a part of a scalar's value, as far as it can be found in the text. */
   reportPart(node: ParsedNode, part: TextRange, finding: Finding): undefined {
-    const content = this.contentOf(node);
+    const content = this.contentAt(node);
     if (content !== node || !isScalar(content)) return this.reportContent(node, finding);
     return this.report(node, finding, placeInScalar(this.source.text, content, part));
   }
@@ -59,7 +59,7 @@ export class NodeLog {
   reportContent(
     node: ParsedNode,
     finding: Finding,
-    content: ParsedNode | undefined = this.contentOf(node),
+    content: ParsedNode | undefined = this.contentAt(node),
   ): undefined {
     if (content !== undefined && this.#reported.has(keyOf(content, finding))) return undefined;
     return this.report(node, finding);

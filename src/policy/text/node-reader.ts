@@ -1,8 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode, Scalar, type YAMLMap } from "yaml";
 import { listWords, quoteText } from "../problems/problem.js";
-import type { Finding, ProblemLog } from "../problems/problem-log.js";
-import type { SourceText, TextRange } from "../problems/source-text.js";
-import type { AliasTargets, ContentNode } from "./aliases.js";
+import type { Finding } from "../problems/problem-log.js";
+import type { ContentNode } from "./aliases.js";
 import { findNearestName } from "./nearest-name.js";
 import { NodeLog } from "./node-log.js";
 import {
@@ -59,40 +58,7 @@ interface CollectedNames {
  * Reads the nodes of one file; each method reports what is wrong and answers undefined then. An
  * alias reads as what it names.
  */
-export class NodeReader {
-  readonly source: SourceText;
-  readonly #log: NodeLog;
-
-  constructor(source: SourceText, log: ProblemLog, targets: AliasTargets) {
-    this.source = source;
-    this.#log = new NodeLog(source, log, targets);
-  }
-
-  /** Reports a finding about a node among others: at the alias, if it is one. */
-  report(node: ParsedNode, finding: Finding): undefined {
-    return this.#log.report(node, finding);
-  }
-
-  /** Says that a node is right by the letter, and hardly meant. */
-  warn(node: ParsedNode, finding: Finding): void {
-    this.#log.warn(node, finding);
-  }
-
-  /** Reports a finding about what a node says by itself: not again for an alias of it. */
-  reportContent(node: ParsedNode, finding: Finding): undefined {
-    return this.#log.reportContent(node, finding);
-  }
-
-  /** Reports a finding about a part of a text: at the alias, if it is one. */
-  reportPart(node: ParsedNode, part: TextRange, finding: Finding): undefined {
-    return this.#log.reportPart(node, part, finding);
-  }
-
-  /** What a node stands for; undefined for an alias that names nothing, which is reported. */
-  contentAt(node: ParsedNode): ContentNode | undefined {
-    return this.#log.contentOf(node);
-  }
-
+export class NodeReader extends NodeLog {
   /** The content of a field; undefined where there is none, or none that an alias leads to. */
   contentOf(field: Field): ContentNode | undefined {
     return field.value && this.contentAt(field.value);
@@ -292,7 +258,7 @@ export class NodeReader {
   /** Reports a name that is not among the shape's, and answers the one that was probably meant. */
   #refuseName({ name, key }: Field, shape: Shape, alias: ParsedNode = key): string | undefined {
     const quoted = quoteText(name);
-    const report = (finding: Finding): undefined => this.#log.reportContent(alias, finding, key);
+    const report = (finding: Finding): undefined => this.reportContent(alias, finding, key);
     if (shape.laterNames.includes(name)) {
       return report({ id: "HG121", message: `${quoted} is not supported yet` });
     }

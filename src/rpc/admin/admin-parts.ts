@@ -6,6 +6,7 @@ import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { PolicyText } from "../../policy/parse.js";
+import type { FoundProblems, ParseProblems } from "../../policy/problems/problem-log.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
 /**
@@ -43,21 +44,8 @@ export interface PolicyVersion {
   readonly source: "files" | "xds" | "admin";
 }
 
-/** What is wrong with a policy's text. */
-interface PolicyProblem {
-  readonly id: string;
-  readonly file: string;
-  readonly line: number;
-  readonly column: number;
-  readonly message: string;
-  readonly hint: string;
-}
-
 /** A policy, looked at. */
-export interface PolicyReview {
-  readonly problems: readonly PolicyProblem[];
-  /** How many more there are. */
-  readonly unreportedCount: number;
+export interface PolicyReview extends FoundProblems {
   /** What it changes in the active policy, in words; nothing where there are problems. */
   readonly changes: readonly string[];
 }
@@ -70,7 +58,7 @@ export type PolicyChangeOutcome =
       readonly policy: PolicyVersion | undefined;
       readonly changes: readonly string[];
     }
-  | { readonly kind: "problems"; readonly review: PolicyReview }
+  | ParseProblems
   /** @property version what there is */
   | { readonly kind: "conflict"; readonly version: string }
   /** There is no such version. @property versions those that there are */
@@ -105,9 +93,12 @@ export interface PolicyAdministration {
       readonly isDryRun: boolean;
     },
   ): Promise<PolicyChangeOutcome>;
-  /** @throws ServiceError STORE_ codes */
+  /**
+   * @param request with the version of the shadow policy that is meant; empty: whichever runs
+   * @throws ServiceError STORE_ codes
+   */
   enforce(
-    request: ChangeRequest & { readonly expectedVersion: string },
+    request: ChangeRequest & { readonly expectedVersion: string; readonly shadowVersion: string },
   ): Promise<PolicyChangeOutcome>;
   /**
    * @param version undefined: the one before, or the end of the shadow policy
@@ -200,11 +191,13 @@ export interface ServiceState {
   readonly minRttMs: number | undefined;
   readonly gradient: number | undefined;
   readonly gate: "open" | "limiting" | "closed" | undefined;
-  readonly rejectRatio: number;
   readonly waitingCount: number;
   /** By this replica's admission, since it started. */
   readonly admittedCount: number;
   readonly refusedCount: number;
+  /** The same of the last ten seconds. */
+  readonly recentAdmittedCount: number;
+  readonly recentRefusedCount: number;
   /** Requests that Envoys' breakers refuse, over the fleet. */
   readonly overflowPerSecond: number;
   /** The part of the limit that Envoys keep for their priority HIGH. */
@@ -233,7 +226,7 @@ interface FleetState {
   readonly replica: string;
   readonly isLeading: boolean;
   readonly leader: string | undefined;
-  readonly epoch: number;
+  readonly term: number;
   readonly replicaCount: number;
   readonly store: string;
   /** Whether the store is being left alone. */
@@ -314,13 +307,6 @@ export interface HistorySight {
   read(ask: HistoryAsk): HistoryPart;
 }
 
-/** What is wrong with texts that were to be tried. */
-export interface TrialProblems {
-  readonly kind: "problems";
-  readonly problems: readonly PolicyProblem[];
-  readonly unreportedCount: number;
-}
-
 /** How a policy's tests ended. */
 export interface PolicyTestReport {
   readonly kind: "tested";
@@ -349,13 +335,13 @@ interface CountedText {
 export interface ReplayedPolicy {
   readonly policyVersion: string;
   readonly callCount: number;
-  readonly unaskedCount: number;
+  readonly unmatchedCount: number;
   readonly deniedCount: number;
   readonly limitedThenCount: number;
   readonly limitedBothCount: number;
   readonly lateCount: number;
   readonly unknownParts: readonly CountedText[];
-  readonly unaskedHosts: readonly CountedText[];
+  readonly unmatchedHosts: readonly CountedText[];
   /** As many of each; undefined: there was no call. */
   readonly times:
     | {
@@ -401,7 +387,7 @@ export interface PolicyTrials {
   test(
     files: readonly PolicyText[],
     tests: readonly PolicyText[],
-  ): Promise<PolicyTestReport | TrialProblems | "textless">;
+  ): Promise<PolicyTestReport | ParseProblems | "textless">;
   /**
    * @param files empty: only the active policy
    * @throws ServiceError as `test`
@@ -409,7 +395,7 @@ export interface PolicyTrials {
   replay(
     files: readonly PolicyText[],
     log: { readonly text: Uint8Array; readonly format: (typeof replayFormats)[number] },
-  ): Promise<LogReplay | TrialProblems | "textless">;
+  ): Promise<LogReplay | ParseProblems | "textless">;
 }
 
 /** What one look at one thing came to. */

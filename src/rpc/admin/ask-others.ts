@@ -24,17 +24,23 @@ export interface Others<O extends DescMessage> {
 }
 
 /**
- * Forwards a request to all other live replicas, on behalf of the same caller. Replicas that cannot
- * be reached count as silent.
+ * Forwards a request to all other live replicas, on behalf of the same caller, unless it is for
+ * this replica only. Replicas that cannot be reached count as silent.
  *
  * @param request the request to this replica
  */
 export async function askOthers<I extends DescMessage, O extends DescMessage>(
   { replicas, clock }: Pick<AdminServiceParts, "replicas" | "clock">,
   method: DescMethodUnary<I, O>,
-  { request, context }: { readonly request: MessageShape<I>; readonly context: HandlerContext },
+  {
+    request,
+    context,
+  }: {
+    readonly request: MessageShape<I> & { readonly thisReplica: boolean };
+    readonly context: HandlerContext;
+  },
 ): Promise<Others<O>> {
-  const otherCount = (replicas?.liveCount() ?? 1) - 1;
+  const otherCount = request.thisReplica ? 0 : (replicas?.liveCount() ?? 1) - 1;
   if (replicas === undefined || otherCount <= 0) return { messages: [], silentReplicas: 0 };
   const answers = new Map<string, MessageShape<O>>();
   let question: PutQuestion | undefined;

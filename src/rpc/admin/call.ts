@@ -1,4 +1,9 @@
-import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import {
+  createContextKey,
+  createContextValues,
+  createHandlerContext,
+  type HandlerContext,
+} from "@connectrpc/connect";
 import {
   type AdminRole,
   mayAct,
@@ -6,6 +11,7 @@ import {
   visibleDomains,
 } from "../../core/base/access-list.js";
 import type { AuditActor } from "../../core/base/audit-entry.js";
+import { LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { AdminFailure } from "./failures.js";
@@ -31,6 +37,19 @@ export const adminCallKey = createContextKey<AdminCall>(
   },
   { description: "admin call" },
 );
+
+/** The context of a call that came through no port; its caller has been authorized. */
+export function ownContext(principal: Principal): HandlerContext {
+  const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
+  return createHandlerContext({
+    service: LimitService,
+    method: LimitService.method.tailDecisions,
+    protocolName: "own",
+    requestMethod: "POST",
+    url: "http://own/",
+    contextValues: createContextValues().set(adminCallKey, call),
+  });
+}
 
 /** Who calls. */
 export function callerOf(context: HandlerContext): Principal {

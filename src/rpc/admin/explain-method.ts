@@ -1,3 +1,4 @@
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { mayAct } from "../../core/base/access-list.js";
 import { costHitsMax } from "../../core/limits/bucket.js";
@@ -13,12 +14,13 @@ import {
   type RateLimitQuery,
   textLengthMax,
 } from "../../decide/rate-limit/query.js";
-import type {
-  DescriptorRequest,
-  ExplainRequest,
-  HttpRequest,
-  LimitService,
-  PolicyFile as PolicyFileMessage,
+import {
+  type DescriptorRequest,
+  type ExplainRequest,
+  ExplainRequestSchema,
+  type HttpRequest,
+  type LimitService,
+  type PolicyFile as PolicyFileMessage,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { addressAttribute, pathHeader, type RequestFacts } from "../../policy/cel/request-facts.js";
 import type { PolicyText } from "../../policy/parse.js";
@@ -26,8 +28,8 @@ import type { Policy } from "../../policy/policy.js";
 import type { QuotaPart } from "../../policy/quotas/quota-parts.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
-import { callerOf, demandRole, notFound, serviceFilter, visibleAmong } from "./call.js";
-import { AdminFailure } from "./failures.js";
+import { callerOf, demandRole, notFound, ownContext, serviceFilter, visibleAmong } from "./call.js";
+import { AdminFailure, toConnectError } from "./failures.js";
 import { keyNameBounds, policyOf } from "./key-methods.js";
 import { type ExplainedQuota, encodeExplanation } from "./messages.js";
 import { encodeQuotaUse } from "./quota-service.js";
@@ -43,11 +45,14 @@ const explainedQuotasMax = 20;
 /** The most texts of a policy. */
 export const explainedFilesMax = 1_000;
 
-/** What explanations are made of. */
-type ExplainParts = Pick<
+/** What an explanation by one policy is made of. */
+export type ExplainByParts = Pick<
   AdminServiceParts,
-  "policies" | "overrides" | "explainer" | "peek" | "clock" | "readCandidate" | "quotas"
+  "overrides" | "explainer" | "peek" | "clock" | "quotas"
 >;
+
+/** What explanations are made of. */
+type ExplainParts = ExplainByParts & Pick<AdminServiceParts, "policies" | "readCandidate">;
 
 /** Why a request passes or is refused, by the active policy and by another one. */
 export function explainMethod(
@@ -70,7 +75,29 @@ interface Explaining {
   readonly context: HandlerContext;
 }
 
-async function explainBy(parts: ExplainParts, policy: Policy, { request, context }: Explaining) {
+/** Whoever has a policy's files may see all of it. */
+const owner = { name: "", grants: [{ role: "reader", domains: undefined }] } as const;
+
+/**
+ * The same for a policy that no replica runs with.
+ *
+ * @throws ConnectError as the method answers it
+ */
+export async function explainApart(
+  parts: ExplainByParts,
+  policy: Policy,
+  request: ExplainRequest["request"],
+): ReturnType<typeof explainBy> {
+  const asked = create(ExplainRequestSchema, { request });
+  try {
+    return await explainBy(parts, policy, { request: asked, context: ownContext(owner) });
+  } catch (thrown) {
+    const { error, isBug } = toConnectError(thrown);
+    throw isBug ? thrown : error;
+  }
+}
+
+async function explainBy(parts: ExplainByParts, policy: Policy, { request, context }: Explaining) {
   const asked = readQuestion(request, policy, context);
   const { query, service, leftOut, met } = asked;
   demandRole(context, "reader", asked.domain);
@@ -103,7 +130,7 @@ function nearestDomain(
 function explainQuery(
   query: RateLimitQuery,
   policy: Policy,
-  { explainer, overrides, peek, clock }: ExplainParts,
+  { explainer, overrides, peek, clock }: ExplainByParts,
 ): Promise<Explanation> {
   const epochUs = clock.epochUs();
   return explainer.explain({ query, policy, overrides: overrides.current(), peek, epochUs });
@@ -112,7 +139,7 @@ function explainQuery(
 /** The limits that the buckets of quotas reach, and what Envoys have of them. */
 async function explainQuotas(
   met: readonly MetQuota[],
-  { quotas }: ExplainParts,
+  { quotas }: ExplainByParts,
   explain: (query: RateLimitQuery) => Promise<Explanation>,
 ): Promise<readonly ExplainedQuota[]> {
   const view = quotas?.view();

@@ -37,7 +37,6 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
   return {
     listServices: async (request, context) => {
       const own = servicesOf(parts, context);
-      if (request.thisReplica) return { services: own, silentReplicas: 0 };
       const { listServices } = FleetService.method;
       const { messages, silentReplicas } = await askOthers(parts, listServices, {
         request,
@@ -51,9 +50,9 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
       return { services: all, silentReplicas };
     },
     getFleet: (_request, context) => {
-      const { leader = "", epoch, ...state } = parts.fleet.fleet();
+      const { leader = "", term, ...state } = parts.fleet.fleet();
       const services = servicesOf(parts, context);
-      return { ...state, leader, epoch: wideOf(epoch), services };
+      return { ...state, leader, term: wideOf(term), services };
     },
     getGateThresholds: (request, context) => {
       const gates = demandPart(parts.gates);
@@ -112,7 +111,6 @@ function findingsMethod(
       const own = demandPart(parts.findings)().map(({ severity = "", ...finding }) => {
         return { ...finding, severity, replica };
       });
-      if (request.thisReplica) return { findings: own };
       const { getFindings } = FleetService.method;
       const { messages, silentReplicas } = await askOthers(parts, getFindings, {
         request,
@@ -217,7 +215,8 @@ function servicesOf(parts: FleetServiceParts, context: HandlerContext) {
 }
 
 function encodeService(state: ServiceState, replica: string) {
-  const { name, law, concurrencyLimit = 0, inFlight, gate = "", rejectRatio } = state;
+  const { name, law, concurrencyLimit = 0, inFlight, gate = "" } = state;
+  const { recentAdmittedCount: admitted, recentRefusedCount: refused } = state;
   return {
     name,
     law,
@@ -227,11 +226,13 @@ function encodeService(state: ServiceState, replica: string) {
     minRttMs: state.minRttMs ?? 0,
     gradient: state.gradient ?? 0,
     gate,
-    rejectRatio,
+    rejectRatio: refused === 0 ? 0 : refused / (admitted + refused),
     waiting: wideOf(state.waitingCount),
     replica,
     admitted: wideOf(state.admittedCount),
     refused: wideOf(state.refusedCount),
+    recentAdmitted: wideOf(admitted),
+    recentRefused: wideOf(refused),
     overflowPerSecond: state.overflowPerSecond,
     reservedHigh: wideOf(state.reservedHigh),
     signals: state.signals.map(({ reading, ageMs, failure = "", ...signal }) => ({

@@ -51,7 +51,6 @@ export function keyMethods(
         countMax,
         after: readVersionedToken(request.pageToken, policy.version),
       });
-      if (request.thisReplica) return own;
       const { messages, silentReplicas } = await askOthers(parts, LimitService.method.listRules, {
         request,
         context,
@@ -96,7 +95,6 @@ function sightingMethods(
         errorMax: wideOf(errorMax),
         replica: parts.replica,
       }));
-      if (request.thisReplica) return { since, keys: own };
       const { messages, silentReplicas } = await askOthers(parts, LimitService.method.topKeys, {
         request,
         context,
@@ -121,7 +119,6 @@ function sightingMethods(
         seenAt: timeOf(seenEpochMs),
         replica: parts.replica,
       }));
-      if (request.thisReplica) return { keys: own };
       const { nearLimitKeys: method } = LimitService.method;
       const { messages, silentReplicas } = await askOthers(parts, method, { request, context });
       const all = [...own, ...messages.flatMap((other) => other.keys)];

@@ -32,6 +32,14 @@ export function wideOf(value: number): bigint {
   return Number.isFinite(value) && value > 0 ? BigInt(Math.floor(value)) : 0n;
 }
 
+/** The same counts as whole numbers of 64 bits. */
+export function widened<Name extends string>(
+  counts: Readonly<Record<Name, number>>,
+): Record<Name, bigint> {
+  const wide = Object.entries<number>(counts).map(([name, count]) => [name, wideOf(count)]);
+  return Object.fromEntries(wide);
+}
+
 /** A time from milliseconds since 1970. */
 export function timeOf(epochMs: number): Timestamp {
   return timestampFromMs(Math.floor(epochMs));

@@ -2,18 +2,18 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { reasonCharsMax } from "../../core/base/audit-entry.js";
 import type { PolicyService, ReplayOutcomeSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { problemRows } from "../../policy/problems/problem.js";
+import type { FoundProblems } from "../../policy/problems/problem-log.js";
 import {
   type LogReplay,
   type PolicyChangeOutcome,
-  type PolicyReview,
   type ReplayedPolicy,
   replayFormats,
-  type TrialProblems,
 } from "./admin-parts.js";
 import { actorOf, demandPart, demandRole, notFound } from "./call.js";
 import { explainedFilesMax, readFiles } from "./explain-method.js";
 import { AdminFailure } from "./failures.js";
-import { durationOf, encodePolicyVersion, timeOf, wideOf } from "./messages.js";
+import { durationOf, encodePolicyVersion, timeOf, widened, wideOf } from "./messages.js";
 import { conflict } from "./override-methods.js";
 import { badToken, pageRule, pageToken, readPageToken } from "./pages.js";
 import { RequestReader } from "./request-reader.js";
@@ -68,7 +68,7 @@ export function policyService(parts: AdminServiceParts): ServiceImpl<typeof Poli
       const files = readFiles("files", request.files);
       demandFiles(files.length);
       const review = await administration.review(files);
-      return { ...encodeReview(review), changes: [...review.changes] };
+      return { ...encodeProblems(review), changes: [...review.changes] };
     },
     ...changeMethods(parts),
     getShadowReport: shadowMethod(parts),
@@ -93,15 +93,9 @@ function shadowMethod(
       since: timeOf(sinceEpochMs),
       callCount: wideOf(callCount),
       unseenCallCount: wideOf(unseenCount),
-      rules: rules.map(({ domain, label, ...counts }) => ({
-        domain,
-        label,
-        newlyDeniedCount: wideOf(counts.newlyDeniedCount),
-        newlyAllowedCount: wideOf(counts.newlyAllowedCount),
-        sameCount: wideOf(counts.sameCount),
-        beganLiveCount: wideOf(counts.beganLiveCount),
-        beganEmptyCount: wideOf(counts.beganEmptyCount),
-      })),
+      rules: rules.map(({ domain, label, ...counts }) => {
+        return { domain, label, ...widened(counts) };
+      }),
     };
   };
 }
@@ -127,7 +121,7 @@ function changeMethods(
       const said = read(isDryRun ? { ...request, reason: request.reason || "dry run" } : request);
       const asked = { ...said, actor: actorOf(context), isDryRun, isShadow };
       const change = await administration.apply(files, asked);
-      if (change.kind === "problems") return encodeReview(change.review);
+      if (change.kind === "problems") return encodeProblems(change);
       const { policy, changes } = demandChange(change);
       return {
         changes: [...changes],
@@ -137,7 +131,10 @@ function changeMethods(
     enforcePolicy: async (request, context) => {
       demandRole(context, "operator", undefined);
       const administration = demandPart(parts.policyAdministration);
-      const asked = { ...read(request), actor: actorOf(context) };
+      const reader = new RequestReader();
+      const shadowVersion = reader.text("shadow_version", request.shadowVersion, versionRule);
+      reader.end();
+      const asked = { ...read(request), shadowVersion, actor: actorOf(context) };
       const { policy } = demandChange(await administration.enforce(asked));
       return policy === undefined ? {} : { policy: encodePolicyVersion(policy) };
     },
@@ -177,17 +174,13 @@ function demandChange(
     case "unknown":
       throw new AdminFailure("notFound", "unknown version of the policy");
     case "problems": {
-      const [first] = change.review.problems;
+      const [first] = change.problems;
       throw new AdminFailure(
         "refused",
         `the policy is invalid: ${first?.message ?? "it is empty"}`,
       );
     }
   }
-}
-
-function encodeReview({ problems, unreportedCount }: PolicyReview) {
-  return { problems: problems.map((problem) => ({ ...problem })), unreportedCount };
 }
 
 /** The maximum size of the access log in one call, in bytes. */
@@ -211,7 +204,7 @@ function trialMethods({
       }
       const report = await tester.test(files, tests);
       if (report === "textless") throw textless();
-      if (report.kind === "problems") return problemsOf(report);
+      if (report.kind === "problems") return encodeProblems(report);
       return {
         tests: report.tests.map(({ callCount, failures, ...test }) => {
           return { ...test, callCount: wideOf(callCount), failures: [...failures] };
@@ -236,7 +229,7 @@ function trialMethods({
       const log = { text, format: format ?? "auto" };
       const replay = await replayer.replay(files, log);
       if (replay === "textless") throw textless();
-      return replay.kind === "problems" ? problemsOf(replay) : encodeReplay(replay);
+      return replay.kind === "problems" ? encodeProblems(replay) : encodeReplay(replay);
     },
   };
 }
@@ -248,8 +241,11 @@ function textless(): AdminFailure {
   );
 }
 
-function problemsOf({ problems, unreportedCount }: TrialProblems) {
-  return { problems: problems.map((problem) => ({ ...problem })), unreportedCount };
+function encodeProblems({ problems, unreportedCount }: FoundProblems) {
+  const encoded = problems.map(({ id, file, line, column, message }) => {
+    return { id, file, line, column, message, hint: problemRows[id].remedy };
+  });
+  return { problems: encoded, unreportedCount };
 }
 
 function encodeReplay(replay: LogReplay) {
@@ -262,30 +258,19 @@ function encodeReplay(replay: LogReplay) {
     ...(candidate === undefined ? {} : { candidate: encodeOutcome(candidate) }),
     newlyDeniedCount: wideOf(replay.newlyDeniedCount),
     newlyAllowedCount: wideOf(replay.newlyAllowedCount),
-    rules: replay.rules.map(({ domain, label, keys, ...counts }) => ({
-      domain,
-      label,
-      activeCallCount: wideOf(counts.activeCallCount),
-      activeOverCount: wideOf(counts.activeOverCount),
-      candidateCallCount: wideOf(counts.candidateCallCount),
-      candidateOverCount: wideOf(counts.candidateOverCount),
-      keys: encodeCounted(keys),
-    })),
+    rules: replay.rules.map(({ domain, label, keys, ...counts }) => {
+      return { domain, label, ...widened(counts), keys: encodeCounted(keys) };
+    }),
   };
 }
 
 function encodeOutcome(outcome: ReplayedPolicy): MessageInitShape<typeof ReplayOutcomeSchema> {
-  const { policyVersion, times, unknownParts, unaskedHosts } = outcome;
+  const { policyVersion, times, unknownParts, unmatchedHosts, ...counts } = outcome;
   return {
     policyVersion,
-    callCount: wideOf(outcome.callCount),
-    unaskedCount: wideOf(outcome.unaskedCount),
-    deniedCount: wideOf(outcome.deniedCount),
-    limitedThenCount: wideOf(outcome.limitedThenCount),
-    limitedBothCount: wideOf(outcome.limitedBothCount),
-    lateCount: wideOf(outcome.lateCount),
+    ...widened(counts),
     unknownParts: encodeCounted(unknownParts),
-    unaskedHosts: encodeCounted(unaskedHosts),
+    unmatchedHosts: encodeCounted(unmatchedHosts),
     ...(times === undefined
       ? {}
       : {

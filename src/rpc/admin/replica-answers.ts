@@ -7,16 +7,12 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import {
-  createContextValues,
-  createHandlerContext,
-  type HandlerContext,
-} from "@connectrpc/connect";
+import type { HandlerContext } from "@connectrpc/connect";
 import type { Principal, RoleGrant } from "../../core/base/access-list.js";
 import { isJsonObject, type JsonValue } from "../../core/base/json.js";
 import type { OpenAnswer, ReplicaQuestion } from "../../fleet/claims/replica-questions.js";
 import { FleetService, LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { adminCallKey } from "./call.js";
+import { ownContext } from "./call.js";
 import { fleetService } from "./fleet-service.js";
 import { keyMethods } from "./key-methods.js";
 import type { AdminServiceParts } from "./service-parts.js";
@@ -41,7 +37,8 @@ export function answersFor(
   return ({ method, request, caller }) => {
     const principal = readCaller(caller);
     if (principal === undefined) return undefined;
-    const context = contextOf(principal);
+    // The replica that forwards the call has authorized it.
+    const context = ownContext(principal);
     try {
       if (method === tailDecisions.name) {
         return openTail(parts, fromBinary(tailDecisions.input, request), context);
@@ -95,17 +92,4 @@ function readGrant(value: JsonValue): RoleGrant | undefined {
   if (domains === undefined) return { role, domains };
   const isNames = Array.isArray(domains) && domains.every((one) => typeof one === "string");
   return isNames ? { role, domains } : undefined;
-}
-
-/** Treats a call as one to this replica; the replica that forwards it has authorized it. */
-function contextOf(principal: Principal): HandlerContext {
-  const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
-  return createHandlerContext({
-    service: LimitService,
-    method: LimitService.method.tailDecisions,
-    protocolName: "replica",
-    requestMethod: "POST",
-    url: "http://replica/",
-    contextValues: createContextValues().set(adminCallKey, call),
-  });
 }

@@ -1,29 +1,29 @@
 import { fairShares } from "../../core/feedback/fair-share.js";
 import type { NodeShare } from "../../core/feedback/feedback.js";
 
-/** What one cluster of an Envoy could use, lately. */
+/** The recent demand of one cluster of an Envoy. */
 export interface ClusterDemand {
   readonly cluster: string;
-  /** Requests that it would have in work at once: from 0, with fractions. */
+  /** The number of concurrent requests that it could use, at least 0, possibly fractional. */
   readonly demand: number;
-  /** Of them, those at Envoy's priority HIGH; 0 where it does not say. */
+  /** The part of it at Envoy's priority HIGH; 0 if unknown. */
   readonly highDemand: number;
 }
 
-/** A part that differs by no more than this from what it is, or by one, is left as it is. */
+/** A part that changes by at most this fraction, or by one, is kept. */
 const keepRatio = 0.25;
 
-/** What an unused cluster weighs, next to requests in work. */
+/** The weight of an unused cluster, relative to one request in flight. */
 const idleWeight = 0.1;
 
 /**
- * Divides an Envoy's share of one service among the clusters in which it has that service: each has
- * a breaker of its own, so the whole share for each would let in as many times as much. Who has
- * traffic has more; one is left to each, since 0 would refuse everything, even where they add up to
- * more than the share then.
+ * Divides an Envoy's share of one service among the Envoy's clusters for that service. Each cluster
+ * has its own circuit breaker, so giving each the whole share would multiply the limit. Clusters
+ * with traffic get more. Each gets at least one, because 0 would deny everything, even if the sum
+ * then exceeds the share.
  *
- * Example: 12 between a cluster with 30 in work and one with 10: 9 and 3. 12 with an idle one: 11
- * and 1.
+ * Example: 12 among clusters with 30 and 10 requests in flight gives 9 and 3. 12 with an idle
+ * cluster gives 11 and 1.
  */
 export function divideShare(
   share: NodeShare,
@@ -51,7 +51,7 @@ function divide(amount: number, demands: readonly number[]): readonly number[] {
   );
 }
 
-/** The same for an Envoy over time: what differs by little stays, so that it is not told anew. */
+/** Divides the shares of one Envoy over time. Keeps parts that change little, to avoid updates. */
 export class ClusterShares {
   readonly #last = new Map<string, Division>();
 
@@ -68,7 +68,7 @@ export class ClusterShares {
     return parts;
   }
 
-  /** A service of which this Envoy has no clusters any more. */
+  /** Removes a service that this Envoy no longer has clusters for. */
   forget(service: string): void {
     this.#last.delete(service);
   }

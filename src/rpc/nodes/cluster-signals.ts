@@ -2,14 +2,14 @@ import type { NodeLatency } from "../../core/feedback/feedback.js";
 import { LatencyWindow } from "./latency-window.js";
 import type { ClusterCounter, MetricSample } from "./metrics-message.js";
 
-/** What an Envoy said of one cluster since it was asked last. */
+/** What an Envoy has reported about one cluster since the last call. */
 export interface ClusterSummary {
-  /** When it spoke of it last, on our monotonic clock. */
+  /** The time of its last report, on our monotonic clock. */
   readonly atMs: number;
   readonly inFlight: number;
-  /** Of them, those at Envoy's priority HIGH; undefined where it does not say. */
+  /** The part of them at Envoy's priority HIGH. Undefined if unknown. */
   readonly highInFlight: number | undefined;
-  /** Requests that ended, without those that Envoy refused, and the time in which they did. */
+  /** Completed requests without those that Envoy refused, and the time that they cover. */
   readonly endedCount: number;
   readonly coveredMs: number;
   readonly latency: NodeLatency;
@@ -23,26 +23,26 @@ export interface ClusterLoad {
   readonly cluster: string;
   readonly inFlight: number;
   readonly successCount: number;
-  /** As Envoy counts them: what it dropped is among them. */
+  /** As Envoy counts them, including the requests that it dropped. */
   readonly errorCount: number;
   readonly dropCount: number;
   readonly coveredMs: number;
 }
 
-/** Metrics that are older are not believed any more, and load reports speak in their place. */
+/** Metrics older than this are ignored in favor of load reports. */
 export const metricsFreshMs = 3_500;
 
 /**
- * A stamp this much before the last one is a clock that was set back, in milliseconds; any less is
- * a message that was overtaken or came twice.
+ * A timestamp this far before the last one means that the clock was set back, in milliseconds. A
+ * smaller step back means a reordered or duplicate message.
  */
 export const clockStepMs = 60_000;
 
 type ClusterSample = Exclude<MetricSample, { readonly kind: "gradient" }>;
 
 /**
- * What one Envoy says of one cluster, in statistics, in load reports or in both. Numbers of
- * statistics are preferred while they come: they have latencies, and are as of the same moment.
+ * What one Envoy reports about one cluster in metrics, in load reports, or in both. Metrics are
+ * preferred while they arrive, because they include latencies and all refer to one moment.
  */
 export class ClusterSignals {
   readonly #latency = new LatencyWindow();
@@ -57,22 +57,22 @@ export class ClusterSignals {
   #connectionOverflowCount = 0;
   readonly #high = new HighInFlight();
 
-  /** When it was spoken of last; never: minus infinity. */
+  /** The time of the last report; minus infinity if there was none. */
   get atMs(): number {
     return Math.max(this.#metricsAtMs, this.#loadAtMs);
   }
 
-  /** Times that the breaker of connections was full, since it is known. */
+  /** How often the circuit breaker of connections was full. */
   get connectionOverflowCount(): number {
     return this.#connectionOverflowCount;
   }
 
-  /** Whether statistics speak of it, so that load reports are not asked. */
+  /** Whether recent metrics cover the cluster, so that load reports are not needed. */
   hasMetrics(nowMs: number): boolean {
     return nowMs - this.#metricsAtMs <= metricsFreshMs;
   }
 
-  /** One number of a flush. False for one that came before, or was overtaken. */
+  /** Adds one sample of a flush. Returns false for a duplicate or reordered sample. */
   addSample(sample: ClusterSample, nowMs: number): boolean {
     const series = sample.kind === "count" ? sample.series : sample.kind;
     if (sample.stampMs > 0 && !this.#isNews(series, sample.stampMs)) return false;
@@ -88,7 +88,7 @@ export class ClusterSignals {
     return true;
   }
 
-  /** A flush has covered so much time; asked before its samples are added. */
+  /** Adds the time that a flush covers. Called before its samples are added. */
   addCovered(coveredMs: number): void {
     this.#metricsCoveredMs += coveredMs;
   }
@@ -102,7 +102,7 @@ export class ClusterSignals {
     this.#load.coveredMs += load.coveredMs;
   }
 
-  /** A load report that does not speak of it: nothing is in work. */
+  /** A load report that does not mention the cluster: nothing is in flight. */
   addIdleLoad(coveredMs: number, nowMs: number): void {
     if (this.#loadAtMs === Number.NEGATIVE_INFINITY) return;
     this.#loadAtMs = nowMs;
@@ -111,9 +111,9 @@ export class ClusterSignals {
   }
 
   /**
-   * What has come since this was called last.
+   * Returns what was reported since the last call.
    *
-   * @param highThreshold of the breaker at HIGH, as it is active; undefined: not known
+   * @param highThreshold the active threshold of the breaker at HIGH; undefined if unknown
    */
   take(nowMs: number, highThreshold?: number): ClusterSummary {
     const high = this.#high.take(highThreshold);
@@ -125,8 +125,8 @@ export class ClusterSignals {
   }
 
   /**
-   * Envoy's own refusals are answered with 503: they are among the failed and the completed ones,
-   * and taken out of both.
+   * Envoy responds with 503 to requests that it refuses, and counts them as failed and completed.
+   * They are subtracted from both.
    */
   #byMetrics(high: number | undefined): ClusterSummary {
     const { completed, failed, overflowed, dropped } = this.#counts;
@@ -147,10 +147,10 @@ export class ClusterSignals {
   }
 
   /**
-   * Load reports count a refusal among the errors where a host had been chosen for it (the breaker
-   * of requests), and not where none had (that of pending ones), and do not say how many of each.
-   * All are taken out: an error that goes unseen costs less than a law that takes Envoy's refusals
-   * for the upstream's failures, and lowers its limit for them.
+   * Load reports count a refusal as an error if a host was already selected (request breaker), but
+   * not otherwise (pending request breaker), and do not tell the two apart. All are subtracted:
+   * missing an error costs less than taking Envoy's refusals for failures of the upstream, which
+   * would lower its limit.
    */
   #byLoad(): ClusterSummary {
     const { successCount, errorCount, dropCount, coveredMs } = this.#load;
@@ -177,12 +177,13 @@ export class ClusterSignals {
 }
 
 /**
- * Requests at Envoy's priority HIGH, which it does not count by priority: what its breaker there
- * has left says it, next to the active threshold.
+ * The number of requests in flight at Envoy's priority HIGH. Envoy has no such statistic, so it is
+ * derived from the remaining capacity of the HIGH breaker and the active threshold.
  *
- * That number moves with requests alone. Where nothing goes at HIGH it stands by a threshold of
- * some time ago, next to which any later one would make requests of nothing. So it is looked at
- * when it has moved, and then next to the threshold of before, too: the less of both counts.
+ * The remaining capacity is only updated by requests. Without requests at HIGH, it refers to an
+ * earlier threshold, and comparing it with a later one would suggest requests that do not exist. It
+ * is therefore used only when it has changed, and is also compared with the previous threshold; the
+ * lower result counts.
  */
 class HighInFlight {
   #remaining: number | undefined;
@@ -194,14 +195,14 @@ class HighInFlight {
     this.#remaining = Math.round(value);
   }
 
-  /** Once a second. Undefined where either is not known. */
+  /** Called once per second. Undefined if either value is unknown. */
   take(threshold: number | undefined): number | undefined {
     const remaining = this.#remaining;
     if (threshold === undefined || remaining === undefined) {
       this.#seenThreshold = threshold;
       return undefined;
     }
-    // Nothing left is nothing old: who had none in work would have some left.
+    // A remaining capacity of 0 is always current, because it cannot be 0 without requests.
     if (remaining !== this.#seenRemaining || remaining === 0) {
       const possible = [threshold, this.#seenThreshold ?? threshold]
         .map((max) => max - remaining)

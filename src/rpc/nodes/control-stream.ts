@@ -7,13 +7,13 @@ import { type NodeIdentity, nodeIdCharsMax } from "./node-identity.js";
 import type { Node, NodeRegistry, StreamClaim } from "./node-registry.js";
 import type { OwnerFault, StreamOwners } from "./stream-owners.js";
 
-/** The services of the control port, as metrics name them. */
+/** The services of the control port, as label values of metrics. */
 const controlServices = ["ads", "rtds", "load_stats", "metrics", "quotas"] as const;
 
-/** A row of `controlServices`. */
+/** An element of `controlServices`. */
 export type ControlService = (typeof controlServices)[number];
 
-/** Why the control port ends streams, as metrics name it. */
+/** Why the control port ends a stream, as label values of metrics. */
 const streamFaults = [
   "unreadable",
   "node_without_id",
@@ -32,13 +32,13 @@ const streamFaults = [
 
 type StreamFault = (typeof streamFaults)[number];
 
-/** Streams that are open at once, of all kinds; one more is refused. */
+/** Maximum number of open streams of all kinds. Further ones are refused. */
 export const controlStreamsMax = 40_000;
 
-/** How long a stream may take to say whose it is, in milliseconds. */
+/** How long a stream may take to identify its Envoy, in milliseconds. */
 export const introductionMsMax = 30_000;
 
-/** What the Envoy is told; it logs this, and a person reads it. */
+/** The error for the Envoy, which logs it. */
 const faultRows: Readonly<Record<StreamFault, readonly [grpcStatus: number, message: string]>> = {
   unreadable: [grpcStatuses.invalidArgument, "The message cannot be parsed."],
   node_without_id: [
@@ -76,7 +76,7 @@ const faultRows: Readonly<Record<StreamFault, readonly [grpcStatus: number, mess
   unread: [grpcStatuses.deadlineExceeded, "The client does not read responses."],
 };
 
-/** What the control port has seen: plain integers, read when scraped. */
+/** Counters of the control port. Plain integers, read when metrics are scraped. */
 export class ControlCounts {
   readonly openStreams = new Map<ControlService, number>(controlServices.map((one) => [one, 0]));
   readonly messages = new Map<ControlService, number>(controlServices.map((one) => [one, 0]));
@@ -84,7 +84,7 @@ export class ControlCounts {
   pushCount = 0;
   acknowledgedCount = 0;
   refusedCount = 0;
-  /** Answers to nothing that waits for one. */
+  /** Acknowledgements that match nothing that was sent. */
   strayCount = 0;
 
   countMessage(service: ControlService): void {
@@ -106,18 +106,18 @@ interface ControlStreamsParts {
   readonly owners: StreamOwners;
   readonly counts: ControlCounts;
   readonly clock: Clock;
-  /** Told of every stream that is refused for who its peer is. */
+  /** Called for each stream that is refused because of its peer. */
   readonly onRefused?: (fault: OwnerFault, peer: Peer) => void;
 }
 
-/** Whose a stream is, as far as it is known when it begins. */
+/** What is known about the owner of a new stream. */
 interface StreamCaller {
   readonly peer: Peer;
-  /** What it calls its Envoy before its first message; undefined: nothing. */
+  /** The node name that was given before the first message. Undefined if there is none. */
   readonly node?: string | undefined;
 }
 
-/** The streams that are open. */
+/** The open streams. */
 export class ControlStreams {
   readonly parts: ControlStreamsParts;
   readonly #open = new Set<ControlStream>();
@@ -126,7 +126,7 @@ export class ControlStreams {
     this.parts = parts;
   }
 
-  /** Begins a stream. @throws GrpcFailure with one too many, or of a peer that may not have it */
+  /** Opens a stream. @throws GrpcFailure if there are too many, or the peer is not allowed */
   open(service: ControlService, answers: BidiAnswers, caller: StreamCaller): ControlStream {
     const { counts } = this.parts;
     const fault = this.#open.size >= controlStreamsMax ? "too_many_streams" : this.#admit(caller);
@@ -159,7 +159,7 @@ export class ControlStreams {
     return fault;
   }
 
-  /** Ends all of them: their Envoys find another replica. */
+  /** Ends all streams, so that their Envoys connect to another replica. */
   closeAll(): void {
     const failure = new GrpcFailure(grpcStatuses.unavailable, "The server is stopping.");
     for (const stream of [...this.#open]) stream.failWith(failure);
@@ -173,7 +173,7 @@ interface ControlStreamTerms {
   readonly onOver: () => void;
 }
 
-/** One stream: whose it is, and its one end. */
+/** One stream, which has one owner and ends once. */
 export class ControlStream {
   readonly #parts: ControlStreamsParts;
   readonly #terms: ControlStreamTerms;
@@ -182,7 +182,7 @@ export class ControlStream {
   readonly #cancelIntroduction: Cancel;
   #onOver: () => void = () => {};
   #node: Node | undefined;
-  /** The name that is its peer's at least as long as it lives. */
+  /** The node name that its peer owns at least as long as the stream is open. */
   #ownedName: string | undefined;
   #isOver = false;
 
@@ -193,14 +193,14 @@ export class ControlStream {
     this.#cancelIntroduction = parts.clock.schedule(introductionMsMax, () => this.fail("silent"));
   }
 
-  /** Is called back once, when the stream ends, however it does. */
+  /** Registers a callback for the end of the stream, for any reason. */
   onOver(callback: () => void): void {
     this.#onOver = callback;
   }
 
   /**
-   * Whose message it is: the first says it, and others repeat it or say nothing. Undefined: the
-   * stream has ended for what it said.
+   * Identifies the sender of a message. The first message must name the node; later ones repeat it
+   * or omit it. Undefined: the stream was ended because of the message.
    */
   meet(identity: NodeIdentity | undefined): Node | undefined {
     const { registry, owners, counts, onRefused } = this.#parts;
@@ -221,7 +221,7 @@ export class ControlStream {
       return this.fail(fault);
     }
     this.#ownedName = id;
-    // Without a certificate an identity is an address, which may stand for many Envoys.
+    // Without a certificate, the identity is an address, which may stand for many Envoys.
     const owner = peer.kind === "certificate" ? peer.identity : undefined;
     const node = registry.meet(identity, owner);
     if (node === undefined) return this.fail("too_many_nodes");
@@ -230,41 +230,41 @@ export class ControlStream {
     return node;
   }
 
-  /** A message of a stream that says nothing of a node: its first one counts as introduction. */
+  /** Handles a message of a stream without node names: the first one counts as identification. */
   hear(): void {
     this.#parts.counts.countMessage(this.#terms.service);
     this.#cancelIntroduction();
   }
 
-  /** Becomes the one stream of its kind. */
+  /** Makes this the node's only stream of its kind. */
   claim(node: Node, claim: StreamClaim): void {
     if (this.#isOver || this.#claimed.has(claim)) return;
     this.#claimed.add(claim);
     this.#parts.registry.claim(node, claim, this.#onTakenOver);
   }
 
-  /** Is no longer of that kind. */
+  /** Gives up the claim. */
   release(node: Node, claim: StreamClaim): void {
     this.#claimed.delete(claim);
     this.#parts.registry.release(node, claim, this.#onTakenOver);
   }
 
-  /** Answers false when the next one should wait until the caller has read more. */
+  /** Sends a message. Returns false if the next one should wait until the peer has read more. */
   send(bytes: Uint8Array): boolean {
     return this.#isOver || this.#terms.answers.send(bytes);
   }
 
-  /** The message that came is done with. */
+  /** Signals that the current message has been processed. */
   next(): void {
     if (!this.#isOver) this.#terms.answers.next();
   }
 
-  /** The caller has ended, or gone. */
+  /** The peer has closed the stream or disconnected. */
   end(): void {
     if (this.#finish()) this.#terms.answers.end();
   }
 
-  /** Runs a part of the stream's work; a fault of ours in it ends this stream and nothing else. */
+  /** Runs a step of the stream's work. An internal error in it ends only this stream. */
   guard(work: () => void): void {
     try {
       work();
@@ -301,20 +301,20 @@ export class ControlStream {
   }
 }
 
-/** What is different about a kind of stream. */
+/** How one kind of stream reads its messages. */
 interface MessageReading<Message> {
   readonly stream: ControlStream;
-  /** Throws for bytes that are no message. */
+  /** Throws for bytes that are not a valid message. */
   readonly decode: (bytes: Uint8Array) => Message;
   readonly take: (message: Message) => void;
-  /** False: no message is read until the reader calls `next` of the stream itself. */
+  /** False: read no further message until the reader calls `next` of the stream. */
   readonly isReady?: () => boolean;
-  /** Before the stream is ended because its caller has. */
+  /** Called before the stream ends because the peer has closed it. */
   readonly onEnd?: () => void;
   readonly onDrain?: () => void;
 }
 
-/** Reads a stream's messages one after the other; one that is none ends it. */
+/** Reads a stream's messages in order. An invalid message ends the stream. */
 export function readMessages<Message>(reading: MessageReading<Message>): BidiReader {
   const { stream, decode, take, isReady, onEnd, onDrain } = reading;
   const read = (bytes: Uint8Array): void => {
@@ -322,7 +322,7 @@ export function readMessages<Message>(reading: MessageReading<Message>): BidiRea
     try {
       message = decode(bytes);
     } catch {
-      // The decoder's words may quote the bytes, so they are dropped.
+      // The decoder's error may quote the input, so it is not forwarded.
       stream.fail("unreadable");
       return;
     }

@@ -1,45 +1,45 @@
 import type { NodeLatency } from "../../core/feedback/feedback.js";
 import { bucketsMax, type LatencyBucket } from "./metrics-message.js";
 
-/** The latencies of one cluster at one Envoy since they were taken last. */
+/** The latencies of one cluster at one Envoy since the last call of `take`. */
 export class LatencyWindow {
   #count = 0;
   #sumMs = 0;
-  /** Requests by upper bound of their bucket; those of lower buckets are not among them. */
+  /** Requests by the upper bound of their bucket, not cumulative. */
   readonly #buckets = new Map<number, number>();
-  /** Of quantiles: the least, and the medians of the flushes with their weights. */
+  /** From quantiles: the minimum, and the medians of the flushes with their weights. */
   #minMs: number | undefined;
   #medianSumMs = 0;
   #medianCount = 0;
-  /** The Envoy sends buckets: what its quantiles count is in them too. */
+  /** The Envoy sends buckets. The requests of its quantiles are counted in these too. */
   #hasBuckets = false;
 
-  /** A flush as buckets, each with all lower ones included. */
+  /** Adds a flush of cumulative buckets. */
   addBuckets(count: number, sumMs: number, buckets: readonly LatencyBucket[]): void {
     if (!this.#hasBuckets) {
-      // Quantiles of this flush may have come before, and would count twice.
+      // Quantiles of this flush may have arrived before and would count twice.
       this.#count = 0;
       this.#sumMs = 0;
       this.#hasBuckets = true;
     }
     this.#count += count;
     this.#sumMs += sumMs;
-    // Quantiles say the median better: where there are any, no bucket is looked at.
+    // Quantiles are more precise for the median, so buckets are ignored if there are any.
     if (this.#medianCount > 0) return;
     let below = 0;
     for (const bucket of buckets) {
       const inBucket = bucket.count - below;
       below = Math.max(below, bucket.count);
-      // An empty one says where the next begins.
+      // An empty bucket is the lower bound of the next one.
       if (!(inBucket >= 0)) continue;
       const known = this.#buckets.get(bucket.upTo);
-      // Every flush of an Envoy has the same ones: one that has always others shall cost no more.
+      // An Envoy always sends the same buckets. One that varies them must not use more memory.
       if (known === undefined && this.#buckets.size >= bucketsMax) continue;
       this.#buckets.set(bucket.upTo, (known ?? 0) + inBucket);
     }
   }
 
-  /** A flush as quantiles. */
+  /** Adds a flush of quantiles. */
   addQuantiles(
     { count, sumMs }: { readonly count: number; readonly sumMs: number },
     { minMs, p50Ms }: { readonly minMs: number | undefined; readonly p50Ms: number | undefined },
@@ -55,7 +55,7 @@ export class LatencyWindow {
     this.#medianCount += count;
   }
 
-  /** What has come since this was called last. */
+  /** Returns what was reported since the last call. */
   take(): NodeLatency {
     const p50 = this.#p50();
     const minMs = this.#minMs;
@@ -71,10 +71,11 @@ export class LatencyWindow {
   }
 
   /**
-   * The median: by quantiles, and over several flushes their mean by weight; by buckets alone on a
-   * straight line through the one that it falls into.
+   * The median: from quantiles, as the weighted mean over several flushes; from buckets alone, by
+   * linear interpolation within the bucket.
    *
-   * Example: 4 up to 10 ms and 4 more up to 25: the median is 10. 2 and 6: it is 15.
+   * Example: with 4 up to 10 ms and 4 more up to 25 ms, the median is 10 ms. With 2 and 6, it is 15
+   * ms.
    */
   #p50(): number | undefined {
     if (this.#medianCount > 0) return this.#medianSumMs / this.#medianCount;
@@ -93,7 +94,7 @@ export class LatencyWindow {
   }
 }
 
-/** Made in one go where both are known, as they are of nearly all. */
+/** Creates the object in one step if both are known, as in nearly all calls. */
 function withQuantiles(
   { count, sumMs }: { readonly count: number; readonly sumMs: number },
   { p50, minMs }: { readonly p50: number | undefined; readonly minMs: number | undefined },
@@ -107,7 +108,7 @@ function withQuantiles(
   };
 }
 
-/** The latencies of several clusters of one service, as one. */
+/** Combines the latencies of several clusters of one service. */
 export function joinLatencies(latencies: readonly NodeLatency[]): NodeLatency {
   const reported = latencies.filter(({ count }) => count > 0);
   const [only] = reported;

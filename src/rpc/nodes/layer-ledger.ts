@@ -1,30 +1,32 @@
-/** What a runtime key may be set to: a number, or whether something is on. */
+/** A value of a runtime key: a number, or a boolean. */
 export type LayerValue = number | boolean;
 
-/** A runtime layer as one Envoy gets it. */
+/** A runtime layer for one Envoy. */
 export interface NodeLayer {
-  /** Names the snapshot that it was made of. */
+  /** Identifies the snapshot that it was derived from. */
   readonly version: string;
   /** By runtime key. */
   readonly values: ReadonlyMap<string, LayerValue>;
-  /** Requests that it lets into work at once, by service; a service that it leaves out is free. */
+  /** Maximum number of concurrent requests, by service. A service without an entry is unlimited. */
   readonly shares: ReadonlyMap<string, number>;
-  /** When it must not be active any more, on our monotonic clock; undefined: its time is full. */
+  /**
+   * When the layer must no longer be active, on our monotonic clock. Undefined: after its full ttl.
+   */
   readonly untilMs?: number;
 }
 
-/** What a layer says when there is nothing to say: configured defaults hold. */
+/** A layer without values: the configured defaults apply. */
 export const emptyLayer: NodeLayer = { version: "0.0", values: new Map(), shares: new Map() };
 
-/** What a `LayerLedger` goes by. */
+/** The inputs of a `LayerLedger`. */
 export interface LayerLedgerParts {
-  /** How long an Envoy keeps a layer that nobody renews, in milliseconds. */
+  /** How long an Envoy keeps a layer that is not renewed, in milliseconds. */
   readonly ttlMs: number;
-  /** What an Envoy lets into work without a layer: its configured default. */
+  /** The limit of an Envoy without a layer: its configured default. */
   readonly configuredShare: (service: string) => number;
 }
 
-/** Layers that may be sent to one Envoy before it has acknowledged any; then it has to wait. */
+/** Maximum number of unacknowledged layers for one Envoy. Further ones must wait. */
 export const unacknowledgedMax = 16;
 
 interface Push {
@@ -33,20 +35,21 @@ interface Push {
   readonly sentAtMs: number;
   /** How long the Envoy keeps it, from when it receives it. */
   readonly ttlMs: number;
-  /** When the stream that it left on ended: nobody can have received it later. */
+  /** When the stream that it was sent on ended: it cannot have been received later. */
   endedAtMs: number | undefined;
 }
 
 /**
- * What one Envoy was sent and has acknowledged, and so what it may still be doing. An Envoy counts
- * the time of a layer from when it received it: after it was sent, and before it acknowledged it.
+ * Tracks what one Envoy was sent and has acknowledged, and therefore which limits may be active.
+ * The ttl of a layer starts when the Envoy receives it: after it was sent, and before it was
+ * acknowledged.
  */
 export class LayerLedger {
   readonly #parts: LayerLedgerParts;
   #acknowledged: { readonly push: Push; readonly atMs: number } | undefined;
   #pending: Push[] = [];
   #last: Push | undefined;
-  /** Whether it has acknowledged something on the stream of now. */
+  /** Whether it has acknowledged a layer on the current stream. */
   #isHeard = false;
   #heardUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -54,38 +57,40 @@ export class LayerLedger {
     this.#parts = parts;
   }
 
-  /** The layer that was sent last; undefined before the first. */
+  /** The last sent layer. Undefined before the first one. */
   get sentLayer(): NodeLayer | undefined {
     return this.#last?.layer;
   }
 
-  /** When a layer was sent last; never: minus infinity. */
+  /** When a layer was last sent; minus infinity if none was. */
   get sentAtMs(): number {
     return this.#last?.sentAtMs ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** The layer that was acknowledged last; undefined before the first. */
+  /** The last acknowledged layer. Undefined before the first one. */
   get acknowledgedLayer(): NodeLayer | undefined {
     return this.#acknowledged?.push.layer;
   }
 
-  /** How long the oldest layer that may still be acknowledged waits for that; 0 with none. */
+  /**
+   * How long the oldest layer that may still be acknowledged has been waiting; 0 if there is none.
+   */
   waitingMs(nowMs: number): number {
     const oldest = this.#pending.find(({ endedAtMs }) => endedAtMs === undefined);
     return oldest === undefined ? 0 : nowMs - oldest.sentAtMs;
   }
 
-  /** Whether one more layer may be sent. */
+  /** Whether another layer may be sent. */
   hasRoom(nowMs: number): boolean {
     this.#forgetExpired(nowMs);
     return this.#pending.length < unacknowledgedMax;
   }
 
   /**
-   * A layer leaves.
+   * Records that a layer was sent.
    *
-   * @param nonce no other push of this Envoy has it
-   * @returns how long it is to be kept, in milliseconds
+   * @param nonce unique among the pushes to this Envoy
+   * @returns how long the Envoy is to keep it, in milliseconds
    */
   noteSent(nonce: string, layer: NodeLayer, nowMs: number): number {
     const leftMs = (layer.untilMs ?? Number.POSITIVE_INFINITY) - nowMs;
@@ -96,7 +101,9 @@ export class LayerLedger {
     return ttlMs;
   }
 
-  /** The Envoy has it, and nothing older any more. False for a nonce that waits for nothing. */
+  /**
+   * The Envoy has applied the layer and nothing older remains. Returns false for an unknown nonce.
+   */
   noteAcknowledged(nonce: string, nowMs: number): boolean {
     const at = this.#pending.findIndex((push) => push.nonce === nonce);
     const push = this.#pending[at];
@@ -107,14 +114,17 @@ export class LayerLedger {
     return true;
   }
 
-  /** The Envoy has refused it, and keeps what it had. False for a nonce that waits for nothing. */
+  /**
+   * The Envoy has rejected the layer and keeps the previous one. Returns false for an unknown
+   * nonce.
+   */
   noteRefused(nonce: string): boolean {
     const count = this.#pending.length;
     this.#pending = this.#pending.filter((push) => push.nonce !== nonce);
     return this.#pending.length < count;
   }
 
-  /** The stream has ended: what was on its way has arrived by now, or never will. */
+  /** The stream has ended: whatever was in flight has arrived by now, or never will. */
   noteStreamEnded(nowMs: number): void {
     for (const push of this.#pending) push.endedAtMs ??= nowMs;
     if (this.#isHeard) this.#heardUntilMs = nowMs;
@@ -122,9 +132,10 @@ export class LayerLedger {
   }
 
   /**
-   * Until when `held` is known to be all: now, once the Envoy has acknowledged a layer on its new
-   * stream; otherwise when its last stream here ended, since it may have been given more elsewhere
-   * meanwhile. Never known: minus infinity; and where nothing was ever sent: now.
+   * The time up to which `held` is known to be complete: now, once the Envoy has acknowledged a
+   * layer on its current stream; otherwise the end of its last stream here, because it may have
+   * received more from another replica since. Minus infinity if never known; now if nothing was
+   * ever sent.
    */
   heldAtMs(nowMs: number): number {
     if (this.#last === undefined) return nowMs;
@@ -132,9 +143,9 @@ export class LayerLedger {
   }
 
   /**
-   * The most that this Envoy may let into work for a service: by what it acknowledged last, by all
-   * that was sent after it, and by its configured default when the time of a layer may have run
-   * out, or nothing was ever acknowledged. 0 where it was never sent any layer.
+   * The most concurrent requests that this Envoy may admit for a service: by the last acknowledged
+   * layer, by all layers sent after it, and by its configured default if the ttl of a layer may
+   * have expired or nothing was ever acknowledged. 0 if no layer was ever sent.
    */
   held(service: string, nowMs: number): number {
     if (this.#last === undefined) return 0;
@@ -156,7 +167,7 @@ export class LayerLedger {
     return most;
   }
 
-  /** What it was told that is active, as far as it has said so; nothing without a layer. */
+  /** The active values, as far as the Envoy has acknowledged them. Empty without a layer. */
   activeValues(nowMs: number): NodeLayer["values"] {
     const acknowledged = this.#acknowledged;
     if (acknowledged === undefined) return emptyLayer.values;
@@ -164,7 +175,7 @@ export class LayerLedger {
     return nowMs < acknowledged.atMs + ttlMs ? layer.values : emptyLayer.values;
   }
 
-  /** The services that any of these layers speaks of. */
+  /** The services in any of these layers. */
   services(nowMs: number): ReadonlySet<string> {
     this.#forgetExpired(nowMs);
     const layers = new Set([this.sentLayer, this.acknowledgedLayer]);

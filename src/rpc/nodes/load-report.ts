@@ -10,29 +10,29 @@ import type { ClusterLoad } from "./cluster-signals.js";
 import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
 import { decodeLoads, type LoadMessage } from "./load-message.js";
 
-/** The service's full name. Source: envoy/service/load_stats/v3/lrs.proto. */
+/** The full name of the service. Source: envoy/service/load_stats/v3/lrs.proto. */
 const loadReportingName = "envoy.service.load_stats.v3.LoadReportingService";
 
-/** How often an Envoy is asked to report whose statistics do not come, in seconds. */
+/** Report interval of an Envoy that sends no metrics, in seconds. */
 export const loadReportSeconds = 1;
 
 /**
- * The same for one whose statistics say all that reports would: its reports stand by until those
- * fail. Each has the whole node in it, which is 60 KB of an Envoy 1.40.
+ * Report interval of an Envoy whose metrics include the same data. Its reports are a fallback. Each
+ * contains the whole node, which is 60 KB for an Envoy 1.40.
  */
 export const standbyLoadReportSeconds = 5;
 
-/** Whom load reports are told to. */
+/** The receivers of load reports. */
 interface LoadReportParts {
   readonly streams: ControlStreams;
-  /** Whether a cluster of an Envoy leads to a service. */
+  /** Whether a cluster of an Envoy belongs to a service. */
   readonly isClaimed: (cluster: string, at: ProxyGroup) => boolean;
 }
 
 /**
- * Takes the load reports of Envoys: asked for when a stream begins, of all clusters and each
- * second; they then come by themselves. They have no latencies. An Envoy is asked anew for fewer of
- * them while its statistics come, and for all of them at the first one after those have stopped.
+ * Receives load reports of Envoys. When a stream starts, reports of all clusters are requested
+ * every second. Load reports have no latencies. While the metrics of an Envoy arrive, fewer of its
+ * reports are requested; all of them are requested again once its metrics stop.
  */
 export function createLoadReportingService(parts: LoadReportParts): ServiceHandlers {
   return {
@@ -51,7 +51,7 @@ class LoadReportStream {
   readonly reader: BidiReader;
   readonly #parts: LoadReportParts;
   readonly #stream: ControlStream;
-  /** What was asked for last; undefined: nothing yet. */
+  /** The interval that was last requested. Undefined if none was. */
   #askedSeconds: number | undefined;
   #lastMs: number | undefined;
 
@@ -88,7 +88,9 @@ class LoadReportStream {
     );
   }
 
-  /** Envoy begins a new interval with each answer: nothing is asked for twice. */
+  /**
+   * Envoy starts a new interval with each response, so the same interval is not requested twice.
+   */
   #ask(seconds: number): void {
     if (seconds === this.#askedSeconds) return;
     this.#askedSeconds = seconds;
@@ -96,7 +98,10 @@ class LoadReportStream {
   }
 }
 
-/** Asks for reports of all clusters. Source: envoy.service.load_stats.v3.LoadStatsResponse. */
+/**
+ * Encodes a request for reports of all clusters. Source:
+ * envoy.service.load_stats.v3.LoadStatsResponse.
+ */
 function encodeAsk(seconds: number): Uint8Array {
   const writer = new BinaryWriter();
   writer.tag(2, WireType.LengthDelimited).fork().tag(1, WireType.Varint).int64(seconds).join();

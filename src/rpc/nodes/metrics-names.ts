@@ -1,16 +1,16 @@
 /**
- * Bytes of names whose meaning is kept, with what an entry takes beside its name: 50,000 names of
- * 100. One name more makes all of them be read anew.
+ * Maximum memory for cached names, with the overhead of their entries: 50,000 names of 100 bytes.
+ * When it is exceeded, the cache is cleared.
  */
 export const keptNamesBytesMax = 16_777_216;
 
-/** What an entry takes beside its name, about. */
+/** Approximate overhead of an entry besides its name. */
 const entryBytes = 200;
 
-/** Longer names mean nothing: those of clusters and listeners are shorter. */
+/** Names longer than this are ignored; those of clusters and listeners are shorter. */
 export const nameBytesMax = 1_024;
 
-/** Bytes at the end of a name that are looked at first. */
+/** The number of bytes at the end of a name that are compared first. */
 const endBytes = 8;
 
 interface KeptName<Meaning> {
@@ -19,19 +19,20 @@ interface KeptName<Meaning> {
 }
 
 /**
- * What names of statistics mean, by their bytes: an Envoy sends hundreds a second, always the same
- * ones, and most of them mean nothing to us. Making a text of each was most of what reading cost.
+ * Caches the meaning of statistic names by their bytes. An Envoy sends the same hundreds of names
+ * every second, most of which are irrelevant. Decoding each as text was the largest part of the
+ * cost.
  */
 export class NameTable<Meaning> {
   readonly #read: (name: string) => Meaning | undefined;
   readonly #ends: ReadonlySet<number>;
-  /** By a hash of a name; of two names with one hash the later one is kept. */
+  /** By a hash of the name. Of two names with the same hash, the later one is kept. */
   readonly #kept = new Map<number, KeptName<Meaning>>();
   #keptBytes = 0;
 
   /**
-   * @param ends how names end that mean something, each of eight bytes at least
-   * @param read what a name means; undefined: nothing
+   * @param ends the endings of relevant names, each at least eight bytes long
+   * @param read returns the meaning of a name; undefined if it is irrelevant
    */
   constructor(ends: Iterable<string>, read: (name: string) => Meaning | undefined) {
     this.#read = read;
@@ -42,7 +43,7 @@ export class NameTable<Meaning> {
     return this.#kept.size;
   }
 
-  /** What the name means that these bytes are; a function of its own, to be handed on. */
+  /** Returns the meaning of the name in these bytes. A bound function that can be passed on. */
   readonly find = (bytes: Uint8Array, start: number, end: number): Meaning | undefined => {
     const byteCount = end - start;
     if (byteCount < endBytes || byteCount > nameBytesMax) return undefined;
@@ -79,7 +80,7 @@ function endHash(bytes: Uint8Array, end: number): number {
   return Math.imul(wordAt(bytes, end - endBytes), 0x9e3779b1) ^ wordAt(bytes, end - 4);
 }
 
-/** FNV-1a by words, for it is met a hundred thousand times a second. */
+/** FNV-1a over words, because it runs a hundred thousand times per second. */
 function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = Math.imul(0x811c9dc5 ^ (end - start), 0x01000193);
   let at = start;
@@ -88,7 +89,7 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash;
 }
 
-/** Words of text differ in their low bits, which a multiplication alone never takes down. */
+/** Words of text differ in their low bits, which a multiplication alone does not mix downwards. */
 function mixed(hash: number): number {
   const product = Math.imul(hash, 0x01000193);
   return product ^ (product >>> 15);
@@ -99,7 +100,7 @@ function wordAt(bytes: Uint8Array, at: number): number {
   return low | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24);
 }
 
-/** Whether the kept name stands there; its length is right. */
+/** Whether the cached name is at this position. Its length has been compared before. */
 function isAt(kept: Uint8Array, bytes: Uint8Array, start: number): boolean {
   for (let i = 0; i < kept.length; i += 1) if (kept[i] !== bytes[start + i]) return false;
   return true;

@@ -9,23 +9,23 @@ import { type ControlStream, type ControlStreams, readMessages } from "./control
 import { type MetricSample, MetricsDecoder, type MetricsMessage } from "./metrics-message.js";
 import type { NodeIdentity } from "./node-identity.js";
 
-/** The service's full name. Source: envoy/service/metrics/v3/metrics_service.proto. */
+/** The full name of the service. Source: envoy/service/metrics/v3/metrics_service.proto. */
 const metricsName = "envoy.service.metrics.v3.MetricsService";
 
 /** Source: envoy.service.metrics.v3.StreamMetricsResponse, which has no fields. */
 const emptyAnswer: Uint8Array = new Uint8Array(0);
 
-/** Whom statistics are told to. */
+/** The receivers of metrics. */
 interface MetricsSinkParts {
   readonly streams: ControlStreams;
-  /** Whether a cluster of an Envoy leads to a service. */
+  /** Whether a cluster of an Envoy belongs to a service. */
   readonly isClaimed: (cluster: string, at: ProxyGroup) => boolean;
 }
 
 /**
- * Takes the statistics that Envoys push at each flush: counters as what was counted since the flush
- * before (`report_counters_as_deltas`), histograms as what was seen since. A call has messages one
- * way only; it is served as one with both, and answered at its end.
+ * Receives the metrics that Envoys push at each flush. Counters are deltas since the previous flush
+ * (`report_counters_as_deltas`), and so are histograms. The call streams in one direction only; it
+ * is served as a bidirectional one and answered at its end.
  */
 export function createMetricsService(parts: MetricsSinkParts): ServiceHandlers {
   const decoder = new MetricsDecoder();
@@ -76,7 +76,7 @@ function takeMetrics(
   const { registry, clock } = parts.streams.parts;
   const isWanted = (sample: MetricSample): boolean => {
     if (sample.kind === "gradient" || parts.isClaimed(sample.cluster, node.identity)) return true;
-    // Of counters and times Envoy has more, by origin and zone, whose names look like clusters.
+    // Envoy also has counters and times by origin and zone, whose names look like clusters.
     if (sample.kind === "inFlight") registry.noteUnclaimed(sample.cluster);
     return false;
   };

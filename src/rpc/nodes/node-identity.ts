@@ -1,25 +1,25 @@
 import { WireType } from "@bufbuild/protobuf/wire";
 import { FieldReader, fieldTag } from "../codec/field-reader.js";
 
-/** Who an Envoy says it is. All of it was made elsewhere: it reaches no label and no log. */
+/** The identity that an Envoy states. Untrusted: it must not reach labels or logs. */
 export interface NodeIdentity {
-  /** Its own name, unique in the fleet; empty where it has none. */
+  /** Its name, unique in the fleet. Empty if it has none. */
   readonly id: string;
-  /** The group that it says it belongs to. */
+  /** The group that it states. */
   readonly cluster: string;
   /** The program: `envoy`. */
   readonly agent: string;
-  /** As `1.40.0`, or a text of the program's own; empty where it says none. */
+  /** For example `1.40.0`, or another text of the program. Empty if not stated. */
   readonly version: string;
 }
 
-/** The longest name of a node, in characters; other texts are cut to as many bytes. */
+/** Maximum length of a node id, in characters. Other texts are truncated to as many bytes. */
 export const nodeIdCharsMax = 256;
 
-/** Fields of a node, with those of its parts that are read. Envoy has one for each extension. */
+/** Maximum number of fields of a node and of its parts. Envoy has one for each extension. */
 const nodeFieldsMax = 8_192;
 
-/** The line of Envoy whose behaviour this port was made for. */
+/** The Envoy release line that this port was built for. */
 const envoyLine = /^1\.40(?:\.|$)/;
 
 const { Varint, LengthDelimited } = WireType;
@@ -38,10 +38,10 @@ const buildVersionTag = fieldTag(1, LengthDelimited);
 const versionTags: readonly number[] = [1, 2, 3].map((field) => fieldTag(field, Varint));
 
 /**
- * Reads what is needed of a node from a field whose value it is, where the reader stands; what else
- * there is of it, 60 KB of extensions, is passed over.
+ * Reads the relevant parts of a node from the reader's current field, and skips the rest, such as
+ * 60 KB of extensions.
  *
- * @throws Error for bytes that are no such message, or have more than `nodeFieldsMax` fields
+ * @throws Error for bytes that are not such a message, or have more than `nodeFieldsMax` fields
  */
 export function readNodeIdentity(outer: FieldReader): NodeIdentity {
   const found = { id: "", cluster: "", agent: "", version: "" };
@@ -54,7 +54,7 @@ export function readNodeIdentity(outer: FieldReader): NodeIdentity {
     else if (reader.tag === nodeTags.build) found.version = readBuildVersion(reader);
     else reader.skip();
   }
-  // An id that is too long is refused, and so is not cut.
+  // An id that is too long is rejected, not truncated.
   return found;
 }
 
@@ -81,7 +81,7 @@ function readSemanticVersion(reader: FieldReader): string {
   return numbers.join(".");
 }
 
-/** Whether it is an Envoy of the line that this port was made for. */
+/** Whether it is an Envoy of the release line that this port was built for. */
 export function isKnownVersion({ agent, version }: NodeIdentity): boolean {
   return agent === "envoy" && envoyLine.test(version);
 }

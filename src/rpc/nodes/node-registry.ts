@@ -5,62 +5,62 @@ import { LayerLedger, type LayerLedgerParts } from "./layer-ledger.js";
 import { isKnownVersion, type NodeIdentity } from "./node-identity.js";
 import { NodeRoom, NodeSignals } from "./node-signals.js";
 
-/** What an Envoy opens streams for; it has one of each at a time. */
+/** The streams that an Envoy opens, one of each kind at a time. */
 export const streamClaims = ["layers", "loadReports", "metrics"] as const;
 
-/** A row of `streamClaims`. */
+/** An element of `streamClaims`. */
 export type StreamClaim = (typeof streamClaims)[number];
 
-/** Envoys that are known at once. */
+/** Maximum number of known Envoys. */
 export const nodesMax = 10_000;
 
-/** Bytes of an Envoy beside its clusters, with its streams, about. */
+/** Approximate memory for an Envoy and its streams, without its clusters, in bytes. */
 const nodeBytes = 8_192;
 
-/** How long an Envoy is known after it was heard of last, in milliseconds. */
+/** How long an Envoy is remembered after its last message, in milliseconds. */
 export const forgottenAfterMs = 60_000;
 
-/** Streams of one kind that may take each other over within `takeoverWindowMs`. */
+/** How often a stream may replace another of its kind within `takeoverWindowMs`. */
 export const takeoversMax = 3;
 
-/** Time in which take-overs are counted, in milliseconds. */
+/** The window in which takeovers are counted, in milliseconds. */
 export const takeoverWindowMs = 60_000;
 
-/** An Envoy, as its streams have made it known. */
+/** An Envoy, as known from its streams. */
 export interface Node {
   readonly id: string;
   readonly ledger: LayerLedger;
   readonly signals: NodeSignals;
   identity: NodeIdentity;
-  /** The identity in the certificate of who speaks for it; undefined: there is none. */
+  /** The identity in the certificate of its peer. Undefined without a certificate. */
   owner: string | undefined;
-  /** When it was met, and when it was heard of last, on our monotonic clock. */
+  /** The times of its first and last message, on our monotonic clock. */
   readonly metAtMs: number;
   heardAtMs: number;
-  /** Why it refused the last layer that it answered, in its own words; undefined: it took it. */
+  /** Its error message for the last rejected layer. Undefined if the layer was accepted. */
   refusal: string | undefined;
-  /** Who holds each kind of stream, to be told when another one takes it over. */
+  /** The owner of each kind of stream, called when another stream takes it over. */
   readonly claims: Map<StreamClaim, () => void>;
-  /** Times of take-overs, the newest last. */
+  /** Times of takeovers, the latest last. */
   takeoversMs: readonly number[];
 }
 
-/** What a `NodeRegistry` is made of. */
+/** The dependencies of a `NodeRegistry`. */
 export interface NodeRegistryParts extends LayerLedgerParts {
   readonly nowMs: () => number;
-  /** What an Envoy's breaker at HIGH holds without a layer, by its configuration. */
+  /** The threshold of an Envoy's HIGH breaker without a layer, by its configuration. */
   readonly configuredHigh?: (service: string) => number;
-  /** The most bytes of Envoys and their clusters, about. Default: no bound. */
+  /** Approximate maximum memory for Envoys and their clusters, in bytes. Default: unlimited. */
   readonly nodesBytesMax?: number;
 }
 
-/** Clusters without a service whose names are kept, for people. */
+/** Maximum number of names of clusters without a service that are kept for display. */
 export const unclaimedClustersMax = 200;
 
-/** The longest name of such a cluster, in characters; longer ones are cut. */
+/** Maximum length of such a name, in characters. Longer ones are truncated. */
 export const clusterNameCharsMax = 256;
 
-/** The Envoys that have streams here, or had them a moment ago. */
+/** The Envoys that have streams here, or had them recently. */
 export class NodeRegistry {
   readonly #parts: NodeRegistryParts;
   readonly #nodes = new Map<string, Node>();
@@ -73,7 +73,7 @@ export class NodeRegistry {
     this.#room = new NodeRoom(parts.nodesBytesMax ?? Number.POSITIVE_INFINITY);
   }
 
-  /** In the order in which they were first heard of. */
+  /** In the order of their first message. */
   get nodes(): Iterable<Node> {
     return this.#nodes.values();
   }
@@ -82,24 +82,24 @@ export class NodeRegistry {
     return this.#nodes.size;
   }
 
-  /** The Envoy of that name; undefined: it is not known here. */
+  /** Returns the Envoy with this name. Undefined if it is not known here. */
   find(id: string): Node | undefined {
     return this.#nodes.get(id);
   }
 
-  /** Numbers that came twice, too late or beyond a bound, since the start. */
+  /** Samples that were duplicate, too late or beyond a bound, since the start. */
   get ignoredCount(): number {
     let count = this.#forgottenIgnoredCount;
     for (const { signals } of this.#nodes.values()) count += signals.ignoredCount;
     return count;
   }
 
-  /** Names of clusters that lead to no service, as far as they are kept. */
+  /** Names of clusters that belong to no service, as far as they are kept. */
   get unclaimedClusters(): ReadonlySet<string> {
     return this.#unclaimed;
   }
 
-  /** The Envoy of that name; undefined when there is no room for one more. */
+  /** Returns the Envoy with this name, and adds it if needed. Undefined if there are too many. */
   meet(identity: NodeIdentity, owner?: string): Node | undefined {
     const nowMs = this.#parts.nowMs();
     const known = this.#nodes.get(identity.id);
@@ -117,7 +117,7 @@ export class NodeRegistry {
       id: identity.id,
       identity,
       owner,
-      // Each of its clusters has a breaker of its own, and so that much of its own.
+      // Each of its clusters has its own circuit breaker, and so its own configured limit.
       ledger: new LayerLedger({
         ttlMs,
         configuredShare: (service) => configuredShare(service) * signals.clusterCount(service),
@@ -134,8 +134,8 @@ export class NodeRegistry {
   }
 
   /**
-   * A stream becomes the one of its kind: the one before is told, and ends. It may be that its
-   * connection is lost and nobody has noticed; or that two Envoys have one name.
+   * Makes a stream the only one of its kind. The previous one is notified and ends. Either its
+   * connection was lost unnoticed, or two Envoys have the same name.
    */
   claim(node: Node, claim: StreamClaim, onTakenOver: () => void): void {
     const nowMs = this.#parts.nowMs();
@@ -149,30 +149,30 @@ export class NodeRegistry {
     former();
   }
 
-  /** A stream has ended; nothing, when another one has taken it over. */
+  /** A stream has ended. No effect if another one has taken it over. */
   release(node: Node, claim: StreamClaim, onTakenOver: () => void): void {
     if (node.claims.get(claim) !== onTakenOver) return;
     node.claims.delete(claim);
     if (claim === "layers") node.ledger.noteStreamEnded(this.#parts.nowMs());
   }
 
-  /** Something came from it. */
+  /** A message of the Envoy was received. */
   noteHeard(node: Node): void {
     node.heardAtMs = this.#parts.nowMs();
   }
 
-  /** An Envoy has a cluster that leads to no service. */
+  /** An Envoy has a cluster that belongs to no service. */
   noteUnclaimed(cluster: string): void {
     if (this.#unclaimed.size >= unclaimedClustersMax) return;
     this.#unclaimed.add(cluster.slice(0, clusterNameCharsMax));
   }
 
-  /** Another policy: what it does not claim shows anew. */
+  /** Clears these names after a policy change. */
   forgetUnclaimed(): void {
     this.#unclaimed.clear();
   }
 
-  /** Forgets who has no stream and was not heard of for `forgottenAfterMs`. */
+  /** Forgets Envoys without a stream and without a message for `forgottenAfterMs`. */
   forgetSilent(): void {
     const nowMs = this.#parts.nowMs();
     for (const node of this.#nodes.values()) {
@@ -186,12 +186,12 @@ export class NodeRegistry {
   }
 
   /**
-   * What each Envoy did since this was called last, by service; to be called once a second. One
-   * whose `atMs` has not moved repeats what is in work, and has counted nothing. An Envoy that has
-   * layers from here and tells its numbers to another replica is told of with numbers that are
+   * Returns what each Envoy did since the last call, by service. Called once per second. A report
+   * with an unchanged `atMs` repeats what is in flight and counts nothing. An Envoy that gets
+   * layers from here but reports to another replica is included with values that are
    * `forgottenAfterMs` old.
    *
-   * @param teaches whether a service's latencies are listened to
+   * @param teaches whether the latencies of a service are used
    */
   takeReports(
     clusters: ServiceClusters,
@@ -206,13 +206,13 @@ export class NodeRegistry {
   }
 }
 
-/** Whether two streams of one kind have come and gone as two Envoys of one name make them. */
+/** Whether the takeovers of a stream suggest that two Envoys have the same name. */
 export function isNameShared({ takeoversMs }: Node, nowMs: number): boolean {
   const [oldestMs = Number.NEGATIVE_INFINITY] = takeoversMs;
   return takeoversMs.length >= takeoversMax && nowMs - oldestMs < takeoverWindowMs;
 }
 
-/** What is wrong with single Envoys, as metrics and `/debug/fleet` name it. */
+/** Problems of single Envoys, as label values of metrics and in `/debug/fleet`. */
 export const nodeProblems = [
   "name_shared",
   "other_version",
@@ -221,13 +221,13 @@ export const nodeProblems = [
   "no_numbers",
 ] as const;
 
-/** A row of `nodeProblems`. */
+/** An element of `nodeProblems`. */
 export type NodeProblem = (typeof nodeProblems)[number];
 
-/** How long an Envoy that was just met may leave streams out, in milliseconds. */
+/** How long a new Envoy may take to open its streams, in milliseconds. */
 export const settlingMs = 10_000;
 
-/** What is wrong with one Envoy. */
+/** Returns the problems of one Envoy. */
 export function problemsOf(node: Node, nowMs: number): readonly NodeProblem[] {
   const { claims, identity, metAtMs, refusal } = node;
   const hasLayers = claims.has("layers");
@@ -253,7 +253,7 @@ interface ReportTerms {
 function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
   const { clusters, teaches, configuredHigh, nowMs } = terms;
   const { id: nodeId, owner, signals, ledger, identity: at } = node;
-  // What its breakers hold is known here alone where it has its layers from here.
+  // The thresholds of its breakers are only known if it gets its layers from here.
   const values = node.claims.has("layers") ? ledger.activeValues(nowMs) : undefined;
   const highThresholdOf = (cluster: string, service: string): number | undefined => {
     if (values === undefined) return undefined;
@@ -262,7 +262,7 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
   };
   const reported = signals.take(clusters, nowMs, { at, highThresholdOf });
   const knownAtMs = heldAtMs(ledger, nowMs);
-  // Each field by its name: copies of what is left of an object were half of the cost.
+  // Field by field: a spread was half of the cost.
   const reports = reported.map((one): NodeReport => {
     const { service, gradientFacts, highInFlight } = one;
     const report: NodeReport = {
@@ -295,12 +295,12 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
 
 const noLatency = { count: 0, sumMs: 0 } as const;
 
-/** Not longer ago than anybody is remembered. */
+/** At most as long ago as an Envoy is remembered. */
 function heldAtMs(ledger: LayerLedger, nowMs: number): number {
   return Math.max(ledger.heldAtMs(nowMs), nowMs - forgottenAfterMs);
 }
 
-/** Of an Envoy that has a share from here, and tells its numbers elsewhere or nowhere. */
+/** The report for an Envoy that has a share from here and reports elsewhere or not at all. */
 function silentReport(node: Node, service: string, nowMs: number): NodeReport {
   const { id: nodeId, owner, ledger } = node;
   return {

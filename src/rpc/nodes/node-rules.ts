@@ -1,26 +1,26 @@
 import { type Glob, globMatches } from "../../core/collections/glob.js";
 
-/** Which names of a certificate may speak for which Envoys. */
+/** Which names in a certificate may act as which Envoys. */
 export interface NodeRule {
-  /** Finds the parts of a URI or DNS name that the other texts are filled with. */
+  /** Matches a URI or DNS name and captures the parts that the templates use. */
   readonly name: RegExp;
   readonly node: NodeTemplate;
   /** Undefined: any cluster. */
   readonly cluster: NodeTemplate | undefined;
 }
 
-/** What stands between the `*` of a template. */
+/** The texts between the `*` of a template. */
 type NodeTemplate = readonly TemplateText[];
 
-/** Texts, and the parts of the name that stand between them. */
+/** Literal texts, and captured parts of the name. */
 type TemplateText = readonly (string | { readonly part: string })[];
 
-/** Rules, or what is wrong with them; no text of theirs is in it. */
+/** The parsed rules, or an error message that quotes none of their text. */
 type ParsedNodeRules =
   | { readonly kind: "value"; readonly value: readonly NodeRule[] }
   | { readonly kind: "problem"; readonly message: string };
 
-/** The most rules, and the parts of one name that stand for others. */
+/** Maximum number of rules, and of placeholders in one name. */
 export const nodeRulesMax = 1_000;
 /** See `nodeRulesMax`. */
 export const namePartsMax = 8;
@@ -49,14 +49,14 @@ export function parseNodeRules(text: string): ParsedNodeRules {
   return { kind: "value", value: rules };
 }
 
-/** What a stream says of the Envoy that it is of. */
+/** The node that a stream states. */
 export interface SaidNode {
   readonly node: string;
-  /** Undefined: it says none. */
+  /** Undefined: not stated. */
   readonly cluster?: string | undefined;
 }
 
-/** Whether one of a certificate's names may speak for an Envoy of these names. */
+/** Whether a name in the certificate may act as this node. */
 export function allowsNode(
   rules: readonly NodeRule[],
   names: readonly string[],
@@ -69,7 +69,7 @@ export function allowsNode(
   });
 }
 
-/** Whether there is a rule for one of a certificate's names. */
+/** Whether any rule matches one of the certificate's names. */
 export function allowsName(rules: readonly NodeRule[], names: readonly string[]): boolean {
   return somebody(rules, names, () => true);
 }
@@ -89,7 +89,7 @@ function somebody(
   );
 }
 
-/** A part of a name is text, whatever characters it has. */
+/** A captured part is literal text, whatever characters it contains. */
 function fill(template: NodeTemplate, parts: NameParts): Glob {
   const [first = "", ...rest] = template.map((texts) =>
     texts.map((one) => (typeof one === "string" ? one : (parts[one.part] ?? ""))).join(""),
@@ -99,7 +99,7 @@ function fill(template: NodeTemplate, parts: NameParts): Glob {
   return { first, middles: rest.filter((middle) => middle !== ""), last };
 }
 
-/** A rule, or what is wrong with it. */
+/** A rule, or an error message. */
 function parseRule(words: readonly string[]): NodeRule | string {
   const [nameText, nodeText, clusterText, more] = words;
   if (nameText === undefined || nodeText === undefined) return "has no NODE";
@@ -131,7 +131,7 @@ function parseRule(words: readonly string[]): NodeRule | string {
   return { name, node: node || [], cluster: cluster || undefined };
 }
 
-/** A `{part}`, a `*`, or what stands between such. */
+/** A `{part}`, a `*`, or the text between them. */
 const tokenPattern = /\{\w+\}|\*|[^{}*]+|[{}]/g;
 
 function isWild(token: string): boolean {

@@ -10,12 +10,12 @@ import {
 import { joinLatencies } from "./latency-window.js";
 import type { MetricSample } from "./metrics-message.js";
 
-/** What an Envoy did for one service since it was asked last. */
+/** What an Envoy did for one service since the last call. */
 interface ServiceSummary {
   readonly service: string;
   readonly atMs: number;
   readonly inFlight: number;
-  /** Of them, those at HIGH; undefined where that is not known of all. */
+  /** The part of them at HIGH. Undefined unless known for all clusters. */
   readonly highInFlight: number | undefined;
   readonly rps: number;
   readonly latency: NodeLatency;
@@ -25,16 +25,16 @@ interface ServiceSummary {
   readonly gradientFacts: GradientFacts | undefined;
 }
 
-/** Clusters of services that are followed at one Envoy; it may have several for a service. */
+/** Maximum number of service clusters that are tracked per Envoy. A service may have several. */
 export const clustersPerNodeMax = 2_000;
 
-/** Gradient controllers that are followed at one Envoy: one a listener. */
+/** Maximum number of gradient controllers that are tracked per Envoy: one per listener. */
 export const gradientsPerNodeMax = 16;
 
-/** Bytes of a cluster or a controller that is followed, beside its name, about. */
+/** Approximate memory for a tracked cluster or controller, without its name, in bytes. */
 const followedBytes = 2_700;
 
-/** Bytes that all Envoys together may take here. */
+/** The memory that all Envoys together may use here. */
 export class NodeRoom {
   #bytesLeft: number;
 
@@ -42,7 +42,7 @@ export class NodeRoom {
     this.#bytesLeft = bytesMax;
   }
 
-  /** False where there are not so many left: then none are taken. */
+  /** Reserves memory. Returns false and reserves nothing if there is not enough. */
   take(bytes: number): boolean {
     if (bytes > this.#bytesLeft) return false;
     this.#bytesLeft -= bytes;
@@ -56,22 +56,22 @@ export class NodeRoom {
 
 interface TakeTerms {
   readonly at: ProxyGroup;
-  /** Active threshold of a cluster's breaker at HIGH; undefined: not known. */
+  /** The active threshold of a cluster's HIGH breaker. Undefined if unknown. */
   readonly highThresholdOf: (cluster: string, service: string) => number | undefined;
 }
 
 const noTerms: TakeTerms = { at: { cluster: "" }, highThresholdOf: () => undefined };
 
-/** The longest time that one flush or load report can be about, in milliseconds. */
+/** The longest time that one flush or load report can cover, in milliseconds. */
 const coveredMsMax = 60_000;
 
-/** All that one Envoy says of itself in statistics and load reports. */
+/** Everything that one Envoy reports in metrics and load reports. */
 export class NodeSignals {
   readonly #clusters = new Map<string, ClusterSignals>();
   readonly #gradients = new Map<string, Partial<GradientFacts>>();
   readonly #lastRps = new Map<string, number>();
   readonly #clusterShares = new ClusterShares();
-  /** By service, what its clusters could use: those that were spoken of. */
+  /** By service, the demand of the clusters that were reported. */
   #demands: ReadonlyMap<string, readonly ClusterDemand[]> = new Map();
   #metricsAtMs = Number.NEGATIVE_INFINITY;
   #lastFlushMs = 0;
@@ -83,23 +83,23 @@ export class NodeSignals {
     this.#room = room;
   }
 
-  /** Numbers that came twice, too late, or beyond a bound. */
+  /** Samples that were duplicate, too late, or beyond a bound. */
   get ignoredCount(): number {
     return this.#ignoredCount;
   }
 
-  /** The Envoy is forgotten: its room is others'. */
+  /** The Envoy was forgotten. Releases its memory. */
   close(): void {
     this.#room.giveBack(this.#bytes);
     this.#bytes = 0;
   }
 
-  /** Clusters that were spoken of, with when that was last. */
+  /** The reported clusters, each with the time of its last report. */
   *clusters(): Iterable<readonly [string, ClusterSignals]> {
     yield* this.#clusters;
   }
 
-  /** A flush, or a part of one. @param samples of clusters of services only */
+  /** Adds a flush or a part of one. @param samples of clusters of services only */
   addMetrics(samples: readonly MetricSample[], nowMs: number): void {
     this.#metricsAtMs = nowMs;
     for (const sample of samples) {
@@ -113,7 +113,7 @@ export class NodeSignals {
     }
   }
 
-  /** Whether statistics come, and speak of all clusters of which load reports have news. */
+  /** Whether metrics arrive and cover all clusters that load reports have changes for. */
   hasMetricsOf(loads: readonly ClusterLoad[], nowMs: number): boolean {
     if (nowMs - this.#metricsAtMs > metricsFreshMs) return false;
     return loads.every((load) => {
@@ -122,7 +122,7 @@ export class NodeSignals {
     });
   }
 
-  /** A load report. @param loads of clusters of services only */
+  /** Adds a load report. @param loads of clusters of services only */
   addLoads(loads: readonly ClusterLoad[], { coveredMs, nowMs }: LoadTime): void {
     const spoken = new Set(loads.map(({ cluster }) => cluster));
     for (const load of loads) {
@@ -135,12 +135,14 @@ export class NodeSignals {
     }
   }
 
-  /** A new stream of statistics: its flushes follow no other's. */
+  /** A new metrics stream has started. Its first flush has no predecessor. */
   beginMetrics(): void {
     this.#lastFlushMs = 0;
   }
 
-  /** What has come since this was called last, by service; what leads to none is dropped. */
+  /**
+   * Returns what was reported since the last call, by service. Data of other clusters is dropped.
+   */
   take(
     clusters: ServiceClusters,
     nowMs: number,
@@ -182,14 +184,14 @@ export class NodeSignals {
     return reported;
   }
 
-  /** In how many clusters it has a service, as far as it has told: one at least. */
+  /** The number of clusters for a service, as far as reported; at least one. */
   clusterCount(service: string): number {
     return Math.max(1, this.#demands.get(service)?.length ?? 1);
   }
 
   /**
-   * A share of a service by the clusters in which this Envoy has it; empty where it has told of
-   * none, as one does that tells another replica.
+   * Divides a share of a service among the clusters of this Envoy. Empty if it has reported none,
+   * for example because it reports to another replica.
    */
   divideShare(service: string, share: NodeShare): ReadonlyMap<string, NodeShare> {
     const demands = this.#demands.get(service) ?? [];
@@ -238,7 +240,7 @@ export class NodeSignals {
     };
   }
 
-  /** The rate over the time that was spoken of; where none was, it is the one of before. */
+  /** The rate over the reported time. If no time was reported, the previous rate. */
   #rpsOf(service: string, summaries: readonly ClusterSummary[]): number {
     let rps = 0;
     let isReported = false;
@@ -252,7 +254,7 @@ export class NodeSignals {
     return rps;
   }
 
-  /** A listener's controller is a service's of its name, or the only one of the only service. */
+  /** Assigns a listener's controller to the service of the same name, or to the only service. */
   #gradientOf(service: string, isOnly: boolean): GradientFacts | undefined {
     const named = this.#gradients.get(service);
     const [single] = this.#gradients.size === 1 && isOnly ? this.#gradients.values() : [];
@@ -271,7 +273,10 @@ export class NodeSignals {
     this.#gradients.set(sample.prefix, { ...known, [sample.fact]: sample.value });
   }
 
-  /** All parts of a flush have one stamp: the first says how long ago the last flush was. */
+  /**
+   * All parts of a flush have the same timestamp. The first part gives the time since the last
+   * flush.
+   */
   #cover(flushMs: number): void {
     const coveredMs = flushMs - this.#lastFlushMs;
     if (coveredMs === 0) return;
@@ -304,7 +309,7 @@ function bytesOf(name: string): number {
   return followedBytes + 2 * name.length;
 }
 
-/** As `core/feedback/feedback-nodes` has it for all clusters of a service together. */
+/** Computed as `core/feedback/feedback-nodes` does for all clusters of a service. */
 function demandOf(cluster: string, summary: ClusterSummary): ClusterDemand {
   const { inFlight, highInFlight = 0, overflowCount, endedCount } = summary;
   const demand = Math.max(inFlight, Math.min(1, overflowCount));
@@ -315,12 +320,12 @@ function demandOf(cluster: string, summary: ClusterSummary): ClusterDemand {
   };
 }
 
-/** Envoy reports clusters that it never used, of which its statistics say nothing. */
+/** Envoy reports clusters that it never used, which its metrics do not include. */
 function isUnused({ inFlight, successCount, errorCount, dropCount }: ClusterLoad): boolean {
   return inFlight === 0 && successCount === 0 && errorCount === 0 && dropCount === 0;
 }
 
-/** When a load report came, and how much time it is about. */
+/** When a load report arrived, and the time that it covers. */
 interface LoadTime {
   readonly nowMs: number;
   readonly coveredMs: number;

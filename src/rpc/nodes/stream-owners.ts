@@ -2,25 +2,27 @@ import type { Peer } from "../../core/base/peer.js";
 import { Tally } from "../../core/collections/tally.js";
 import { allowsName, allowsNode, type NodeRule, type SaidNode } from "./node-rules.js";
 
-/** What a peer may not do, as metrics name it. */
+/** Why a peer is refused, as label values of metrics. */
 export type OwnerFault =
   | "identity_not_allowed"
   | "owned_by_another"
   | "too_many_of_identity"
   | "too_many_nodes";
 
-/** How long the name of an Envoy is its peer's after its last stream has ended, in milliseconds. */
+/** How long a peer owns an Envoy's name after the last stream has ended, in milliseconds. */
 export const ownedAfterMs = 60_000;
 
-/** What `StreamOwners` go by. */
+/** The inputs of `StreamOwners`. */
 export interface StreamOwnersParts {
   readonly nowMs: () => number;
-  /** Whom a certificate may speak for; none: for whom nobody else speaks. */
+  /**
+   * Which certificates may act as which nodes. Without rules: as any node that no other peer owns.
+   */
   readonly rules: readonly NodeRule[];
-  /** The most streams and names of one identity at once. */
+  /** Maximum number of streams and of names per identity. */
   readonly streamsMax: number;
   readonly namesMax: number;
-  /** The most names of all. */
+  /** Maximum number of names in total. */
   readonly allNamesMax: number;
 }
 
@@ -30,23 +32,24 @@ interface OwnedName {
 }
 
 /**
- * Which peer speaks for which Envoy. With a certificate the first one that uses a name owns it, as
- * long as it has a stream of it and `ownedAfterMs` longer: another identity is refused. Without
- * one a name is whoever's that used it last, since an Envoy may come back from another address.
+ * Tracks which peer may act as which Envoy. With a certificate, the first peer that uses a name
+ * owns it as long as it has a stream of that name, and for `ownedAfterMs` afterwards. Another
+ * identity is refused. Without a certificate, the last peer that used a name owns it, because an
+ * Envoy may return from another address.
  */
 export class StreamOwners {
   readonly #parts: StreamOwnersParts;
   readonly #streamCounts = new Tally<string>();
   readonly #nameCounts = new Tally<string>();
   readonly #names = new Map<string, OwnedName>();
-  /** Names without a stream, those that end first before the others. */
+  /** Names without a stream, in the order in which their ownership ends. */
   readonly #idle = new Map<string, number>();
 
   constructor(parts: StreamOwnersParts) {
     this.#parts = parts;
   }
 
-  /** A stream of a peer begins, until `close`; undefined where it may. */
+  /** A peer opens a stream, until `close`. Undefined if allowed. */
   open({ identity, names }: Peer): OwnerFault | undefined {
     const { rules, streamsMax } = this.#parts;
     if (this.#streamCounts.get(identity) >= streamsMax) return "too_many_of_identity";
@@ -59,7 +62,7 @@ export class StreamOwners {
     this.#streamCounts.add(identity, -1);
   }
 
-  /** A stream says whose it is, until `release`; undefined where it may be. */
+  /** A stream states its node, until `release`. Undefined if allowed. */
   claim({ kind, identity, names }: Peer, said: SaidNode): OwnerFault | undefined {
     const { rules, namesMax, allNamesMax } = this.#parts;
     const { node } = said;

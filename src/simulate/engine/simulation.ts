@@ -1,5 +1,5 @@
 import { assert } from "../../core/base/errors.js";
-import { createPolicyBuilder, type Policy } from "../../policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../policy/policy.js";
 import type { Scenario } from "../../policy/scenario/parse-scenario.js";
 import type { ScenarioEvent } from "../../policy/scenario/scenario-events.js";
 import { MemoryLimitStore } from "../../store/memory.js";
@@ -138,7 +138,7 @@ export class Simulation {
   }
 
   #createHeadgates(): readonly SimulatedHeadgate[] {
-    const { scenario, digest, policy = createPolicyBuilder("none").finish() } = this.#parts;
+    const { scenario, digest, policy = new PolicyBuilder("none").finish() } = this.#parts;
     const { headgates: headgateCount } = scenario.fleet;
     const calendar = this.#calendar;
     const clock = {

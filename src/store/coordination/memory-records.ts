@@ -38,6 +38,7 @@ export class MemoryRecords implements RecordStore {
     override: noRecords(),
     gate: noRecords(),
     policy: noRecords(),
+    session: noRecords(),
   };
   /** The newest last. */
   readonly #audit: AuditText[] = [];

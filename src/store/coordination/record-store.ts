@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../core/base/json.js";
 
-/** What replicas know together because an operator said so, by kind. */
-export const recordKinds = ["override", "gate", "policy"] as const;
+/** What replicas know together because a user said so, by kind; sessions are those that ended. */
+export const recordKinds = ["override", "gate", "policy", "session"] as const;
 
 /** One of them. */
 export type RecordKind = (typeof recordKinds)[number];
@@ -11,6 +11,7 @@ export const recordsMax: Readonly<Record<RecordKind, number>> = {
   override: 100_000,
   gate: 1_000,
   policy: 50,
+  session: 2_000,
 };
 
 /** The longest record of each kind, as JSON in bytes of UTF-8. */
@@ -19,6 +20,7 @@ export const recordBytesMax: Readonly<Record<RecordKind, number>> = {
   gate: 4_096,
   // A policy with all its texts: more of them would take the event loop for too long.
   policy: 1_572_864,
+  session: 256,
 };
 
 /** Entries of the audit log; the oldest ones leave. */

@@ -54,8 +54,8 @@ export interface SentinelTargetText extends RedisTargetText {
 }
 
 /** A target, or what is wrong with the text; the message never echoes any of it. */
-type ParsedRedisTarget =
-  | { readonly kind: "target"; readonly target: RedisTarget }
+export type ParsedTarget<Target> =
+  | { readonly kind: "target"; readonly target: Target }
   | { readonly kind: "problem"; readonly message: string };
 
 /** A host and a port. */
@@ -71,11 +71,6 @@ export interface ClusterTarget extends RedisCredentials {
   readonly isTls: boolean;
 }
 
-/** A cluster, or what is wrong with the text; the message never echoes any of it. */
-type ParsedClusterTarget =
-  | { readonly kind: "target"; readonly target: ClusterTarget }
-  | { readonly kind: "problem"; readonly message: string };
-
 /** Sentinels that know where a Redis is now, and who we are to it and to them. */
 export interface SentinelTarget extends RedisLogin {
   /** What the sentinels call it. */
@@ -86,11 +81,6 @@ export interface SentinelTarget extends RedisLogin {
   /** Of the Redis and of the sentinels alike. */
   readonly isTls: boolean;
 }
-
-/** Sentinels, or what is wrong with the text; the message never echoes any of it. */
-type ParsedSentinelTarget =
-  | { readonly kind: "target"; readonly target: SentinelTarget }
-  | { readonly kind: "problem"; readonly message: string };
 
 /** The most nodes that one may name; the others are learned from these. */
 export const clusterSeedsMax = 64;
@@ -105,7 +95,11 @@ const defaultPort = 6379;
 const defaultSentinelPort = 26_379;
 
 /** Parses the address of one Redis server. */
-export function parseRedisTarget({ url, socketType, auth }: RedisTargetText): ParsedRedisTarget {
+export function parseRedisTarget({
+  url,
+  socketType,
+  auth,
+}: RedisTargetText): ParsedTarget<RedisTarget> {
   const { scheme, userInfo, place } = splitUrl(url.trim());
   if (!schemes.has(scheme)) {
     return problem("the scheme must be redis, rediss, unix, or omitted");
@@ -136,7 +130,7 @@ export function parseClusterTarget({
   url,
   socketType,
   auth,
-}: RedisTargetText): ParsedClusterTarget {
+}: RedisTargetText): ParsedTarget<ClusterTarget> {
   const { scheme, userInfo, place } = splitUrl(url.trim());
   const isUnix = scheme === "unix" || socketType === "unix" || place.startsWith("/");
   if (!schemes.has(scheme) || isUnix) {
@@ -162,7 +156,7 @@ export function parseClusterTarget({
  * Parses the name that sentinels have for a Redis, and their addresses: `name,host:port,host:port`.
  * What may stand before the name (`rediss://user:password@`) holds for the Redis, TLS for all.
  */
-export function parseSentinelTarget(text: SentinelTargetText): ParsedSentinelTarget {
+export function parseSentinelTarget(text: SentinelTargetText): ParsedTarget<SentinelTarget> {
   const { url, socketType, auth, sentinelAuth } = text;
   const { scheme, userInfo, place } = splitUrl(url.trim());
   if (!schemes.has(scheme) || scheme === "unix" || socketType === "unix") {

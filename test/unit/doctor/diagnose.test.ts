@@ -211,6 +211,26 @@ const cases: readonly {
     found: ["HG520 warning"],
   },
   {
+    what: "the missed answers of a cold start, some minutes later",
+    wrong: () => statsOf({ ...missed(8, 98), "server.uptime": 300 }),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "one missed answer of a hundred, over many calls",
+    wrong: () => statsOf({ ...missed(10, 990), "server.uptime": 300 }),
+    found: ["HG520 error"],
+  },
+  {
+    what: "fewer missed answers than one of a hundred, over many calls",
+    wrong: () => statsOf({ ...missed(10, 1_000), "server.uptime": 300 }),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "half of few answers missed",
+    wrong: () => statsOf({ ...missed(5, 5), "server.uptime": 300 }),
+    found: ["HG520 error"],
+  },
+  {
     what: "missed answers of an Envoy that has just started",
     wrong: () => statsOf({ ...missed(30, 100), "server.uptime": 20 }),
     found: ["HG520 warning"],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Rule } from "../../../src/core/limits/limit.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
-import { createPolicyBuilder } from "../../../src/policy/policy.js";
+import { PolicyBuilder } from "../../../src/policy/policy.js";
 import { defaultProxies } from "../../../src/policy/proxies/default-proxies.js";
 
 const text = `
@@ -17,9 +17,9 @@ function rulesOf(yaml: string): readonly Rule[] {
   return parsed.kind === "policy" ? parsed.rules : [];
 }
 
-describe("createPolicyBuilder()", () => {
+describe("new PolicyBuilder()", () => {
   it("makes one policy of rules that arrive in pieces, as copies from another thread", () => {
-    const builder = createPolicyBuilder("0123456789abcdef");
+    const builder = new PolicyBuilder("0123456789abcdef");
     builder.addDomains(["quiet", "shop"]);
     for (const rule of rulesOf(text)) builder.add(structuredClone([rule]));
     const policy = builder.finish();
@@ -35,20 +35,20 @@ describe("createPolicyBuilder()", () => {
   });
 
   it("keeps what holds for proxies, which is what is usual where nobody says it", () => {
-    const builder = createPolicyBuilder("1");
+    const builder = new PolicyBuilder("1");
     builder.setProxies({ ...defaultProxies, expectedCount: 7 });
     expect(builder.finish().proxies.expectedCount).toBe(7);
-    expect(createPolicyBuilder("1").finish().proxies).toBe(defaultProxies);
+    expect(new PolicyBuilder("1").finish().proxies).toBe(defaultProxies);
   });
 
   it("gives a frozen policy", () => {
-    const policy = createPolicyBuilder("1").finish();
+    const policy = new PolicyBuilder("1").finish();
     expect(Object.isFrozen(policy)).toBe(true);
     expect(Object.isFrozen(policy.rules)).toBe(true);
   });
 
   it("freezes metadata, also of rules that another thread has copied", () => {
-    const builder = createPolicyBuilder("1");
+    const builder = new PolicyBuilder("1");
     const yaml = "{key: a, rate_limit: {unit: day, requests_per_unit: 1}, metadata: {b: [{c: ~}]}}";
     builder.add(structuredClone(rulesOf(`domain: shop\ndescriptors: [${yaml}]`)));
     const metadata = builder.finish().rules[0]?.metadata;
@@ -63,12 +63,12 @@ describe("createPolicyBuilder()", () => {
 
   it("fails an assert when a rule arrives out of order", () => {
     const [, second] = rulesOf(text);
-    const builder = createPolicyBuilder("1");
+    const builder = new PolicyBuilder("1");
     expect(() => builder.add(second === undefined ? [] : [second])).toThrow("order of their index");
   });
 
   it("fails an assert when it is used after the policy is finished", () => {
-    const builder = createPolicyBuilder("1");
+    const builder = new PolicyBuilder("1");
     builder.finish();
     expect(() => builder.add([])).toThrow("finished");
     expect(() => builder.addDomains([])).toThrow("finished");

@@ -1,3 +1,4 @@
+import { rated } from "../../base/generate-problems.js";
 import type { GenerateProblem, MinorVersion } from "../../base/generator.js";
 import type { EnvoyContext } from "./context.js";
 
@@ -28,7 +29,7 @@ export function reportOnce(
       /--envoy-version 1\.(\d+)/,
       (_, minor: string) => `${flag} 1.${Number(minor) - minorsAhead}`,
     );
-    const reported = { ...problem, hint };
+    const reported = { ...rated(problem), hint };
     const identity = JSON.stringify(reported);
     if (!seen.has(identity)) problems.push(reported);
     seen.add(identity);

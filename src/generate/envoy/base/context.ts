@@ -1,4 +1,4 @@
-import type { GeneratedPolicy, GenerateOptions, GenerateProblem } from "../../base/generator.js";
+import type { GeneratedPolicy, GenerateOptions, TargetProblem } from "../../base/generator.js";
 
 /** What the parts of one proxy's configuration are made from. */
 export interface EnvoyContext {
@@ -25,5 +25,5 @@ export interface EnvoyContext {
     readonly quotas: string;
   };
   /** Takes what cannot be said, or should not be; the generator goes on to find all. */
-  readonly report: (problem: GenerateProblem) => void;
+  readonly report: (problem: TargetProblem) => void;
 }

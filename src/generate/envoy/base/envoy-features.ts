@@ -76,6 +76,5 @@ export function reportOld(
       `Envoy ${version} does not support ${what}, which needs ` +
       `1.${envoyFeatures[feature]} or later`,
     hint: `--envoy-version 1.${envoyFeatures[feature]}, or ${instead}`,
-    severity: "error",
   });
 }

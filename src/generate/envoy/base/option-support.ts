@@ -414,15 +414,14 @@ function reportOption(
 ): void {
   const version = target === "istio" ? options.istioVersion : options.gatewayVersion;
   const problem = { id: "HG359", spot } as const;
-  const severity = "error";
   if ("why" in support) {
     const message = `${titles[target]} does not support ${option}: ${support.why}`;
-    report({ ...problem, message, hint: support.instead, severity });
+    report({ ...problem, message, hint: support.instead });
     return;
   }
   const least: MinorVersion = { major: 1, minor: support.since ?? 0 };
   if (isAtLeastVersion(version, least)) return;
   const message = `${titles[target]} ${formatMinorVersion(version)} does not support ${option}`;
   const hint = `--${target}-version ${formatMinorVersion(least)}, or leave it out`;
-  report({ ...problem, message, hint, severity });
+  report({ ...problem, message, hint });
 }

@@ -1,5 +1,5 @@
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
-import type { GeneratedPolicy, GenerateOptions, GenerateProblem } from "../../base/generator.js";
+import type { GeneratedPolicy, GenerateOptions, TargetProblem } from "../../base/generator.js";
 import type { EnvoyContext } from "./context.js";
 import { isOutside } from "./sides.js";
 
@@ -35,7 +35,7 @@ const headgateClusterNames = {
 export function planProxies(
   policy: GeneratedPolicy,
   options: GenerateOptions,
-  report: (problem: GenerateProblem) => void,
+  report: (problem: TargetProblem) => void,
 ): readonly ProxyPlan[] {
   const base = { options, headgateClusters: headgateClusterNames, report };
   const { services } = policy;

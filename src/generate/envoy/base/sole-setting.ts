@@ -5,7 +5,7 @@ import { isHeldHere } from "./sides.js";
 /** A filter that Envoy has once for all routes of a listener. */
 interface SoleFilter<Setting> {
   /** Of the problem, where services differ. */
-  readonly id: string;
+  readonly id: "HG322" | "HG323";
   /** As the policy names it. */
   readonly name: string;
   /** In words. */
@@ -39,7 +39,6 @@ export function soleSetting<Setting extends object>(
         `the same for all of them under proxies.${name}, a sidecar for each ` +
         "service (--role sidecar), or circuit breakers, which each service has " +
         "separately",
-      severity: "error",
     });
   }
   return setting;

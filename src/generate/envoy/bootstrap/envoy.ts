@@ -1,5 +1,6 @@
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
-import type { GenerateProblem, Generator } from "../../base/generator.js";
+import { rated } from "../../base/generate-problems.js";
+import type { GenerateProblem, Generator, TargetProblem } from "../../base/generator.js";
 import { isAddress } from "../base/domains.js";
 import { planProxies } from "../base/proxies.js";
 import { secretFiles } from "../base/secrets.js";
@@ -11,8 +12,8 @@ import { fragments } from "./fragments.js";
 export const generateEnvoy: Generator = (policy, options) => {
   const problems = new Map<string, GenerateProblem>();
   // A sidecar of each service repeats what is wrong with those that it calls.
-  const report = (problem: GenerateProblem): void => {
-    problems.set(JSON.stringify(problem), problem);
+  const report = (problem: TargetProblem): void => {
+    problems.set(JSON.stringify(problem), rated(problem));
   };
   if (policy.services.length === 0) {
     report({
@@ -20,7 +21,6 @@ export const generateEnvoy: Generator = (policy, options) => {
       spot: { service: undefined, path: ["services"] },
       message: "the policy has no services, so a proxy has nowhere to send requests",
       hint: "add services: [{name, upstream: {address, port}}], with rateLimit where it applies",
-      severity: "error",
     });
   }
   const { address } = policy.proxies.listener;
@@ -30,7 +30,6 @@ export const generateEnvoy: Generator = (policy, options) => {
       spot: { service: undefined, path: ["proxies", "listener", "address"] },
       message: "proxies do not resolve the address that they listen on",
       hint: "an IP address, such as 0.0.0.0 for all addresses, or 127.0.0.1",
-      severity: "error",
     });
   }
   const plans = planProxies(policy, options, report);
@@ -57,7 +56,7 @@ export const generateEnvoy: Generator = (policy, options) => {
 /** Hosts of a DNS name have no zones, and proxies of ours know no others of their kind. */
 function reportZones(
   { name, loadBalancing }: ServicePolicy,
-  report: (problem: GenerateProblem) => void,
+  report: (problem: TargetProblem) => void,
 ): void {
   if (loadBalancing.zoneAware === undefined) return;
   report({
@@ -65,6 +64,5 @@ function reportZones(
     spot: { service: name, path: ["loadBalancing", "zoneAware"] },
     message: "hosts of a DNS name have no zones, so the setting has no effect in a complete proxy",
     hint: "--form fragments, for an EDS cluster in a proxy that knows its own zone",
-    severity: "error",
   });
 }

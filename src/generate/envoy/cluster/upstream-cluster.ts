@@ -36,7 +36,6 @@ function reportNoUpstream({ name }: ServicePolicy, context: EnvoyContext): void 
     hint: isFragment
       ? "add upstream: {address, port}, or merge these settings into your cluster yourself"
       : "add upstream: {address, port}, or generate fragments",
-    severity: isFragment ? "warning" : "error",
   });
 }
 

@@ -103,7 +103,6 @@ export function reportSharedPins(services: readonly ServicePolicy[], context: En
       spot: { service, path: ["concurrency", "feedback"] },
       message: "a proxy has one driven limit for all its filters, and several services use it",
       hint: "feedback: [circuitBreakers], which each service has separately",
-      severity: "error",
     });
   }
 }

@@ -1,7 +1,7 @@
 import { quoteText } from "../../../policy/problems/problem.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import type { ServiceDescriptor } from "../../../policy/services/service-rate-limit.js";
-import type { GenerateProblem } from "../../base/generator.js";
+import type { TargetProblem } from "../../base/generator.js";
 
 /** Whose filters would set metadata that limits go by. */
 export interface MetadataPlace {
@@ -10,7 +10,7 @@ export interface MetadataPlace {
   /** As the subject of "sets the metadata". */
   readonly who: string;
   readonly hint: string;
-  readonly report: (problem: GenerateProblem) => void;
+  readonly report: (problem: TargetProblem) => void;
 }
 
 /**

@@ -94,7 +94,6 @@ function reportUnreported(service: ServicePolicy, context: EnvoyContext): void {
       spot: { service: name, path: ["priority", path] },
       message: `${whose}, and ${words} there`,
       hint,
-      severity: "warning",
     });
   }
 }
@@ -111,7 +110,6 @@ function reportUnshed(
       `routes cannot tell ${classes.join(", ")} from the classes before: only ` +
       "Headgate refuses their requests",
     hint: "write rules with fewer conditions, or fewer rules",
-    severity: "warning",
   });
 }
 

@@ -15,6 +15,7 @@ import {
 import { parseRank, type SnapshotVersion } from "../../coordination/snapshot-version.js";
 import type { ScriptReply, StoreScript } from "../scripts/connection.js";
 import { type FleetCall, type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
+import { PageReader } from "./page-reader.js";
 
 /** Names of keys are part of the wire format: replicas of other versions use the same ones. */
 const leaseKey = "lease";
@@ -96,43 +97,26 @@ function parseAnswer(reply: ScriptReply): LeaseAnswer {
 
 const answerPattern = /^(\d{1,15}) (.*)$/;
 
-const newline = 10;
-
-/** The first line of a reply, and where what is behind it begins. */
-function readLine(bytes: Buffer, at: number): { readonly line: string; readonly next: number } {
-  const end = bytes.indexOf(newline, at);
-  if (end < 0 || end - at > lineBytesMax) throw new ServiceError("STORE_PROTOCOL");
-  return { line: bytes.toString("latin1", at, end), next: end + 1 };
-}
-
-const lineBytesMax = 200;
-
 const reportLine = /^([0-9a-f]{1,64}) (\d{1,15}) (\d{1,15}) (\d{1,15})$/;
 
 function parseReports(reply: Buffer, sentMs: number): readonly FoundReport[] {
+  const page = new PageReader(reply);
   const reports: FoundReport[] = [];
-  let at = 0;
-  while (at < reply.length) {
-    const { line, next } = readLine(reply, at);
-    const [, replicaId, number, ageMs, length] = reportLine.exec(line) ?? [];
-    at = next + Number(length);
-    // What is missing is not a number, which is not larger than anything either.
-    const isSound = replicaId !== undefined && at <= reply.length && reports.length < gatheredMax;
-    if (!isSound) throw new ServiceError("STORE_PROTOCOL");
-    const bytes = reply.subarray(next, at);
+  while (!page.isAtEnd) {
+    const [replicaId = "", number, ageMs, length] = page.line(reportLine);
+    const bytes = page.bytes(Number(length));
+    if (reports.length >= gatheredMax) throw new ServiceError("STORE_PROTOCOL");
     reports.push({ replicaId, number: Number(number), atMs: sentMs - Number(ageMs), bytes });
   }
   return reports;
 }
 
-const snapshotLine = /^(\d{1,15}) (.*)$/;
-
 function parseSnapshot(reply: Buffer, sentMs: number): FoundSnapshot {
-  const { line, next } = readLine(reply, 0);
-  const [, ageMs = "", rankPart = ""] = snapshotLine.exec(line) ?? [];
+  const page = new PageReader(reply);
+  const [ageMs, rankPart = ""] = page.line(/^(\d{1,15}) (.*)$/);
   const rank = parseRank(rankPart);
   if (rank === undefined) throw new ServiceError("STORE_PROTOCOL");
-  return { rank, atMs: sentMs - Number(ageMs), bytes: reply.subarray(next) };
+  return { rank, atMs: sentMs - Number(ageMs), bytes: page.rest() };
 }
 
 /**

@@ -12,7 +12,7 @@ import {
 } from "../../coordination/question-store.js";
 import type { ScriptReply, StoreScript } from "../scripts/connection.js";
 import { type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
-import { PageReader } from "./record-pages.js";
+import { PageReader } from "./page-reader.js";
 
 /**
  * Questions in Redis: a hash of those that hold, and a list of answers for each. Callers' keys are

@@ -3,14 +3,14 @@ import { History } from "../../../../src/app/admin/history.js";
 import { AdmissionCounts } from "../../../../src/decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../../../src/decide/admission/service-admission.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
-import { createPolicyBuilder, type Policy } from "../../../../src/policy/policy.js";
+import { type Policy, PolicyBuilder } from "../../../../src/policy/policy.js";
 import { servicesPolicy, testService } from "../../../support/admission.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { testLimit } from "../../../support/policies.js";
 
 /** Rules of these names, each in a domain that has its first letter. */
 function rulesPolicy(labels: readonly string[], version = "v1"): Policy {
-  const builder = createPolicyBuilder(version);
+  const builder = new PolicyBuilder(version);
   builder.addDomains([...new Set(labels.map((label) => label.slice(0, 1)))]);
   const effect = { kind: "limited", limits: [testLimit(10)] } as const;
   builder.add(
@@ -38,7 +38,7 @@ function start(first: Policy) {
   let policy = first;
   let isDegraded = false;
   const admission = { name: "orders", counts } as ServiceAdmission;
-  const level = { name: "orders", law: "gradient", gate: undefined, rejectRatio: 0 } as const;
+  const level = { name: "orders", law: "gradient", gate: undefined } as const;
   const history = new History({
     clock,
     counters,
@@ -156,6 +156,11 @@ describe("History", () => {
     expect(history.read({ ...everything, service: "another" }).services).toEqual([]);
     const some = history.read({ ...everything, domains: [] }).replica.columns;
     expect(some).toMatchObject({ admissionAdmitted: [0, 4], admissionRefused: [0, 1] });
+    expect(history.recentOf("orders")).toEqual({ admitted: 4, refused: 2 });
+    clock.advance(9_000);
+    expect(history.recentOf("orders")).toEqual({ admitted: 4, refused: 2 });
+    clock.advance(1_000);
+    expect(history.recentOf("orders")).toEqual({ admitted: 0, refused: 0 });
   });
 
   it("tells of rules in steps of ten seconds, from their first hit on", () => {

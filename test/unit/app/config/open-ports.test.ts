@@ -11,7 +11,7 @@ const loopback = {
   HEADGATE_CONTROL_ADDR: "localhost:18000",
 };
 
-const all = "GRPC_HOST, HEADGATE_CONTROL_ADDR, and HOST (POST /json) can be";
+const all = "GRPC_HOST, HEADGATE_CONTROL_ADDR, and HOST (POST /json) without";
 
 const tls = {
   GRPC_SERVER_USE_TLS: "true",
@@ -25,18 +25,26 @@ describe("checkOpenPorts()", () => {
   it.each([
     ["all by default", {}, all],
     ["with a certificate of the server's alone", tls, all],
-    ["decisions as JSON", { ...loopback, HOST: "0.0.0.0" }, "HOST (POST /json) can be reached"],
-    ["gRPC without them", { HEADGATE_JSON: "false" }, "GRPC_HOST and HEADGATE_CONTROL_ADDR can be"],
-    ["gRPC", { ...loopback, GRPC_HOST: "10.0.0.1" }, "GRPC_HOST can be reached"],
+    [
+      "decisions as JSON",
+      { ...loopback, HOST: "0.0.0.0" },
+      "HOST (POST /json) without a client certificate",
+    ],
+    [
+      "gRPC without them",
+      { HEADGATE_JSON: "false" },
+      "GRPC_HOST and HEADGATE_CONTROL_ADDR without",
+    ],
+    ["gRPC", { ...loopback, GRPC_HOST: "10.0.0.1" }, "GRPC_HOST without a client certificate"],
     [
       "the control port",
       { ...loopback, HEADGATE_CONTROL_ADDR: ":18000" },
-      "HEADGATE_CONTROL_ADDR can be reached",
+      "HEADGATE_CONTROL_ADDR without a client certificate",
     ],
     [
       "the control port beside a socket",
       { HOST: "::1", GRPC_UDS: "/run/headgate.sock" },
-      "HEADGATE_CONTROL_ADDR can be reached",
+      "HEADGATE_CONTROL_ADDR without a client certificate",
     ],
   ])("tells which ports anybody may reach: %s", (_, env, words) => {
     const loaded = load(env);

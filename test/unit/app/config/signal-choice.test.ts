@@ -2,15 +2,16 @@ import { describe, expect, it } from "vitest";
 import { chooseSignals } from "../../../../src/app/config/signal-choice.js";
 
 function choose(prometheusUrl: string | undefined, signalTokens?: string) {
-  return chooseSignals({ prometheusUrl, signalTokens });
+  const problems: string[] = [];
+  return { signals: chooseSignals({ prometheusUrl, signalTokens }, problems), problems };
 }
 
 describe("chooseSignals()", () => {
   it("is nothing where nothing is set", () => {
-    expect(choose(undefined)).toEqual({ kind: "signals", signals: {} });
+    expect(choose(undefined)).toEqual({ signals: {}, problems: [] });
     expect(choose(undefined, "/tokens")).toEqual({
-      kind: "signals",
       signals: { tokensPath: "/tokens" },
+      problems: [],
     });
   });
 
@@ -21,9 +22,9 @@ describe("chooseSignals()", () => {
     { url: "https://me:w%40r%3Ad%zz@prometheus/", login: "me:w%40r%3Ad%zz" },
     { url: "https://me:w%40r%3Ad@prometheus/", login: "me:w@r:d" },
   ])("keeps the login of $url apart", ({ url, login }) => {
-    const chosen = choose(url);
-    if (chosen.kind === "problems") throw new Error(chosen.problems.join());
-    const { prometheus } = chosen.signals;
+    const { signals, problems } = choose(url);
+    expect(problems).toEqual([]);
+    const { prometheus } = signals;
     expect(prometheus?.url).not.toContain("@");
     const authorization = login && `Basic ${Buffer.from(login).toString("base64")}`;
     expect(prometheus?.authorization).toBe(authorization);
@@ -38,7 +39,7 @@ describe("chooseSignals()", () => {
     "secret",
   ])("refuses %s without repeating it", (url) => {
     const chosen = choose(url);
-    expect(chosen.kind).toBe("problems");
+    expect(chosen.problems).toHaveLength(1);
     expect(JSON.stringify(chosen)).not.toContain("secret");
   });
 });

@@ -4,9 +4,12 @@ import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ConsoleAssets } from "../../../../src/app/console/assets.js";
+import { EndedSessions } from "../../../../src/app/console/ended-sessions.js";
 import { Seal } from "../../../../src/app/console/seal.js";
-import { Sessions, signedOutMax } from "../../../../src/app/console/sessions.js";
+import { Sessions } from "../../../../src/app/console/sessions.js";
+import { recordsMax } from "../../../../src/store/coordination/record-store.js";
 import { FakeClock } from "../../../support/fake-clock.js";
+import { memoryRecords } from "../../../support/memory-records.js";
 
 async function folderOf(files: Readonly<Record<string, string | Buffer>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "headgate-console-"));
@@ -81,9 +84,12 @@ describe("Sessions", () => {
   const start = (isTls = false) => {
     const clock = new FakeClock();
     const seal = new Seal(undefined);
-    const sessions = new Sessions({ seal, clock, sessionMs: 60_000, isTls, host: undefined });
+    const records = memoryRecords(clock);
+    const ended = new EndedSessions({ clock, records });
+    const host = undefined;
+    const sessions = new Sessions({ seal, clock, sessionMs: 60_000, isTls, host, ended });
     const headersOf = (cookie = "") => ({ cookie: cookie.split(";")[0] ?? "" });
-    return { clock, sessions, headersOf, seal };
+    return { clock, sessions, headersOf, seal, ended, records };
   };
   const identity = { kind: "token", sha256: "a".repeat(64) } as const;
 
@@ -108,7 +114,7 @@ describe("Sessions", () => {
 
   it("are not what was sealed for something else", () => {
     const { sessions, seal, headersOf } = start();
-    const value = { id: "a", identity: { ...identity }, untilEpochMs: Number.MAX_VALUE };
+    const value = { id: "a".repeat(32), identity: { ...identity }, untilEpochMs: Number.MAX_VALUE };
     const other = `headgate_session=${seal.close("sign-in", value)}`;
     expect(sessions.of(headersOf(other))).toBeUndefined();
     expect(
@@ -127,14 +133,22 @@ describe("Sessions", () => {
     expect(start().sessions.begin(claims)).toBeUndefined();
   });
 
-  it("remember those that were signed out within a bound", () => {
-    const { sessions } = start();
+  it("remember those that were signed out within a bound", async () => {
+    const { clock, sessions, ended, records } = start();
+    clock.advance(0);
+    await records.known();
     const session = sessions.begin(identity)?.session;
     if (session === undefined) throw new Error("there is none");
-    sessions.end(session);
+    expect(await ended.end(session)).toBe(true);
     expect(sessions.isLive(session)).toBe(false);
-    for (let i = 0; i < signedOutMax; i += 1) sessions.end({ ...session, id: String(i) });
-    expect(sessions.isLive({ ...session, id: "0" })).toBe(false);
+    const another = (i: number) => ({ ...session, id: String(i).padStart(32, "0") });
+    for (let i = 0; i < recordsMax.session; i += 1) await ended.end(another(i));
+    expect(records.list("session").size).toBe(recordsMax.session);
+    // The oldest one makes room.
+    expect(sessions.isLive(another(0))).toBe(false);
     expect(sessions.isLive(session)).toBe(true);
+    clock.advance(60_000);
+    await ended.end({ ...session, untilEpochMs: clock.epochUs() / 1_000 + 1 });
+    expect(records.list("session").size).toBe(recordsMax.session - 9);
   });
 });

@@ -14,7 +14,6 @@ import { createMemoryCoordination } from "../../../../src/store/coordination/mem
 import { AdmissionRig, servicesPolicy, testService } from "../../../support/admission.js";
 import { reportedService } from "../../../support/control-rig.js";
 import { FakeClock } from "../../../support/fake-clock.js";
-import { FakeRandom } from "../../../support/fake-random.js";
 import { testReport, testShares } from "../../../support/fleet-reports.js";
 
 /** The part of a process that closes the loop, without a shared store. */
@@ -28,12 +27,11 @@ class LoopRig {
   constructor(services: readonly ServicePolicy[], { layerTtlMs = 15_000 } = {}) {
     this.#policy = servicesPolicy(services);
     const { clock } = this;
-    const random = new FakeRandom();
     const opened = { coordination: createMemoryCoordination(clock) };
     this.app = new FleetLoopApp({
       config: { layerTtlMs, timings: defaultTimings },
       clock,
-      random,
+      replica: "a1",
       logger: silentLogger,
       opened,
       policies: {

@@ -87,7 +87,7 @@ describe("headgate explain --policy", () => {
   });
 
   it.each([
-    [["--host", "order.example"], 1, "did you mean orders.example?"],
+    [["--host", "order.example"], 1, 'did you mean "orders.example"?'],
     [["--host", "quiet.example"], 1, "has no rate limits"],
     [["--host", "orders.example", "shop"], 2, "use either"],
     [["--host", "orders.example", "--header", "x-user"], 2, "write 'x-user: ann'"],

@@ -28,14 +28,22 @@ const shared = {
 describe("drawServices()", () => {
   it("says once what is the fleet's, and in a row of each replica what is its own", () => {
     const rows = drawn(
-      { ...shared, replica: "aaaaaaaa", admitted: 900n, refused: 5n, waiting: 1n },
-      { ...shared, replica: "bbbbbbbb", admitted: 800n, refused: 7n, waiting: 2n },
+      {
+        ...shared,
+        replica: "aaaaaaaa",
+        refused: 5n,
+        waiting: 1n,
+        rejectRatio: 0.25,
+        recentAdmitted: 15n,
+        recentRefused: 5n,
+      },
+      { ...shared, replica: "bbbbbbbb", refused: 7n, waiting: 2n, recentAdmitted: 80n },
     );
     expect(rows).toEqual([
-      "service  law         in use  HIGH  gate   shed  waiting  refused  overflow  replica",
-      "orders   gradient  38 of 40     4  open  0.0 %        3       12     3.3/s  all",
-      "                                                      1        5            aaaaaa",
-      "                                                      2        7            bbbbbb",
+      "service  limiter     in use  HIGH  gate    shed  waiting  refused  overflow  replica",
+      "orders   gradient  38 of 40     4  open   5.0 %        3       12     3.3/s  all",
+      "                                         25.0 %        1        5            aaaaaa",
+      "                                          0.0 %        2        7            bbbbbb",
     ]);
   });
 
@@ -46,9 +54,35 @@ describe("drawServices()", () => {
       { ...own, inFlight: 1n, replica: "bbbbbbbb" },
     );
     expect(rows).toEqual([
-      "service  law   in use  rtt  gate   shed  waiting  refused  replica",
-      "orders   none  2 of 2    -  -     0.0 %        0        0  aaaaaa",
-      "orders   none  1 of 2    -  -     0.0 %        0        0  bbbbbb",
+      "service  limiter  in use  rtt  gate   shed  waiting  refused  replica",
+      "orders   none     2 of 2    -  -     0.0 %        0        0  aaaaaa",
+      "orders   none     1 of 2    -  -     0.0 %        0        0  bbbbbb",
+    ]);
+  });
+});
+
+describe("load signals", () => {
+  it("have a table of their own: what each reads, and since when", () => {
+    const age = { seconds: 2n, nanos: 0 };
+    const rows = drawn({
+      name: "db",
+      law: "none",
+      signals: [
+        { key: "", source: "http", reading: 0.512345, age },
+        {
+          key: "eu",
+          source: "http",
+          age: { seconds: 75n },
+          isMissing: true,
+          error: "SIGNAL_TIMEOUT",
+        },
+      ],
+    });
+    expect(rows.slice(2)).toEqual([
+      "",
+      "service  key  signal   reads   answered  state",
+      "db       all  http    0.5123     2s ago  ok",
+      "db       eu   http      none  1m15s ago  missing SIGNAL_TIMEOUT",
     ]);
   });
 });

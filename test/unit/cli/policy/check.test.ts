@@ -214,14 +214,14 @@ describe("headgate check, of services", () => {
       "OK: 1 file, 1 domain, 1 rule, 1 limit, 2 services.",
       "",
       "Services",
-      "  service  admission        limit  class stated by",
-      "  a        off              none   nobody",
-      "  b        deadline shedAt  5      nobody",
+      "  service  admission        limit  trusted callers",
+      "  a        off              none   none",
+      "  b        deadline shedAt  5      none",
     ]);
     expect(JSON.parse((await check("-o", "json", path)).out)).toMatchObject({
       services: [
-        { name: "a", admission: "off", limit: "none", classStatedBy: "nobody" },
-        { name: "b", admission: "deadline shedAt", limit: "5", classStatedBy: "nobody" },
+        { name: "a", admission: "off", limit: "none", classStatedBy: "none" },
+        { name: "b", admission: "deadline shedAt", limit: "5", classStatedBy: "none" },
       ],
     });
   });

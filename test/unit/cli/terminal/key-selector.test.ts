@@ -1,9 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  formatEntries,
-  parseEntries,
-  selectedEntriesMax,
-} from "../../../../src/cli/terminal/key-selector.js";
+import { parseEntries, selectedEntriesMax } from "../../../../src/cli/terminal/key-selector.js";
 
 describe("parseEntries()", () => {
   it.each([
@@ -33,16 +29,5 @@ describe("parseEntries()", () => {
     const text = (count: number) => Array.from({ length: count }, (_, i) => `k${i}=v`).join(",");
     expect(parseEntries(text(selectedEntriesMax))).toHaveLength(selectedEntriesMax);
     expect(() => parseEntries(text(selectedEntriesMax + 1))).toThrow("at most");
-  });
-});
-
-describe("formatEntries()", () => {
-  it("writes what is read as the same", () => {
-    const entries = [
-      { key: "a=b,c", value: "d\\,e=f" },
-      { key: "plan", value: "" },
-      { key: "user", value: "ann" },
-    ];
-    expect(parseEntries(formatEntries(entries))).toEqual(entries);
   });
 });

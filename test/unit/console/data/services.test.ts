@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { judgeService, mergeServices, ShedMeter } from "../../../../src/console/data/services.js";
+import { judgeService, mergeServices } from "../../../../src/console/data/services.js";
 import { ServiceSchema } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
 
 function seen(replica: string, more: object) {
@@ -26,22 +26,17 @@ describe("a service of a fleet", () => {
     };
     expect(word({ gate: "open" }, { gate: "open" })).toBe("healthy");
     expect(word({ gate: "open" }, { gate: "closed" })).toBe("gate closed");
-    expect(word({ rejectRatio: 0.2 })).toBe("shedding");
+    expect(word({ recentAdmitted: 8n, recentRefused: 2n })).toBe("shedding");
     expect(word({ waiting: 1n })).toBe("full");
+    expect(word({ waiting: 1n }, { signals: [{ isMissing: true }] })).toBe("signal missing");
     expect(word({ overflowPerSecond: 2 })).toBe("breakers refuse");
   });
 
-  it("sheds what admission refuses, for whatever cause, in the last ten seconds", () => {
-    const meter = new ShedMeter();
-    const told = (atMs: number, admitted: bigint, refused: bigint): string[] => {
-      const services = [seen("a", { admitted, refused }), seen("b", {})];
-      const merged = mergeServices(services, meter.measure(services, atMs));
-      return merged.map((one) => `${one.shedRatio} ${judgeService(one).word}`);
-    };
-    // Totals are of all the time that the replica runs.
-    expect(told(0, 1_000n, 0n)).toEqual(["0 healthy"]);
-    expect(told(1_000, 1_010n, 30n)).toEqual(["0.75 shedding"]);
-    expect(told(5_000, 1_020n, 30n)).toEqual(["0.6 shedding"]);
-    expect(told(15_000, 1_030n, 30n)).toEqual(["0 healthy"]);
+  it("sheds what admission refused in the last ten seconds, at all replicas together", () => {
+    const [service] = mergeServices([
+      seen("a", { admitted: 1_000n, recentAdmitted: 10n, recentRefused: 30n, rejectRatio: 0.75 }),
+      seen("b", { refused: 1_000n, recentAdmitted: 60n }),
+    ]);
+    expect(service?.shedRatio).toBe(0.3);
   });
 });

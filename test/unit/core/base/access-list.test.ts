@@ -84,6 +84,11 @@ reader    *            group:engineers`);
     expect(problemsOf(`\n${line}`)).toEqual([`line 2: ${problem}`]);
   });
 
+  it("takes no token whose digest has more digits than a SHA-256", () => {
+    const problems = problemsOf(`reader * token-sha256:${digits}0 bot`);
+    expect(problems).toEqual([expect.stringContaining("64 hexadecimal digits")]);
+  });
+
   it("refuses a token that stands twice", () => {
     const line = `reader * token-sha256:${digits} x`;
     expect(problemsOf(`${line}\n${line}`)).toEqual([
@@ -142,5 +147,21 @@ describe("mayAct()", () => {
     ).toBe(false);
     expect(visibleDomains(ann)).toEqual(["shop", "search"]);
     expect(visibleDomains(all)).toBeUndefined();
+  });
+});
+
+describe("visibleDomains()", () => {
+  it("are all of them with one grant of all, beside others", () => {
+    const some = { role: "reader", domains: ["shop"] } as const;
+    const all = { role: "operator", domains: undefined } as const;
+    expect(visibleDomains({ name: "ann", grants: [some, all] })).toBeUndefined();
+    expect(visibleDomains({ name: "ann", grants: [some] })).toEqual(["shop"]);
+    expect(visibleDomains({ name: "ann", grants: [some, all] }, "operator")).toBeUndefined();
+  });
+
+  it("are those that an operator may change, for a reader too", () => {
+    const grants = [{ role: "operator", domains: ["shop"] }] as const;
+    expect(visibleDomains({ name: "ann", grants })).toEqual(["shop"]);
+    expect(mayActSomewhere({ name: "ann", grants }, "reader")).toBe(true);
   });
 });

@@ -5,7 +5,13 @@ import {
   pointerStepsMax,
 } from "../../../../src/core/base/json-pointer.js";
 
-const document = { lag: { "a/b": 1, "~": 2, "": 3 }, list: [4, { x: 5 }], none: undefined };
+const document = {
+  lag: { "a/b": 1, "~": 2, "": 3 },
+  list: [4, { x: 5 }],
+  none: undefined,
+  no: null,
+  text: "abc",
+};
 
 describe("JSON pointers", () => {
   it.each([
@@ -19,6 +25,8 @@ describe("JSON pointers", () => {
     { pointer: "/list/length", found: undefined },
     { pointer: "/list/2", found: undefined },
     { pointer: "/lag/a~1b/c", found: undefined },
+    { pointer: "/no/a", found: undefined },
+    { pointer: "/text/0", found: undefined },
     { pointer: "/toString", found: undefined },
     { pointer: "/__proto__", found: undefined },
   ])("lead by $pointer to $found", ({ pointer, found }) => {

@@ -72,6 +72,19 @@ describe("OverrideTable", () => {
     expect(table.concerns("edge")).toBe(false);
   });
 
+  it("names those of some domains, also what has expired", () => {
+    const overrides = [
+      override("user=ann", { expiresEpochMs: 10 }),
+      override("user=bob", { domain: "edge" }),
+      override("user=cid"),
+      override("user=dan", { domain: "mail" }),
+    ];
+    const table = new OverrideTable(overrides, 1, 10);
+    expect([...table.idsOf(["shop"])]).toEqual(["user=ann", "user=cid"]);
+    expect([...table.idsOf(["edge", "mail"])]).toEqual(["user=bob", "user=dan"]);
+    expect([...table.idsOf(["unknown"])]).toEqual([]);
+  });
+
   it("tells descriptors apart whatever their texts hold", () => {
     const text = fc.constantFrom("", "a", "1:a", "a1:", ":");
     const entry = fc.record({ key: text, value: text });

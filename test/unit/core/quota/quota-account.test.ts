@@ -80,6 +80,14 @@ describe("QuotaAccount", () => {
     expect(account.take(2_000)).toBe(300);
   });
 
+  it("lets only its own part of that go where others lease the rest", () => {
+    const account = accountOf(0);
+    account.lease(account.rateMicroHzMax / 4, 0);
+    account.owe(500);
+    account.missed(account.take(0), 0);
+    expect(account.take(2_000)).toBe(450);
+  });
+
   it("hands out the rate before it knows a level, and less for what waits to be charged", () => {
     const account = new QuotaAccount(settings, 0);
     expect(account.ceilingMicroHz(0)).toBeCloseTo(100 * hz, -6);

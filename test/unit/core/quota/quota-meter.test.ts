@@ -101,6 +101,76 @@ describe("QuotaMeter", () => {
     expect(tell(20_000)).toBeLessThan(openHitsMax / 4);
   });
 
+  it("takes no more of an identity at once, whenever it told that", () => {
+    const pool = poolOf();
+    const tell = (): number => {
+      pool.report(joined(pool, 60_000), used(million, 0), 60_000);
+      return pool.dueHits(60_000);
+    };
+    expect(tell()).toBeGreaterThan(600);
+    expect(tell()).toBe(0);
+  });
+
+  it.each([
+    { title: "a fifth of what may be chance", before: 36, hits: 43, wantedHz: 7.48 },
+    { title: "all of what is more than that", before: 36, hits: 50, wantedHz: 10 },
+    { title: "a part of few hits", before: 0, hits: 4, wantedHz: 0.32 },
+    { title: "all of many hits", before: 0, hits: 10, wantedHz: 2 },
+  ])("counts $title: $hits after $before", ({ before, hits, wantedHz }) => {
+    const pool = poolOf();
+    const holder = joined(pool, 0);
+    pool.report(holder, used(before), 5_000);
+    pool.report(holder, used(hits), 10_000);
+    expect(pool.demandMicroHz / hz).toBeCloseTo(wantedHz, 4);
+  });
+
+  it("takes who is denied nothing more to have what it asks for", () => {
+    const pool = poolOf();
+    const holder = joined(pool, 0);
+    const claimed = (): number => pool.claim(10_000).metMicroHz / pool.demandMicroHz;
+    pool.report(holder, { allowedHits: 30, deniedHits: 30, elapsedMs: 5_000 }, 5_000);
+    expect(claimed()).toBeCloseTo(1.1, 4);
+    // Few enough to be chance, and so no other demand.
+    pool.report(holder, used(55), 10_000);
+    expect(claimed()).toBeCloseTo(1.02, 4);
+  });
+
+  it.each([
+    { hits: 250, isDue: false },
+    { hits: 400, isDue: true },
+  ])("has its pool divided soon after another demand: $hits hits, $isDue", ({ hits, isDue }) => {
+    const pool = poolOf();
+    const holder = assigned(pool);
+    for (const nowMs of [10_000, 15_000, 20_000]) {
+      pool.report(holder, used(250), nowMs);
+      pool.answer(holder, nowMs);
+      for (let ms = 250; ms <= 1_000; ms += 250) pool.rebalance(nowMs + ms);
+    }
+    pool.rebalance(24_900);
+    pool.report(holder, used(hits), 25_000);
+    expect(pool.isDue(25_200)).toBe(isDue);
+  });
+
+  it.each([
+    { elapsedMs: 5_000, due: 0 },
+    { elapsedMs: -1, due: 30 },
+  ])("credits what was not used by a report of $elapsedMs ms: then $due", ({ elapsedMs, due }) => {
+    const pool = poolOf();
+    const holder = assigned(pool);
+    pool.report(holder, used(500), 10_000);
+    pool.charged({ hits: pool.dueHits(15_000), levels: [100] }, 15_000);
+    pool.report(holder, used(0, elapsedMs), 15_000);
+    pool.report(holder, used(30), 15_000);
+    expect(pool.dueHits(15_000)).toBe(due);
+  });
+
+  it("claims an even share for each of those who have not told what they ask for", () => {
+    const pool = poolOf();
+    for (const identity of ["one", "other", "third"]) joined(pool, 0, identity);
+    const { metMicroHz, hungryMicroHz, ceilingMicroHz } = pool.claim(0);
+    expect((metMicroHz + hungryMicroHz) / ceilingMicroHz).toBeCloseTo(1, 5);
+  });
+
   it("takes what an Envoy let pass after its assignment was over", () => {
     const pool = poolOf();
     const holder = assigned(pool);

@@ -221,6 +221,7 @@ describe("QuotaPool", () => {
     expect(pool.isDue(1_000)).toBe(true);
     const assignment = { kind: "blanket", rule, ttlMs: unlimitedQuotaTtlMs };
     expect(pool.rebalance(1_000)).toEqual([{ kind: "assign", holder, assignment }]);
+    expect(pool.rebalance(1_250)).toEqual([]);
     pool.configure(limited, 2_000);
     expect(pool.rebalance(2_000)[0]).toMatchObject({ kind: "assign" });
   });
@@ -345,6 +346,14 @@ describe("QuotaPool", () => {
     expect(isDenied(4_000)).toBe(false);
     pool.report(holder, used(0, 3), 9_000);
     expect(isDenied(9_000)).toBe(true);
+  });
+
+  it("keeps tokens by the smallest burst of several limits", () => {
+    const [limit] = limited.limits;
+    const limits = [1_000, 10_000].map((burst) => ({ hits: 100, periodUs: hz, ...limit, burst }));
+    const pool = poolOf({ ...limited, limits });
+    expect(pool.rates(999_999).bankHits).toBeGreaterThan(300);
+    expect(pool.rates(999_999).bankHits).toBeLessThanOrEqual(500);
   });
 
   it("has no room beyond what there may be", () => {

@@ -16,7 +16,7 @@ import {
 } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
 import { rateLimitEntries } from "../../../../src/generate/envoy/http/rate-limit-actions.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
-import { createPolicyBuilder } from "../../../../src/policy/policy.js";
+import { PolicyBuilder } from "../../../../src/policy/policy.js";
 import { adminCallKey } from "../../../../src/rpc/admin/call.js";
 import { explainMethod } from "../../../../src/rpc/admin/explain-method.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
@@ -96,7 +96,7 @@ spec:
 
 const parsed = parsePolicy([{ file: "policy.yaml", text }]);
 if (parsed.kind === "problems") throw new Error(JSON.stringify(parsed.problems));
-const builder = createPolicyBuilder("v1");
+const builder = new PolicyBuilder("v1");
 builder.addDomains(parsed.domains);
 builder.addServices(parsed.services);
 builder.add(parsed.rules);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parsePolicy } from "../../../../src/policy/parse.js";
-import { createPolicyBuilder } from "../../../../src/policy/policy.js";
+import { PolicyBuilder } from "../../../../src/policy/policy.js";
 import { admission } from "../../../../src/policy/services/service-admission.js";
 import { concurrency } from "../../../../src/policy/services/service-concurrency.js";
 import { service } from "../../../../src/policy/services/service-form.js";
@@ -86,7 +86,7 @@ describe("parsePolicy(), of any services", () => {
           return;
         }
         goodCount += 1;
-        const builder = createPolicyBuilder("v1");
+        const builder = new PolicyBuilder("v1");
         builder.addServices(structuredClone(parsed.services));
         const { serviceIndex } = builder.finish();
         const facts = { headers: new Map([[":path", "/a"]]), attributes: new Map() };

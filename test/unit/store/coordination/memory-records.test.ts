@@ -4,6 +4,7 @@ import {
   auditEntriesMax,
   goneRecordsMax,
   pageRecordsMax,
+  recordsMax,
 } from "../../../../src/store/coordination/record-store.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 
@@ -62,5 +63,33 @@ describe("MemoryRecords", () => {
     expect(rest).toMatchObject({ version: pageRecordsMax + 1, records: [{ id: "r1000" }] });
     const seen = { state, version: pageRecordsMax + 1 };
     expect(await records.read("override", seen)).toBeUndefined();
+  });
+
+  it("answers what follows in the audit log, and no more than was asked for", async () => {
+    const { records, state } = await opened();
+    for (let i = 1; i <= 5; i += 1) await records.note({ action: "ResetKey" });
+    const numbers = async (since: number, countMax: number, others = {}) => {
+      const following = { state, since, countMax, bytesMax: 1_000, ...others };
+      const entries = await records.followAudit(following);
+      return entries.map(({ number }) => number);
+    };
+    expect(await numbers(2, 10)).toEqual([5, 4, 3]);
+    expect(await numbers(2, 2)).toEqual([5, 4]);
+    expect(await numbers(0, 10, { bytesMax: 1 })).toEqual([5]);
+    expect(await numbers(5, 10)).toEqual([]);
+    expect(await numbers(6, 10)).toEqual([]);
+    expect(await numbers(0, 10, { state: "other" })).toEqual([]);
+  });
+
+  it("is full for another record, and not for an edit of one", async () => {
+    const { records, state } = await opened();
+    const put = (id: string, expectedVersion: number) => {
+      const facts = { kind: "gate", name: id, audit: undefined, value: {} } as const;
+      return records.change({ ...facts, id, expectedVersion, seen: { state, version: 0 } });
+    };
+    for (let i = 0; i < recordsMax.gate; i += 1) await put(`r${i}`, 0);
+    expect(await put("one-more", 0)).toEqual({ kind: "full" });
+    expect(await put("r0", 1)).toMatchObject({ kind: "changed" });
+    expect(await put("r0", 1)).toEqual({ kind: "conflict", version: recordsMax.gate + 1 });
   });
 });

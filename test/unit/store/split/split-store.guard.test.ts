@@ -60,6 +60,15 @@ describe("SplitGuard", () => {
     ]);
   });
 
+  it("asks on where a part says of requests at once that they fail", async () => {
+    part.take = async (batch) => {
+      askedCount += 1;
+      return batch.map(() => ({ kind: "failed", code: "STORE_FULL" }));
+    };
+    expect(await askTimes(20)).toEqual(Array(20).fill("decided"));
+    expect(askedCount).toBe(20);
+  });
+
   it("never waits longer than 250 ms for the next probe", async () => {
     await hang();
     await askTimes(100);
