@@ -91,7 +91,7 @@ describe("scenarios of the package", () => {
 });
 
 describe("Simulation", () => {
-  it.each([1, 2, 3, 4, 5, 6])("loses and makes no request: seed %i", async (seed) => {
+  it.each([1, 2, 3, 4])("loses and makes no request: seed %i", async (seed) => {
     const input = drawInput(seed);
     const { durationMs } = input.scenario;
     const window = { fromMs: 0, toMs: durationMs + 1 };
@@ -192,7 +192,7 @@ objectives: []
 
 describe("agreement with queueing theory", () => {
   it.each(agreementCases)("$name, by $source", async (one) => {
-    const found = await runAgreement(one, 100_000);
+    const found = await runAgreement(one, 80_000);
     expect(Math.abs(found / one.expected - 1)).toBeLessThan(0.03);
   });
 });

@@ -29,14 +29,16 @@ interface Piece {
  */
 export class ArrivalTimes {
   readonly #pieces: readonly Piece[];
+  readonly #untilMs: number;
   #index = 0;
   #atMs = 0;
 
   constructor(parts: ArrivalTimesParts) {
     this.#pieces = piecesOf(parts);
+    this.#untilMs = parts.untilMs;
   }
 
-  /** When `units` more arrivals are expected; Infinity where that never comes. */
+  /** When `units` more arrivals are expected; Infinity where that is not before the end. */
   next(units: number): number {
     let left = units;
     for (;;) {
@@ -49,7 +51,7 @@ export class ArrivalTimes {
       const expected = (restMs * (perSecond + endPerSecond)) / 2_000;
       if (expected >= left) {
         this.#atMs = Math.min(endMs, this.#atMs + timeFor(left * 1_000, perSecond, slope));
-        return this.#atMs;
+        return this.#atMs < this.#untilMs ? this.#atMs : Number.POSITIVE_INFINITY;
       }
       left -= expected;
       this.#index += 1;
