@@ -3,6 +3,8 @@ import type { PolicyText } from "../parse.js";
 import { listWords, quoteText } from "../problems/problem.js";
 import { findNearestName } from "../text/nearest-name.js";
 
+import { scenarioForm } from "./parse-scenario.js";
+
 /** The most runs that are compared. */
 export const variedRunsMax = 12;
 
@@ -92,6 +94,10 @@ function findPlace(places: readonly Place[], segments: readonly string[]): Place
   const [parent, ...otherParents] = segments.length > 1 ? parents : [];
   if (parent !== undefined && otherParents.length === 0) {
     return { ...parent, path: [...parent.path, leaf], names: [...parent.names, leaf] };
+  }
+  const [document] = places.map((place) => place.document);
+  if (document !== undefined && segments.length === 1 && Object.hasOwn(scenarioForm.rows, leaf)) {
+    return { document, path: [leaf], names: [leaf] };
   }
   const known = [...new Set(places.map(({ names }) => names.at(-1) ?? ""))];
   const nearest = findNearestName(leaf, known);

@@ -29,6 +29,7 @@ describe("varyTexts()", () => {
   it.each([
     ["a.rate", "7", "scenario", "rate: 7"],
     ["callers.b.rate", "{ramp: {from: 1, to: 2}}", "scenario", "ramp"],
+    ["seed", "3", "scenario", "seed: 3"],
     ["size", "9", "policy", "size: 9"],
     ["admission.maxInFlight", "30", "policy", "maxInFlight: 30"],
   ] as const)("sets %s to %s in the %s", (path, value, where, found) => {
