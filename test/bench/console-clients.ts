@@ -14,13 +14,13 @@ import { HttpClient } from "../support/http-client.js";
 const [, , kind, ...numbers] = argv;
 const [port = 0, count = 0, ruleCount = 0] = numbers.map(Number);
 
-/** How far clocks of browsers are apart, in milliseconds. */
-const skewMsMax = 100;
+/** How far the clocks of two browsers are apart, in milliseconds. */
+const skewMs = 10;
 
 if (kind === "decide") await decideSteadily(port, { perSecond: count, ruleCount });
 else {
   const look = kind === "tail" ? followTail : pollOverview;
-  await Promise.all(Array.from({ length: count }, () => look(port)));
+  await Promise.all(Array.from({ length: count }, (_, i) => look(port, i)));
 }
 
 /** Callers, so that there is something to see. */
@@ -53,7 +53,8 @@ async function followTail(port: number): Promise<void> {
 }
 
 /** All that the overview polls. */
-async function pollOverview(port: number): Promise<void> {
+async function pollOverview(port: number, index: number): Promise<void> {
+  const pollEvery = pollAt(index * skewMs);
   const transport = transportOf(port);
   const fleet = createClient(FleetService, transport);
   const limits = createClient(LimitService, transport);
@@ -74,13 +75,14 @@ async function pollOverview(port: number): Promise<void> {
   });
 }
 
-/** Consoles ask at the same moments, by clocks that are apart. */
-async function pollEvery(ms: number, ask: () => Promise<unknown>): Promise<never> {
-  const skewMs = Math.random() * skewMsMax;
-  for (;;) {
-    await ask();
-    await pause(msToNextPoll(Date.now() - skewMs, ms));
-  }
+/** Consoles ask at the same moments, by clocks of their own. */
+function pollAt(lateMs: number) {
+  return async (ms: number, ask: () => Promise<unknown>): Promise<never> => {
+    for (;;) {
+      await ask();
+      await pause(msToNextPoll(Date.now() - lateMs, ms));
+    }
+  };
 }
 
 function pause(ms: number): Promise<void> {
