@@ -78,8 +78,8 @@ export function addSimulate(program: Command, context: CommandContext): void {
       "\nA scenario names services, callers, events and objectives, and the policy that protects " +
       "them. The\npolicy is read and decided as `headgate serve` does; only time is simulated. " +
       "The same seed gives\nthe same result. --vary takes the end of a path in the scenario or " +
-      "the policy, with list items by\ntheir names. Ctrl-C prints what there is so far, and exits " +
-      "with 1.",
+      "the policy, with list items by\ntheir names. Ctrl-C prints what there is so far, and " +
+      "exits with 1.",
     exitCodes:
       "Exit codes: 0 all objectives met, 1 a file cannot be read or written, 2 usage, " +
       "3 invalid scenario or\npolicy, 4 an objective is not met.",
