@@ -11,11 +11,12 @@ describe("a service with `admission: {}` behind Envoy", { timeout: 60_000 }, () 
     const result = await runOverload(stage, {
       protection: "headgateDefaults",
       multiple: 3,
-      // Slow requests, and patient callers: a busy machine makes few of them late.
+      // Slow requests, so that a busy machine makes few of them late. With a fixed limit of 40,
+      // five workers take 800 ms for 40 requests, and serve a tenth of what they could in time.
       meanServiceMs: 100,
       durationMs: 24_000,
       halvedMs: 11_000,
-      deadlineMs: 2_000,
+      deadlineMs: 800,
       criticalShare: 0.1,
       otherShares: { high: 0.2, normal: 0.4, low: 0.3 },
     });

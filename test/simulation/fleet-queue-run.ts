@@ -19,6 +19,8 @@ import { fairReports } from "./fleet-loop-scenarios.js";
 export interface QueueFleetScenario {
   readonly law: ConcurrencySettings;
   readonly envoyCount: number;
+  /** The part of the traffic that each Envoy has. Default: the same for all */
+  readonly trafficRatios?: readonly number[];
   readonly workerCount: number;
   /** What a request takes in the mean without a queue; exponential. */
   readonly serviceMs: number;
@@ -168,9 +170,19 @@ export class QueueFleetRun {
     this.#minRttMs = shares?.facts.minRttMs;
   }
 
-  #arrive(): void {
+  #drawEnvoy(): SimulatedEnvoy | undefined {
     const { envoys } = this.#fleet;
-    const envoy = envoys[Math.floor(this.#random.next() * envoys.length)];
+    const { trafficRatios } = this.#scenario;
+    let draw = this.#random.next();
+    if (trafficRatios === undefined) return envoys[Math.floor(draw * envoys.length)];
+    return envoys.find(({ place }) => {
+      draw -= trafficRatios[place] ?? 0;
+      return draw < 0;
+    });
+  }
+
+  #arrive(): void {
+    const envoy = this.#drawEnvoy();
     if (envoy === undefined) return;
     const inWork = this.#inWork.get(envoy) ?? 0;
     const traffic = trafficOf(envoy);

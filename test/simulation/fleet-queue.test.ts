@@ -120,3 +120,43 @@ describe("FleetLoop, before a queue of single requests", () => {
     }
   });
 });
+
+/** Two Envoys at three times the capacity, with four requests in five at one of them. */
+function lopsided(workers: number, seed: number): QueueFleetRun {
+  return new QueueFleetRun(
+    {
+      law: lawOf("gradient"),
+      envoyCount: 2,
+      trafficRatios: [0.8, 0.2],
+      workerCount: workers,
+      serviceMs: 50,
+      perSecond: (3 * workers * 1_000) / 50,
+      patienceMs: 1_000,
+      configuredShare: 200,
+    },
+    seed,
+  );
+}
+
+describe("FleetLoop, where one of two Envoys has most of the traffic", () => {
+  /** From 20 permits, which 20 workers need, it went to 8 at once: 45 % for three seconds. */
+  it("loses no more than it must while it searches for the first time", () => {
+    const worst = meanOverSeeds((seed) => {
+      const seconds = lopsided(20, seed).span(27).slice(5);
+      return Math.min(...seconds.slice(2).map((_, i) => goodput(seconds.slice(i, i + 3))));
+    });
+    expect(worst).toBeGreaterThan(0.58);
+  });
+
+  /** A second, deeper level took a quarter of what was left for four seconds: 92 %. */
+  it("keeps the workers that are left busy from five seconds after a loss of half on", () => {
+    const after = meanOverSeeds((seed) => {
+      const run = lopsided(workerCount / 2, seed);
+      run.span(90);
+      run.change({ workerCount: workerCount / 4 });
+      run.span(5);
+      return goodput(run.span(15));
+    });
+    expect(after).toBeGreaterThan(0.97);
+  });
+});

@@ -57,12 +57,12 @@ const worlds: readonly LeaverWorld[] = [
   },
 ];
 
-function startRun(blocks: string, more: Partial<GoodputWorld>): GoodputRun {
+function startRun(blocks: string, more: Partial<GoodputWorld>, from = seed): GoodputRun {
   const world = { ...service, ...more };
   return new GoodputRun(
     world,
-    seed,
-    (calendar) => new HeadgateProtection(calendar, { blocks, seed }),
+    from,
+    (calendar) => new HeadgateProtection(calendar, { blocks, seed: from }),
   );
 }
 
@@ -99,5 +99,25 @@ describe(`callers who state no deadline and leave, seed ${seed}`, () => {
     const { asked, admittedCount } = run.span(60_000);
     const askedCount = Object.values(asked).reduce((sum, count) => sum + count, 0);
     expect(admittedCount).toBeGreaterThan(0.999 * askedCount);
+  });
+});
+
+/**
+ * Half of the workers goes as the load jumps, from a limit of 50 that was never reached. Critical
+ * requests fill what is left, and passed the limit by a queue longer than their patience: 66 and
+ * 59 % were served in these ten seconds, and some seconds nothing.
+ */
+describe("critical callers who state no deadline and leave", () => {
+  it.each([
+    { queue: noQueue, ratioMin: 0.9 },
+    { queue: withQueue, ratioMin: 0.8 },
+  ])("do not fill a service that has lost half of its workers: $queue", ({ queue, ratioMin }) => {
+    const ratios = [seed, 1, 2, 3, 4, 5].map((from) => {
+      const changes = [{ atMs: 20_000, workerRatio: 0.5, loadRatio: 2 }];
+      const run = startRun(queue, { serviceMs: 100, loadRatio: 0.5, changes }, from);
+      run.span(25_000);
+      return run.span(10_000).usefulRatio;
+    });
+    expect(ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length).toBeGreaterThan(ratioMin);
   });
 });

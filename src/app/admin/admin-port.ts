@@ -58,7 +58,7 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
   } catch (thrown) {
     connections.finish();
     if (!isServiceError(thrown)) throw thrown;
-    logger.warn({ event: "adminPortFailed" }, `The admin port is off: ${thrown.message}`);
+    logger.warn({ event: "adminPortFailed" }, `The admin port is off. ${thrown.message}`);
     return { close: async () => {} };
   }
 }

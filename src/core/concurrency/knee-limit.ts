@@ -35,6 +35,13 @@ const desertedRatio = 0.9;
 const desertedLateRatio = 0.5;
 const lateServiceCount = 4;
 
+/**
+ * From this part on, callers that leave as late show that a queue is longer than their patience;
+ * and for how long that counts, in milliseconds.
+ */
+const impatientRatio = 0.1;
+const impatientMs = 30_000;
+
 /** What a step of looking at less leaves there, since there is little to lose. */
 const desertedProbeRatio = 0.4;
 
@@ -112,9 +119,11 @@ const hopelessDemandMin = 1.2;
  * are served, and begins anew from there. Who leaves with one in flight as with many has reasons of
  * its own.
  *
- * Critical requests pass the limit by what chance brings at once, so that one in a thousand of them
- * finds no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their own demand, if
- * that is longer. They are held to it where they fill the service alone.
+ * Critical requests may exceed the limit by what chance brings at once, so that one in a thousand
+ * of them finds no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their own
+ * demand, if that is longer. They may not if they fill the service alone. Only 3 * sqrt(limit) is
+ * allowed for half a minute after more than a tenth of the callers left late: the longer queue
+ * exceeds their patience, and a service works on for those who have left.
  *
  * Fits when the same requests take the same time at any number in flight below the knee, each of
  * them is seen by this process, and capacity is not known or changes. Does not fit when latency
@@ -137,6 +146,9 @@ export class KneeLimit implements ConcurrencyLimit {
   #isDeserted = false;
   #lowestSteps = 0;
   #vainCount = 0;
+  /** Whether callers left lately that had waited for long, and until when that counts. */
+  #isImpatient = false;
+  #impatientUntilMs = Number.NEGATIVE_INFINITY;
   #noProbeUntilMs = Number.NEGATIVE_INFINITY;
   #fit: KneeFit | undefined;
   /** Whether a knee was ever seen. */
@@ -169,7 +181,7 @@ export class KneeLimit implements ConcurrencyLimit {
 
   get criticalLimit(): number {
     const demandRatio = this.#demand?.criticalRatio ?? Number.POSITIVE_INFINITY;
-    if (demandRatio >= criticalDemandMax) {
+    if (this.#isImpatient || demandRatio >= criticalDemandMax) {
       const most = demandRatio < hopelessDemandMin ? withHeadroom(this.limit) : this.limit;
       return Math.floor(most);
     }
@@ -217,6 +229,9 @@ export class KneeLimit implements ConcurrencyLimit {
   }
 
   #step(nowMs: number): void {
+    const isImpatient = this.#leftCount > impatientRatio * this.#count && this.#isLate();
+    if (isImpatient) this.#impatientUntilMs = nowMs + impatientMs;
+    this.#isImpatient = nowMs < this.#impatientUntilMs;
     const fit = this.#levels.fit();
     this.#levels.age(nowMs - this.#firstMs, this.#count, fit?.knee ?? Number.POSITIVE_INFINITY);
     if (fit === undefined || this.#looksDeserted()) {
@@ -239,9 +254,13 @@ export class KneeLimit implements ConcurrencyLimit {
 
   #looksDeserted(): boolean {
     if (this.#leftCount >= desertedRatio * this.#count) return true;
+    return this.#leftCount > desertedLateRatio * this.#count && this.#isLate();
+  }
+
+  /** Whether requests took much longer than work does, or their callers waited for so long. */
+  #isLate(): boolean {
     const { serviceMs = Number.POSITIVE_INFINITY } = this.#fit ?? {};
-    const isLate = this.#rttSumMs > lateServiceCount * serviceMs * this.#count;
-    return isLate && this.#leftCount > desertedLateRatio * this.#count;
+    return this.#rttSumMs > lateServiceCount * serviceMs * this.#count;
   }
 
   /** Callers leave, of whom nothing is learned but that: looks at less until some are served. */

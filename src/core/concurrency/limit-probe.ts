@@ -1,33 +1,40 @@
 /**
- * Limit probes: the short lowering of a limit by which `MinRtt` tells a queue from a slow service.
- * What one is, and how its figures are judged.
+ * Limit probes: `MinRtt` lowers a limit for a short time to distinguish a queue from a slow
+ * service. This file describes one probe, and evaluates its measurements.
  */
 
-/** What a probe leaves of the permits in use. */
+/** The first level of a probe, as a part of the permits in use. */
 export const limitProbeRatio = 0.4;
 
-/** What a probe leaves of the permits that keep all servers busy, where those are known. */
+/**
+ * The next level, as a part of one at which a queue was measured. That level still had all of the
+ * throughput, so a deeper one costs at most 40 % of it.
+ */
+const deeperRatio = 0.6;
+
+/** The level that verifies a baseline, as a part of the permits that keep all servers busy. */
 const verifyRatio = 0.8;
 
-/** Below so few permits a deeper level would take too long to measure anything. */
+/** Below this level, a deeper level would take too long to measure. */
 const comparedLevelMin = 5;
 
-/** A baseline that is shorter than this part of the expected one is another one. */
+/** A measurement below this part of the expected baseline is a shorter baseline. */
 const verifiedRatio = 0.9;
 
-/** So many times the permits that keep all servers busy leave a queue for sure. */
+/** At this multiple of the permits that keep all servers busy, there is certainly a queue. */
 const queueingRatio = 1.5;
 
 /**
- * How much more than in proportion to the permits a round trip must take in a probe to say that no
- * queue is left: in proportion it falls while there is one, and not at all without.
+ * The loss of throughput, from one level to the next, that shows that no queue is left: the level
+ * above had 1.15 times the throughput. If this is a mistake, the baseline contains a queue, which
+ * costs no throughput, and the next probe corrects it. A level that is too deep costs throughput.
  */
-const flatMargin = 1.25;
+const flatMargin = 1.15;
 
-/** By how much more or less than that it must be to be no close thing. */
+/** Within this factor of a threshold, a probe waits for more samples. */
 const closeRatio = 1.15;
 
-/** By how much a measurement must differ to count as another baseline. */
+/** A measurement that differs by this factor is a new baseline. */
 const newsRatio = 1.25;
 
 /** Latencies added up. */
@@ -90,6 +97,8 @@ interface NextLevel {
   readonly limitMin: number;
   /** Undefined where the baseline was never measured. */
   readonly known: KnownService | undefined;
+  /** Whether a queue was measured with as many in flight: then 0.6 takes the place of 0.4. */
+  readonly hadQueue: boolean;
   readonly nowMs: number;
 }
 
@@ -110,13 +119,13 @@ export interface KnownService {
  *                                                                      0.16 * inFlight
  * ```
  *
- * With 0.8 of what keeps all servers busy no queue is left if the baseline holds, so it need only
- * be verified, for a fifth of the throughput; and a baseline that is too long, since it has some
- * queue in it, gets a fifth shorter. With more than 1.5 of it a queue is sure to be left; but
- * where it is next to nothing, too few requests would come to tell a slow release from a queue.
+ * At 0.8 of the permits that keep all servers busy, no queue is left if the baseline is right. The
+ * probe then only verifies it, at the cost of a fifth of the throughput. A baseline that contains a
+ * queue becomes a fifth shorter there. Above 1.5 times those permits, there is certainly a queue.
+ * At very low levels, too few requests would come to distinguish a slow release from a queue.
  */
-export function nextLevel({ inFlight, limitMin, known, nowMs }: NextLevel): ProbeLevel {
-  const least = limitProbeRatio * inFlight;
+export function nextLevel({ inFlight, limitMin, known, nowMs, hadQueue }: NextLevel): ProbeLevel {
+  const least = (hadQueue ? deeperRatio : limitProbeRatio) * inFlight;
   const busyCount = known === undefined ? 0 : known.baselineMs * known.perMs;
   const verifying = verifyRatio * Math.min(busyCount, inFlight);
   const most = Math.max(queueingRatio * busyCount, limitProbeRatio * least);
@@ -140,6 +149,15 @@ export function hasQueue(probe: LimitProbe, probeRttMs: number): boolean {
   if (level <= limitMin || verifies(probe, probeRttMs)) return false;
   if (isUnexpected(probe, probeRttMs)) return true;
   return before === undefined || flatnessOf(before, level, probeRttMs) < flatMargin;
+}
+
+/**
+ * Whether a queue at the first level is evidence of lost servers. The level is low enough for a
+ * slower release to have no queue there, so the baseline still holds, and a deeper level would
+ * only cost throughput.
+ */
+export function provesLoss({ isSuspected, isDeep, before, expectedMs }: LimitProbe): boolean {
+  return isSuspected && !isDeep && before !== undefined && expectedMs === undefined;
 }
 
 /**

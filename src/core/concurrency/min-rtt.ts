@@ -15,9 +15,10 @@ import {
   nextLevel,
   type ProbeResult,
   pooled,
+  provesLoss,
 } from "./limit-probe.js";
 
-/** How long a baseline holds without being measured anew. */
+/** How long a baseline holds until it is verified again. */
 export const baselineMsMax = 30_000;
 
 /** The least time between two probes; doubles while they find nothing new, to `baselineMsMax`. */
@@ -97,39 +98,43 @@ export function isMostlyLate(counts: {
 /**
  * The round trip without queueing, learned from windows of ordinary requests.
  *
- * A lower measurement is believed at once, since queueing only adds. A higher one may be a queue
- * or a slower release, and only one thing tells them apart: with fewer permits in use a queue gets
- * shorter, a slower release stays slow. So where the limit is reached and the baseline is old, or
- * latency looks like queueing for two windows, the limit is lowered to 0.4 of what is in use for a
- * moment, or where it was measured before to 0.8 of what keeps all servers busy by it
- * (`nextLevel`): a **probe**. There the baseline is measured anew, up or down. While
+ * A lower measurement replaces the baseline at once, since queueing only adds time. A higher one
+ * may be a queue or a slower release. Only fewer permits in use distinguish them: a queue becomes
+ * shorter, a slower release stays slow. If the limit is reached and the baseline is old, or
+ * latency looks like queueing for two windows, the limit is lowered for a moment: a **probe**. Its
+ * first level is 0.4 of the permits in use, or 0.8 of those that keep all servers busy
+ * (`nextLevel`). The baseline is measured there. While
  *
  * ```
- * rtt(probe) / rtt(before) < 1.25 * permits(probe) / permits(before)
+ * rtt(probe) / rtt(before) < 1.15 * permits(probe) / permits(before)
  * ```
  *
- * and the level is not one at which a known baseline, more or less what is seen, is verified,
- * latency fell with the permits: there is still a queue, and the probe goes to 0.4 again. So it
- * does while more than a tenth give up, because then latencies are those of the patient alone.
+ * latency falls with the permits and throughput does not: there is still a queue, and the probe
+ * goes to 0.6 of its level. At a level that verifies a known baseline, the latency alone decides.
+ * If more than a tenth of the callers give up, latencies are those of the patient ones alone, and
+ * the probe goes to 0.4 of its level.
  *
- * Example: 20 permits at 100 ms; with 8 they take 50 ms, and 50 / 100 is no less than 1.25 x 0.4:
- * the baseline is 50 ms. Throughput was 20 / 100 ms on the way, so 0.2 x 50 = 10 permits keep all
- * servers busy. With 600 permits at 3 s it probes to 240 (1.2 s), 96 (480 ms), and on down.
+ * Example: 20 permits at 100 ms. 8 permits take 50 ms, and 50 / 100 is more than 1.15 x 0.4, so
+ * the baseline is 50 ms. Throughput was 20 / 100 ms above, so 0.2 x 50 = 10 permits keep all
+ * servers busy. From 600 permits at 3 s, the levels are 240 (1.2 s), 144 (720 ms), and so on.
  *
- * Where the limit is far from reached, nobody is refused for a measurement: there the least of the
- * last half minute is the baseline, and nothing changes where nothing comes. With one permit in
- * use there is nothing to queue behind, and what is measured is the baseline. No probe goes below
- * the law's least limit: where that is more than the service takes, its queue is the baseline. Nor
- * is there one while much of what is in use is at Envoys that nobody hears of: those do not follow.
+ * A suspected probe begins at 1.5 times the permits that keep all servers busy. A queue there
+ * means that servers were lost. The baseline stays, and the probe ends without a level that costs
+ * throughput (`provesLoss`).
  *
- * A probe is followed by a wait, so that all of them take no more than a quarter of the throughput.
- * Servers may be lost in it, too, and steps alone would take half a minute to follow. So one probe
- * may begin early, where latency looks like queueing now and the last such suspicion was right; the
- * probe after it waits again.
+ * If the limit is far from reached, no request is refused for a measurement. The baseline is then
+ * the lowest latency of the last half minute, and does not change without requests. With one
+ * permit in use there is no queue, so the measurement is the baseline. No probe goes below the
+ * law's minimum; if that is more than the service takes, its queue is part of the baseline. There
+ * is no probe while a large part of the permits belongs to Envoys that send no reports.
  *
- * Against Envoy's measuring (a few permits for 50 requests, each minute): it costs nothing without
- * overload, else about a fifth of the throughput for a second or two each half minute; half of it
- * the first time. It finds a slower release within seconds.
+ * After a probe there is a pause, so that all probes take at most a quarter of the throughput.
+ * Servers may fail during the pause, and steps alone would take half a minute to follow. So one
+ * probe may begin early, if latency looks like queueing and the last such suspicion was right.
+ *
+ * Compared with Envoy's measurement (a few permits for 50 requests, each minute), it costs nothing
+ * without overload, otherwise about a fifth of the throughput for a second or two each half
+ * minute, and up to 40 % the first time. It finds a slower release within seconds.
  *
  * Source: BBR's windowed minimum and PROBE_RTT (Cardwell et al., ACM Queue 14, 2016), by shares
  * instead of four packets, since a service's queue is not ours alone to drain.
@@ -265,7 +270,7 @@ export class MinRtt {
       isDeep: false,
       holdsCritical: false,
       perMs: before === undefined ? 0 : before.inFlight / before.rttMs,
-      ...nextLevel({ inFlight, limitMin, known, nowMs: endMs }),
+      ...nextLevel({ inFlight, limitMin, known, nowMs: endMs, hadQueue: false }),
     };
     this.#unsettle(endMs);
   }
@@ -339,7 +344,14 @@ export class MinRtt {
     if (isClose(probe, probeRttMs) && count < closeCountMin && !isLong) return undefined;
     probe.perMs = Math.max(probe.perMs, probe.level / probeRttMs);
     this.#minRttMs = Math.min(this.#minRttMs ?? probeRttMs, probeRttMs);
-    if (hasQueue(probe, probeRttMs)) return this.#goDeeper(probe, endMs, probeRttMs);
+    if (hasQueue(probe, probeRttMs)) {
+      if (!this.#isVerified || !provesLoss(probe)) {
+        return this.#goDeeper(probe, endMs, probeRttMs);
+      }
+      const { knownMs = probeRttMs } = probe;
+      const capacity = (knownMs * probe.level) / probeRttMs;
+      return this.#endProbe(probe, endMs, { rttMs: knownMs, capacity });
+    }
     const mayBeLeft = endMs - this.#leftMs < leftMsMax;
     if (mayBeLeft && isDoubtful(probe, probeRttMs) && !isLong) {
       probe.lastRttMs = probeRttMs;
@@ -358,7 +370,8 @@ export class MinRtt {
     probe.isDeep = true;
     probe.before = rttMs === undefined ? undefined : { rttMs, inFlight: level };
     const known = isKnown ? this.#known(probe.before) : undefined;
-    Object.assign(probe, nextLevel({ inFlight: level, limitMin, known, nowMs }));
+    const hadQueue = isKnown && rttMs !== undefined;
+    Object.assign(probe, nextLevel({ inFlight: level, limitMin, known, nowMs, hadQueue }));
     this.#unsettle(nowMs);
     return undefined;
   }

@@ -119,7 +119,7 @@ describe("startApp()", () => {
       names.map((name) =>
         expect.objectContaining({
           level: "warn",
-          "@message": expect.stringContaining(`${name} can be`),
+          "@message": expect.stringContaining(`can reach ${name} without`),
         }),
       ),
     );

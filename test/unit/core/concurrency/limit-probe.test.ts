@@ -22,7 +22,7 @@ function probeOf(given: Partial<LimitProbe> = {}): LimitProbe {
     isDeep: false,
     holdsCritical: false,
     perMs: 0.2,
-    ...nextLevel({ inFlight: 20, limitMin: 1, known: undefined, nowMs: 0 }),
+    ...nextLevel({ inFlight: 20, limitMin: 1, known: undefined, hadQueue: false, nowMs: 0 }),
     ...given,
   };
 }
@@ -34,7 +34,7 @@ describe("nextLevel()", () => {
     { inFlight: 2, limitMin: 1, level: 1 },
     { inFlight: 20, limitMin: 15, level: 15 },
   ])("goes from $inFlight to $level where $limitMin is the least", ({ level, ...from }) => {
-    const next = nextLevel({ ...from, known: undefined, nowMs: 7 });
+    const next = nextLevel({ ...from, known: undefined, hadQueue: false, nowMs: 7 });
     expect(next).toMatchObject({ level, expectedMs: undefined, levelMs: 7, droppedCount: 0 });
   });
 
@@ -48,21 +48,27 @@ describe("nextLevel()", () => {
     { inFlight: 100, busyCount: 1, level: 16, isVerifying: false, why: "twice 0.4 at least" },
   ])("goes from $inFlight to $level by $busyCount: $why", ({ inFlight, ...row }) => {
     const known = { baselineMs: 50, perMs: row.busyCount / 50 };
-    const next = nextLevel({ inFlight, limitMin: 1, known, nowMs: 7 });
+    const next = nextLevel({ inFlight, limitMin: 1, known, hadQueue: false, nowMs: 7 });
     expect([next.level, next.expectedMs]).toEqual([row.level, row.isVerifying ? 50 : undefined]);
   });
 });
 
+describe("nextLevel(), below a level", () => {
+  it("keeps at least 0.6 of one with a queue", () => {
+    const deeper = { inFlight: 20, limitMin: 1, known: undefined, hadQueue: true, nowMs: 7 };
+    expect(nextLevel(deeper).level).toBe(12);
+  });
+});
+
 describe("hasQueue(), isClose()", () => {
-  // In proportion 100 ms become 40; 1.25 times that are 50.
+  // In proportion 100 ms become 40; 1.15 times that are 46.
   it.each([
-    { rttMs: 40, isQueue: true, close: false },
-    { rttMs: 43, isQueue: true, close: false },
-    { rttMs: 44, isQueue: true, close: true },
-    { rttMs: 49, isQueue: true, close: true },
-    { rttMs: 51, isQueue: false, close: true },
-    { rttMs: 57, isQueue: false, close: true },
-    { rttMs: 58, isQueue: false, close: false },
+    { rttMs: 39, isQueue: true, close: false },
+    { rttMs: 41, isQueue: true, close: true },
+    { rttMs: 45, isQueue: true, close: true },
+    { rttMs: 47, isQueue: false, close: true },
+    { rttMs: 52, isQueue: false, close: true },
+    { rttMs: 54, isQueue: false, close: false },
     { rttMs: 100, isQueue: false, close: false },
   ])("are $isQueue and $close at $rttMs ms", ({ rttMs, isQueue, close }) => {
     expect([hasQueue(probeOf(), rttMs), isClose(probeOf(), rttMs)]).toEqual([isQueue, close]);
@@ -77,7 +83,7 @@ describe("hasQueue(), isClose()", () => {
     { rttMs: 50, isQueue: false, close: false },
     { rttMs: 54, isQueue: false, close: false },
     { rttMs: 62, isQueue: false, close: false },
-    { rttMs: 63, isQueue: true, close: false },
+    { rttMs: 63, isQueue: true, close: true },
     { rttMs: 70, isQueue: true, close: true },
     { rttMs: 76, isQueue: true, close: true },
     { rttMs: 90, isQueue: true, close: false },

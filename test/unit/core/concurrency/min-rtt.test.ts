@@ -181,7 +181,7 @@ describe("MinRtt", () => {
       rig.see({ rttMs: Math.max(50, inFlightMax * 5), inFlightMax, sampleCount: 1_000 });
       if (rig.minRtt.probeLimit !== levels.at(-1)) levels.push(rig.minRtt.probeLimit);
     }
-    expect(levels).toEqual([240, 96, 38, 15, 6, undefined]);
+    expect(levels).toEqual([240, 144, 86, 51, 30, 18, 10, 6, undefined]);
     expect(rig.minRtt.minRttMs).toBe(50);
   });
 
@@ -285,6 +285,18 @@ describe("MinRtt", () => {
     }
     rig.see(close);
     expect(rig.minRtt.probeLimit).toBeLessThan(8);
+  });
+
+  it("takes a queue at its first level for lost servers, and keeps the baseline", () => {
+    const rig = new Rig();
+    rig.learn(50);
+    rig.pass(2 * probeGapMsMin, { rttMs: 100, inFlightMax: 20 });
+    // Five of ten servers are left: 20 in flight take 200 ms, and 7 take 70.
+    for (let i = 0; i < 2; i += 1) rig.see({ rttMs: 200, inFlightMax: 20 }, true);
+    expect(rig.minRtt.probeLimit).toBe(7);
+    const finding = rig.see({ rttMs: 70, inFlightMax: 7, sampleCount: 200 });
+    expect(finding).toEqual({ kind: "measured", capacity: 5, isConfirmed: true });
+    expect([rig.minRtt.probeLimit, rig.minRtt.minRttMs]).toEqual([undefined, 50]);
   });
 
   it("probes when queueing is suspected for two windows, at most so often", () => {
