@@ -33,6 +33,7 @@ ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/dist dist
+COPY scenarios scenarios
 COPY --from=build /app/ratelimit /bin/ratelimit
 USER 65532:65532
 # Decisions, HTTP, and the control port.

@@ -32,6 +32,7 @@ const commandGroups: readonly CommandGroup[] = [
       diff: async () => (await import("./policy/diff.js")).addDiff,
       test: async () => (await import("./policy/test.js")).addTest,
       replay: async () => (await import("./replay/replay.js")).addReplay,
+      simulate: async () => (await import("./simulate/simulate.js")).addSimulate,
       generate: async () => (await import("./generate/generate.js")).addGenerate,
       schema: async () => (await import("./policy/schema.js")).addSchema,
     },

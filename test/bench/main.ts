@@ -37,6 +37,7 @@ import {
 } from "./report.js";
 import { measureRlqs } from "./rlqs.js";
 import { measureServers, type RowsOrder } from "./server-rows.js";
+import { tellSimulate } from "./simulate.js";
 import { runSeeds } from "./simulation.js";
 import { compare } from "./targets.js";
 import { measureWatched } from "./watched.js";
@@ -57,6 +58,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --laws N        instead of all this: N seeds of the concurrency laws in simulated overload
   --goodput N     instead of all this: N worlds of the goodput matrix next to their best static
                   limits, which are searched; "record" writes down those of the tests
+  --simulate N    instead of all this: the simulator against queueing theory with N requests each,
+                  and its speed
   --queueing N    instead of all this: N requests against Erlang's formula, and queues in overload
   --overload N    instead of all this: N seconds each of an upstream under 3 and 10 times its load,
                   by what protects it, with pictures in test-output
@@ -84,6 +87,7 @@ interface InsteadValues {
   readonly fuzz?: string;
   readonly laws?: string;
   readonly goodput?: string;
+  readonly simulate?: string;
   readonly queueing?: string;
   readonly feedback?: string;
   readonly fleet?: string;
@@ -115,6 +119,7 @@ async function main(): Promise<void> {
       fuzz: { type: "string" },
       laws: { type: "string" },
       goodput: { type: "string" },
+      simulate: { type: "string" },
       queueing: { type: "string" },
       feedback: { type: "string" },
       fleet: { type: "string" },
@@ -214,6 +219,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
   } else if (values.goodput !== undefined) {
     await goodput(values.goodput, Number(values.first));
+  } else if (values.simulate !== undefined) {
+    await agreement(Number(values.simulate));
   } else if (values.queueing !== undefined) {
     queueing(Number(values.queueing));
   } else if (values.feedback !== undefined) {
@@ -274,6 +281,15 @@ async function goodput(text: string, first: number): Promise<void> {
   const count = Number(text);
   if (!(count >= 1 && first >= 0)) throw new Error("--goodput and --first take whole numbers");
   process.stdout.write(`${tellGoodput({ first, count })}\n`);
+}
+
+async function agreement(requestCount: number): Promise<void> {
+  if (!(requestCount >= 1)) throw new Error("--simulate takes a whole number");
+  const { text, isNear } = await tellSimulate(requestCount);
+  process.stdout.write(`${text}\n`);
+  if (isNear) return;
+  process.stderr.write("further from the formulas than it may be\n");
+  process.exitCode = 1;
 }
 
 function queueing(requestCount: number): void {

@@ -8,6 +8,7 @@ import { doctorProblemRows } from "../../src/doctor/doctor-problems.js";
 import { generateProblemRows } from "../../src/generate/base/generate-problems.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { problemRows } from "../../src/policy/problems/problem.js";
+import { parseScenario } from "../../src/policy/scenario/parse-scenario.js";
 import { envoyTool } from "../../src/programs/install.js";
 import { type Block, blocksOf, markedBlocks, readPages, referencePage } from "../support/docs.js";
 import { readQuery } from "../support/promql.js";
@@ -20,6 +21,7 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   // Here.
   policy: "yaml",
   services: "yaml",
+  scenario: "yaml",
   promql: "promql",
   // test/golden/runbooks.test.ts
   runbook: "promql",
@@ -153,6 +155,15 @@ describe("snippets of the documentation", () => {
     for (const block of policies) {
       const parsed = parsePolicy([{ file: placeOf(block), text: block.text }]);
       expect(parsed, placeOf(block)).toMatchObject({ kind: "policy" });
+    }
+  });
+
+  it("show scenarios that are right", () => {
+    const scenarios = withMark("scenario");
+    expect(scenarios.length).toBeGreaterThanOrEqual(1);
+    for (const block of scenarios) {
+      const parsed = parseScenario({ file: placeOf(block), text: block.text });
+      expect(parsed, placeOf(block)).toMatchObject({ kind: "scenario" });
     }
   });
 

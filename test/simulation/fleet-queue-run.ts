@@ -1,6 +1,9 @@
 import type { ConcurrencySettings } from "../../src/core/concurrency/concurrency-laws.js";
 import type { NodeReport } from "../../src/core/feedback/feedback.js";
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
+import { EventCalendar } from "../../src/simulate/engine/calendar.js";
+import { exponentialMs } from "../../src/simulate/engine/distributions.js";
+import { Station } from "../../src/simulate/engine/station.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
   type FleetDelays,
@@ -9,7 +12,7 @@ import {
   SimulatedFleet,
   tickMs,
 } from "../support/simulated-fleet.js";
-import { EventCalendar, exponentialMs, Station, startArrivals } from "../support/station.js";
+import { startArrivals } from "../support/station.js";
 import { fairReports } from "./fleet-loop-scenarios.js";
 
 /** Envoys before one queue, request by request. Times in milliseconds. */

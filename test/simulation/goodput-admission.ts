@@ -10,9 +10,9 @@ import type {
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
+import type { EventCalendar } from "../../src/simulate/engine/calendar.js";
 import { createTestDecider } from "../support/decider.js";
 import { FakeRandom } from "../support/fake-random.js";
-import type { EventCalendar } from "../support/station.js";
 import type { GoodputCaller, GoodputTicket, Protection } from "./goodput-run.js";
 
 /** How a Headgate is run. */

@@ -1,6 +1,6 @@
 import { ClassCounts } from "../../src/core/admission/class-counts.js";
 import { type Priority, priorities } from "../../src/core/admission/priority.js";
-import type { EventCalendar } from "../support/station.js";
+import type { EventCalendar } from "../../src/simulate/engine/calendar.js";
 import { HeadgateProtection } from "./goodput-admission.js";
 import {
   type GoodputCaller,

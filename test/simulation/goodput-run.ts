@@ -1,18 +1,15 @@
 import { type Priority, priorities } from "../../src/core/admission/priority.js";
 import type { Random } from "../../src/core/base/clock.js";
-import { FakeRandom } from "../support/fake-random.js";
+import { EventCalendar } from "../../src/simulate/engine/calendar.js";
 import {
   type DrawMs,
-  EventCalendar,
   exponentialMs,
   fixedMs,
   heavyTailedMs,
-  quantile,
-  Station,
-  type StationCall,
-  type StationJob,
-  startArrivals,
-} from "../support/station.js";
+} from "../../src/simulate/engine/distributions.js";
+import { Station, type StationCall, type StationJob } from "../../src/simulate/engine/station.js";
+import { FakeRandom } from "../support/fake-random.js";
+import { quantile, startArrivals } from "../support/station.js";
 
 /** How service times are distributed; see `workDraw`. */
 export const serviceKinds = [

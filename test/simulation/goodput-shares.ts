@@ -7,9 +7,9 @@ import {
   defaultShareHeartbeatMs,
   defaultShareLeaseMs,
 } from "../../src/fleet/claims/permit-shares.js";
+import type { EventCalendar } from "../../src/simulate/engine/calendar.js";
+import { MemoryPermits } from "../../src/simulate/engine/memory-permits.js";
 import type { PermitAnswer } from "../../src/store/coordination/permit-store.js";
-import type { EventCalendar } from "../support/station.js";
-import { MemoryPermits } from "./goodput-permits.js";
 
 /** The store by which simulated replicas share limits. */
 export class SimulatedPermits {

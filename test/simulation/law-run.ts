@@ -6,18 +6,17 @@ import type {
   ConcurrencyLimit,
   SampleOutcome,
 } from "../../src/core/concurrency/concurrency-limit.js";
-import { FakeRandom } from "../support/fake-random.js";
+import { EventCalendar } from "../../src/simulate/engine/calendar.js";
 import {
   burstyMs,
   type DrawMs,
-  EventCalendar,
   exponentialMs,
   fixedMs,
   heavyTailedMs,
-  quantile,
-  Station,
-  startArrivals,
-} from "../support/station.js";
+} from "../../src/simulate/engine/distributions.js";
+import { Station } from "../../src/simulate/engine/station.js";
+import { FakeRandom } from "../support/fake-random.js";
+import { quantile, startArrivals } from "../support/station.js";
 
 /** One service behind one law, and who wants something of it. Times in milliseconds. */
 export interface LawScenario {

@@ -19,15 +19,15 @@ import {
   WaitingRoom,
 } from "../../src/core/admission/waiting-room.js";
 import { ServiceTime } from "../../src/core/concurrency/service-time.js";
-import { FakeRandom } from "../support/fake-random.js";
+import { EventCalendar } from "../../src/simulate/engine/calendar.js";
 import {
   burstyMs,
   type DrawMs,
-  EventCalendar,
   exponentialMs,
   heavyTailedMs,
-  startArrivals,
-} from "../support/station.js";
+} from "../../src/simulate/engine/distributions.js";
+import { FakeRandom } from "../support/fake-random.js";
+import { startArrivals } from "../support/station.js";
 
 /** A service with as many permits as servers, the laws in front of it, and who comes. */
 export interface QueueScenario {

@@ -1,7 +1,10 @@
 import type { ConcurrencyLimit } from "../../src/core/concurrency/concurrency-limit.js";
 import { windowMargin } from "../../src/core/concurrency/window-limit.js";
+import { EventCalendar } from "../../src/simulate/engine/calendar.js";
+import { exponentialMs } from "../../src/simulate/engine/distributions.js";
+import { Station } from "../../src/simulate/engine/station.js";
 import { FakeRandom } from "../support/fake-random.js";
-import { EventCalendar, exponentialMs, Station, startArrivals } from "../support/station.js";
+import { startArrivals } from "../support/station.js";
 
 /** The overload of the OpenZiti text: one worker, a flood, callers who leave unseen. */
 export interface WindowScenario {

@@ -90,7 +90,15 @@ export const importRows: readonly ImportRow[] = [
   },
   // What an Envoy, a policy and Headgate say, compared: texts in, findings out.
   { from: "src/doctor/**", may: ["src/{doctor,core,policy,generate}/**"] },
-  { from: "src/simulate/**", may: ["src/{simulate,core,policy,decide}/**"] },
+  {
+    from: "src/simulate/**",
+    // A simulated fleet decides with the embedded store, and shares permits as replicas do.
+    may: [
+      "src/{simulate,core,policy,decide}/**",
+      "src/store/{limit-store,memory,coordination/permit-store}.ts",
+      "src/fleet/claims/permit-shares.ts",
+    ],
+  },
   {
     from: "src/app/**",
     may: [
@@ -430,6 +438,7 @@ export const topLevel: readonly string[] = [
   "package-lock.json",
   "package.json",
   "proto",
+  "scenarios",
   "src",
   "test",
   "tools",

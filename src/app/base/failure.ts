@@ -16,8 +16,8 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   usage: "The command line, the environment or a settings file is invalid.",
   invalidPolicy: "The policy is invalid.",
   stale:
-    "Something differs: `generate --check` or `fmt --check` found stale files, or " +
-    "`diff` found a change.",
+    "Something differs: `generate --check` or `fmt --check` found stale files, `diff` found a " +
+    "change, or `simulate` missed an objective.",
   unreachable: "The admin port of Headgate, or of an Envoy, cannot be reached.",
 };
 

@@ -17,7 +17,8 @@ export function policySchemaText(): string {
 }
 
 interface SchemaOptions {
-  readonly ratelimit?: true;
+  readonly ratelimit?: true | undefined;
+  readonly scenario?: true | undefined;
   readonly write?: string | true;
 }
 
@@ -27,6 +28,7 @@ export function addSchema(program: Command, context: CommandContext): void {
     .command("schema")
     .description("print or write the JSON Schema of a policy file, for editors")
     .option("--ratelimit", "the schema for envoyproxy/ratelimit files instead")
+    .option("--scenario", "the schema for scenarios of `headgate simulate` instead")
     .option("--write [PATH]", `write it to a file; default ${schemaFileName}`);
   addHelpTexts(command, {
     examples: `
@@ -38,14 +40,23 @@ export function addSchema(program: Command, context: CommandContext): void {
       "single file.\n`headgate check` finds all mistakes, in all files together. Write the " +
       "schema again after an update.",
     exitCodes: "Exit codes: 0 printed or written, 1 cannot be written, 2 usage.",
-  }).action(async ({ ratelimit, write }: SchemaOptions) => {
-    const text =
-      ratelimit === true
-        ? textOf(makeJsonSchema(domainForms.ratelimit, { title: "envoyproxy/ratelimit file" }))
-        : policySchemaText();
+  }).action(async ({ ratelimit, scenario, write }: SchemaOptions) => {
+    const text = await schemaText({ ratelimit, scenario });
     if (write === undefined) return context.output.out(text.trimEnd());
     await writeSchema(write === true ? schemaFileName : write, text, context);
   });
+}
+
+async function schemaText({
+  ratelimit,
+  scenario,
+}: Pick<SchemaOptions, "ratelimit" | "scenario">): Promise<string> {
+  if (ratelimit === true) {
+    return textOf(makeJsonSchema(domainForms.ratelimit, { title: "envoyproxy/ratelimit file" }));
+  }
+  if (scenario !== true) return policySchemaText();
+  const { scenarioForm } = await import("../../policy/scenario/parse-scenario.js");
+  return textOf(makeJsonSchema(scenarioForm, { title: "Headgate scenario" }));
 }
 
 async function writeSchema(file: string, text: string, { output }: CommandContext): Promise<void> {

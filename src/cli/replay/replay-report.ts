@@ -2,6 +2,7 @@ import { formatTimestamp } from "../../core/base/timestamp.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import type { ReplayReport } from "../../simulate/replay.js";
 import { alignTimeline, type TimelineCounts } from "../../simulate/timeline.js";
+import { sparkline } from "../terminal/sparkline.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** What came of a replay, and of the reading before it. */
@@ -137,28 +138,4 @@ function durationText({ stepUs, counts }: TimelineCounts): string {
   if (seconds < 120) return `${seconds} s`;
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
   return `${Math.round(seconds / 3_600)} h`;
-}
-
-const blocks = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"] as const;
-
-/**
- * Draws amounts as blocks, the largest one full; nothing is a blank. More amounts than columns are
- * added up.
- *
- * @param most what fills a block; default the largest amount
- */
-function sparkline(amounts: readonly number[], columnsMax: number, most?: number): string {
-  const perColumn = Math.max(1, Math.ceil(amounts.length / columnsMax));
-  const columns: number[] = [];
-  for (let i = 0; i < amounts.length; i += perColumn) {
-    columns.push(amounts.slice(i, i + perColumn).reduce((sum, one) => sum + one, 0));
-  }
-  const full = most === undefined ? Math.max(...columns, 0) : most * perColumn;
-  return columns
-    .map((amount) => {
-      if (amount <= 0 || full <= 0) return " ";
-      const level = Math.min(blocks.length, Math.ceil((amount / full) * blocks.length));
-      return blocks[level - 1] ?? " ";
-    })
-    .join("");
 }

@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { type KneeFit, LatencyByLevel } from "../../../../src/core/concurrency/latency-by-level.js";
+import {
+  type DrawMs,
+  exponentialMs,
+  fixedMs,
+} from "../../../../src/simulate/engine/distributions.js";
 import { FakeRandom } from "../../../support/fake-random.js";
-import { type DrawMs, exponentialMs, fixedMs } from "../../../support/station.js";
 
 interface Sight {
   /** Levels that are seen, from and to. */

@@ -4,8 +4,8 @@ import {
   serviceTimeIdleMsMax,
   serviceTimeMsMax,
 } from "../../../../src/core/concurrency/service-time.js";
+import { exponentialMs } from "../../../../src/simulate/engine/distributions.js";
 import { FakeRandom } from "../../../support/fake-random.js";
-import { exponentialMs } from "../../../support/station.js";
 
 /** Keeps slots busy, one of them ending each `everyMs` and taken up again at once. */
 function work(slots: ServiceTime, { busyCount, everyMs, fromMs, untilMs }: WorkSpan): void {

@@ -1,10 +1,10 @@
-import type { Clock } from "../../src/core/base/clock.js";
-import { fairShares } from "../../src/core/feedback/fair-share.js";
+import type { Clock } from "../../core/base/clock.js";
+import { fairShares } from "../../core/feedback/fair-share.js";
 import type {
   PermitAnswer,
   PermitBeat,
   PermitClaim,
-} from "../../src/store/coordination/permit-store.js";
+} from "../../store/coordination/permit-store.js";
 
 interface PermitRecord {
   readonly number: number;
@@ -18,7 +18,7 @@ interface PermitRecord {
 /** Records of one limit, by replica. */
 type LimitRecords = Map<string, PermitRecord>;
 
-/** Divides limits among simulated replicas as the script in Redis does. */
+/** Divides limits among simulated replicas as the shared store does. */
 export class MemoryPermits {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #limits = new Map<string, LimitRecords>();

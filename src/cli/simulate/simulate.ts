@@ -1,0 +1,244 @@
+import { type Command, Option } from "commander";
+import { systemClock } from "../../app/base/clock.js";
+import { keepNewObjectsYoung } from "../../app/base/collector.js";
+import { exitCodes } from "../../app/base/failure.js";
+import { sha256 } from "../../app/base/sha256.js";
+import { createStyle, isColorWanted } from "../../app/base/style.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import {
+  parseVariation,
+  type ScenarioTexts,
+  type Variation,
+  type VariedSetting,
+  variedRunsMax,
+  varyTexts,
+} from "../../policy/scenario/vary.js";
+import type { RunControl } from "../../simulate/engine/simulation.js";
+import { eventMarks } from "../../simulate/report/event-marks.js";
+import { simulationHtml } from "../../simulate/report/html-report.js";
+import { type FinishedRun, runScenario } from "../../simulate/report/run-summary.js";
+import { seriesCsv } from "../../simulate/report/series-csv.js";
+import {
+  meetsAll,
+  type SimulationResult,
+  simulationJson,
+} from "../../simulate/report/simulation-result.js";
+import { collect } from "../input/collect.js";
+import { writeWholeFile } from "../input/whole-file.js";
+import { usageFailure } from "../terminal/command-failure.js";
+import type { CommandContext, Output } from "../terminal/context.js";
+import { addHelpTexts } from "../terminal/help-texts.js";
+import { drawTable } from "../terminal/text-table.js";
+import {
+  packagedScenarios,
+  readScenario,
+  readScenarioTexts,
+  type ScenarioInput,
+  scenarioPath,
+} from "./scenario-input.js";
+import { renderSimulation } from "./simulation-report.js";
+
+interface SimulateOptions {
+  readonly list?: true;
+  readonly seed?: string;
+  readonly vary?: readonly string[];
+  readonly csv?: string;
+  readonly html?: string;
+  readonly output: "table" | "json";
+}
+
+/** Adds `headgate simulate`: what a policy makes of services and callers, in simulated time. */
+export function addSimulate(program: Command, context: CommandContext): void {
+  const command = program
+    .command("simulate")
+    .description("simulate services, callers and failures with a policy, in virtual time")
+    .argument("[SCENARIO]", "a scenario file, or the name of one of the package")
+    .option("--list", "list the scenarios of the package")
+    .option("--seed <NUMBER>", "use this seed instead of the scenario's")
+    .option(
+      "--vary <PATH=VALUES>",
+      "compare values of a setting: law=vegas,gradient or maxInFlight=10..200; repeatable",
+      collect,
+    )
+    .option("--csv <FILE>", "write all series, one row per second")
+    .option("--html <FILE>", "write a report with plots, in one file")
+    .addOption(
+      new Option("-o, --output <format>", "the report format")
+        .choices(["table", "json"])
+        .default("table"),
+    );
+  addHelpTexts(command, {
+    examples: `
+  headgate simulate --list
+  headgate simulate retry-storm
+  headgate simulate scenario.yaml --html report.html
+  headgate simulate scenario.yaml --vary admission.maxInFlight=10..200
+  headgate simulate retry-storm --vary callers.web.retries.budget=0.1,0.5 -o json`,
+    notes:
+      "\nA scenario names services, callers, events and objectives, and the policy that protects " +
+      "them. The\npolicy is read and decided as `headgate serve` does; only time is simulated. " +
+      "The same seed gives\nthe same result. --vary takes the end of a path in the scenario or " +
+      "the policy, with list items by\ntheir names. Ctrl-C prints what there is so far, and " +
+      "exits with 1.",
+    exitCodes:
+      "Exit codes: 0 all objectives met, 1 a file cannot be read or written, 2 usage, " +
+      "3 invalid scenario or\npolicy, 4 an objective is not met.",
+  }).action(async (named: string | undefined, options: SimulateOptions) => {
+    context.exitWith(await simulate(named, options, context));
+  });
+}
+
+async function simulate(
+  named: string | undefined,
+  options: SimulateOptions,
+  context: CommandContext,
+): Promise<number> {
+  if (options.list === true) return listScenarios(context);
+  if (named === undefined) throw usageFailure("name a scenario, or use --list");
+  const seed = readSeed(options.seed);
+  const settings = combinations((options.vary ?? []).map(readVariation));
+  const texts = await readScenarioTexts(scenarioPath(named), context.output);
+  const inputs = settings.map((varied) => ({
+    varied,
+    ...readVaried(texts, varied, context.output),
+  }));
+  keepNewObjectsYoung();
+  const control = new ScreenControl(context, inputs.length);
+  const runs: FinishedRun[] = [];
+  try {
+    for (const { varied, scenario, ...input } of inputs) {
+      if (control.isEnded) break;
+      const label = varied.map(({ path, value }) => `${path}=${value}`).join(" ");
+      const seeded = seed === undefined ? scenario : { ...scenario, seed };
+      const parts = { ...input, scenario: seeded, digest: sha256 };
+      runs.push(await runScenario(parts, { label, control }));
+      control.nextRun();
+    }
+  } finally {
+    control.close();
+  }
+  const result = resultOf(inputs, runs);
+  await writeFiles(result, options);
+  print(result, options, context);
+  // Objectives are about whole runs.
+  if (control.isEnded) return exitCodes.failure;
+  return meetsAll(runs) ? exitCodes.ok : exitCodes.stale;
+}
+
+function resultOf(
+  [input]: readonly ScenarioInput[],
+  runs: readonly FinishedRun[],
+): SimulationResult {
+  return {
+    scenario: input?.scenario.name ?? "",
+    description: input?.scenario.description,
+    marks: input === undefined ? [] : eventMarks(input.scenario),
+    warmUpMs: input?.scenario.warmUpMs ?? 0,
+    runs,
+  };
+}
+
+function listScenarios({ output, terminal }: CommandContext): number {
+  const rows = packagedScenarios().map(({ name, path }) => [name, visibleText(path)]);
+  const columns = [{ title: "scenario" }, { title: "file" }];
+  output.out(drawTable(columns, rows, terminal.columns()).join("\n"));
+  return exitCodes.ok;
+}
+
+function readSeed(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d{1,10}$/.test(text) && Number(text) < 2 ** 32) return Number(text);
+  throw usageFailure(`--seed must be a whole number from 0 to ${2 ** 32 - 1}`);
+}
+
+function readVariation(text: string): Variation {
+  const read = parseVariation(text);
+  if (typeof read === "string") throw usageFailure(`--vary: ${read}`);
+  return read;
+}
+
+/** Each value of each with each of the others; one that varies nothing without any. */
+function combinations(variations: readonly Variation[]): readonly (readonly VariedSetting[])[] {
+  let settings: readonly (readonly VariedSetting[])[] = [[]];
+  for (const { path, values } of variations) {
+    settings = settings.flatMap((one) => values.map((value) => [...one, { path, value }]));
+    if (settings.length <= variedRunsMax) continue;
+    throw usageFailure(`--vary: more than ${variedRunsMax} runs are too many to compare`);
+  }
+  return settings;
+}
+
+function readVaried(
+  texts: ScenarioTexts,
+  varied: readonly VariedSetting[],
+  output: Output,
+): ScenarioInput {
+  let changed = texts;
+  for (const setting of varied) {
+    const next = varyTexts(changed, setting);
+    if (typeof next === "string") throw usageFailure(`--vary: ${next}`);
+    changed = next;
+  }
+  return readScenario(changed, output);
+}
+
+async function writeFiles(result: SimulationResult, { csv, html }: SimulateOptions): Promise<void> {
+  if (csv !== undefined) await writeWholeFile(csv, seriesCsv(result.runs));
+  if (html !== undefined) await writeWholeFile(html, simulationHtml(result));
+}
+
+function print(
+  result: SimulationResult,
+  { output: format }: SimulateOptions,
+  { output, terminal, env }: CommandContext,
+): void {
+  if (format === "json") output.out(JSON.stringify(simulationJson(result), undefined, 2));
+  else {
+    const style = createStyle(isColorWanted(env, terminal.isScreen));
+    const columnsMax = terminal.columns() ?? Number.POSITIVE_INFINITY;
+    output.out(renderSimulation(result, { style, columnsMax }));
+  }
+}
+
+/** Shows how far it is, and stops where somebody wants that. */
+class ScreenControl implements RunControl {
+  readonly #runCount: number;
+  readonly #isShown: boolean;
+  readonly #close: () => void;
+  #runIndex = 0;
+  #shown = "";
+  isEnded = false;
+
+  constructor({ terminal }: CommandContext, runCount: number) {
+    this.#runCount = runCount;
+    this.#isShown = process.stderr.isTTY === true;
+    this.#close = terminal.onEnd(() => {
+      this.isEnded = true;
+    });
+  }
+
+  async goesOn(ratio: number): Promise<boolean> {
+    const percent = Math.floor((100 * (this.#runIndex + ratio)) / this.#runCount);
+    this.#show(`simulating ${percent} %`);
+    await new Promise<void>((resolve) => {
+      systemClock.scheduleTurn(resolve);
+    });
+    return !this.isEnded;
+  }
+
+  nextRun(): void {
+    this.#runIndex += 1;
+  }
+
+  close(): void {
+    this.#show("");
+    this.#close();
+  }
+
+  #show(text: string): void {
+    if (!this.#isShown || text === this.#shown) return;
+    this.#shown = text;
+    // Back to the line's beginning, and the rest of it emptied.
+    process.stderr.write(`\r${text}\u001b[K`);
+  }
+}

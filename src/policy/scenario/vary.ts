@@ -1,0 +1,141 @@
+import { type Document, isMap, isScalar, isSeq, parseDocument } from "yaml";
+import type { PolicyText } from "../parse.js";
+import { listWords, quoteText } from "../problems/problem.js";
+import { findNearestName } from "../text/nearest-name.js";
+
+import { scenarioForm } from "./parse-scenario.js";
+
+/** The most runs that are compared. */
+export const variedRunsMax = 12;
+
+/** Values of a range `from..to`, both ends included. */
+const rangeValuesCount = 5;
+
+/** A place in a scenario or its policy, and the values that it takes in turn. */
+export interface Variation {
+  readonly path: string;
+  readonly values: readonly string[];
+}
+
+/** Reads `path=a,b,c` or `path=10..200`; a sentence where it is neither. */
+export function parseVariation(text: string): Variation | string {
+  const [, path = "", written = ""] = /^([^=]{1,200})=(.{1,1000})$/.exec(text) ?? [];
+  if (path === "") return `${quoteText(text)} is not path=a,b,c or path=10..200`;
+  const values = rangeValues(written) ?? written.split(",").map((value) => value.trim());
+  if (values.some((value) => value === "")) return `a value of ${quoteText(text)} is empty`;
+  return { path, values };
+}
+
+/** Numbers from one to another, spread evenly, or by ratio where they differ tenfold. */
+function rangeValues(written: string): readonly string[] | undefined {
+  const form = /^([0-9]+(?:\.[0-9]+)?)([a-z]*)\.\.([0-9]+(?:\.[0-9]+)?)([a-z]*)$/;
+  const [, from, fromUnit, to, unit] = form.exec(written) ?? [];
+  if (from === undefined || to === undefined) return undefined;
+  if (fromUnit !== "" && fromUnit !== unit) return undefined;
+  const [low, high] = [Number(from), Number(to)];
+  const isWhole = Number.isInteger(low) && Number.isInteger(high);
+  const isByRatio = low > 0 && high / low >= 10;
+  const values = Array.from({ length: rangeValuesCount }, (_, i) => {
+    const part = i / (rangeValuesCount - 1);
+    const value = isByRatio ? low * (high / low) ** part : low + (high - low) * part;
+    return `${isWhole ? Math.round(value) : Number(value.toPrecision(4))}${unit ?? ""}`;
+  });
+  return [...new Set(values)];
+}
+
+/** The texts of a scenario and of its policy. */
+export interface ScenarioTexts {
+  readonly scenario: PolicyText;
+  readonly policy: PolicyText | undefined;
+}
+
+/** One place and its value. */
+export interface VariedSetting {
+  readonly path: string;
+  readonly value: string;
+}
+
+/** The texts with a value in another place; a sentence where the place is not clear. */
+export function varyTexts(texts: ScenarioTexts, setting: VariedSetting): ScenarioTexts | string {
+  const { scenario, policy } = texts;
+  const files = policy === undefined ? [scenario] : [scenario, policy];
+  const documents = files.map(({ text }) => parseDocument(text));
+  const places = documents.flatMap((document) => placesIn(document));
+  const segments = setting.path.split(".");
+  const found = findPlace(places, segments);
+  if (typeof found === "string") return found;
+  found.document.setIn(found.path, parseDocument(setting.value).contents);
+  const [first, second] = documents.map((document, i) => {
+    const { file = "", text = "" } = files[i] ?? {};
+    return { file, text: document === found.document ? document.toString() : text };
+  });
+  return first === undefined ? texts : { scenario: first, policy: second };
+}
+
+interface Place {
+  readonly document: Document.Parsed;
+  /** Keys and indexes, as the document has them. */
+  readonly path: readonly (string | number)[];
+  /** The same with items by their names. */
+  readonly names: readonly string[];
+}
+
+function findPlace(places: readonly Place[], segments: readonly string[]): Place | string {
+  const found = places.filter((place) => endsWith(place.names, segments));
+  const [only, ...others] = found;
+  if (only !== undefined && others.length === 0) return only;
+  const path = segments.join(".");
+  if (only !== undefined) {
+    const full = found.slice(0, 5).map(({ names }) => names.join("."));
+    return `${quoteText(path)} is in ${found.length} places: ${listWords(full)}`;
+  }
+  const leaf = segments.at(-1) ?? "";
+  const parents = places.filter(({ names }) => endsWith(names, segments.slice(0, -1)));
+  const [parent, ...otherParents] = segments.length > 1 ? parents : [];
+  if (parent !== undefined && otherParents.length === 0) {
+    return { ...parent, path: [...parent.path, leaf], names: [...parent.names, leaf] };
+  }
+  const [document] = places.map((place) => place.document);
+  if (document !== undefined && segments.length === 1 && Object.hasOwn(scenarioForm.rows, leaf)) {
+    return { document, path: [leaf], names: [leaf] };
+  }
+  const known = [...new Set(places.map(({ names }) => names.at(-1) ?? ""))];
+  const nearest = findNearestName(leaf, known);
+  const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+  const where = 'write where it belongs, such as "orders.admission.maxInFlight"';
+  return `neither the scenario nor its policy has ${quoteText(path)}${hint || `: ${where}`}`;
+}
+
+function endsWith(names: readonly string[], segments: readonly string[]): boolean {
+  const offset = names.length - segments.length;
+  return offset >= 0 && segments.every((segment, i) => names[offset + i] === segment);
+}
+
+/** Every place of a document; what stands behind aliases is where their anchors are. */
+function placesIn(document: Document.Parsed): readonly Place[] {
+  const places: Place[] = [];
+  const walk = (node: unknown, at: Pick<Place, "path" | "names">): void => {
+    if (at.path.length > 0) places.push({ document, ...at });
+    if (isMap(node)) {
+      for (const { key, value } of node.items) {
+        const name = isScalar(key) ? String(key.value) : "";
+        walk(value, { path: [...at.path, name], names: [...at.names, name] });
+      }
+    } else if (isSeq(node)) {
+      for (const [i, item] of node.items.entries()) {
+        walk(item, { path: [...at.path, i], names: [...at.names, itemName(item) ?? String(i)] });
+      }
+    }
+  };
+  walk(document.contents, { path: [], names: [] });
+  return places;
+}
+
+function itemName(item: unknown): string | undefined {
+  if (!isMap(item)) return undefined;
+  for (const name of ["name", "domain", "key"]) {
+    const value = item.get(name);
+    if (typeof value === "string") return value;
+  }
+  return undefined;
+}

@@ -1,0 +1,115 @@
+import { expectedTimeoutHeader } from "../../core/admission/deadline.js";
+import type { Priority } from "../../core/admission/priority.js";
+import { priorities } from "../../core/admission/priority.js";
+import type { AdmissionRequest } from "../../decide/admission/admission-call.js";
+import { addressAttribute } from "../../policy/cel/request-facts.js";
+import type { Scenario } from "../../policy/scenario/parse-scenario.js";
+import type { SeededRandom } from "./seeded-random.js";
+
+/** A caller of a scenario. */
+export type CallerSettings = Scenario["callers"][number];
+
+interface RequestSourceParts {
+  readonly settings: CallerSettings;
+  /** The host of requests; undefined: the service's name. */
+  readonly host: string;
+  readonly random: SeededRandom;
+}
+
+/**
+ * Makes the requests of a caller. Each distinct one is made once, and lives as long as the source:
+ * there are as many as classes and keys.
+ */
+export class RequestSource {
+  readonly #parts: RequestSourceParts;
+  readonly #classEnds: readonly number[];
+  readonly #keyEnds: Float64Array | undefined;
+  readonly #known = new Map<number, AdmissionRequest>();
+  readonly #knownHeaders = new Map<number, AdmissionRequest["headers"]>();
+
+  constructor(parts: RequestSourceParts) {
+    this.#parts = parts;
+    const { classes, keys } = parts.settings;
+    let sum = 0;
+    this.#classEnds = priorities.map((priority) => {
+      sum += classes[priority];
+      return sum;
+    });
+    if (keys?.count !== undefined) this.#keyEnds = zipfEnds(keys.count, keys.zipf);
+  }
+
+  /** Draws a class: what is left of the shares is normal. */
+  drawClass(): Priority {
+    const draw = this.#parts.random.next();
+    const index = this.#classEnds.findIndex((end) => draw < end);
+    return priorities[index] ?? "normal";
+  }
+
+  /** Draws a key, from 0; 0 where there are none. */
+  drawKey(): number {
+    if (this.#keyEnds === undefined) return 0;
+    return firstAbove(this.#keyEnds, this.#parts.random.next());
+  }
+
+  /** The request of a class and a key, as an Envoy passes it on. */
+  request(priority: Priority, key: number, envoy: number): AdmissionRequest {
+    const id = (envoy * (this.#keyEnds?.length ?? 1) + key) * 4 + priorities.indexOf(priority);
+    const known = this.#known.get(id);
+    if (known !== undefined) return known;
+    const { address, service } = this.#parts.settings;
+    const request: AdmissionRequest = {
+      serviceName: service,
+      peer: `envoy-${envoy + 1}`,
+      headers: this.#headers(priority, key),
+      attributes: new Map(address === undefined ? [] : [[addressAttribute, address]]),
+      isObserved: false,
+    };
+    this.#known.set(id, request);
+    return request;
+  }
+
+  /** The same map from all Envoys, so that what it asks of rate limits is known by it. */
+  #headers(priority: Priority, key: number): AdmissionRequest["headers"] {
+    const id = key * 4 + priorities.indexOf(priority);
+    const known = this.#knownHeaders.get(id);
+    if (known !== undefined) return known;
+    const { settings, host } = this.#parts;
+    const { keys, deadline, statesDeadline, classHeader, headers } = settings;
+    const all = new Map([
+      [":authority", host],
+      [":method", settings.method],
+      [":path", settings.path],
+      [classHeader.toLowerCase(), priority],
+      ...(headers ?? []),
+    ]);
+    if (statesDeadline) all.set(expectedTimeoutHeader, String(deadline));
+    if (keys?.header !== undefined) {
+      all.set(keys.header.toLowerCase(), `${keys.prefix ?? settings.name}-${key + 1}`);
+    }
+    this.#knownHeaders.set(id, all);
+    return all;
+  }
+}
+
+/** The part of draws up to each key: key k is drawn in proportion to k^-exponent. */
+function zipfEnds(count: number, exponent: number): Float64Array {
+  const ends = new Float64Array(count);
+  let sum = 0;
+  for (let i = 0; i < count; i += 1) {
+    sum += (i + 1) ** -exponent;
+    ends[i] = sum;
+  }
+  return ends.map((end) => end / sum);
+}
+
+/** The index of the first value above a draw, of values that rise. */
+function firstAbove(ends: Float64Array, draw: number): number {
+  let low = 0;
+  let high = ends.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ends[middle] ?? 1) > draw) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

@@ -1,0 +1,127 @@
+import type { RunRecord, RunWindow } from "./run-record.js";
+import type { SimulatedHeadgate } from "./simulated-headgate.js";
+import type { SimulatedService } from "./simulated-service.js";
+import type { StoreLink } from "./virtual-store.js";
+
+interface RunSeriesParts {
+  readonly record: RunRecord;
+  readonly services: readonly SimulatedService[];
+  readonly headgates: readonly SimulatedHeadgate[];
+  readonly link: StoreLink;
+  readonly callers: readonly {
+    readonly name: string;
+    readonly service: string;
+    readonly deadline: number;
+  }[];
+}
+
+/** Numbers of one second after the other, by their names; NaN where there is none. */
+export type SeriesColumns = ReadonlyMap<string, readonly number[]>;
+
+/** What is seen second by second. */
+export class RunSeries {
+  readonly #parts: RunSeriesParts;
+  readonly #columns = new Map<string, number[]>();
+  readonly #offeredTo = new Map<string, number>();
+  readonly #arrivedAt = new Map<string, number>();
+  readonly #backlogs = new Map<string, number>();
+  readonly #limitedBy = new Map<string, number>();
+  #callCount = 0;
+
+  constructor(parts: RunSeriesParts) {
+    this.#parts = parts;
+  }
+
+  /** What was seen of each full second. */
+  get columns(): SeriesColumns {
+    return this.#columns;
+  }
+
+  /** Takes note of the second that ends now. */
+  endSecond(): void {
+    const { record, services, link } = this.#parts;
+    const { second } = record;
+    const { offered, attempts, served, late, refused, failed, abandoned, latencies } = second;
+    this.#put({ offered, attempts, served, late, refused, failed, abandoned });
+    for (const [name, ratio] of [
+      ["p50", 0.5],
+      ["p95", 0.95],
+      ["p99", 0.99],
+    ] as const) {
+      this.#put({ [`${name}Ms`]: latencies.quantile(ratio) ?? Number.NaN });
+    }
+    this.#put({ storeCalls: link.callCount - this.#callCount });
+    this.#callCount = link.callCount;
+    for (const service of services) this.#putService(service);
+    this.#putHeadgates();
+    second.clear();
+  }
+
+  /** Requests that a service was offered and could have served, within a part of the run. */
+  possible(service: string, { fromMs, toMs }: RunWindow): number {
+    const seconds = this.#columns.get(`${service}.possible`) ?? [];
+    let sum = 0;
+    for (const [i, count] of seconds.entries()) {
+      const overlapMs = Math.min(toMs, (i + 1) * 1_000) - Math.max(fromMs, i * 1_000);
+      if (overlapMs > 0) sum += (count * overlapMs) / 1_000;
+    }
+    return sum;
+  }
+
+  #putService(service: SimulatedService): void {
+    const { headgates, callers, record } = this.#parts;
+    const { name, arrivedCount, busyCount, queueCount, workerCount } = service;
+    let limit = 0;
+    let inUse = 0;
+    let waiting = 0;
+    for (const headgate of headgates) {
+      const found = headgate.occupancyOf(name);
+      limit += found.limit;
+      inUse += found.inUse;
+      waiting += found.waiting;
+    }
+    const own = callers.filter((caller) => caller.service === name);
+    const offered = own.reduce((sum, caller) => sum + record.caller(caller.name).offeredCount, 0);
+    const offeredNow = offered - (this.#offeredTo.get(name) ?? 0);
+    const arrivedNow = arrivedCount - (this.#arrivedAt.get(name) ?? 0);
+    this.#offeredTo.set(name, offered);
+    this.#arrivedAt.set(name, arrivedCount);
+    this.#put({
+      [`${name}.possible`]: this.#possibleNow(service, offeredNow),
+      [`${name}.arrived`]: arrivedNow,
+      [`${name}.workers`]: workerCount,
+      [`${name}.busy`]: busyCount,
+      [`${name}.queue`]: queueCount,
+      [`${name}.limit`]: limit === 0 || !Number.isFinite(limit) ? Number.NaN : limit,
+      [`${name}.inUse`]: inUse,
+      [`${name}.waiting`]: waiting,
+    });
+  }
+
+  /** What was not possible in this second is in the next ones, until its deadline is over. */
+  #possibleNow({ name, perSecond }: SimulatedService, offered: number): number {
+    const own = this.#parts.callers.filter(({ service }) => service === name);
+    const deadlineMs = own.reduce((most, { deadline }) => Math.max(most, deadline), 0);
+    const wanted = offered + (this.#backlogs.get(name) ?? 0);
+    const possible = Math.min(wanted, perSecond);
+    const kept = Math.min(wanted - possible, (perSecond * deadlineMs) / 1_000);
+    this.#backlogs.set(name, kept);
+    return possible;
+  }
+
+  #putHeadgates(): void {
+    for (const [i, { counters }] of this.#parts.headgates.entries()) {
+      const name = `headgate${i + 1}.limited`;
+      this.#put({ [name]: counters.deniedCount - (this.#limitedBy.get(name) ?? 0) });
+      this.#limitedBy.set(name, counters.deniedCount);
+    }
+  }
+
+  #put(values: Readonly<Record<string, number>>): void {
+    for (const [name, value] of Object.entries(values)) {
+      const column = this.#columns.get(name);
+      if (column === undefined) this.#columns.set(name, [value]);
+      else column.push(value);
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import type { SharesPermits } from "../../core/admission/permit-share.js";
+import type { Clock, Random } from "../../core/base/clock.js";
+import { defaultDefaults } from "../../core/limits/limit.js";
+import { Admission } from "../../decide/admission/admission.js";
+import type { AdmissionRequest } from "../../decide/admission/admission-call.js";
+import { serviceQuery } from "../../decide/admission/service-query.js";
+import { DecisionCounters } from "../../decide/rate-limit/counters.js";
+import { Decider } from "../../decide/rate-limit/decider.js";
+import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
+import { Pressure } from "../../decide/rate-limit/pressure.js";
+import { PermitShares } from "../../fleet/claims/permit-shares.js";
+import type { Policy } from "../../policy/policy.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { PermitStore } from "../../store/coordination/permit-store.js";
+import type { LimitStore } from "../../store/limit-store.js";
+import { MemoryLimitStore } from "../../store/memory.js";
+import type { EventCalendar } from "./calendar.js";
+
+/** Defaults of the program's own settings. */
+const storeBudgetMs = 10;
+const newKeysPerSecondMax = 10_000;
+const permitLeaseMsMax = 300_000;
+
+/** How long Envoy waits for an answer about rate limits, in milliseconds: its own default. */
+const rateLimitTimeoutMs = 20;
+
+/** When a scenario begins: a day without daylight saving. */
+const startUs = 1_767_225_600_000_000;
+
+interface SimulatedHeadgateParts {
+  readonly policy: Policy;
+  readonly calendar: EventCalendar;
+  readonly random: Random;
+  readonly store: LimitStore;
+  /** How replicas share permits; undefined: this one is alone. */
+  readonly permits: PermitStore | undefined;
+  readonly headgateCount: number;
+  /** A strong hash of a text, in hexadecimal. */
+  readonly digest: (text: string) => string;
+  /** Promises have something to do before time goes on. */
+  readonly onResolved: () => void;
+}
+
+/** What rate limits say to a request, as Envoy takes it. */
+export type LimitsAnswer =
+  | { readonly kind: "passes" }
+  | { readonly kind: "denied"; readonly retryMs: number };
+
+const passes: LimitsAnswer = { kind: "passes" };
+
+/** One replica of Headgate: the program's own decisions on a clock that does not run by itself. */
+export class SimulatedHeadgate {
+  readonly admission: Admission;
+  readonly counters = new DecisionCounters();
+  readonly #policy: Policy;
+  readonly #calendar: EventCalendar;
+  readonly #decider: Decider;
+  readonly #prepared = new Map<AdmissionRequest["headers"], PreparedQuery | undefined>();
+  /** By how much its wall clock is fast, in milliseconds. */
+  skewMs = 0;
+
+  constructor(parts: SimulatedHeadgateParts) {
+    const { policy, calendar, random, digest, store, headgateCount } = parts;
+    this.#policy = policy;
+    this.#calendar = calendar;
+    const clock = this.#createClock(parts.onResolved);
+    const policies = { current: () => policy };
+    this.#decider = new Decider({
+      policies,
+      store,
+      createLocalStore: () => new MemoryLimitStore({ clock }),
+      clock,
+      counters: this.counters,
+      pressure: new Pressure({
+        loopDelayMsMax: 100,
+        asksStoreWhenLate: false,
+        requestsInFlightMax: 1_000_000,
+        requestsInFlightBytesMax: Number.POSITIVE_INFINITY,
+      }),
+      storeBudgetMs,
+      newKeysPerSecondMax,
+      nearLimitRatio: 0.8,
+      switches: {
+        isShadow: false,
+        isQuota: false,
+        chargesDenied: false,
+        defaults: defaultDefaults,
+      },
+      digest,
+      replicaCount: () => headgateCount,
+      onEvent: () => {},
+    });
+    this.admission = new Admission({
+      policies,
+      clock,
+      random,
+      decider: this.#decider,
+      shares: sharesOf(parts, clock),
+      digest,
+      permitLeaseMsMax,
+      isOverloaded: () => false,
+      onEvent: () => {},
+    });
+  }
+
+  /**
+   * Asks the limits that Envoy's own filter asks before admission, where the policy has some.
+   *
+   * @param answered told exactly once, maybe before this returns
+   */
+  askLimits(request: AdmissionRequest, answered: (answer: LimitsAnswer) => void): void {
+    const prepared = this.#prepare(request);
+    if (prepared === undefined) {
+      answered(passes);
+      return;
+    }
+    this.#decider.ask(prepared, {
+      hits: 1,
+      deadlineMs: this.#calendar.nowMs + rateLimitTimeoutMs,
+      query: undefined,
+      decided: ({ isDenied, statuses }) => {
+        if (!isDenied) return answered(passes);
+        let retryUs = 0;
+        for (const { isOver, durationUntilResetUs = 0 } of statuses) {
+          if (isOver) retryUs = Math.max(retryUs, durationUntilResetUs);
+        }
+        answered({ kind: "denied", retryMs: retryUs / 1_000 });
+      },
+      // Envoy lets requests pass that nobody answers for.
+      failed: () => answered(passes),
+    });
+  }
+
+  /** Permits, requests that hold one and requests that wait for one, of a service. */
+  occupancyOf(name: string): { limit: number; inUse: number; waiting: number } {
+    const found = { limit: 0, inUse: 0, waiting: 0 };
+    for (const service of this.admission.services()) {
+      if (service.name !== name) continue;
+      for (const { pool } of service.pools.all()) {
+        found.limit += pool.limit(this.#calendar.nowMs);
+        found.inUse += pool.inUseCount();
+        found.waiting += pool.waitingCount;
+      }
+    }
+    return found;
+  }
+
+  /** Prepared once for each distinct request, since callers repeat themselves. */
+  #prepare(request: AdmissionRequest): PreparedQuery | undefined {
+    const known = this.#prepared.get(request.headers);
+    if (known !== undefined && this.#decider.isCurrent(known)) return known;
+    if (known === undefined && this.#prepared.has(request.headers)) return undefined;
+    const service = this.#serviceOf(request);
+    const isAsked = service?.rateLimit !== undefined && !service.rateLimit.inExtProc;
+    const query = isAsked ? serviceQuery(service, request)?.query : undefined;
+    const prepared = query && this.#decider.prepare(query);
+    this.#prepared.set(request.headers, prepared);
+    return prepared;
+  }
+
+  #serviceOf({ serviceName = "" }: AdmissionRequest): ServicePolicy | undefined {
+    return this.#policy.serviceIndex.named(serviceName)?.service;
+  }
+
+  #createClock(onResolved: () => void): Clock {
+    const calendar = this.#calendar;
+    const resolving = (callback: () => void) => () => {
+      callback();
+      onResolved();
+    };
+    return {
+      monotonicMs: () => calendar.nowMs,
+      epochUs: () => startUs + Math.floor((calendar.nowMs + this.skewMs) * 1_000),
+      schedule: (delayMs, callback) => calendar.after(delayMs, resolving(callback)),
+      // A turn sends to the store, which answers later, unless it is not asked.
+      scheduleTurn: (callback) =>
+        calendar.after(0, () => {
+          callback();
+          if (this.#decider.isDegraded) onResolved();
+        }),
+    };
+  }
+}
+
+function sharesOf(
+  { permits, random, headgateCount }: SimulatedHeadgateParts,
+  clock: Clock,
+): SharesPermits | undefined {
+  if (permits === undefined) return undefined;
+  return new PermitShares({ store: permits, clock, random, replicaCount: () => headgateCount });
+}

@@ -1,0 +1,234 @@
+import { assert } from "../../core/base/errors.js";
+import { type Policy, PolicyBuilder } from "../../policy/policy.js";
+import type { Scenario } from "../../policy/scenario/parse-scenario.js";
+import type { ScenarioEvent } from "../../policy/scenario/scenario-events.js";
+import { MemoryLimitStore } from "../../store/memory.js";
+import { ArrivalTimes } from "./arrival-times.js";
+import { EventCalendar } from "./calendar.js";
+import { createDraw, meanOf } from "./distributions.js";
+import { RequestSource } from "./request-source.js";
+import { RunRecord, type RunWindow, type WindowRecord } from "./run-record.js";
+import { randomStream } from "./seeded-random.js";
+import { RunSeries } from "./series.js";
+import { SimulatedCaller } from "./simulated-caller.js";
+import { SimulatedHeadgate } from "./simulated-headgate.js";
+import { SimulatedService } from "./simulated-service.js";
+import { StoreLink, VirtualPermits, VirtualStore } from "./virtual-store.js";
+
+/** What a simulation is made of. */
+export interface SimulationParts {
+  readonly scenario: Scenario;
+  /** Undefined: nothing is limited. */
+  readonly policy: Policy | undefined;
+  /** The numbers in each trace's file. */
+  readonly traces: ReadonlyMap<string, readonly number[]>;
+  /** A strong hash of a text, in hexadecimal. */
+  readonly digest: (text: string) => string;
+}
+
+/**
+ * Turns of promises that are run before time goes on: more than the decisions of a batch take, from
+ * the store's answer over a fallback to who waits.
+ */
+const promiseTurns = 10;
+
+/** Events between two looks at whether to go on. */
+const eventsPerLook = 20_000;
+
+/** How a run goes on: asked now and then. */
+export interface RunControl {
+  /** Whether to go on; lets other things happen meanwhile. @param ratio what is done, 0 to 1 */
+  goesOn(ratio: number): Promise<boolean>;
+}
+
+/** A scenario that runs over simulated time, with the program's own decisions. */
+export class Simulation {
+  readonly record: RunRecord;
+  readonly series: RunSeries;
+  readonly #parts: SimulationParts;
+  readonly #calendar = new EventCalendar();
+  readonly #services: ReadonlyMap<string, SimulatedService>;
+  readonly #headgates: readonly SimulatedHeadgate[];
+  readonly #link: StoreLink;
+  #hasResolved = false;
+
+  /** @param windows parts of the run whose requests are counted by themselves */
+  constructor(parts: SimulationParts, windows: readonly RunWindow[]) {
+    this.#parts = parts;
+    const { scenario } = parts;
+    this.record = new RunRecord(
+      windows,
+      scenario.callers.map(({ name }) => name),
+    );
+    this.#link = this.#createLink();
+    this.#services = new Map(
+      scenario.services.map((service) => [service.name, this.#createService(service)]),
+    );
+    this.#headgates = this.#createHeadgates();
+    for (const caller of scenario.callers) this.#createCaller(caller);
+    for (const event of scenario.events) this.#schedule(event);
+    for (const { fromMs, toMs } of windows) {
+      for (const ms of [fromMs, toMs]) {
+        this.#calendar.after(ms, () => this.record.advance(this.#calendar.nowMs));
+      }
+    }
+    const services = [...this.#services.values()];
+    const [headgates, link] = [this.#headgates, this.#link];
+    const callers = scenario.callers;
+    this.series = new RunSeries({ services, headgates, link, callers, record: this.record });
+    this.#calendar.every(1_000, () => this.series.endSecond());
+  }
+
+  /** Where the run is, in milliseconds. */
+  get nowMs(): number {
+    return this.#calendar.nowMs;
+  }
+
+  /** Runs to the end, or until it is not to go on. */
+  async run(control: RunControl): Promise<void> {
+    const { durationMs } = this.#parts.scenario;
+    let count = 0;
+    while (this.#calendar.step(durationMs)) {
+      if (this.#hasResolved) await this.#runPromises();
+      count += 1;
+      if (count % eventsPerLook !== 0) continue;
+      if (!(await control.goesOn(this.nowMs / durationMs))) return;
+    }
+  }
+
+  /** Requests that a service could have served in time, and was asked for, in a part of the run. */
+  possible({ window }: WindowRecord, service?: string): number {
+    const names = service === undefined ? [...this.#services.keys()] : [service];
+    return names.reduce((sum, name) => sum + this.series.possible(name, window), 0);
+  }
+
+  async #runPromises(): Promise<void> {
+    this.#hasResolved = false;
+    for (let turn = 0; turn < promiseTurns; turn += 1) await undefined;
+  }
+
+  #onResolved = (): void => {
+    this.#hasResolved = true;
+  };
+
+  #createLink(): StoreLink {
+    const { scenario, traces } = this.#parts;
+    const random = randomStream(scenario.seed, "store");
+    return new StoreLink({
+      calendar: this.#calendar,
+      latencyMs: createDraw(scenario.fleet.store.latency, { random, traces }),
+      onResolved: this.#onResolved,
+    });
+  }
+
+  #createService(settings: Scenario["services"][number]): SimulatedService {
+    const { scenario, traces } = this.#parts;
+    const { name, workers, serviceTime } = settings;
+    return new SimulatedService({
+      name,
+      workers,
+      settings,
+      calendar: this.#calendar,
+      draw: createDraw(serviceTime, {
+        random: randomStream(scenario.seed, `service ${name}`),
+        traces,
+      }),
+      meanMs: meanOf(serviceTime, traces),
+    });
+  }
+
+  #createHeadgates(): readonly SimulatedHeadgate[] {
+    const { scenario, digest, policy = new PolicyBuilder("none").finish() } = this.#parts;
+    const { headgates: headgateCount } = scenario.fleet;
+    const calendar = this.#calendar;
+    const clock = {
+      monotonicMs: () => calendar.nowMs,
+      epochUs: () => Math.floor(calendar.nowMs * 1_000),
+      schedule: () => () => {},
+      scheduleTurn: () => () => {},
+    };
+    const random = randomStream(scenario.seed, "limits");
+    const store = new VirtualStore(this.#link, new MemoryLimitStore({ clock, random }));
+    const permits = headgateCount === 1 ? undefined : new VirtualPermits(this.#link);
+    return Array.from({ length: headgateCount }, (_, i) => {
+      return new SimulatedHeadgate({
+        policy,
+        calendar,
+        random: randomStream(scenario.seed, `headgate ${i}`),
+        store,
+        permits,
+        headgateCount,
+        digest,
+        onResolved: this.#onResolved,
+      });
+    });
+  }
+
+  #createCaller(settings: Scenario["callers"][number]): SimulatedCaller {
+    const { scenario, policy, traces } = this.#parts;
+    const { seed, durationMs, events, fleet } = scenario;
+    const { name, rate } = settings;
+    const factors = events.flatMap(({ at: fromMs = 0, for: forMs, callers }) => {
+      if (callers?.factor === undefined) return [];
+      if (callers.name !== undefined && callers.name.value !== name) return [];
+      const toMs = forMs === undefined ? durationMs : fromMs + forMs;
+      return [{ fromMs, toMs, factor: callers.factor }];
+    });
+    const host = policy?.serviceIndex.named(settings.service)?.service.hosts[0];
+    return new SimulatedCaller({
+      settings,
+      calendar: this.#calendar,
+      service: this.#service(settings.service),
+      headgates: this.#headgates,
+      envoyCount: fleet.envoys,
+      times: new ArrivalTimes({ rate, traces, factors, untilMs: durationMs }),
+      source: new RequestSource({
+        settings,
+        host: settings.host ?? host ?? settings.service,
+        random: randomStream(seed, `requests ${name}`),
+      }),
+      arrivals: randomStream(seed, `arrivals ${name}`),
+      attempts: randomStream(seed, `attempts ${name}`),
+      record: this.record.caller(name),
+    });
+  }
+
+  #service(name: string | undefined): SimulatedService {
+    const [first] = this.#services.values();
+    const found = name === undefined ? first : this.#services.get(name);
+    assert(found !== undefined, "names of services were checked where they were read");
+    return found;
+  }
+
+  #schedule({ at: atMs = 0, for: forMs, ...event }: ScenarioEvent): void {
+    this.#calendar.after(atMs, () => this.#begin(event));
+    if (forMs !== undefined) this.#calendar.after(atMs + forMs, () => this.#finish(event));
+  }
+
+  #begin({ workers, slow, store, clock }: Omit<ScenarioEvent, "at" | "for">): void {
+    if (workers !== undefined) {
+      this.#service(workers.service?.value).setWorkers(workers.ratio ?? 1, workers.work);
+    }
+    if (slow !== undefined) this.#service(slow.service?.value).slowFactor = slow.factor ?? 1;
+    if (store?.state === "away") this.#link.isAway = true;
+    if (store?.state === "slow") {
+      const random = randomStream(this.#parts.scenario.seed, "slow store");
+      const { traces } = this.#parts;
+      this.#link.slowLatencyMs = createDraw(store.latency, { random, traces });
+    }
+    if (clock !== undefined) this.#setSkew(clock.headgate, clock.ahead - clock.behind);
+  }
+
+  #finish({ workers, slow, store, clock }: Omit<ScenarioEvent, "at" | "for">): void {
+    if (workers !== undefined) this.#service(workers.service?.value).setWorkers(1, "finished");
+    if (slow !== undefined) this.#service(slow.service?.value).slowFactor = 1;
+    if (store?.state === "away") this.#link.isAway = false;
+    if (store?.state === "slow") this.#link.slowLatencyMs = undefined;
+    if (clock !== undefined) this.#setSkew(clock.headgate, 0);
+  }
+
+  #setSkew(headgate: number, skewMs: number): void {
+    const found = this.#headgates[headgate - 1];
+    if (found !== undefined) found.skewMs = skewMs;
+  }
+}

@@ -1,0 +1,173 @@
+import type { EventCalendar } from "./calendar.js";
+import type { DrawMs } from "./distributions.js";
+
+/** Told how a job fares. */
+export interface StationCall {
+  /** A server took it up; `job` may leave at once, as work that is too late to be worth it. */
+  started?(job: StationJob): void;
+  /** It has been served. */
+  ended(): void;
+}
+
+/** A job at a station, from entering to its end. */
+export interface StationJob {
+  /**
+   * Goes out of the queue, or off its server, which takes up the next one. Nothing for a job that
+   * has ended.
+   */
+  leave(): void;
+}
+
+/**
+ * A station of c equal servers behind one queue without end, first come first served. A new number
+ * of servers holds for what comes next: nobody is thrown off a server.
+ */
+export class Station {
+  readonly #calendar: EventCalendar;
+  readonly #serviceMs: DrawMs;
+  /** From `#queueStart` on; shortened now and then, so that leaving costs nothing. */
+  #queue: PlacedJob[] = [];
+  #queueStart = 0;
+  #queueCount = 0;
+  #busyCount = 0;
+  #serverCount: number;
+  /** Jobs on servers. */
+  readonly #served = new Set<PlacedJob>();
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+  #busyMs = 0;
+  #busySinceMs = 0;
+
+  constructor(calendar: EventCalendar, serverCount: number, serviceMs: DrawMs) {
+    this.#calendar = calendar;
+    this.#serverCount = serverCount;
+    this.#serviceMs = serviceMs;
+  }
+
+  /** Jobs that wait for a server. */
+  get queueCount(): number {
+    return this.#queueCount;
+  }
+
+  get busyCount(): number {
+    return this.#busyCount;
+  }
+
+  get serverCount(): number {
+    return this.#serverCount;
+  }
+
+  set serverCount(count: number) {
+    this.#serverCount = count;
+    this.#takeUp();
+  }
+
+  /** All work stands still for `lengthMs`, as while garbage is collected; nothing begins. */
+  pause(lengthMs: number): void {
+    const { nowMs } = this.#calendar;
+    const pausedMs = Math.max(0, this.#pausedUntilMs - nowMs);
+    if (lengthMs <= pausedMs) return;
+    this.#pausedUntilMs = nowMs + lengthMs;
+    for (const job of this.#served) {
+      job.cancelEnd?.();
+      this.#endAt(job, job.endMs + lengthMs - pausedMs);
+    }
+    this.#calendar.after(lengthMs, () => this.#takeUp());
+  }
+
+  /** Time that servers have worked until now, added up. */
+  get busyMs(): number {
+    this.#account();
+    return this.#busyMs;
+  }
+
+  /**
+   * Takes a job; `call` may be told of its start at once.
+   *
+   * @param serviceMs how long it is served; drawn when it starts where undefined
+   */
+  enter(call: StationCall, serviceMs?: number): StationJob {
+    const job: PlacedJob = {
+      call,
+      serviceMs,
+      state: "queued",
+      cancelEnd: undefined,
+      endMs: Number.NaN,
+      leave: () => this.#leave(job),
+    };
+    this.#queue.push(job);
+    this.#queueCount += 1;
+    this.#takeUp();
+    return job;
+  }
+
+  #takeUp(): void {
+    if (this.#calendar.nowMs < this.#pausedUntilMs) return;
+    while (this.#busyCount < this.#serverCount && this.#queueCount > 0) {
+      const job = this.#shift();
+      this.#queueCount -= 1;
+      this.#account();
+      this.#busyCount += 1;
+      job.state = "served";
+      const serviceMs = job.serviceMs ?? this.#serviceMs();
+      this.#served.add(job);
+      this.#endAt(job, this.#calendar.nowMs + serviceMs);
+      job.call.started?.(job);
+    }
+  }
+
+  #endAt(job: PlacedJob, endMs: number): void {
+    job.endMs = endMs;
+    job.cancelEnd = this.#calendar.after(endMs - this.#calendar.nowMs, () => this.#end(job));
+  }
+
+  #shift(): PlacedJob {
+    for (;;) {
+      const job = this.#queue[this.#queueStart];
+      if (job === undefined) throw new Error("the queue is shorter than its count");
+      this.#queueStart += 1;
+      if (this.#queueStart > 1_000 && this.#queueStart * 2 > this.#queue.length) {
+        this.#queue = this.#queue.slice(this.#queueStart);
+        this.#queueStart = 0;
+      }
+      if (job.state === "queued") return job;
+    }
+  }
+
+  #end(job: PlacedJob): void {
+    this.#account();
+    this.#busyCount -= 1;
+    job.state = "gone";
+    this.#served.delete(job);
+    job.call.ended();
+    this.#takeUp();
+  }
+
+  #leave(job: PlacedJob): void {
+    const { state } = job;
+    if (state === "gone") return;
+    job.state = "gone";
+    if (state === "queued") {
+      this.#queueCount -= 1;
+      return;
+    }
+    this.#account();
+    job.cancelEnd?.();
+    this.#served.delete(job);
+    this.#busyCount -= 1;
+    this.#takeUp();
+  }
+
+  #account(): void {
+    this.#busyMs += this.#busyCount * (this.#calendar.nowMs - this.#busySinceMs);
+    this.#busySinceMs = this.#calendar.nowMs;
+  }
+}
+
+interface PlacedJob extends StationJob {
+  readonly call: StationCall;
+  readonly serviceMs: number | undefined;
+  state: "queued" | "served" | "gone";
+  cancelEnd: (() => void) | undefined;
+  /** When it will be served, from its start on. */
+  endMs: number;
+}

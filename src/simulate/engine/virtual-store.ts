@@ -1,0 +1,118 @@
+import { ServiceError } from "../../core/base/errors.js";
+import type { LimitKey } from "../../core/limits/limit.js";
+import type {
+  PermitAnswer,
+  PermitBeat,
+  PermitStore,
+} from "../../store/coordination/permit-store.js";
+import type {
+  LimitStore,
+  StoredBucket,
+  StoreOutcome,
+  StoreRequest,
+} from "../../store/limit-store.js";
+import type { EventCalendar } from "./calendar.js";
+import type { DrawMs } from "./distributions.js";
+import { MemoryPermits } from "./memory-permits.js";
+
+interface StoreLinkParts {
+  readonly calendar: EventCalendar;
+  readonly latencyMs: DrawMs;
+  /** Promises have something to do before time goes on. */
+  readonly onResolved: () => void;
+}
+
+/** The way to the store, in simulated time. */
+export class StoreLink {
+  readonly #parts: StoreLinkParts;
+  isAway = false;
+  /** Instead of the regular latency, while there is one. */
+  slowLatencyMs: DrawMs | undefined;
+  callCount = 0;
+
+  constructor(parts: StoreLinkParts) {
+    this.#parts = parts;
+  }
+
+  get nowMs(): number {
+    return this.#parts.calendar.nowMs;
+  }
+
+  /** Makes a call. What comes too late is decided all the same, as by a server that was asked. */
+  call<T>(deadlineMs: number, decide: () => Promise<T>): Promise<T> {
+    const { calendar, latencyMs, onResolved } = this.#parts;
+    this.callCount += 1;
+    const atMs = calendar.nowMs + (this.slowLatencyMs ?? latencyMs)();
+    const { isAway } = this;
+    return new Promise((resolve, reject) => {
+      if (isAway || atMs > deadlineMs) {
+        calendar.after(deadlineMs - calendar.nowMs, () => {
+          reject(new ServiceError("STORE_TIMEOUT"));
+          onResolved();
+        });
+      }
+      if (isAway) return;
+      calendar.after(atMs - calendar.nowMs, () => {
+        resolve(decide());
+        onResolved();
+      });
+    });
+  }
+}
+
+/** A store of limits at the other end of a link. */
+export class VirtualStore implements LimitStore {
+  readonly #link: StoreLink;
+  readonly #store: LimitStore;
+
+  /** @param store decides, and takes no time */
+  constructor(link: StoreLink, store: LimitStore) {
+    this.#link = link;
+    this.#store = store;
+  }
+
+  /** As the store itself does. */
+  shorten(key: LimitKey): LimitKey {
+    return this.#store.shorten?.(key) ?? key;
+  }
+
+  take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]> {
+    return this.#link.call(deadlineMs, () => this.#store.take(batch, deadlineMs));
+  }
+
+  peek(key: LimitKey, deadlineMs: number): Promise<StoredBucket | undefined> {
+    return this.#link.call(deadlineMs, () => this.#store.peek(key, deadlineMs));
+  }
+
+  forget(keys: readonly LimitKey[], deadlineMs: number): Promise<number> {
+    return this.#link.call(deadlineMs, () => this.#store.forget(keys, deadlineMs));
+  }
+
+  ping(deadlineMs: number): Promise<void> {
+    return this.#link.call(deadlineMs, () => this.#store.ping(deadlineMs));
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+}
+
+/** What replicas share permits by, at the other end of a link. */
+export class VirtualPermits implements PermitStore {
+  readonly #link: StoreLink;
+  readonly #permits: MemoryPermits;
+
+  constructor(link: StoreLink) {
+    this.#link = link;
+    this.#permits = new MemoryPermits({ monotonicMs: () => link.nowMs });
+  }
+
+  claim(beat: PermitBeat, deadlineMs: number): Promise<readonly (PermitAnswer | undefined)[]> {
+    return this.#link.call(deadlineMs, async () =>
+      beat.claims.map((claim) => this.#permits.answer(beat, claim)),
+    );
+  }
+
+  /** Replicas do not leave while a scenario runs. */
+  async leave(): Promise<void> {}
+}

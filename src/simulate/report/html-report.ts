@@ -1,0 +1,155 @@
+import { objectiveMetrics } from "../../policy/scenario/objective.js";
+import { reportPlots } from "./report-plots.js";
+import { reportStyle } from "./report-style.js";
+import type { FinishedRun, RequestFigures, RunSummary } from "./run-summary.js";
+import {
+  latencyText,
+  meetsAll,
+  metricText,
+  plainCountText,
+  ratioText,
+  type SimulationResult,
+} from "./simulation-result.js";
+import { escapeHtml, htmlTable, plotFigure } from "./svg-plot.js";
+
+/**
+ * A report with plots, in one file: no script, nothing from a network, and a table beside each
+ * plot. Names come from others, so all of them are escaped.
+ */
+export function simulationHtml(result: SimulationResult): string {
+  const { scenario, description, runs } = result;
+  const [first] = runs;
+  const title = escapeHtml(scenario);
+  const policy =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+  return [
+    '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+    `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    `<title>${title}: simulation</title>\n<style>${reportStyle}</style>\n</head>\n<body>`,
+    `<h1>${title}</h1>`,
+    ...(description === undefined ? [] : [`<p>${escapeHtml(description)}</p>`]),
+    ...(first === undefined ? [] : sections(result, first)),
+    "</body>\n</html>\n",
+  ].join("\n");
+}
+
+function sections(result: SimulationResult, first: FinishedRun): readonly string[] {
+  const { runs } = result;
+  const [only, ...others] = runs;
+  const isCompared = only !== undefined && others.length > 0;
+  return [
+    facts(first.summary, runs),
+    ...(first.summary.objectives.length > 0 ? ["<h2>Objectives</h2>", objectives(runs)] : []),
+    "<h2>Requests</h2>",
+    comparison(runs),
+    ...(isCompared ? [] : ["<h2>Classes, callers and services</h2>", groups(first.summary)]),
+    ...refusals(runs),
+    "<h2>Over time</h2>",
+    `<div class="plots">${reportPlots(result).map(plotFigure).join("\n")}</div>`,
+  ];
+}
+
+function facts(
+  { seed, simulatedMs, durationMs }: RunSummary,
+  runs: readonly FinishedRun[],
+): string {
+  const isMet = meetsAll(runs);
+  const hasObjectives = runs.some(({ summary }) => summary.objectives.length > 0);
+  const words = isMet ? "objectives met" : "objectives missed";
+  const badge = `<span class="verdict ${isMet ? "good" : "bad"}">${words}</span> `;
+  const length = simulatedMs < durationMs ? `${simulatedMs / 1_000} of ` : "";
+  return (
+    `<p>${hasObjectives ? badge : ""}<span class="dim">${length}${durationMs / 1_000} s ` +
+    `simulated, seed ${seed}. Shaded: warm-up, which the figures leave out.</span></p>`
+  );
+}
+
+function labelOf({ summary }: FinishedRun): string {
+  return summary.label === "" ? "requests" : summary.label;
+}
+
+function objectives(runs: readonly FinishedRun[]): string {
+  const [first] = runs;
+  const rows = (first?.summary.objectives ?? []).map(({ text, fromMs, toMs, metric }, i) => [
+    text,
+    `${fromMs / 1_000}–${toMs / 1_000} s`,
+    ...runs.map(({ summary }) => {
+      const verdict = summary.objectives[i];
+      const mark = verdict?.isMet === true ? "✓" : "✗";
+      return `${mark} ${metricText(verdict?.actual, objectiveMetrics[metric].unit)}`;
+    }),
+  ]);
+  return htmlTable(["objective", "part", ...runs.map(resultOf)], rows);
+}
+
+function resultOf(run: FinishedRun): string {
+  return run.summary.label === "" ? "result" : run.summary.label;
+}
+
+function comparison(runs: readonly FinishedRun[]): string {
+  const totals = runs.map(({ summary }) => summary.total);
+  const row = (title: string, read: (figures: RequestFigures) => string): readonly string[] => [
+    title,
+    ...totals.map(read),
+  ];
+  const part = (title: string, read: (figures: RequestFigures) => number): readonly string[] =>
+    row(title, (one) => `${plainCountText(read(one))} (${ratioText(read(one) / one.offered)})`);
+  const rows = [
+    row("offered", ({ offered }) => plainCountText(offered)),
+    row("goodput, of what could be served", ({ goodputRatio = Number.NaN }) =>
+      ratioText(goodputRatio),
+    ),
+    part("served in time", ({ served }) => served),
+    part("served late", ({ late }) => late),
+    part("refused", ({ refused }) => refused),
+    part("failed", ({ failed }) => failed),
+    part("abandoned", ({ abandoned }) => abandoned),
+    row("attempts for each", ({ attemptsPerRequest }) => metricText(attemptsPerRequest, "count")),
+    ...(["p50", "p95", "p99"] as const).map((name) =>
+      row(`latency ${name}`, ({ latencyMs }) => (latencyMs ? latencyText(latencyMs[name]) : "–")),
+    ),
+  ];
+  return htmlTable(["", ...runs.map(labelOf)], rows);
+}
+
+function groups({ byClass, byCaller, byService }: RunSummary): string {
+  const rows = [
+    ["class", byClass] as const,
+    ["caller", byCaller] as const,
+    ["service", byService] as const,
+  ].flatMap(([kind, named]) =>
+    Object.entries(named).map(([name, figures]) => [
+      `${kind} ${name}`,
+      plainCountText(figures.offered),
+      ratioText(figures.servedRatio),
+      ratioText(figures.refused / figures.offered),
+      ratioText(figures.failed / figures.offered),
+      ratioText((figures.abandoned + figures.late) / figures.offered),
+      metricText(figures.attemptsPerRequest, "count"),
+      figures.latencyMs === undefined ? "–" : latencyText(figures.latencyMs.p99),
+    ]),
+  );
+  const titles = ["offered", "served", "refused", "failed", "late or abandoned", "attempts", "p99"];
+  return htmlTable(["", ...titles], rows);
+}
+
+/** Refusals by cause and class, of each run. */
+function refusals(runs: readonly FinishedRun[]): readonly string[] {
+  return runs.flatMap((run) => {
+    const { summary } = run;
+    const causes = Object.keys(summary.total.refusedByCause);
+    if (causes.length === 0) return [];
+    const classes = Object.entries(summary.byClass);
+    const rows = causes.map((cause) => [
+      cause,
+      plainCountText(summary.total.refusedByCause[cause] ?? 0),
+      ...classes.map(([, figures]) => plainCountText(figures.refusedByCause[cause] ?? 0)),
+    ]);
+    const what = summary.label === "" ? "" : `: ${escapeHtml(summary.label)}`;
+    return [
+      `<h2>Refused, by cause${what}</h2>`,
+      htmlTable(["cause", "all", ...classes.map(([name]) => name)], rows),
+    ];
+  });
+}

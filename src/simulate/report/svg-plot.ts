@@ -1,0 +1,209 @@
+import { visibleText } from "../../policy/problems/problem.js";
+
+/** One line of a plot: a value for each second, NaN where there is none. */
+export interface SvgLine {
+  readonly title: string;
+  readonly values: readonly number[];
+}
+
+/** A moment that a plot marks. */
+export interface SvgMark {
+  readonly atMs: number;
+  /** Empty for a line alone. */
+  readonly label: string;
+}
+
+/** Lines over the time of a run. */
+export interface SvgPlot {
+  readonly title: string;
+  readonly note: string;
+  readonly lines: readonly SvgLine[];
+  readonly marks: readonly SvgMark[];
+  /** The first part of the time, which results leave out, in milliseconds. */
+  readonly warmUpMs: number;
+  readonly format: (value: number) => string;
+}
+
+/** Different looks of lines; the styles have as many. */
+const plotLooks = 8;
+
+const width = 560;
+const height = 230;
+const box = { left: 62, right: 538, top: 24, bottom: 200 } as const;
+
+/** Points of a line that are drawn, and rows of a table that are shown, at most. */
+const pointsMax = 600;
+const rowsMax = 60;
+
+/** A plot as SVG, its legend, and a table of the same numbers. */
+export function plotFigure(plot: SvgPlot): string {
+  const { title, note } = plot;
+  return [
+    "<figure>",
+    `<figcaption><h3>${escapeHtml(title)}</h3><p>${escapeHtml(note)}</p></figcaption>`,
+    svg(plot),
+    legend(plot),
+    `<details><summary>Table</summary>${table(plot)}</details>`,
+    "</figure>",
+  ].join("\n");
+}
+
+/** Any text as text of a page; nothing in it acts. */
+export function escapeHtml(text: string): string {
+  return visibleText(text)
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;")
+    .replaceAll("'", "&#39;");
+}
+
+interface Scales {
+  readonly secondsMax: number;
+  readonly step: number;
+  readonly x: (second: number) => number;
+  readonly y: (value: number) => number;
+  readonly top: number;
+}
+
+function scalesOf({ lines }: SvgPlot): Scales {
+  const secondsMax = Math.max(1, ...lines.map(({ values }) => values.length));
+  let most = 0;
+  for (const { values } of lines) {
+    for (const value of values) if (!Number.isNaN(value)) most = Math.max(most, value);
+  }
+  const step = niceStep(most / 4);
+  const top = Math.max(step, Math.ceil(most / step - 1e-9) * step);
+  return {
+    secondsMax,
+    step,
+    top,
+    x: (second) => box.left + ((box.right - box.left) * second) / secondsMax,
+    y: (value) => box.bottom - ((box.bottom - box.top) * value) / top,
+  };
+}
+
+/** 1, 2 or 5 times a power of ten, at least as large. */
+function niceStep(least: number): number {
+  if (least <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(least));
+  const unit = least / power;
+  return power * (unit <= 1 ? 1 : unit <= 2 ? 2 : unit <= 5 ? 5 : 10);
+}
+
+function svg(plot: SvgPlot): string {
+  const scales = scalesOf(plot);
+  const label = escapeHtml(`${plot.title}: ${plot.lines.map(({ title }) => title).join(", ")}`);
+  return [
+    `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${label}">`,
+    ...warmUp(plot, scales),
+    ...grid(plot, scales),
+    ...plot.marks.map((mark) => markLine(mark, scales)),
+    ...plot.lines.map(({ values }, i) => {
+      return `<path class="line s${i % plotLooks}" d="${pathOf(values, scales)}"/>`;
+    }),
+    "</svg>",
+  ].join("\n");
+}
+
+function warmUp({ warmUpMs }: SvgPlot, { x }: Scales): readonly string[] {
+  if (warmUpMs === 0) return [];
+  const end = Math.min(box.right, x(warmUpMs / 1_000));
+  const size = `width="${place(end - box.left)}" height="${box.bottom - box.top}"`;
+  return [`<rect class="warm" x="${box.left}" y="${box.top}" ${size}/>`];
+}
+
+function grid({ format }: SvgPlot, { step, top, x, y, secondsMax }: Scales): readonly string[] {
+  const parts: string[] = [];
+  for (let value = 0; value <= top + step / 2; value += step) {
+    const at = place(y(value));
+    parts.push(
+      `<line class="grid" x1="${box.left}" x2="${box.right}" y1="${at}" y2="${at}"/>`,
+      `<text class="tick end" x="${box.left - 8}" y="${place(y(value) + 4)}">` +
+        `${escapeHtml(format(value))}</text>`,
+    );
+  }
+  const seconds = niceStep(secondsMax / 6);
+  for (let second = 0; second <= secondsMax; second += seconds) {
+    const at = place(x(second));
+    parts.push(`<text class="tick mid" x="${at}" y="${box.bottom + 20}">${second} s</text>`);
+  }
+  return parts;
+}
+
+function markLine({ atMs, label }: SvgMark, { x }: Scales): string {
+  const at = x(atMs / 1_000);
+  if (at > box.right) return "";
+  const isRight = at > (box.left + box.right) / 2;
+  const text = escapeHtml(label.length > 40 ? `${label.slice(0, 39)}…` : label);
+  return (
+    `<line class="mark" x1="${place(at)}" x2="${place(at)}" y1="${box.top}" y2="${box.bottom}"/>` +
+    `<text class="tick ${isRight ? "end" : "start"}" x="${place(at)}" y="16">${text}</text>`
+  );
+}
+
+/** A path that begins anew behind each gap. */
+function pathOf(values: readonly number[], { x, y }: Scales): string {
+  const perPoint = Math.max(1, Math.ceil(values.length / pointsMax));
+  let path = "";
+  let isDrawing = false;
+  for (const [i, value] of binned(values, perPoint).entries()) {
+    if (Number.isNaN(value)) {
+      isDrawing = false;
+      continue;
+    }
+    path += `${isDrawing ? "L" : "M"}${place(x((i + 0.5) * perPoint))} ${place(y(value))}`;
+    isDrawing = true;
+  }
+  return path;
+}
+
+/** The mean of each so many values, of those that there are. */
+function binned(values: readonly number[], perBin: number): readonly number[] {
+  if (perBin === 1) return values;
+  return Array.from({ length: Math.ceil(values.length / perBin) }, (_, i) => {
+    const part = values.slice(i * perBin, (i + 1) * perBin).filter((one) => !Number.isNaN(one));
+    return part.reduce((sum, value) => sum + value, 0) / part.length;
+  });
+}
+
+function legend({ lines }: SvgPlot): string {
+  const items = lines.map(({ title }, i) => {
+    const line = `<line class="line s${i % plotLooks}" x1="0" x2="28" y1="5" y2="5"/>`;
+    const key = `<svg class="key" viewBox="0 0 28 10" aria-hidden="true">${line}</svg>`;
+    return `<li>${key} ${escapeHtml(title)}</li>`;
+  });
+  return `<ul class="legend">${items.join("")}</ul>`;
+}
+
+function table({ lines, format }: SvgPlot): string {
+  const length = Math.max(0, ...lines.map(({ values }) => values.length));
+  const perRow = Math.max(1, Math.ceil(length / rowsMax));
+  const columns = lines.map(({ values }) => binned(values, perRow));
+  const rows = Array.from({ length: Math.ceil(length / perRow) }, (_, i) => {
+    const end = Math.min(length, (i + 1) * perRow);
+    const time = perRow === 1 ? `${end} s` : `${i * perRow + 1}–${end} s`;
+    const cells = columns.map((values) => {
+      const value = values[i] ?? Number.NaN;
+      return Number.isNaN(value) ? "–" : format(value);
+    });
+    return [time, ...cells];
+  });
+  return htmlTable(["time", ...lines.map(({ title }) => title)], rows);
+}
+
+/** A table whose first column names its rows. */
+export function htmlTable(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+  const head = titles.map((title) => `<th scope="col">${escapeHtml(title)}</th>`).join("");
+  const body = rows.map(([first = "", ...cells]) => {
+    const row = cells.map((cell) => `<td>${escapeHtml(cell)}</td>`).join("");
+    return `<tr><th scope="row">${escapeHtml(first)}</th>${row}</tr>`;
+  });
+  return `<div class="scroll"><table><thead><tr>${head}</tr></thead><tbody>${body.join(
+    "\n",
+  )}</tbody></table></div>`;
+}
+
+function place(value: number): string {
+  return String(Math.round(value * 10) / 10);
+}
