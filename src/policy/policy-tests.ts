@@ -2,10 +2,9 @@ import { isCollection } from "yaml";
 import { parseTimestampUs } from "../core/base/timestamp.js";
 import type { PolicyText } from "./parse.js";
 import { quoteText } from "./problems/problem.js";
-import { type ParseProblems, ProblemLog } from "./problems/problem-log.js";
-import { SourceText } from "./problems/source-text.js";
-import { findAliasTargets } from "./text/aliases.js";
+import type { ParseProblems } from "./problems/problem-log.js";
 import { Block } from "./text/block.js";
+import { readBlockFile } from "./text/block-file.js";
 import {
   any,
   asWritten,
@@ -20,7 +19,6 @@ import {
   whole,
   words,
 } from "./text/form.js";
-import { NodeReader } from "./text/node-reader.js";
 import {
   field,
   inner,
@@ -31,7 +29,6 @@ import {
   readField,
 } from "./text/object.js";
 import { domainRule, nameCharsMax, type TextRule, valueCharsMax } from "./text/text-rules.js";
-import { readYaml } from "./text/yaml-text.js";
 
 /** Tests of one file, and steps of one test. */
 const policyTestsMax = 10_000;
@@ -364,25 +361,11 @@ export type ParsedTests = { readonly kind: "tests"; readonly tests: PolicyTests 
 
 /** Reads a file of tests: all mistakes at once, or the tests. */
 export function parsePolicyTests(given: PolicyText): ParsedTests {
-  const log = new ProblemLog();
-  const source = new SourceText(given, 0);
-  const tests = readFile(source, log);
-  if (log.count > 0 || tests === undefined) return { kind: "problems", ...log.found() };
-  return { kind: "tests", tests };
-}
-
-function readFile(source: SourceText, log: ProblemLog): PolicyTests | undefined {
-  const yaml = readYaml(source, log);
-  if (yaml.kind === "unreadable") return undefined;
-  if (yaml.kind === "empty") {
-    const message = "the file contains no tests";
-    const expected = "policy: and tests:";
-    log.report(source, { start: 0, end: 1 }, { id: "HG110", message, expected });
-    return undefined;
-  }
-  const targets = yaml.hasAliases ? findAliasTargets(yaml.node, source, log) : new Map();
-  if (targets === undefined) return undefined;
-  const reader = new NodeReader(source, log, targets);
-  const block = Block.at(reader, yaml.node, file.shape);
-  return block && file.read(block);
+  const parsed = readBlockFile(given, {
+    shape: file.shape,
+    read: (block) => file.read(block),
+    content: "tests",
+    expected: "policy: and tests:",
+  });
+  return parsed.kind === "problems" ? parsed : { kind: "tests", tests: parsed.value };
 }

@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { policyVersion, readErrorWords } from "../../app/config/policy-files.js";
 import { many } from "../../core/base/many.js";
@@ -23,6 +23,7 @@ import type { ParseProblems } from "../../policy/problems/problem-log.js";
 import { envoyTool } from "../../programs/install.js";
 import { lookUp, thisMachine } from "../../programs/provision.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
+import { reportFormatOption } from "../input/report-format.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { documentChecks } from "./document-checks.js";
@@ -47,11 +48,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
     .argument("<POLICY...>", "files, or directories of *.yaml and *.yml files");
   addGenerateFlags(command);
   command
-    .addOption(
-      new Option("-o, --output <format>", "the report format")
-        .choices(["text", "json"])
-        .default("text"),
-    )
+    .addOption(reportFormatOption(["text", "json"]))
     .addHelpText("before", examplesText)
     .addHelpText("after", helpText)
     .action(async (target: string, paths: readonly string[], flags: GenerateFlags) => {

@@ -19,6 +19,7 @@ import {
 } from "../generate/located-problems.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import { readFilesOrInput } from "../input/policy-texts.js";
+import { reportFormatOption } from "../input/report-format.js";
 import type { CommandContext } from "../terminal/context.js";
 import { renderQuotas, summarizeQuotas } from "./quota-report.js";
 import { renderComparison } from "./ratelimit-report.js";
@@ -40,11 +41,7 @@ export function addCheck(program: Command, context: CommandContext): void {
     .command("check")
     .description("check policy files, of either dialect, as one policy")
     .argument("[FILE...]", "files, directories of *.yaml and *.yml files, or - for standard input")
-    .addOption(
-      new Option("-o, --output <format>", "the report format")
-        .choices(["text", "json"])
-        .default("text"),
-    )
+    .addOption(reportFormatOption(["text", "json"]))
     .addOption(
       new Option(
         "--ratelimit <DIR>",

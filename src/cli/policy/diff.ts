@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { many } from "../../core/base/many.js";
 import type { PolicyChange } from "../../policy/diff/policy-change.js";
@@ -6,6 +6,7 @@ import { comparePolicies } from "../../policy/diff/policy-diff.js";
 import { type ParsedPolicy, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
+import { reportFormatOption } from "../input/report-format.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 import { drawTable } from "../terminal/text-table.js";
@@ -21,11 +22,7 @@ export function addDiff(program: Command, context: CommandContext): void {
     .description("describe the changes from one policy to another")
     .argument("<OLD>", "a file, or a directory of *.yaml and *.yml files")
     .argument("<NEW>", "the same, for the new policy")
-    .addOption(
-      new Option("-o, --output <format>", "the report format")
-        .choices(["table", "json"])
-        .default("table"),
-    );
+    .addOption(reportFormatOption(["table", "json"]));
   addHelpTexts(command, {
     examples: `
   headgate diff policy.yaml new-policy.yaml

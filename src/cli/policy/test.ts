@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { sha256 } from "../../app/base/sha256.js";
@@ -13,6 +13,7 @@ import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
 import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
+import { reportFormatOption } from "../input/report-format.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 
@@ -28,11 +29,7 @@ export function addTest(program: Command, context: CommandContext): void {
     .description("run tests of a policy: requests over time, and their expected results")
     .argument("<FILE...>", "test files")
     .option("--policy <FILE>", "test this policy instead of the one in the files", collect)
-    .addOption(
-      new Option("-o, --output <format>", "the report format")
-        .choices(["text", "json", "junit"])
-        .default("text"),
-    );
+    .addOption(reportFormatOption(["text", "json", "junit"]));
   addHelpTexts(command, {
     examples: `
   headgate test policy.tests.yaml

@@ -15,6 +15,7 @@ import { type LogFormat, logFormats } from "../../simulate/log-reader.js";
 import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
 import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
+import { reportFormatOption } from "../input/report-format.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 import { LogRun } from "./log-run.js";
@@ -51,11 +52,7 @@ export function addReplay(program: Command, context: CommandContext): void {
       collect,
     )
     .option("--field <NAME=FIELD>", "the name of a part or header in the log", collect)
-    .addOption(
-      new Option("-o, --output <format>", "the report format")
-        .choices(["table", "json"])
-        .default("table"),
-    );
+    .addOption(reportFormatOption(["table", "json"]));
   addHelpTexts(command, {
     examples: `
   headgate replay --policy new.yaml access.log

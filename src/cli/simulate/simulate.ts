@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { keepNewObjectsYoung } from "../../app/base/collector.js";
 import { exitCodes } from "../../app/base/failure.js";
@@ -24,6 +24,7 @@ import {
   simulationJson,
 } from "../../simulate/report/simulation-result.js";
 import { collect } from "../input/collect.js";
+import { reportFormatOption } from "../input/report-format.js";
 import { writeWholeFile } from "../input/whole-file.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext, Output } from "../terminal/context.js";
@@ -62,11 +63,7 @@ export function addSimulate(program: Command, context: CommandContext): void {
     )
     .option("--csv <FILE>", "write all series, one row per second")
     .option("--html <FILE>", "write a report with plots, in one file")
-    .addOption(
-      new Option("-o, --output <format>", "the report format")
-        .choices(["table", "json"])
-        .default("table"),
-    );
+    .addOption(reportFormatOption(["table", "json"]));
   addHelpTexts(command, {
     examples: `
   headgate simulate --list

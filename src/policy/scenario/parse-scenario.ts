@@ -1,12 +1,10 @@
 import type { PolicyText } from "../parse.js";
 import { quoteText } from "../problems/problem.js";
-import { type FoundProblems, ProblemLog } from "../problems/problem-log.js";
-import { SourceText } from "../problems/source-text.js";
-import { findAliasTargets } from "../text/aliases.js";
-import { Block } from "../text/block.js";
+import type { ParseProblems } from "../problems/problem-log.js";
+import type { Block } from "../text/block.js";
+import { readBlockFile } from "../text/block-file.js";
 import { any, duration, readBy, ruledText, text, whole } from "../text/form.js";
 import { findNearestName } from "../text/nearest-name.js";
-import { NodeReader } from "../text/node-reader.js";
 import {
   field,
   inner,
@@ -18,7 +16,6 @@ import {
   placed,
 } from "../text/object.js";
 import type { TextRule } from "../text/text-rules.js";
-import { readYaml } from "../text/yaml-text.js";
 import { type Objective, parseObjective } from "./objective.js";
 import { type ScenarioCaller, scenarioCaller } from "./scenario-callers.js";
 import {
@@ -165,30 +162,17 @@ export interface Scenario {
 /** A scenario file, understood or not. */
 export type ParsedScenario =
   | { readonly kind: "scenario"; readonly scenario: Scenario }
-  | ({ readonly kind: "problems" } & FoundProblems);
+  | ParseProblems;
 
 /** Reads a scenario file: all mistakes at once, or the scenario. */
 export function parseScenario(given: PolicyText): ParsedScenario {
-  const log = new ProblemLog();
-  const scenario = readFile(new SourceText(given, 0), log);
-  if (log.count > 0 || scenario === undefined) return { kind: "problems", ...log.found() };
-  return { kind: "scenario", scenario };
-}
-
-function readFile(source: SourceText, log: ProblemLog): Scenario | undefined {
-  const yaml = readYaml(source, log);
-  if (yaml.kind === "unreadable") return undefined;
-  if (yaml.kind === "empty") {
-    const message = "the file contains no scenario";
-    const expected = "services: and callers:";
-    log.report(source, { start: 0, end: 1 }, { id: "HG110", message, expected });
-    return undefined;
-  }
-  const targets = yaml.hasAliases ? findAliasTargets(yaml.node, source, log) : new Map();
-  if (targets === undefined) return undefined;
-  const reader = new NodeReader(source, log, targets);
-  const block = Block.at(reader, yaml.node, scenarioForm.shape);
-  return block && finish(block, scenarioForm.read(block));
+  const parsed = readBlockFile(given, {
+    shape: scenarioForm.shape,
+    read: (block) => finish(block, scenarioForm.read(block)),
+    content: "scenario",
+    expected: "services: and callers:",
+  });
+  return parsed.kind === "problems" ? parsed : { kind: "scenario", scenario: parsed.value };
 }
 
 type ReadScenario = typeof scenarioForm.defaults;
