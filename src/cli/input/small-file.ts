@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { closeSync, openSync, readSync } from "node:fs";
 import { exitCodes } from "../../app/base/failure.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
 import { visibleText } from "../../policy/problems/problem.js";
@@ -14,17 +14,36 @@ export const smallFileBytesMax = 65_536;
  */
 export function readSmallFile(path: string): string {
   try {
-    if (statSync(path).size > smallFileBytesMax) {
-      throw new CommandFailure(
-        exitCodes.failure,
-        `${visibleText(path)} has more than ${smallFileBytesMax} bytes, so it is ` +
-          "not the expected file.",
-      );
-    }
-    return readFileSync(path, "utf8");
+    const text = readFileUpTo(path, smallFileBytesMax);
+    if (text !== undefined) return text;
+    throw new CommandFailure(
+      exitCodes.failure,
+      `${visibleText(path)} has more than ${smallFileBytesMax} bytes, so it is ` +
+        "not the expected file.",
+    );
   } catch (thrown) {
     if (thrown instanceof CommandFailure) throw thrown;
     const words = visibleText(readErrorWords(thrown));
     throw new CommandFailure(exitCodes.failure, `${visibleText(path)}: ${words}`);
+  }
+}
+
+/**
+ * A file's text; undefined if it has more than `bytesMax` bytes. Devices and pipes have no size, so
+ * that only reading tells.
+ *
+ * @throws the error of the file system
+ */
+export function readFileUpTo(path: string, bytesMax: number): string | undefined {
+  const file = openSync(path, "r");
+  try {
+    const bytes = Buffer.allocUnsafe(bytesMax + 1);
+    let size = 0;
+    for (let read = -1; read !== 0 && size <= bytesMax; size += read) {
+      read = readSync(file, bytes, size, bytes.length - size, null);
+    }
+    return size > bytesMax ? undefined : bytes.toString("utf8", 0, size);
+  } finally {
+    closeSync(file);
   }
 }

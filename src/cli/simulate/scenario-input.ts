@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { exitCodes } from "../../app/base/failure.js";
@@ -11,11 +11,15 @@ import { parseScenario, type Scenario } from "../../policy/scenario/parse-scenar
 import type { ScenarioTexts } from "../../policy/scenario/vary.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
+import { readFileUpTo } from "../input/small-file.js";
 import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { Output } from "../terminal/context.js";
 
 /** The most lines of a trace. */
 const traceLinesMax = 1_000_000;
+
+/** The largest trace, in bytes: so many lines of the longest numbers. */
+const traceBytesMax = 21 * traceLinesMax;
 
 /** The largest number in a trace: a day in milliseconds. */
 const traceNumberMax = 86_400_000;
@@ -129,15 +133,15 @@ function readPolicy(source: PolicyText, output: Output): Policy {
 /** One number a line; empty lines and those that begin with `#` are left out. */
 function readTrace(path: string): readonly number[] {
   const shown = visibleText(path);
-  let text: string;
+  let text: string | undefined;
   try {
-    text = readFileSync(path, "utf8");
+    text = readFileUpTo(path, traceBytesMax);
   } catch (thrown) {
     const words = readErrorWords(thrown);
     throw new CommandFailure(exitCodes.failure, `${shown} cannot be read: ${words}`);
   }
-  const lines = text.split(/\r?\n/);
-  if (lines.length > traceLinesMax) {
+  const lines = text?.split(/\r?\n/);
+  if (lines === undefined || lines.length > traceLinesMax) {
     throw new CommandFailure(
       exitCodes.invalidPolicy,
       `${shown} has more than ${traceLinesMax.toLocaleString("en")} lines: shorten it`,

@@ -159,6 +159,14 @@ describe("headgate simulate", () => {
     expect(code).toBe(3);
   });
 
+  // It says that it has no bytes, and ended the process.
+  it("refuses a trace without an end", async () => {
+    const traced = scenarioText.replace("rate: 400", "rate: {trace: {file: /dev/zero}}");
+    const { code, err } = await simulate(await folder.write("traced.yaml", traced));
+    expect(err).toContain("/dev/zero has more than 1,000,000 lines");
+    expect(code).toBe(3);
+  });
+
   it("runs a trace", async () => {
     await folder.write("trace.txt", "# requests per second\n100\n300\n");
     await folder.write("times.txt", "10\n30\n");
