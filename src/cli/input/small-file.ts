@@ -40,7 +40,7 @@ export function readFileUpTo(path: string, bytesMax: number): string | undefined
     const bytes = Buffer.allocUnsafe(bytesMax + 1);
     let size = 0;
     for (let read = -1; read !== 0 && size <= bytesMax; size += read) {
-      read = readSync(file, bytes, size, bytes.length - size, null);
+      read = readSync(file, bytes, { offset: size, length: bytes.length - size });
     }
     return size > bytesMax ? undefined : bytes.toString("utf8", 0, size);
   } finally {
