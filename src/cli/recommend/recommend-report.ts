@@ -27,10 +27,10 @@ const callersShownMax = 5;
 export function renderRecommendation(outcome: RecommendOutcome, style: Style): string {
   const { recommendation, counts, edits } = outcome;
   const { demands, proposals, notEnough, warnings } = recommendation;
-  const lines = [`${many(counts.lineCount, "line")} read.`];
+  const lines = [`${lineText(counts.lineCount)} read.`];
   if (counts.unreadableCount > 0) {
     const first = safeText(counts.firstUnreadable ?? "");
-    lines.push(`${many(counts.unreadableCount, "line")} could not be read, the first at ${first}.`);
+    lines.push(`${lineText(counts.unreadableCount)} could not be read, the first at ${first}.`);
   }
   lines.push(...warnings.map(safeText));
   for (const demand of demands) {
@@ -51,6 +51,10 @@ export function renderRecommendation(outcome: RecommendOutcome, style: Style): s
   return lines.join("\n");
 }
 
+function lineText(count: number): string {
+  return `${countText(count)} line${count === 1 ? "" : "s"}`;
+}
+
 function colored(line: string, style: Style): string {
   const text = safeText(line);
   return line.startsWith("+") ? style.good(text) : line.startsWith("-") ? style.bad(text) : text;
@@ -58,7 +62,7 @@ function colored(line: string, style: Style): string {
 
 function demandLines(demand: CallerDemand): readonly string[] {
   const { requestCount, callerCount, dayCount, startUs, endUs, isShared } = demand;
-  const callers = isShared ? "one bucket for all" : many(callerCount, "caller");
+  const callers = isShared ? "one bucket for all" : `${countText(callerCount)} callers`;
   const { top1, top10, top100 } = demand.topRatios;
   const { zipfExponent } = demand;
   const zipf = zipfExponent === undefined ? "" : `; Zipf exponent ${zipfExponent.toFixed(2)}`;

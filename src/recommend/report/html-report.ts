@@ -138,7 +138,11 @@ export function errorText(ratio: number): string {
   return `${Math.abs(value)} % ${value < 0 ? "less" : "more"} than predicted`;
 }
 
-const amount = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 2 });
+/** A number that fits beside an axis: `1,500`, `20K`. */
+function amount(value: number): string {
+  const notation = value >= 10_000 ? "compact" : "standard";
+  return value.toLocaleString("en", { maximumFractionDigits: 2, notation });
+}
 
 function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly LinePlot[] {
   const plots: LinePlot[] = [];
