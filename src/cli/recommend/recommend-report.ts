@@ -1,12 +1,16 @@
 import type { Style } from "../../app/base/style.js";
 import { many } from "../../core/base/many.js";
 import { formatTimestamp } from "../../core/base/timestamp.js";
-import { formatDuration } from "../../policy/text/duration.js";
 import type { CallerDemand } from "../../recommend/demand.js";
 import type { Proposal } from "../../recommend/proposal.js";
-import { percent, subjectOf } from "../../recommend/propose.js";
+import {
+  heldOutText,
+  percent,
+  proposedText,
+  refusalText,
+  subjectOf,
+} from "../../recommend/proposal-words.js";
 import type { Recommendation } from "../../recommend/recommendation.js";
-import { dayText, errorText } from "../../recommend/report/html-report.js";
 import type { LogCounts } from "../replay/log-run.js";
 import { countText, safeText } from "../terminal/quantity.js";
 import { sparkline } from "../terminal/sparkline.js";
@@ -92,8 +96,7 @@ function demandLines(demand: CallerDemand): readonly string[] {
 }
 
 function proposalLines(proposal: Proposal, style: Style): readonly string[] {
-  const { hits, burst, periodSeconds, limit, refusals, heldOut, reasons } = proposal;
-  const period = formatDuration(1_000 * periodSeconds);
+  const { hits, burst, limit, refusals, heldOut, reasons } = proposal;
   const name = limit === undefined ? "" : ` (${safeText(limit)})`;
   const was = hits.was === undefined ? "" : `, now ${hits.was} and ${burst.was ?? ""}`;
   const band =
@@ -102,21 +105,12 @@ function proposalLines(proposal: Proposal, style: Style): readonly string[] {
       : `${Math.round(100 * hits.band.level)} % band ${hits.band.low} to ${hits.band.high}, ` +
         `burst ${burst.band.low} to ${burst.band.high}`;
   const lines = [
-    `${style.good("Proposed")}${name}: ${hits.value} per ${period}, burst ${burst.value}${was}`,
+    `${style.good("Proposed")}${name}: ${proposedText(proposal)}${was}`,
     `  ${band}`,
     ...reasons.map((text) => `  ${text}`),
-    `  Refuses ${percent(refusals.requestRatio)} of the requests ` +
-      `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
-      `something of ${percent(refusals.callerDayRatio)} of the callers on a day.`,
+    `  ${refusalText(proposal)}`,
+    ...(heldOut === undefined ? [] : [`  ${heldOutText(proposal)}`]),
   ];
-  if (heldOut !== undefined) {
-    const { fittedDayCount, day, predictedRatio, actualRatio, needError } = heldOut;
-    lines.push(
-      `  Fitted to ${fittedDayCount} days without headroom, it predicts ` +
-        `${percent(predictedRatio)} of callers refused on ${dayText(day)}; it was ` +
-        `${percent(actualRatio)}. That day needed ${errorText(needError)}.`,
-    );
-  }
   const shown = refusals.callers.slice(0, callersShownMax).map((one) => {
     const far = one.isOutlier ? ", far above others" : "";
     return `${safeText(one.name)} (${countText(one.refusedCount)} refused${far})`;
