@@ -44,8 +44,8 @@ const kinds: Readonly<Record<string, Kind>> = {
   contract: { folder: "test/contract/", programs: ["redis", "valkey", "envoy"] },
   fault: { folder: "test/fault/", programs: ["redis", "valkey"] },
   e2e: { folder: "test/e2e/", programs: toolNames },
-  feedback: { folder: "test/e2e/", programs: ["envoy", "redis"] },
-  load: { folder: "test/", programs: ["envoy", "redis"] },
+  feedback: { folder: "test/", programs: ["envoy", "redis"] },
+  load: { folder: "test/e2e/", programs: ["envoy", "redis"] },
 };
 
 /** What is checked before every commit: all that starts no server. */
