@@ -50,6 +50,9 @@ export interface ScenarioTexts {
   readonly policies: readonly PolicyText[];
 }
 
+/** So that a changed text differs from the one before in little else. */
+const asWritten = { lineWidth: 0, flowCollectionPadding: false };
+
 /** One place and its value. */
 export interface VariedSetting {
   readonly path: string;
@@ -82,7 +85,7 @@ function varyText(
   if (typeof found === "string") return found;
   found.document.setIn(found.path, parseDocument(value).contents);
   const [first = scenario, ...others] = parsed.map(({ file, document }) =>
-    document === found.document ? { ...file, text: document.toString() } : file,
+    document === found.document ? { ...file, text: document.toString(asWritten) } : file,
   );
   return { scenario: first, policies: others };
 }

@@ -20,6 +20,8 @@ import {
 } from "./simulation-result.js";
 import { plotFigure } from "./svg-plot.js";
 
+const groupsTitle = "Classes, callers and services";
+
 /** A report with plots, in one file: no script, and nothing from a network. */
 export function simulationHtml(result: SimulationResult): string {
   const title = escapeHtml(result.scenario);
@@ -36,11 +38,13 @@ export function simulationHtml(result: SimulationResult): string {
 }
 
 /** What a report says below its title: figures, and a plot with its table for each series. */
-function simulationReport(result: SimulationResult): readonly Markup[] {
+export function simulationReport(result: SimulationResult): readonly Markup[] {
   const { description, runs } = result;
   const [first] = runs;
   return [
-    ...(description === undefined ? [] : [element("p", {}, [description])]),
+    ...(description === undefined
+      ? []
+      : [element("p", {}, [description.replaceAll(/\s+/g, " ").trim()])]),
     ...(first === undefined ? [] : sections(result, first)),
   ];
 }
@@ -53,10 +57,10 @@ function sections(result: SimulationResult, first: FinishedRun): readonly Markup
     ...(first.summary.objectives.length > 0 ? [heading("Objectives"), objectives(runs)] : []),
     heading("Requests"),
     comparison(runs),
-    ...(isCompared ? [] : [heading("Classes, callers and services"), groups(first.summary)]),
+    ...(isCompared ? [] : [heading(groupsTitle), groups(first.summary)]),
     ...refusals(runs),
     heading("Over time"),
-    element("div", { class: "plots" }, reportPlots(result).map(plotFigure)),
+    element("div", { class: "figures" }, reportPlots(result).map(plotFigure)),
   ];
 }
 
@@ -97,7 +101,8 @@ function objectives(runs: readonly FinishedRun[]): MarkupElement {
       return `${mark} ${metricText(verdict?.actual, objectiveMetrics[metric].unit)}`;
     }),
   ]);
-  return tableOf(["objective", "part", ...runs.map(resultOf)], rows);
+  const titles = ["objective", "part", ...runs.map(resultOf)];
+  return tableOf({ label: "Objectives", titles, rows });
 }
 
 function resultOf(run: FinishedRun): string {
@@ -127,7 +132,7 @@ function comparison(runs: readonly FinishedRun[]): MarkupElement {
       row(`latency ${name}`, ({ latencyMs }) => (latencyMs ? latencyText(latencyMs[name]) : "–")),
     ),
   ];
-  return tableOf(["", ...runs.map(labelOf)], rows);
+  return tableOf({ label: "Requests", titles: ["", ...runs.map(labelOf)], rows });
 }
 
 function groups({ byClass, byCaller, byService }: RunSummary): MarkupElement {
@@ -147,8 +152,17 @@ function groups({ byClass, byCaller, byService }: RunSummary): MarkupElement {
       figures.latencyMs === undefined ? "–" : latencyText(figures.latencyMs.p99),
     ]),
   );
-  const titles = ["offered", "served", "refused", "failed", "late or abandoned", "attempts", "p99"];
-  return tableOf(["", ...titles], rows);
+  const titles = [
+    "",
+    "offered",
+    "served",
+    "refused",
+    "failed",
+    "late or abandoned",
+    "attempts",
+    "p99",
+  ];
+  return tableOf({ label: groupsTitle, titles, rows });
 }
 
 /** Refusals by cause and class, of each run. */
@@ -164,9 +178,8 @@ function refusals(runs: readonly FinishedRun[]): readonly Markup[] {
       ...classes.map(([, figures]) => plainCountText(figures.refusedByCause[cause] ?? 0)),
     ]);
     const what = summary.label === "" ? "" : `: ${summary.label}`;
-    return [
-      heading(`Refused, by cause${what}`),
-      tableOf(["cause", "all", ...classes.map(([name]) => name)], rows),
-    ];
+    const label = `Refused, by cause${what}`;
+    const titles = ["cause", "all", ...classes.map(([name]) => name)];
+    return [heading(label), tableOf({ label, titles, rows })];
   });
 }

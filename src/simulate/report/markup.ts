@@ -52,11 +52,17 @@ export function place(value: number): string {
   return String(Math.round(value * 10) / 10);
 }
 
-/** A table whose first column names its rows. */
-export function tableOf(
-  titles: readonly string[],
-  rows: readonly (readonly string[])[],
-): MarkupElement {
+/** A table. */
+export interface MarkupTable {
+  /** What it is about: it may scroll, and is a place that keys reach. */
+  readonly label: string;
+  readonly titles: readonly string[];
+  /** The first cell names its row. */
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** A table, which scrolls to the side where there is no room. */
+export function tableOf({ label, titles, rows }: MarkupTable): MarkupElement {
   const head = titles.map((title) => element("th", { scope: "col" }, [title]));
   const body = rows.map(([first = "", ...cells]) => {
     const row = cells.map((cell) => element("td", {}, [cell]));
@@ -66,7 +72,8 @@ export function tableOf(
     element("thead", {}, [element("tr", {}, head)]),
     element("tbody", {}, body),
   ]);
-  return element("div", { class: "scroll" }, [table]);
+  const reached = { tabindex: "0", role: "group", "aria-label": label };
+  return element("div", { class: "scroll", ...reached }, [table]);
 }
 
 /** Lines of their own in a file; others continue the line. */

@@ -29,7 +29,7 @@ export function combineSettings(
 }
 
 /** What a run with such settings is called: `path=value`. */
-function settingsLabel(varied: readonly VariedSetting[]): string {
+export function settingsLabel(varied: readonly VariedSetting[]): string {
   return varied.map(({ path, value }) => `${path}=${value}`).join(" ");
 }
 

@@ -167,7 +167,7 @@ function legend({ lines }: SvgPlot): MarkupElement {
   return element("ul", { class: "legend" }, items);
 }
 
-function table({ lines, format }: SvgPlot): MarkupElement {
+function table({ title, lines, format }: SvgPlot): MarkupElement {
   const length = Math.max(0, ...lines.map(({ values }) => values.length));
   const perRow = Math.max(1, Math.ceil(length / rowsMax));
   const columns = lines.map(({ values }) => binned(values, perRow));
@@ -180,5 +180,6 @@ function table({ lines, format }: SvgPlot): MarkupElement {
     });
     return [time, ...cells];
   });
-  return tableOf(["time", ...lines.map(({ title }) => title)], rows);
+  const titles = ["time", ...lines.map((line) => line.title)];
+  return tableOf({ label: title, titles, rows });
 }
