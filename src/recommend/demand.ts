@@ -1,16 +1,11 @@
+import type { TimelineCounts } from "../simulate/timeline.js";
+
 /** Values that a given part of what was observed does not exceed. */
 export interface Quantiles {
   readonly p50: number;
   readonly p90: number;
   readonly p99: number;
   readonly max: number;
-}
-
-/** A caller by the name that reports give it: hashed, or as it is if that was asked for. */
-export interface NamedCaller {
-  readonly name: string;
-  /** Requests of this caller. */
-  readonly count: number;
 }
 
 /** What the callers of one rule did. A caller is a bucket of the rule. */
@@ -29,6 +24,8 @@ export interface Demand {
   readonly endUs: number;
   /** Days of UTC with requests. */
   readonly dayCount: number;
+  /** Requests over time; undefined: there was none. */
+  readonly requests: TimelineCounts | undefined;
   /** Hits of a caller in its busiest second, minute, hour and whole day, over callers and days. */
   readonly busiest: Readonly<Record<"second" | "minute" | "hour" | "day", Quantiles>>;
   /** Part of all requests by hour of the day in UTC, from 0, and by day of the week from Monday. */

@@ -24,17 +24,21 @@ export interface Headroom {
   readonly why: string;
 }
 
-/** Callers and requests that a limit refuses. */
-export interface RefusedPart {
+/** What a replay of the log through the decision code refuses of the requests of a rule. */
+export interface Refusals {
   readonly requestRatio: number;
+  /** Without the requests of outliers. */
+  readonly ordinaryRequestRatio: number;
   /** Of pairs of a caller and a day on which it sent something. */
   readonly callerDayRatio: number;
+  /** Most refused first, a bounded number. */
+  readonly callers: readonly RefusedCaller[];
 }
 
 /** What was predicted from all days but the last one, and what the last one was like. */
 export interface HeldOutCheck {
-  /** `2026-01-12` */
-  readonly day: string;
+  /** Days since 1970. */
+  readonly day: number;
   readonly fittedDayCount: number;
   /** Part of the callers that are refused on a day. */
   readonly predictedRatio: number;
@@ -45,8 +49,8 @@ export interface HeldOutCheck {
 
 /** A caller that a proposed limit refuses. */
 export interface RefusedCaller {
+  /** Hashed, or as it is if that was asked for. */
   readonly name: string;
-  readonly requestCount: number;
   readonly refusedCount: number;
   /** Whether it needs so much more than others that the limit is meant for it. */
   readonly isOutlier: boolean;
@@ -63,9 +67,9 @@ export interface Proposal {
   readonly burst: ProposedNumber;
   readonly periodSeconds: number;
   readonly headroom: Headroom;
-  /** What a replay of the log through the decision code refuses. */
-  readonly refused: RefusedPart;
-  readonly refusedCallers: readonly RefusedCaller[];
+  readonly refusals: Refusals;
+  /** By rate: the burst that lets the fitted part of the callers pass, without headroom. */
+  readonly curve: readonly { readonly hits: number; readonly burst: number }[];
   /** Undefined: not enough days. */
   readonly heldOut: HeldOutCheck | undefined;
   /** Sentences: how the numbers were chosen. */

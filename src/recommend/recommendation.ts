@@ -14,6 +14,6 @@ export interface Recommendation {
   readonly demands: readonly Demand[];
   readonly proposals: readonly Proposal[];
   readonly notEnough: readonly NotEnoughData[];
-  /** Sentences about what was read: lines that are unreadable, late or of no service. */
+  /** Sentences about what was read, and what it cannot tell. */
   readonly warnings: readonly string[];
 }

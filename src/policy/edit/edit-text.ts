@@ -28,7 +28,10 @@ export interface EditedEntry {
 export type TextEdit =
   /** Changes entries of the map there. */
   | { readonly kind: "set"; readonly path: TextPath; readonly entries: readonly EditedEntry[] }
-  /** Adds lines behind the items of the map or list there, as far to the right as these. */
+  /**
+   * Adds lines behind the entries of the map or list there, as far to the right as these. A list in
+   * brackets takes a single line, without a dash.
+   */
   | { readonly kind: "append"; readonly path: TextPath; readonly lines: readonly string[] };
 
 /** The text after an edit, or a sentence why it cannot be made. */
@@ -45,8 +48,10 @@ export function editText(text: string, edit: TextEdit): EditedText {
     return { kind: "problem", message };
   }
   if (edit.kind === "append") {
-    if (place.node.flow !== true) return { kind: "edited", text: append(text, place, edit.lines) };
-    return { kind: "problem", message: `${where} is in brackets; write it in lines of its own` };
+    const { node } = place;
+    if (node.flow !== true) return { kind: "edited", text: append(text, place, edit.lines) };
+    if (isSeq(node)) return { kind: "edited", text: appendInside(text, node, edit.lines) };
+    return { kind: "problem", message: `${where} is in braces; write it in lines of its own` };
   }
   if (!isMap(place.node)) return { kind: "problem", message: `${where} is not a map` };
   const map = { ...place, node: place.node };
@@ -128,6 +133,12 @@ function append(
   const end = blockEnd(text, node);
   const added = lines.map((line) => `${lineBreak(text)}${indent}${line}`).join("");
   return text.slice(0, end) + added + text.slice(end);
+}
+
+function appendInside(text: string, node: YAMLSeq, lines: readonly string[]): string {
+  const end = rangeOf(node)[1] - 1;
+  const added = lines.map((line) => line.replace(/^- /, "").trim()).join(" ");
+  return `${text.slice(0, end)}${node.items.length > 0 ? ", " : ""}${added}${text.slice(end)}`;
 }
 
 /** Changes the lines of a map that has a line for each name. */

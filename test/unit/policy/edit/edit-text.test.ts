@@ -62,6 +62,16 @@ describe("editText()", () => {
     );
   });
 
+  it("adds a line to a list in brackets", () => {
+    const lines = ["- [{header: x}]"];
+    expect(edit("a: [[b]]\n", { kind: "append", path: ["a"], lines })).toBe(
+      "a: [[b], [{header: x}]]\n",
+    );
+    expect(edit("a: [] # none\n", { kind: "append", path: ["a"], lines })).toBe(
+      "a: [[{header: x}]] # none\n",
+    );
+  });
+
   it("keeps the line breaks of the text", () => {
     expect(edit("a:\r\n  count: 9\r\nb: 1\r\n", set(["a"]))).toBe(
       "a:\r\n  count: 20 # from 9\r\n  burst: 5 # new\r\nb: 1\r\n",
@@ -72,8 +82,8 @@ describe("editText()", () => {
     expect(edit("a: *x\nx: &x {count: 1}\n", set(["a"]))).toMatch(/^! "a" is not written there/);
     expect(edit("a: 1\n", set(["__proto__"]))).toMatch(/^! "__proto__" is not written there/);
     expect(edit("a: [1]\n", set(["a"]))).toBe('! "a" is not a map');
-    expect(edit("a: [1]\n", { kind: "append", path: ["a"], lines: ["- 2"] })).toBe(
-      '! "a" is in brackets; write it in lines of its own',
+    expect(edit("a: {b: 1}\n", { kind: "append", path: ["a"], lines: ["c: 2"] })).toBe(
+      '! "a" is in braces; write it in lines of its own',
     );
   });
 });
