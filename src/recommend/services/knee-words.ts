@@ -11,7 +11,7 @@ const models: Readonly<Record<LatencyFit["model"], string>> = {
 export function kneeReasons(verdict: KneeVerdict): readonly string[] {
   if (verdict.kind !== "seen") return [];
   const { model, knee, kneeMin, kneeMax, perSecondMax, baseMs, residualRatio } = verdict.fit;
-  const range = `${rounded(kneeMin)} to ${rounded(kneeMax)} are plausible`;
+  const range = `plausible: ${kneeRange(kneeMin, kneeMax)}`;
   return [
     `Latency rises from ${rounded(knee)} requests in flight on (${range}). More of them do not ` +
       `raise the throughput of ${rounded(perSecondMax)} per second.`,
@@ -80,6 +80,11 @@ function percent(ratio: number): string {
 
 function count(amount: number, noun: string): string {
   return `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : "s"}`;
+}
+
+/** Whole requests around plausible knees: `19 to 22`. */
+export function kneeRange(kneeMin: number, kneeMax: number): string {
+  return `${rounded(Math.floor(kneeMin))} to ${rounded(Math.ceil(kneeMax))}`;
 }
 
 /** Three digits. Example: 1,234.5 is `1,230`. */

@@ -3,7 +3,7 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { formatDuration } from "../../policy/text/duration.js";
 import { outlierDetection } from "../../policy/upstream/outlier-detection.js";
 import { findKnee, type KneeVerdict } from "./knee-fit.js";
-import { kneeMissing, kneeReasons, rounded } from "./knee-words.js";
+import { kneeMissing, kneeRange, kneeReasons, rounded } from "./knee-words.js";
 import type { EnvoyPeaks, LatencyQuantiles, ServiceObservations } from "./service-observations.js";
 import type { ServiceRecommendation, ServiceSetting } from "./service-recommendation.js";
 import { staticLimit } from "./static-limit.js";
@@ -60,13 +60,22 @@ const nothing: Proposed = { settings: [], missing: [] };
 /** `maxInFlight` and the queue that goes with it. */
 function limits({ verdict, current: { admission }, usual }: Parts): Proposed {
   if (verdict.kind !== "seen") return nothing;
-  const { knee, model, perSecondMax } = verdict.fit;
+  const { knee, kneeMin, kneeMax, model, perSecondMax } = verdict.fit;
   // Beyond a peak each further request costs throughput.
   const hasPeak =
     model === "usl" && verdict.fit.latencyMs(2 * knee) > 2 * verdict.fit.latencyMs(knee);
   const limit = hasPeak ? Math.max(1, Math.round(knee)) : staticLimit(knee);
   const use = admission?.maxInFlight === undefined ? "optional" : "write";
+  const learned = `learns the limit; ${kneeRange(kneeMin, kneeMax)} requests in flight`;
+  const own: ServiceSetting = {
+    path: "admission",
+    value: "{}",
+    was: undefined,
+    why: `${learned} fill the service`,
+    use: "write",
+  };
   const settings: ServiceSetting[] = [
+    ...(admission === undefined ? [own] : []),
     {
       path: "admission.maxInFlight",
       value: limit,
