@@ -174,7 +174,11 @@ function doubled(array: Float64Array): Float64Array<ArrayBuffer> {
   return larger;
 }
 
-/** 32 bits, of which the upper ones depend on all of the text. Source: FNV-1a; MurmurHash3, fmix32. */
+/**
+ * 32 bits, of which the upper ones depend on all of the text.
+ *
+ * Source: FNV-1a; MurmurHash3, fmix32.
+ */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i += 1) {

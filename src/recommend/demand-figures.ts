@@ -1,6 +1,6 @@
 import type { SpaceSaving } from "../core/collections/space-saving.js";
 import { type CallerDays, windowLengthsUs } from "./caller-days.js";
-import type { Demand, Quantiles } from "./demand.js";
+import type { CallerDemand, Quantiles } from "./demand.js";
 
 /** Callers from which an exponent can be told. */
 const rankedCallersMin = 10;
@@ -11,7 +11,7 @@ const rankedCallersMax = 100;
 const noQuantiles: Quantiles = { p50: 0, p90: 0, p99: 0, max: 0 };
 
 /** Hits of callers in their busiest windows, over callers and days; 0 where there is none. */
-export function busiestQuantiles(days: CallerDays | undefined): Demand["busiest"] {
+export function busiestQuantiles(days: CallerDays | undefined): CallerDemand["busiest"] {
   if (days === undefined || days.rowCount === 0) {
     return { second: noQuantiles, minute: noQuantiles, hour: noQuantiles, day: noQuantiles };
   }
@@ -42,7 +42,7 @@ export function ratios(counts: readonly number[]): readonly number[] {
 }
 
 /** Parts of all requests that the most frequent callers sent at least. */
-export function topRatios(top: SpaceSaving<string>): Demand["topRatios"] {
+export function topRatios(top: SpaceSaving<string>): CallerDemand["topRatios"] {
   const counts = top.top(100).map(({ count, errorMax }) => count - errorMax);
   const ratioOf = (callers: number): number => {
     const sum = counts.slice(0, callers).reduce((total, count) => total + count, 0);

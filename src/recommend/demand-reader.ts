@@ -8,9 +8,9 @@ import type { LoggedRequest } from "../simulate/logged-request.js";
 import { Timeline } from "../simulate/timeline.js";
 import type { CallerDays } from "./caller-days.js";
 import { CallerObserver, type ObservedDrain } from "./caller-observer.js";
-import type { Demand } from "./demand.js";
+import type { CallerDemand } from "./demand.js";
 import { busiestQuantiles, ratios, topRatios, zipfExponent } from "./demand-figures.js";
-import { roundNumbers } from "./number-scales.js";
+import { observedRates } from "./number-scales.js";
 
 /** Requests that are held back to bring them into the order of their beginnings. */
 const heldMax = 4_096;
@@ -51,7 +51,7 @@ export interface ObservedLimit {
 /** What was observed of one rule: figures for people, and what limits are fitted to. */
 export interface ObservedRule {
   readonly rule: Rule;
-  readonly demand: Demand;
+  readonly demand: CallerDemand;
   /** In the order of the rule. Limits by calendars are left out. */
   readonly limits: readonly ObservedLimit[];
 }
@@ -206,7 +206,7 @@ class RuleObserver {
     }));
     const [first] = limits;
     const { domain, label } = this.#rule;
-    const demand: Demand = {
+    const demand: CallerDemand = {
       domain,
       rule: label,
       isShared: isShared(this.#rule),
@@ -245,5 +245,5 @@ function drainOf({ algorithm, periodUs, unit, unitMultiplier }: Limit): Observed
     return algorithm.timeZone === undefined ? { kind: "windows", periodUs } : undefined;
   }
   const perUs = 1_000_000 * unitSeconds[unit] * unitMultiplier;
-  return { kind: "rates", ratesPerUs: roundNumbers.map((hits) => hits / perUs) };
+  return { kind: "rates", ratesPerUs: observedRates.map((hits) => hits / perUs) };
 }

@@ -9,7 +9,7 @@ export interface Quantiles {
 }
 
 /** What the callers of one rule did. A caller is a bucket of the rule. */
-export interface Demand {
+export interface CallerDemand {
   readonly domain: string;
   /** The label of the rule. */
   readonly rule: string;

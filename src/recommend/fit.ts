@@ -1,6 +1,12 @@
 import type { Random } from "../core/base/clock.js";
 import type { CallerDays } from "./caller-days.js";
-import { needOfStep, needStepCount, roundNumbers, roundUp } from "./number-scales.js";
+import {
+  needOfStep,
+  needStepCount,
+  observedRates,
+  roundNumbers,
+  roundUp,
+} from "./number-scales.js";
 import type { ConfidenceBand, Headroom, HeldOutCheck } from "./proposal.js";
 
 /** How often days are drawn anew for a confidence band. */
@@ -156,7 +162,7 @@ function needAt(
 function curveOf(counts: NeedCounts, options: FitOptions): readonly FittedLimit[] {
   return Array.from({ length: counts.rateCount }, (_, rate) => {
     const burst = needAt(counts, rate, options);
-    return { hits: options.isWindowed ? burst : (roundNumbers[rate] ?? 0), burst };
+    return { hits: options.isWindowed ? burst : (observedRates[rate] ?? 0), burst };
   });
 }
 
@@ -178,7 +184,7 @@ function bestLimit(counts: NeedCounts, factor: number, options: FitOptions): Fit
   }
   const most = roundNumbers.at(-1) ?? 1;
   let best: FittedLimit = { hits: most, burst: most };
-  for (const { hits } of curve) {
+  for (const hits of roundNumbers) {
     const needed = roundUp(factor * burstAt(curve, hits / factor));
     const burst = options.hasBurst ? needed : hits;
     if (burst < needed) continue;
@@ -189,10 +195,8 @@ function bestLimit(counts: NeedCounts, factor: number, options: FitOptions): Fit
 
 /** The hits that the fitted part of the callers needs in one period, before rounding. */
 function envelopeOf(counts: NeedCounts, options: FitOptions): number {
-  const sums = curveOf(counts, options).map(({ hits, burst }) =>
-    options.isWindowed ? burst : hits + burst,
-  );
-  return Math.min(...sums);
+  const curve = curveOf(counts, options).filter(({ hits }) => hits >= 1);
+  return Math.min(...curve.map(({ hits, burst }) => (options.isWindowed ? burst : hits + burst)));
 }
 
 /** Part of the pairs of a caller and a day that a limit refuses something. */
@@ -201,7 +205,7 @@ function refusedRatio(
   { hits, burst }: FittedLimit,
   { isWindowed }: FitOptions,
 ): number {
-  const rate = isWindowed ? 0 : Math.min(rateCount - 1, roundNumbers.indexOf(hits));
+  const rate = isWindowed ? 0 : Math.min(rateCount - 1, observedRates.indexOf(hits));
   let refused = 0;
   for (let step = needStepCount - 1; step > 0 && needOfStep(step) > burst; step -= 1) {
     refused += counts[rate * needStepCount + step] ?? 0;
@@ -213,8 +217,8 @@ function headroomOf(counts: DayCounts, all: NeedCounts, options: FitOptions): He
   if (options.headroom !== undefined) return { factor: options.headroom, why: "as it was given" };
   const { days } = counts;
   if (days.length < bandDaysMin) {
-    const why = `the log has ${days.length === 1 ? "one day" : "two days"}, so days may differ more`;
-    return { factor: headroomUnknown, why };
+    const count = days.length === 1 ? "one day" : "two days";
+    return { factor: headroomUnknown, why: `the log has ${count}, so days may differ more` };
   }
   const needs = days.map((day) => envelopeOf(counts.sum([day]), options));
   const ratio = Math.max(...needs) / envelopeOf(all, options);
@@ -272,7 +276,9 @@ function findOutliers(days: CallerDays, { isWindowed }: FitOptions): ReadonlySet
   for (let row = 0; row < days.rowCount; row += 1) {
     let least = Number.POSITIVE_INFINITY;
     for (let rate = 0; rate < days.rateCount; rate += 1) {
-      const hits = isWindowed ? 0 : (roundNumbers[rate] ?? 0);
+      const hits = isWindowed ? 0 : (observedRates[rate] ?? 0);
+      // No limit has a lower rate.
+      if (!isWindowed && hits < 1) continue;
       least = Math.min(least, hits + needOfStep(days.needStepAt(row, rate)));
     }
     const caller = days.callerAt(row);

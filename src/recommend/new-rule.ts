@@ -38,8 +38,8 @@ export function addRule(
   if (name === undefined || place === undefined) {
     const which = service === undefined ? "more than one service" : `no service ${service}`;
     const there = names.length === 0 ? "none" : names.map(quoteText).join(", ");
-    const message = `the policy has ${names.length === 0 ? "no service" : which}; services: ${there}`;
-    return { kind: "problem", message };
+    const what = names.length === 0 ? "no service" : which;
+    return { kind: "problem", message: `the policy has ${what}; services: ${there}` };
   }
   const known = policy.services.find((one) => one.name === name)?.rateLimit;
   const domain = known?.domain ?? name;

@@ -4,7 +4,7 @@ import type { Limit, Rule } from "../core/limits/limit.js";
 import { findLimit } from "../policy/edit/limit-places.js";
 import type { PolicyText } from "../policy/parse.js";
 import { formatDuration } from "../policy/text/duration.js";
-import type { Demand } from "./demand.js";
+import type { CallerDemand } from "./demand.js";
 import type { ObservedDemand, ObservedLimit, ObservedRule } from "./demand-reader.js";
 import { bandDaysMin, type Fit, fitLimit } from "./fit.js";
 import { type EditedPolicy, editAll, type FileEdit } from "./new-rule.js";
@@ -12,14 +12,14 @@ import type { ConfidenceBand } from "./proposal.js";
 import type { NotEnoughData } from "./recommendation.js";
 
 /** What has to be observed before anything is proposed. */
-export const demandMin = { requests: 1_000, callers: 20, hours: 1 } as const;
+const demandMin = { requests: 1_000, callers: 20, hours: 1 } as const;
 
 /** A limit of the policy that was fitted anew. */
 export interface FittedRule {
   readonly rule: Rule;
   readonly limit: Limit;
   readonly limitIndex: number;
-  readonly demand: Demand;
+  readonly demand: CallerDemand;
   /** Pairs of a caller and a day; an estimate if callers were sampled. */
   readonly callerDayCount: number;
   readonly fit: Fit;
@@ -50,7 +50,7 @@ export function fitRules(
 }
 
 /** How reports name a rule. */
-export function subjectOf({ domain, rule }: Pick<Demand, "domain" | "rule">): string {
+export function subjectOf({ domain, rule }: Pick<CallerDemand, "domain" | "rule">): string {
   return `${domain}/${rule}`;
 }
 
@@ -119,16 +119,15 @@ export function editLimits(
 
 /** One line for each number: where it came from. */
 export function numberReasons(
-  { isShared, callerCount, dayCount }: Demand,
+  { isShared, callerCount, dayCount }: CallerDemand,
   { headroom, bands, refusedRatio }: Fit,
 ): { readonly hits: string; readonly burst: string } {
-  const callers = isShared ? "all requests" : `${callerCount.toLocaleString("en")} callers`;
-  const data = `${callers}, ${many(dayCount, "day")}`;
-  const times = `${headroom.factor} times what they sent`;
-  const refused = isShared ? "" : `; refuses ${percent(refusedRatio)} of callers a day`;
+  const whose = isShared ? "all requests" : `what ${many(callerCount, "caller")} sent`;
+  const refused = isShared ? "" : `; refuses ${percent(refusedRatio)} of them on a day`;
+  const data = `${headroom.factor} times ${whose} in ${many(dayCount, "day")}`;
   return {
-    hits: `fits ${times} (${data})${refused}${bandWords(bands?.hits)}`,
-    burst: `at once, at this rate${bandWords(bands?.burst)}`,
+    hits: `for ${data}${refused}${bandWords(bands?.hits)}`,
+    burst: `what that needs at once at this rate${bandWords(bands?.burst)}`,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Demand } from "./demand.js";
+import type { CallerDemand } from "./demand.js";
 import type { Proposal } from "./proposal.js";
 
 /** Too little was observed to propose something. */
@@ -11,7 +11,7 @@ export interface NotEnoughData {
 
 /** All that is recommended, and all that is not. */
 export interface Recommendation {
-  readonly demands: readonly Demand[];
+  readonly demands: readonly CallerDemand[];
   readonly proposals: readonly Proposal[];
   readonly notEnough: readonly NotEnoughData[];
   /** Sentences about what was read, and what it cannot tell. */

@@ -8,7 +8,7 @@ const countedCallersMax = 1_000;
 const namedCallersMax = 10;
 
 /** Pairs of a refused caller and a day that are told apart, of each rule. */
-export const refusedDaysMax = 100_000;
+const refusedDaysMax = 100_000;
 
 const dayUs = 86_400_000_000;
 

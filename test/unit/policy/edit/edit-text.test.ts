@@ -26,7 +26,8 @@ describe("editText()", () => {
   it("gives a map in braces a line for each name", () => {
     const text = "a:\n  b: {unit: day, count: 9, to: [x, y]} # why\nc: 1\n";
     expect(edit(text, set(["a", "b"]))).toBe(
-      "a:\n  b:\n    unit: day\n    count: 20 # from 9\n    to: [x, y]\n    burst: 5 # new # why\nc: 1\n",
+      "a:\n  b:\n    unit: day\n    count: 20 # from 9\n    to: [x, y]\n" +
+        "    burst: 5 # new # why\nc: 1\n",
     );
   });
 
