@@ -26,6 +26,7 @@ const secondUs = 1_000_000;
  * duration of each: requests that began before and had not ended yet. A log may be in any order.
  */
 export class RequestSweep {
+  readonly #requestsMax: number;
   #starts = new Float64Array(firstCapacity);
   #durations = new Float64Array(firstCapacity);
   #count = 0;
@@ -33,13 +34,18 @@ export class RequestSweep {
   #skippedCount = 0;
   #hasFractions = false;
 
+  /** @param requestsMax requests that are looked at; later ones are left out */
+  constructor(requestsMax = sweptRequestsMax) {
+    this.#requestsMax = requestsMax;
+  }
+
   add({ startUs, durationUs, isError }: TimedRequest): void {
-    if (this.#count >= sweptRequestsMax || !(durationUs >= 0) || !Number.isFinite(startUs)) {
+    if (this.#count >= this.#requestsMax || !(durationUs >= 0) || !Number.isFinite(startUs)) {
       this.#skippedCount += 1;
       return;
     }
     if (this.#count === this.#starts.length) {
-      const capacity = Math.min(sweptRequestsMax, growthRatio * this.#count);
+      const capacity = Math.min(this.#requestsMax, growthRatio * this.#count);
       this.#starts = grown(this.#starts, capacity);
       this.#durations = grown(this.#durations, capacity);
     }
@@ -89,7 +95,7 @@ export class RequestSweep {
         "log the start with milliseconds, such as %START_TIME%.";
     }
     if (this.#skippedCount === 0) return;
-    const limit = sweptRequestsMax.toLocaleString("en");
+    const limit = this.#requestsMax.toLocaleString("en");
     yield `${this.#skippedCount.toLocaleString("en")} requests were left out: they have no ` +
       `duration, or come after the first ${limit} of the service.`;
   }
