@@ -1,5 +1,5 @@
 import { editText, type TextPath } from "../../policy/edit/edit-text.js";
-import { findService } from "../../policy/edit/limit-places.js";
+import { findService, findSpec } from "../../policy/edit/limit-places.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { ServiceRecommendation, ServiceSetting } from "./service-recommendation.js";
 
@@ -8,57 +8,71 @@ export type EditedServices =
   | { readonly kind: "edited"; readonly sources: readonly PolicyText[] }
   | { readonly kind: "problem"; readonly message: string };
 
+/** What is written. */
+interface WrittenServices {
+  readonly services: readonly ServiceRecommendation[];
+  /** Below `proxies`. */
+  readonly overload: readonly ServiceSetting[];
+  /** Whether the settings are written that are optional. */
+  readonly isFixed: boolean;
+}
+
 /**
  * Writes settings into the policy's text, each with a comment that says where it came from. Blocks
  * that the policy switches off stay off.
- *
- * @param uses the settings that are written
  */
 export function editServices(
   sources: readonly PolicyText[],
-  recommended: readonly ServiceRecommendation[],
-  uses: readonly ServiceSetting["use"][],
+  { services, overload, isFixed }: WrittenServices,
 ): EditedServices {
-  let edited = sources;
-  for (const { observations, settings } of recommended) {
-    const written = settings.filter(({ use }) => uses.includes(use));
+  let edited: EditedServices = { kind: "edited", sources };
+  const writeAll = (
+    settings: readonly ServiceSetting[],
+    find: (texts: readonly PolicyText[]) => Place | undefined,
+  ): void => {
+    const written = settings.filter(({ use }) => isFixed || use === "write");
     for (const setting of written) {
       // A block that gets values needs not be written empty first.
       if (written.some(({ path }) => path.startsWith(`${setting.path}.`))) continue;
-      const found = findService(edited, observations.service);
-      if (found === undefined) continue;
-      const { path, value, source } = found;
-      const changed = write(source.text, { at: path, value, setting });
-      if (changed.kind === "problem") return changed;
-      edited = edited.map((one) => (one === source ? { ...one, text: changed.text } : one));
+      if (edited.kind === "problem") return;
+      const place = find(edited.sources);
+      if (place !== undefined) edited = write(edited.sources, place, setting);
     }
+  };
+  for (const { observations, settings } of services) {
+    writeAll(settings, (texts) => findService(texts, observations.service));
   }
-  return { kind: "edited", sources: edited };
+  const proxies = overload.map((one) => ({ ...one, path: `proxies.${one.path}` }));
+  writeAll(proxies, findSpec);
+  return edited;
 }
 
-interface Place {
-  readonly at: TextPath;
-  /** What is written there. */
-  readonly value: unknown;
-  readonly setting: Pick<ServiceSetting, "path" | "value" | "why">;
-}
+type Place = Pick<NonNullable<ReturnType<typeof findService>>, "source" | "path" | "value">;
 
-function write(text: string, { at, value, setting }: Place): ReturnType<typeof editText> {
+function write(
+  sources: readonly PolicyText[],
+  { source, path: from, value }: Place,
+  setting: Pick<ServiceSetting, "path" | "value" | "why">,
+): EditedServices {
   const names = setting.path.split(".");
   const leaf = names.pop() ?? "";
-  let [edited, path, block] = [text, at, value];
+  let [text, path]: [string, TextPath] = [source.text, from];
+  let block: unknown = value;
   for (const name of names) {
     const inner = fieldOf(block, name);
     if (inner === undefined) {
-      const added = editText(edited, { kind: "set", path, entries: [{ name, value: "{}" }] });
+      const added = editText(text, { kind: "set", path, entries: [{ name, value: "{}" }] });
       if (added.kind === "problem") return added;
-      edited = added.text;
-    } else if (typeof inner !== "object") return { kind: "edited", text };
+      text = added.text;
+    } else if (typeof inner !== "object") return { kind: "edited", sources };
     path = [...path, name];
     block = inner;
   }
   const entry = { name: leaf, value: String(setting.value), comment: setting.why };
-  return editText(edited, { kind: "set", path, entries: [entry] });
+  const changed = editText(text, { kind: "set", path, entries: [entry] });
+  if (changed.kind === "problem") return changed;
+  const edited = sources.map((one) => (one === source ? { ...one, text: changed.text } : one));
+  return { kind: "edited", sources: edited };
 }
 
 function fieldOf(value: unknown, name: string): unknown {

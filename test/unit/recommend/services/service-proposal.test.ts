@@ -144,9 +144,11 @@ describe("recommendOverload()", () => {
 });
 
 describe("editServices()", () => {
-  function edit(service: string, uses: readonly ("write" | "optional")[]) {
+  const overload = recommendOverload({ heapBytes: 200 * 2 ** 20 }, undefined);
+
+  function edit(service: string, isFixed = false) {
     const { recommended, sources } = recommend(service, { errorRatio: 0.15 });
-    const edited = editServices(sources, [recommended], uses);
+    const edited = editServices(sources, { services: [recommended], overload, isFixed });
     if (edited.kind === "problem") throw new Error(edited.message);
     const text = edited.sources[0]?.text ?? "";
     parse(text);
@@ -154,7 +156,7 @@ describe("editServices()", () => {
   }
 
   test("writes a policy with a comment beside each number", () => {
-    expect(edit(plain, ["write"])).toMatchInlineSnapshot(`
+    expect(edit(plain)).toMatchInlineSnapshot(`
       "apiVersion: headgate.dev/v1alpha1
       kind: Policy
       metadata: {name: shop}
@@ -175,7 +177,7 @@ describe("editServices()", () => {
 
   test("writes the fixed numbers on request, and keeps what is written", () => {
     const service = `${plain}      admission: {reject: {retryAfter: {min: 2s}}} # ours\n`;
-    expect(edit(service, ["write", "optional"])).toMatchInlineSnapshot(`
+    expect(edit(service, true)).toMatchInlineSnapshot(`
       "apiVersion: headgate.dev/v1alpha1
       kind: Policy
       metadata: {name: shop}
@@ -195,12 +197,15 @@ describe("editServices()", () => {
               consecutive5xx: 8 # 15 % errors make so many in a row once a day by chance
               consecutiveGatewayFailure: 8 # 15 % errors make so many in a row once a day by chance
               maxEjectionPercent: 20 # the peak of 320 per second needs the rest of 400
+        proxies:
+          overload:
+            maxHeap: 448Mi # twice the 200Mi that a proxy used at most; less than the memory limit of its container
       "
     `);
   });
 
   test("leaves off what is off", () => {
-    const text = edit(`${plain}      outlierDetection: off\n`, ["write"]);
+    const text = edit(`${plain}      outlierDetection: off\n`);
     expect(text).toContain("outlierDetection: off\n");
     expect(text).not.toContain("consecutive5xx");
   });
