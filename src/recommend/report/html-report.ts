@@ -7,6 +7,7 @@ import type { Proposal, ProposedNumber } from "../proposal.js";
 import { percent, subjectOf } from "../propose.js";
 import type { Recommendation } from "../recommendation.js";
 import { type LinePlot, linePlotFigure } from "./line-plot.js";
+import { serviceParts } from "./service-parts.js";
 
 /**
  * A report with plots, in one file: no script, nothing from a network, and a table beside each
@@ -29,6 +30,7 @@ export function recommendationHtml(recommendation: Recommendation): string {
         recommendation.proposals.filter((one) => isOf(one, demand)),
       ),
     ]),
+    ...serviceParts(recommendation),
     "</body>\n</html>\n",
   ].join("\n");
 }
@@ -37,7 +39,7 @@ function isOf(proposal: Proposal, demand: CallerDemand): boolean {
   return proposal.domain === demand.domain && proposal.rule === demand.rule;
 }
 
-function overview({ proposals, notEnough, warnings }: Recommendation): readonly string[] {
+function overview({ proposals, services, notEnough, warnings }: Recommendation): readonly string[] {
   const rows = proposals.map((one) => [
     limitName(one),
     limitText(one),
@@ -47,7 +49,8 @@ function overview({ proposals, notEnough, warnings }: Recommendation): readonly 
   ]);
   const titles = ["limit", "proposed", "now", "requests refused", "callers refused on a day"];
   return [
-    ...(rows.length === 0 ? ["<p>Nothing is proposed.</p>"] : [htmlTable(titles, rows)]),
+    ...(rows.length > 0 ? [htmlTable(titles, rows)] : []),
+    ...(rows.length === 0 && services.length === 0 ? ["<p>Nothing is proposed.</p>"] : []),
     ...notEnough.map(({ subject, missing }) => {
       const words = escapeHtml(missing.join("; "));
       return `<p><span class="bad">${escapeHtml(subject)}</span>: ${words}.</p>`;
