@@ -120,7 +120,9 @@ function deadlines({ current: { admission }, usual }: Parts): Proposed {
   const why = "half of the responses take longer, even while nobody waits";
   const value = duration(leastMs);
   const path = "admission.deadline.minRemaining";
-  return { settings: [{ path, value, was: duration(now), why, use: "write" }], missing: [] };
+  // Where there is no admission yet, its defaults come first.
+  const use = admission === undefined ? "optional" : "write";
+  return { settings: [{ path, value, was: duration(now), why, use }], missing: [] };
 }
 
 /** The default of `deadline.minRemaining`. */
@@ -211,7 +213,7 @@ function outliers({ observations, current, verdict }: Parts): Proposed {
       path: "outlierDetection.maxEjectionPercent",
       value,
       was: now.ejectionPercentMax,
-      why: `the peak of ${rounded(perSecondMax)} per second needs the rest of ${rounded(capacity)}`,
+      why: `the peak takes ${rounded(perSecondMax)} of the ${rounded(capacity)} that all hosts serve`,
       use: "write",
     });
   }

@@ -164,13 +164,11 @@ describe("editServices()", () => {
         services:
           - name: orders
             hosts: [orders.example]
-            admission:
-              deadline:
-                minRemaining: 45ms # half of the responses take longer, even while nobody waits
+            admission: {} # learns the limit; 20 to 21 requests in flight fill the service
             outlierDetection:
               consecutive5xx: 8 # 15 % errors make so many in a row once a day by chance
               consecutiveGatewayFailure: 8 # 15 % errors make so many in a row once a day by chance
-              maxEjectionPercent: 20 # the peak of 320 per second needs the rest of 400
+              maxEjectionPercent: 20 # the peak takes 320 of the 400 that all hosts serve
       "
     `);
   });
@@ -196,7 +194,7 @@ describe("editServices()", () => {
             outlierDetection:
               consecutive5xx: 8 # 15 % errors make so many in a row once a day by chance
               consecutiveGatewayFailure: 8 # 15 % errors make so many in a row once a day by chance
-              maxEjectionPercent: 20 # the peak of 320 per second needs the rest of 400
+              maxEjectionPercent: 20 # the peak takes 320 of the 400 that all hosts serve
         proxies:
           overload:
             maxHeap: 448Mi # twice the 200Mi that a proxy used at most; less than the memory limit of its container
