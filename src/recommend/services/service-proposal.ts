@@ -207,13 +207,14 @@ function outliers({ observations, current, verdict }: Parts): Proposed {
   }
   if (verdict.kind !== "seen") return { settings, missing };
   const capacity = verdict.fit.perSecondMax;
-  const value = Math.max(ejectionPercentMin, Math.floor(100 * (1 - perSecondMax / capacity)));
+  const sparePercent = Math.max(0, Math.floor(100 * (1 - perSecondMax / capacity)));
+  const value = Math.max(ejectionPercentMin, sparePercent);
   if (value < now.ejectionPercentMax) {
     settings.push({
       path: "outlierDetection.maxEjectionPercent",
       value,
       was: now.ejectionPercentMax,
-      why: `the peak takes ${rounded(perSecondMax)} of the ${rounded(capacity)} that all hosts serve`,
+      why: `the peak needs ${100 - sparePercent} % of the ${rounded(capacity)} per second of all hosts`,
       use: "write",
     });
   }

@@ -168,7 +168,7 @@ describe("editServices()", () => {
             outlierDetection:
               consecutive5xx: 8 # 15 % errors make so many in a row once a day by chance
               consecutiveGatewayFailure: 8 # 15 % errors make so many in a row once a day by chance
-              maxEjectionPercent: 20 # the peak takes 320 of the 400 that all hosts serve
+              maxEjectionPercent: 20 # the peak needs 80 % of the 400 per second of all hosts
       "
     `);
   });
@@ -194,7 +194,7 @@ describe("editServices()", () => {
             outlierDetection:
               consecutive5xx: 8 # 15 % errors make so many in a row once a day by chance
               consecutiveGatewayFailure: 8 # 15 % errors make so many in a row once a day by chance
-              maxEjectionPercent: 20 # the peak takes 320 of the 400 that all hosts serve
+              maxEjectionPercent: 20 # the peak needs 80 % of the 400 per second of all hosts
         proxies:
           overload:
             maxHeap: 448Mi # twice the 200Mi that a proxy used at most; less than the memory limit of its container
