@@ -24,7 +24,7 @@ export function recommendService(
     observations,
     current,
     verdict,
-    usual: observations.quantiles(
+    unloaded: observations.quantiles(
       verdict.kind === "seen" ? Math.max(1, verdict.fit.knee) : Number.POSITIVE_INFINITY,
     ),
   };
@@ -47,7 +47,7 @@ interface Parts {
   readonly current: CurrentService;
   readonly verdict: KneeVerdict;
   /** Latencies while nobody waited, as far as is known. */
-  readonly usual: LatencyQuantiles | undefined;
+  readonly unloaded: LatencyQuantiles | undefined;
 }
 
 interface Proposed {
@@ -58,7 +58,7 @@ interface Proposed {
 const nothing: Proposed = { settings: [], missing: [] };
 
 /** `maxInFlight` and the queue that goes with it. */
-function limits({ verdict, current: { admission }, usual }: Parts): Proposed {
+function limits({ verdict, current: { admission }, unloaded }: Parts): Proposed {
   if (verdict.kind !== "seen") return nothing;
   const { knee, kneeMin, kneeMax, model, perSecondMax } = verdict.fit;
   // Beyond a peak each further request costs throughput.
@@ -82,19 +82,19 @@ function limits({ verdict, current: { admission }, usual }: Parts): Proposed {
       was: admission?.maxInFlight,
       why: hasPeak
         ? `throughput peaks at ${rounded(knee)} in flight`
-        : `knee at ${rounded(knee)} in flight, and a queue that keeps the service busy`,
+        : `knee at ${rounded(knee)} in flight, and a queue to keep it busy`,
       use,
     },
   ];
-  if (usual === undefined) return { settings, missing: [quantilesMissing] };
-  const waitMs = Math.max(1, Math.ceil(usual.p99));
+  if (unloaded === undefined) return { settings, missing: [quantilesMissing] };
+  const waitMs = Math.max(1, Math.ceil(unloaded.p99));
   const size = Math.max(1, Math.ceil((perSecondMax * waitMs) / 1_000));
   settings.push(
     {
       path: "admission.queue.maxWait",
       value: duration(waitMs),
       was: admission?.queue && duration(admission.queue.waitMsMax),
-      why: "99 % of responses take no longer, so that callers wait for twice that at most",
+      why: "99 % of responses take no longer while nobody waits",
       use,
     },
     {
@@ -112,9 +112,9 @@ const quantilesMissing =
   "The source has no latency quantiles: deadline and queue.maxWait need an access log, or a " +
   "histogram of Envoy in Prometheus.";
 
-function deadlines({ current: { admission }, usual }: Parts): Proposed {
-  if (usual === undefined) return nothing;
-  const leastMs = Math.max(1, Math.floor(usual.p50));
+function deadlines({ current: { admission }, unloaded }: Parts): Proposed {
+  if (unloaded === undefined) return nothing;
+  const leastMs = Math.max(1, Math.floor(unloaded.p50));
   const now = admission?.deadline?.minRemainingMs ?? defaultMinRemainingMs;
   if (leastMs <= now) return nothing;
   const why = "half of the responses take longer, even while nobody waits";
@@ -214,7 +214,7 @@ function outliers({ observations, current, verdict }: Parts): Proposed {
       path: "outlierDetection.maxEjectionPercent",
       value,
       was: now.ejectionPercentMax,
-      why: `the peak needs ${100 - sparePercent} % of the ${rounded(capacity)} per second of all hosts`,
+      why: `the peak needs ${100 - sparePercent} % of ${rounded(capacity)} per second`,
       use: "write",
     });
   }
@@ -233,9 +233,7 @@ export function recommendOverload(
   const heapWas = current?.heap?.bytesMax;
   if (heapBytes !== undefined && heapBytes > 0) {
     const steps = Math.ceil((spareRatio * heapBytes) / heapStepBytes);
-    const why =
-      `twice the ${Math.ceil(heapBytes / 2 ** 20)}Mi that a proxy used at most; less ` +
-      "than the memory limit of its container";
+    const why = `twice the ${Math.ceil(heapBytes / 2 ** 20)}Mi that a proxy used at most`;
     const was = heapWas === undefined ? undefined : `${Math.round(heapWas / 2 ** 20)}Mi`;
     settings.push({
       path: "overload.maxHeap",

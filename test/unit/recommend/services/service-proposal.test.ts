@@ -168,7 +168,7 @@ describe("editServices()", () => {
             outlierDetection:
               consecutive5xx: 8 # 15 % errors make so many in a row once a day by chance
               consecutiveGatewayFailure: 8 # 15 % errors make so many in a row once a day by chance
-              maxEjectionPercent: 20 # the peak needs 80 % of the 400 per second of all hosts
+              maxEjectionPercent: 20 # the peak needs 80 % of 400 per second
       "
     `);
   });
@@ -185,19 +185,19 @@ describe("editServices()", () => {
             hosts: [orders.example]
             admission:
               reject: {retryAfter: {min: 2s}}
-              maxInFlight: 27 # knee at 20.1 in flight, and a queue that keeps the service busy # ours
+              maxInFlight: 27 # knee at 20.1 in flight, and a queue to keep it busy # ours
               queue:
-                maxWait: 180ms # 99 % of responses take no longer, so that callers wait for twice that at most
+                maxWait: 180ms # 99 % of responses take no longer while nobody waits
                 size: 73 # Little's law: 400 per second x 180ms
               deadline:
                 minRemaining: 45ms # half of the responses take longer, even while nobody waits
             outlierDetection:
               consecutive5xx: 8 # 15 % errors make so many in a row once a day by chance
               consecutiveGatewayFailure: 8 # 15 % errors make so many in a row once a day by chance
-              maxEjectionPercent: 20 # the peak needs 80 % of the 400 per second of all hosts
+              maxEjectionPercent: 20 # the peak needs 80 % of 400 per second
         proxies:
           overload:
-            maxHeap: 448Mi # twice the 200Mi that a proxy used at most; less than the memory limit of its container
+            maxHeap: 448Mi # twice the 200Mi that a proxy used at most
       "
     `);
   });
