@@ -2,6 +2,7 @@ import { formatTimestamp } from "../../core/base/timestamp.js";
 import { formatDuration } from "../../policy/text/duration.js";
 import { reportStyle } from "../../simulate/report/report-style.js";
 import { escapeHtml, htmlTable } from "../../simulate/report/svg-plot.js";
+import type { TimelineCounts } from "../../simulate/timeline.js";
 import type { CallerDemand } from "../demand.js";
 import type { Proposal, ProposedNumber } from "../proposal.js";
 import { percent, subjectOf } from "../propose.js";
@@ -20,7 +21,7 @@ export function recommendationHtml(recommendation: Recommendation): string {
     '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
     `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>Recommended limits</title>\n<style>${reportStyle}</style>\n</head>\n<body>`,
+    `<title>Recommended limits</title>\n<style>${reportStyle}${ownStyle}</style>\n</head>\n<body>`,
     "<h1>Recommended limits</h1>",
     ...overview(recommendation),
     ...recommendation.demands.flatMap((demand) => [
@@ -34,6 +35,9 @@ export function recommendationHtml(recommendation: Recommendation): string {
     "</body>\n</html>\n",
   ].join("\n");
 }
+
+const ownStyle =
+  "h3,p+.scroll,.scroll+p,.scroll+.plots,p+.plots{margin-top:14px}figure h3{margin:0}";
 
 function isOf(proposal: Proposal, demand: CallerDemand): boolean {
   return proposal.domain === demand.domain && proposal.rule === demand.rule;
@@ -93,13 +97,13 @@ function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): read
 
 function proposalParts(proposal: Proposal): readonly string[] {
   const { hits, burst, refusals, heldOut, reasons } = proposal;
-  const number = (name: string, { value, was, band, why }: ProposedNumber) => [
+  const number = (name: string, { value, was, band }: ProposedNumber) => [
     name,
     String(value),
     was === undefined ? "–" : String(was),
     band === undefined ? "–" : `${band.low} to ${band.high}`,
-    why,
   ];
+  const origins = [`requests_per_unit: ${hits.why}.`, `burst: ${burst.why}.`];
   const callers = refusals.callers.map(({ name, refusedCount, isOutlier }) => [
     name,
     refusedCount.toLocaleString("en"),
@@ -108,10 +112,10 @@ function proposalParts(proposal: Proposal): readonly string[] {
   return [
     `<h3>${escapeHtml(limitName(proposal))}: ${escapeHtml(limitText(proposal))}</h3>`,
     htmlTable(
-      ["", "proposed", "now", "90 % band", "where it comes from"],
+      ["", "proposed", "now", "90 % band"],
       [number("requests_per_unit", hits), number("burst", burst)],
     ),
-    `<ul>${reasons.map((text) => `<li>${escapeHtml(text)}</li>`).join("")}</ul>`,
+    `<ul>${[...origins, ...reasons].map((text) => `<li>${escapeHtml(text)}</li>`).join("")}</ul>`,
     `<p>A replay of the log refuses ${percent(refusals.requestRatio)} of the requests ` +
       `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
       `something of ${percent(refusals.callerDayRatio)} of the callers on a day.</p>`,
@@ -121,7 +125,7 @@ function proposalParts(proposal: Proposal): readonly string[] {
       : `<p>Fitted to ${heldOut.fittedDayCount} days without headroom, it predicts that ` +
         `${percent(heldOut.predictedRatio)} of the callers are refused on ` +
         `${dayText(heldOut.day)}; ${percent(heldOut.actualRatio)} were. That day needed ` +
-        `${signed(heldOut.needError)} of what was predicted.</p>`,
+        `${errorText(heldOut.needError)}.</p>`,
   ];
 }
 
@@ -130,10 +134,11 @@ export function dayText(day: number): string {
   return formatTimestamp(day * 86_400_000_000).slice(0, 10);
 }
 
-/** A difference as `+4 %`. */
-export function signed(ratio: number): string {
+/** How wrong a prediction was: `4 % more than predicted`. */
+export function errorText(ratio: number): string {
   const value = Math.round(100 * ratio);
-  return `${value < 0 ? "−" : "+"}${Math.abs(value)} %`;
+  if (value === 0) return "what was predicted";
+  return `${Math.abs(value)} % ${value < 0 ? "less" : "more"} than predicted`;
 }
 
 const amount = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 2 });
@@ -148,7 +153,7 @@ function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly Li
     plots.push({
       title: "Requests over time",
       note: `Requests a second, means of ${formatDuration(1_000 * seconds)}.`,
-      x: { title: "time (UTC)", scale: "linear", format: timeText },
+      x: { title: "time (UTC)", scale: "linear", ticks: timeTicks(requests), format: timeText },
       y: { title: "requests a second", scale: "linear", format: amount },
       lines: [{ title: "requests a second", points }],
       mark: undefined,
@@ -157,7 +162,7 @@ function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly Li
   plots.push({
     title: "By hour of the day",
     note: "All days together, in UTC.",
-    x: { title: "hour", scale: "linear", format: String },
+    x: { title: "hour", scale: "linear", ticks: [0, 6, 12, 18, 23], format: String },
     y: share,
     lines: [{ title: "of all requests", points: byHour.map((part, hour) => [hour, part]) }],
     mark: undefined,
@@ -165,7 +170,12 @@ function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly Li
   plots.push({
     title: "By day of the week",
     note: "All weeks together, in UTC.",
-    x: { title: "day", scale: "linear", format: (day) => weekdays[day] ?? "" },
+    x: {
+      title: "day",
+      scale: "linear",
+      ticks: weekdays.map((_, day) => day),
+      format: (day) => weekdays[day] ?? "",
+    },
     y: share,
     lines: [{ title: "of all requests", points: byWeekday.map((part, day) => [day, part]) }],
     mark: undefined,
@@ -174,6 +184,17 @@ function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly Li
 }
 
 const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/** Midnights; of a shorter time its beginning and end. */
+function timeTicks({ startUs, stepUs, counts }: TimelineCounts): readonly number[] {
+  const dayUs = 86_400_000_000;
+  const endUs = startUs + stepUs * (counts.length - 1);
+  const days = Math.floor(endUs / dayUs) - Math.floor(startUs / dayUs);
+  if (days < 2) return [startUs, endUs];
+  const first = Math.ceil(startUs / dayUs) * dayUs;
+  const every = Math.ceil(days / 5) * dayUs;
+  return Array.from({ length: 6 }, (_, i) => first + i * every).filter((time) => time <= endUs);
+}
 
 function timeText(timeUs: number): string {
   return formatTimestamp(timeUs).slice(5, 16).replace("T", " ");
