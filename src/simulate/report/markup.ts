@@ -2,6 +2,7 @@ import { visibleText } from "../../policy/problems/problem.js";
 
 /** Elements of a report. None of them loads or runs anything. */
 type MarkupTag =
+  | "circle"
   | "details"
   | "div"
   | "figcaption"
@@ -50,6 +51,15 @@ export function element(
 /** A place of a drawing, to a tenth. */
 export function place(value: number): string {
   return String(Math.round(value * 10) / 10);
+}
+
+/** A list of sentences. */
+export function listOf(sentences: readonly string[]): MarkupElement {
+  return element(
+    "ul",
+    {},
+    sentences.map((sentence) => element("li", {}, [sentence])),
+  );
 }
 
 /** A table. */
