@@ -37,6 +37,7 @@ import { type RecommendOutcome, renderRecommendation } from "./recommend-report.
 import {
   addServiceFlags,
   chooseSource,
+  chosenServices,
   joinServices,
   queriesText,
   type ServiceFlags,
@@ -170,6 +171,7 @@ async function recommendFromLogs(
     throw usageFailure("a log is read at least twice; write standard input to a file first");
   }
   const fitting = readFitting(options);
+  if (options.service !== undefined) chosenServices(given.policy, options);
   const { policy, sources } = options.per === undefined ? given : withNewRule(given, options, call);
   const logArguments = readLogArguments(policy, call, "wanted");
   keepNewObjectsYoung();
@@ -196,7 +198,9 @@ async function recommendFromLogs(
   if (recommended.kind === "problem") {
     throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
   }
-  const observed = { services: services.finish(), proxies: {}, notEnough: [] };
+  const isChosen = ({ service }: { readonly service: string }) =>
+    options.per !== undefined || options.service === undefined || service === options.service;
+  const observed = { services: services.finish().filter(isChosen), proxies: {}, notEnough: [] };
   // A rule that was added and has no limit is not to be written.
   const hasLimits = recommended.recommendation.proposals.length > 0;
   const limited = hasLimits ? recommended : { ...recommended, sources: given.sources };
