@@ -206,7 +206,9 @@ async function recommendFromLogs(
   const limited = hasLimits ? recommended : { ...recommended, sources: given.sources };
   const joined = joinServices(limited, observed, { policy, isFixed: options.fixed === true });
   const { recommendation } = joined;
-  const warnings = [...recommendation.warnings, ...services.warnings()];
+  // Who looks for limits of callers needs no durations.
+  const isExpected = recommendation.demands.length === 0;
+  const warnings = [...recommendation.warnings, ...services.warnings(isExpected)];
   return {
     joined: { ...joined, recommendation: { ...recommendation, warnings } },
     counts: reading.counts,

@@ -5,7 +5,7 @@ import { escapeHtml, htmlTable } from "../../simulate/report/svg-plot.js";
 import type { TimelineCounts } from "../../simulate/timeline.js";
 import type { CallerDemand } from "../demand.js";
 import type { Proposal, ProposedNumber } from "../proposal.js";
-import { percent, subjectOf } from "../propose.js";
+import { heldOutText, percent, proposedText, refusalText, subjectOf } from "../proposal-words.js";
 import type { Recommendation } from "../recommendation.js";
 import { type LinePlot, linePlotFigure } from "./line-plot.js";
 import { serviceParts } from "./service-parts.js";
@@ -46,7 +46,7 @@ function isOf(proposal: Proposal, demand: CallerDemand): boolean {
 function overview({ proposals, services, notEnough, warnings }: Recommendation): readonly string[] {
   const rows = proposals.map((one) => [
     limitName(one),
-    limitText(one),
+    proposedText(one),
     wasText(one),
     percent(one.refusals.requestRatio),
     percent(one.refusals.callerDayRatio),
@@ -65,10 +65,6 @@ function overview({ proposals, services, notEnough, warnings }: Recommendation):
 
 function limitName(proposal: Proposal): string {
   return `${subjectOf(proposal)}${proposal.limit === undefined ? "" : ` ${proposal.limit}`}`;
-}
-
-function limitText({ hits, burst, periodSeconds }: Proposal): string {
-  return `${hits.value} per ${formatDuration(1_000 * periodSeconds)}, burst ${burst.value}`;
 }
 
 function wasText({ hits, burst }: Proposal): string {
@@ -96,7 +92,7 @@ function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): read
 }
 
 function proposalParts(proposal: Proposal): readonly string[] {
-  const { hits, burst, refusals, heldOut, reasons } = proposal;
+  const { hits, burst, refusals, reasons } = proposal;
   const number = (name: string, { value, was, band }: ProposedNumber) => [
     name,
     String(value),
@@ -110,38 +106,23 @@ function proposalParts(proposal: Proposal): readonly string[] {
     isOutlier ? "far above others" : "",
   ]);
   return [
-    `<h3>${escapeHtml(limitName(proposal))}: ${escapeHtml(limitText(proposal))}</h3>`,
+    `<h3>${escapeHtml(limitName(proposal))}: ${escapeHtml(proposedText(proposal))}</h3>`,
     htmlTable(
       ["", "proposed", "now", "90 % band"],
       [number("requests_per_unit", hits), number("burst", burst)],
     ),
     `<ul>${[...origins, ...reasons].map((text) => `<li>${escapeHtml(text)}</li>`).join("")}</ul>`,
-    `<p>A replay of the log refuses ${percent(refusals.requestRatio)} of the requests ` +
-      `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
-      `something of ${percent(refusals.callerDayRatio)} of the callers on a day.</p>`,
+    `<p>${escapeHtml(refusalText(proposal))}</p>`,
     ...(callers.length === 0 ? [] : [htmlTable(["refused caller", "requests", ""], callers)]),
-    heldOut === undefined
-      ? "<p>No day was held out: fewer than 3 days.</p>"
-      : `<p>Fitted to ${heldOut.fittedDayCount} days without headroom, it predicts that ` +
-        `${percent(heldOut.predictedRatio)} of the callers are refused on ` +
-        `${dayText(heldOut.day)}; ${percent(heldOut.actualRatio)} were. That day needed ` +
-        `${errorText(heldOut.needError)}.</p>`,
+    `<p>${escapeHtml(heldOutText(proposal))}</p>`,
   ];
 }
 
-/** A day since 1970 as `2026-01-12`. */
-export function dayText(day: number): string {
-  return formatTimestamp(day * 86_400_000_000).slice(0, 10);
+/** A number that fits beside an axis: `1,500`, `20K`. */
+function amount(value: number): string {
+  const notation = value >= 10_000 ? "compact" : "standard";
+  return value.toLocaleString("en", { maximumFractionDigits: 2, notation });
 }
-
-/** How wrong a prediction was: `4 % more than predicted`. */
-export function errorText(ratio: number): string {
-  const value = Math.round(100 * ratio);
-  if (value === 0) return "what was predicted";
-  return `${Math.abs(value)} % ${value < 0 ? "less" : "more"} than predicted`;
-}
-
-const amount = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 2 });
 
 function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly LinePlot[] {
   const plots: LinePlot[] = [];
