@@ -1,7 +1,7 @@
 import { formatTimestamp } from "../../core/base/timestamp.js";
 import { formatDuration } from "../../policy/text/duration.js";
-import { reportStyle } from "../../simulate/report/report-style.js";
-import { escapeHtml, htmlTable } from "../../simulate/report/svg-plot.js";
+import { element, listOf, type Markup, tableOf } from "../../simulate/report/markup.js";
+import { reportPage } from "../../simulate/report/report-page.js";
 import type { TimelineCounts } from "../../simulate/timeline.js";
 import type { CallerDemand } from "../demand.js";
 import type { Proposal, ProposedNumber } from "../proposal.js";
@@ -10,40 +10,37 @@ import type { Recommendation } from "../recommendation.js";
 import { type LinePlot, linePlotFigure } from "./line-plot.js";
 import { serviceParts } from "./service-parts.js";
 
-/**
- * A report with plots, in one file: no script, nothing from a network, and a table beside each
- * plot. Names come from others, so all of them are escaped.
- */
+/** A report with plots, in one file: no script, and nothing from a network. */
 export function recommendationHtml(recommendation: Recommendation): string {
-  const policy =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+  const title = "Recommended limits";
+  const report = recommendationReport(recommendation);
+  return reportPage({ title, heading: title, style: ownStyle }, report);
+}
+
+/** What a report says below its title: what was observed and proposed, with plots and tables. */
+function recommendationReport(recommendation: Recommendation): readonly Markup[] {
+  const { demands, proposals } = recommendation;
   return [
-    '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-    `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>Recommended limits</title>\n<style>${reportStyle}${ownStyle}</style>\n</head>\n<body>`,
-    "<h1>Recommended limits</h1>",
     ...overview(recommendation),
-    ...recommendation.demands.flatMap((demand) => [
-      `<h2>${escapeHtml(subjectOf(demand))}</h2>`,
+    ...demands.flatMap((demand) => [
+      element("h2", {}, [subjectOf(demand)]),
       ...demandParts(
         demand,
-        recommendation.proposals.filter((one) => isOf(one, demand)),
+        proposals.filter((one) => isOf(one, demand)),
       ),
     ]),
     ...serviceParts(recommendation),
-    "</body>\n</html>\n",
-  ].join("\n");
+  ];
 }
 
 const ownStyle =
-  "h3,p+.scroll,.scroll+p,.scroll+.plots,p+.plots{margin-top:14px}figure h3{margin:0}";
+  "h3,p+.scroll,.scroll+p,.scroll+.figures,p+.figures{margin-top:14px}figure h3{margin:0}";
 
 function isOf(proposal: Proposal, demand: CallerDemand): boolean {
   return proposal.domain === demand.domain && proposal.rule === demand.rule;
 }
 
-function overview({ proposals, services, notEnough, warnings }: Recommendation): readonly string[] {
+function overview({ proposals, services, notEnough, warnings }: Recommendation): readonly Markup[] {
   const rows = proposals.map((one) => [
     limitName(one),
     proposedText(one),
@@ -53,13 +50,15 @@ function overview({ proposals, services, notEnough, warnings }: Recommendation):
   ]);
   const titles = ["limit", "proposed", "now", "requests refused", "callers refused on a day"];
   return [
-    ...(rows.length > 0 ? [htmlTable(titles, rows)] : []),
-    ...(rows.length === 0 && services.length === 0 ? ["<p>Nothing is proposed.</p>"] : []),
+    ...(rows.length > 0 ? [tableOf({ label: "Proposals", titles, rows })] : []),
+    ...(rows.length === 0 && services.length === 0
+      ? [element("p", {}, ["Nothing is proposed."])]
+      : []),
     ...notEnough.map(({ subject, missing }) => {
-      const words = escapeHtml(missing.join("; "));
-      return `<p><span class="bad">${escapeHtml(subject)}</span>: ${words}.</p>`;
+      const name = element("span", { class: "bad" }, [subject]);
+      return element("p", {}, [name, `: ${missing.join("; ")}.`]);
     }),
-    ...warnings.map((text) => `<p>${escapeHtml(text)}</p>`),
+    ...warnings.map((text) => element("p", {}, [text])),
   ];
 }
 
@@ -71,27 +70,29 @@ function wasText({ hits, burst }: Proposal): string {
   return hits.was === undefined ? "no limit" : `${hits.was}, burst ${burst.was ?? ""}`;
 }
 
-function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): readonly string[] {
+function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): readonly Markup[] {
   const { requestCount, callerCount, dayCount, startUs, endUs, topRatios, zipfExponent } = demand;
   const zipf = zipfExponent === undefined ? "" : ` Zipf exponent ${zipfExponent.toFixed(2)}.`;
   const rows = Object.entries(demand.busiest).map(([window, { p50, p90, p99, max }]) => [
     `busiest ${window}`,
     ...[p50, p90, p99, max].map((hits) => hits.toLocaleString("en")),
   ]);
+  const text =
+    `${requestCount.toLocaleString("en")} requests of ${callerCount.toLocaleString("en")} ` +
+    `callers on ${dayCount} days, ${formatTimestamp(startUs)} to ${formatTimestamp(endUs)}. ` +
+    `The first caller sent ${percent(topRatios.top1)} of the requests, the first ten ` +
+    `${percent(topRatios.top10)}, the first hundred ${percent(topRatios.top100)}.${zipf}`;
+  const titles = ["hits of a caller", "median", "90 %", "99 %", "most"];
+  const plots = [...demandPlots(demand), ...proposals.map(curvePlot)];
   return [
-    `<p>${requestCount.toLocaleString("en")} requests of ${callerCount.toLocaleString("en")} ` +
-      `callers on ${dayCount} days, ${formatTimestamp(startUs)} to ${formatTimestamp(endUs)}. ` +
-      `The first caller sent ${percent(topRatios.top1)} of the requests, the first ten ` +
-      `${percent(topRatios.top10)}, the first hundred ${percent(topRatios.top100)}.${zipf}</p>`,
-    htmlTable(["hits of a caller", "median", "90 %", "99 %", "most"], rows),
+    element("p", {}, [text]),
+    tableOf({ label: titles[0] ?? "", titles, rows }),
     ...proposals.flatMap(proposalParts),
-    '<div class="plots">',
-    ...[...demandPlots(demand), ...proposals.map(curvePlot)].map(linePlotFigure),
-    "</div>",
+    element("div", { class: "figures" }, plots.map(linePlotFigure)),
   ];
 }
 
-function proposalParts(proposal: Proposal): readonly string[] {
+function proposalParts(proposal: Proposal): readonly Markup[] {
   const { hits, burst, refusals, reasons } = proposal;
   const number = (name: string, { value, was, band }: ProposedNumber) => [
     name,
@@ -105,18 +106,24 @@ function proposalParts(proposal: Proposal): readonly string[] {
     refusedCount.toLocaleString("en"),
     isOutlier ? "far above others" : "",
   ]);
+  const name = limitName(proposal);
   return [
-    `<h3>${escapeHtml(limitName(proposal))}: ${escapeHtml(proposedText(proposal))}</h3>`,
-    htmlTable(
-      ["", "proposed", "now", "90 % band"],
-      [number("requests_per_unit", hits), number("burst", burst)],
-    ),
-    `<ul>${[...origins, ...reasons].map((text) => `<li>${escapeHtml(text)}</li>`).join("")}</ul>`,
-    `<p>${escapeHtml(refusalText(proposal))}</p>`,
-    ...(callers.length === 0 ? [] : [htmlTable(["refused caller", "requests", ""], callers)]),
-    `<p>${escapeHtml(heldOutText(proposal))}</p>`,
+    element("h3", {}, [`${name}: ${proposedText(proposal)}`]),
+    tableOf({
+      label: name,
+      titles: ["number", "proposed", "now", "90 % band"],
+      rows: [number("requests_per_unit", hits), number("burst", burst)],
+    }),
+    listOf([...origins, ...reasons]),
+    element("p", {}, [refusalText(proposal)]),
+    ...(callers.length === 0
+      ? []
+      : [tableOf({ label: "Refused callers", titles: callerTitles, rows: callers })]),
+    element("p", {}, [heldOutText(proposal)]),
   ];
 }
+
+const callerTitles = ["refused caller", "requests", "kind"];
 
 /** A number that fits beside an axis: `1,500`, `20K`. */
 function amount(value: number): string {

@@ -1,4 +1,4 @@
-import { escapeHtml, htmlTable } from "../../simulate/report/svg-plot.js";
+import { element, listOf, type Markup, tableOf } from "../../simulate/report/markup.js";
 import type { Recommendation } from "../recommendation.js";
 import { rounded } from "../services/knee-words.js";
 import type { ServiceRecommendation, ServiceSetting } from "../services/service-recommendation.js";
@@ -11,19 +11,20 @@ const curvePoints = 80;
 export function serviceParts({
   services,
   overload,
-}: Pick<Recommendation, "services" | "overload">): readonly string[] {
+}: Pick<Recommendation, "services" | "overload">): readonly Markup[] {
   const parts = services.flatMap((one) => [
-    `<h2>${escapeHtml(one.observations.service)}</h2>`,
-    `<p>${escapeHtml(summary(one))}</p>`,
+    element("h2", {}, [one.observations.service]),
+    element("p", {}, [summary(one)]),
     ...sentences(one.reasons),
     ...settingsTable(one.settings),
-    ...(one.missing.length === 0 ? [] : ["<h3>What cannot be told</h3>"]),
+    ...(one.missing.length === 0 ? [] : [element("h3", {}, ["What cannot be told"])]),
     ...sentences(one.missing),
     ...(one.observations.curve.length === 0
       ? []
-      : ['<div class="plots">', linePlotFigure(latencyPlot(one)), "</div>"]),
+      : [element("div", { class: "figures" }, [linePlotFigure(latencyPlot(one))])]),
   ]);
-  return overload.length === 0 ? parts : [...parts, "<h2>proxies</h2>", ...settingsTable(overload)];
+  if (overload.length === 0) return parts;
+  return [...parts, element("h2", {}, ["proxies"]), ...settingsTable(overload)];
 }
 
 function summary({ observations }: ServiceRecommendation): string {
@@ -34,12 +35,11 @@ function summary({ observations }: ServiceRecommendation): string {
   );
 }
 
-function sentences(texts: readonly string[]): readonly string[] {
-  if (texts.length === 0) return [];
-  return [`<ul>${texts.map((text) => `<li>${escapeHtml(text)}</li>`).join("")}</ul>`];
+function sentences(texts: readonly string[]): readonly Markup[] {
+  return texts.length === 0 ? [] : [listOf(texts)];
 }
 
-function settingsTable(settings: readonly ServiceSetting[]): readonly string[] {
+function settingsTable(settings: readonly ServiceSetting[]): readonly Markup[] {
   if (settings.length === 0) return [];
   const rows = settings.map(({ path, value, was, use, why }) => [
     path,
@@ -48,7 +48,8 @@ function settingsTable(settings: readonly ServiceSetting[]): readonly string[] {
     use === "optional" ? "only with --fixed" : "yes",
     why,
   ]);
-  return [htmlTable(["setting", "proposed", "now", "written", "where it comes from"], rows)];
+  const titles = ["setting", "proposed", "now", "written", "where it comes from"];
+  return [tableOf({ label: "Settings", titles, rows })];
 }
 
 function latencyPlot({ observations, verdict }: ServiceRecommendation): LinePlot {
