@@ -21,6 +21,7 @@ describe("SpaceSaving", () => {
       { key: "a", count: 2, errorMax: 0 },
       { key: "c", count: 2, errorMax: 1 },
     ]);
+    expect(["a", "b", "c"].map((key) => sketch.leastCountOf(key))).toEqual([2, 0, 1]);
   });
 
   it("keeps its two promises in any stream", () => {
