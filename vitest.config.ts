@@ -32,6 +32,7 @@ const simulating: Kind = {
 const loadFiles = [
   "test/e2e/admission.test.ts",
   "test/e2e/admission-halving.test.ts",
+  "test/e2e/simulated-envoy.test.ts",
   "test/fault/network-faults.test.ts",
   "test/fault/overload.test.ts",
 ];

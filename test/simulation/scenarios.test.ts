@@ -167,6 +167,18 @@ describe("Simulation", () => {
     expect(one.summary.total.refused).toBeGreaterThan(0);
   });
 
+  it("counts what workers could serve until they were lost, and from then on", async () => {
+    const text = `
+duration: 4s
+services: [{name: api, workers: 10, serviceTime: {fixed: 100ms}}]
+callers: [{name: a, rate: 300}]
+events: [{at: 2s, workers: {ratio: 0.5}}, {at: 3500ms, workers: {ratio: 1}}]
+`;
+    const scenario = { file: "lost.yaml", text };
+    const { series } = await run(readScenario({ scenario, policy: undefined }, noOutput));
+    expect(series.get("api.possible")).toEqual([100, 100, 50, 75]);
+  });
+
   it("falls back where the store is away, as each limit says", async () => {
     const text = `
 duration: 6s

@@ -24,6 +24,7 @@ export class RunSeries {
   readonly #columns = new Map<string, number[]>();
   readonly #offeredTo = new Map<string, number>();
   readonly #arrivedAt = new Map<string, number>();
+  readonly #possibleBefore = new Map<string, number>();
   readonly #backlogs = new Map<string, number>();
   readonly #limitedBy = new Map<string, number>();
   #callCount = 0;
@@ -99,7 +100,9 @@ export class RunSeries {
   }
 
   /** What was not possible in this second is in the next ones, until its deadline is over. */
-  #possibleNow({ name, perSecond }: SimulatedService, offered: number): number {
+  #possibleNow({ name, possibleCount }: SimulatedService, offered: number): number {
+    const perSecond = possibleCount - (this.#possibleBefore.get(name) ?? 0);
+    this.#possibleBefore.set(name, possibleCount);
     const own = this.#parts.callers.filter(({ service }) => service === name);
     const deadlineMs = own.reduce((most, { deadline }) => Math.max(most, deadline), 0);
     const wanted = offered + (this.#backlogs.get(name) ?? 0);

@@ -26,8 +26,9 @@ export class SimulatedService {
   readonly #station: Station;
   /** Requests that a worker has begun. */
   readonly #working = new Set<ServiceCall>();
-  /** How many times as long work takes now. */
-  slowFactor = 1;
+  #slowFactor = 1;
+  #possibleCount = 0;
+  #possibleSinceMs = 0;
   /** Requests that came here, whatever became of them. */
   arrivedCount = 0;
 
@@ -54,11 +55,16 @@ export class SimulatedService {
     return this.#station.serverCount;
   }
 
-  /** Requests a second that it can serve now. */
-  get perSecond(): number {
-    const { meanMs, settings } = this.#parts;
-    const workMs = meanMs * this.slowFactor * settings.contention * this.#coldFactor();
-    return (this.workerCount * 1_000) / workMs;
+  /** Requests that it could have served until now, with the workers that there were. */
+  get possibleCount(): number {
+    this.#account();
+    return this.#possibleCount;
+  }
+
+  /** How many times as long work takes. */
+  set slowFactor(factor: number) {
+    this.#account();
+    this.#slowFactor = factor;
   }
 
   /** Takes a request; undefined where its queue is full. */
@@ -90,7 +96,16 @@ export class SimulatedService {
       const lost = [...this.#working].slice(count);
       for (const call of lost) call.lost();
     }
+    this.#account();
     this.#station.serverCount = count;
+  }
+
+  #account(): void {
+    const { meanMs, settings, calendar } = this.#parts;
+    const workMs = meanMs * this.#slowFactor * settings.contention * this.#coldFactor();
+    const { nowMs } = calendar;
+    this.#possibleCount += (this.workerCount * (nowMs - this.#possibleSinceMs)) / workMs;
+    this.#possibleSinceMs = nowMs;
   }
 
   #workMs(): number {
@@ -98,7 +113,7 @@ export class SimulatedService {
     // The one that begins is busy already.
     const others = workers === 1 ? 1 : (this.busyCount - 1) / (workers - 1);
     const contention = 1 + (settings.contention - 1) * Math.min(1, others);
-    return draw() * this.slowFactor * contention * this.#coldFactor();
+    return draw() * this.#slowFactor * contention * this.#coldFactor();
   }
 
   #coldFactor(): number {
