@@ -35,18 +35,26 @@ function drawScenario(seed: number): string {
   const pick = <T>(...values: readonly T[]): T | undefined =>
     values[Math.floor(random.next() * values.length)];
   const time = pick("20ms", "{fixed: 20ms}", "{pareto: {min: 5ms, max: 2s}}");
-  const retries = pick("{attempts: 3}", "{attempts: 4, budget: 0.2, jitter: none}");
+  const retries = pick(
+    "{attempts: 3}",
+    "{attempts: 4, budget: 0.2, jitter: none}",
+    "{attempts: 3, hedgeAfter: 30ms}",
+  );
+  const keepAlive = pick("", "keepAlive: {connections: 5, lifetime: 2s},");
   return `
 duration: 8s
 warmUp: ${pick("0s", "2s")}
 seed: ${seed}
-fleet: {envoys: 3, headgates: ${pick(1, 2)}, store: {latency: ${pick("1ms", "{fixed: 4ms}")}}}
+fleet: {envoys: 3, headgates: ${pick(1, 2, 3)}, zones: ${pick(1, 2)},
+  zoneLocal: ${pick(true, false)},
+  balancing: ${pick("connection", "leastRequest")}, connectionLifetime: ${pick("1s", "9s")},
+  store: {latency: ${pick("1ms", "{fixed: 4ms}")}}}
 services:
   - {name: api, workers: 10, serviceTime: ${time}, queue: ${pick(0, 20, 100_000)},
      stopsAbandoned: ${pick("yes", "no")}, contention: ${pick(1, 2)}}
 callers:
   - {name: a, rate: {ramp: {from: 100, to: 900, end: 6s}}, classes: {critical: 0.2, low: 0.2},
-     deadline: 200ms, patience: ${pick("200ms", "400ms")}, retries: ${retries},
+     ${keepAlive} deadline: 200ms, patience: ${pick("200ms", "400ms")}, retries: ${retries},
      keys: {header: x-user, count: 50, zipf: 1}}
   - {name: b, rate: 100, arrivals: ${pick("bursty", "regular")}, deadline: 100ms}
 events:
@@ -55,6 +63,9 @@ events:
   - {at: 5s, for: 1s, callers: {name: b, factor: 5}}
   - {at: 2s, for: 2s, clock: {behind: 1h}}
   - {at: 6s, slow: {factor: 3}}
+  - {at: ${pick("1s", "4500ms")}, for: 700ms, zone: {lost: 1}}
+  - {at: ${pick("2s", "4s")}, deploy: {of: headgates, down: 300ms, pause: 100ms}}
+  - {at: 1s, deploy: {of: ${pick("envoys", "workers")}, parts: 3, down: 200ms, pause: 0s}}
 `;
 }
 
@@ -91,7 +102,7 @@ describe("scenarios of the package", () => {
 });
 
 describe("Simulation", () => {
-  it.each([1, 2, 3, 4])("loses and makes no request: seed %i", async (seed) => {
+  it.each([1, 2, 3, 4, 5, 6, 7, 8])("loses and makes no request: seed %i", async (seed) => {
     const input = drawInput(seed);
     const { durationMs } = input.scenario;
     const window = { fromMs: 0, toMs: durationMs + 1 };
