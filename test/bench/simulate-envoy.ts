@@ -42,6 +42,8 @@ function isNearEnough({ simulated, real }: EnvoyComparison): boolean {
 }
 
 function p99Error(simulated: EnvoyComparison["simulated"], real: EnvoyComparison["real"]): number {
+  // Where nobody is served there is no latency.
+  if (Number.isNaN(simulated.p99Ms) && Number.isNaN(real.p99Ms)) return 0;
   return simulated.p99Ms / real.p99Ms - 1;
 }
 
@@ -51,8 +53,8 @@ function cellsOf({ simulated, real, lateRatio }: EnvoyComparison): readonly stri
     percent(simulated.goodputRatio),
     percent(real.goodputRatio),
     `${points.toFixed(1)} points`,
-    `${Math.round(simulated.p99Ms)} ms`,
-    `${Math.round(real.p99Ms)} ms`,
+    latency(simulated.p99Ms),
+    latency(real.p99Ms),
     percent(p99Error(simulated, real)),
     percent(simulated.refusedRatio),
     percent(real.refusedRatio),
@@ -60,6 +62,10 @@ function cellsOf({ simulated, real, lateRatio }: EnvoyComparison): readonly stri
     real.attemptsPerRequest.toFixed(2),
     percent(lateRatio),
   ];
+}
+
+function latency(ms: number): string {
+  return Number.isNaN(ms) ? "-" : `${Math.round(ms)} ms`;
 }
 
 function percent(ratio: number): string {

@@ -57,6 +57,7 @@ export interface EnvoyComparison {
  */
 export const envoyCases = [
   { name: "70 % load, admission", blocks: "admission: {}", load: 0.7 },
+  { name: "3x load, a fixed limit", blocks: "admission: {maxInFlight: 15}", load: 3 },
   { name: "3x load, admission", blocks: "admission: {}", load: 3 },
   { name: "3x load, a queue", blocks: "admission: {queue: {size: 20, maxWait: 6x}}", load: 3 },
   {
@@ -79,15 +80,17 @@ const warmUpMs = 3_000;
 
 function scenarioText({ load, caller = "", events = "" }: EnvoyCase, run: EnvoyRun): string {
   const { durationMs, meanServiceMs } = run;
+  const perSecond = (load * workerCount * 1_000) / meanServiceMs;
+  // It goes on until all answers are there.
   const text = `
-duration: ${durationMs}ms
+duration: ${durationMs + 60 * meanServiceMs}ms
 warmUp: ${warmUpMs}ms
 fleet: {envoys: 1}
 services:
   - {name: orders, workers: ${workerCount}, serviceTime: {exponential: 1x}}
 callers:
   - name: web
-    rate: ${(load * workerCount * 1_000) / meanServiceMs}
+    rate: {steps: [{at: 0s, rate: ${perSecond}}, {at: ${durationMs}ms, rate: 0}]}
     classes: {critical: 0.1, high: 0.2, low: 0.3}
     deadline: 20x
     ${caller}
@@ -142,14 +145,17 @@ export async function runBoth(
   const parts = { ...input, digest: sha256 };
   const control = { goesOn: async () => true };
   const { summary, series } = await runScenario(parts, { label: "", control });
-  const { goodputRatio = Number.NaN, latencyMs, offered, ...total } = summary.total;
-  const { figures, ...machine } = await runReal(stage, { scenario: input.scenario, policy });
+  const { latencyMs, offered, ...total } = summary.total;
+  const { durationMs } = run;
+  const { scenario } = input;
+  const { figures, ...machine } = await runReal(stage, { scenario, policy, durationMs });
   // The arrivals are the same, and so is what could have been served.
-  const possible = series.get("orders.possible")?.slice(warmUpMs / 1_000) ?? [];
-  const possibleCount = possible.reduce((sum, count) => sum + count, 0);
+  const possible = series.get("orders.possible") ?? [];
+  const counted = possible.slice(warmUpMs / 1_000, run.durationMs / 1_000);
+  const possibleCount = counted.reduce((sum, count) => sum + count, 0);
   return {
     simulated: {
-      goodputRatio,
+      goodputRatio: total.served / possibleCount,
       p99Ms: latencyMs?.p99 ?? Number.NaN,
       refusedRatio: total.refused / offered,
       attemptsPerRequest: total.attemptsPerRequest,
@@ -165,11 +171,17 @@ interface RealRun {
   readonly lateRatio: number;
 }
 
+interface RealOrder {
+  readonly scenario: Scenario;
+  readonly policy: string | undefined;
+  readonly durationMs: number;
+}
+
 async function runReal(
   stage: Stage,
-  { scenario, policy }: { readonly scenario: Scenario; readonly policy: string | undefined },
+  { scenario, policy, durationMs }: RealOrder,
 ): Promise<RealRun> {
-  const { seed, durationMs } = scenario;
+  const { seed } = scenario;
   const [[caller], [service]] = [scenario.callers, scenario.services];
   if (caller?.rate.kind !== "points" || service === undefined) throw new Error("a plain scenario");
   const [upstream, headgate] = await Promise.all([
@@ -191,7 +203,7 @@ async function runReal(
   const { attempts = 1, backoff: backoffMs = 0 } = caller.retries ?? {};
   const load = runOpenLoop({
     ports: [envoy.port],
-    perSecond: caller.rate.points[0]?.perSecond ?? 0,
+    perSecond: Math.max(...caller.rate.points.map(({ perSecond }) => perSecond)),
     durationMs,
     deadlineMs: caller.deadline,
     classes: classesOf(caller),

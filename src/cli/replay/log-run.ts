@@ -1,7 +1,7 @@
 import { systemClock } from "../../app/base/clock.js";
 import { sha256 } from "../../app/base/sha256.js";
 import type { Clock } from "../../core/base/clock.js";
-import { defaultDefaults } from "../../core/limits/limit.js";
+import { defaultSwitches } from "../../decide/rate-limit/switches.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { type LogFormat, LogReader } from "../../simulate/log-reader.js";
@@ -29,12 +29,7 @@ export class LogRun {
   constructor(parts: LogRunParts) {
     this.#parts = parts;
     const { policy, forAll } = parts;
-    const switches = {
-      isShadow: false,
-      isQuota: false,
-      chargesDenied: false,
-      defaults: defaultDefaults,
-    };
+    const switches = defaultSwitches;
     this.#replay = new Replay({ policy, forAll, switches, digest: sha256 });
   }
 

@@ -25,7 +25,7 @@ import {
 } from "../../simulate/report/simulation-result.js";
 import { collect } from "../input/collect.js";
 import { reportFormatOption } from "../input/report-format.js";
-import { writeWholeFile } from "../input/whole-file.js";
+import { checkWritable, writeWholeFile } from "../input/whole-file.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext, Output } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
@@ -99,6 +99,7 @@ async function simulate(
     varied,
     ...readVaried(texts, varied, context.output),
   }));
+  for (const path of [options.csv, options.html]) if (path !== undefined) await checkWritable(path);
   keepNewObjectsYoung();
   const control = new ScreenControl(context, inputs.length);
   const runs: FinishedRun[] = [];

@@ -1,5 +1,4 @@
 import type { Clock, Random } from "../../core/base/clock.js";
-import { defaultDefaults } from "../../core/limits/limit.js";
 import { Admission } from "../../decide/admission/admission.js";
 import type { AdmissionRequest } from "../../decide/admission/admission-call.js";
 import { serviceQuery } from "../../decide/admission/service-query.js";
@@ -7,6 +6,7 @@ import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
 import { Decider } from "../../decide/rate-limit/decider.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
 import { Pressure } from "../../decide/rate-limit/pressure.js";
+import { defaultSwitches } from "../../decide/rate-limit/switches.js";
 import { PermitShares } from "../../fleet/claims/permit-shares.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
@@ -107,12 +107,7 @@ export class SimulatedHeadgate {
       storeBudgetMs,
       newKeysPerSecondMax,
       nearLimitRatio: 0.8,
-      switches: {
-        isShadow: false,
-        isQuota: false,
-        chargesDenied: false,
-        defaults: defaultDefaults,
-      },
+      switches: defaultSwitches,
       digest,
       replicaCount,
       onEvent: () => {},

@@ -28,8 +28,12 @@ export interface SvgPlot {
 const plotLooks = 8;
 
 const width = 560;
-const height = 230;
-const box = { left: 62, right: 538, top: 24, bottom: 200 } as const;
+const height = 246;
+const box = { left: 70, right: 538, top: 40, bottom: 216 } as const;
+
+/** Baselines of the names of marks, and the width of one of their characters at most. */
+const markRows = [32, 16] as const;
+const markCharWidth = 7;
 
 /** Points of a line that are drawn, and rows of a table that are shown, at most. */
 const pointsMax = 600;
@@ -98,7 +102,7 @@ function svg(plot: SvgPlot): string {
     `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${label}">`,
     ...warmUp(plot, scales),
     ...grid(plot, scales),
-    ...plot.marks.map((mark) => markLine(mark, scales)),
+    ...marks(plot, scales),
     ...plot.lines.map(({ values }, i) => {
       return `<path class="line s${i % plotLooks}" d="${pathOf(values, scales)}"/>`;
     }),
@@ -131,15 +135,27 @@ function grid({ format }: SvgPlot, { step, top, x, y, secondsMax }: Scales): rea
   return parts;
 }
 
-function markLine({ atMs, label }: SvgMark, { x }: Scales): string {
-  const at = x(atMs / 1_000);
-  if (at > box.right) return "";
-  const isRight = at > (box.left + box.right) / 2;
-  const text = escapeHtml(label.length > 40 ? `${label.slice(0, 39)}…` : label);
-  return (
-    `<line class="mark" x1="${place(at)}" x2="${place(at)}" y1="${box.top}" y2="${box.bottom}"/>` +
-    `<text class="tick ${isRight ? "end" : "start"}" x="${place(at)}" y="16">${text}</text>`
-  );
+/** A line for each moment, with its name in the first row that has room for it. */
+function marks(plot: SvgPlot, { x }: Scales): readonly string[] {
+  const ends = markRows.map(() => Number.NEGATIVE_INFINITY);
+  return plot.marks.flatMap(({ atMs, label }) => {
+    const at = x(atMs / 1_000);
+    if (at > box.right) return [];
+    const line = `<line class="mark" x1="${place(at)}" x2="${place(at)}" y1="${box.top}" `;
+    const text = label.length > 40 ? `${label.slice(0, 39)}…` : label;
+    const isRight = at > (box.left + box.right) / 2;
+    const width = text.length * markCharWidth;
+    const start = isRight ? at - width : at;
+    const row = ends.findIndex((end) => end <= start);
+    const y = markRows[row];
+    if (y !== undefined) ends[row] = start + width;
+    const name =
+      y === undefined || text === ""
+        ? ""
+        : `<text class="tick ${isRight ? "end" : "start"}" x="${place(at)}" y="${y}">` +
+          `<title>${escapeHtml(label)}</title>${escapeHtml(text)}</text>`;
+    return [`${line}y2="${box.bottom}"/>${name}`];
+  });
 }
 
 /** A path that begins anew behind each gap. */

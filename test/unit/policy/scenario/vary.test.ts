@@ -18,7 +18,10 @@ describe("parseVariation()", () => {
 });
 
 const texts = {
-  scenario: { file: "s.yaml", text: "callers:\n  - {name: a, rate: 1}\n  - {name: b, rate: 2}\n" },
+  scenario: {
+    file: "s.yaml",
+    text: "callers:\n  - {name: a, rate: 1}\n  - {name: b, rate: 2}\n",
+  },
   policy: {
     file: "p.yaml",
     text: "spec: {services: [{name: api, admission: {queue: {size: 5}}}]}\n",
@@ -38,6 +41,12 @@ describe("varyTexts()", () => {
     expect(varied[where]?.text).toContain(found);
     const other = where === "policy" ? "scenario" : "policy";
     expect(varied[other]?.text).toBe(texts[other].text);
+  });
+
+  it("suggests no place in a list", () => {
+    const scenario = { file: "s.yaml", text: "objectives: [served >= 0]\n" };
+    const varied = varyTexts({ scenario, policy: undefined }, { path: "x", value: "1" });
+    expect(varied).toContain('neither the scenario nor its policy has "x": write where');
   });
 
   it.each([
