@@ -1,14 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { sha256 } from "../../src/app/base/sha256.js";
-import { readScenario } from "../../src/cli/simulate/scenario-input.js";
-import { type FinishedRun, runScenario } from "../../src/simulate/report/run-summary.js";
-
-const noOutput = {
-  out: () => {},
-  err: (text: string): void => {
-    throw new Error(text);
-  },
-};
+import type { FinishedRun } from "../../src/simulate/report/run-summary.js";
+import { runInput, scenarioInput } from "../support/scenario-run.js";
 
 const admissionPolicy = `
 apiVersion: headgate.dev/v1alpha1
@@ -39,15 +31,7 @@ services: [{name: api, workers: ${workers}, ${service ?? "serviceTime: {fixed: 2
 callers: [{name: a, rate: 200, ${caller ?? ""}}]
 events: [${events ?? ""}]
 `;
-  const input = readScenario(
-    {
-      scenario: { file: "fleet.yaml", text },
-      policy: policy === undefined ? undefined : { file: "policy.yaml", text: policy },
-    },
-    noOutput,
-  );
-  const control = { goesOn: async () => true };
-  return runScenario({ ...input, digest: sha256 }, { label: "", control });
+  return runInput(scenarioInput(text, policy));
 }
 
 /** The sum of a series over some seconds. */

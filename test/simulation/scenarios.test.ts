@@ -4,30 +4,17 @@ import {
   packagedScenarios,
   readScenario,
   readScenarioTexts,
-  type ScenarioInput,
 } from "../../src/cli/simulate/scenario-input.js";
 import { Simulation } from "../../src/simulate/engine/simulation.js";
 import { eventMarks } from "../../src/simulate/report/event-marks.js";
 import { simulationHtml } from "../../src/simulate/report/html-report.js";
-import { type FinishedRun, runScenario } from "../../src/simulate/report/run-summary.js";
+import { runScenario } from "../../src/simulate/report/run-summary.js";
+import type { ScenarioInput } from "../../src/simulate/report/scenario-runs.js";
 import { seriesCsv } from "../../src/simulate/report/series-csv.js";
 import { simulationJson } from "../../src/simulate/report/simulation-result.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { endless, noOutput, runInput, scenarioInput } from "../support/scenario-run.js";
 import { agreementCases, runAgreement } from "./agreement.js";
-
-/** What is wrong with a scenario fails its test. */
-const noOutput = {
-  out: () => {},
-  err: (text: string): void => {
-    throw new Error(text);
-  },
-};
-
-const endless = { goesOn: async () => true };
-
-async function run(input: ScenarioInput): Promise<FinishedRun> {
-  return runScenario({ ...input, digest: sha256 }, { label: "", control: endless });
-}
 
 /** A scenario of a seed, small, with all that may go wrong in it. */
 function drawScenario(seed: number): string {
@@ -85,16 +72,14 @@ spec:
 `;
 
 function drawInput(seed: number): ScenarioInput {
-  const scenario = { file: `${seed}.yaml`, text: drawScenario(seed) };
   const isInExtProc = String(seed % 2 === 0);
-  const policy = { file: "policy.yaml", text: policyText.replace("IN", isInExtProc) };
-  return readScenario({ scenario, policy }, noOutput);
+  return scenarioInput(drawScenario(seed), policyText.replace("IN", isInExtProc));
 }
 
 describe("scenarios of the package", () => {
   it.each(packagedScenarios())("$name meets its objectives", async ({ path }) => {
     const input = readScenario(await readScenarioTexts(path, noOutput), noOutput);
-    const { summary } = await run(input);
+    const { summary } = await runInput(input);
     expect(input.scenario.description).toBeDefined();
     expect(summary.objectives.length).toBeGreaterThan(0);
     expect(summary.objectives.filter(({ isMet }) => !isMet)).toEqual([]);
@@ -128,7 +113,7 @@ describe("Simulation", () => {
   });
 
   it("answers nobody before it was asked, and nobody after the deadline in time", async () => {
-    const { summary } = await run(drawInput(3));
+    const { summary } = await runInput(drawInput(3));
     for (const figures of Object.values(summary.byCaller)) {
       const { p50 = 0, p99 = 0 } = figures.latencyMs ?? {};
       expect(p50).toBeGreaterThan(0);
@@ -144,7 +129,7 @@ describe("Simulation", () => {
     const bytes = async (seed: number): Promise<string> => {
       const input = drawInput(2);
       const scenario = { ...input.scenario, seed };
-      const runs = [await run({ ...input, scenario })];
+      const runs = [await runInput({ ...input, scenario })];
       const marks = eventMarks(scenario);
       const result = { scenario: "drawn", description: "", marks, warmUpMs: 0, runs };
       return [
@@ -170,8 +155,8 @@ describe("Simulation", () => {
 
   it("compares like with like: another policy sees the same arrivals", async () => {
     const input = drawInput(6);
-    const one = await run(input);
-    const other = await run({ ...input, policy: undefined });
+    const one = await runInput(input);
+    const other = await runInput({ ...input, policy: undefined });
     expect(other.summary.total.offered).toBe(one.summary.total.offered);
     expect(other.series.get("offered")).toEqual(one.series.get("offered"));
     expect(other.summary.total.refused).toBe(0);
@@ -185,8 +170,7 @@ services: [{name: api, workers: 10, serviceTime: {fixed: 100ms}}]
 callers: [{name: a, rate: 300}]
 events: [{at: 2s, workers: {ratio: 0.5}}, {at: 3500ms, workers: {ratio: 1}}]
 `;
-    const scenario = { file: "lost.yaml", text };
-    const { series } = await run(readScenario({ scenario, policy: undefined }, noOutput));
+    const { series } = await runInput(scenarioInput(text));
     expect(series.get("api.possible")).toEqual([100, 100, 50, 75]);
   });
 
@@ -198,14 +182,12 @@ callers: [{name: a, rate: 200, headers: {x-user: ann}}]
 events: [{at: 2s, for: 2s, store: {state: away}}]
 objectives: []
 `;
-    const scenario = { file: "away.yaml", text };
     const served = async (mode: string): Promise<number> => {
       const limited = policyText.replace(
         "unit: second}",
         `unit: second}, on_store_failure: ${mode}`,
       );
-      const policy = { file: "policy.yaml", text: limited.replace("IN", "true") };
-      const { series } = await run(readScenario({ scenario, policy }, noOutput));
+      const { series } = await runInput(scenarioInput(text, limited.replace("IN", "true")));
       return (series.get("served") ?? [])[2] ?? 0;
     };
     expect(await served("allow")).toBeGreaterThan(150);

@@ -1,16 +1,14 @@
-import { sha256 } from "../../src/app/base/sha256.js";
-import { readScenario } from "../../src/cli/simulate/scenario-input.js";
 import { expectedTimeoutHeader } from "../../src/core/admission/deadline.js";
 import type { Scenario } from "../../src/policy/scenario/parse-scenario.js";
 import { meanOf } from "../../src/simulate/engine/distributions.js";
 import { streamSeed } from "../../src/simulate/engine/seeded-random.js";
-import { runScenario } from "../../src/simulate/report/run-summary.js";
 import { watchCrowding } from "./crowding.js";
 import { Envoy } from "./envoy.js";
 import { HeadgateProcess } from "./headgate-process.js";
 import { summarizeLoad } from "./load-summary.js";
 import { type LoadClass, runOpenLoop, unstalled } from "./open-loop-load.js";
 import { type SaturableUpstream, startSaturableUpstream } from "./saturable-upstream.js";
+import { runInput, scenarioInput } from "./scenario-run.js";
 import type { Stage } from "./stage.js";
 
 /** A scenario that the simulator runs, and a real Envoy with a real Headgate too. */
@@ -116,14 +114,6 @@ spec:
 `;
 }
 
-/** What is wrong with a scenario fails whoever runs it. */
-const noOutput = {
-  out: () => {},
-  err: (text: string): void => {
-    throw new Error(text);
-  },
-};
-
 /**
  * Runs a scenario in the simulator and with real programs. Both have the same arrivals, classes and
  * service times in the same order, so that what differs is not chance.
@@ -135,16 +125,8 @@ export async function runBoth(
 ): Promise<EnvoyComparison> {
   const { blocks } = one;
   const policy = blocks && inTimes(policyText(blocks), run.meanServiceMs);
-  const input = readScenario(
-    {
-      scenario: { file: "scenario.yaml", text: scenarioText(one, run) },
-      policy: policy === undefined ? undefined : { file: "policy.yaml", text: policy },
-    },
-    noOutput,
-  );
-  const parts = { ...input, digest: sha256 };
-  const control = { goesOn: async () => true };
-  const { summary, series } = await runScenario(parts, { label: "", control });
+  const input = scenarioInput(scenarioText(one, run), policy);
+  const { summary, series } = await runInput(input);
   const { latencyMs, offered, ...total } = summary.total;
   const { durationMs } = run;
   const { scenario } = input;

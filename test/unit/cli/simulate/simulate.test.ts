@@ -146,7 +146,7 @@ describe("headgate simulate", () => {
     const text = scenarioText.replace("events:", `events:\n  ${events}`);
     await simulate(await folder.write("events.yaml", text), "--html", html);
     const [figure = ""] = readFileSync(html, "utf8").split("<figure>").slice(1);
-    const names = [...figure.matchAll(/y="(\d+)"><title>/g)].map(([, y]) => y);
+    const names = [...figure.matchAll(/y="(\d+)">(?:work takes|store)/g)].map(([, y]) => y);
     expect(names.length).toBeGreaterThan(1);
     expect(new Set(names).size).toBeGreaterThan(1);
   });
