@@ -38,6 +38,7 @@ import { type RecommendOutcome, renderRecommendation } from "./recommend-report.
 import {
   addServiceFlags,
   chooseSource,
+  chosenServices,
   joinServices,
   queriesText,
   type ServiceFlags,
@@ -172,6 +173,7 @@ async function recommendFromLogs(
     throw usageFailure("a log is read at least twice; write standard input to a file first");
   }
   const fitting = readFitting(options);
+  if (options.service !== undefined) chosenServices(given.policy, options);
   const { policy, sources } = options.per === undefined ? given : withNewRule(given, options, call);
   const logArguments = readLogArguments(policy, call, "wanted");
   keepNewObjectsYoung();
@@ -198,13 +200,17 @@ async function recommendFromLogs(
   if (recommended.kind === "problem") {
     throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
   }
-  const observed = { services: services.finish(), proxies: {}, notEnough: [] };
+  const isChosen = ({ service }: { readonly service: string }) =>
+    options.per !== undefined || options.service === undefined || service === options.service;
+  const observed = { services: services.finish().filter(isChosen), proxies: {}, notEnough: [] };
   // A rule that was added and has no limit is not to be written.
   const hasLimits = recommended.recommendation.proposals.length > 0;
   const limited = hasLimits ? recommended : { ...recommended, sources: given.sources };
   const joined = joinServices(limited, observed, { policy, isFixed: options.fixed === true });
   const { recommendation } = joined;
-  const warnings = [...recommendation.warnings, ...services.warnings()];
+  // Who looks for limits of callers needs no durations.
+  const isExpected = recommendation.demands.length === 0;
+  const warnings = [...recommendation.warnings, ...services.warnings(isExpected)];
   return {
     joined: { ...joined, recommendation: { ...recommendation, warnings } },
     counts: reading.counts,

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TimedRequest } from "../../../../src/recommend/services/request-sweep.js";
@@ -63,6 +64,10 @@ describe("headgate recommend, with an access log", () => {
     const html = await folder.write("report.html", "");
     const { code, out } = await recommend(["--write", edited, "--html", html, log]);
     expect(code).toBe(0);
+    expect((await captureCli(["check", edited])).code).toBe(0);
+    const report = await readFile(html, "utf8");
+    expect(report).toContain("Latency over requests in flight");
+    expect(report).toMatch(/<svg[\s\S]*knee (?:19|2[01])[\s\S]*<\/svg>/);
     expect(out).toContain("Curve: two segments (asymptotic bounds of operational analysis)");
     expect(out).toContain("`admission: {}` is enough for most services");
     expect(out).toMatch(/admission\.maxInFlight +– +2[67] +optional/);
