@@ -66,9 +66,12 @@ copyData();
 // npm makes it executable when it installs, a build must too.
 chmodSync(program, 0o755);
 // For editors: what `headgate init` of an installed package names.
-const schema = execFileSync(execPath, [program, "schema"], { maxBuffer: 16 * 1024 * 1024 });
-writeFileSync(join(dist, "policy.schema.json"), schema);
-const consoleInputs = await buildConsole(root, schema);
+const schemaOf = (...flags) =>
+  execFileSync(execPath, [program, "schema", ...flags], { maxBuffer: 16 * 1024 * 1024 });
+const policySchema = schemaOf();
+writeFileSync(join(dist, "policy.schema.json"), policySchema);
+const schemas = { "policy-schema": policySchema, "scenario-schema": schemaOf("--scenario") };
+const consoleInputs = await buildConsole(root, schemas);
 const inputs = [...Object.keys(metafile.inputs), ...consoleInputs];
 writeFileSync(join(dist, "LICENSES.txt"), licenceTexts(inputs));
 if (argv.includes("--watch")) await bundler.watch();

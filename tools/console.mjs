@@ -4,28 +4,79 @@
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
-/** All that the console may be, as it is sent. */
+const mainPath = "src/console/app/main.tsx";
+
+/** What only the view of simulations loads. */
+const simulatorFile = /^(?:simulator|simulate|scenario)/;
+
+/** All that the console may be, as it is sent, without the simulator. */
 const compressedBytesMax = 250_000;
+
+/** All that the simulator may be, which browsers load with its view. */
+const simulatorBytesMax = 210_000;
 
 /**
  * Builds the console into dist/console.
  * @param {string} root of the checkout
- * @param {Buffer} schema of policies, which the editor completes by
+ * @param {{"policy-schema": Buffer, "scenario-schema": Buffer}} schemas by which editors complete
  * @returns {Promise<string[]>} the files that went in
  */
-export async function buildConsole(root, schema) {
+export async function buildConsole(root, schemas) {
   const dist = join(root, "dist/console");
   const assets = join(dist, "assets");
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(assets, { recursive: true });
+  const pages = await bundle(root, { main: mainPath });
+  // By itself: a page shares no file with its threads.
+  const threads = await bundle(root, { simulator: "src/console/worker/simulator.ts" });
+  for (const [name, schema] of Object.entries(schemas)) {
+    writeAsset(assets, name, slimSchema(JSON.parse(schema.toString())));
+  }
+  writeAsset(assets, "scenarios", readScenarios(join(root, "scenarios")));
+  writePage(root, pages);
+  const names = readdirSync(assets);
+  const files = [join(dist, "index.html"), ...names.map((name) => join(assets, name))];
+  const sizes = { console: 0, simulator: 0 };
+  for (const file of files) {
+    sizes[simulatorFile.test(basename(file)) ? "simulator" : "console"] += compress(file);
+  }
+  const bounds = { console: compressedBytesMax, simulator: simulatorBytesMax };
+  for (const [part, bytes] of Object.entries(sizes)) {
+    if (bytes <= bounds[part]) continue;
+    throw new Error(`the ${part} is ${bytes} bytes compressed, at most ${bounds[part]}`);
+  }
+  return [pages, threads].flatMap(({ inputs }) => Object.keys(inputs));
+}
+
+/** The page, with the names of its files; those that the first one imports are loaded with it. */
+function writePage(root, { outputs }) {
+  const dist = join(root, "dist/console");
+  const names = readdirSync(join(dist, "assets"));
+  const [main] = Object.values(outputs).filter(({ entryPoint }) => entryPoint === mainPath);
+  const links = main.imports
+    .filter(({ kind }) => kind === "import-statement")
+    .map(({ path }) => `    <link rel="modulepreload" href="assets/${basename(path)}" />\n`);
+  const page = readFileSync(join(root, "src/console/index.html"), "utf8")
+    .replace(
+      /"(main|policy-schema|scenario-schema|scenarios|simulator)\.(\w+)"/g,
+      (_, name, kind) => {
+        const found = names.find((one) => one.startsWith(`${name}-`) && one.endsWith(`.${kind}`));
+        return `"assets/${found}"`;
+      },
+    )
+    .replace("  </head>", `${links.join("")}  </head>`);
+  writeFileSync(join(dist, "index.html"), page);
+}
+
+async function bundle(root, entryPoints) {
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: { main: "src/console/app/main.tsx" },
-    outdir: assets,
+    entryPoints,
+    outdir: join(root, "dist/console/assets"),
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
     bundle: true,
@@ -39,25 +90,20 @@ export async function buildConsole(root, schema) {
     metafile: true,
     logLevel: "warning",
   });
-  const digest = createHash("sha256").update(schema).digest("hex").slice(0, 8);
-  const schemaName = `policy-schema-${digest}.json`;
-  const slim = JSON.stringify(slimSchema(JSON.parse(schema.toString())));
-  writeFileSync(join(assets, schemaName), slim);
-  const names = readdirSync(assets);
-  const nameOf = (ending) =>
-    names.find((name) => name.startsWith("main-") && name.endsWith(ending));
-  const page = readFileSync(join(root, "src/console/index.html"), "utf8")
-    .replace("main.css", `assets/${nameOf(".css")}`)
-    .replace("main.js", `assets/${nameOf(".js")}`)
-    .replace("policy-schema.json", `assets/${schemaName}`);
-  writeFileSync(join(dist, "index.html"), page);
-  const files = [join(dist, "index.html"), ...names.map((name) => join(assets, name))];
-  let bytes = 0;
-  for (const file of files) bytes += compress(file);
-  if (bytes > compressedBytesMax) {
-    throw new Error(`the console is ${bytes} bytes compressed, at most ${compressedBytesMax}`);
-  }
-  return Object.keys(metafile.inputs);
+  return metafile;
+}
+
+/** A file of data whose name has a hash of it. */
+function writeAsset(assets, name, content) {
+  const text = JSON.stringify(content);
+  const digest = createHash("sha256").update(text).digest("hex").slice(0, 8);
+  writeFileSync(join(assets, `${name}-${digest}.json`), text);
+}
+
+/** The scenarios of the package, and their policies. */
+function readScenarios(folder) {
+  const names = readdirSync(folder).filter((name) => name.endsWith(".yaml"));
+  return names.sort().map((file) => ({ file, text: readFileSync(join(folder, file), "utf8") }));
 }
 
 /** What the editor reads of a schema: names, descriptions and choices, and no bounds. */
@@ -78,12 +124,16 @@ function slimSchema(part) {
   };
 }
 
-/** Writes both compressed forms beside a file; the size of the larger one. */
+/**
+ * Writes both compressed forms beside a file, or instead of it: every browser takes scripts so. The
+ * size of the larger one.
+ */
 function compress(file) {
   const content = readFileSync(file);
   const zipped = gzipSync(content, { level: 9 });
   const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
   writeFileSync(`${file}.gz`, zipped);
   writeFileSync(`${file}.br`, brotliCompressSync(content, { params }));
+  if (file.endsWith(".js")) rmSync(file);
   return zipped.length;
 }

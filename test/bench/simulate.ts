@@ -69,8 +69,8 @@ async function measureSpeed(
       : "rateLimit: {domain: edge, descriptors: [[{header: x-user, as: user}]]},";
   const isLimited = kind !== "no policy";
   const text = scenarioText(seconds, isLimited ? "policy: policy.yaml" : "");
-  const policy = isLimited ? { file: "policy.yaml", text: policyText(limits) } : undefined;
-  const input = readScenario({ scenario: { file: "bench.yaml", text }, policy }, processOutput);
+  const policies = isLimited ? [{ file: "policy.yaml", text: policyText(limits) }] : [];
+  const input = readScenario({ scenario: { file: "bench.yaml", text }, policies }, processOutput);
   const before = process.cpuUsage();
   const control = { goesOn: async () => true };
   const { summary } = await runScenario({ ...input, digest: sha256 }, { label: "", control });

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { startAdminApp } from "../support/admin.js";
-import { ConsolePage } from "../support/console-page.js";
-import { startBrowser } from "../support/site.js";
+import { ConsolePage, phone } from "../support/console-page.js";
+import { startBrowser, wide } from "../support/site.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -182,6 +182,109 @@ describe("a draft of a policy", () => {
       expect.stringContaining("ann"),
     ]);
     await page.waitForSelector("[role=img][aria-label^='Over the duration of the log: requests']");
+    expect(console.troubles).toEqual([]);
+  });
+});
+
+describe("a simulation", () => {
+  /** Two callers of a service of the policy; the name of one of them is markup. */
+  const scenario = (rate: number, duration = "4s") => `duration: ${duration}
+services: [{name: orders, workers: 4, serviceTime: 20ms}]
+callers:
+  - {name: web, rate: ${rate}, deadline: 200ms, keys: {header: x-user, count: 20}}
+  - {name: "<img src=x onerror=alert(1)>", rate: 5}
+objectives: [goodput >= 0.9, web.refused <= 0.5]
+`;
+
+  /** Waits until this is said of what was written. */
+  async function validated(text: string | RegExp): Promise<void> {
+    const title = console.page.locator("h2:text-is('Validation')");
+    await console.page.locator("section", { has: title, hasText: text }).waitFor();
+  }
+
+  const valid = /^Validationvalid$/;
+
+  /** What the plots of the result are of. */
+  async function plots(): Promise<readonly string[]> {
+    await console.page.waitForSelector(".report figure");
+    return console.page.locator(".report figure h3").allTextContents();
+  }
+
+  it("begins with services of the active policy, and marks mistakes in the scenario", async () => {
+    const { page } = console;
+    await console.show("#/simulate");
+    await page.waitForSelector(".cm-content");
+    expect(await page.locator(".cm-content").textContent()).toContain('name: "orders"');
+    await validated(valid);
+    await write(scenario(200).replace("workers: 4", "wokers: 4"));
+    await page.waitForSelector(".cm-lint-marker-error");
+    await validated('scenario.yaml:2:27 "wokers" is unknown');
+    expect(await page.isDisabled("button:text-is('Run')")).toBe(true);
+  });
+
+  it("runs with the active policy: verdicts, plots and tables, at any width", async () => {
+    const { page } = console;
+    await write(scenario(200));
+    await page.click("button:text-is('Run')");
+    await console.see("objectives missed");
+    const report = page.locator(".report");
+    expect(await report.textContent()).toMatch(/web\.refused <= 0\.5.*✗ 9\d\.\d/);
+    expect(await report.textContent()).toContain("caller <img src=x onerror=alert(1)>");
+    expect(await plots()).toContain("In flight and limit: orders");
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      expect(await console.judge()).toEqual([]);
+      for (const [size, viewport] of Object.entries({ wide, phone })) {
+        await page.setViewportSize(viewport);
+        await console.picture(`simulation-${size}-${colorScheme}`);
+        expect(await console.overflow()).toBe(0);
+      }
+    }
+    await page.setViewportSize(wide);
+  });
+
+  it("compares values of a setting, and takes one of them into a draft", async () => {
+    const { page } = console;
+    await page.fill(
+      "label:has-text('Compare a setting') input",
+      "user.rate_limit.requests_per_unit",
+    );
+    await page.fill("label:has-text('Values') input", "2,9000");
+    await validated(valid);
+    await page.click("button:text-is('Run')");
+    const titles = page.locator(".report table").first().locator("thead th");
+    await titles.nth(3).waitFor();
+    expect((await titles.allTextContents()).slice(2)).toEqual([
+      "user.rate_limit.requests_per_unit=2",
+      "user.rate_limit.requests_per_unit=9000",
+    ]);
+    expect(await plots()).toContain("Goodput");
+    await page.click("text=Edit the policy with user.rate_limit.requests_per_unit=9000");
+    await console.see("2 per minute becomes 9,000 per minute");
+    await page.click("text=Discard the draft");
+    await console.see("as active");
+  });
+
+  it("refuses what is too much, and ends what takes too long", async () => {
+    const { page } = console;
+    await console.show("#/simulate");
+    await page.waitForSelector(".cm-content");
+    await write("#".repeat(5_000_000));
+    await validated("1 problem");
+    await write(scenario(100_000, "24h"));
+    await validated("8,640,432,000 requests are too many");
+    await write(scenario(4_000, "1h"));
+    await validated(valid);
+    await page.click("button:text-is('Run')");
+    await page.locator("progress").waitFor();
+    // It goes on where nobody looks.
+    await page.click("nav >> text=Audit log");
+    await page.waitForSelector("h1:text-is('Audit log')");
+    await page.click("nav >> text=Simulate");
+    await page.click("button:text-is('Cancel')");
+    await page.locator("progress").waitFor({ state: "detached" });
+    await page.selectOption("label:has-text('Scenario') select", "retry-storm");
+    await validated(valid);
     expect(console.troubles).toEqual([]);
   });
 });

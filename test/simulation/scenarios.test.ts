@@ -4,12 +4,12 @@ import {
   packagedScenarios,
   readScenario,
   readScenarioTexts,
-  type ScenarioInput,
 } from "../../src/cli/simulate/scenario-input.js";
 import { Simulation } from "../../src/simulate/engine/simulation.js";
 import { eventMarks } from "../../src/simulate/report/event-marks.js";
 import { simulationHtml } from "../../src/simulate/report/html-report.js";
 import { type FinishedRun, runScenario } from "../../src/simulate/report/run-summary.js";
+import type { ScenarioInput } from "../../src/simulate/report/scenario-runs.js";
 import { seriesCsv } from "../../src/simulate/report/series-csv.js";
 import { simulationJson } from "../../src/simulate/report/simulation-result.js";
 import { FakeRandom } from "../support/fake-random.js";
@@ -76,8 +76,8 @@ spec:
 function drawInput(seed: number): ScenarioInput {
   const scenario = { file: `${seed}.yaml`, text: drawScenario(seed) };
   const isInExtProc = String(seed % 2 === 0);
-  const policy = { file: "policy.yaml", text: policyText.replace("IN", isInExtProc) };
-  return readScenario({ scenario, policy }, noOutput);
+  const policies = [{ file: "policy.yaml", text: policyText.replace("IN", isInExtProc) }];
+  return readScenario({ scenario, policies }, noOutput);
 }
 
 describe("scenarios of the package", () => {
@@ -181,8 +181,8 @@ objectives: []
         "unit: second}",
         `unit: second}, on_store_failure: ${mode}`,
       );
-      const policy = { file: "policy.yaml", text: limited.replace("IN", "true") };
-      const { series } = await run(readScenario({ scenario, policy }, noOutput));
+      const policies = [{ file: "policy.yaml", text: limited.replace("IN", "true") }];
+      const { series } = await run(readScenario({ scenario, policies }, noOutput));
       return (series.get("served") ?? [])[2] ?? 0;
     };
     expect(await served("allow")).toBeGreaterThan(150);

@@ -99,6 +99,8 @@ export const importRows: readonly ImportRow[] = [
       "src/fleet/claims/permit-shares.ts",
     ],
   },
+  // What callers did, and limits for them: requests in, proposals out.
+  { from: "src/recommend/**", may: ["src/{recommend,simulate,core,policy,decide}/**"] },
   {
     from: "src/app/**",
     may: [
@@ -110,7 +112,7 @@ export const importRows: readonly ImportRow[] = [
   {
     from: "src/cli/**",
     may: [
-      "src/{cli,core,policy,generate,decide,simulate,doctor,app,demo,programs,gen}/**",
+      "src/{cli,core,policy,generate,decide,simulate,recommend,doctor,app,demo,programs,gen}/**",
       anyBuiltin,
       "npm:commander",
       "npm:@bufbuild/protobuf",
@@ -118,6 +120,11 @@ export const importRows: readonly ImportRow[] = [
       "npm:@connectrpc/*",
       "src/rpc/admin/explain-method.ts",
     ],
+  },
+  // A thread of the page: what the simulator decides with, and nothing of the page.
+  {
+    from: "src/console/worker/**",
+    may: ["src/console/worker/**", "src/{simulate,policy,core}/**"],
   },
   // What a browser runs: what the admin API says, and nothing of the server.
   {
@@ -127,6 +134,8 @@ export const importRows: readonly ImportRow[] = [
       "src/gen/headgate/**",
       "src/core/base/{http-status,timestamp}.ts",
       "src/core/limits/{descriptor-text,key}.ts",
+      "src/policy/parse.ts",
+      "src/simulate/report/{markup,report-style}.ts",
       "npm:@bufbuild/protobuf",
       "npm:@codemirror/*",
       "npm:@connectrpc/{connect,connect-web}",
@@ -364,7 +373,11 @@ export const emptyWords: readonly string[] = ["manager", "helper", "util", "impl
 
 /** Words of our own that the field has better ones for; they do not come back into src. */
 export const retiredWords: readonly { readonly word: RegExp; readonly instead: string }[] = [
-  { word: /(?<!")\b\w*(?:[Ss]heet)\w*/, instead: "snapshot" },
+  // But what browsers call their styles.
+  {
+    word: /(?<!")\b(?!CSSStyleSheet\b|adoptedStyleSheets\b)\w*(?:[Ss]heet)\w*/,
+    instead: "snapshot",
+  },
   { word: /\b(?:is|isNew|begin|endOf|EndOf)?[Rr]eigns?(?:[A-Z]\w*)?\b/, instead: "leader term" },
   { word: /\b(?:\w*[Ss]helf|\w*[a-z]Book)\b/, instead: "repository, registry" },
   { word: /\b[Ll]one(?! surrogate)(?:[A-Z]\w*)?\b/, instead: "in-process, in memory" },
@@ -402,6 +415,7 @@ export const entries: readonly string[] = [
   "src/app/operator/policy-trial-worker.ts",
   "tools/bootstrap.mjs",
   "src/console/app/main.tsx",
+  "src/console/worker/simulator.ts",
   "test/support/lower-priority.ts",
   "tools/policy-action.mjs",
   "test/**/*.test.ts",

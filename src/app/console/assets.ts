@@ -31,7 +31,7 @@ interface Asset {
   readonly type: string;
   readonly etag: string;
   readonly isHashed: boolean;
-  /** By encoding; `identity` is always present. */
+  /** By encoding; scripts are only there as they were compressed. */
   readonly bodies: ReadonlyMap<string, Buffer>;
 }
 
@@ -58,7 +58,8 @@ export class ConsoleAssets {
       if (leftBytes < 0) return undefined;
       files.set(`/${relative(folder, path).split(sep).join("/")}`, bytes);
     }
-    const assets = new Map([...files].flatMap(([path]) => assetOf(path, files)));
+    const names = new Set([...files.keys()].map((path) => path.replace(/\.(?:br|gz)$/, "")));
+    const assets = new Map([...names].flatMap((path) => assetOf(path, files)));
     const index = assets.get("/index.html");
     if (index === undefined) return undefined;
     return new ConsoleAssets(assets.set("/", index));
@@ -78,7 +79,10 @@ export class ConsoleAssets {
       return { status: httpStatuses.notModified, headers: common, body: "" };
     }
     const accepted = acceptedOf(headers);
-    const found = encodings.find(({ name }) => accepted.has(name) && bodies.has(name));
+    const present = encodings.filter(({ name }) => bodies.has(name));
+    // Who names no encoding may be sent any. Source: RFC 9110, 12.5.3.
+    const fallback = bodies.has("identity") ? undefined : present.at(-1);
+    const found = present.find(({ name }) => accepted.has(name)) ?? fallback;
     const body = bodies.get(found?.name ?? "identity") ?? Buffer.alloc(0);
     const encoding = found === undefined ? {} : { "content-encoding": found.name };
     return {
@@ -90,15 +94,15 @@ export class ConsoleAssets {
 }
 
 function assetOf(path: string, files: ReadonlyMap<string, Buffer>): readonly [string, Asset][] {
-  const whole = files.get(path);
   const type = types[extname(path)];
-  if (whole === undefined || type === undefined) return [];
-  const bodies = new Map([["identity", whole]]);
-  for (const { name, ending } of encodings) {
-    const packed = files.get(`${path}${ending}`);
-    if (packed !== undefined) bodies.set(name, packed);
+  const bodies = new Map<string, Buffer>();
+  for (const { name, ending } of [{ name: "identity", ending: "" }, ...encodings]) {
+    const body = files.get(`${path}${ending}`);
+    if (body !== undefined) bodies.set(name, body);
   }
-  const etag = `"${createHash("sha256").update(whole).digest("base64url").slice(0, 22)}"`;
+  const [first] = bodies.values();
+  if (first === undefined || type === undefined) return [];
+  const etag = `"${createHash("sha256").update(first).digest("base64url").slice(0, 22)}"`;
   return [[path, { type, etag, isHashed: path.startsWith("/assets/"), bodies }]];
 }
 

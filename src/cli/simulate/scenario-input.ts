@@ -10,6 +10,7 @@ import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { parseScenario, type Scenario } from "../../policy/scenario/parse-scenario.js";
 import type { ScenarioTexts } from "../../policy/scenario/vary.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
+import { type ScenarioInput, traceFiles } from "../../simulate/report/scenario-runs.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
 import { readFileUpTo } from "../input/small-file.js";
 import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
@@ -23,13 +24,6 @@ const traceBytesMax = 21 * traceLinesMax;
 
 /** The largest number in a trace: a day in milliseconds. */
 const traceNumberMax = 86_400_000;
-
-/** What a scenario is run with. */
-export interface ScenarioInput {
-  readonly scenario: Scenario;
-  readonly policy: Policy | undefined;
-  readonly traces: ReadonlyMap<string, readonly number[]>;
-}
 
 /** A scenario that the package has. */
 export interface PackagedScenario {
@@ -79,7 +73,7 @@ export async function readScenarioTexts(path: string, output: Output): Promise<S
   const { policy } = parseOrFail(scenario, output);
   return {
     scenario,
-    policy: policy === undefined ? undefined : await readOne(resolve(dirname(path), policy)),
+    policies: policy === undefined ? [] : [await readOne(resolve(dirname(path), policy))],
   };
 }
 
@@ -95,23 +89,14 @@ async function readOne(path: string): Promise<PolicyText> {
  * @throws CommandFailure without words where they are wrong, which is told on `output`
  */
 export function readScenario(
-  { scenario: source, policy: policySource }: ScenarioTexts,
+  { scenario: source, policies }: ScenarioTexts,
   output: Output,
 ): ScenarioInput {
   const scenario = parseOrFail(source, output);
-  const policy = policySource && readPolicy(policySource, output);
-  const files = new Set<string>();
-  for (const { serviceTime } of scenario.services) {
-    if (serviceTime.kind === "trace") files.add(serviceTime.file);
-  }
-  for (const { rate } of scenario.callers) if (rate.kind === "trace") files.add(rate.file);
-  const { latency } = scenario.fleet.store;
-  if (latency.kind === "trace") files.add(latency.file);
-  for (const { store } of scenario.events) {
-    if (store?.latency.kind === "trace") files.add(store.latency.file);
-  }
+  const policy = policies.length === 0 ? undefined : readPolicy(policies, output);
   const folder = dirname(source.file);
-  const traces = new Map([...files].map((file) => [file, readTrace(resolve(folder, file))]));
+  const files = traceFiles(scenario);
+  const traces = new Map(files.map((file) => [file, readTrace(resolve(folder, file))]));
   const name = scenario.name ?? basename(source.file, extname(source.file));
   return { scenario: { ...scenario, name: name.replace(/\.scenario$/, "") }, policy, traces };
 }
@@ -123,8 +108,8 @@ function parseOrFail(source: PolicyText, output: Output): Scenario {
   throw new CommandFailure(exitCodes.invalidPolicy, "");
 }
 
-function readPolicy(source: PolicyText, output: Output): Policy {
-  const parsed = parsePolicy([source]);
+function readPolicy(sources: readonly PolicyText[], output: Output): Policy {
+  const parsed = parsePolicy(sources);
   if (parsed.kind === "policy") return buildPolicy("simulated", parsed);
   output.err(formatProblems(parsed));
   throw new CommandFailure(exitCodes.invalidPolicy, "");

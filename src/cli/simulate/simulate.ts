@@ -9,14 +9,15 @@ import {
   parseVariation,
   type ScenarioTexts,
   type Variation,
-  type VariedSetting,
-  variedRunsMax,
   varyTexts,
 } from "../../policy/scenario/vary.js";
 import type { RunControl } from "../../simulate/engine/simulation.js";
-import { eventMarks } from "../../simulate/report/event-marks.js";
 import { simulationHtml } from "../../simulate/report/html-report.js";
-import { type FinishedRun, runScenario } from "../../simulate/report/run-summary.js";
+import {
+  combineSettings,
+  runScenarios,
+  type VariedInput,
+} from "../../simulate/report/scenario-runs.js";
 import { seriesCsv } from "../../simulate/report/series-csv.js";
 import {
   meetsAll,
@@ -34,7 +35,6 @@ import {
   packagedScenarios,
   readScenario,
   readScenarioTexts,
-  type ScenarioInput,
   scenarioPath,
 } from "./scenario-input.js";
 import { renderSimulation } from "./simulation-report.js";
@@ -93,46 +93,19 @@ async function simulate(
   if (options.list === true) return listScenarios(context);
   if (named === undefined) throw usageFailure("name a scenario, or use --list");
   const seed = readSeed(options.seed);
-  const settings = combinations((options.vary ?? []).map(readVariation));
+  const settings = combineSettings((options.vary ?? []).map(readVariation));
+  if (typeof settings === "string") throw usageFailure(`--vary: ${settings}`);
   const texts = await readScenarioTexts(scenarioPath(named), context.output);
-  const inputs = settings.map((varied) => ({
-    varied,
-    ...readVaried(texts, varied, context.output),
-  }));
+  const inputs = settings.map((varied) => readVaried(texts, { varied, seed }, context.output));
   keepNewObjectsYoung();
-  const control = new ScreenControl(context, inputs.length);
-  const runs: FinishedRun[] = [];
-  try {
-    for (const { varied, scenario, ...input } of inputs) {
-      if (control.isEnded) break;
-      const label = varied.map(({ path, value }) => `${path}=${value}`).join(" ");
-      const seeded = seed === undefined ? scenario : { ...scenario, seed };
-      const parts = { ...input, scenario: seeded, digest: sha256 };
-      runs.push(await runScenario(parts, { label, control }));
-      control.nextRun();
-    }
-  } finally {
-    control.close();
-  }
-  const result = resultOf(inputs, runs);
+  const control = new ScreenControl(context);
+  const run = runScenarios(inputs, { digest: sha256, control });
+  const result = await run.finally(() => control.close());
   await writeFiles(result, options);
   print(result, options, context);
   // Objectives are about whole runs.
   if (control.isEnded) return exitCodes.failure;
-  return meetsAll(runs) ? exitCodes.ok : exitCodes.stale;
-}
-
-function resultOf(
-  [input]: readonly ScenarioInput[],
-  runs: readonly FinishedRun[],
-): SimulationResult {
-  return {
-    scenario: input?.scenario.name ?? "",
-    description: input?.scenario.description,
-    marks: input === undefined ? [] : eventMarks(input.scenario),
-    warmUpMs: input?.scenario.warmUpMs ?? 0,
-    runs,
-  };
+  return meetsAll(result.runs) ? exitCodes.ok : exitCodes.stale;
 }
 
 function listScenarios({ output, terminal }: CommandContext): number {
@@ -154,29 +127,15 @@ function readVariation(text: string): Variation {
   return read;
 }
 
-/** Each value of each with each of the others; one that varies nothing without any. */
-function combinations(variations: readonly Variation[]): readonly (readonly VariedSetting[])[] {
-  let settings: readonly (readonly VariedSetting[])[] = [[]];
-  for (const { path, values } of variations) {
-    settings = settings.flatMap((one) => values.map((value) => [...one, { path, value }]));
-    if (settings.length <= variedRunsMax) continue;
-    throw usageFailure(`--vary: more than ${variedRunsMax} runs are too many to compare`);
-  }
-  return settings;
-}
-
 function readVaried(
   texts: ScenarioTexts,
-  varied: readonly VariedSetting[],
+  { varied, seed }: Pick<VariedInput, "varied"> & { readonly seed: number | undefined },
   output: Output,
-): ScenarioInput {
-  let changed = texts;
-  for (const setting of varied) {
-    const next = varyTexts(changed, setting);
-    if (typeof next === "string") throw usageFailure(`--vary: ${next}`);
-    changed = next;
-  }
-  return readScenario(changed, output);
+): VariedInput {
+  const changed = varyTexts(texts, varied);
+  if (typeof changed === "string") throw usageFailure(`--vary: ${changed}`);
+  const { scenario, ...input } = readScenario(changed, output);
+  return { varied, ...input, scenario: seed === undefined ? scenario : { ...scenario, seed } };
 }
 
 async function writeFiles(result: SimulationResult, { csv, html }: SimulateOptions): Promise<void> {
@@ -199,15 +158,12 @@ function print(
 
 /** Shows how far it is, and stops where somebody wants that. */
 class ScreenControl implements RunControl {
-  readonly #runCount: number;
   readonly #isShown: boolean;
   readonly #close: () => void;
-  #runIndex = 0;
   #shown = "";
   isEnded = false;
 
-  constructor({ terminal }: CommandContext, runCount: number) {
-    this.#runCount = runCount;
+  constructor({ terminal }: CommandContext) {
     this.#isShown = process.stderr.isTTY === true;
     this.#close = terminal.onEnd(() => {
       this.isEnded = true;
@@ -215,16 +171,11 @@ class ScreenControl implements RunControl {
   }
 
   async goesOn(ratio: number): Promise<boolean> {
-    const percent = Math.floor((100 * (this.#runIndex + ratio)) / this.#runCount);
-    this.#show(`simulating ${percent} %`);
+    this.#show(`simulating ${Math.floor(100 * ratio)} %`);
     await new Promise<void>((resolve) => {
       systemClock.scheduleTurn(resolve);
     });
     return !this.isEnded;
-  }
-
-  nextRun(): void {
-    this.#runIndex += 1;
   }
 
   close(): void {

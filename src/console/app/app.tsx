@@ -1,9 +1,10 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
+import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { formatClock, formatSpan } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
 import { showText } from "../data/shown-text.js";
+import { lazyView } from "../parts/lazy-view.jsx";
 import { ToneIcon } from "../parts/status.jsx";
 import { connection } from "../state/api.js";
 import { later, nowMs } from "../state/browser.js";
@@ -28,7 +29,7 @@ import { navigation } from "./navigation.js";
 import { SearchBox } from "./search-box.jsx";
 import { SignIn, SignInAgain } from "./sign-in.jsx";
 
-const views: ReadonlyMap<string, () => JSX.Element> = new Map([
+const views: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>([
   ["overview", Overview],
   ["audit", Audit],
   ["fleet", FleetPage],
@@ -40,6 +41,7 @@ const views: ReadonlyMap<string, () => JSX.Element> = new Map([
   ["rule", RulePage],
   ["service", ServicePage],
   ["services", Services],
+  ["simulate", lazyView("Simulate", async () => (await import("../views/simulate.jsx")).Simulate)],
   ["tail", LiveTail],
 ]);
 

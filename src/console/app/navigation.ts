@@ -26,6 +26,7 @@ export const navigation: readonly NavigationEntry[] = [
   },
   { name: "quotas", title: "Quotas", key: "q", path: "M12 3v9l7 5M12 3a9 9 0 1 0 9 9" },
   { name: "policy", title: "Policy", key: "p", path: "M6 3h9l4 4v14H6zM9 12h7M9 16h7" },
+  { name: "simulate", title: "Simulate", key: "m", path: "M7 4v16l13-8zM3 4v16" },
   { name: "tail", title: "Live tail", key: "t", path: "M4 17h7M4 12h12M4 7h9M19 9v9m-3-3 3 3 3-3" },
   {
     name: "fleet",

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { SchemaPart } from "../data/policy-schema.js";
+import { assetPath } from "../state/browser.js";
 import { useElement } from "../state/element.js";
 import type { Editor, EditorProblem } from "./editor-core.js";
 
@@ -13,12 +14,13 @@ export interface CodeEditorProps {
   readonly label: string;
   readonly isReadOnly: boolean;
   readonly problems: readonly EditorProblem[];
+  /** What it completes. */
+  readonly schema: "policy-schema" | "scenario-schema";
   readonly onChange: (text: string) => void;
 }
 
-async function loadSchema(): Promise<SchemaPart> {
-  const path = document.querySelector("meta[name=policy-schema]")?.getAttribute("content") ?? "";
-  const response = await fetch(path).catch(() => undefined);
+async function loadSchema(name: CodeEditorProps["schema"]): Promise<SchemaPart> {
+  const response = await fetch(assetPath(name)).catch(() => undefined);
   // Without it there is no completion, and an editor nevertheless.
   const schema: SchemaPart = response?.ok === true ? await response.json() : {};
   return schema;
@@ -36,7 +38,7 @@ export function CodeEditor(props: CodeEditorProps) {
     const open = async (): Promise<void> => {
       const [{ createEditor }, schema] = await Promise.all([
         import("./editor-core.js"),
-        loadSchema(),
+        loadSchema(latest.current.schema),
       ]);
       if (isGone || !host.current) return;
       editor.current = createEditor(host.current, {

@@ -63,6 +63,11 @@ export function saveFile(name: string, text: string, type = "text/csv"): void {
   later(10_000, () => URL.revokeObjectURL(url));
 }
 
+/** Where a file is that the page may need later; its name has a hash, which the page knows. */
+export function assetPath(name: string): string {
+  return document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? "";
+}
+
 /** Reads what was kept in this browser under a name; empty where nothing is, or nothing may be. */
 export function recall(name: string): string {
   try {

@@ -10,6 +10,7 @@ import { formatCount, formatMany } from "../data/format.js";
 import { showText } from "../data/shown-text.js";
 import { ActionDialog } from "../parts/action-dialog.jsx";
 import { CodeEditor } from "../parts/code-editor.jsx";
+import { ProblemList } from "../parts/problem-list.jsx";
 import { Badge, ToneIcon } from "../parts/status.jsx";
 import { TextDiff } from "../parts/text-diff.jsx";
 import { TitledPanel } from "../parts/titled-panel.jsx";
@@ -75,6 +76,7 @@ export function PolicyEdit({ active, shadow }: PolicyEditProps) {
             }}
             isReadOnly={false}
             problems={ownProblems}
+            schema="policy-schema"
             onChange={(text) => {
               const now = draft.peek()?.files ?? files;
               edit(now.map((one) => (one.file === shown.file ? { file: one.file, text } : one)));
@@ -197,23 +199,7 @@ function Judgement({
         )}
       </header>
       {failure === undefined ? undefined : <p class="notice bad">{failure}</p>}
-      <ul class="findings">
-        {problems.slice(0, 20).map(({ id, file, line, column, message, hint }) => (
-          <li key={`${id}${file}${line}:${column}`} class="bad">
-            <ToneIcon tone="bad" />
-            <div>
-              <p>
-                <b>
-                  {id} {showText(file.replace(/.*\//, ""))}:{line}:{column}
-                </b>{" "}
-                {showText(message)}
-              </p>
-              {hint === "" ? undefined : <p class="muted">{showText(hint)}</p>}
-            </div>
-          </li>
-        ))}
-      </ul>
-      {problems.length > 20 ? <p class="muted">and {problems.length - 20} more</p> : undefined}
+      <ProblemList problems={problems} />
     </section>
   );
 }

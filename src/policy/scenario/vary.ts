@@ -46,8 +46,12 @@ function rangeValues(written: string): readonly string[] | undefined {
 /** The texts of a scenario and of its policy. */
 export interface ScenarioTexts {
   readonly scenario: PolicyText;
-  readonly policy: PolicyText | undefined;
+  /** None: nothing is limited. */
+  readonly policies: readonly PolicyText[];
 }
+
+/** So that a changed text differs from the one before in little else. */
+const asWritten = { lineWidth: 0, flowCollectionPadding: false };
 
 /** One place and its value. */
 export interface VariedSetting {
@@ -55,21 +59,35 @@ export interface VariedSetting {
   readonly value: string;
 }
 
-/** The texts with a value in another place; a sentence where the place is not clear. */
-export function varyTexts(texts: ScenarioTexts, setting: VariedSetting): ScenarioTexts | string {
-  const { scenario, policy } = texts;
-  const files = policy === undefined ? [scenario] : [scenario, policy];
-  const documents = files.map(({ text }) => parseDocument(text));
-  const places = documents.flatMap((document) => placesIn(document));
-  const segments = setting.path.split(".");
-  const found = findPlace(places, segments);
-  if (typeof found === "string") return found;
-  found.document.setIn(found.path, parseDocument(setting.value).contents);
-  const [first, second] = documents.map((document, i) => {
-    const { file = "", text = "" } = files[i] ?? {};
-    return { file, text: document === found.document ? document.toString() : text };
+/** The texts with values in other places; a sentence where a place is not clear. */
+export function varyTexts(
+  texts: ScenarioTexts,
+  settings: readonly VariedSetting[],
+): ScenarioTexts | string {
+  let changed = texts;
+  for (const setting of settings) {
+    const next = varyText(changed, setting);
+    if (typeof next === "string") return next;
+    changed = next;
+  }
+  return changed;
+}
+
+function varyText(
+  { scenario, policies }: ScenarioTexts,
+  { path, value }: VariedSetting,
+): ScenarioTexts | string {
+  const parsed = [scenario, ...policies].map((file) => {
+    return { file, document: parseDocument(file.text) };
   });
-  return first === undefined ? texts : { scenario: first, policy: second };
+  const places = parsed.flatMap(({ document }) => placesIn(document));
+  const found = findPlace(places, path.split("."));
+  if (typeof found === "string") return found;
+  found.document.setIn(found.path, parseDocument(value).contents);
+  const [first = scenario, ...others] = parsed.map(({ file, document }) =>
+    document === found.document ? { ...file, text: document.toString(asWritten) } : file,
+  );
+  return { scenario: first, policies: others };
 }
 
 interface Place {

@@ -1,6 +1,7 @@
 import { objectiveMetrics } from "../../policy/scenario/objective.js";
+import { element, type Markup, type MarkupElement, tableOf } from "./markup.js";
+import { reportPage } from "./report-page.js";
 import { reportPlots } from "./report-plots.js";
-import { reportStyle } from "./report-style.js";
 import type { FinishedRun, RequestFigures, RunSummary } from "./run-summary.js";
 import {
   latencyText,
@@ -10,66 +11,73 @@ import {
   ratioText,
   type SimulationResult,
 } from "./simulation-result.js";
-import { escapeHtml, htmlTable, plotFigure } from "./svg-plot.js";
+import { plotFigure } from "./svg-plot.js";
 
-/**
- * A report with plots, in one file: no script, nothing from a network, and a table beside each
- * plot. Names come from others, so all of them are escaped.
- */
+const groupsTitle = "Classes, callers and services";
+
+/** A report with plots, in one file: no script, and nothing from a network. */
 export function simulationHtml(result: SimulationResult): string {
-  const { scenario, description, runs } = result;
-  const [first] = runs;
-  const title = escapeHtml(scenario);
-  const policy =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-  return [
-    '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-    `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>${title}: simulation</title>\n<style>${reportStyle}</style>\n</head>\n<body>`,
-    `<h1>${title}</h1>`,
-    ...(description === undefined ? [] : [`<p>${escapeHtml(description)}</p>`]),
-    ...(first === undefined ? [] : sections(result, first)),
-    "</body>\n</html>\n",
-  ].join("\n");
+  const { scenario } = result;
+  return reportPage(
+    { title: `${scenario}: simulation`, heading: scenario },
+    simulationReport(result),
+  );
 }
 
-function sections(result: SimulationResult, first: FinishedRun): readonly string[] {
+/** What a report says below its title: figures, and a plot with its table for each series. */
+export function simulationReport(result: SimulationResult): readonly Markup[] {
+  const { description, runs } = result;
+  const [first] = runs;
+  return [
+    ...(description === undefined
+      ? []
+      : [element("p", {}, [description.replaceAll(/\s+/g, " ").trim()])]),
+    ...(first === undefined ? [] : sections(result, first)),
+  ];
+}
+
+function sections(result: SimulationResult, first: FinishedRun): readonly Markup[] {
   const { runs } = result;
-  const [only, ...others] = runs;
-  const isCompared = only !== undefined && others.length > 0;
+  const isCompared = runs.length > 1;
   return [
     facts(first.summary, runs),
-    ...(first.summary.objectives.length > 0 ? ["<h2>Objectives</h2>", objectives(runs)] : []),
-    "<h2>Requests</h2>",
+    ...(first.summary.objectives.length > 0 ? [heading("Objectives"), objectives(runs)] : []),
+    heading("Requests"),
     comparison(runs),
-    ...(isCompared ? [] : ["<h2>Classes, callers and services</h2>", groups(first.summary)]),
+    ...(isCompared ? [] : [heading(groupsTitle), groups(first.summary)]),
     ...refusals(runs),
-    "<h2>Over time</h2>",
-    `<div class="plots">${reportPlots(result).map(plotFigure).join("\n")}</div>`,
+    heading("Over time"),
+    element("div", { class: "figures" }, reportPlots(result).map(plotFigure)),
   ];
+}
+
+function heading(text: string): MarkupElement {
+  return element("h2", {}, [text]);
 }
 
 function facts(
   { seed, simulatedMs, durationMs }: RunSummary,
   runs: readonly FinishedRun[],
-): string {
+): MarkupElement {
   const isMet = meetsAll(runs);
   const hasObjectives = runs.some(({ summary }) => summary.objectives.length > 0);
   const words = isMet ? "objectives met" : "objectives missed";
-  const badge = `<span class="verdict ${isMet ? "good" : "bad"}">${words}</span> `;
+  const badge = element("span", { class: `verdict ${isMet ? "good" : "bad"}` }, [words]);
   const length = simulatedMs < durationMs ? `${simulatedMs / 1_000} of ` : "";
-  return (
-    `<p>${hasObjectives ? badge : ""}<span class="dim">${length}${durationMs / 1_000} s ` +
-    `simulated, seed ${seed}. Shaded: warm-up, which the figures leave out.</span></p>`
-  );
+  const text =
+    `${length}${durationMs / 1_000} s simulated, seed ${seed}. ` +
+    "Shaded: warm-up, which the figures leave out.";
+  return element("p", {}, [
+    ...(hasObjectives ? [badge, " "] : []),
+    element("span", { class: "dim" }, [text]),
+  ]);
 }
 
 function labelOf({ summary }: FinishedRun): string {
   return summary.label === "" ? "requests" : summary.label;
 }
 
-function objectives(runs: readonly FinishedRun[]): string {
+function objectives(runs: readonly FinishedRun[]): MarkupElement {
   const [first] = runs;
   const rows = (first?.summary.objectives ?? []).map(({ text, fromMs, toMs, metric }, i) => [
     text,
@@ -80,14 +88,15 @@ function objectives(runs: readonly FinishedRun[]): string {
       return `${mark} ${metricText(verdict?.actual, objectiveMetrics[metric].unit)}`;
     }),
   ]);
-  return htmlTable(["objective", "part", ...runs.map(resultOf)], rows);
+  const titles = ["objective", "part", ...runs.map(resultOf)];
+  return tableOf({ label: "Objectives", titles, rows });
 }
 
 function resultOf(run: FinishedRun): string {
   return run.summary.label === "" ? "result" : run.summary.label;
 }
 
-function comparison(runs: readonly FinishedRun[]): string {
+function comparison(runs: readonly FinishedRun[]): MarkupElement {
   const totals = runs.map(({ summary }) => summary.total);
   const row = (title: string, read: (figures: RequestFigures) => string): readonly string[] => [
     title,
@@ -110,10 +119,10 @@ function comparison(runs: readonly FinishedRun[]): string {
       row(`latency ${name}`, ({ latencyMs }) => (latencyMs ? latencyText(latencyMs[name]) : "–")),
     ),
   ];
-  return htmlTable(["", ...runs.map(labelOf)], rows);
+  return tableOf({ label: "Requests", titles: ["", ...runs.map(labelOf)], rows });
 }
 
-function groups({ byClass, byCaller, byService }: RunSummary): string {
+function groups({ byClass, byCaller, byService }: RunSummary): MarkupElement {
   const rows = [
     ["class", byClass] as const,
     ["caller", byCaller] as const,
@@ -130,12 +139,21 @@ function groups({ byClass, byCaller, byService }: RunSummary): string {
       figures.latencyMs === undefined ? "–" : latencyText(figures.latencyMs.p99),
     ]),
   );
-  const titles = ["offered", "served", "refused", "failed", "late or abandoned", "attempts", "p99"];
-  return htmlTable(["", ...titles], rows);
+  const titles = [
+    "",
+    "offered",
+    "served",
+    "refused",
+    "failed",
+    "late or abandoned",
+    "attempts",
+    "p99",
+  ];
+  return tableOf({ label: groupsTitle, titles, rows });
 }
 
 /** Refusals by cause and class, of each run. */
-function refusals(runs: readonly FinishedRun[]): readonly string[] {
+function refusals(runs: readonly FinishedRun[]): readonly Markup[] {
   return runs.flatMap((run) => {
     const { summary } = run;
     const causes = Object.keys(summary.total.refusedByCause);
@@ -146,10 +164,9 @@ function refusals(runs: readonly FinishedRun[]): readonly string[] {
       plainCountText(summary.total.refusedByCause[cause] ?? 0),
       ...classes.map(([, figures]) => plainCountText(figures.refusedByCause[cause] ?? 0)),
     ]);
-    const what = summary.label === "" ? "" : `: ${escapeHtml(summary.label)}`;
-    return [
-      `<h2>Refused, by cause${what}</h2>`,
-      htmlTable(["cause", "all", ...classes.map(([name]) => name)], rows),
-    ];
+    const what = summary.label === "" ? "" : `: ${summary.label}`;
+    const label = `Refused, by cause${what}`;
+    const titles = ["cause", "all", ...classes.map(([name]) => name)];
+    return [heading(label), tableOf({ label, titles, rows })];
   });
 }

@@ -1,20 +1,10 @@
-/** The styles of a report: light or dark as the reader has it, and readable on a phone. */
-export const reportStyle = `
-:root{color-scheme:light dark;--ink:#1b1f24;--dim:#59636e;--page:#fff;--card:#f6f8fa;
---edge:#d1d9e0;--good:#1a7f37;--bad:#cf222e;--s0:#0969da;--s1:#1a7f37;--s2:#cf222e;--s3:#9a6700;
---s4:#8250df;--s5:#0f766e;--s6:#bf3989;--s7:#59636e}
-@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--dim:#9198a1;--page:#0d1117;--card:#151b23;
---edge:#3d444d;--good:#3fb950;--bad:#f85149;--s0:#58a6ff;--s1:#3fb950;--s2:#f85149;--s3:#d29922;
---s4:#bc8cff;--s5:#2dd4bf;--s6:#f778ba;--s7:#9198a1}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:1080px;padding:24px 16px 48px;background:var(--page);color:var(--ink);
-font:15px/1.5 system-ui,sans-serif}
-h1{font-size:26px;margin:0 0 4px}h2{font-size:19px;margin:32px 0 12px}h3{font-size:15px;margin:0}
-p{margin:0 0 8px}.dim,figcaption p{color:var(--dim);font-size:13px}
+/** The styles of what a report draws, below any element, in the colors that it stands in. */
+export const figureStyle = `
+h2{margin:32px 0 12px}.dim,figcaption p{color:var(--dim);font-size:13px}
 .verdict{display:inline-block;padding:2px 10px;border-radius:999px;font-weight:600;
 border:1px solid currentColor}
 .good{color:var(--good)}.bad{color:var(--bad)}
-.plots{display:grid;gap:16px;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr))}
+.figures{display:grid;gap:16px;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr))}
 figure{margin:0;padding:14px;background:var(--card);border:1px solid var(--edge);border-radius:8px;
 min-width:0}
 svg{display:block;width:100%;height:auto}svg text{fill:var(--dim);font-size:12px}
@@ -31,9 +21,24 @@ font-size:13px}
 .key{display:inline-block;width:28px;height:10px;vertical-align:middle}
 .scroll{overflow-x:auto}details{margin-top:6px}summary{cursor:pointer;font-size:13px;
 color:var(--dim)}
-table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
+table{width:auto;border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th,td{padding:4px 10px;border-bottom:1px solid var(--edge);text-align:right;white-space:nowrap}
 th:first-child{text-align:left;font-weight:500}thead th{color:var(--dim);font-weight:500}
 @media(max-width:600px){svg text{font-size:17px}}
-@media print{details{display:none}figure{break-inside:avoid}}
+`;
+
+/** The styles of a report: light or dark as the reader has it, and readable on a phone. */
+export const reportStyle = `
+:root{color-scheme:light dark;--ink:#1b1f24;--dim:#59636e;--page:#fff;--card:#f6f8fa;
+--edge:#d1d9e0;--good:#1a7f37;--bad:#cf222e;--s0:#0969da;--s1:#1a7f37;--s2:#cf222e;--s3:#9a6700;
+--s4:#8250df;--s5:#0f766e;--s6:#bf3989;--s7:#59636e}
+@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--dim:#9198a1;--page:#0d1117;--card:#151b23;
+--edge:#3d444d;--good:#3fb950;--bad:#f85149;--s0:#58a6ff;--s1:#3fb950;--s2:#f85149;--s3:#d29922;
+--s4:#bc8cff;--s5:#2dd4bf;--s6:#f778ba;--s7:#9198a1}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:1080px;padding:24px 16px 48px;background:var(--page);color:var(--ink);
+font:15px/1.5 system-ui,sans-serif}
+h1{font-size:26px;margin:0 0 4px}h2{font-size:19px}h3{font-size:15px;margin:0}
+p{margin:0 0 8px}
+${figureStyle}@media print{details{display:none}figure{break-inside:avoid}}
 `;

@@ -1,4 +1,4 @@
-import { visibleText } from "../../policy/problems/problem.js";
+import { element, type Markup, type MarkupElement, place, tableOf } from "./markup.js";
 
 /** One line of a plot: a value for each second, NaN where there is none. */
 export interface SvgLine {
@@ -36,26 +36,14 @@ const pointsMax = 600;
 const rowsMax = 60;
 
 /** A plot as SVG, its legend, and a table of the same numbers. */
-export function plotFigure(plot: SvgPlot): string {
-  const { title, note } = plot;
-  return [
-    "<figure>",
-    `<figcaption><h3>${escapeHtml(title)}</h3><p>${escapeHtml(note)}</p></figcaption>`,
+export function plotFigure(plot: SvgPlot): MarkupElement {
+  const caption = [element("h3", {}, [plot.title]), element("p", {}, [plot.note])];
+  return element("figure", {}, [
+    element("figcaption", {}, caption),
     svg(plot),
     legend(plot),
-    `<details><summary>Table</summary>${table(plot)}</details>`,
-    "</figure>",
-  ].join("\n");
-}
-
-/** Any text as text of a page; nothing in it acts. */
-export function escapeHtml(text: string): string {
-  return visibleText(text)
-    .replaceAll("&", "&amp;")
-    .replaceAll("<", "&lt;")
-    .replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;")
-    .replaceAll("'", "&#39;");
+    element("details", {}, [element("summary", {}, ["Table"]), table(plot)]),
+  ]);
 }
 
 interface Scales {
@@ -84,62 +72,65 @@ function scalesOf({ lines }: SvgPlot): Scales {
 }
 
 /** 1, 2 or 5 times a power of ten, at least as large. */
-function niceStep(least: number): number {
+export function niceStep(least: number): number {
   if (least <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(least));
   const unit = least / power;
   return power * (unit <= 1 ? 1 : unit <= 2 ? 2 : unit <= 5 ? 5 : 10);
 }
 
-function svg(plot: SvgPlot): string {
+function svg(plot: SvgPlot): MarkupElement {
   const scales = scalesOf(plot);
-  const label = escapeHtml(`${plot.title}: ${plot.lines.map(({ title }) => title).join(", ")}`);
-  return [
-    `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${label}">`,
+  const label = `${plot.title}: ${plot.lines.map(({ title }) => title).join(", ")}`;
+  const size = { viewBox: `0 0 ${width} ${height}` };
+  return element("svg", { ...size, role: "img", "aria-label": label }, [
     ...warmUp(plot, scales),
     ...grid(plot, scales),
-    ...plot.marks.map((mark) => markLine(mark, scales)),
+    ...plot.marks.flatMap((mark) => markLine(mark, scales)),
     ...plot.lines.map(({ values }, i) => {
-      return `<path class="line s${i % plotLooks}" d="${pathOf(values, scales)}"/>`;
+      return element("path", { class: lookOf(i), d: pathOf(values, scales) });
     }),
-    "</svg>",
-  ].join("\n");
+  ]);
 }
 
-function warmUp({ warmUpMs }: SvgPlot, { x }: Scales): readonly string[] {
+function lookOf(lineIndex: number): string {
+  return `line s${lineIndex % plotLooks}`;
+}
+
+function warmUp({ warmUpMs }: SvgPlot, { x }: Scales): readonly Markup[] {
   if (warmUpMs === 0) return [];
   const end = Math.min(box.right, x(warmUpMs / 1_000));
-  const size = `width="${place(end - box.left)}" height="${box.bottom - box.top}"`;
-  return [`<rect class="warm" x="${box.left}" y="${box.top}" ${size}/>`];
+  const size = { width: end - box.left, height: box.bottom - box.top };
+  return [element("rect", { class: "warm", x: box.left, y: box.top, ...size })];
 }
 
-function grid({ format }: SvgPlot, { step, top, x, y, secondsMax }: Scales): readonly string[] {
-  const parts: string[] = [];
+function grid({ format }: SvgPlot, { step, top, x, y, secondsMax }: Scales): readonly Markup[] {
+  const parts: Markup[] = [];
   for (let value = 0; value <= top + step / 2; value += step) {
-    const at = place(y(value));
+    const at = y(value);
+    const end = { class: "tick end", x: box.left - 8, y: at + 4 };
     parts.push(
-      `<line class="grid" x1="${box.left}" x2="${box.right}" y1="${at}" y2="${at}"/>`,
-      `<text class="tick end" x="${box.left - 8}" y="${place(y(value) + 4)}">` +
-        `${escapeHtml(format(value))}</text>`,
+      element("line", { class: "grid", x1: box.left, x2: box.right, y1: at, y2: at }),
+      element("text", end, [format(value)]),
     );
   }
   const seconds = niceStep(secondsMax / 6);
   for (let second = 0; second <= secondsMax; second += seconds) {
-    const at = place(x(second));
-    parts.push(`<text class="tick mid" x="${at}" y="${box.bottom + 20}">${second} s</text>`);
+    const under = { class: "tick mid", x: x(second), y: box.bottom + 20 };
+    parts.push(element("text", under, [`${second} s`]));
   }
   return parts;
 }
 
-function markLine({ atMs, label }: SvgMark, { x }: Scales): string {
+function markLine({ atMs, label }: SvgMark, { x }: Scales): readonly Markup[] {
   const at = x(atMs / 1_000);
-  if (at > box.right) return "";
+  if (at > box.right) return [];
   const isRight = at > (box.left + box.right) / 2;
-  const text = escapeHtml(label.length > 40 ? `${label.slice(0, 39)}…` : label);
-  return (
-    `<line class="mark" x1="${place(at)}" x2="${place(at)}" y1="${box.top}" y2="${box.bottom}"/>` +
-    `<text class="tick ${isRight ? "end" : "start"}" x="${place(at)}" y="16">${text}</text>`
-  );
+  const text = label.length > 40 ? `${label.slice(0, 39)}…` : label;
+  return [
+    element("line", { class: "mark", x1: at, x2: at, y1: box.top, y2: box.bottom }),
+    element("text", { class: `tick ${isRight ? "end" : "start"}`, x: at, y: 16 }, [text]),
+  ];
 }
 
 /** A path that begins anew behind each gap. */
@@ -167,16 +158,16 @@ function binned(values: readonly number[], perBin: number): readonly number[] {
   });
 }
 
-function legend({ lines }: SvgPlot): string {
+function legend({ lines }: SvgPlot): MarkupElement {
   const items = lines.map(({ title }, i) => {
-    const line = `<line class="line s${i % plotLooks}" x1="0" x2="28" y1="5" y2="5"/>`;
-    const key = `<svg class="key" viewBox="0 0 28 10" aria-hidden="true">${line}</svg>`;
-    return `<li>${key} ${escapeHtml(title)}</li>`;
+    const line = element("line", { class: lookOf(i), x1: 0, x2: 28, y1: 5, y2: 5 });
+    const key = { class: "key", viewBox: "0 0 28 10", "aria-hidden": "true" };
+    return element("li", {}, [element("svg", key, [line]), ` ${title}`]);
   });
-  return `<ul class="legend">${items.join("")}</ul>`;
+  return element("ul", { class: "legend" }, items);
 }
 
-function table({ lines, format }: SvgPlot): string {
+function table({ title, lines, format }: SvgPlot): MarkupElement {
   const length = Math.max(0, ...lines.map(({ values }) => values.length));
   const perRow = Math.max(1, Math.ceil(length / rowsMax));
   const columns = lines.map(({ values }) => binned(values, perRow));
@@ -189,21 +180,6 @@ function table({ lines, format }: SvgPlot): string {
     });
     return [time, ...cells];
   });
-  return htmlTable(["time", ...lines.map(({ title }) => title)], rows);
-}
-
-/** A table whose first column names its rows. */
-export function htmlTable(titles: readonly string[], rows: readonly (readonly string[])[]): string {
-  const head = titles.map((title) => `<th scope="col">${escapeHtml(title)}</th>`).join("");
-  const body = rows.map(([first = "", ...cells]) => {
-    const row = cells.map((cell) => `<td>${escapeHtml(cell)}</td>`).join("");
-    return `<tr><th scope="row">${escapeHtml(first)}</th>${row}</tr>`;
-  });
-  return `<div class="scroll"><table><thead><tr>${head}</tr></thead><tbody>${body.join(
-    "\n",
-  )}</tbody></table></div>`;
-}
-
-function place(value: number): string {
-  return String(Math.round(value * 10) / 10);
+  const titles = ["time", ...lines.map((line) => line.title)];
+  return tableOf({ label: title, titles, rows });
 }

@@ -56,6 +56,18 @@ describe("ConsoleAssets", () => {
     expect([known?.status, known?.body]).toEqual([304, ""]);
   });
 
+  it("serves what is only there compressed, also to who names no encoding", async () => {
+    const only = { "index.html": "", "assets/app-1a2b.js.gz": gzipSync(script) };
+    const assets = await ConsoleAssets.read(await folderOf(only));
+    for (const headers of [{}, { "accept-encoding": "br" }, { "accept-encoding": "gzip" }]) {
+      expect(assets?.answer("/assets/app-1a2b.js", headers)).toMatchObject({
+        headers: { "content-encoding": "gzip", "content-type": "text/javascript; charset=utf-8" },
+        body: gzipSync(script),
+      });
+    }
+    expect(assets?.answer("/assets/app-1a2b.js.gz", {})).toBeUndefined();
+  });
+
   it("has no other path, whatever is asked for", async () => {
     const assets = await ConsoleAssets.read(await folderOf(files));
     for (const path of [

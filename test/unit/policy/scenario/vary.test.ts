@@ -19,10 +19,9 @@ describe("parseVariation()", () => {
 
 const texts = {
   scenario: { file: "s.yaml", text: "callers:\n  - {name: a, rate: 1}\n  - {name: b, rate: 2}\n" },
-  policy: {
-    file: "p.yaml",
-    text: "spec: {services: [{name: api, admission: {queue: {size: 5}}}]}\n",
-  },
+  policies: [
+    { file: "p.yaml", text: "spec: {services: [{name: api, admission: {queue: {size: 5}}}]}\n" },
+  ],
 };
 
 describe("varyTexts()", () => {
@@ -33,17 +32,18 @@ describe("varyTexts()", () => {
     ["size", "9", "policy", "size: 9"],
     ["admission.maxInFlight", "30", "policy", "maxInFlight: 30"],
   ] as const)("sets %s to %s in the %s", (path, value, where, found) => {
-    const varied = varyTexts(texts, { path, value });
+    const varied = varyTexts(texts, [{ path, value }]);
     if (typeof varied === "string") throw new Error(varied);
-    expect(varied[where]?.text).toContain(found);
-    const other = where === "policy" ? "scenario" : "policy";
-    expect(varied[other]?.text).toBe(texts[other].text);
+    const [scenario, policy] = [varied.scenario, ...varied.policies];
+    const other = where === "policy" ? scenario : policy;
+    expect((where === "policy" ? policy : scenario)?.text).toContain(found);
+    expect([texts.scenario, ...texts.policies]).toContain(other);
   });
 
   it.each([
     ["rate", '"rate" is in 2 places: callers.a.rate or callers.b.rate'],
     ["sise", 'neither the scenario nor its policy has "sise"; did you mean "size"?'],
   ])("says why %s is not clear", (path, message) => {
-    expect(varyTexts(texts, { path, value: "1" })).toBe(message);
+    expect(varyTexts(texts, [{ path, value: "1" }])).toBe(message);
   });
 });
