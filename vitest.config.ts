@@ -60,6 +60,8 @@ const feedback: Kind = { name: "feedback", include: feedbackFiles, testTimeout: 
 
 /** The files that take longest; of each kind they begin first, so that none is left over alone. */
 const slowFiles = [
+  // It writes down the whole heap, which is small as long as no other file has run in the process.
+  "test/unit/app/observability/debug-http.test.ts",
   "test/contract/decoders.test.ts",
   "test/simulation/simulation.test.ts",
   "test/simulation/goodput.test.ts",
