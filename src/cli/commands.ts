@@ -33,6 +33,7 @@ const commandGroups: readonly CommandGroup[] = [
       test: async () => (await import("./policy/test.js")).addTest,
       replay: async () => (await import("./replay/replay.js")).addReplay,
       simulate: async () => (await import("./simulate/simulate.js")).addSimulate,
+      recommend: async () => (await import("./recommend/recommend.js")).addRecommend,
       generate: async () => (await import("./generate/generate.js")).addGenerate,
       schema: async () => (await import("./policy/schema.js")).addSchema,
     },

@@ -20,6 +20,8 @@ interface ReplayParts extends PolicySimulatorParts {
   readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;
   /** Told of every request in turn whether it is refused. Default: nobody is. */
   readonly onDecided?: (isDenied: boolean) => void;
+  /** Told of every descriptor that meets a limit whether it is over. Default: nobody is. */
+  readonly onPart?: (part: AskedPart, isOver: boolean, timeUs: number) => void;
 }
 
 /** What a policy would have made of an access log. */
@@ -82,6 +84,7 @@ export class Replay {
   readonly #trial: PolicySimulator;
   readonly #services: AskedServices;
   readonly #onDecided: (isDenied: boolean) => void;
+  readonly #onPart: ReplayParts["onPart"];
   readonly #order = new InOrder<Held>(heldMax);
   readonly #rules = new Map<number, RuleTally>();
   readonly #unaskedHosts = new SpaceSaving<string>(100);
@@ -98,6 +101,7 @@ export class Replay {
     this.#trial = new PolicySimulator(parts);
     this.#services = new AskedServices({ trial: this.#trial, forAll: parts.forAll });
     this.#onDecided = parts.onDecided ?? (() => {});
+    this.#onPart = parts.onPart;
   }
 
   /**
@@ -173,6 +177,7 @@ export class Replay {
       if (finding === "unasked" || part?.shape.rule === undefined) return;
       const tally = this.#tallyOf(part.shape.rule);
       tally.callCount += 1;
+      this.#onPart?.(part, finding === "over", timeUs);
       if (finding !== "over") return;
       tally.overCount += 1;
       tally.denied.add(timeUs);

@@ -99,6 +99,8 @@ export const importRows: readonly ImportRow[] = [
       "src/fleet/claims/permit-shares.ts",
     ],
   },
+  // What callers did, and limits for them: requests in, proposals out.
+  { from: "src/recommend/**", may: ["src/{recommend,simulate,core,policy,decide}/**"] },
   {
     from: "src/app/**",
     may: [
@@ -110,7 +112,7 @@ export const importRows: readonly ImportRow[] = [
   {
     from: "src/cli/**",
     may: [
-      "src/{cli,core,policy,generate,decide,simulate,doctor,app,demo,programs,gen}/**",
+      "src/{cli,core,policy,generate,decide,simulate,recommend,doctor,app,demo,programs,gen}/**",
       anyBuiltin,
       "npm:commander",
       "npm:@bufbuild/protobuf",

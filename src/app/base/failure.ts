@@ -17,7 +17,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   invalidPolicy: "The policy is invalid.",
   stale:
     "Something differs: `generate --check` or `fmt --check` found stale files, `diff` found a " +
-    "change, or `simulate` missed an objective.",
+    "change, `simulate` missed an objective, or `recommend` had too little data.",
   unreachable: "The admin port of Headgate, or of an Envoy, cannot be reached.",
 };
 

@@ -1,41 +1,34 @@
 import { systemClock } from "../../app/base/clock.js";
-import { sha256 } from "../../app/base/sha256.js";
 import type { Clock } from "../../core/base/clock.js";
-import { defaultDefaults } from "../../core/limits/limit.js";
-import type { Policy } from "../../policy/policy.js";
-import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { type LogFormat, LogReader } from "../../simulate/log-reader.js";
+import type { LoggedRequest } from "../../simulate/logged-request.js";
 import type { NamedLogOptions } from "../../simulate/named-log.js";
-import { Replay } from "../../simulate/replay.js";
 import { type LogLines, openLog } from "./log-lines.js";
-import type { ReplayOutcome } from "./replay-report.js";
 
-interface LogRunParts {
-  readonly policy: Policy;
-  /** Asks the same limits of every request; undefined: as the policy's services say. */
-  readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;
-  readonly names: NamedLogOptions;
-  readonly format: LogFormat;
+/** How many lines there were, and how many could not be read. */
+export interface LogCounts {
+  readonly lineCount: number;
+  readonly unreadableCount: number;
+  /** Where the first one stands. */
+  readonly firstUnreadable?: string;
 }
 
-/** Logs on their way through a policy, one after the other. */
+interface LogRunParts {
+  readonly names: NamedLogOptions;
+  readonly format: LogFormat;
+  /** Takes each request in turn. */
+  readonly take: (request: LoggedRequest) => void;
+}
+
+/** Reads logs, one after the other. */
 export class LogRun {
   readonly #parts: LogRunParts;
-  readonly #replay: Replay;
   #lineCount = 0;
   #unreadableCount = 0;
   #firstUnreadable: string | undefined;
 
   constructor(parts: LogRunParts) {
     this.#parts = parts;
-    const { policy, forAll } = parts;
-    const switches = {
-      isShadow: false,
-      isQuota: false,
-      chargesDenied: false,
-      defaults: defaultDefaults,
-    };
-    this.#replay = new Replay({ policy, forAll, switches, digest: sha256 });
   }
 
   /**
@@ -56,13 +49,12 @@ export class LogRun {
     }
   }
 
-  /** What came of all of them; nothing may be taken after it. */
-  finish(): ReplayOutcome {
+  /** Of all logs so far. */
+  get counts(): LogCounts {
     return {
       lineCount: this.#lineCount,
       unreadableCount: this.#unreadableCount,
       ...(this.#firstUnreadable === undefined ? {} : { firstUnreadable: this.#firstUnreadable }),
-      ...this.#replay.finish(),
     };
   }
 
@@ -78,7 +70,7 @@ export class LogRun {
         if (request === "titles") continue;
         this.#lineCount += 1;
         if (request !== undefined) {
-          this.#replay.take(request);
+          this.#parts.take(request);
           continue;
         }
         this.#unreadableCount += 1;

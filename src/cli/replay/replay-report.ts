@@ -4,14 +4,10 @@ import type { ReplayReport } from "../../simulate/replay.js";
 import { alignTimeline, type TimelineCounts } from "../../simulate/timeline.js";
 import { sparkline } from "../terminal/sparkline.js";
 import { drawTable } from "../terminal/text-table.js";
+import type { LogCounts } from "./log-run.js";
 
 /** What came of a replay, and of the reading before it. */
-export interface ReplayOutcome extends ReplayReport {
-  readonly lineCount: number;
-  readonly unreadableCount: number;
-  /** Where the first one stands. */
-  readonly firstUnreadable?: string;
-}
+type ReplayOutcome = ReplayReport & LogCounts;
 
 /** Columns of a timeline, and of one beside a rule. */
 const timelineColumnsMax = 60;

@@ -1,0 +1,122 @@
+import type { Style } from "../../app/base/style.js";
+import { many } from "../../core/base/many.js";
+import { formatTimestamp } from "../../core/base/timestamp.js";
+import { formatDuration } from "../../policy/text/duration.js";
+import type { CallerDemand } from "../../recommend/demand.js";
+import type { Proposal } from "../../recommend/proposal.js";
+import { percent, subjectOf } from "../../recommend/propose.js";
+import type { Recommendation } from "../../recommend/recommendation.js";
+import { dayText, signed } from "../../recommend/report/html-report.js";
+import type { LogCounts } from "../replay/log-run.js";
+import { countText, safeText } from "../terminal/quantity.js";
+import { sparkline } from "../terminal/sparkline.js";
+import { drawTable } from "../terminal/text-table.js";
+
+/** What came of it, and what is told beside the recommendation. */
+export interface RecommendOutcome {
+  readonly recommendation: Recommendation;
+  readonly counts: LogCounts;
+  /** Lines of the policy that change, by file. */
+  readonly edits: readonly { readonly file: string; readonly lines: readonly string[] }[];
+}
+
+/** Refused callers that are shown of each limit. */
+const callersShownMax = 5;
+
+/** The report for people. */
+export function renderRecommendation(outcome: RecommendOutcome, style: Style): string {
+  const { recommendation, counts, edits } = outcome;
+  const { demands, proposals, notEnough, warnings } = recommendation;
+  const lines = [`${many(counts.lineCount, "line")} read.`];
+  if (counts.unreadableCount > 0) {
+    const first = safeText(counts.firstUnreadable ?? "");
+    lines.push(`${many(counts.unreadableCount, "line")} could not be read, the first at ${first}.`);
+  }
+  lines.push(...warnings.map(safeText));
+  for (const demand of demands) {
+    const own = proposals.filter(({ domain, rule }) => {
+      return domain === demand.domain && rule === demand.rule;
+    });
+    lines.push("", style.bold(safeText(subjectOf(demand))), ...demandLines(demand));
+    for (const proposal of own) lines.push("", ...proposalLines(proposal, style));
+  }
+  for (const { subject, missing } of notEnough) {
+    lines.push("", `${style.bad("Not enough data")} for ${safeText(subject)}:`);
+    lines.push(...missing.map((text) => `  ${safeText(text)}`));
+  }
+  if (demands.length === 0) lines.push("", "No request met a limit of the policy.");
+  for (const { file, lines: changed } of edits) {
+    lines.push("", style.bold(safeText(file)), ...changed.map((line) => colored(line, style)));
+  }
+  return lines.join("\n");
+}
+
+function colored(line: string, style: Style): string {
+  const text = safeText(line);
+  return line.startsWith("+") ? style.good(text) : line.startsWith("-") ? style.bad(text) : text;
+}
+
+function demandLines(demand: CallerDemand): readonly string[] {
+  const { requestCount, callerCount, dayCount, startUs, endUs, isShared } = demand;
+  const callers = isShared ? "one bucket for all" : many(callerCount, "caller");
+  const { top1, top10, top100 } = demand.topRatios;
+  const { zipfExponent } = demand;
+  const zipf = zipfExponent === undefined ? "" : `; Zipf exponent ${zipfExponent.toFixed(2)}`;
+  const table = drawTable(
+    ["hits of a caller", "median", "90 %", "99 %", "most"].map((title, i) => ({
+      title,
+      align: i === 0 ? ("left" as const) : ("right" as const),
+    })),
+    Object.entries(demand.busiest).map(([window, { p50, p90, p99, max }]) => [
+      `busiest ${window}`,
+      ...[p50, p90, p99, max].map(countText),
+    ]),
+  );
+  return [
+    `${countText(requestCount)} requests, ${callers}, ${many(dayCount, "day")} from ` +
+      `${formatTimestamp(startUs)} to ${formatTimestamp(endUs)}`,
+    ...table,
+    `hours of the day   ${sparkline(demand.byHour, 24)}`,
+    `days of the week   ${sparkline(demand.byWeekday, 7)}`,
+    ...(isShared
+      ? []
+      : [
+          `most frequent      1: ${percent(top1)}, 10: ${percent(top10)}, ` +
+            `100: ${percent(top100)} of the requests${zipf}`,
+        ]),
+  ];
+}
+
+function proposalLines(proposal: Proposal, style: Style): readonly string[] {
+  const { hits, burst, periodSeconds, limit, refusals, heldOut, reasons } = proposal;
+  const period = formatDuration(1_000 * periodSeconds);
+  const name = limit === undefined ? "" : ` (${safeText(limit)})`;
+  const was = hits.was === undefined ? "" : `, now ${hits.was} and ${burst.was ?? ""}`;
+  const band =
+    hits.band === undefined || burst.band === undefined
+      ? "no band: fewer than 3 days"
+      : `${Math.round(100 * hits.band.level)} % band ${hits.band.low} to ${hits.band.high}, ` +
+        `burst ${burst.band.low} to ${burst.band.high}`;
+  const lines = [
+    `${style.good("Proposed")}${name}: ${hits.value} per ${period}, burst ${burst.value}${was}`,
+    `  ${band}`,
+    ...reasons.map((text) => `  ${text}`),
+    `  Refuses ${percent(refusals.requestRatio)} of the requests ` +
+      `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
+      `something of ${percent(refusals.callerDayRatio)} of the callers on a day.`,
+  ];
+  if (heldOut !== undefined) {
+    const { fittedDayCount, day, predictedRatio, actualRatio, needError } = heldOut;
+    lines.push(
+      `  Fitted to ${fittedDayCount} days without headroom, it predicts ` +
+        `${percent(predictedRatio)} of callers refused on ${dayText(day)}; it was ` +
+        `${percent(actualRatio)}, need ${signed(needError)}.`,
+    );
+  }
+  const shown = refusals.callers.slice(0, callersShownMax).map((one) => {
+    const far = one.isOutlier ? ", far above others" : "";
+    return `${safeText(one.name)} (${countText(one.refusedCount)} refused${far})`;
+  });
+  if (shown.length > 0) lines.push(`  Refused: ${shown.join(", ")}`);
+  return lines;
+}

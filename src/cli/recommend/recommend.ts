@@ -1,0 +1,238 @@
+import type { Command } from "commander";
+import { systemRandom } from "../../app/base/clock.js";
+import { keepNewObjectsYoung } from "../../app/base/collector.js";
+import { exitCodes } from "../../app/base/failure.js";
+import { sha256 } from "../../app/base/sha256.js";
+import { createStyle, isColorWanted } from "../../app/base/style.js";
+import { type PolicyText, parsePolicy } from "../../policy/parse.js";
+import { buildPolicy, type Policy } from "../../policy/policy.js";
+import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import { parsePeriod } from "../../policy/text/period.js";
+import { addRule } from "../../recommend/new-rule.js";
+import { type RecommendedPolicy, recommendLimits } from "../../recommend/recommend.js";
+import { recommendationHtml } from "../../recommend/report/html-report.js";
+import { SeededRandom } from "../../simulate/engine/seeded-random.js";
+import type { LoggedRequest } from "../../simulate/logged-request.js";
+import { collect } from "../input/collect.js";
+import { readPart } from "../input/number-flags.js";
+import { readPolicyArgument } from "../input/policy-argument.js";
+import { reportFormatOption } from "../input/report-format.js";
+import { writeWholeFile } from "../input/whole-file.js";
+import {
+  addLogOptions,
+  type LogArguments,
+  type LogOptions,
+  readLogArguments,
+  readLogs,
+  readParts,
+} from "../replay/log-options.js";
+import { type LogCounts, LogRun } from "../replay/log-run.js";
+import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
+import type { CommandContext } from "../terminal/context.js";
+import { addHelpTexts } from "../terminal/help-texts.js";
+import { diffTexts } from "../terminal/text-diff.js";
+import { type RecommendOutcome, renderRecommendation } from "./recommend-report.js";
+
+interface RecommendOptions extends LogOptions {
+  readonly policy: readonly string[];
+  readonly per?: string;
+  readonly service?: string;
+  readonly period: string;
+  readonly refuseCallers: string;
+  readonly refuseRequests: string;
+  readonly headroom?: string;
+  readonly showKeys?: true;
+  readonly write?: string;
+  readonly html?: string;
+  readonly output: "table" | "json";
+}
+
+/** The largest part of lines that may be unreadable: more are another log, or another format. */
+const unreadableRatioMax = 0.05;
+
+/** The largest headroom: more is no answer to what callers did. */
+const headroomMax = 100;
+
+/** Adds `headgate recommend`: limits from what callers did. */
+export function addRecommend(program: Command, context: CommandContext): void {
+  const command = addLogOptions(
+    program
+      .command("recommend")
+      .description("propose limits from what callers did, as an edit of the policy")
+      .argument("<LOG...>", "access logs, plain or gzip; they are read at least twice")
+      .requiredOption("--policy <FILE>", "a policy file or directory; repeatable", collect),
+  )
+    .option("--per <PARTS>", "add a limit for remote_address, user=@x-user (a header), plan=free")
+    .option("--service <NAME>", "with --per: the service, if the policy has several")
+    .option("--period <PERIOD>", "with --per: the period of the limit", "1m")
+    .option("--refuse-callers <RATIO>", "callers that may be refused something on a day", "0.01")
+    .option("--refuse-requests <RATIO>", "requests of other callers that may be refused", "0.001")
+    .option("--headroom <FACTOR>", "fit callers that send so many times as much")
+    .option("--show-keys", "show callers by their keys instead of hashes")
+    .option("--write <FILE>", "write the policy with the proposed limits")
+    .option("--html <FILE>", "write a report with plots, in one file")
+    .addOption(reportFormatOption(["table", "json"]));
+  addHelpTexts(command, {
+    examples: `
+  headgate recommend --policy policy.yaml access.log
+  headgate recommend --policy policy.yaml --write new.yaml --html report.html access.log.*.gz
+  headgate recommend --policy policy.yaml --per user=@x-user --period 10s access.json
+  headgate recommend --policy policy.yaml --refuse-callers 0.001 --headroom 2 access.log`,
+    notes: `
+Requests meet the limits of the policy as in \`headgate replay\`. For each limit, the command
+proposes the rate and burst with which at most --refuse-callers of the callers are refused on a day,
+with headroom, and replays the log through the edited policy. Callers that need more than 10 times
+what nine in ten need are left out; --refuse-requests is about all others. Periods stay, and --write
+changes nothing but these numbers. Callers are shown as hashes that differ from run to run.
+
+It proposes nothing for a rule with fewer than 1,000 requests, 20 callers or 1 hour. The default
+headroom is how much the busiest day differs from all days, at least 1.25; and 2 with fewer than 3
+days.`,
+    exitCodes:
+      "Exit codes: 0 done, 1 a log cannot be read or a file not be written, 2 usage, 3 invalid " +
+      "policy,\n4 too little data to propose anything.",
+  }).action(async (logs: readonly string[], options: RecommendOptions) => {
+    context.exitWith(await recommend(logs, { options, command, context }));
+  });
+}
+
+interface Call {
+  readonly options: RecommendOptions;
+  readonly command: Command;
+  readonly context: CommandContext;
+}
+
+async function recommend(logs: readonly string[], call: Call): Promise<number> {
+  const { options, context } = call;
+  const { output, terminal, env } = context;
+  if (logs.includes("-")) {
+    throw usageFailure("a log is read at least twice; write standard input to a file first");
+  }
+  const given = await readPolicyArgument(options.policy, output);
+  if (options.write !== undefined && given.sources.length > 1) {
+    throw usageFailure("--write takes a policy of one file");
+  }
+  const fitting = readFitting(options);
+  const { policy, sources } = options.per === undefined ? given : withNewRule(given, options, call);
+  const logArguments = readLogArguments(policy, call);
+  keepNewObjectsYoung();
+  const reading = new LogPasses(logs, options, logArguments);
+  const recommended = await recommendLimits({
+    sources,
+    policy,
+    forAll: logArguments.forAll,
+    options: fitting,
+    readLogs: (take) => reading.readOnce(take),
+    digest: sha256,
+    nameOf: options.showKeys === true ? (text) => text : hashedNames(),
+    random: new SeededRandom(1),
+  });
+  if (recommended.kind === "problem") {
+    throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
+  }
+  const outcome = outcomeOf(recommended, given.sources, reading.counts);
+  const { recommendation } = outcome;
+  if (options.html !== undefined) {
+    await writeWholeFile(options.html, recommendationHtml(recommendation));
+  }
+  const [edited] = recommended.sources;
+  const hasProposals = recommendation.proposals.length > 0;
+  if (options.write !== undefined && edited !== undefined && hasProposals) {
+    await writeWholeFile(options.write, edited.text);
+  }
+  if (options.output === "json") output.out(JSON.stringify(outcome, undefined, 2));
+  else {
+    const style = createStyle(isColorWanted(env, terminal.isScreen));
+    output.out(renderRecommendation(outcome, style));
+  }
+  return hasProposals ? exitCodes.ok : exitCodes.stale;
+}
+
+function outcomeOf(
+  { recommendation, sources }: Extract<RecommendedPolicy, { kind: "recommended" }>,
+  before: readonly PolicyText[],
+  counts: LogCounts,
+): RecommendOutcome {
+  const hasProposals = recommendation.proposals.length > 0;
+  const edits = (hasProposals ? sources : []).flatMap(({ file, text }) => {
+    const old = before.find((one) => one.file === file)?.text ?? "";
+    const lines = diffTexts(old, text);
+    return lines.length === 0 ? [] : [{ file, lines }];
+  });
+  return { recommendation, counts, edits };
+}
+
+function readFitting({ refuseCallers, refuseRequests, headroom }: RecommendOptions) {
+  const factor = headroom === undefined ? undefined : Number(headroom);
+  if (factor !== undefined && !(factor >= 1 && factor <= headroomMax)) {
+    throw usageFailure(`--headroom must be a number from 1 to ${headroomMax}`);
+  }
+  return {
+    refusedCallerRatioMax: readPart("--refuse-callers", refuseCallers),
+    refusedRequestRatioMax: readPart("--refuse-requests", refuseRequests),
+    headroom: factor,
+  };
+}
+
+/** The policy with a rule that it does not have yet. */
+function withNewRule(
+  given: { readonly policy: Policy; readonly sources: readonly PolicyText[] },
+  { per = "", service, period }: RecommendOptions,
+  { command, context }: Call,
+): { readonly policy: Policy; readonly sources: readonly PolicyText[] } {
+  const parts = readParts("--per", per, command);
+  if (parsePeriod(period).kind === "unreadable") {
+    throw usageFailure("--period must be a period such as 10s, 1m or 1h");
+  }
+  const added = addRule(given.sources, given.policy, { service, parts, period });
+  if (added.kind === "problem") throw usageFailure(`--per: ${visibleText(added.message)}`);
+  const parsed = parsePolicy(added.sources);
+  if (parsed.kind === "policy") {
+    return { sources: added.sources, policy: buildPolicy("new", parsed) };
+  }
+  context.output.err(formatProblems(parsed));
+  throw usageFailure("--per: the policy cannot take this limit");
+}
+
+/** Reads logs several times; the first time tells what is wrong with them. */
+class LogPasses {
+  readonly #paths: readonly string[];
+  readonly #options: LogOptions;
+  readonly #names: LogArguments["names"];
+  #counts: LogCounts | undefined;
+
+  constructor(paths: readonly string[], options: LogOptions, { names }: LogArguments) {
+    this.#paths = paths;
+    this.#options = options;
+    this.#names = names;
+  }
+
+  get counts(): LogCounts {
+    return this.#counts ?? { lineCount: 0, unreadableCount: 0 };
+  }
+
+  async readOnce(take: (request: LoggedRequest) => void): Promise<void> {
+    const run = new LogRun({ names: this.#names, format: this.#options.format, take });
+    await readLogs(run, this.#paths);
+    if (this.#counts !== undefined) return;
+    this.#counts = run.counts;
+    const { lineCount, unreadableCount, firstUnreadable = "" } = run.counts;
+    if (lineCount === 0) {
+      const which = this.#paths.length === 1 ? "the log is empty" : "the logs are empty";
+      throw new CommandFailure(exitCodes.failure, `${which}; a day or more of requests is needed`);
+    }
+    if (unreadableCount / lineCount <= unreadableRatioMax) return;
+    const part = `${Math.round((100 * unreadableCount) / lineCount)} % of the lines`;
+    throw new CommandFailure(
+      exitCodes.failure,
+      `${visibleText(firstUnreadable)}: ${part} cannot be read, this one first; ` +
+        "leave them out, or give each format a command of its own with --format",
+    );
+  }
+}
+
+/** Names that nobody who does not see the keys can tell: a secret of this run is in them. */
+function hashedNames(): (text: string) => string {
+  const secret = systemRandom.id() + systemRandom.id();
+  return (text) => `caller-${sha256(`${secret} ${text}`).slice(0, 8)}`;
+}

@@ -1,0 +1,164 @@
+import { type Command, Option } from "commander";
+import { exitCodes } from "../../app/base/failure.js";
+import { readErrorWords } from "../../app/config/policy-files.js";
+import { isServiceError } from "../../core/base/errors.js";
+import type { Policy } from "../../policy/policy.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import type { AskablePart } from "../../policy/services/descriptor-parts.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { askedOnce } from "../../policy/services/service-rate-limit.js";
+import { findNearestName } from "../../policy/text/nearest-name.js";
+import { wantedFacts } from "../../simulate/asked-service.js";
+import { type LogFormat, logFormats } from "../../simulate/log-reader.js";
+import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
+import { collect } from "../input/collect.js";
+import { CommandFailure } from "../terminal/command-failure.js";
+import type { LogRun } from "./log-run.js";
+
+/** How logs are read, and whose limits their requests meet. */
+export interface LogOptions {
+  readonly format: LogFormat;
+  readonly domain?: string;
+  readonly descriptor?: readonly string[];
+  readonly field?: readonly string[];
+}
+
+/** What is read of a command line about logs. */
+export interface LogArguments {
+  /** Asks the same limits of every request; undefined: as the policy's services say. */
+  readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;
+  readonly names: NamedLogOptions;
+}
+
+/** Adds the options of a command that reads access logs. */
+export function addLogOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--format <format>", "the format of the log; auto detects it from its first lines")
+        .choices([...logFormats])
+        .default("auto"),
+    )
+    .option("--domain <DOMAIN>", "use this domain for every request, whatever its host")
+    .option(
+      "--descriptor <PARTS>",
+      "with --domain: remote_address, user=@x-user (a header), plan=free; repeatable",
+      collect,
+    )
+    .option("--field <NAME=FIELD>", "the name of a part or header in the log", collect);
+}
+
+interface LogCall {
+  readonly options: LogOptions;
+  readonly command: Command;
+}
+
+/** Reads the options of `addLogOptions`; wrong ones end the command as wrong usage. */
+export function readLogArguments(policy: Policy, call: LogCall): LogArguments {
+  const { domain } = call.options;
+  const renamed = readRenamed(call);
+  const forAll = readForAll(call);
+  if (domain !== undefined) checkDomain(domain, policy, call);
+  const wanted = wantedFacts(forAll === undefined ? policy.services : [forAll]);
+  const names: NamedLogOptions = { wanted, renamed };
+  checkNames(names, call);
+  return { forAll, names };
+}
+
+/**
+ * Reads all logs.
+ *
+ * @throws CommandFailure where one cannot be read
+ */
+export async function readLogs(run: LogRun, paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    const problem = await run.take(path).catch(wordsOf);
+    if (problem === undefined) continue;
+    throw new CommandFailure(exitCodes.failure, `${visibleText(path)}: ${visibleText(problem)}`);
+  }
+}
+
+/** Names that a message tells. */
+const namesShownMax = 20;
+
+function wordsOf(thrown: unknown): string {
+  if (isServiceError(thrown)) return thrown.message;
+  const code: unknown = Reflect.get(Object(thrown), "code");
+  // What no system says is a mistake of ours.
+  if (code === undefined) throw thrown;
+  // Source: zlib, return codes.
+  if (typeof code === "string" && code.startsWith("Z_")) {
+    return "it is compressed, and corrupt or truncated";
+  }
+  return readErrorWords(thrown);
+}
+
+function checkDomain(domain: string, { domains }: Policy, { command }: LogCall): void {
+  if (domains.has(domain)) return;
+  const named = `error: --domain ${visibleText(domain)}: the policy has no such domain`;
+  command.error(`${named}${meantText(domain, [...domains.keys()])}`);
+}
+
+/** Refuses names that nothing is read by: they would be passed over without a word. */
+function checkNames(names: NamedLogOptions, { command }: LogCall): void {
+  const known = readNames(names.wanted);
+  for (const name of names.renamed.keys()) {
+    if (known.includes(name)) continue;
+    const named = `error: --field ${visibleText(name)}: unknown name`;
+    command.error(`${named}${meantText(name, known)}`);
+  }
+}
+
+/** What could have been meant by a name, or all that could be. */
+function meantText(name: string, known: readonly string[]): string {
+  const nearest = findNearestName(name, known);
+  if (nearest !== undefined) return `; did you mean ${visibleText(nearest)}?`;
+  const shown = known.slice(0, namesShownMax).map(visibleText).join(", ");
+  const more = known.length > namesShownMax ? ", ..." : "";
+  return known.length === 0 ? "" : `; known names: ${shown}${more}`;
+}
+
+function readRenamed({ options, command }: LogCall): ReadonlyMap<string, string> {
+  const renamed = new Map<string, string>();
+  for (const text of options.field ?? []) {
+    const [name = "", ...rest] = text.split("=");
+    if (name === "" || rest.length === 0) {
+      command.error(
+        `error: --field ${visibleText(text)}: write NAME=FIELD, such as x-user=user_id`,
+      );
+    }
+    renamed.set(name.toLowerCase(), rest.join("="));
+  }
+  return renamed;
+}
+
+function readForAll({
+  options: { domain, descriptor = [] },
+  command,
+}: LogCall): Pick<ServicePolicy, "name" | "rateLimit"> | undefined {
+  if ((domain === undefined) !== (descriptor.length === 0)) {
+    command.error("error: --domain and --descriptor belong together");
+  }
+  if (domain === undefined) return undefined;
+  const descriptors = descriptor.map((text) => askedOnce(readParts("--descriptor", text, command)));
+  return { name: "", rateLimit: { domain, descriptors, inExtProc: false } };
+}
+
+/**
+ * Reads the parts of a descriptor with commas between them: `remote_address`, `key=@header` or
+ * `key=value`. Others end the command as wrong usage.
+ *
+ * Example: `plan=free,user=@x-user`.
+ */
+export function readParts(flag: string, text: string, command: Command): readonly AskablePart[] {
+  return text.split(",").map((word): AskablePart => {
+    const mark = word.indexOf("=");
+    if (word === "remote_address") return { kind: "remoteAddress", key: word };
+    const [key, value] = [word.slice(0, mark), word.slice(mark + 1)];
+    if (mark < 1 || value === "" || value === "@") {
+      const message = "write remote_address, key=@header or key=value, separated by commas";
+      return command.error(`error: ${flag} ${visibleText(text)}: ${message}`);
+    }
+    if (!value.startsWith("@")) return { kind: "fixed", key, value };
+    return { kind: "header", header: value.slice(1).toLowerCase(), key };
+  });
+}

@@ -1,0 +1,190 @@
+import { CallerDays, windowLengthsUs } from "./caller-days.js";
+
+const dayUs = 86_400_000_000;
+
+/** Numbers of a live caller: last time, day, hits, and start, count and most of each window. */
+const numberCount = 3 + 3 * windowLengthsUs.length;
+
+/** How a limit would drain the bucket of a caller. */
+export type ObservedDrain =
+  /** At each of these rates, in hits per microsecond. */
+  | { readonly kind: "rates"; readonly ratesPerUs: readonly number[] }
+  /** All at once, at the end of each window. */
+  | { readonly kind: "windows"; readonly periodUs: number };
+
+/**
+ * Follows the callers of one limit. For each caller and each rate that the limit could have, it
+ * keeps the level of a bucket that refuses nothing: the largest level of a day is the smallest
+ * burst that lets all requests of that day pass.
+ *
+ * Its memory is bounded by the number of callers, whatever the number of requests: see `halve`.
+ */
+export class CallerObserver {
+  readonly days: CallerDays;
+  readonly #drain: ObservedDrain;
+  readonly #rateCount: number;
+  readonly #places = new Map<string, number>();
+  #numbers: Float64Array;
+  #levels: Float64Array;
+  #most: Float32Array;
+  #hashesMax = 2 ** 32;
+
+  constructor(drain: ObservedDrain) {
+    this.#drain = drain;
+    this.#rateCount = drain.kind === "rates" ? drain.ratesPerUs.length : 1;
+    this.days = new CallerDays(this.#rateCount);
+    this.#numbers = new Float64Array(numberCount * 64);
+    this.#levels = new Float64Array(this.#rateCount * 64);
+    this.#most = new Float32Array(this.#rateCount * 64);
+  }
+
+  /** Callers that are followed now. */
+  get liveCount(): number {
+    return this.#places.size;
+  }
+
+  /** Which part of all callers is followed: 1, a half, a quarter and so on. */
+  get sampledRatio(): number {
+    return this.#hashesMax / 2 ** 32;
+  }
+
+  /** Takes a request of a caller; one that is earlier than the last one counts as simultaneous. */
+  take(key: string, timeUs: number, hits: number): void {
+    let place = this.#places.get(key);
+    if (place === undefined) {
+      if (!this.#isSampled(key)) return;
+      place = this.#begin(key, timeUs);
+    }
+    const numbers = this.#numbers.subarray(place * numberCount, (place + 1) * numberCount);
+    const nowUs = Math.max(timeUs, numbers[0] ?? 0);
+    const day = Math.floor(nowUs / dayUs);
+    if (day !== numbers[1]) {
+      this.#endDay(key, place);
+      numbers[1] = day;
+    }
+    numbers[2] = (numbers[2] ?? 0) + hits;
+    countWindows(numbers, nowUs, hits);
+    this.#charge(place, nowUs - (numbers[0] ?? 0), { nowUs, hits });
+    numbers[0] = nowUs;
+  }
+
+  /** Writes down what is not written down yet; nothing may be taken after it. */
+  finish(): CallerDays {
+    for (const [key, place] of this.#places) this.#endDay(key, place);
+    return this.days;
+  }
+
+  /**
+   * Forgets every second caller, those with the upper half of hashes: the ones that stay are a
+   * sample of all, each with all of its requests.
+   */
+  halve(): void {
+    this.#hashesMax /= 2;
+    this.days.keepOnly((key) => this.#isSampled(key));
+    const kept = [...this.#places].filter(([key]) => this.#isSampled(key));
+    this.#places.clear();
+    for (const [place, [key, old]] of kept.entries()) {
+      this.#places.set(key, place);
+      for (const [array, size] of this.#arrays()) {
+        array.copyWithin(place * size, old * size, (old + 1) * size);
+      }
+    }
+  }
+
+  #isSampled(key: string): boolean {
+    return this.#hashesMax === 2 ** 32 || hashOf(key) < this.#hashesMax;
+  }
+
+  #arrays(): readonly (readonly [Float64Array | Float32Array, number])[] {
+    return [
+      [this.#numbers, numberCount],
+      [this.#levels, this.#rateCount],
+      [this.#most, this.#rateCount],
+    ];
+  }
+
+  #begin(key: string, timeUs: number): number {
+    const place = this.#places.size;
+    if ((place + 1) * numberCount > this.#numbers.length) {
+      this.#numbers = doubled(this.#numbers);
+      this.#levels = doubled(this.#levels);
+      const most = new Float32Array(2 * this.#most.length);
+      most.set(this.#most);
+      this.#most = most;
+    }
+    for (const [array, size] of this.#arrays()) array.fill(0, place * size, (place + 1) * size);
+    this.#numbers[place * numberCount] = timeUs;
+    this.#numbers[place * numberCount + 1] = Math.floor(timeUs / dayUs);
+    this.#places.set(key, place);
+    return place;
+  }
+
+  #charge(
+    place: number,
+    elapsedUs: number,
+    { nowUs, hits }: { readonly nowUs: number; readonly hits: number },
+  ): void {
+    const from = place * this.#rateCount;
+    if (this.#drain.kind === "windows") {
+      const { periodUs } = this.#drain;
+      const isNew = Math.floor(nowUs / periodUs) > Math.floor((nowUs - elapsedUs) / periodUs);
+      this.#rise(from, (isNew ? 0 : (this.#levels[from] ?? 0)) + hits);
+      return;
+    }
+    const { ratesPerUs } = this.#drain;
+    for (let rate = 0; rate < ratesPerUs.length; rate += 1) {
+      const drained = (this.#levels[from + rate] ?? 0) - elapsedUs * (ratesPerUs[rate] ?? 0);
+      this.#rise(from + rate, Math.max(drained, 0) + hits);
+    }
+  }
+
+  #rise(at: number, level: number): void {
+    this.#levels[at] = level;
+    if (level > (this.#most[at] ?? 0)) this.#most[at] = level;
+  }
+
+  #endDay(key: string, place: number): void {
+    const numbers = this.#numbers.subarray(place * numberCount, (place + 1) * numberCount);
+    const most = this.#most.subarray(place * this.#rateCount, (place + 1) * this.#rateCount);
+    const busiest = windowLengthsUs.map((_, i) => numbers[5 + 3 * i] ?? 0);
+    this.days.add(numbers[1] ?? 0, { key, hits: numbers[2] ?? 0, busiest, levels: most });
+    numbers.fill(0, 2);
+    most.fill(0);
+  }
+}
+
+/** Counts hits in the windows of a live caller. */
+function countWindows(numbers: Float64Array, nowUs: number, hits: number): void {
+  for (const [i, lengthUs] of windowLengthsUs.entries()) {
+    const at = 3 + 3 * i;
+    const start = Math.floor(nowUs / lengthUs);
+    if (start !== numbers[at]) {
+      numbers[at] = start;
+      numbers[at + 1] = 0;
+    }
+    const count = (numbers[at + 1] ?? 0) + hits;
+    numbers[at + 1] = count;
+    if (count > (numbers[at + 2] ?? 0)) numbers[at + 2] = count;
+  }
+}
+
+function doubled(array: Float64Array): Float64Array<ArrayBuffer> {
+  const larger = new Float64Array(2 * array.length);
+  larger.set(array);
+  return larger;
+}
+
+/**
+ * 32 bits, of which the upper ones depend on all of the text.
+ *
+ * Source: FNV-1a; MurmurHash3, fmix32.
+ */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}

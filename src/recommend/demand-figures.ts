@@ -1,0 +1,72 @@
+import type { SpaceSaving } from "../core/collections/space-saving.js";
+import { type CallerDays, windowLengthsUs } from "./caller-days.js";
+import type { CallerDemand, Quantiles } from "./demand.js";
+
+/** Callers from which an exponent can be told. */
+const rankedCallersMin = 10;
+
+/** Callers of the highest counts that an exponent is fitted to. */
+const rankedCallersMax = 100;
+
+const noQuantiles: Quantiles = { p50: 0, p90: 0, p99: 0, max: 0 };
+
+/** Hits of callers in their busiest windows, over callers and days; 0 where there is none. */
+export function busiestQuantiles(days: CallerDays | undefined): CallerDemand["busiest"] {
+  if (days === undefined || days.rowCount === 0) {
+    return { second: noQuantiles, minute: noQuantiles, hour: noQuantiles, day: noQuantiles };
+  }
+  const [second, minute, hour] = windowLengthsUs.map((_, window) =>
+    quantiles(column(days, (row) => days.busiestAt(row, window))),
+  );
+  return {
+    second: second ?? noQuantiles,
+    minute: minute ?? noQuantiles,
+    hour: hour ?? noQuantiles,
+    day: quantiles(column(days, (row) => days.hitsAt(row))),
+  };
+}
+
+function column(days: CallerDays, read: (row: number) => number): Float64Array {
+  return Float64Array.from({ length: days.rowCount }, (_, row) => read(row)).sort();
+}
+
+function quantiles(sorted: Float64Array): Quantiles {
+  const at = (part: number): number => sorted[Math.ceil(part * sorted.length) - 1] ?? 0;
+  return { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) };
+}
+
+/** Each count as a part of all. */
+export function ratios(counts: readonly number[]): readonly number[] {
+  const sum = counts.reduce((total, count) => total + count, 0);
+  return counts.map((count) => (sum === 0 ? 0 : count / sum));
+}
+
+/** Parts of all requests that the most frequent callers sent at least. */
+export function topRatios(top: SpaceSaving<string>): CallerDemand["topRatios"] {
+  const counts = top.top(100).map(({ count, errorMax }) => count - errorMax);
+  const ratioOf = (callers: number): number => {
+    const sum = counts.slice(0, callers).reduce((total, count) => total + count, 0);
+    return top.totalCount === 0 ? 0 : sum / top.totalCount;
+  };
+  return { top1: ratioOf(1), top10: ratioOf(10), top100: ratioOf(100) };
+}
+
+/**
+ * The exponent s of counts that fall as rank^-s: the slope of the logarithms of counts over those
+ * of ranks, by least squares. Counts that may be wrong by more than a tenth are left out.
+ *
+ * Example: counts of 100, 50, 33, 25 and so on have an exponent of 1.
+ */
+export function zipfExponent(top: SpaceSaving<string>): number | undefined {
+  const exact = top.top(rankedCallersMax).filter(({ count, errorMax }) => errorMax <= count / 10);
+  if (exact.length < rankedCallersMin) return undefined;
+  const points = exact.map(({ count }, i) => ({ x: Math.log(i + 1), y: Math.log(count) }));
+  const meanX = points.reduce((sum, { x }) => sum + x, 0) / points.length;
+  const meanY = points.reduce((sum, { y }) => sum + y, 0) / points.length;
+  let [products, squares] = [0, 0];
+  for (const { x, y } of points) {
+    products += (x - meanX) * (y - meanY);
+    squares += (x - meanX) ** 2;
+  }
+  return -products / squares;
+}

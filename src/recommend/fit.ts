@@ -1,0 +1,290 @@
+import type { Random } from "../core/base/clock.js";
+import type { CallerDays } from "./caller-days.js";
+import {
+  needOfStep,
+  needStepCount,
+  observedRates,
+  roundNumbers,
+  roundUp,
+} from "./number-scales.js";
+import type { ConfidenceBand, Headroom, HeldOutCheck } from "./proposal.js";
+
+/** How often days are drawn anew for a confidence band. */
+const resampleCount = 200;
+
+/** Part of the resamples that is inside of a band. */
+const bandLevel = 0.9;
+
+/** Days from which a band can be told, and a day be held out. */
+export const bandDaysMin = 3;
+
+/** An outlier needs so many times as much as nine in ten callers. */
+const outlierFactor = 10;
+
+/** More outliers than this part of the callers are a kind of callers, and no outliers. */
+const outlierRatioMax = 0.05;
+
+/** Headroom for days that differ little, and where nobody knows how much they differ. */
+const headroomMin = 1.25;
+const headroomUnknown = 2;
+
+/** How a limit is fitted. */
+export interface FitOptions {
+  /** Part of the callers that may be refused on a day, 0 to 1. */
+  readonly refusedRatioMax: number;
+  /** From 1; undefined: by how much days differ. */
+  readonly headroom: number | undefined;
+  /** Whether there is one bucket for all, of which nothing may be refused. */
+  readonly isShared: boolean;
+  /** Whether the limit has windows: its burst is what it allows in one. */
+  readonly isWindowed: boolean;
+  /** Whether a burst can be set; otherwise it is as many hits as in a period. */
+  readonly hasBurst: boolean;
+  readonly random: Random;
+}
+
+/** Hits in a period, and hits at once. */
+export interface FittedLimit {
+  readonly hits: number;
+  readonly burst: number;
+}
+
+/** A limit that fits what was observed. */
+export interface Fit extends FittedLimit {
+  readonly headroom: Headroom;
+  readonly bands: { readonly hits: ConfidenceBand; readonly burst: ConfidenceBand } | undefined;
+  readonly heldOut: HeldOutCheck | undefined;
+  /** Keys of callers that need far more than others. */
+  readonly outliers: ReadonlySet<string>;
+  /** Part of the pairs of a caller and a day that are refused something, outliers left out. */
+  readonly refusedRatio: number;
+  /** By rate: the burst that the fitted part of the callers needs, before headroom. */
+  readonly curve: readonly FittedLimit[];
+}
+
+/**
+ * Fits a limit. For each rate there is a least burst with which no more than the allowed part of
+ * the callers is refused on a day. Of these pairs, it takes the one that allows a caller the fewest
+ * hits in one period, `burst + hits`: that is where the curve of bursts over rates bends. Headroom
+ * `h` fits it to callers that send `h` times as much in the same rhythm: a bucket at a rate r then
+ * has h times the level that it has now at r / h.
+ */
+export function fitLimit(days: CallerDays, options: FitOptions): Fit {
+  const outliers = options.isShared ? new Set<string>() : findOutliers(days, options);
+  const counts = new DayCounts(days, outliers);
+  const all = counts.sum(counts.days);
+  const headroom = headroomOf(counts, all, options);
+  const best = bestLimit(all, headroom.factor, options);
+  return {
+    ...best,
+    headroom,
+    bands: bandsOf(counts, headroom.factor, options),
+    heldOut: heldOutCheck(counts, options),
+    outliers,
+    refusedRatio: refusedRatio(all, best, options),
+    curve: curveOf(all, options),
+  };
+}
+
+/** Pairs of a caller and a day, by rate and by the step of their need. */
+interface NeedCounts {
+  readonly rowCount: number;
+  readonly rateCount: number;
+  /** At `rate * needStepCount + step`. */
+  readonly counts: Float64Array;
+}
+
+/** Needs by day. */
+class DayCounts {
+  readonly #byDay = new Map<number, { rowCount: number; readonly counts: Float64Array }>();
+  readonly #rateCount: number;
+
+  constructor(rows: CallerDays, outliers: ReadonlySet<string>) {
+    this.#rateCount = rows.rateCount;
+    const { callers } = rows;
+    for (let row = 0; row < rows.rowCount; row += 1) {
+      if (outliers.has(callers[rows.callerAt(row)] ?? "")) continue;
+      let day = this.#byDay.get(rows.dayAt(row));
+      if (day === undefined) {
+        day = { rowCount: 0, counts: new Float64Array(this.#rateCount * needStepCount) };
+        this.#byDay.set(rows.dayAt(row), day);
+      }
+      day.rowCount += 1;
+      for (let rate = 0; rate < this.#rateCount; rate += 1) {
+        const at = rate * needStepCount + rows.needStepAt(row, rate);
+        day.counts[at] = (day.counts[at] ?? 0) + 1;
+      }
+    }
+  }
+
+  /** Days since 1970, in order. */
+  get days(): readonly number[] {
+    return [...this.#byDay.keys()].sort((a, b) => a - b);
+  }
+
+  /** Those with at least half as many callers as a typical one: a log begins and ends anywhere. */
+  fullDays(): readonly number[] {
+    const sorted = [...this.#byDay.values()].map(({ rowCount }) => rowCount).sort((a, b) => a - b);
+    const typical = sorted[Math.floor(sorted.length / 2)] ?? 0;
+    return this.days.filter((day) => 2 * (this.#byDay.get(day)?.rowCount ?? 0) >= typical);
+  }
+
+  /** The needs of some days together; a day may be among them several times. */
+  sum(days: readonly number[]): NeedCounts {
+    const counts = new Float64Array(this.#rateCount * needStepCount);
+    let rowCount = 0;
+    for (const day of days) {
+      const own = this.#byDay.get(day);
+      if (own === undefined) continue;
+      rowCount += own.rowCount;
+      for (let at = 0; at < counts.length; at += 1) {
+        counts[at] = (counts[at] ?? 0) + (own.counts[at] ?? 0);
+      }
+    }
+    return { rowCount, rateCount: this.#rateCount, counts };
+  }
+}
+
+/** The burst that all but the allowed part of the pairs need at a rate. */
+function needAt(
+  { counts, rowCount }: NeedCounts,
+  rate: number,
+  { refusedRatioMax, isShared }: FitOptions,
+): number {
+  let allowed = isShared ? 0 : Math.floor(refusedRatioMax * rowCount + 1e-9);
+  for (let step = needStepCount - 1; step > 0; step -= 1) {
+    allowed -= counts[rate * needStepCount + step] ?? 0;
+    if (allowed < 0) return needOfStep(step);
+  }
+  return 1;
+}
+
+function curveOf(counts: NeedCounts, options: FitOptions): readonly FittedLimit[] {
+  return Array.from({ length: counts.rateCount }, (_, rate) => {
+    const burst = needAt(counts, rate, options);
+    return { hits: options.isWindowed ? burst : (observedRates[rate] ?? 0), burst };
+  });
+}
+
+/** The burst at a rate between those of a curve, whose logarithms are joined by lines. */
+function burstAt(curve: readonly FittedLimit[], hits: number): number {
+  const above = curve.findIndex((one) => one.hits >= hits);
+  const [low, high] = [curve[above - 1], curve[above]];
+  if (high === undefined) return curve.at(-1)?.burst ?? 1;
+  if (low === undefined) return hits === high.hits ? high.burst : Number.POSITIVE_INFINITY;
+  const part = Math.log(hits / low.hits) / Math.log(high.hits / low.hits);
+  return low.burst * (high.burst / low.burst) ** part;
+}
+
+function bestLimit(counts: NeedCounts, factor: number, options: FitOptions): FittedLimit {
+  const curve = curveOf(counts, options);
+  if (options.isWindowed) {
+    const hits = roundUp(factor * (curve[0]?.burst ?? 1));
+    return { hits, burst: hits };
+  }
+  const most = roundNumbers.at(-1) ?? 1;
+  let best: FittedLimit = { hits: most, burst: most };
+  for (const hits of roundNumbers) {
+    const needed = roundUp(factor * burstAt(curve, hits / factor));
+    const burst = options.hasBurst ? needed : hits;
+    if (burst < needed) continue;
+    if (burst + hits < best.burst + best.hits) best = { hits, burst };
+  }
+  return best;
+}
+
+/** The hits that the fitted part of the callers needs in one period, before rounding. */
+function envelopeOf(counts: NeedCounts, options: FitOptions): number {
+  const curve = curveOf(counts, options).filter(({ hits }) => hits >= 1);
+  return Math.min(...curve.map(({ hits, burst }) => (options.isWindowed ? burst : hits + burst)));
+}
+
+/** Part of the pairs of a caller and a day that a limit refuses something. */
+function refusedRatio(
+  { counts, rowCount, rateCount }: NeedCounts,
+  { hits, burst }: FittedLimit,
+  { isWindowed }: FitOptions,
+): number {
+  const rate = isWindowed ? 0 : Math.min(rateCount - 1, observedRates.indexOf(hits));
+  let refused = 0;
+  for (let step = needStepCount - 1; step > 0 && needOfStep(step) > burst; step -= 1) {
+    refused += counts[rate * needStepCount + step] ?? 0;
+  }
+  return rowCount === 0 ? 0 : refused / rowCount;
+}
+
+function headroomOf(counts: DayCounts, all: NeedCounts, options: FitOptions): Headroom {
+  if (options.headroom !== undefined) return { factor: options.headroom, why: "as it was given" };
+  const { days } = counts;
+  if (days.length < bandDaysMin) {
+    const count = days.length === 1 ? "one day" : "two days";
+    return { factor: headroomUnknown, why: `the log has ${count}, so days may differ more` };
+  }
+  const needs = days.map((day) => envelopeOf(counts.sum([day]), options));
+  const ratio = Math.max(...needs) / envelopeOf(all, options);
+  const factor = Math.max(headroomMin, Math.ceil(ratio * 20 - 1e-9) / 20);
+  const busiest = `the busiest day needed ${ratio.toFixed(2)} times as much as all days together`;
+  const least = factor === headroomMin ? `, and ${headroomMin} is the least` : "";
+  return { factor, why: `${busiest}${least}` };
+}
+
+/** Draws as many days as there are, again and again, and fits each draw. */
+function bandsOf(counts: DayCounts, factor: number, options: FitOptions): Fit["bands"] {
+  const { days } = counts;
+  if (days.length < bandDaysMin) return undefined;
+  const fits = Array.from({ length: resampleCount }, () => {
+    const drawn = days.map(() => days[Math.floor(options.random.next() * days.length)] ?? 0);
+    return bestLimit(counts.sum(drawn), factor, options);
+  });
+  return {
+    hits: bandOf(fits.map(({ hits }) => hits)),
+    burst: bandOf(fits.map(({ burst }) => burst)),
+  };
+}
+
+function bandOf(values: readonly number[]): ConfidenceBand {
+  const sorted = values.toSorted((a, b) => a - b);
+  const outside = Math.floor((sorted.length * (1 - bandLevel)) / 2);
+  return {
+    low: sorted[outside] ?? 0,
+    high: sorted.at(-1 - outside) ?? 0,
+    level: bandLevel,
+  };
+}
+
+/** Fits all days but the last one, and compares the last one with that. */
+function heldOutCheck(counts: DayCounts, options: FitOptions): HeldOutCheck | undefined {
+  const days = counts.fullDays();
+  const [last] = days.slice(-1);
+  if (last === undefined || days.length < bandDaysMin) return undefined;
+  const fitted = counts.sum(days.slice(0, -1));
+  const actual = counts.sum([last]);
+  const limit = bestLimit(fitted, 1, options);
+  return {
+    day: last,
+    fittedDayCount: days.length - 1,
+    predictedRatio: refusedRatio(fitted, limit, options),
+    actualRatio: refusedRatio(actual, limit, options),
+    needError: envelopeOf(actual, options) / envelopeOf(fitted, options) - 1,
+  };
+}
+
+/** Callers that need more in one period than `outlierFactor` times what nine in ten need. */
+function findOutliers(days: CallerDays, { isWindowed }: FitOptions): ReadonlySet<string> {
+  const { callers } = days;
+  const needs = new Float64Array(callers.length);
+  for (let row = 0; row < days.rowCount; row += 1) {
+    let least = Number.POSITIVE_INFINITY;
+    for (let rate = 0; rate < days.rateCount; rate += 1) {
+      const hits = isWindowed ? 0 : (observedRates[rate] ?? 0);
+      // No limit has a lower rate.
+      if (!isWindowed && hits < 1) continue;
+      least = Math.min(least, hits + needOfStep(days.needStepAt(row, rate)));
+    }
+    const caller = days.callerAt(row);
+    needs[caller] = Math.max(needs[caller] ?? 0, least);
+  }
+  const nineInTen = needs.toSorted()[Math.ceil(0.9 * needs.length) - 1] ?? 0;
+  const outliers = callers.filter((_, i) => (needs[i] ?? 0) > outlierFactor * nineInTen);
+  return new Set(outliers.length <= outlierRatioMax * callers.length ? outliers : []);
+}

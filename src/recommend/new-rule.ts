@@ -1,0 +1,131 @@
+import { hitsMax } from "../core/limits/limit.js";
+import { editText, type TextEdit } from "../policy/edit/edit-text.js";
+import { findDomain, findService } from "../policy/edit/limit-places.js";
+import type { PolicyText } from "../policy/parse.js";
+import type { Policy } from "../policy/policy.js";
+import { quoteText } from "../policy/problems/problem.js";
+import type { AskablePart } from "../policy/services/descriptor-parts.js";
+
+/** Texts of a policy after edits, or a sentence why there are none. */
+export type EditedPolicy =
+  | { readonly kind: "edited"; readonly sources: readonly PolicyText[] }
+  | { readonly kind: "problem"; readonly message: string };
+
+/** A limit that the policy does not have yet. */
+interface NewRule {
+  /** Undefined: the only service of the policy. */
+  readonly service: string | undefined;
+  readonly parts: readonly AskablePart[];
+  /** As policies write it. */
+  readonly period: string;
+}
+
+/** What a new limit allows before anything is known of it: all that a limit can. */
+export const unlimitedHits = hitsMax;
+
+/**
+ * Adds a rule for a descriptor to a service, with a limit that refuses nothing: from then on it is
+ * a rule like others, whose limit can be observed and changed.
+ */
+export function addRule(
+  sources: readonly PolicyText[],
+  policy: Pick<Policy, "services">,
+  { service, parts, period }: NewRule,
+): EditedPolicy {
+  const names = policy.services.map(({ name }) => name);
+  const name = service ?? (names.length === 1 ? names[0] : undefined);
+  const place = name === undefined ? undefined : findService(sources, name);
+  if (name === undefined || place === undefined) {
+    const which = service === undefined ? "more than one service" : `no service ${service}`;
+    const there = names.length === 0 ? "none" : names.map(quoteText).join(", ");
+    const what = names.length === 0 ? "no service" : which;
+    return { kind: "problem", message: `the policy has ${what}; services: ${there}` };
+  }
+  const known = policy.services.find((one) => one.name === name)?.rateLimit;
+  const domain = known?.domain ?? name;
+  const asked = `[${parts.map(partText).join(", ")}]`;
+  const serviceEdit: TextEdit =
+    known === undefined
+      ? {
+          kind: "append",
+          path: place.path,
+          lines: ["rateLimit:", `  domain: ${domain}`, "  descriptors:", `    - ${asked}`],
+        }
+      : {
+          kind: "append",
+          path: [...place.path, "rateLimit", "descriptors"],
+          lines: [`- ${asked}`],
+        };
+  const edited = editAll(sources, [
+    { file: place.source.file, edit: serviceEdit },
+    ruleEdit(sources, { domain, parts, period, file: place.source.file }),
+  ]);
+  return edited;
+}
+
+function ruleEdit(
+  sources: readonly PolicyText[],
+  { domain, parts, period, file }: Omit<NewRule, "service"> & { domain: string; file: string },
+): FileEdit {
+  const rule = ruleLines(parts, period);
+  const found = findDomain(sources, domain);
+  if (found !== undefined) {
+    const path = [...found.path, "descriptors"];
+    return { file: found.source.file, edit: { kind: "append", path, lines: rule } };
+  }
+  const nested = [`- domain: ${domain}`, "  descriptors:", ...rule.map((line) => `    ${line}`)];
+  const path = ["spec", "rateLimits"];
+  const own = sources.find((one) => one.file === file);
+  const probe = editText(own?.text ?? "", { kind: "append", path, lines: nested });
+  if (probe.kind === "edited") return { file, edit: { kind: "append", path, lines: nested } };
+  const lines = ["rateLimits:", ...nested.map((line) => `  ${line}`)];
+  return { file, edit: { kind: "append", path: ["spec"], lines } };
+}
+
+function ruleLines(parts: readonly AskablePart[], period: string): readonly string[] {
+  const lines = parts.flatMap((part, depth) => {
+    const indent = "    ".repeat(depth);
+    const value = part.kind === "fixed" ? [`${indent}  value: ${yamlText(part.value)}`] : [];
+    const below = depth === parts.length - 1 ? [] : [`${indent}  descriptors:`];
+    return [`${indent}- key: ${yamlText(part.key)}`, ...value, ...below];
+  });
+  const indent = "    ".repeat(parts.length - 1);
+  const limit = `period: ${period}, requests_per_unit: ${unlimitedHits}`;
+  return [...lines, `${indent}  rate_limit: {${limit}}`];
+}
+
+function partText(part: AskablePart): string {
+  switch (part.kind) {
+    case "remoteAddress":
+      return "remote_address";
+    case "header":
+      return `{header: ${yamlText(part.header)}, as: ${yamlText(part.key)}}`;
+    case "fixed":
+      return `{value: ${yamlText(part.value)}, as: ${yamlText(part.key)}}`;
+  }
+}
+
+/** Plain where every reader takes it for a text, and quoted elsewhere. */
+function yamlText(text: string): string {
+  const isPlain =
+    /^[a-z][a-z0-9_-]*$/i.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text);
+  return isPlain ? text : JSON.stringify(text);
+}
+
+/** An edit of one of a policy's files. */
+export interface FileEdit {
+  readonly file: string;
+  readonly edit: TextEdit;
+}
+
+/** Makes edits one after the other, each of the text that the ones before left. */
+export function editAll(sources: readonly PolicyText[], edits: readonly FileEdit[]): EditedPolicy {
+  const texts = new Map(sources.map(({ file, text }) => [file, text]));
+  for (const { file, edit } of edits) {
+    const edited = editText(texts.get(file) ?? "", edit);
+    if (edited.kind === "problem")
+      return { kind: "problem", message: `${file}: ${edited.message}` };
+    texts.set(file, edited.text);
+  }
+  return { kind: "edited", sources: [...texts].map(([file, text]) => ({ file, text })) };
+}

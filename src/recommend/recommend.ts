@@ -1,0 +1,207 @@
+import type { Random } from "../core/base/clock.js";
+import { assert } from "../core/base/errors.js";
+import { many } from "../core/base/many.js";
+import { defaultDefaults } from "../core/limits/limit.js";
+import { type PolicyText, parsePolicy } from "../policy/parse.js";
+import { buildPolicy, type Policy } from "../policy/policy.js";
+import type { ServicePolicy } from "../policy/services/service-policy.js";
+import type { LoggedRequest } from "../simulate/logged-request.js";
+import { Replay } from "../simulate/replay.js";
+import {
+  type DemandBounds,
+  DemandReader,
+  daysMax,
+  defaultDemandBounds,
+  type ObservedDemand,
+} from "./demand-reader.js";
+import { unlimitedHits } from "./new-rule.js";
+import type { Proposal, Refusals } from "./proposal.js";
+import { editLimits, type FittedRule, fitRules, numberReasons, percent } from "./propose.js";
+import type { Recommendation } from "./recommendation.js";
+import { RefusalCounter } from "./refusal-counter.js";
+
+/** What may be refused, and how limits are fitted. */
+export interface RecommendOptions {
+  /** Part of the callers that may be refused something on a day, 0 to 1. */
+  readonly refusedCallerRatioMax: number;
+  /** Part of the requests of callers that are no outliers that may be refused, 0 to 1. */
+  readonly refusedRequestRatioMax: number;
+  /** From 1; undefined: by how much days differ. */
+  readonly headroom: number | undefined;
+  readonly bounds?: DemandBounds;
+}
+
+/** What a recommendation is made from. */
+export interface RecommendInput {
+  readonly sources: readonly PolicyText[];
+  /** The same texts, parsed. */
+  readonly policy: Policy;
+  /** Asks the same limits of every request; undefined: as the policy's services say. */
+  readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;
+  readonly options: RecommendOptions;
+  /** Reads all logs once more, from their beginning. Throws what reading throws. */
+  readonly readLogs: (take: (request: LoggedRequest) => void) => Promise<void>;
+  /** A strong hash of a text, in hexadecimal. */
+  readonly digest: (text: string) => string;
+  /** The name of a caller in reports, by its descriptor. */
+  readonly nameOf: (descriptor: string) => string;
+  readonly random: Random;
+}
+
+/** A recommendation, and the texts of the policy with what it proposes. */
+export type RecommendedPolicy =
+  | {
+      readonly kind: "recommended";
+      readonly recommendation: Recommendation;
+      readonly sources: readonly PolicyText[];
+    }
+  /** A sentence why the text of the policy cannot be edited. */
+  | { readonly kind: "problem"; readonly message: string };
+
+/** How often limits are raised if more requests are refused than may be. */
+const roundsMax = 4;
+
+/**
+ * Observes what logs say of callers, fits limits, and replays the logs through the policy with
+ * these limits. A limit that refuses more requests than it may is fitted to more callers, and all
+ * of them at last.
+ */
+export async function recommendLimits(input: RecommendInput): Promise<RecommendedPolicy> {
+  const { policy, forAll, options, digest, readLogs, sources } = input;
+  const bounds = options.bounds ?? defaultDemandBounds;
+  const reader = new DemandReader({ policy, forAll, digest, switches, bounds });
+  await readLogs((request) => reader.take(request));
+  const observed = reader.finish();
+  const allowed = new Map<number, number>();
+  for (let round = 1; ; round += 1) {
+    const { fitted, notEnough } = fitRules(observed, sources, {
+      random: input.random,
+      headroom: options.headroom,
+      refusedRatioMax: (rule) => allowed.get(rule.index) ?? options.refusedCallerRatioMax,
+    });
+    const edited = editLimits(sources, fitted);
+    if (edited.kind === "problem") return edited;
+    const counter = new RefusalCounter(fitted);
+    if (fitted.length > 0) await replay(input, edited.sources, counter);
+    const refusalsOf = ({ rule }: FittedRule) => counter.of(rule.index, input.nameOf);
+    const tooMany = fitted.filter((one) => {
+      return refusalsOf(one).ordinaryRequestRatio > options.refusedRequestRatioMax;
+    });
+    if (tooMany.length > 0 && round < roundsMax) {
+      for (const { rule } of tooMany) {
+        const before = allowed.get(rule.index) ?? options.refusedCallerRatioMax;
+        allowed.set(rule.index, round === roundsMax - 1 ? 0 : before / 10);
+      }
+      continue;
+    }
+    const recommendation: Recommendation = {
+      demands: observed.rules.map(({ demand }) => demand),
+      proposals: fitted.map((one) => proposalOf(one, refusalsOf(one))),
+      notEnough,
+      warnings: [...warningsOf(observed), ...unmetRules(policy, observed)],
+    };
+    return { kind: "recommended", recommendation, sources: edited.sources };
+  }
+}
+
+const switches = {
+  isShadow: false,
+  isQuota: false,
+  chargesDenied: false,
+  defaults: defaultDefaults,
+};
+
+async function replay(
+  { readLogs, digest, forAll }: RecommendInput,
+  sources: readonly PolicyText[],
+  counter: RefusalCounter,
+): Promise<void> {
+  const parsed = parsePolicy(sources);
+  assert(parsed.kind === "policy", "a policy stays right if its numbers change");
+  const candidate = new Replay({
+    policy: buildPolicy("proposed", parsed),
+    forAll,
+    switches,
+    digest,
+    onPart: (part, isOver, timeUs) => counter.take(part, isOver, timeUs),
+  });
+  await readLogs((request) => candidate.take(request));
+  candidate.finish();
+}
+
+function proposalOf(fitted: FittedRule, refusals: Refusals): Proposal {
+  const { demand, limit, fit } = fitted;
+  const whys = numberReasons(demand, fit);
+  const isNew = limit.hits === unlimitedHits;
+  return {
+    domain: demand.domain,
+    rule: demand.rule,
+    limit: limit.name,
+    hits: {
+      value: fit.hits,
+      was: isNew ? undefined : limit.hits,
+      band: fit.bands?.hits,
+      why: whys.hits,
+    },
+    burst: {
+      value: fit.burst,
+      was: isNew ? undefined : limit.burst,
+      band: fit.bands?.burst,
+      why: whys.burst,
+    },
+    periodSeconds: limit.periodUs / 1_000_000,
+    headroom: fit.headroom,
+    refusals,
+    curve: fit.curve,
+    heldOut: fit.heldOut,
+    reasons: reasonsOf(fitted),
+  };
+}
+
+/** Sentences: how the numbers were chosen. */
+function reasonsOf({ demand, fit, callerDayCount }: FittedRule): readonly string[] {
+  const { headroom, outliers, refusedRatio } = fit;
+  const reasons = [
+    "Of all limits that fit, this one allows a caller the fewest requests in one period.",
+    `Headroom: ${headroom.factor} times what callers sent: ${headroom.why}.`,
+  ];
+  if (outliers.size > 0) {
+    const who = outliers.size === 1 ? "1 caller needs" : `${outliers.size} callers need`;
+    reasons.push(
+      `${who} more than 10 times what nine in ten callers need. The limit is not fitted to ` +
+        "them: give them a rule of their own if they are welcome.",
+    );
+  }
+  if (demand.sampledRatio < 1) {
+    const sampled = callerDayCount * demand.sampledRatio;
+    const error = 2 * Math.sqrt((refusedRatio * (1 - refusedRatio)) / sampled);
+    reasons.push(
+      `1 in ${Math.round(1 / demand.sampledRatio)} callers was followed, chosen by a hash. The ` +
+        `part of refused callers is off by up to ${percent(error)} (two standard errors).`,
+    );
+  }
+  return reasons;
+}
+
+function warningsOf({ lateCount, leftOutCount }: ObservedDemand): readonly string[] {
+  const warnings: string[] = [];
+  if (lateCount > 0) {
+    const late = `${many(lateCount, "request")} arrived too late to be sorted`;
+    warnings.push(`${late}: sort the log by time first.`);
+  }
+  if (leftOutCount > 0) {
+    const times = `${many(leftOutCount, "request")} are on further days`;
+    warnings.push(`${times} than the first ${daysMax} that the log has, and were left out.`);
+  }
+  return warnings;
+}
+
+/** Rules with limits that no request has met. */
+function unmetRules({ rules }: Policy, observed: ObservedDemand): readonly string[] {
+  const met = new Set(observed.rules.map(({ rule }) => rule));
+  const unmet = rules.filter((rule) => rule.effect.kind === "limited" && !met.has(rule));
+  if (unmet.length === 0) return [];
+  const names = unmet.slice(0, 5).map(({ domain, label }) => `${domain}/${label}`);
+  const more = unmet.length > names.length ? ", ..." : "";
+  return [`No request met ${many(unmet.length, "rule")}: ${names.join(", ")}${more}.`];
+}

@@ -1,0 +1,197 @@
+import { formatTimestamp } from "../../core/base/timestamp.js";
+import { formatDuration } from "../../policy/text/duration.js";
+import { reportStyle } from "../../simulate/report/report-style.js";
+import { escapeHtml, htmlTable } from "../../simulate/report/svg-plot.js";
+import type { CallerDemand } from "../demand.js";
+import type { Proposal, ProposedNumber } from "../proposal.js";
+import { percent, subjectOf } from "../propose.js";
+import type { Recommendation } from "../recommendation.js";
+import { type LinePlot, linePlotFigure } from "./line-plot.js";
+
+/**
+ * A report with plots, in one file: no script, nothing from a network, and a table beside each
+ * plot. Names come from others, so all of them are escaped.
+ */
+export function recommendationHtml(recommendation: Recommendation): string {
+  const policy =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+  return [
+    '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+    `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    `<title>Recommended limits</title>\n<style>${reportStyle}</style>\n</head>\n<body>`,
+    "<h1>Recommended limits</h1>",
+    ...overview(recommendation),
+    ...recommendation.demands.flatMap((demand) => [
+      `<h2>${escapeHtml(subjectOf(demand))}</h2>`,
+      ...demandParts(
+        demand,
+        recommendation.proposals.filter((one) => isOf(one, demand)),
+      ),
+    ]),
+    "</body>\n</html>\n",
+  ].join("\n");
+}
+
+function isOf(proposal: Proposal, demand: CallerDemand): boolean {
+  return proposal.domain === demand.domain && proposal.rule === demand.rule;
+}
+
+function overview({ proposals, notEnough, warnings }: Recommendation): readonly string[] {
+  const rows = proposals.map((one) => [
+    limitName(one),
+    limitText(one),
+    wasText(one),
+    percent(one.refusals.requestRatio),
+    percent(one.refusals.callerDayRatio),
+  ]);
+  const titles = ["limit", "proposed", "now", "requests refused", "callers refused on a day"];
+  return [
+    ...(rows.length === 0 ? ["<p>Nothing is proposed.</p>"] : [htmlTable(titles, rows)]),
+    ...notEnough.map(({ subject, missing }) => {
+      const words = escapeHtml(missing.join("; "));
+      return `<p><span class="bad">${escapeHtml(subject)}</span>: ${words}.</p>`;
+    }),
+    ...warnings.map((text) => `<p>${escapeHtml(text)}</p>`),
+  ];
+}
+
+function limitName(proposal: Proposal): string {
+  return `${subjectOf(proposal)}${proposal.limit === undefined ? "" : ` ${proposal.limit}`}`;
+}
+
+function limitText({ hits, burst, periodSeconds }: Proposal): string {
+  return `${hits.value} per ${formatDuration(1_000 * periodSeconds)}, burst ${burst.value}`;
+}
+
+function wasText({ hits, burst }: Proposal): string {
+  return hits.was === undefined ? "no limit" : `${hits.was}, burst ${burst.was ?? ""}`;
+}
+
+function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): readonly string[] {
+  const { requestCount, callerCount, dayCount, startUs, endUs, topRatios, zipfExponent } = demand;
+  const zipf = zipfExponent === undefined ? "" : ` Zipf exponent ${zipfExponent.toFixed(2)}.`;
+  const rows = Object.entries(demand.busiest).map(([window, { p50, p90, p99, max }]) => [
+    `busiest ${window}`,
+    ...[p50, p90, p99, max].map((hits) => hits.toLocaleString("en")),
+  ]);
+  return [
+    `<p>${requestCount.toLocaleString("en")} requests of ${callerCount.toLocaleString("en")} ` +
+      `callers on ${dayCount} days, ${formatTimestamp(startUs)} to ${formatTimestamp(endUs)}. ` +
+      `The first caller sent ${percent(topRatios.top1)} of the requests, the first ten ` +
+      `${percent(topRatios.top10)}, the first hundred ${percent(topRatios.top100)}.${zipf}</p>`,
+    htmlTable(["hits of a caller", "median", "90 %", "99 %", "most"], rows),
+    ...proposals.flatMap(proposalParts),
+    '<div class="plots">',
+    ...[...demandPlots(demand), ...proposals.map(curvePlot)].map(linePlotFigure),
+    "</div>",
+  ];
+}
+
+function proposalParts(proposal: Proposal): readonly string[] {
+  const { hits, burst, refusals, heldOut, reasons } = proposal;
+  const number = (name: string, { value, was, band, why }: ProposedNumber) => [
+    name,
+    String(value),
+    was === undefined ? "–" : String(was),
+    band === undefined ? "–" : `${band.low} to ${band.high}`,
+    why,
+  ];
+  const callers = refusals.callers.map(({ name, refusedCount, isOutlier }) => [
+    name,
+    refusedCount.toLocaleString("en"),
+    isOutlier ? "far above others" : "",
+  ]);
+  return [
+    `<h3>${escapeHtml(limitName(proposal))}: ${escapeHtml(limitText(proposal))}</h3>`,
+    htmlTable(
+      ["", "proposed", "now", "90 % band", "where it comes from"],
+      [number("requests_per_unit", hits), number("burst", burst)],
+    ),
+    `<ul>${reasons.map((text) => `<li>${escapeHtml(text)}</li>`).join("")}</ul>`,
+    `<p>A replay of the log refuses ${percent(refusals.requestRatio)} of the requests ` +
+      `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
+      `something of ${percent(refusals.callerDayRatio)} of the callers on a day.</p>`,
+    ...(callers.length === 0 ? [] : [htmlTable(["refused caller", "requests", ""], callers)]),
+    heldOut === undefined
+      ? "<p>No day was held out: fewer than 3 days.</p>"
+      : `<p>Fitted to ${heldOut.fittedDayCount} days without headroom, it predicts that ` +
+        `${percent(heldOut.predictedRatio)} of the callers are refused on ` +
+        `${dayText(heldOut.day)}; ${percent(heldOut.actualRatio)} were. That day needed ` +
+        `${signed(heldOut.needError)} of what was predicted.</p>`,
+  ];
+}
+
+/** A day since 1970 as `2026-01-12`. */
+export function dayText(day: number): string {
+  return formatTimestamp(day * 86_400_000_000).slice(0, 10);
+}
+
+/** A difference as `+4 %`. */
+export function signed(ratio: number): string {
+  const value = Math.round(100 * ratio);
+  return `${value < 0 ? "−" : "+"}${Math.abs(value)} %`;
+}
+
+const amount = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 2 });
+
+function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly LinePlot[] {
+  const plots: LinePlot[] = [];
+  const share = { title: "of all requests", scale: "linear", format: percent } as const;
+  if (requests !== undefined) {
+    const { startUs, stepUs, counts } = requests;
+    const seconds = stepUs / 1_000_000;
+    const points = counts.map((count, i) => [startUs + i * stepUs, count / seconds] as const);
+    plots.push({
+      title: "Requests over time",
+      note: `Requests a second, means of ${formatDuration(1_000 * seconds)}.`,
+      x: { title: "time (UTC)", scale: "linear", format: timeText },
+      y: { title: "requests a second", scale: "linear", format: amount },
+      lines: [{ title: "requests a second", points }],
+      mark: undefined,
+    });
+  }
+  plots.push({
+    title: "By hour of the day",
+    note: "All days together, in UTC.",
+    x: { title: "hour", scale: "linear", format: String },
+    y: share,
+    lines: [{ title: "of all requests", points: byHour.map((part, hour) => [hour, part]) }],
+    mark: undefined,
+  });
+  plots.push({
+    title: "By day of the week",
+    note: "All weeks together, in UTC.",
+    x: { title: "day", scale: "linear", format: (day) => weekdays[day] ?? "" },
+    y: share,
+    lines: [{ title: "of all requests", points: byWeekday.map((part, day) => [day, part]) }],
+    mark: undefined,
+  });
+  return plots;
+}
+
+const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+function timeText(timeUs: number): string {
+  return formatTimestamp(timeUs).slice(5, 16).replace("T", " ");
+}
+
+/** The bursts that rates need, as far as they tell limits apart. */
+function curvePlot(proposal: Proposal): LinePlot {
+  const { curve, hits, burst, periodSeconds } = proposal;
+  const end = curve.findIndex((one) => one.burst === curve.at(-1)?.burst);
+  const start = curve.findIndex((one) => one.burst < 1_000 * burst.value);
+  const shown = curve.slice(Math.max(0, start), Math.max(end, start) + 2);
+  return {
+    title: `What rates need: ${limitName(proposal)}`,
+    note: "The burst that callers need at each rate, before headroom, and the proposal.",
+    x: {
+      title: `requests per ${formatDuration(1_000 * periodSeconds)}`,
+      scale: "log",
+      format: amount,
+    },
+    y: { title: "burst", scale: "log", format: amount },
+    lines: [{ title: "burst", points: shown.map((one) => [one.hits, one.burst]) }],
+    mark: { x: hits.value, y: burst.value, label: `proposed: ${hits.value}, ${burst.value}` },
+  };
+}

@@ -1,0 +1,129 @@
+import { describe, expect, it } from "vitest";
+import type { Bucket } from "../../../src/core/limits/bucket.js";
+import { decideRequest } from "../../../src/core/limits/gcra.js";
+import { shortKey } from "../../../src/core/limits/key.js";
+import type { LimitKey } from "../../../src/core/limits/limit.js";
+import { CallerObserver } from "../../../src/recommend/caller-observer.js";
+import { needOfStep, observedRates } from "../../../src/recommend/number-scales.js";
+import { FakeRandom } from "../../support/fake-random.js";
+import { firstDayUs } from "../../support/generated-log.js";
+import { runSeeds, seedsFrom } from "../../support/seeds.js";
+
+const secondUs = 1_000_000;
+const minuteUs = 60 * secondUs;
+const dayUs = 1_440 * minuteUs;
+
+/** Limits of a minute. */
+function observePerMinute(): CallerObserver {
+  return new CallerObserver({
+    kind: "rates",
+    ratesPerUs: observedRates.map((hits) => hits / minuteUs),
+  });
+}
+
+describe("CallerObserver", () => {
+  it("finds the least burst that the decision code refuses nothing with", async () => {
+    await runSeeds(seedsFrom(1, 30), (seed) => {
+      const random = new FakeRandom(seed);
+      const observer = observePerMinute();
+      let timeUs = firstDayUs;
+      const times = Array.from({ length: 200 }, () => {
+        timeUs += Math.floor(random.next() ** 4 * 60 * secondUs);
+        return timeUs;
+      });
+      for (const time of times) observer.take("ann", time, 1);
+      const days = observer.finish();
+      for (const hits of [1, 3, 10, 30]) {
+        const rate = observedRates.indexOf(hits);
+        const need = needOfStep(days.needStepAt(0, rate));
+        expect(refusedCount(times, hits, need), `${hits} and ${need}`).toBe(0);
+        if (need > 1 && need <= 40) {
+          expect(refusedCount(times, hits, need - 1), `${hits}, less than ${need}`).toBeGreaterThan(
+            0,
+          );
+        }
+      }
+    });
+  });
+
+  it("has a row for each caller and day, with its busiest windows", () => {
+    const observer = observePerMinute();
+    for (const second of [0, 0, 1, 90, 3_700]) {
+      observer.take("ann", firstDayUs + second * secondUs, 1);
+    }
+    observer.take("bob", firstDayUs + dayUs - 1, 2);
+    observer.take("ann", firstDayUs + dayUs, 5);
+    const days = observer.finish();
+    const rows = Array.from({ length: days.rowCount }, (_, row) => ({
+      caller: days.callers[days.callerAt(row)],
+      day: days.dayAt(row) - firstDayUs / dayUs,
+      hits: days.hitsAt(row),
+      busiest: [0, 1, 2].map((window) => days.busiestAt(row, window)),
+    }));
+    expect(rows).toEqual([
+      { caller: "ann", day: 0, hits: 5, busiest: [2, 3, 4] },
+      { caller: "ann", day: 1, hits: 5, busiest: [5, 5, 5] },
+      { caller: "bob", day: 0, hits: 2, busiest: [2, 2, 2] },
+    ]);
+  });
+
+  it("counts windows that end at once", () => {
+    const observer = new CallerObserver({ kind: "windows", periodUs: minuteUs });
+    for (const second of [10, 59, 61, 62, 63]) {
+      observer.take("ann", firstDayUs + second * secondUs, 1);
+    }
+    expect(needOfStep(observer.finish().needStepAt(0, 0))).toBe(3);
+  });
+
+  it("takes requests that come out of order for simultaneous ones", () => {
+    const observer = observePerMinute();
+    for (const second of [60, 0, 59]) observer.take("ann", firstDayUs + second * secondUs, 1);
+    const days = observer.finish();
+    expect([days.rowCount, needOfStep(days.needStepAt(0, 0))]).toEqual([1, 3]);
+  });
+
+  it("forgets half of the callers and nothing of the others", () => {
+    const [all, halved] = [observePerMinute(), observePerMinute()];
+    for (let i = 0; i < 20_000; i += 1) {
+      for (const observer of [all, halved]) {
+        observer.take(`user-${i % 2_000}`, firstDayUs + i * 20 * secondUs, 1);
+      }
+      if (i === 9_999 || i === 15_000) halved.halve();
+    }
+    const rest = halved.finish();
+    expect(halved.sampledRatio).toBe(0.25);
+    expect(halved.liveCount).toBeGreaterThan(400);
+    expect(halved.liveCount).toBeLessThan(600);
+    const whole = all.finish();
+    const kept = new Set(rest.callers);
+    whole.keepOnly((key) => kept.has(key));
+    const contentOf = (days: typeof rest) =>
+      Array.from({ length: days.rowCount }, (_, row) => {
+        const needs = observedRates.map((_number, rate) => days.needStepAt(row, rate));
+        const hits = `${days.hitsAt(row)} ${days.busiestAt(row, 1)}`;
+        return `${days.callers[days.callerAt(row)]} ${days.dayAt(row)} ${hits} ${needs.join()}`;
+      }).sort();
+    expect(contentOf(rest)).toEqual(contentOf(whole));
+  });
+
+  it("follows callers with any name", () => {
+    const observer = observePerMinute();
+    for (const key of ["__proto__", "constructor", "", "\0"]) observer.take(key, firstDayUs, 1);
+    expect(observer.finish().callers).toEqual(["__proto__", "constructor", "", "\0"]);
+  });
+});
+
+function refusedCount(times: readonly number[], hits: number, burst: number): number {
+  const table = new Map<LimitKey, Bucket>();
+  const charge = {
+    key: shortKey({ a: 1, b: 0, c: 0, d: 0 }),
+    hits,
+    periodUs: minuteUs,
+    burst,
+    cost: 1,
+    role: "enforce" as const,
+    isRefund: false,
+    peekExhausted: false,
+  };
+  return times.filter((timeUs) => decideRequest([charge], table, timeUs).isDenied).length;
+}
