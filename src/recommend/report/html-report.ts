@@ -1,43 +1,42 @@
 import { formatTimestamp } from "../../core/base/timestamp.js";
 import { formatDuration } from "../../policy/text/duration.js";
-import { reportStyle } from "../../simulate/report/report-style.js";
-import { escapeHtml, htmlTable } from "../../simulate/report/svg-plot.js";
+import { element, type Markup, tableOf } from "../../simulate/report/markup.js";
+import { reportPage } from "../../simulate/report/report-page.js";
 import type { CallerDemand } from "../demand.js";
 import type { Proposal, ProposedNumber } from "../proposal.js";
 import { percent, subjectOf } from "../propose.js";
 import type { Recommendation } from "../recommendation.js";
 import { type LinePlot, linePlotFigure } from "./line-plot.js";
 
-/**
- * A report with plots, in one file: no script, nothing from a network, and a table beside each
- * plot. Names come from others, so all of them are escaped.
- */
+/** A report with plots, in one file. */
 export function recommendationHtml(recommendation: Recommendation): string {
-  const policy =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+  const title = "Recommended limits";
+  return reportPage({ title, heading: title, content: recommendationReport(recommendation) });
+}
+
+/** What a report says below its title: what callers did, and what is proposed. */
+export function recommendationReport(recommendation: Recommendation): readonly Markup[] {
   return [
-    '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-    `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>Recommended limits</title>\n<style>${reportStyle}</style>\n</head>\n<body>`,
-    "<h1>Recommended limits</h1>",
     ...overview(recommendation),
     ...recommendation.demands.flatMap((demand) => [
-      `<h2>${escapeHtml(subjectOf(demand))}</h2>`,
+      element("h2", {}, [subjectOf(demand)]),
       ...demandParts(
         demand,
         recommendation.proposals.filter((one) => isOf(one, demand)),
       ),
     ]),
-    "</body>\n</html>\n",
-  ].join("\n");
+  ];
+}
+
+function paragraph(text: string): Markup {
+  return element("p", {}, [text]);
 }
 
 function isOf(proposal: Proposal, demand: CallerDemand): boolean {
   return proposal.domain === demand.domain && proposal.rule === demand.rule;
 }
 
-function overview({ proposals, notEnough, warnings }: Recommendation): readonly string[] {
+function overview({ proposals, notEnough, warnings }: Recommendation): readonly Markup[] {
   const rows = proposals.map((one) => [
     limitName(one),
     limitText(one),
@@ -47,12 +46,14 @@ function overview({ proposals, notEnough, warnings }: Recommendation): readonly 
   ]);
   const titles = ["limit", "proposed", "now", "requests refused", "callers refused on a day"];
   return [
-    ...(rows.length === 0 ? ["<p>Nothing is proposed.</p>"] : [htmlTable(titles, rows)]),
+    rows.length === 0
+      ? paragraph("Nothing is proposed.")
+      : tableOf({ label: "Proposed limits", titles, rows }),
     ...notEnough.map(({ subject, missing }) => {
-      const words = escapeHtml(missing.join("; "));
-      return `<p><span class="bad">${escapeHtml(subject)}</span>: ${words}.</p>`;
+      const words = `: ${missing.join("; ")}.`;
+      return element("p", {}, [element("span", { class: "bad" }, [subject]), words]);
     }),
-    ...warnings.map((text) => `<p>${escapeHtml(text)}</p>`),
+    ...warnings.map(paragraph),
   ];
 }
 
@@ -68,30 +69,35 @@ function wasText({ hits, burst }: Proposal): string {
   return hits.was === undefined ? "no limit" : `${hits.was}, burst ${burst.was ?? ""}`;
 }
 
-function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): readonly string[] {
+function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): readonly Markup[] {
   const { requestCount, callerCount, dayCount, startUs, endUs, topRatios, zipfExponent } = demand;
   const zipf = zipfExponent === undefined ? "" : ` Zipf exponent ${zipfExponent.toFixed(2)}.`;
   const rows = Object.entries(demand.busiest).map(([window, { p50, p90, p99, max }]) => [
     `busiest ${window}`,
     ...[p50, p90, p99, max].map((hits) => hits.toLocaleString("en")),
   ]);
+  const titles = ["hits of a caller", "median", "90 %", "99 %", "most"];
   return [
-    `<p>${requestCount.toLocaleString("en")} requests of ${callerCount.toLocaleString("en")} ` +
-      `callers on ${dayCount} days, ${formatTimestamp(startUs)} to ${formatTimestamp(endUs)}. ` +
-      `The first caller sent ${percent(topRatios.top1)} of the requests, the first ten ` +
-      `${percent(topRatios.top10)}, the first hundred ${percent(topRatios.top100)}.${zipf}</p>`,
-    htmlTable(["hits of a caller", "median", "90 %", "99 %", "most"], rows),
+    paragraph(
+      `${requestCount.toLocaleString("en")} requests of ${callerCount.toLocaleString("en")} ` +
+        `callers on ${dayCount} days, ${formatTimestamp(startUs)} to ${formatTimestamp(endUs)}. ` +
+        `The first caller sent ${percent(topRatios.top1)} of the requests, the first ten ` +
+        `${percent(topRatios.top10)}, the first hundred ${percent(topRatios.top100)}.${zipf}`,
+    ),
+    tableOf({ label: `Callers of ${subjectOf(demand)}`, titles, rows }),
     ...proposals.flatMap(proposalParts),
-    '<div class="plots">',
-    ...[...demandPlots(demand), ...proposals.map(curvePlot)].map(linePlotFigure),
-    "</div>",
+    element(
+      "div",
+      { class: "figures" },
+      [...demandPlots(demand), ...proposals.map(curvePlot)].map(linePlotFigure),
+    ),
   ];
 }
 
-function proposalParts(proposal: Proposal): readonly string[] {
+function proposalParts(proposal: Proposal): readonly Markup[] {
   const { hits, burst, refusals, heldOut, reasons } = proposal;
-  const number = (name: string, { value, was, band, why }: ProposedNumber) => [
-    name,
+  const number = (title: string, { value, was, band, why }: ProposedNumber) => [
+    title,
     String(value),
     was === undefined ? "–" : String(was),
     band === undefined ? "–" : `${band.low} to ${band.high}`,
@@ -102,23 +108,41 @@ function proposalParts(proposal: Proposal): readonly string[] {
     refusedCount.toLocaleString("en"),
     isOutlier ? "far above others" : "",
   ]);
+  const name = limitName(proposal);
   return [
-    `<h3>${escapeHtml(limitName(proposal))}: ${escapeHtml(limitText(proposal))}</h3>`,
-    htmlTable(
-      ["", "proposed", "now", "90 % band", "where it comes from"],
-      [number("requests_per_unit", hits), number("burst", burst)],
+    element("h3", {}, [`${name}: ${limitText(proposal)}`]),
+    tableOf({
+      label: `Numbers of ${name}`,
+      titles: ["", "proposed", "now", "90 % band", "where it comes from"],
+      rows: [number("requests_per_unit", hits), number("burst", burst)],
+    }),
+    element(
+      "ul",
+      {},
+      reasons.map((text) => element("li", {}, [text])),
     ),
-    `<ul>${reasons.map((text) => `<li>${escapeHtml(text)}</li>`).join("")}</ul>`,
-    `<p>A replay of the log refuses ${percent(refusals.requestRatio)} of the requests ` +
-      `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
-      `something of ${percent(refusals.callerDayRatio)} of the callers on a day.</p>`,
-    ...(callers.length === 0 ? [] : [htmlTable(["refused caller", "requests", ""], callers)]),
-    heldOut === undefined
-      ? "<p>No day was held out: fewer than 3 days.</p>"
-      : `<p>Fitted to ${heldOut.fittedDayCount} days without headroom, it predicts that ` +
-        `${percent(heldOut.predictedRatio)} of the callers are refused on ` +
-        `${dayText(heldOut.day)}; ${percent(heldOut.actualRatio)} were. That day needed ` +
-        `${signed(heldOut.needError)} of what was predicted.</p>`,
+    paragraph(
+      `A replay of the log refuses ${percent(refusals.requestRatio)} of the requests ` +
+        `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
+        `something of ${percent(refusals.callerDayRatio)} of the callers on a day.`,
+    ),
+    ...(callers.length === 0
+      ? []
+      : [
+          tableOf({
+            label: `Refused callers of ${name}`,
+            titles: ["refused caller", "requests", ""],
+            rows: callers,
+          }),
+        ]),
+    paragraph(
+      heldOut === undefined
+        ? "No day was held out: fewer than 3 days."
+        : `Fitted to ${heldOut.fittedDayCount} days without headroom, it predicts that ` +
+            `${percent(heldOut.predictedRatio)} of the callers are refused on ` +
+            `${dayText(heldOut.day)}; ${percent(heldOut.actualRatio)} were. That day needed ` +
+            `${signed(heldOut.needError)} of what was predicted.`,
+    ),
   ];
 }
 

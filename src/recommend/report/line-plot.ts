@@ -1,4 +1,10 @@
-import { escapeHtml, htmlTable } from "../../simulate/report/svg-plot.js";
+import {
+  element,
+  type Markup,
+  type MarkupElement,
+  place,
+  tableOf,
+} from "../../simulate/report/markup.js";
 
 /** How values of one direction are drawn, and written. */
 interface PlotAxis {
@@ -31,15 +37,14 @@ const box = { left: 66, right: 538, top: 24, bottom: 200 } as const;
 /** Rows of a table that are shown, at most. */
 const rowsMax = 60;
 
-/** A plot as SVG, its legend, and a table of the same numbers. */
-export function linePlotFigure(plot: LinePlot): string {
-  return [
-    "<figure>",
-    `<figcaption><h3>${escapeHtml(plot.title)}</h3><p>${escapeHtml(plot.note)}</p></figcaption>`,
+/** A plot as SVG, and a table of the same numbers. */
+export function linePlotFigure(plot: LinePlot): MarkupElement {
+  const caption = [element("h3", {}, [plot.title]), element("p", {}, [plot.note])];
+  return element("figure", {}, [
+    element("figcaption", {}, caption),
     drawing(plot),
-    `<details><summary>Table</summary>${table(plot)}</details>`,
-    "</figure>",
-  ].join("\n");
+    element("details", {}, [element("summary", {}, ["Table"]), table(plot)]),
+  ]);
 }
 
 /** Where values are drawn, and the values that are written beside the axis. */
@@ -78,38 +83,35 @@ function niceStep(least: number): number {
   return power * (unit <= 1 ? 1 : unit <= 2 ? 2 : unit <= 5 ? 5 : 10);
 }
 
-function drawing(plot: LinePlot): string {
+function drawing(plot: LinePlot): MarkupElement {
   const points = plot.lines.flatMap((line) => line.points);
   const marked = plot.mark === undefined ? [] : [plot.mark];
   const xs = [...points.map(([x]) => x), ...marked.map(({ x }) => x)];
   const ys = [...points.map(([, y]) => y), ...marked.map(({ y }) => y)];
   const x = scaleOf(plot.x, xs, [box.left, box.right]);
   const y = scaleOf(plot.y, plot.y.scale === "log" ? ys : [0, ...ys], [box.bottom, box.top]);
-  const label = escapeHtml(`${plot.title}: ${plot.lines.map(({ title }) => title).join(", ")}`);
-  const paths = plot.lines.map((line, i) => {
-    const path = line.points.map(([px, py]) => `${round(x.place(px))} ${round(y.place(py))}`);
-    return `<path class="line s${i}" d="M${path.join("L")}"/>`;
-  });
-  return [
-    `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${label}">`,
+  const label = `${plot.title}: ${plot.lines.map(({ title }) => title).join(", ")}`;
+  const size = { viewBox: `0 0 ${width} ${height}` };
+  return element("svg", { ...size, role: "img", "aria-label": label }, [
     ...grid(plot, x, y),
-    ...paths,
-    ...marked.map((mark) => markText(x.place(mark.x), y.place(mark.y), mark.label)),
-    "</svg>",
-  ].join("\n");
+    ...plot.lines.map((line, i) => {
+      const path = line.points.map(([px, py]) => `${place(x.place(px))} ${place(y.place(py))}`);
+      return element("path", { class: `line s${i}`, d: `M${path.join("L")}` });
+    }),
+    ...marked.flatMap((mark) => markText(x.place(mark.x), y.place(mark.y), mark.label)),
+  ]);
 }
 
-function grid(plot: LinePlot, x: Scale, y: Scale): readonly string[] {
-  const text = (kind: string, at: readonly [number, number], words: string): string =>
-    `<text class="tick ${kind}" x="${round(at[0])}" y="${round(at[1])}">` +
-    `${escapeHtml(words)}</text>`;
+function grid(plot: LinePlot, x: Scale, y: Scale): readonly Markup[] {
+  const text = (kind: string, at: readonly [number, number], words: string): MarkupElement =>
+    element("text", { class: `tick ${kind}`, x: at[0], y: at[1] }, [words]);
   const shown = x.ticks.filter((_, i) => i % Math.ceil(x.ticks.length / 8) === 0);
   return [
     ...y.ticks.flatMap((value) => {
-      const at = round(y.place(value));
+      const at = y.place(value);
       return [
-        `<line class="grid" x1="${box.left}" x2="${box.right}" y1="${at}" y2="${at}"/>`,
-        text("end", [box.left - 8, y.place(value) + 4], plot.y.format(value)),
+        element("line", { class: "grid", x1: box.left, x2: box.right, y1: at, y2: at }),
+        text("end", [box.left - 8, at + 4], plot.y.format(value)),
       ];
     }),
     ...shown.map((value) => text("mid", [x.place(value), box.bottom + 20], plot.x.format(value))),
@@ -118,25 +120,22 @@ function grid(plot: LinePlot, x: Scale, y: Scale): readonly string[] {
   ];
 }
 
-function markText(x: number, y: number, label: string): string {
+function markText(x: number, y: number, label: string): readonly Markup[] {
   const isRight = x > (box.left + box.right) / 2;
-  const at = `x="${round(isRight ? x - 8 : x + 8)}" y="${round(Math.max(36, y - 8))}"`;
-  return (
-    `<circle class="s1" cx="${round(x)}" cy="${round(y)}" r="5" fill="none"/>` +
-    `<text class="tick ${isRight ? "end" : "start"}" ${at}>${escapeHtml(label)}</text>`
-  );
+  const at = { x: isRight ? x - 8 : x + 8, y: Math.max(36, y - 8) };
+  return [
+    element("circle", { class: "s1", cx: x, cy: y, r: 5, fill: "none" }),
+    element("text", { class: `tick ${isRight ? "end" : "start"}`, ...at }, [label]),
+  ];
 }
 
-function table({ x, y, lines }: LinePlot): string {
+function table({ title, x, y, lines }: LinePlot): MarkupElement {
   const [first] = lines;
   const every = Math.max(1, Math.ceil((first?.points.length ?? 0) / rowsMax));
   const rows = (first?.points ?? []).flatMap(([at], i) => {
     if (i % every !== 0) return [];
     return [[x.format(at), ...lines.map(({ points }) => y.format(points[i]?.[1] ?? 0))]];
   });
-  return htmlTable([x.title, ...lines.map(({ title }) => title)], rows);
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
+  const titles = [x.title, ...lines.map((line) => line.title)];
+  return tableOf({ label: title, titles, rows });
 }

@@ -1,14 +1,7 @@
 import { objectiveMetrics } from "../../policy/scenario/objective.js";
-import {
-  element,
-  escapeHtml,
-  type Markup,
-  type MarkupElement,
-  tableOf,
-  writeHtml,
-} from "./markup.js";
+import { element, type Markup, type MarkupElement, tableOf } from "./markup.js";
+import { reportPage } from "./report-page.js";
 import { reportPlots } from "./report-plots.js";
-import { reportStyle } from "./report-style.js";
 import type { FinishedRun, RequestFigures, RunSummary } from "./run-summary.js";
 import {
   latencyText,
@@ -22,19 +15,11 @@ import { plotFigure } from "./svg-plot.js";
 
 const groupsTitle = "Classes, callers and services";
 
-/** A report with plots, in one file: no script, and nothing from a network. */
+/** A report with plots, in one file. */
 export function simulationHtml(result: SimulationResult): string {
-  const title = escapeHtml(result.scenario);
-  const policy =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-  return [
-    '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-    `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>${title}: simulation</title>\n<style>${reportStyle}</style>\n</head>\n<body>`,
-    `<h1>${title}</h1>${writeHtml(simulationReport(result))}`,
-    "</body>\n</html>\n",
-  ].join("\n");
+  const { scenario } = result;
+  const content = simulationReport(result);
+  return reportPage({ title: `${scenario}: simulation`, heading: scenario, content });
 }
 
 /** What a report says below its title: figures, and a plot with its table for each series. */

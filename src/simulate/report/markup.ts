@@ -2,6 +2,7 @@ import { visibleText } from "../../policy/problems/problem.js";
 
 /** Elements of a report. None of them loads or runs anything. */
 type MarkupTag =
+  | "circle"
   | "details"
   | "div"
   | "figcaption"
@@ -78,6 +79,7 @@ export function tableOf({ label, titles, rows }: MarkupTable): MarkupElement {
 
 /** Lines of their own in a file; others continue the line. */
 const blocks: ReadonlySet<MarkupTag> = new Set([
+  "circle",
   "details",
   "div",
   "figure",
