@@ -66,7 +66,7 @@ function scaleOf(
     const part = (value: number): number => (Math.log10(value) - low) / (high - low);
     return { ticks, place: (value) => from + (to - from) * part(value) };
   }
-  const step = niceStep((most - Math.min(0, least)) / 4);
+  const step = niceStep((most - least) / 4);
   const start = Math.floor(least / step) * step;
   const end = Math.max(start + step, Math.ceil(most / step - 1e-9) * step);
   const ticks = Array.from({ length: Math.round((end - start) / step) + 1 }, (_, i) => {
