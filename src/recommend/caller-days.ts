@@ -23,6 +23,10 @@ const columnCount = 3 + windowLengthsUs.length;
  */
 export class CallerDays {
   readonly rateCount: number;
+  /** Callers with so many requests that they are followed in any case. */
+  readonly heavy = new Set<string>();
+  /** Which part of the others is followed: 1, a half, a quarter and so on. */
+  sampledRatio = 1;
   readonly #callers = new Map<string, number>();
   #columns = new Float64Array(columnCount * 64);
   #needs: Uint8Array;
@@ -50,6 +54,16 @@ export class CallerDays {
       this.#needs[this.#rowCount * this.rateCount + rate] = stepOfNeed(level);
     }
     this.#rowCount += 1;
+  }
+
+  /**
+   * Of how many callers each one stands for, by its number: 1 for those that are followed in any
+   * case, and as many for a sampled one as were sampled from.
+   */
+  weights(): Float64Array {
+    return Float64Array.from(this.callers, (key) => {
+      return this.heavy.has(key) ? 1 : 1 / this.sampledRatio;
+    });
   }
 
   /** The number of the caller of a row. */

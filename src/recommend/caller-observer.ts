@@ -1,9 +1,20 @@
+import { SpaceSaving } from "../core/collections/space-saving.js";
 import { CallerDays, windowLengthsUs } from "./caller-days.js";
 
 const dayUs = 86_400_000_000;
 
-/** Numbers of a live caller: last time, day, hits, and start, count and most of each window. */
-const numberCount = 3 + 3 * windowLengthsUs.length;
+/** Where the last time, the day, its hits and all hits of a live caller stand among its numbers. */
+const [lastAt, dayAt, hitsAt, totalAt] = [0, 1, 2, 3];
+
+/** Behind them, the start, the count and the most of each window. */
+const windowsAt = 4;
+const numberCount = windowsAt + 3 * windowLengthsUs.length;
+
+/** Callers that are not followed and whose requests are counted. */
+const countedMax = 1_000;
+
+/** Requests from which on a caller can be a heavy one. */
+const heavyHitsMin = 50;
 
 /** How a limit would drain the bucket of a caller. */
 export type ObservedDrain =
@@ -17,7 +28,9 @@ export type ObservedDrain =
  * keeps the level of a bucket that refuses nothing: the largest level of a day is the smallest
  * burst that lets all requests of that day pass.
  *
- * Its memory is bounded by the number of callers, whatever the number of requests: see `halve`.
+ * Its memory is bounded by the number of callers, whatever the number of requests: `halve` makes it
+ * follow a sample of the callers, and beside them those that send a large part of the requests. One
+ * that was not sampled is followed from when it is seen to be such a caller.
  */
 export class CallerObserver {
   readonly days: CallerDays;
@@ -27,10 +40,14 @@ export class CallerObserver {
   #numbers: Float64Array;
   #levels: Float64Array;
   #most: Float32Array;
-  #hashesMax = 2 ** 32;
+  readonly #unfollowed = new SpaceSaving<string>(countedMax);
+  readonly #heavyRatio: number;
+  #totalHits = 0;
 
-  constructor(drain: ObservedDrain) {
+  /** @param heavyRatio part of all hits from which on a caller is followed in any case */
+  constructor(drain: ObservedDrain, heavyRatio: number) {
     this.#drain = drain;
+    this.#heavyRatio = heavyRatio;
     this.#rateCount = drain.kind === "rates" ? drain.ratesPerUs.length : 1;
     this.days = new CallerDays(this.#rateCount);
     this.#numbers = new Float64Array(numberCount * 64);
@@ -43,29 +60,26 @@ export class CallerObserver {
     return this.#places.size;
   }
 
-  /** Which part of all callers is followed: 1, a half, a quarter and so on. */
-  get sampledRatio(): number {
-    return this.#hashesMax / 2 ** 32;
-  }
-
   /** Takes a request of a caller; one that is earlier than the last one counts as simultaneous. */
   take(key: string, timeUs: number, hits: number): void {
+    this.#totalHits += hits;
     let place = this.#places.get(key);
     if (place === undefined) {
-      if (!this.#isSampled(key)) return;
+      if (!this.#isSampled(key) && !this.#becomesHeavy(key, hits)) return;
       place = this.#begin(key, timeUs);
     }
     const numbers = this.#numbers.subarray(place * numberCount, (place + 1) * numberCount);
-    const nowUs = Math.max(timeUs, numbers[0] ?? 0);
+    const nowUs = Math.max(timeUs, numbers[lastAt] ?? 0);
     const day = Math.floor(nowUs / dayUs);
-    if (day !== numbers[1]) {
+    if (day !== numbers[dayAt]) {
       this.#endDay(key, place);
-      numbers[1] = day;
+      numbers[dayAt] = day;
     }
-    numbers[2] = (numbers[2] ?? 0) + hits;
+    numbers[hitsAt] = (numbers[hitsAt] ?? 0) + hits;
+    numbers[totalAt] = (numbers[totalAt] ?? 0) + hits;
     countWindows(numbers, nowUs, hits);
-    this.#charge(place, nowUs - (numbers[0] ?? 0), { nowUs, hits });
-    numbers[0] = nowUs;
+    this.#charge(place, nowUs - (numbers[lastAt] ?? 0), { nowUs, hits });
+    numbers[lastAt] = nowUs;
   }
 
   /** Writes down what is not written down yet; nothing may be taken after it. */
@@ -75,13 +89,18 @@ export class CallerObserver {
   }
 
   /**
-   * Forgets every second caller, those with the upper half of hashes: the ones that stay are a
-   * sample of all, each with all of its requests.
+   * Forgets every second caller that is not a heavy one, those with the upper half of hashes: the
+   * ones that stay are a sample of all, each with all of its requests.
    */
   halve(): void {
-    this.#hashesMax /= 2;
-    this.days.keepOnly((key) => this.#isSampled(key));
-    const kept = [...this.#places].filter(([key]) => this.#isSampled(key));
+    this.days.sampledRatio /= 2;
+    for (const [key, place] of this.#places) {
+      const total = this.#numbers[place * numberCount + totalAt] ?? 0;
+      if (this.#isHeavy(total)) this.days.heavy.add(key);
+    }
+    const isKept = (key: string): boolean => this.#isSampled(key) || this.days.heavy.has(key);
+    this.days.keepOnly(isKept);
+    const kept = [...this.#places].filter(([key]) => isKept(key));
     this.#places.clear();
     for (const [place, [key, old]] of kept.entries()) {
       this.#places.set(key, place);
@@ -92,7 +111,19 @@ export class CallerObserver {
   }
 
   #isSampled(key: string): boolean {
-    return this.#hashesMax === 2 ** 32 || hashOf(key) < this.#hashesMax;
+    const { sampledRatio } = this.days;
+    return sampledRatio === 1 || hashOf(key) < sampledRatio * 2 ** 32;
+  }
+
+  #isHeavy(hits: number): boolean {
+    return hits >= Math.max(heavyHitsMin, this.#heavyRatio * this.#totalHits);
+  }
+
+  #becomesHeavy(key: string, hits: number): boolean {
+    this.#unfollowed.add(key, hits);
+    if (!this.#isHeavy(this.#unfollowed.leastCountOf(key))) return false;
+    this.days.heavy.add(key);
+    return true;
   }
 
   #arrays(): readonly (readonly [Float64Array | Float32Array, number])[] {
@@ -113,8 +144,8 @@ export class CallerObserver {
       this.#most = most;
     }
     for (const [array, size] of this.#arrays()) array.fill(0, place * size, (place + 1) * size);
-    this.#numbers[place * numberCount] = timeUs;
-    this.#numbers[place * numberCount + 1] = Math.floor(timeUs / dayUs);
+    this.#numbers[place * numberCount + lastAt] = timeUs;
+    this.#numbers[place * numberCount + dayAt] = Math.floor(timeUs / dayUs);
     this.#places.set(key, place);
     return place;
   }
@@ -146,9 +177,11 @@ export class CallerObserver {
   #endDay(key: string, place: number): void {
     const numbers = this.#numbers.subarray(place * numberCount, (place + 1) * numberCount);
     const most = this.#most.subarray(place * this.#rateCount, (place + 1) * this.#rateCount);
-    const busiest = windowLengthsUs.map((_, i) => numbers[5 + 3 * i] ?? 0);
-    this.days.add(numbers[1] ?? 0, { key, hits: numbers[2] ?? 0, busiest, levels: most });
-    numbers.fill(0, 2);
+    const busiest = windowLengthsUs.map((_, i) => numbers[windowsAt + 3 * i + 2] ?? 0);
+    const hits = numbers[hitsAt] ?? 0;
+    this.days.add(numbers[dayAt] ?? 0, { key, hits, busiest, levels: most });
+    numbers[hitsAt] = 0;
+    numbers.fill(0, windowsAt);
     most.fill(0);
   }
 }
@@ -156,7 +189,7 @@ export class CallerObserver {
 /** Counts hits in the windows of a live caller. */
 function countWindows(numbers: Float64Array, nowUs: number, hits: number): void {
   for (const [i, lengthUs] of windowLengthsUs.entries()) {
-    const at = 3 + 3 * i;
+    const at = windowsAt + 3 * i;
     const start = Math.floor(nowUs / lengthUs);
     if (start !== numbers[at]) {
       numbers[at] = start;

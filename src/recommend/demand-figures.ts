@@ -16,23 +16,45 @@ export function busiestQuantiles(days: CallerDays | undefined): CallerDemand["bu
     return { second: noQuantiles, minute: noQuantiles, hour: noQuantiles, day: noQuantiles };
   }
   const [second, minute, hour] = windowLengthsUs.map((_, window) =>
-    quantiles(column(days, (row) => days.busiestAt(row, window))),
+    quantiles(days, (row) => days.busiestAt(row, window)),
   );
   return {
     second: second ?? noQuantiles,
     minute: minute ?? noQuantiles,
     hour: hour ?? noQuantiles,
-    day: quantiles(column(days, (row) => days.hitsAt(row))),
+    day: quantiles(days, (row) => days.hitsAt(row)),
   };
 }
 
-function column(days: CallerDays, read: (row: number) => number): Float64Array {
-  return Float64Array.from({ length: days.rowCount }, (_, row) => read(row)).sort();
+function quantiles(days: CallerDays, read: (row: number) => number): Quantiles {
+  const weights = days.weights();
+  const rows = Array.from({ length: days.rowCount }, (_, row) => row);
+  const values = Float64Array.from(rows, read);
+  const [p50 = 0, p90 = 0, p99 = 0, max = 0] = weightedQuantiles(
+    values,
+    Float64Array.from(rows, (row) => weights[days.callerAt(row)] ?? 1),
+    [0.5, 0.9, 0.99, 1],
+  );
+  return { p50, p90, p99, max };
 }
 
-function quantiles(sorted: Float64Array): Quantiles {
-  const at = (part: number): number => sorted[Math.ceil(part * sorted.length) - 1] ?? 0;
-  return { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) };
+/** The least values that are not below given parts of all, by their weights; parts ascend. */
+export function weightedQuantiles(
+  values: Float64Array,
+  weights: Float64Array,
+  parts: readonly number[],
+): readonly number[] {
+  const order = Uint32Array.from(values, (_, i) => i);
+  order.sort((a, b) => (values[a] ?? 0) - (values[b] ?? 0));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  let [reached, next] = [0, 0];
+  return parts.map((part) => {
+    while (next < order.length && reached < part * total - 1e-9) {
+      reached += weights[order[next] ?? 0] ?? 0;
+      next += 1;
+    }
+    return values[order[Math.max(0, next - 1)] ?? 0] ?? 0;
+  });
 }
 
 /** Each count as a part of all. */

@@ -32,6 +32,12 @@ export interface DemandBounds {
   readonly callerDaysMax: number;
 }
 
+/**
+ * A caller with this part of the requests, for each caller that may be followed, is followed in any
+ * case: these are a tenth of them at most.
+ */
+const heavyPart = 10;
+
 /** What is kept by default: at most 140 MB. */
 export const defaultDemandBounds: DemandBounds = { callersMax: 100_000, callerDaysMax: 500_000 };
 
@@ -45,7 +51,6 @@ interface DemandReaderParts extends PolicySimulatorParts {
 export interface ObservedLimit {
   readonly limit: Limit;
   readonly callerDays: CallerDays;
-  readonly sampledRatio: number;
 }
 
 /** What was observed of one rule: figures for people, and what limits are fitted to. */
@@ -130,7 +135,7 @@ export class DemandReader {
     if (rule === undefined || isRefund || hits === 0) return;
     let observer = this.#rules.get(rule);
     if (observer === undefined) {
-      observer = new RuleObserver(rule);
+      observer = new RuleObserver(rule, this.#bounds);
       this.#rules.set(rule, observer);
     }
     observer.take(part.key, timeUs, hits);
@@ -170,12 +175,14 @@ class RuleObserver {
   #startUs = Number.POSITIVE_INFINITY;
   #endUs = Number.NEGATIVE_INFINITY;
 
-  constructor(rule: Rule) {
+  constructor(rule: Rule, { callersMax }: DemandBounds) {
     this.#rule = rule;
     const limits = rule.effect.kind === "limited" ? rule.effect.limits : [];
     this.#limits = limits.flatMap((limit) => {
       const drain = drainOf(limit);
-      return drain === undefined ? [] : [{ limit, observer: new CallerObserver(drain) }];
+      return drain === undefined
+        ? []
+        : [{ limit, observer: new CallerObserver(drain, heavyPart / callersMax) }];
     });
   }
 
@@ -202,7 +209,6 @@ class RuleObserver {
     const limits = this.#limits.map(({ limit, observer }) => ({
       limit,
       callerDays: observer.finish(),
-      sampledRatio: observer.sampledRatio,
     }));
     const [first] = limits;
     const { domain, label } = this.#rule;
@@ -211,8 +217,8 @@ class RuleObserver {
       rule: label,
       isShared: isShared(this.#rule),
       requestCount: this.#count,
-      callerCount: Math.round((first?.callerDays.callers.length ?? 0) / (first?.sampledRatio ?? 1)),
-      sampledRatio: first?.sampledRatio ?? 1,
+      callerCount: Math.round(sum(first?.callerDays.weights() ?? [])),
+      sampledRatio: first?.callerDays.sampledRatio ?? 1,
       startUs: this.#startUs,
       endUs: this.#endUs,
       dayCount: this.#days.size,
@@ -225,6 +231,12 @@ class RuleObserver {
     };
     return { rule: this.#rule, demand, limits };
   }
+}
+
+function sum(values: Iterable<number>): number {
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
 }
 
 function bump(counts: number[], place: number): void {

@@ -1,5 +1,6 @@
 import type { Random } from "../core/base/clock.js";
 import type { CallerDays } from "./caller-days.js";
+import { weightedQuantiles } from "./demand-figures.js";
 import {
   needOfStep,
   needStepCount,
@@ -32,6 +33,8 @@ const headroomUnknown = 2;
 export interface FitOptions {
   /** Part of the callers that may be refused on a day, 0 to 1. */
   readonly refusedRatioMax: number;
+  /** Part of the requests that may be refused, 0 to 1. */
+  readonly refusedRequestRatioMax: number;
   /** From 1; undefined: by how much days differ. */
   readonly headroom: number | undefined;
   /** Whether there is one bucket for all, of which nothing may be refused. */
@@ -88,31 +91,43 @@ export function fitLimit(days: CallerDays, options: FitOptions): Fit {
 
 /** Pairs of a caller and a day, by rate and by the step of their need. */
 interface NeedCounts {
+  /** By their weights, as all counts here. */
   readonly rowCount: number;
+  readonly hitCount: number;
   readonly rateCount: number;
   /** At `rate * needStepCount + step`. */
   readonly counts: Float64Array;
 }
 
+interface DayCount {
+  rowCount: number;
+  hitCount: number;
+  readonly counts: Float64Array;
+}
+
 /** Needs by day. */
 class DayCounts {
-  readonly #byDay = new Map<number, { rowCount: number; readonly counts: Float64Array }>();
+  readonly #byDay = new Map<number, DayCount>();
   readonly #rateCount: number;
 
   constructor(rows: CallerDays, outliers: ReadonlySet<string>) {
     this.#rateCount = rows.rateCount;
     const { callers } = rows;
+    const weights = rows.weights();
     for (let row = 0; row < rows.rowCount; row += 1) {
       if (outliers.has(callers[rows.callerAt(row)] ?? "")) continue;
       let day = this.#byDay.get(rows.dayAt(row));
       if (day === undefined) {
-        day = { rowCount: 0, counts: new Float64Array(this.#rateCount * needStepCount) };
+        const counts = new Float64Array(this.#rateCount * needStepCount);
+        day = { rowCount: 0, hitCount: 0, counts };
         this.#byDay.set(rows.dayAt(row), day);
       }
-      day.rowCount += 1;
+      const weight = weights[rows.callerAt(row)] ?? 1;
+      day.rowCount += weight;
+      day.hitCount += weight * rows.hitsAt(row);
       for (let rate = 0; rate < this.#rateCount; rate += 1) {
         const at = rate * needStepCount + rows.needStepAt(row, rate);
-        day.counts[at] = (day.counts[at] ?? 0) + 1;
+        day.counts[at] = (day.counts[at] ?? 0) + weight;
       }
     }
   }
@@ -132,29 +147,37 @@ class DayCounts {
   /** The needs of some days together; a day may be among them several times. */
   sum(days: readonly number[]): NeedCounts {
     const counts = new Float64Array(this.#rateCount * needStepCount);
-    let rowCount = 0;
+    let [rowCount, hitCount] = [0, 0];
     for (const day of days) {
       const own = this.#byDay.get(day);
       if (own === undefined) continue;
       rowCount += own.rowCount;
+      hitCount += own.hitCount;
       for (let at = 0; at < counts.length; at += 1) {
         counts[at] = (counts[at] ?? 0) + (own.counts[at] ?? 0);
       }
     }
-    return { rowCount, rateCount: this.#rateCount, counts };
+    return { rowCount, hitCount, rateCount: this.#rateCount, counts };
   }
 }
 
-/** The burst that all but the allowed part of the pairs need at a rate. */
+/**
+ * The burst that all but the allowed part of the pairs need at a rate. A pair that needs more is
+ * refused at least what it needs more, and all these requests must be an allowed part as well.
+ */
 function needAt(
-  { counts, rowCount }: NeedCounts,
+  { counts, rowCount, hitCount }: NeedCounts,
   rate: number,
-  { refusedRatioMax, isShared }: FitOptions,
+  { refusedRatioMax, refusedRequestRatioMax, isShared }: FitOptions,
 ): number {
-  let allowed = isShared ? 0 : Math.floor(refusedRatioMax * rowCount + 1e-9);
+  const allowed = isShared ? 0 : refusedRatioMax * rowCount + 1e-9;
+  const allowedHits = refusedRequestRatioMax * hitCount + 1e-9;
+  let [refused, refusedHits] = [0, 0];
   for (let step = needStepCount - 1; step > 0; step -= 1) {
-    allowed -= counts[rate * needStepCount + step] ?? 0;
-    if (allowed < 0) return needOfStep(step);
+    // With the burst of the step below.
+    refused += counts[rate * needStepCount + step] ?? 0;
+    refusedHits += refused * (needOfStep(step) - needOfStep(step - 1));
+    if (refused > allowed || refusedHits > allowedHits) return needOfStep(step);
   }
   return 1;
 }
@@ -284,7 +307,10 @@ function findOutliers(days: CallerDays, { isWindowed }: FitOptions): ReadonlySet
     const caller = days.callerAt(row);
     needs[caller] = Math.max(needs[caller] ?? 0, least);
   }
-  const nineInTen = needs.toSorted()[Math.ceil(0.9 * needs.length) - 1] ?? 0;
-  const outliers = callers.filter((_, i) => (needs[i] ?? 0) > outlierFactor * nineInTen);
-  return new Set(outliers.length <= outlierRatioMax * callers.length ? outliers : []);
+  const weights = days.weights();
+  const [nineInTen = 0] = weightedQuantiles(needs, weights, [0.9]);
+  const isFar = (caller: number): boolean => (needs[caller] ?? 0) > outlierFactor * nineInTen;
+  const far = weights.reduce((sum, weight, caller) => sum + (isFar(caller) ? weight : 0), 0);
+  const all = weights.reduce((sum, weight) => sum + weight, 0);
+  return new Set(far <= outlierRatioMax * all ? callers.filter((_, i) => isFar(i)) : []);
 }

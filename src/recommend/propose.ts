@@ -29,6 +29,7 @@ export interface FittedRule {
 export interface ProposeOptions {
   /** Part of the callers of a rule that may be refused on a day. */
   readonly refusedRatioMax: (rule: Rule) => number;
+  readonly refusedRequestRatioMax: number;
   readonly headroom: number | undefined;
   readonly random: Random;
 }
@@ -56,7 +57,7 @@ export function subjectOf({ domain, rule }: Pick<CallerDemand, "domain" | "rule"
 
 function fitOne(
   { rule, demand }: ObservedRule,
-  { limit, callerDays, sampledRatio }: ObservedLimit,
+  { limit, callerDays }: ObservedLimit,
   { sources, options }: { sources: readonly PolicyText[]; options: ProposeOptions },
 ): FittedRule {
   const limits = rule.effect.kind === "limited" ? rule.effect.limits : [];
@@ -64,13 +65,18 @@ function fitOne(
   const fit = fitLimit(callerDays, {
     random: options.random,
     headroom: options.headroom,
+    refusedRequestRatioMax: options.refusedRequestRatioMax,
     refusedRatioMax: options.refusedRatioMax(rule),
     isShared: demand.isShared,
     isWindowed: limit.algorithm?.kind === "fixed_window",
     // Files of envoyproxy/ratelimit have no word for it.
     hasBurst: findLimit(sources, rule, limitIndex)?.isPolicy !== false,
   });
-  const callerDayCount = Math.round(callerDays.rowCount / sampledRatio);
+  const weights = callerDays.weights();
+  let callerDayCount = 0;
+  for (let row = 0; row < callerDays.rowCount; row += 1) {
+    callerDayCount += weights[callerDays.callerAt(row)] ?? 1;
+  }
   return { rule, limit, limitIndex, demand, callerDayCount, fit };
 }
 
@@ -122,7 +128,7 @@ export function numberReasons(
   { isShared, callerCount, dayCount }: CallerDemand,
   { headroom, bands, refusedRatio }: Fit,
 ): { readonly hits: string; readonly burst: string } {
-  const whose = isShared ? "all requests" : `what ${many(callerCount, "caller")} sent`;
+  const whose = isShared ? "all requests" : `what ${callerCount.toLocaleString("en")} callers sent`;
   const refused = isShared ? "" : `; refuses ${percent(refusedRatio)} of them on a day`;
   const data = `${headroom.factor} times ${whose} in ${many(dayCount, "day")}`;
   return {

@@ -59,7 +59,7 @@ export type RecommendedPolicy =
   | { readonly kind: "problem"; readonly message: string };
 
 /** How often limits are raised if more requests are refused than may be. */
-const roundsMax = 4;
+const roundsMax = 3;
 
 /**
  * Observes what logs say of callers, fits limits, and replays the logs through the policy with
@@ -77,6 +77,7 @@ export async function recommendLimits(input: RecommendInput): Promise<Recommende
     const { fitted, notEnough } = fitRules(observed, sources, {
       random: input.random,
       headroom: options.headroom,
+      refusedRequestRatioMax: options.refusedRequestRatioMax,
       refusedRatioMax: (rule) => allowed.get(rule.index) ?? options.refusedCallerRatioMax,
     });
     const edited = editLimits(sources, fitted);
@@ -174,10 +175,12 @@ function reasonsOf({ demand, fit, callerDayCount }: FittedRule): readonly string
   }
   if (demand.sampledRatio < 1) {
     const sampled = callerDayCount * demand.sampledRatio;
-    const error = 2 * Math.sqrt((refusedRatio * (1 - refusedRatio)) / sampled);
+    // None refused is as good as one.
+    const error = 2 * Math.sqrt(Math.max(refusedRatio, 1 / sampled) / sampled);
     reasons.push(
-      `1 in ${Math.round(1 / demand.sampledRatio)} callers was followed, chosen by a hash. The ` +
-        `part of refused callers is off by up to ${percent(error)} (two standard errors).`,
+      "Callers with many requests were all followed, and of the others 1 in " +
+        `${Math.round(1 / demand.sampledRatio)}, chosen by a hash. The part of refused callers is ` +
+        `off by up to ${percent(error)} (two standard errors).`,
     );
   }
   return reasons;

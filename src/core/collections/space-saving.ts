@@ -41,6 +41,13 @@ export class SpaceSaving<K> {
     return this.#totalCount;
   }
 
+  /** How often a key came at least, as far as it is counted now. */
+  leastCountOf(key: K): number {
+    const place = this.#places.get(key);
+    const counted = place === undefined ? undefined : this.#heap[place];
+    return counted === undefined ? 0 : counted.count - counted.errorMax;
+  }
+
   /** Whether a key is counted now. */
   has(key: K): boolean {
     return this.#places.has(key);

@@ -15,10 +15,8 @@ const dayUs = 1_440 * minuteUs;
 
 /** Limits of a minute. */
 function observePerMinute(): CallerObserver {
-  return new CallerObserver({
-    kind: "rates",
-    ratesPerUs: observedRates.map((hits) => hits / minuteUs),
-  });
+  const ratesPerUs = observedRates.map((hits) => hits / minuteUs);
+  return new CallerObserver({ kind: "rates", ratesPerUs }, 0.05);
 }
 
 describe("CallerObserver", () => {
@@ -68,7 +66,7 @@ describe("CallerObserver", () => {
   });
 
   it("counts windows that end at once", () => {
-    const observer = new CallerObserver({ kind: "windows", periodUs: minuteUs });
+    const observer = new CallerObserver({ kind: "windows", periodUs: minuteUs }, 1);
     for (const second of [10, 59, 61, 62, 63]) {
       observer.take("ann", firstDayUs + second * secondUs, 1);
     }
@@ -91,7 +89,7 @@ describe("CallerObserver", () => {
       if (i === 9_999 || i === 15_000) halved.halve();
     }
     const rest = halved.finish();
-    expect(halved.sampledRatio).toBe(0.25);
+    expect(rest.sampledRatio).toBe(0.25);
     expect(halved.liveCount).toBeGreaterThan(400);
     expect(halved.liveCount).toBeLessThan(600);
     const whole = all.finish();
@@ -104,6 +102,30 @@ describe("CallerObserver", () => {
         return `${days.callers[days.callerAt(row)]} ${days.dayAt(row)} ${hits} ${needs.join()}`;
       }).sort();
     expect(contentOf(rest)).toEqual(contentOf(whole));
+  });
+
+  it("goes on following a caller with many requests, and begins to where it is a new one", () => {
+    const observer = observePerMinute();
+    for (let i = 0; i < 4_000; i += 1) {
+      const timeUs = firstDayUs + i * secondUs;
+      observer.take(`user-${i % 400}`, timeUs, 1);
+      if (i % 4 === 0) observer.take("heavy", timeUs, 1);
+      if (i % 1_000 === 999) observer.halve();
+      if (i > 3_000) observer.take("late", timeUs, 1);
+    }
+    const days = observer.finish();
+    const weights = days.weights();
+    const weightOf = (key: string) => weights[days.callers.indexOf(key)];
+    expect([days.sampledRatio, weightOf("heavy"), weightOf("late")]).toEqual([1 / 16, 1, 1]);
+    expect(new Set(weights)).toEqual(new Set([1, 16]));
+    const rowOf = (key: string) =>
+      Array.from({ length: days.rowCount }, (_, row) => row).find((row) => {
+        return days.callers[days.callerAt(row)] === key;
+      });
+    expect(days.hitsAt(rowOf("heavy") ?? -1)).toBe(1_000);
+    // Its first ones show that it is one.
+    expect(days.hitsAt(rowOf("late") ?? -1)).toBeGreaterThan(650);
+    expect(weights.reduce((sum, weight) => sum + weight, 0)).toBeGreaterThan(250);
   });
 
   it("follows callers with any name", () => {

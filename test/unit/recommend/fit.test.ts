@@ -12,6 +12,7 @@ const dayUs = 1_440 * minuteUs;
 function options(changed: Partial<FitOptions> = {}): FitOptions {
   return {
     refusedRatioMax: 0.01,
+    refusedRequestRatioMax: 1,
     headroom: 1,
     isShared: false,
     isWindowed: false,
@@ -27,7 +28,7 @@ function regularCallers(
   size: (caller: number, day: number) => number,
 ): CallerDays {
   const ratesPerUs = observedRates.map((hits) => hits / minuteUs);
-  const observer = new CallerObserver({ kind: "rates", ratesPerUs });
+  const observer = new CallerObserver({ kind: "rates", ratesPerUs }, 1);
   for (let day = 0; day < days; day += 1) {
     for (let caller = 0; caller < callers; caller += 1) {
       const startUs = firstDayUs + day * dayUs;
@@ -143,7 +144,7 @@ describe("fitLimit()", () => {
   it("has one number where there is no burst to set", () => {
     const slow = regularCallers({ callers: 30, days: 3 }, () => 6);
     expect(fitLimit(slow, options({ hasBurst: false }))).toMatchObject({ hits: 7, burst: 7 });
-    const observer = new CallerObserver({ kind: "windows", periodUs: minuteUs });
+    const observer = new CallerObserver({ kind: "windows", periodUs: minuteUs }, 1);
     for (let caller = 0; caller < 30; caller += 1) observer.take(`${caller}`, firstDayUs, 14);
     expect(fitLimit(observer.finish(), options({ isWindowed: true }))).toMatchObject({
       hits: 15,

@@ -258,7 +258,9 @@ descriptors:
     expect(sampled.demands[0]?.callerCount).toBeLessThan(3_400);
     expect(sampled.proposals[0]?.hits.value).toBe(all.proposals[0]?.hits.value);
     expect(sampled.proposals[0]?.burst.value).toBe(all.proposals[0]?.burst.value);
-    expect(sampled.proposals[0]?.reasons.at(-1)).toMatch(/^1 in 4 callers was followed/);
+    expect(sampled.proposals[0]?.reasons.at(-1)).toMatch(
+      /^Callers with many requests were all followed, and of the others 1 in 4,/,
+    );
   });
 
   it("leaves out days beyond those that it can tell apart", async () => {
