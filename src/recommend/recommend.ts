@@ -99,6 +99,8 @@ export async function recommendLimits(input: RecommendInput): Promise<Recommende
       demands: observed.rules.map(({ demand }) => demand),
       proposals: fitted.map((one) => proposalOf(one, refusalsOf(one))),
       notEnough,
+      services: [],
+      overload: [],
       warnings: [...warningsOf(observed), ...unmetRules(policy, observed)],
     };
     return { kind: "recommended", recommendation, sources: edited.sources };

@@ -1,5 +1,6 @@
 import type { CallerDemand } from "./demand.js";
 import type { Proposal } from "./proposal.js";
+import type { ServiceRecommendation, ServiceSetting } from "./services/service-recommendation.js";
 
 /** Too little was observed to propose something. */
 export interface NotEnoughData {
@@ -14,6 +15,17 @@ export interface Recommendation {
   readonly demands: readonly CallerDemand[];
   readonly proposals: readonly Proposal[];
   readonly notEnough: readonly NotEnoughData[];
+  /** What is recommended for services, beside their limits. */
+  readonly services: readonly ServiceRecommendation[];
+  /** Below `proxies`. */
+  readonly overload: readonly ServiceSetting[];
   /** Sentences about what was read, and what it cannot tell. */
   readonly warnings: readonly string[];
+}
+
+/** Whether something is proposed. */
+export function proposes({ proposals, services, overload }: Recommendation): boolean {
+  return (
+    proposals.length + overload.length > 0 || services.some(({ settings }) => settings.length > 0)
+  );
 }

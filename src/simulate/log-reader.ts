@@ -4,6 +4,7 @@ import {
   isLimited,
   type LineReader,
   type LoggedRequest,
+  readTiming,
   saidText,
   type WantedFacts,
 } from "./logged-request.js";
@@ -83,7 +84,8 @@ const hints: Readonly<Record<LogFormat, string>> = {
 const between = '" "';
 
 /** `[TIME] "METHOD PATH PROTOCOL" STATUS FLAGS`, up to the next quote: no path holds a blank. */
-const beginning = /^\[([^"]*)\] "([^ "]*) ([^ "]*) [^ "]*"\s*\d{1,3}(?: (?<flags>[^ "]*)[^"]*)?"/;
+const beginning =
+  /^\[([^"]*)\] "([^ "]*) ([^ "]*) [^ "]*"\s*(?<status>\d{1,3})(?: (?<flags>[^ "]*)(?<rest>[^"]*))?"/;
 
 /** Unquoted parts behind the last quote of Istio's format: clusters, addresses, name and route. */
 const istioTailCount = 6;
@@ -94,7 +96,7 @@ const istioAddressIndex = 3;
  *
  * Source: Envoy, "Access logging", default format string; Istio, "Getting Envoy's Access Logs".
  */
-export function createTextReader({ headers, address }: WantedFacts): LineReader {
+export function createTextReader({ headers, address, timing }: WantedFacts): LineReader {
   return (text): LoggedRequest | undefined => {
     const line = readLine(text);
     const timeUs = line === undefined ? undefined : parseTimestampUs(line.time);
@@ -107,6 +109,9 @@ export function createTextReader({ headers, address }: WantedFacts): LineReader 
       authority: saidText(said.get(":authority") ?? ""),
       address: address === "wanted" ? callerAddress(remoteAddress, forwardedFor) : "",
       headers: headers.map((header) => saidText(said.get(header) ?? "")),
+      ...(timing === "wanted"
+        ? { timing: readTiming(line.duration, line.status, line.upstreamHost) }
+        : {}),
     };
   };
 }
@@ -114,6 +119,10 @@ export function createTextReader({ headers, address }: WantedFacts): LineReader 
 interface TextLine {
   readonly time: string;
   readonly flags: string;
+  readonly status: string;
+  /** Milliseconds. */
+  readonly duration: string;
+  readonly upstreamHost: string;
   readonly remoteAddress: string;
   /** By the header that has it. */
   readonly said: ReadonlyMap<string, string>;
@@ -135,15 +144,22 @@ function readLine(text: string): TextLine | undefined {
   const isIstio = tail.length === istioTailCount;
   if (!isIstio && tail.join("") !== "") return undefined;
   // Istio has a quoted part of its own before those of the caller.
-  const start = isIstio ? text.indexOf('"', text.indexOf('"', length) + 1) + 1 : length;
+  const ownEnd = text.indexOf('"', length) + 1;
+  const start = isIstio ? text.indexOf('"', ownEnd) + 1 : length;
   const forwardedEnd = text.indexOf(between, start);
   const authorityEnd = text.lastIndexOf(between, lastQuote - between.length);
   const idEnd = text.lastIndexOf(between, authorityEnd - between.length);
   const agentEnd = text.lastIndexOf(between, idEnd - between.length);
   if (forwardedEnd === -1 || forwardedEnd + between.length > agentEnd) return undefined;
+  const { flags = "", status = "", rest = "" } = begun.groups ?? {};
+  // Bytes received and sent, duration, and the time of the upstream.
+  const [, , duration = ""] = (isIstio ? text.slice(ownEnd, start - 1) : rest).trim().split(" ");
   return {
     time,
-    flags: begun.groups?.["flags"] ?? "",
+    flags,
+    status,
+    duration,
+    upstreamHost: text.slice(authorityEnd + between.length, lastQuote),
     remoteAddress: isIstio ? (tail[istioAddressIndex] ?? "") : "",
     said: new Map([
       [":method", method],

@@ -5,6 +5,18 @@ export interface WantedFacts {
   /** Headers by name, in lower case, pseudo-headers among them. */
   readonly headers: readonly string[];
   readonly address: "wanted" | "unwanted";
+  /** Default: unwanted. */
+  readonly timing?: "wanted" | "unwanted";
+}
+
+/** How long a request took, and how it ended. */
+export interface RequestTiming {
+  /** From its first byte to the last byte of the response; NaN where the log does not say it. */
+  readonly durationUs: number;
+  /** Whether the response has a status of 500 to 599. */
+  readonly isError: boolean;
+  /** Whether it reached the service; true where the log does not say it. */
+  readonly isServed: boolean;
 }
 
 /** One request of an access log. */
@@ -19,6 +31,8 @@ export interface LoggedRequest {
   readonly address: string;
   /** The wanted headers in their order, empty where the log does not say them. */
   readonly headers: readonly string[];
+  /** Undefined where it is not wanted. */
+  readonly timing?: RequestTiming;
 }
 
 /** Reads lines of one kind of log; undefined for one that is none. */
@@ -30,6 +44,23 @@ const absent = "-";
 /** What a log says; empty where that is nothing. */
 export function saidText(text: string): string {
   return text === absent ? "" : text;
+}
+
+/**
+ * A duration in milliseconds, a status and the address of the upstream host as a log says them.
+ *
+ * @param upstreamHost undefined where the log has no field for it
+ */
+export function readTiming(
+  duration: string,
+  status: string,
+  upstreamHost: string | undefined,
+): RequestTiming {
+  return {
+    durationUs: saidText(duration) === "" ? Number.NaN : Math.round(1_000 * Number(duration)),
+    isError: /^5\d\d$/.test(status),
+    isServed: upstreamHost === undefined || saidText(upstreamHost) !== "",
+  };
 }
 
 /** Whether a request was refused by a rate limit. Source: Envoy, RESPONSE_FLAGS, `RL`. */

@@ -4,6 +4,7 @@ import {
   isLimited,
   type LineReader,
   type LoggedRequest,
+  readTiming,
   saidText,
   type WantedFacts,
 } from "./logged-request.js";
@@ -17,6 +18,13 @@ const defaultNames = {
   flags: ["response_flags", "flags"],
   "x-forwarded-for": ["x_forwarded_for", "x-forwarded-for"],
   "remote-address": ["downstream_remote_address", "remote_address", "client_ip"],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+/** The names of what `WantedFacts.timing` is about. */
+const timingNames = {
+  duration: ["duration", "duration_ms"],
+  status: ["response_code", "status", "status_code"],
+  "upstream-host": ["upstream_host"],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
 type PartName = keyof typeof defaultNames;
@@ -33,8 +41,9 @@ const headerParts: ReadonlyMap<string, PartName> = new Map([
 export const timeFields: readonly string[] = defaultNames.time;
 
 /** What can be read under another name: parts of a request, and the headers that are wanted. */
-export function readNames({ headers }: WantedFacts): readonly string[] {
-  return [...new Set([...Object.keys(defaultNames), ...headers])];
+export function readNames({ headers, timing }: WantedFacts): readonly string[] {
+  const timed = timing === "wanted" ? Object.keys(timingNames) : [];
+  return [...new Set([...Object.keys(defaultNames), ...timed, ...headers])];
 }
 
 /** What a person says of the names in a log, and what the policy looks at. */
@@ -65,6 +74,14 @@ function namesOf({ wanted, renamed }: NamedLogOptions) {
     authority: namesOfPart("authority"),
     remoteAddress: isAddressWanted ? namesOfPart("remote-address") : [],
     forwardedFor: isAddressWanted ? namesOfPart("x-forwarded-for") : [],
+    timing:
+      wanted.timing === "wanted"
+        ? {
+            duration: ownOr("duration", timingNames.duration),
+            status: ownOr("status", timingNames.status),
+            upstreamHost: ownOr("upstream-host", timingNames["upstream-host"]),
+          }
+        : undefined,
     headers: wanted.headers.map((header) => {
       const part = headerParts.get(header);
       if (part !== undefined) return namesOfPart(part);
@@ -75,13 +92,14 @@ function namesOf({ wanted, renamed }: NamedLogOptions) {
 }
 
 function createReader(options: NamedLogOptions, readFields: ReadFields): LineReader {
-  const { time, flags, authority, remoteAddress, forwardedFor, headers } = namesOf(options);
+  const names = namesOf(options);
+  const { time, flags, authority, remoteAddress, forwardedFor, headers, timing } = names;
 
   return (line): LoggedRequest | undefined => {
     const fields = readFields(line);
     if (fields === undefined) return undefined;
-    const read = (names: readonly string[]): string => {
-      for (const name of names) {
+    const read = (tried: readonly string[]): string => {
+      for (const name of tried) {
         const value = fields(name);
         if (value !== undefined && saidText(value) !== "") return value;
       }
@@ -90,13 +108,16 @@ function createReader(options: NamedLogOptions, readFields: ReadFields): LineRea
     const timeUs = parseTimestampUs(read(time));
     if (timeUs === undefined) return undefined;
     const remote = read(remoteAddress);
-    return {
+    const request = {
       timeUs,
       wasLimited: isLimited(read(flags)),
       authority: read(authority),
       address: callerAddress(remote, remote === "" ? read(forwardedFor) : ""),
       headers: headers.map(read),
     };
+    if (timing === undefined) return request;
+    const [host] = timing.upstreamHost.flatMap((name) => fields(name) ?? []);
+    return { ...request, timing: readTiming(read(timing.duration), read(timing.status), host) };
   };
 }
 
@@ -126,6 +147,8 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function plainText(value: unknown): string | undefined {
+  // Envoy writes it where its text formats have `-`.
+  if (value === null) return "-";
   return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 }
 

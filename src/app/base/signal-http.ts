@@ -10,6 +10,8 @@ export interface SignalAsk {
   readonly url: URL;
   /** What the header `authorization` says; a secret. */
   readonly authorization?: string;
+  /** The authorities that are trusted, in PEM; undefined: those of the system. */
+  readonly ca?: string | undefined;
   /** What is asked for, for servers that have several forms. */
   readonly accept: string;
   /** Fields of a form that is posted; undefined: it is asked by GET. */
@@ -59,12 +61,13 @@ export function askSource(ask: SignalAsk): Promise<void> {
   });
 }
 
-function openRequest({ url, authorization, accept, form }: SignalAsk): ClientRequest {
+function openRequest({ url, authorization, accept, form, ca }: SignalAsk): ClientRequest {
   const open = url.protocol === "https:" ? httpsRequest : httpRequest;
   return open(url, {
     method: form === undefined ? "GET" : "POST",
     agent: false,
     maxHeaderSize: headBytesMax,
+    ...(ca === undefined ? {} : { ca }),
     headers: {
       accept,
       "accept-encoding": "identity",

@@ -65,7 +65,7 @@ export function createAdminClient(
   { env, output }: Pick<CommandContext, "env" | "output">,
 ): AdminClient {
   const url = readUrl(flags.adminUrl ?? nonEmpty(env["HEADGATE_ADMIN_URL"]) ?? defaultAdminUrl);
-  const token = readToken(env);
+  const token = readToken(env, "HEADGATE_ADMIN_TOKEN");
   const isPlain = url.protocol === "http:";
   if (token !== undefined && isPlain && !isLoopback(url.hostname)) {
     output.err(`Note: the token is sent to ${visibleText(url.host)} unencrypted; https is safer.`);
@@ -117,13 +117,18 @@ function readUrl(text: string): URL {
   return url;
 }
 
-function readToken(env: CommandContext["env"]): string | undefined {
-  const text = nonEmpty(env["HEADGATE_ADMIN_TOKEN"]);
-  const file = nonEmpty(env["HEADGATE_ADMIN_TOKEN_FILE"]);
+/**
+ * Reads a token from a variable, or from the file that the variable with `_FILE` names.
+ *
+ * @throws CommandFailure for both at once, a file that cannot be read, and what no header can carry
+ */
+export function readToken(env: CommandContext["env"], variable: string): string | undefined {
+  const text = nonEmpty(env[variable]);
+  const file = nonEmpty(env[`${variable}_FILE`]);
   if (text !== undefined && file !== undefined) {
     throw new CommandFailure(
       exitCodes.usage,
-      "HEADGATE_ADMIN_TOKEN and HEADGATE_ADMIN_TOKEN_FILE are both set; remove one.",
+      `${variable} and ${variable}_FILE are both set; remove one.`,
     );
   }
   const token = file === undefined ? text : readSmallFile(file).trim();
@@ -149,7 +154,8 @@ function nonEmpty(text: string | undefined): string | undefined {
   return text === "" ? undefined : text;
 }
 
-function isLoopback(host: string): boolean {
+/** Whether a host is this machine, to which a token may go unencrypted. */
+export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
@@ -201,7 +207,12 @@ function readAdminTlsFiles(flags: TlsFlags, env: CommandContext["env"]): TlsFile
   return files;
 }
 
-function readPem(path: string | undefined, label: string): string | undefined {
+/**
+ * Reads a file in PEM; undefined where none is named.
+ *
+ * @throws CommandFailure for a file that cannot be read, or holds something else
+ */
+export function readPem(path: string | undefined, label: string): string | undefined {
   if (path === undefined || path === "") return undefined;
   const text = readSmallFile(path);
   if (new RegExp(`^-----BEGIN (?:[A-Z]+ )*${label}-----`, "m").test(text)) return text;

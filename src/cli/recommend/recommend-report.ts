@@ -11,11 +11,13 @@ import type { LogCounts } from "../replay/log-run.js";
 import { countText, safeText } from "../terminal/quantity.js";
 import { sparkline } from "../terminal/sparkline.js";
 import { drawTable } from "../terminal/text-table.js";
+import { serviceLines } from "./service-report.js";
 
 /** What came of it, and what is told beside the recommendation. */
 export interface RecommendOutcome {
   readonly recommendation: Recommendation;
-  readonly counts: LogCounts;
+  /** Undefined: no log was read. */
+  readonly counts: LogCounts | undefined;
   /** Lines of the policy that change, by file. */
   readonly edits: readonly { readonly file: string; readonly lines: readonly string[] }[];
 }
@@ -26,9 +28,9 @@ const callersShownMax = 5;
 /** The report for people. */
 export function renderRecommendation(outcome: RecommendOutcome, style: Style): string {
   const { recommendation, counts, edits } = outcome;
-  const { demands, proposals, notEnough, warnings } = recommendation;
-  const lines = [`${many(counts.lineCount, "line")} read.`];
-  if (counts.unreadableCount > 0) {
+  const { demands, proposals, services, notEnough, warnings } = recommendation;
+  const lines = counts === undefined ? [] : [`${many(counts.lineCount, "line")} read.`];
+  if (counts !== undefined && counts.unreadableCount > 0) {
     const first = safeText(counts.firstUnreadable ?? "");
     lines.push(`${many(counts.unreadableCount, "line")} could not be read, the first at ${first}.`);
   }
@@ -40,11 +42,13 @@ export function renderRecommendation(outcome: RecommendOutcome, style: Style): s
     lines.push("", style.bold(safeText(subjectOf(demand))), ...demandLines(demand));
     for (const proposal of own) lines.push("", ...proposalLines(proposal, style));
   }
+  lines.push(...serviceLines(recommendation, style));
   for (const { subject, missing } of notEnough) {
     lines.push("", `${style.bad("Not enough data")} for ${safeText(subject)}:`);
     lines.push(...missing.map((text) => `  ${safeText(text)}`));
   }
-  if (demands.length === 0) lines.push("", "No request met a limit of the policy.");
+  if (demands.length === 0 && services.length === 0)
+    lines.push("", "No request met a limit of the policy.");
   for (const { file, lines: changed } of edits) {
     lines.push("", style.bold(safeText(file)), ...changed.map((line) => colored(line, style)));
   }

@@ -8,8 +8,11 @@ import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { parsePeriod } from "../../policy/text/period.js";
+import { joinServices } from "../../recommend/join-services.js";
 import { addRule } from "../../recommend/new-rule.js";
-import { type RecommendedPolicy, recommendLimits } from "../../recommend/recommend.js";
+import type { RecommendedPolicy } from "../../recommend/recommend.js";
+import { recommendFromLogs } from "../../recommend/recommend-from-logs.js";
+import { proposes, type Recommendation } from "../../recommend/recommendation.js";
 import { recommendationHtml } from "../../recommend/report/html-report.js";
 import { SeededRandom } from "../../simulate/engine/seeded-random.js";
 import type { LoggedRequest } from "../../simulate/logged-request.js";
@@ -32,11 +35,17 @@ import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 import { diffTexts } from "../terminal/text-diff.js";
 import { type RecommendOutcome, renderRecommendation } from "./recommend-report.js";
+import {
+  addServiceFlags,
+  chooseSource,
+  queriesText,
+  type ServiceFlags,
+  type ServiceSource,
+} from "./service-sources.js";
 
-interface RecommendOptions extends LogOptions {
+interface RecommendOptions extends LogOptions, ServiceFlags {
   readonly policy: readonly string[];
   readonly per?: string;
-  readonly service?: string;
   readonly period: string;
   readonly refuseCallers: string;
   readonly refuseRequests: string;
@@ -58,12 +67,15 @@ export function addRecommend(program: Command, context: CommandContext): void {
   const command = addLogOptions(
     program
       .command("recommend")
-      .description("propose limits from what callers did, as an edit of the policy")
-      .argument("<LOG...>", "access logs, plain or gzip; they are read at least twice")
+      .description("propose limits from what callers and services did, as an edit of the policy")
+      .argument("[LOG...]", "access logs, plain or gzip; they are read at least twice")
       .requiredOption("--policy <FILE>", "a policy file or directory; repeatable", collect),
   )
     .option("--per <PARTS>", "add a limit for remote_address, user=@x-user (a header), plan=free")
-    .option("--service <NAME>", "with --per: the service, if the policy has several")
+    .option(
+      "--service <NAME>",
+      "with --per: the service of the limit; otherwise: only this service",
+    )
     .option("--period <PERIOD>", "with --per: the period of the limit", "1m")
     .option("--refuse-callers <RATIO>", "callers that may be refused something on a day", "0.01")
     .option("--refuse-requests <RATIO>", "requests of other callers that may be refused", "0.001")
@@ -72,12 +84,15 @@ export function addRecommend(program: Command, context: CommandContext): void {
     .option("--write <FILE>", "write the policy with the proposed limits")
     .option("--html <FILE>", "write a report with plots, in one file")
     .addOption(reportFormatOption(["table", "json"]));
+  addServiceFlags(command);
   addHelpTexts(command, {
     examples: `
   headgate recommend --policy policy.yaml access.log
   headgate recommend --policy policy.yaml --write new.yaml --html report.html access.log.*.gz
   headgate recommend --policy policy.yaml --per user=@x-user --period 10s access.json
-  headgate recommend --policy policy.yaml --refuse-callers 0.001 --headroom 2 access.log`,
+  headgate recommend --policy policy.yaml --refuse-callers 0.001 --headroom 2 access.log
+  headgate recommend --policy policy.yaml --prometheus https://prometheus:9090 --range 3d
+  headgate recommend --policy policy.yaml --from-fleet --watch 10m --fixed`,
     notes: `
 Requests meet the limits of the policy as in \`headgate replay\`. For each limit, the command
 proposes the rate and burst with which at most --refuse-callers of the callers are refused on a day,
@@ -87,7 +102,12 @@ changes nothing but these numbers. Callers are shown as hashes that differ from 
 
 It proposes nothing for a rule with fewer than 1,000 requests, 20 callers or 1 hour. The default
 headroom is how much the busiest day differs from all days, at least 1.25; and 2 with fewer than 3
-days.`,
+days.
+
+For each service, it looks for the number of requests in flight from which latency rises, and
+proposes concurrency limits, queues, deadlines and thresholds of Envoy. A Prometheus or a running
+fleet knows services, and no callers. The token of a Prometheus is in HEADGATE_PROMETHEUS_TOKEN, or
+in the file of HEADGATE_PROMETHEUS_TOKEN_FILE.`,
     exitCodes:
       "Exit codes: 0 done, 1 a log cannot be read or a file not be written, 2 usage, 3 invalid " +
       "policy,\n4 too little data to propose anything.",
@@ -105,38 +125,26 @@ interface Call {
 async function recommend(logs: readonly string[], call: Call): Promise<number> {
   const { options, context } = call;
   const { output, terminal, env } = context;
-  if (logs.includes("-")) {
-    throw usageFailure("a log is read at least twice; write standard input to a file first");
-  }
   const given = await readPolicyArgument(options.policy, output);
+  if (options.showQueries === true) {
+    output.out(queriesText(given.policy, options));
+    return exitCodes.ok;
+  }
+  const source = chooseSource(logs, options, context);
   if (options.write !== undefined && given.sources.length > 1) {
     throw usageFailure("--write takes a policy of one file");
   }
-  const fitting = readFitting(options);
-  const { policy, sources } = options.per === undefined ? given : withNewRule(given, options, call);
-  const logArguments = readLogArguments(policy, call);
-  keepNewObjectsYoung();
-  const reading = new LogPasses(logs, options, logArguments);
-  const recommended = await recommendLimits({
-    sources,
-    policy,
-    forAll: logArguments.forAll,
-    options: fitting,
-    readLogs: (take) => reading.readOnce(take),
-    digest: sha256,
-    nameOf: options.showKeys === true ? (text) => text : hashedNames(),
-    random: new SeededRandom(1),
-  });
-  if (recommended.kind === "problem") {
-    throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
-  }
-  const outcome = outcomeOf(recommended, given.sources, reading.counts);
+  const { joined, counts } =
+    source === undefined
+      ? await fromLogs(logs, given, call)
+      : { joined: await recommendFromSource(source, given, options), counts: undefined };
+  const outcome = outcomeOf(joined, given.sources, counts);
   const { recommendation } = outcome;
   if (options.html !== undefined) {
     await writeWholeFile(options.html, recommendationHtml(recommendation));
   }
-  const [edited] = recommended.sources;
-  const hasProposals = recommendation.proposals.length > 0;
+  const [edited] = joined.sources;
+  const hasProposals = proposes(recommendation);
   if (options.write !== undefined && edited !== undefined && hasProposals) {
     await writeWholeFile(options.write, edited.text);
   }
@@ -148,13 +156,70 @@ async function recommend(logs: readonly string[], call: Call): Promise<number> {
   return hasProposals ? exitCodes.ok : exitCodes.stale;
 }
 
+type GivenPolicy = Awaited<ReturnType<typeof readPolicyArgument>>;
+
+type Recommended = Extract<RecommendedPolicy, { kind: "recommended" }>;
+
+async function fromLogs(
+  logs: readonly string[],
+  given: GivenPolicy,
+  call: Call,
+): Promise<{ readonly joined: Recommended; readonly counts: LogCounts }> {
+  const { options } = call;
+  if (logs.includes("-")) {
+    throw usageFailure("a log is read at least twice; write standard input to a file first");
+  }
+  const fitting = readFitting(options);
+  const { policy, sources } = options.per === undefined ? given : withNewRule(given, options, call);
+  const logArguments = readLogArguments(policy, call, "wanted");
+  keepNewObjectsYoung();
+  const reading = new LogPasses(logs, options, logArguments);
+  const recommended = await recommendFromLogs({
+    given: given.sources,
+    isFixed: options.fixed === true,
+    sources,
+    policy,
+    forAll: logArguments.forAll,
+    options: fitting,
+    readLogs: (take) => reading.readOnce(take),
+    digest: sha256,
+    nameOf: options.showKeys === true ? (text) => text : hashedNames(),
+    random: new SeededRandom(1),
+  });
+  return { joined: orFail(recommended), counts: reading.counts };
+}
+
+/** @throws CommandFailure where the texts cannot be edited */
+function orFail(recommended: RecommendedPolicy): Recommended {
+  if (recommended.kind === "recommended") return recommended;
+  throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
+}
+
+async function recommendFromSource(
+  observe: ServiceSource,
+  { policy, sources }: GivenPolicy,
+  options: RecommendOptions,
+): Promise<Recommended> {
+  if (options.per !== undefined) throw usageFailure("--per needs an access log");
+  const nothing: Recommendation = {
+    demands: [],
+    proposals: [],
+    notEnough: [],
+    services: [],
+    overload: [],
+    warnings: [],
+  };
+  const recommended = { kind: "recommended", recommendation: nothing, sources } as const;
+  const observed = await observe(policy);
+  return orFail(joinServices(recommended, observed, { policy, isFixed: options.fixed === true }));
+}
+
 function outcomeOf(
   { recommendation, sources }: Extract<RecommendedPolicy, { kind: "recommended" }>,
   before: readonly PolicyText[],
-  counts: LogCounts,
+  counts: LogCounts | undefined,
 ): RecommendOutcome {
-  const hasProposals = recommendation.proposals.length > 0;
-  const edits = (hasProposals ? sources : []).flatMap(({ file, text }) => {
+  const edits = (proposes(recommendation) ? sources : []).flatMap(({ file, text }) => {
     const old = before.find((one) => one.file === file)?.text ?? "";
     const lines = diffTexts(old, text);
     return lines.length === 0 ? [] : [{ file, lines }];

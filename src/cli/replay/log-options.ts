@@ -53,13 +53,22 @@ interface LogCall {
   readonly command: Command;
 }
 
-/** Reads the options of `addLogOptions`; wrong ones end the command as wrong usage. */
-export function readLogArguments(policy: Policy, call: LogCall): LogArguments {
+/**
+ * Reads the options of `addLogOptions`; wrong ones end the command as wrong usage.
+ *
+ * @param timing whether the durations of requests are read
+ */
+export function readLogArguments(
+  policy: Policy,
+  call: LogCall,
+  timing: "wanted" | "unwanted" = "unwanted",
+): LogArguments {
   const { domain } = call.options;
   const renamed = readRenamed(call);
   const forAll = readForAll(call);
   if (domain !== undefined) checkDomain(domain, policy, call);
-  const wanted = wantedFacts(forAll === undefined ? policy.services : [forAll]);
+  const facts = wantedFacts(forAll === undefined ? policy.services : [forAll]);
+  const wanted = { ...facts, timing };
   const names: NamedLogOptions = { wanted, renamed };
   checkNames(names, call);
   return { forAll, names };

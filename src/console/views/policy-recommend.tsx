@@ -45,7 +45,8 @@ export function PolicyRecommend({ active }: PolicyRecommendProps) {
         <p>
           The log is read in this browser, and nothing of it is sent. For each limit of{" "}
           {draft.value === undefined ? "the active policy" : "your draft"} that its requests meet,
-          you see what callers did, and the limit that fits them.
+          you see what callers did, and the limit that fits them. Of services it tells what the
+          durations of requests say.
         </p>
         <div class="fields">
           <LogFormatField value={format.value} onChange={(value) => (format.value = value)} />

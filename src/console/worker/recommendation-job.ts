@@ -3,7 +3,8 @@ import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { parsePeriod } from "../../policy/text/period.js";
 import { addRule } from "../../recommend/new-rule.js";
-import { recommendLimits } from "../../recommend/recommend.js";
+import { recommendFromLogs } from "../../recommend/recommend-from-logs.js";
+import { proposes } from "../../recommend/recommendation.js";
 import { recommendationHtml, recommendationReport } from "../../recommend/report/html-report.js";
 import { wantedFacts } from "../../simulate/asked-service.js";
 import { CountedLog } from "../../simulate/counted-log.js";
@@ -68,8 +69,10 @@ export async function recommendFor(
   const passes = new LogPasses(job, given.policy, onProgress);
   const nameOf = createDigest(job.secret);
   try {
-    const recommended = await recommendLimits({
+    const recommended = await recommendFromLogs({
       ...given,
+      given: job.policies,
+      isFixed: false,
       forAll: undefined,
       options: {
         refusedCallerRatioMax: job.refusedCallerRatioMax,
@@ -91,7 +94,7 @@ export async function recommendFor(
       html: recommendationHtml(recommendation),
       lineCount: passes.lineCount,
       unreadableCount: passes.unreadableCount,
-      files: recommendation.proposals.length > 0 ? sources : undefined,
+      files: proposes(recommendation) ? sources : undefined,
     };
   } catch (error) {
     if (error instanceof UnreadableLog) return { kind: "refused", message: error.message };
@@ -136,7 +139,8 @@ class LogPasses {
   async readOnce(take: (request: LoggedRequest) => void): Promise<void> {
     this.#pass += 1;
     const { format } = this.#job;
-    const names = { wanted: wantedFacts(this.#policy.services), renamed: new Map() };
+    const wanted = { ...wantedFacts(this.#policy.services), timing: "wanted" } as const;
+    const names = { wanted, renamed: new Map() };
     const counted = new CountedLog(new LogReader(format, names), take);
     for await (const lines of lineBatches(this.#chunks())) {
       for (const line of lines) counted.read(line);

@@ -57,6 +57,16 @@ export function findService(
   return undefined;
 }
 
+/** Where `spec` is written, in the first file that has one, and what stands there. */
+export function findSpec(sources: readonly PolicyText[]): ReturnType<typeof findService> {
+  for (const source of sources) {
+    const root = readPlain(source);
+    const value = isObject(root) ? root["spec"] : undefined;
+    if (isObject(value)) return { source, path: ["spec"], isPolicy: true, value };
+  }
+  return undefined;
+}
+
 interface DomainPlace extends WrittenPlace {
   readonly domain: string;
   readonly value: unknown;

@@ -7,6 +7,7 @@ import type { Proposal, ProposedNumber } from "../proposal.js";
 import { percent, subjectOf } from "../propose.js";
 import type { Recommendation } from "../recommendation.js";
 import { type LinePlot, linePlotFigure } from "./line-plot.js";
+import { serviceParts } from "./service-parts.js";
 
 /** A report with plots, in one file. */
 export function recommendationHtml(recommendation: Recommendation): string {
@@ -25,6 +26,7 @@ export function recommendationReport(recommendation: Recommendation): readonly M
         recommendation.proposals.filter((one) => isOf(one, demand)),
       ),
     ]),
+    ...serviceParts(recommendation),
   ];
 }
 
@@ -36,7 +38,7 @@ function isOf(proposal: Proposal, demand: CallerDemand): boolean {
   return proposal.domain === demand.domain && proposal.rule === demand.rule;
 }
 
-function overview({ proposals, notEnough, warnings }: Recommendation): readonly Markup[] {
+function overview({ proposals, services, notEnough, warnings }: Recommendation): readonly Markup[] {
   const rows = proposals.map((one) => [
     limitName(one),
     limitText(one),
@@ -46,9 +48,8 @@ function overview({ proposals, notEnough, warnings }: Recommendation): readonly 
   ]);
   const titles = ["limit", "proposed", "now", "requests refused", "callers refused on a day"];
   return [
-    rows.length === 0
-      ? paragraph("Nothing is proposed.")
-      : tableOf({ label: "Proposed limits", titles, rows }),
+    ...(rows.length > 0 ? [tableOf({ label: "Proposed limits", titles, rows })] : []),
+    ...(rows.length === 0 && services.length === 0 ? [paragraph("Nothing is proposed.")] : []),
     ...notEnough.map(({ subject, missing }) => {
       const words = `: ${missing.join("; ")}.`;
       return element("p", {}, [element("span", { class: "bad" }, [subject]), words]);

@@ -54,6 +54,27 @@ describe("createTextReader()", () => {
     });
   });
 
+  it.each([
+    { why: "refused", text: line, timing: { durationUs: 3_000, isError: false, isServed: false } },
+    {
+      why: "served, in Istio's format",
+      text:
+        `[${start}] "GET /a HTTP/2" 503 - via_upstream - "-" 0 12 45 44 "1.1.1.1" "curl/8" "id-1" ` +
+        '"orders.example" "10.0.0.1:80" ' +
+        "outbound|80||orders 10.0.0.2:1 10.0.0.3:80 10.0.0.4:99 - default",
+      timing: { durationUs: 45_000, isError: true, isServed: true },
+    },
+    {
+      why: "without a duration",
+      text: line.replace(" 0 12 3 - ", " ").replace('"-"', '"10.0.0.1:80"'),
+      timing: { durationUs: Number.NaN, isError: false, isServed: true },
+    },
+  ])("reads how long a request took, where that is wanted: $why", ({ text, timing }) => {
+    expect(readTextLine(text)?.timing).toBeUndefined();
+    const read = createTextReader({ headers, address: "wanted", timing: "wanted" });
+    expect(read(text)?.timing).toEqual(timing);
+  });
+
   it.each(['curl" "x" "y', '" "', 'x" ', ' "x', 'a "quoted" b', "[x]"])(
     "is not led astray by the agent %j",
     (agent) => {

@@ -35,6 +35,34 @@ describe("createJsonReader()", () => {
     });
   });
 
+  it.each([
+    {
+      why: "all of it",
+      fields: { duration: 12.5, response_code: 503, upstream_host: "10.0.0.9:80" },
+      timing: { durationUs: 12_500, isError: true, isServed: true },
+    },
+    {
+      why: "a request that was refused on its way",
+      fields: { duration: "3", response_code: 429, upstream_host: null },
+      timing: { durationUs: 3_000, isError: false, isServed: false },
+    },
+    {
+      why: "nothing",
+      fields: {},
+      timing: { durationUs: Number.NaN, isError: false, isServed: true },
+    },
+    {
+      why: "text where a number should be",
+      fields: { duration: "soon", response_code: "5xx" },
+      timing: { durationUs: Number.NaN, isError: false, isServed: true },
+    },
+  ])("reads how long a request took, where that is wanted: $why", ({ fields, timing }) => {
+    const line = JSON.stringify({ start_time: start, ...fields });
+    const wanted = { ...names.wanted, timing: "wanted" as const };
+    expect(createJsonReader({ ...names, wanted })(line)?.timing).toEqual(timing);
+    expect(createJsonReader(names)(line)).not.toHaveProperty("timing");
+  });
+
   it("reads other names where it is told them", () => {
     const renamed = new Map([
       ["time", "at"],

@@ -75,6 +75,13 @@ describe("recommendFor()", () => {
     expect(outcome.files?.[0]?.text).toContain("key: caller");
   });
 
+  it("tells of services what the durations of requests say", async () => {
+    const timed = csv.replace(/^.*$/m, "$&,duration").replaceAll(/^(2.*)$/gm, "$1,12");
+    const { outcome } = await recommend(timed);
+    if (outcome.kind === "refused") throw new Error(outcome.message);
+    expect(outcome.html).toContain("requests of the access log");
+  });
+
   it("proposes nothing where there is too little", async () => {
     const { outcome } = await recommend(csv.split("\n").slice(0, 50).join("\n"));
     expect(outcome).toMatchObject({ kind: "recommended", files: undefined });

@@ -1,0 +1,83 @@
+import { type Command, Option } from "commander";
+import type { Policy } from "../../policy/policy.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { SourceObservations } from "../../recommend/join-services.js";
+import { addAdminFlags } from "../admin/admin-client.js";
+import { collect } from "../input/collect.js";
+import { usageFailure } from "../terminal/command-failure.js";
+import type { CommandContext } from "../terminal/context.js";
+import { type FleetFlags, observeFleet, readWatchMs } from "./fleet-source.js";
+import {
+  observePrometheus,
+  type PrometheusFlags,
+  readPrometheusPlan,
+  showQueries,
+} from "./prometheus-source.js";
+
+/** What stands on the command line about sources other than logs, and about services. */
+export interface ServiceFlags extends PrometheusFlags, FleetFlags {
+  readonly fromFleet?: true;
+  readonly showQueries?: true;
+  readonly fixed?: true;
+  readonly service?: string;
+}
+
+/** Adds what these commands take. */
+export function addServiceFlags(command: Command): Command {
+  command
+    .option("--fixed", "also write the numbers that are optional: fixed limits, queues, heaps")
+    .option("--prometheus <URL>", "observe services in a Prometheus instead of a log")
+    .option("--range <TIME>", "with --prometheus: the time up to now", "1d")
+    .option("--step <TIME>", "with --prometheus: the time that each mean is of", "1m")
+    .option("--prometheus-ca <FILE>", "with --prometheus: CA certificates, as PEM")
+    .option("--query <NAME=PROMQL>", "replace a query of --show-queries; repeatable", collect)
+    .option("--show-queries", "print the queries to Prometheus, and ask nobody")
+    .option("--from-fleet", "observe services in a running Headgate instead of a log")
+    .addOption(new Option("--watch <TIME>", "with --from-fleet: go on for this long, such as 10m"));
+  return addAdminFlags(command);
+}
+
+/** Where observations come from, other than logs. */
+export type ServiceSource = (policy: Policy) => Promise<SourceObservations>;
+
+/**
+ * Chooses the source. Undefined: logs.
+ *
+ * @throws CommandFailure for none, and for several
+ */
+export function chooseSource(
+  logs: readonly string[],
+  flags: ServiceFlags,
+  context: CommandContext,
+): ServiceSource | undefined {
+  const { prometheus, fromFleet, watch } = flags;
+  const asked = [logs.length > 0, prometheus !== undefined, fromFleet === true];
+  if (asked.filter((isAsked) => isAsked).length !== 1) {
+    throw usageFailure("name access logs, or --prometheus, or --from-fleet, and one of them alone");
+  }
+  if (watch !== undefined && fromFleet !== true) throw usageFailure("--watch needs --from-fleet");
+  if (logs.length > 0) return undefined;
+  if (prometheus !== undefined) {
+    const plan = readPrometheusPlan(flags);
+    return (policy) => observePrometheus(chosenServices(policy, flags), { flags, plan, context });
+  }
+  const watchMs = readWatchMs(flags);
+  return (policy) => {
+    const rules = policy.rules.filter(({ effect }) => effect.kind === "limited");
+    return observeFleet(chosenServices(policy, flags), { flags, watchMs, rules, context });
+  };
+}
+
+/** The queries of all services, to read. */
+export function queriesText(policy: Policy, flags: ServiceFlags): string {
+  return showQueries(chosenServices(policy, flags), readPrometheusPlan(flags));
+}
+
+function chosenServices({ services }: Policy, { service }: ServiceFlags): readonly ServicePolicy[] {
+  const chosen = services.filter(({ name }) => service === undefined || name === service);
+  if (chosen.length > 0) return chosen;
+  const words =
+    service === undefined ? "the policy has no services" : `no service ${visibleText(service)}`;
+  throw usageFailure(`${words}; numbers are proposed for the services of the policy`);
+}

@@ -1,0 +1,79 @@
+/** A measured value, and how much it counts: one over the variance of its error. */
+export interface WeightedPoint {
+  readonly x: number;
+  readonly y: number;
+  readonly weight: number;
+}
+
+/** A function of x that a fit scales. */
+export type Basis = (x: number) => number;
+
+/** The best coefficients, and the weighted sum of the squared errors that they leave. */
+export interface LinearFit {
+  readonly coefficients: readonly number[];
+  readonly squaredError: number;
+}
+
+/**
+ * Fits `y = a f(x) + b g(x) + ...` with coefficients of zero or more, by weighted least squares.
+ * With three functions at most, every set of those that are not zero is tried.
+ *
+ * Example: the points (1, 3) and (2, 5) with `1` and `x` give the coefficients 1 and 2.
+ *
+ * Source: Lawson and Hanson, "Solving Least Squares Problems", chapter 23 (the same optimum).
+ */
+export function fitNonNegative(
+  points: readonly WeightedPoint[],
+  bases: readonly Basis[],
+): LinearFit {
+  let best: LinearFit = {
+    coefficients: bases.map(() => 0),
+    squaredError: points.reduce((sum, { y, weight }) => sum + weight * y * y, 0),
+  };
+  const rows = points.map(({ x }) => bases.map((basis) => basis(x)));
+  for (let set = 1; set < 2 ** bases.length; set += 1) {
+    const used = bases.flatMap((_, i) => ((set >> i) % 2 === 1 ? [i] : []));
+    const solved = solve(points, rows, used);
+    if (solved === undefined || solved.some((value) => value < 0)) continue;
+    const coefficients = bases.map((_, i) => solved[used.indexOf(i)] ?? 0);
+    const squaredError = points.reduce((sum, { y, weight }, i) => {
+      const fitted = coefficients.reduce((total, a, j) => total + a * (rows[i]?.[j] ?? 0), 0);
+      return sum + weight * (y - fitted) ** 2;
+    }, 0);
+    if (squaredError < best.squaredError) best = { coefficients, squaredError };
+  }
+  return best;
+}
+
+/** Solves the normal equations by elimination; undefined where the functions depend on each other. */
+function solve(
+  points: readonly WeightedPoint[],
+  rows: readonly (readonly number[])[],
+  used: readonly number[],
+): readonly number[] | undefined {
+  const size = used.length;
+  const matrix = used.map((a) => {
+    const sums = used.map((b) => sumOf(points, (i) => at(rows, i, a) * at(rows, i, b)));
+    return [...sums, sumOf(points, (i) => at(rows, i, a) * (points[i]?.y ?? 0))];
+  });
+  for (let pivot = 0; pivot < size; pivot += 1) {
+    const row = matrix[pivot] ?? [];
+    const scale = row[pivot] ?? 0;
+    // The diagonal of a positive matrix only vanishes where two functions are the same.
+    if (!(scale > 1e-12)) return undefined;
+    for (const [i, other] of matrix.entries()) {
+      if (i === pivot) continue;
+      const factor = (other[pivot] ?? 0) / scale;
+      for (let j = pivot; j <= size; j += 1) other[j] = (other[j] ?? 0) - factor * (row[j] ?? 0);
+    }
+  }
+  return matrix.map((row, i) => (row[size] ?? 0) / (row[i] ?? 1));
+}
+
+function sumOf(points: readonly WeightedPoint[], value: (i: number) => number): number {
+  return points.reduce((sum, { weight }, i) => sum + weight * value(i), 0);
+}
+
+function at(rows: readonly (readonly number[])[], i: number, j: number): number {
+  return rows[i]?.[j] ?? 0;
+}

@@ -1,0 +1,137 @@
+import { LatencyCurve } from "./latency-curve.js";
+import type { LatencyQuantiles, ServiceObservations } from "./service-observations.js";
+
+/** One request of an access log. */
+export interface TimedRequest {
+  readonly startUs: number;
+  readonly durationUs: number;
+  readonly isError: boolean;
+}
+
+/** The requests of a service that are looked at: 32 MB. */
+export const sweptRequestsMax = 2_000_000;
+
+/** A throughput is the mean of such a time, in microseconds. */
+const windowUs = 10_000_000;
+
+/** Grows by this ratio when it is full. */
+const growthRatio = 2;
+const firstCapacity = 4_096;
+
+/** Starts and durations are multiples of this in logs that cut off fractions of seconds. */
+const secondUs = 1_000_000;
+
+/**
+ * Reconstructs how many requests a service had in flight at any time, from the start and the
+ * duration of each: requests that began before and had not ended yet. A log may be in any order.
+ */
+export class RequestSweep {
+  readonly #requestsMax: number;
+  #starts = new Float64Array(firstCapacity);
+  #durations = new Float64Array(firstCapacity);
+  #count = 0;
+  #errorCount = 0;
+  #skippedCount = 0;
+  #hasFractions = false;
+
+  /** @param requestsMax requests that are looked at; later ones are left out */
+  constructor(requestsMax = sweptRequestsMax) {
+    this.#requestsMax = requestsMax;
+  }
+
+  add({ startUs, durationUs, isError }: TimedRequest): void {
+    if (this.#count >= this.#requestsMax || !(durationUs >= 0) || !Number.isFinite(startUs)) {
+      this.#skippedCount += 1;
+      return;
+    }
+    if (this.#count === this.#starts.length) {
+      const capacity = Math.min(this.#requestsMax, growthRatio * this.#count);
+      this.#starts = grown(this.#starts, capacity);
+      this.#durations = grown(this.#durations, capacity);
+    }
+    this.#starts[this.#count] = startUs;
+    this.#durations[this.#count] = durationUs;
+    this.#count += 1;
+    if (isError) this.#errorCount += 1;
+    this.#hasFractions ||= startUs % secondUs !== 0;
+  }
+
+  /** Sorts, and counts. The sweep can go on afterwards. */
+  finish(named: Pick<ServiceObservations, "service" | "source">): ServiceObservations {
+    const order = Uint32Array.from({ length: this.#count }, (_, i) => i);
+    order.sort((one, other) => this.#startUs(one) - this.#startUs(other));
+    const ends = Float64Array.from(order, (i) => this.#startUs(i) + this.#durationUs(i)).sort();
+    const levels = new Float64Array(this.#count);
+    const curve = new LatencyCurve();
+    let ended = 0;
+    let inFlightMax = 0;
+    const isUsable = this.#hasFractions || this.#count === 0;
+    for (const [begun, i] of order.entries()) {
+      while (ended < begun && (ends[ended] ?? 0) <= this.#startUs(i)) ended += 1;
+      const level = begun + 1 - ended;
+      levels[i] = level;
+      inFlightMax = Math.max(inFlightMax, level);
+      if (isUsable) curve.add({ level, latencyMs: this.#durationUs(i) / 1_000 });
+    }
+    const [firstUs, lastUs] = [this.#startUs(order[0] ?? 0), ends.at(-1) ?? 0];
+    return {
+      ...named,
+      curve: curve.points(),
+      requestCount: this.#count,
+      durationSeconds: this.#count === 0 ? 0 : (lastUs - firstUs) / 1_000_000,
+      perSecondMax: busiestPerSecond(ends),
+      inFlightMax,
+      errorRatio: this.#count === 0 ? undefined : this.#errorCount / this.#count,
+      quantiles: (levelMax) => this.#quantiles(levels, levelMax),
+      limit: undefined,
+      envoy: {},
+      notes: [...this.#notes()],
+    };
+  }
+
+  *#notes(): Generator<string> {
+    if (this.#count > 0 && !this.#hasFractions) {
+      yield "All times are whole seconds, which is too coarse to count requests in flight: " +
+        "log the start with milliseconds, such as %START_TIME%.";
+    }
+    if (this.#skippedCount === 0) return;
+    const limit = this.#requestsMax.toLocaleString("en");
+    yield `${this.#skippedCount.toLocaleString("en")} requests were left out: they have no ` +
+      `duration, or come after the first ${limit} of the service.`;
+  }
+
+  #startUs(i: number): number {
+    return this.#starts[i] ?? 0;
+  }
+
+  #durationUs(i: number): number {
+    return this.#durations[i] ?? 0;
+  }
+
+  #quantiles(levels: Float64Array, levelMax: number): LatencyQuantiles | undefined {
+    const durations = this.#durations.subarray(0, levels.length).filter((_, i) => {
+      return (levels[i] ?? 0) <= levelMax;
+    });
+    if (durations.length === 0) return undefined;
+    durations.sort();
+    const at = (ratio: number) => (durations[Math.floor(ratio * durations.length)] ?? 0) / 1_000;
+    return { p50: at(0.5), p99: at(0.99) };
+  }
+}
+
+function grown(values: Float64Array, capacity: number): Float64Array<ArrayBuffer> {
+  const larger = new Float64Array(capacity);
+  larger.set(values);
+  return larger;
+}
+
+/** Requests that end in the busiest window, in a second; windows begin with one of them. */
+function busiestPerSecond(sortedEnds: Float64Array): number {
+  let most = 0;
+  let from = 0;
+  for (const [i, endUs] of sortedEnds.entries()) {
+    while ((sortedEnds[from] ?? 0) <= endUs - windowUs) from += 1;
+    most = Math.max(most, i - from + 1);
+  }
+  return most / (windowUs / 1_000_000);
+}
