@@ -223,7 +223,7 @@ function RunPanel({
         <ParamField name="vary" label="Compare a setting" placeholder="admission.maxInFlight" />
         <ParamField name="values" label="Values" placeholder="10,20,40 or 10..200" />
       </div>
-      <div class="choices" role="status">
+      <div class="choices">
         {running === undefined ? (
           <>
             <button
@@ -234,7 +234,9 @@ function RunPanel({
             >
               Run
             </button>
-            <Verdict />
+            <span role="status">
+              <Verdict />
+            </span>
           </>
         ) : (
           <>
