@@ -250,6 +250,10 @@ objectives: [goodput >= 0.9, web.refused <= 0.5]
     await page.waitForSelector(".cm-content");
     expect(await page.locator(".cm-content").textContent()).toContain('name: "orders"');
     await validated(valid);
+    await page.click(".cm-content");
+    await page.keyboard.press("Control+End");
+    await page.keyboard.press("Control+Space");
+    await page.locator(".cm-tooltip-autocomplete li", { hasText: "warmUp" }).waitFor();
     await write(scenario(200).replace("workers: 4", "wokers: 4"));
     await page.waitForSelector(".cm-lint-marker-error");
     await validated('scenario.yaml:2:27 "wokers" is unknown');

@@ -283,8 +283,9 @@ class LogPasses {
     this.#counts = run.counts;
     const { lineCount, unreadableCount, firstUnreadable = "" } = run.counts;
     if (lineCount === 0) {
-      const which = this.#paths.length === 1 ? "the log is empty" : "the logs are empty";
-      throw new CommandFailure(exitCodes.failure, `${which}; a day or more of requests is needed`);
+      const path = visibleText(this.#paths.join(", "));
+      const words = "empty, or no line has less than 65,536 characters; a log has a line a request";
+      throw new CommandFailure(exitCodes.failure, `${path}: ${words}`);
     }
     if (unreadableCount / lineCount <= unreadableRatioMax) return;
     const part = `${Math.round((100 * unreadableCount) / lineCount)} % of the lines`;

@@ -28,7 +28,8 @@ class Simulator {
         if (data.kind === "progress") return onProgress(data.ratio, data.pass);
         signal.removeEventListener("abort", abort);
         if (data.kind === "failed") return fail(`The simulator failed: ${data.message}`);
-        this.#idle = worker;
+        if (this.#idle === undefined) this.#idle = worker;
+        else worker.terminate();
         resolve(data);
       };
       worker.onerror = () => fail("The simulator could not be loaded, or ran out of memory.");

@@ -59,7 +59,7 @@ export function PolicyRecommend({ active }: PolicyRecommendProps) {
           label="Access log"
           onFile={start}
         />
-        <div class="choices" role="status">
+        <div class="choices">
           {log === undefined ? undefined : <span class="mono">{showText(log.name)}</span>}
           {log === undefined || recommendation.state.value.kind === "running" ? undefined : (
             <button type="button" onClick={() => start(log)}>
@@ -135,7 +135,7 @@ function Recommended({
           </button>
         </div>
       </header>
-      <p class="muted">
+      <p class="muted" role="status">
         {formatCount(lineCount)} lines were read, and {formatCount(unreadableCount)} could not be
         read. Callers are shown as hashes.
       </p>

@@ -216,7 +216,7 @@ function RunPanel({
         <ParamField name="vary" label="Compare a setting" placeholder="admission.maxInFlight" />
         <ParamField name="values" label="Values" placeholder="10,20,40 or 10..200" />
       </div>
-      <div class="choices" role="status">
+      <div class="choices">
         {isRunning ? undefined : (
           <button
             type="button"
@@ -228,7 +228,9 @@ function RunPanel({
           </button>
         )}
         <TaskProgress task={simulation} label="Simulating" />
-        <Verdict />
+        <span role="status">
+          <Verdict />
+        </span>
       </div>
     </TitledPanel>
   );

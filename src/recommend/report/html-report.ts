@@ -2,6 +2,7 @@ import { formatTimestamp } from "../../core/base/timestamp.js";
 import { formatDuration } from "../../policy/text/duration.js";
 import { element, type Markup, tableOf } from "../../simulate/report/markup.js";
 import { reportPage } from "../../simulate/report/report-page.js";
+import type { TimelineCounts } from "../../simulate/timeline.js";
 import type { CallerDemand } from "../demand.js";
 import type { Proposal, ProposedNumber } from "../proposal.js";
 import { percent, subjectOf } from "../propose.js";
@@ -97,13 +98,13 @@ function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): read
 
 function proposalParts(proposal: Proposal): readonly Markup[] {
   const { hits, burst, refusals, heldOut, reasons } = proposal;
-  const number = (title: string, { value, was, band, why }: ProposedNumber) => [
+  const number = (title: string, { value, was, band }: ProposedNumber) => [
     title,
     String(value),
     was === undefined ? "–" : String(was),
     band === undefined ? "–" : `${band.low} to ${band.high}`,
-    why,
   ];
+  const origins = [`requests_per_unit: ${hits.why}.`, `burst: ${burst.why}.`];
   const callers = refusals.callers.map(({ name, refusedCount, isOutlier }) => [
     name,
     refusedCount.toLocaleString("en"),
@@ -114,13 +115,13 @@ function proposalParts(proposal: Proposal): readonly Markup[] {
     element("h3", {}, [`${name}: ${limitText(proposal)}`]),
     tableOf({
       label: `Numbers of ${name}`,
-      titles: ["", "proposed", "now", "90 % band", "where it comes from"],
+      titles: ["", "proposed", "now", "90 % band"],
       rows: [number("requests_per_unit", hits), number("burst", burst)],
     }),
     element(
       "ul",
       {},
-      reasons.map((text) => element("li", {}, [text])),
+      [...origins, ...reasons].map((text) => element("li", {}, [text])),
     ),
     paragraph(
       `A replay of the log refuses ${percent(refusals.requestRatio)} of the requests ` +
@@ -142,7 +143,7 @@ function proposalParts(proposal: Proposal): readonly Markup[] {
         : `Fitted to ${heldOut.fittedDayCount} days without headroom, it predicts that ` +
             `${percent(heldOut.predictedRatio)} of the callers are refused on ` +
             `${dayText(heldOut.day)}; ${percent(heldOut.actualRatio)} were. That day needed ` +
-            `${signed(heldOut.needError)} of what was predicted.`,
+            `${errorText(heldOut.needError)}.`,
     ),
   ];
 }
@@ -152,10 +153,11 @@ export function dayText(day: number): string {
   return formatTimestamp(day * 86_400_000_000).slice(0, 10);
 }
 
-/** A difference as `+4 %`. */
-export function signed(ratio: number): string {
+/** How wrong a prediction was: `4 % more than predicted`. */
+export function errorText(ratio: number): string {
   const value = Math.round(100 * ratio);
-  return `${value < 0 ? "−" : "+"}${Math.abs(value)} %`;
+  if (value === 0) return "what was predicted";
+  return `${Math.abs(value)} % ${value < 0 ? "less" : "more"} than predicted`;
 }
 
 const amount = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 2 });
@@ -170,7 +172,7 @@ function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly Li
     plots.push({
       title: "Requests over time",
       note: `Requests a second, means of ${formatDuration(1_000 * seconds)}.`,
-      x: { title: "time (UTC)", scale: "linear", format: timeText },
+      x: { title: "time (UTC)", scale: "linear", ticks: timeTicks(requests), format: timeText },
       y: { title: "requests a second", scale: "linear", format: amount },
       lines: [{ title: "requests a second", points }],
       mark: undefined,
@@ -179,7 +181,7 @@ function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly Li
   plots.push({
     title: "By hour of the day",
     note: "All days together, in UTC.",
-    x: { title: "hour", scale: "linear", format: String },
+    x: { title: "hour", scale: "linear", ticks: [0, 6, 12, 18, 23], format: String },
     y: share,
     lines: [{ title: "of all requests", points: byHour.map((part, hour) => [hour, part]) }],
     mark: undefined,
@@ -187,7 +189,12 @@ function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly Li
   plots.push({
     title: "By day of the week",
     note: "All weeks together, in UTC.",
-    x: { title: "day", scale: "linear", format: (day) => weekdays[day] ?? "" },
+    x: {
+      title: "day",
+      scale: "linear",
+      ticks: weekdays.map((_, day) => day),
+      format: (day) => weekdays[day] ?? "",
+    },
     y: share,
     lines: [{ title: "of all requests", points: byWeekday.map((part, day) => [day, part]) }],
     mark: undefined,
@@ -196,6 +203,17 @@ function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly Li
 }
 
 const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/** Midnights; of a shorter time its beginning and end. */
+function timeTicks({ startUs, stepUs, counts }: TimelineCounts): readonly number[] {
+  const dayUs = 86_400_000_000;
+  const endUs = startUs + stepUs * (counts.length - 1);
+  const days = Math.floor(endUs / dayUs) - Math.floor(startUs / dayUs);
+  if (days < 2) return [startUs, endUs];
+  const first = Math.ceil(startUs / dayUs) * dayUs;
+  const every = Math.ceil(days / 5) * dayUs;
+  return Array.from({ length: 6 }, (_, i) => first + i * every).filter((time) => time <= endUs);
+}
 
 function timeText(timeUs: number): string {
   return formatTimestamp(timeUs).slice(5, 16).replace("T", " ");

@@ -10,6 +10,8 @@ import {
 interface PlotAxis {
   readonly title: string;
   readonly scale: "linear" | "log";
+  /** Values that are written, if they are others than round ones; the axis ends with the lines. */
+  readonly ticks?: readonly number[];
   readonly format: (value: number) => string;
 }
 
@@ -31,8 +33,8 @@ export interface LinePlot {
 }
 
 const width = 560;
-const height = 250;
-const box = { left: 66, right: 538, top: 24, bottom: 200 } as const;
+const height = 260;
+const box = { left: 66, right: 538, top: 38, bottom: 210 } as const;
 
 /** Rows of a table that are shown, at most. */
 const rowsMax = 60;
@@ -54,11 +56,15 @@ interface Scale {
 }
 
 function scaleOf(
-  { scale }: PlotAxis,
+  { scale, ticks: ownTicks }: PlotAxis,
   values: readonly number[],
   [from, to]: readonly [number, number],
 ): Scale {
   const [least, most] = [Math.min(...values), Math.max(...values)];
+  if (ownTicks !== undefined) {
+    const part = (value: number): number => (value - least) / Math.max(most - least, 1e-9);
+    return { ticks: ownTicks, place: (value) => from + (to - from) * part(value) };
+  }
   if (scale === "log") {
     const low = Math.floor(Math.log10(Math.max(least, 1e-9)));
     const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(most, 1e-9))));
@@ -66,13 +72,10 @@ function scaleOf(
     const part = (value: number): number => (Math.log10(value) - low) / (high - low);
     return { ticks, place: (value) => from + (to - from) * part(value) };
   }
-  const step = niceStep((most - least) / 4);
-  const start = Math.floor(least / step) * step;
-  const end = Math.max(start + step, Math.ceil(most / step - 1e-9) * step);
-  const ticks = Array.from({ length: Math.round((end - start) / step) + 1 }, (_, i) => {
-    return start + i * step;
-  });
-  return { ticks, place: (value) => from + ((to - from) * (value - start)) / (end - start) };
+  const step = niceStep(most / 4);
+  const end = Math.max(step, Math.ceil(most / step - 1e-9) * step);
+  const ticks = Array.from({ length: Math.round(end / step) + 1 }, (_, i) => i * step);
+  return { ticks, place: (value) => from + ((to - from) * value) / end };
 }
 
 /** 1, 2 or 5 times a power of ten, at least as large. */
@@ -89,7 +92,7 @@ function drawing(plot: LinePlot): MarkupElement {
   const xs = [...points.map(([x]) => x), ...marked.map(({ x }) => x)];
   const ys = [...points.map(([, y]) => y), ...marked.map(({ y }) => y)];
   const x = scaleOf(plot.x, xs, [box.left, box.right]);
-  const y = scaleOf(plot.y, plot.y.scale === "log" ? ys : [0, ...ys], [box.bottom, box.top]);
+  const y = scaleOf(plot.y, ys, [box.bottom, box.top]);
   const label = `${plot.title}: ${plot.lines.map(({ title }) => title).join(", ")}`;
   const size = { viewBox: `0 0 ${width} ${height}` };
   return element("svg", { ...size, role: "img", "aria-label": label }, [
@@ -122,7 +125,7 @@ function grid(plot: LinePlot, x: Scale, y: Scale): readonly Markup[] {
 
 function markText(x: number, y: number, label: string): readonly Markup[] {
   const isRight = x > (box.left + box.right) / 2;
-  const at = { x: isRight ? x - 8 : x + 8, y: Math.max(36, y - 8) };
+  const at = { x: isRight ? x - 8 : x + 8, y: Math.max(box.top + 12, y - 8) };
   return [
     element("circle", { class: "s1", cx: x, cy: y, r: 5, fill: "none" }),
     element("text", { class: `tick ${isRight ? "end" : "start"}`, ...at }, [label]),

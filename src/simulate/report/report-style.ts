@@ -19,7 +19,8 @@ svg{display:block;width:100%;height:auto}svg text{fill:var(--dim);font-size:12px
 .legend{display:flex;flex-wrap:wrap;gap:4px 16px;list-style:none;margin:6px 0;padding:0;
 font-size:13px}
 .key{display:inline-block;width:28px;height:10px;vertical-align:middle}
-.scroll{overflow-x:auto}.scroll+h3,.scroll+p{margin-top:16px}
+.scroll{overflow-x:auto}
+.scroll+h3,p+h3,ul+h3,p+.scroll,.scroll+p,.scroll+.figures,p+.figures{margin-top:14px}
 details{margin-top:6px}summary{cursor:pointer;font-size:13px;
 color:var(--dim)}
 table{width:auto;border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
