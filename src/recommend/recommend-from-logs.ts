@@ -9,11 +9,13 @@ interface LogRecommendInput extends RecommendInput {
   readonly given: readonly PolicyText[];
   /** Whether the settings of services are written that are optional. */
   readonly isFixed: boolean;
+  /** Whether numbers of a service are wanted. */
+  readonly isChosen: (service: string) => boolean;
 }
 
 /** Recommends limits for callers, and numbers for services, from the same logs. */
 export async function recommendFromLogs(input: LogRecommendInput): Promise<RecommendedPolicy> {
-  const { policy, given, isFixed, readLogs } = input;
+  const { policy, given, isFixed, isChosen, readLogs } = input;
   const services = new ServiceLog(policy);
   let isFirstPass = true;
   const recommended = await recommendLimits({
@@ -28,7 +30,8 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
     },
   });
   if (recommended.kind === "problem") return recommended;
-  const observed = { services: services.finish(), proxies: {}, notEnough: [] };
+  const chosen = services.finish().filter(({ service }) => isChosen(service));
+  const observed = { services: chosen, proxies: {}, notEnough: [] };
   // A rule that was added and has no limit is not to be written.
   const hasLimits = recommended.recommendation.proposals.length > 0;
   const limited = hasLimits ? recommended : { ...recommended, sources: given };

@@ -84,8 +84,7 @@ const hints: Readonly<Record<LogFormat, string>> = {
 const between = '" "';
 
 /** `[TIME] "METHOD PATH PROTOCOL" STATUS FLAGS`, up to the next quote: no path holds a blank. */
-const beginning =
-  /^\[([^"]*)\] "([^ "]*) ([^ "]*) [^ "]*"\s*(?<status>\d{1,3})(?: (?<flags>[^ "]*)(?<rest>[^"]*))?"/;
+const beginning = /^\[([^"]*)\] "([^ "]*) ([^ "]*) [^ "]*"\s*(\d{1,3})(?: ([^ "]*)([^"]*))?"/;
 
 /** Unquoted parts behind the last quote of Istio's format: clusters, addresses, name and route. */
 const istioTailCount = 6;
@@ -135,7 +134,7 @@ interface TextLine {
 function readLine(text: string): TextLine | undefined {
   const begun = beginning.exec(text);
   if (begun === null) return undefined;
-  const [{ length }, time = "", method = "", path = ""] = begun;
+  const [{ length }, time = "", method = "", path = "", status = "", flags = "", rest = ""] = begun;
   const lastQuote = text.lastIndexOf('"');
   const tail = text
     .slice(lastQuote + 1)
@@ -151,7 +150,6 @@ function readLine(text: string): TextLine | undefined {
   const idEnd = text.lastIndexOf(between, authorityEnd - between.length);
   const agentEnd = text.lastIndexOf(between, idEnd - between.length);
   if (forwardedEnd === -1 || forwardedEnd + between.length > agentEnd) return undefined;
-  const { flags = "", status = "", rest = "" } = begun.groups ?? {};
   // Bytes received and sent, duration, and the time of the upstream.
   const [, , duration = ""] = (isIstio ? text.slice(ownEnd, start - 1) : rest).trim().split(" ");
   return {

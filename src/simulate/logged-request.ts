@@ -13,8 +13,8 @@ export interface WantedFacts {
 export interface RequestTiming {
   /** From its first byte to the last byte of the response; NaN where the log does not say it. */
   readonly durationUs: number;
-  /** Whether the response has a status of 500 to 599. */
-  readonly isError: boolean;
+  /** Whether the response has a status of 500 to 599. Undefined: the log does not say it. */
+  readonly isError: boolean | undefined;
   /** Whether it reached the service; true where the log does not say it. */
   readonly isServed: boolean;
 }
@@ -58,7 +58,7 @@ export function readTiming(
 ): RequestTiming {
   return {
     durationUs: saidText(duration) === "" ? Number.NaN : Math.round(1_000 * Number(duration)),
-    isError: /^5\d\d$/.test(status),
+    isError: /^\d{3}$/.test(status) ? status.startsWith("5") : undefined,
     isServed: upstreamHost === undefined || saidText(upstreamHost) !== "",
   };
 }

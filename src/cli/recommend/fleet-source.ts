@@ -41,8 +41,8 @@ export function readWatchMs({ watch = "0s" }: FleetFlags): number {
 }
 
 /**
- * Asks a running fleet for the last 15 minutes of some services, and goes on for `watchMs`, or until
- * somebody ends it.
+ * Asks a running fleet for the last 15 minutes of some services, and goes on for `watchMs`, or
+ * until somebody ends it.
  *
  * @throws CommandFailure where no Headgate answers
  */

@@ -17,10 +17,11 @@ export const proxyPeaks = {
     `(envoy_listener_downstream_cx_active)[${range}:1m]))`,
 } as const;
 
-type PeakMeasure = (typeof peakMeasures)[number];
+/** The name of a query that can be replaced. */
+export type QueryName = ServiceMeasure | (typeof peakMeasures)[number];
 
-/** Names of queries that can be replaced. */
-export const queryNames: readonly string[] = [...serviceMeasures, ...peakMeasures];
+/** All of them. */
+export const queryNames: readonly QueryName[] = [...serviceMeasures, ...peakMeasures];
 
 /** Times of a query, as PromQL has them. */
 export interface QueryTimes {
@@ -34,7 +35,7 @@ export interface QueryTimes {
 export function serviceQueries(
   service: ServicePolicy,
   { window, range }: QueryTimes,
-): Readonly<Record<ServiceMeasure | PeakMeasure, string>> {
+): Record<QueryName, string> {
   const cluster = clustersNamed(clusterNames(service));
   const envoy = (metric: string) => series(`envoy_cluster_upstream_${metric}`, cluster);
   const own = (metric: string) => series(`headgate_admission_${metric}`, { service: service.name });

@@ -30,6 +30,7 @@ import type { CommandContext } from "../terminal/context.js";
 import {
   fillQuery,
   proxyPeaks,
+  type QueryName,
   type QueryTimes,
   queryNames,
   ruleRatesQuery,
@@ -58,7 +59,7 @@ export interface PrometheusPlan {
   readonly rangeMs: number;
   readonly stepMs: number;
   /** Replacements, by name. */
-  readonly queries: ReadonlyMap<string, string>;
+  readonly queries: ReadonlyMap<QueryName, string>;
 }
 
 /** @throws CommandFailure for wrong usage */
@@ -71,10 +72,13 @@ export function readPrometheusPlan({ range, step, query = [] }: PrometheusFlags)
   }
   const queries = new Map(
     query.map((text) => {
-      const [name = "", ...rest] = text.split("=");
-      if (queryNames.includes(name) && rest.length > 0) return [name, rest.join("=")] as const;
+      const [name, ...rest] = text.split("=");
+      const known = queryNames.find((one) => one === name);
+      if (known !== undefined && rest.length > 0) return [known, rest.join("=")] as const;
       const names = queryNames.join(", ");
-      throw usageFailure(`--query ${visibleText(name)}: write NAME=PROMQL with one of ${names}`);
+      throw usageFailure(
+        `--query ${visibleText(name ?? "")}: write NAME=PROMQL with one of ${names}`,
+      );
     }),
   );
   const times = { window: formatDuration(stepMs), range: formatDuration(rangeMs) };
@@ -94,8 +98,11 @@ export function showQueries(services: readonly ServicePolicy[], plan: Prometheus
 
 function queriesOf(service: ServicePolicy, { times, queries }: PrometheusPlan) {
   const all = serviceQueries(service, times);
-  const own = [...queries].map(([name, text]) => [name, fillQuery(text, service, times)]);
-  return { ...all, ...(Object.fromEntries(own) as Partial<typeof all>) };
+  for (const name of queryNames) {
+    const own = queries.get(name);
+    if (own !== undefined) all[name] = fillQuery(own, service, times);
+  }
+  return all;
 }
 
 /**

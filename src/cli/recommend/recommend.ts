@@ -38,6 +38,7 @@ import { type RecommendOutcome, renderRecommendation } from "./recommend-report.
 import {
   addServiceFlags,
   chooseSource,
+  chosenServices,
   queriesText,
   type ServiceFlags,
   type ServiceSource,
@@ -170,6 +171,7 @@ async function fromLogs(
     throw usageFailure("a log is read at least twice; write standard input to a file first");
   }
   const fitting = readFitting(options);
+  if (options.service !== undefined) chosenServices(given.policy, options);
   const { policy, sources } = options.per === undefined ? given : withNewRule(given, options, call);
   const logArguments = readLogArguments(policy, call, "wanted");
   keepNewObjectsYoung();
@@ -177,6 +179,8 @@ async function fromLogs(
   const recommended = await recommendFromLogs({
     given: given.sources,
     isFixed: options.fixed === true,
+    isChosen: (service) =>
+      options.per !== undefined || options.service === undefined || service === options.service,
     sources,
     policy,
     forAll: logArguments.forAll,

@@ -74,7 +74,15 @@ export function queriesText(policy: Policy, flags: ServiceFlags): string {
   return showQueries(chosenServices(policy, flags), readPrometheusPlan(flags));
 }
 
-function chosenServices({ services }: Policy, { service }: ServiceFlags): readonly ServicePolicy[] {
+/**
+ * The services that are meant.
+ *
+ * @throws CommandFailure where there is none
+ */
+export function chosenServices(
+  { services }: Pick<Policy, "services">,
+  { service }: Pick<ServiceFlags, "service">,
+): readonly ServicePolicy[] {
   const chosen = services.filter(({ name }) => service === undefined || name === service);
   if (chosen.length > 0) return chosen;
   const words =

@@ -73,6 +73,7 @@ export async function recommendFor(
       ...given,
       given: job.policies,
       isFixed: false,
+      isChosen: () => true,
       forAll: undefined,
       options: {
         refusedCallerRatioMax: job.refusedCallerRatioMax,

@@ -28,8 +28,8 @@ interface ReplicaSums {
 }
 
 /**
- * What replicas tell of a service, as means of ten seconds of the fleet. Replicas count the requests
- * that they admit themselves, so these are added up; what Envoys report is the fleet's already.
+ * What replicas report of a service, as means of ten seconds of the fleet. Replicas count the
+ * requests that they admit themselves, so these are added up; what Envoys report is the fleet's.
  */
 export class FleetSteps {
   /** By the number of the window since 1970, then by replica. */

@@ -34,7 +34,7 @@ export type KneeVerdict =
 /** Fewer levels show no curve: three numbers are fitted. */
 export const levelCountMin = 6;
 
-/** How much better a curve with a knee must be than one without, as F with one degree of freedom. */
+/** How much better a curve with a knee must be than one without: F with one degree of freedom. */
 const evidenceMin = 20;
 
 /** The least squared error of a point that counts, so that data without noise is no evidence. */
@@ -69,9 +69,9 @@ const others: Basis = (level) => level - 1;
  * with the smaller residual counts:
  *
  * ```
- * two segments:  R(n) = S + b (n - 1)                       n <= c: nobody waits, work may get slower
- *                       (S + b (c - 1)) n / c               n >  c: throughput is the same for all n
- * USL:           R(n) = (1 + s (n - 1) + k n (n - 1)) / l   knee sqrt((1 - s) / k)
+ * two segments:  R(n) = S + b (n - 1)            n <= c: nobody waits, work may get slower
+ *                       (S + b (c - 1)) n / c    n >  c: throughput is the same for all n
+ * USL:           R(n) = (1 + s (n - 1) + k n (n - 1)) / l           knee sqrt((1 - s) / k)
  * ```
  *
  * A knee is seen only if its curve is much better than the straight line that has none (the first
@@ -128,7 +128,8 @@ function perSecondAt({ latencyMs }: Pick<LatencyFit, "latencyMs">, level: number
 
 /**
  * USL without crosstalk: throughput comes ever closer to its maximum. A corner that averages have
- * smoothed looks like this, too. Of a small rise of n by a ratio, throughput gets `growthMs / R(n)`.
+ * smoothed looks like this, too. If n rises by a small ratio, throughput rises by `growthMs / R(n)`
+ * of it.
  */
 function straightLine(points: readonly WeightedPoint[]): Candidate & { readonly growthMs: number } {
   const { coefficients, squaredError } = fitNonNegative(points, [one, others]);
@@ -204,7 +205,7 @@ function usl(points: readonly WeightedPoint[]): Candidate {
   };
 }
 
-/** The root of the mean square of the distances, each level as often as it was seen, up to a bound. */
+/** The root mean square of the distances; a level counts as often as it was seen, up to a bound. */
 function relativeDistance(
   curve: readonly CurvePoint[],
   latencyMs: (level: number) => number,

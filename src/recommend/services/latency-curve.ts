@@ -24,9 +24,9 @@ const stepRatio = 1.08;
 const mergedRatio = 1.5;
 
 /** The largest level that is told apart. */
-export const levelMax = 1_000_000;
+const levelMax = 1_000_000;
 
-/** What any mean is off by, however many samples it has: a service is not quite the same all day. */
+/** The error of any mean, however many samples it has: a service differs during a day. */
 const modelErrorRatio = 0.03;
 
 /** Fewer samples do not say what the latency of a level is. */

@@ -45,7 +45,7 @@ export function fitNonNegative(
   return best;
 }
 
-/** Solves the normal equations by elimination; undefined where the functions depend on each other. */
+/** Solves the normal equations by elimination; undefined where functions depend on each other. */
 function solve(
   points: readonly WeightedPoint[],
   rows: readonly (readonly number[])[],

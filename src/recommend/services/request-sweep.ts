@@ -5,7 +5,8 @@ import type { LatencyQuantiles, ServiceObservations } from "./service-observatio
 export interface TimedRequest {
   readonly startUs: number;
   readonly durationUs: number;
-  readonly isError: boolean;
+  /** Undefined: unknown. */
+  readonly isError: boolean | undefined;
 }
 
 /** The requests of a service that are looked at: 32 MB. */
@@ -30,6 +31,7 @@ export class RequestSweep {
   #starts = new Float64Array(firstCapacity);
   #durations = new Float64Array(firstCapacity);
   #count = 0;
+  #statusCount = 0;
   #errorCount = 0;
   #skippedCount = 0;
   #hasFractions = false;
@@ -52,7 +54,8 @@ export class RequestSweep {
     this.#starts[this.#count] = startUs;
     this.#durations[this.#count] = durationUs;
     this.#count += 1;
-    if (isError) this.#errorCount += 1;
+    if (isError !== undefined) this.#statusCount += 1;
+    if (isError === true) this.#errorCount += 1;
     this.#hasFractions ||= startUs % secondUs !== 0;
   }
 
@@ -81,7 +84,7 @@ export class RequestSweep {
       durationSeconds: this.#count === 0 ? 0 : (lastUs - firstUs) / 1_000_000,
       perSecondMax: busiestPerSecond(ends),
       inFlightMax,
-      errorRatio: this.#count === 0 ? undefined : this.#errorCount / this.#count,
+      errorRatio: this.#statusCount === 0 ? undefined : this.#errorCount / this.#statusCount,
       quantiles: (levelMax) => this.#quantiles(levels, levelMax),
       limit: undefined,
       envoy: {},

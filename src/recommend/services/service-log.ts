@@ -6,7 +6,7 @@ import { RequestSweep, sweptRequestsMax } from "./request-sweep.js";
 import type { ServiceObservations } from "./service-observations.js";
 
 /** The services of a log that are looked at. */
-export const sweptServicesMax = 32;
+const sweptServicesMax = 32;
 
 /** Observes services by what a log says of their requests; a policy's hosts tell which is whose. */
 export class ServiceLog {

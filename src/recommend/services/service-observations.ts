@@ -73,9 +73,9 @@ export function observeWindows(
     curve.add({ level: Math.max(1, inFlight), latencyMs });
   }
   const requests = full.reduce((sum, one) => sum + (one.perSecond * one.lengthMs) / 1_000, 0);
-  const told = full.filter(({ errorsPerSecond }) => errorsPerSecond !== undefined);
-  const toldRequests = told.reduce((sum, one) => sum + one.perSecond * one.lengthMs, 0);
-  const errors = told.reduce((sum, one) => sum + (one.errorsPerSecond ?? 0) * one.lengthMs, 0);
+  const reported = full.filter(({ errorsPerSecond }) => errorsPerSecond !== undefined);
+  const reportedRequests = reported.reduce((sum, one) => sum + one.perSecond * one.lengthMs, 0);
+  const errors = reported.reduce((sum, one) => sum + (one.errorsPerSecond ?? 0) * one.lengthMs, 0);
   const skipped = windows.length - full.length;
   return {
     service,
@@ -85,7 +85,7 @@ export function observeWindows(
     durationSeconds: full.reduce((sum, { lengthMs }) => sum + lengthMs / 1_000, 0),
     perSecondMax: Math.max(0, ...full.map(({ perSecond }) => perSecond)),
     inFlightMax: Math.max(0, ...full.map(({ inFlight }) => inFlight)),
-    errorRatio: toldRequests > 0 ? Math.min(1, errors / toldRequests) : undefined,
+    errorRatio: reportedRequests > 0 ? Math.min(1, errors / reportedRequests) : undefined,
     quantiles: (levelMax) => typicalQuantiles(full.filter((one) => one.inFlight <= levelMax)),
     limit: full.findLast(({ limit }) => limit !== undefined && limit > 0)?.limit,
     envoy,
@@ -113,7 +113,7 @@ function complete(window: LoadWindow): FullWindow | undefined {
   return isWhole && full.inFlight >= levelMin && full.perSecond > 0 ? full : undefined;
 }
 
-/** The median of the windows' quantiles: one bad minute is not what is usual. */
+/** The median of the windows' quantiles: one bad minute is not typical. */
 function typicalQuantiles(windows: readonly LoadWindow[]): LatencyQuantiles | undefined {
   const [p50, p99] = [
     median(windows.flatMap(({ p50Ms }) => (p50Ms === undefined ? [] : [p50Ms]))),

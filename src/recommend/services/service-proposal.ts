@@ -1,6 +1,9 @@
 import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
+import { memoryBytesMax } from "../../policy/proxies/proxy-overload.js";
+import { queueSizeMax, waitMsMax } from "../../policy/services/admission-blocks.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { formatDuration } from "../../policy/text/duration.js";
+import { thresholdMax } from "../../policy/upstream/circuit-breakers.js";
 import { outlierDetection } from "../../policy/upstream/outlier-detection.js";
 import { findKnee, type KneeVerdict } from "./knee-fit.js";
 import { kneeMissing, kneeRange, kneeReasons, rounded } from "./knee-words.js";
@@ -20,11 +23,12 @@ export function recommendService(
   current: CurrentService,
 ): ServiceRecommendation {
   const verdict = findKnee(observations.curve);
+  const limit = observations.limit ?? current.admission?.maxInFlight;
   const parts: Parts = {
     observations,
     current,
     verdict,
-    usual: observations.quantiles(
+    unloaded: observations.quantiles(
       verdict.kind === "seen" ? Math.max(1, verdict.fit.knee) : Number.POSITIVE_INFINITY,
     ),
   };
@@ -35,7 +39,7 @@ export function recommendService(
     settings: proposed.flatMap(({ settings }) => settings),
     reasons: kneeReasons(verdict),
     missing: [
-      ...kneeMissing(verdict, observations),
+      ...kneeMissing(verdict, { ...observations, limit }),
       ...proposed.flatMap(({ missing }) => missing),
       ...observations.notes,
     ],
@@ -47,7 +51,7 @@ interface Parts {
   readonly current: CurrentService;
   readonly verdict: KneeVerdict;
   /** Latencies while nobody waited, as far as is known. */
-  readonly usual: LatencyQuantiles | undefined;
+  readonly unloaded: LatencyQuantiles | undefined;
 }
 
 interface Proposed {
@@ -58,7 +62,7 @@ interface Proposed {
 const nothing: Proposed = { settings: [], missing: [] };
 
 /** `maxInFlight` and the queue that goes with it. */
-function limits({ verdict, current: { admission }, usual }: Parts): Proposed {
+function limits({ verdict, current: { admission }, unloaded }: Parts): Proposed {
   if (verdict.kind !== "seen") return nothing;
   const { knee, kneeMin, kneeMax, model, perSecondMax } = verdict.fit;
   // Beyond a peak each further request costs throughput.
@@ -82,19 +86,19 @@ function limits({ verdict, current: { admission }, usual }: Parts): Proposed {
       was: admission?.maxInFlight,
       why: hasPeak
         ? `throughput peaks at ${rounded(knee)} in flight`
-        : `knee at ${rounded(knee)} in flight, and a queue that keeps the service busy`,
+        : `knee at ${rounded(knee)} in flight, and a queue to keep it busy`,
       use,
     },
   ];
-  if (usual === undefined) return { settings, missing: [quantilesMissing] };
-  const waitMs = Math.max(1, Math.ceil(usual.p99));
-  const size = Math.max(1, Math.ceil((perSecondMax * waitMs) / 1_000));
+  if (unloaded === undefined) return { settings, missing: [quantilesMissing] };
+  const waitMs = Math.min(waitMsMax, Math.max(1, Math.ceil(unloaded.p99)));
+  const size = Math.min(queueSizeMax, Math.max(1, Math.ceil((perSecondMax * waitMs) / 1_000)));
   settings.push(
     {
       path: "admission.queue.maxWait",
       value: duration(waitMs),
       was: admission?.queue && duration(admission.queue.waitMsMax),
-      why: "99 % of responses take no longer, so that callers wait for twice that at most",
+      why: "99 % of responses take no longer while nobody waits",
       use,
     },
     {
@@ -112,9 +116,9 @@ const quantilesMissing =
   "The source has no latency quantiles: deadline and queue.maxWait need an access log, or a " +
   "histogram of Envoy in Prometheus.";
 
-function deadlines({ current: { admission }, usual }: Parts): Proposed {
-  if (usual === undefined) return nothing;
-  const leastMs = Math.max(1, Math.floor(usual.p50));
+function deadlines({ current: { admission }, unloaded }: Parts): Proposed {
+  if (unloaded === undefined) return nothing;
+  const leastMs = Math.min(waitMsMax, Math.max(1, Math.floor(unloaded.p50)));
   const now = admission?.deadline?.minRemainingMs ?? defaultMinRemainingMs;
   if (leastMs <= now) return nothing;
   const why = "half of the responses take longer, even while nobody waits";
@@ -158,7 +162,7 @@ function spare(
   peak: number | undefined,
   { path, now, what }: { readonly path: string; readonly now: number; readonly what: string },
 ): readonly ServiceSetting[] {
-  const value = Math.ceil(spareRatio * (peak ?? 0));
+  const value = Math.min(thresholdMax, Math.ceil(spareRatio * (peak ?? 0)));
   if (value <= now) return [];
   const why = `twice the ${rounded(peak ?? 0)} ${what} that were seen at most`;
   return [{ path, value, was: now, why, use: "write" }];
@@ -214,7 +218,7 @@ function outliers({ observations, current, verdict }: Parts): Proposed {
       path: "outlierDetection.maxEjectionPercent",
       value,
       was: now.ejectionPercentMax,
-      why: `the peak needs ${100 - sparePercent} % of the ${rounded(capacity)} per second of all hosts`,
+      why: `the peak needs ${100 - sparePercent} % of ${rounded(capacity)} per second`,
       use: "write",
     });
   }
@@ -232,10 +236,9 @@ export function recommendOverload(
   const settings: ServiceSetting[] = [];
   const heapWas = current?.heap?.bytesMax;
   if (heapBytes !== undefined && heapBytes > 0) {
-    const steps = Math.ceil((spareRatio * heapBytes) / heapStepBytes);
-    const why =
-      `twice the ${Math.ceil(heapBytes / 2 ** 20)}Mi that a proxy used at most; less ` +
-      "than the memory limit of its container";
+    const bounded = Math.min(memoryBytesMax, spareRatio * heapBytes);
+    const steps = Math.ceil(bounded / heapStepBytes);
+    const why = `twice the ${Math.ceil(heapBytes / 2 ** 20)}Mi that a proxy used at most`;
     const was = heapWas === undefined ? undefined : `${Math.round(heapWas / 2 ** 20)}Mi`;
     settings.push({
       path: "overload.maxHeap",
@@ -248,7 +251,7 @@ export function recommendOverload(
   if (downstreamConnections !== undefined && downstreamConnections > 0) {
     settings.push({
       path: "overload.maxConnections",
-      value: Math.ceil(spareRatio * downstreamConnections),
+      value: Math.min(thresholdMax, Math.ceil(spareRatio * downstreamConnections)),
       was: current?.connectionsMax,
       why: `twice the ${rounded(downstreamConnections)} connections that a proxy had at most`,
       use: "optional",

@@ -59,8 +59,8 @@ describe("createTextReader()", () => {
     {
       why: "served, in Istio's format",
       text:
-        `[${start}] "GET /a HTTP/2" 503 - via_upstream - "-" 0 12 45 44 "1.1.1.1" "curl/8" "id-1" ` +
-        '"orders.example" "10.0.0.1:80" ' +
+        `[${start}] "GET /a HTTP/2" 503 - via_upstream - "-" 0 12 45 44 "1.1.1.1" "curl/8" ` +
+        '"id-1" "orders.example" "10.0.0.1:80" ' +
         "outbound|80||orders 10.0.0.2:1 10.0.0.3:80 10.0.0.4:99 - default",
       timing: { durationUs: 45_000, isError: true, isServed: true },
     },

@@ -49,12 +49,12 @@ describe("createJsonReader()", () => {
     {
       why: "nothing",
       fields: {},
-      timing: { durationUs: Number.NaN, isError: false, isServed: true },
+      timing: { durationUs: Number.NaN, isError: undefined, isServed: true },
     },
     {
       why: "text where a number should be",
       fields: { duration: "soon", response_code: "5xx" },
-      timing: { durationUs: Number.NaN, isError: false, isServed: true },
+      timing: { durationUs: Number.NaN, isError: undefined, isServed: true },
     },
   ])("reads how long a request took, where that is wanted: $why", ({ fields, timing }) => {
     const line = JSON.stringify({ start_time: start, ...fields });

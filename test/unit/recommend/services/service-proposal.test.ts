@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type PolicyText, parsePolicy } from "../../../../src/policy/parse.js";
 import { buildPolicy, type Policy } from "../../../../src/policy/policy.js";
@@ -8,6 +9,7 @@ import {
   recommendOverload,
   recommendService,
 } from "../../../../src/recommend/services/service-proposal.js";
+import { metCount, seedCount } from "../../../support/seeds.js";
 
 const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: shop}\nspec:\n";
 
@@ -132,6 +134,66 @@ describe("recommendService()", () => {
   });
 });
 
+describe("what is recommended from any observations", () => {
+  const positive = (max: number) => fc.double({ min: 1e-3, max, noNaN: true });
+  const curve = fc.array(
+    fc.record({
+      level: positive(1e6),
+      latencyMs: positive(1e7),
+      count: fc.nat(1e6),
+      errorRatio: fc.double({ min: 0.03, max: 1, noNaN: true }),
+    }),
+    { maxLength: 40 },
+  );
+  const optional = (max: number) => fc.option(positive(max), { nil: undefined });
+  const any = fc.record({
+    points: curve,
+    isQueue: fc.boolean(),
+    knee: positive(1e5),
+    requestCount: fc.nat(1e9),
+    durationSeconds: positive(1e7),
+    perSecondMax: positive(1e9),
+    inFlightMax: positive(1e6),
+    errorRatio: fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined }),
+    p50: positive(1e8),
+    p99: positive(1e8),
+    limit: optional(1e6),
+    connections: optional(1e12),
+    pendingRequests: optional(1e12),
+    heapBytes: optional(1e15),
+    downstreamConnections: optional(1e12),
+  });
+
+  test("is a policy that is right, or a reason", () => {
+    let seenCount = 0;
+    fc.assert(
+      fc.property(any, ({ points, isQueue, knee, p50, p99, ...fields }) => {
+        const { connections, pendingRequests, heapBytes, downstreamConnections } = fields;
+        const sorted = points.toSorted((one, other) => one.level - other.level);
+        // Half of them are of a queue, so that there is something to propose.
+        const latencyMs = (level: number) => 50 * Math.max(1, level / knee);
+        const queue = sorted.map((one) => ({ ...one, latencyMs: latencyMs(one.level) }));
+        const { recommended, sources } = recommend(plain, {
+          ...fields,
+          curve: isQueue ? queue : sorted,
+          quantiles: () => ({ p50, p99 }),
+          envoy: { connections, pendingRequests },
+        });
+        const overload = recommendOverload({ heapBytes, downstreamConnections }, undefined);
+        const services = [recommended];
+        const edited = editServices(sources, { services, overload, isFixed: true });
+        if (edited.kind === "problem") throw new Error(edited.message);
+        parse(edited.sources[0]?.text ?? "");
+        const isSeen = recommended.verdict.kind === "seen";
+        if (isSeen) seenCount += 1;
+        expect(isSeen || recommended.missing.length > 0).toBe(true);
+      }),
+      { numRuns: seedCount(200) },
+    );
+    expect(seenCount).toBeGreaterThan(metCount(10));
+  });
+});
+
 describe("recommendOverload()", () => {
   test("has twice what a proxy needed", () => {
     const peaks = { heapBytes: 150 * 2 ** 20, downstreamConnections: 2_100 };
@@ -168,7 +230,7 @@ describe("editServices()", () => {
             outlierDetection:
               consecutive5xx: 8 # 15 % errors make so many in a row once a day by chance
               consecutiveGatewayFailure: 8 # 15 % errors make so many in a row once a day by chance
-              maxEjectionPercent: 20 # the peak needs 80 % of the 400 per second of all hosts
+              maxEjectionPercent: 20 # the peak needs 80 % of 400 per second
       "
     `);
   });
@@ -185,19 +247,19 @@ describe("editServices()", () => {
             hosts: [orders.example]
             admission:
               reject: {retryAfter: {min: 2s}}
-              maxInFlight: 27 # knee at 20.1 in flight, and a queue that keeps the service busy # ours
+              maxInFlight: 27 # knee at 20.1 in flight, and a queue to keep it busy # ours
               queue:
-                maxWait: 180ms # 99 % of responses take no longer, so that callers wait for twice that at most
+                maxWait: 180ms # 99 % of responses take no longer while nobody waits
                 size: 73 # Little's law: 400 per second x 180ms
               deadline:
                 minRemaining: 45ms # half of the responses take longer, even while nobody waits
             outlierDetection:
               consecutive5xx: 8 # 15 % errors make so many in a row once a day by chance
               consecutiveGatewayFailure: 8 # 15 % errors make so many in a row once a day by chance
-              maxEjectionPercent: 20 # the peak needs 80 % of the 400 per second of all hosts
+              maxEjectionPercent: 20 # the peak needs 80 % of 400 per second
         proxies:
           overload:
-            maxHeap: 448Mi # twice the 200Mi that a proxy used at most; less than the memory limit of its container
+            maxHeap: 448Mi # twice the 200Mi that a proxy used at most
       "
     `);
   });
