@@ -22,26 +22,27 @@ const computing: readonly Kind[] = [
 const simulating: Kind = {
   name: "simulation",
   include: "test/simulation/**/*.test.ts",
-  testTimeout: 600_000,
+  // What only computes hangs in no wait, and may have a tenth of a core for as long as others run.
+  testTimeout: 1_800_000,
 };
 
 /**
- * What judges how much of an upstream's capacity is served, or how soon calls are answered: the load
- * that it makes needs the machine for itself.
+ * What judges how much of an upstream's capacity is served: the load that it makes needs the machine
+ * for itself.
  */
-const loadFiles = [
-  "test/e2e/admission.test.ts",
-  "test/e2e/admission-halving.test.ts",
-  "test/fault/network-faults.test.ts",
-  "test/fault/overload.test.ts",
-];
+const loadFiles = ["test/e2e/admission.test.ts", "test/e2e/admission-halving.test.ts"];
 
-/** What judges shares and limits under a steady load of half a core, for half a minute or more. */
+/**
+ * What judges shares and limits under a steady load of a quarter of a core, for half a minute or
+ * more; and how soon calls are answered when a network or a process fails.
+ */
 const feedbackFiles = [
   "test/e2e/critical-share.test.ts",
   "test/e2e/feedback.test.ts",
   "test/e2e/feedback-joining.test.ts",
   "test/e2e/feedback-shares.test.ts",
+  "test/fault/network-faults.test.ts",
+  "test/fault/overload.test.ts",
 ];
 
 const lastFiles = [...loadFiles, ...feedbackFiles];
@@ -107,7 +108,7 @@ const projects = [
     setupFiles: ["test/support/lower-priority.ts"],
   }),
   ...waiting.map((kind) => projectOf(kind, { groupOrder: 2, maxWorkers: coreCount + 1 })),
-  projectOf(feedback, { groupOrder: 3, maxWorkers: coreCount + 1 }),
+  projectOf(feedback, { groupOrder: 3, maxWorkers: coreCount + 2 }),
   projectOf(loading, { groupOrder: 4, maxWorkers: 1 }),
 ];
 

@@ -44,8 +44,8 @@ const kinds: Readonly<Record<string, Kind>> = {
   contract: { folder: "test/contract/", programs: ["redis", "valkey", "envoy"] },
   fault: { folder: "test/fault/", programs: ["redis", "valkey"] },
   e2e: { folder: "test/e2e/", programs: toolNames },
-  feedback: { folder: "test/e2e/", programs: ["envoy", "redis"] },
-  load: { folder: "test/", programs: ["envoy", "redis"] },
+  feedback: { folder: "test/", programs: ["envoy", "redis"] },
+  load: { folder: "test/e2e/", programs: ["envoy", "redis"] },
 };
 
 /** What is checked before every commit: all that starts no server. */
@@ -195,19 +195,20 @@ interface Tested {
 /**
  * What computes and is soon done comes first, with all cores; then what starts servers and waits
  * for them, and beside it what has hours to simulate, at a lower priority: it takes the time that
- * the others leave.
+ * the others leave. What judges times and shares comes last, with nothing beside it.
  */
 async function runInTurn(paths: Plan["paths"]): Promise<Tested> {
   const some = (isMeant: (kind: string) => boolean): Plan["paths"] =>
     Object.fromEntries(Object.entries(paths).filter(([kind]) => isMeant(kind)));
   const isSoonDone = (kind: string): boolean => ["tidy", "unit", "golden"].includes(kind);
   const isSimulated = (kind: string): boolean => kind === "simulation";
+  const isLast = (kind: string): boolean => ["feedback", "load"].includes(kind);
+  const isOther = (kind: string): boolean =>
+    !isSoonDone(kind) && !isSimulated(kind) && !isLast(kind);
   const first = await runTests(some(isSoonDone));
-  const rest = await Promise.all([
-    runTests(some((kind) => !isSoonDone(kind) && !isSimulated(kind))),
-    runTests(some(isSimulated)),
-  ]);
-  const all = [first, ...rest];
+  const second = await Promise.all([runTests(some(isOther)), runTests(some(isSimulated))]);
+  const last = await runTests(some(isLast));
+  const all = [first, ...second, last];
   return {
     tally: addTallies(all.map(({ tally }) => tally)),
     times: all.flatMap(({ times }) => times),

@@ -41,7 +41,7 @@ export class CallerObserver {
   #levels: Float64Array;
   #most: Float32Array;
   readonly #unfollowed = new SpaceSaving<string>(countedMax);
-  readonly #heavyRatio: number;
+  #heavyRatio: number;
   #totalHits = 0;
 
   /** @param heavyRatio part of all hits from which on a caller is followed in any case */
@@ -90,10 +90,13 @@ export class CallerObserver {
 
   /**
    * Forgets every second caller that is not a heavy one, those with the upper half of hashes: the
-   * ones that stay are a sample of all, each with all of its requests.
+   * ones that stay are a sample of all, each with all of its requests. Where nearly all are heavy
+   * ones, fewer of them are the next time.
    */
   halve(): void {
+    const before = this.liveCount + this.days.rowCount;
     this.days.sampledRatio /= 2;
+    this.days.heavy.clear();
     for (const [key, place] of this.#places) {
       const total = this.#numbers[place * numberCount + totalAt] ?? 0;
       if (this.#isHeavy(total)) this.days.heavy.add(key);
@@ -108,6 +111,7 @@ export class CallerObserver {
         array.copyWithin(place * size, old * size, (old + 1) * size);
       }
     }
+    if (this.liveCount + this.days.rowCount > 0.75 * before) this.#heavyRatio *= 2;
   }
 
   #isSampled(key: string): boolean {

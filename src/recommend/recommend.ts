@@ -181,8 +181,8 @@ function reasonsOf({ demand, fit, callerDayCount }: FittedRule): readonly string
     const error = 2 * Math.sqrt(Math.max(refusedRatio, 1 / sampled) / sampled);
     reasons.push(
       "Callers with many requests were all followed, and of the others 1 in " +
-        `${Math.round(1 / demand.sampledRatio)}, chosen by a hash. The part of refused callers is ` +
-        `off by up to ${percent(error)} (two standard errors).`,
+        `${Math.round(1 / demand.sampledRatio)}, chosen by a hash. The part of refused callers ` +
+        `is off by up to ${percent(error)} (two standard errors).`,
     );
   }
   return reasons;

@@ -32,8 +32,9 @@ describe("the site of the documentation", () => {
     const readSome = async (): Promise<void> => {
       const reader = await SiteReader.open(browser, site, "light");
       await reader.resize(narrow);
+      await reader.show("/index.html");
       for (const path of left) {
-        await reader.show(path);
+        await reader.goOn(path);
         const seen = await reader.look();
         facts.set(path, seen);
         if (seen.headings.length !== 1) wrong.push(`${path}: ${seen.headings.length} titles`);

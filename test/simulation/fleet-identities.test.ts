@@ -3,7 +3,7 @@ import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { nodeReportOf } from "../support/node-reports.js";
-import { runSeeds, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
+import { runSeeds, seedsFrom } from "../support/seeds.js";
 
 const limit = 100;
 const configuredShare = 1_024;
@@ -105,7 +105,6 @@ describe("shares of several identities", () => {
     { liarCount: 300, count: 1 },
   ])(
     "leave honest Envoys theirs beside $liarCount names of one that lies",
-    { timeout: seedsTimeoutMs(600_000) },
     ({ liarCount, count }) =>
       runSeeds(seedsFrom(1, count), (seed) => {
         expect(problemOf(seed, liarCount)).toBe("");

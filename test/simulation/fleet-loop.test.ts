@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { runSeeds, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
+import { runSeeds, seedsFrom } from "../support/seeds.js";
 import { mean, runFleet, type SteadySpan, steadySpan } from "./fleet-loop-report.js";
 import { FleetRun, type FleetScenario } from "./fleet-loop-run.js";
 import { bigFleet, fairReports, oneService, service, smallFleet } from "./fleet-loop-scenarios.js";
@@ -21,20 +21,18 @@ describe("FleetLoop, in small fleets where everything goes wrong", () => {
     expect(runFleet(smallFleet(seed), { seed, seconds: 90 })).toBe("");
   });
 
-  it("gives no more than there is, seed by seed", { timeout: seedsTimeoutMs(600_000) }, () =>
+  it("gives no more than there is, seed by seed", () =>
     runSeeds(seedsFrom(1, 300), (seed) => {
       expect(runFleet(smallFleet(seed), { seed, seconds: 90 })).toBe("");
-    }),
-  );
+    }));
 });
 
 describe("FleetLoop, in small fleets of several identities", () => {
-  it("gives no more than there is, seed by seed", { timeout: seedsTimeoutMs(600_000) }, () =>
+  it("gives no more than there is, seed by seed", () =>
     runSeeds(seedsFrom(1, 100), (seed) => {
       const fleet = { ...smallFleet(seed), ownerCount: 2 + (seed % 2) };
       expect(runFleet(fleet, { seed, seconds: 90 })).toBe("");
-    }),
-  );
+    }));
 });
 
 describe("FleetLoop, before 50 services with 200 Envoys in foul weather", () => {

@@ -99,8 +99,6 @@ const worst: readonly {
 /** A few worlds whose best static limit is searched anew, by their place. */
 const rechecked = [3, 120, 240, 310];
 
-const timeoutMs = 300_000;
-
 describe("the goodput matrix", async () => {
   const rows = await readGoodputTable();
   const resultsOf = new Map(rows.map(({ one, best }) => [one.seed, () => runWorld(one, best)]));
@@ -116,7 +114,7 @@ describe("the goodput matrix", async () => {
     expect(rows.map(({ one }) => one.seed)).toEqual(tableSeeds);
   });
 
-  it.each(sets)("holds worlds that $name against them", { timeout: timeoutMs }, (set) => {
+  it.each(sets)("holds worlds that $name against them", (set) => {
     const own = set.seeds.map(resultOf);
     const reported = tellMatrix(own);
     process.stdout.write(`${reported}\n`);
@@ -126,12 +124,12 @@ describe("the goodput matrix", async () => {
     }
   });
 
-  it.each(worst)("$name: $verdict, seed $seed", { timeout: timeoutMs }, (one) => {
+  it.each(worst)("$name: $verdict, seed $seed", (one) => {
     const result = resultOf(one.seed);
     expect(result.missing[one.verdict], tellResult(result)).toBeLessThanOrEqual(one.missingMax);
   });
 
-  it.each(rechecked)("has what a search finds (row %i)", { timeout: timeoutMs }, (place) => {
+  it.each(rechecked)("has what a search finds (row %i)", (place) => {
     const row = rows[place];
     expect(row && searchBest(row.one)).toEqual(row?.best);
   });

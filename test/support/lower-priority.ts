@@ -2,6 +2,6 @@ import { setPriority } from "node:os";
 
 /**
  * For a kind of tests that runs beside others: this process has the time that they leave, and a
- * third of a core at least where they leave none.
+ * tenth of a core at least where they leave none.
  */
-setPriority(5);
+setPriority(10);

@@ -91,6 +91,8 @@ export class QuotaScenario {
       ...redisEnv(redis.port),
       HEADGATE_ADMIN_ADDR: `127.0.0.1:${port}`,
       HEADGATE_ADMIN_OPEN: "true",
+      // Tests that run at the same time ask one port, on a machine that may be busy.
+      HEADGATE_ADMIN_CALLS_PER_SECOND: "1000",
     }));
     const denied = {
       http_status: { code: refusal.status },

@@ -151,6 +151,17 @@ export class SiteReader {
     await this.page.waitForFunction("document.querySelector('#app')?.__vue_app__ !== undefined");
   }
 
+  /**
+   * Goes on to a page as by a link of the one that is open, which costs a quarter of opening it.
+   * What the browser makes of it must have the elements that the page's own file has.
+   */
+  async goOn(path: string): Promise<void> {
+    this.#path = path;
+    const script = `(${goOnScript})(${JSON.stringify(path)})`;
+    const difference = z.string().parse(await this.page.evaluate(script));
+    if (difference !== "") this.troubles.push({ page: path, what: difference });
+  }
+
   /** Sets the size of the window. */
   async resize(size: { readonly width: number; readonly height: number }): Promise<void> {
     await this.page.setViewportSize(size);
@@ -175,7 +186,9 @@ export class SiteReader {
    * @param known the looks that were judged; those of this page are added
    */
   async judgeText(known: Set<string>): Promise<readonly string[]> {
-    await this.page.addScriptTag({ url: `${this.#site.origin}${axeUrl}` });
+    if (!(await this.page.evaluate("'axe' in window"))) {
+      await this.page.addScriptTag({ url: `${this.#site.origin}${axeUrl}` });
+    }
     const script = `${judgeScript}; judgeText(${JSON.stringify([...known])})`;
     const { looks, found } = textResult.parse(await this.page.evaluate(script));
     for (const look of looks) known.add(look);
@@ -215,6 +228,20 @@ const pageFacts = z.object({
 
 /** What a page holds. */
 export type PageFacts = z.infer<typeof pageFacts>;
+
+/** Runs in a page: asks VitePress's router, and compares the text with that of the page's file. */
+const goOnScript = `async (path) => {
+  const elementsOf = (page) => [...page.querySelectorAll(".vp-doc *")].map((one) => one.tagName);
+  const { provides } = document.querySelector("#app").__vue_app__._context;
+  const router = Reflect.ownKeys(provides).map((key) => provides[key]).find((one) => one?.go);
+  const file = await (await fetch(path)).text();
+  await router.go(path);
+  const wanted = elementsOf(new DOMParser().parseFromString(file, "text/html"));
+  const shown = elementsOf(document);
+  const at = wanted.findIndex((name, i) => name !== shown[i]);
+  if (at === -1 && shown.length === wanted.length) return "";
+  return "element " + at + " is " + shown[at] + " and not " + wanted[at];
+}`;
 
 const factsScript = `({
   title: document.title,
@@ -280,15 +307,20 @@ const markNew = (known) => {
   return known.size > before;
 };
 // Axe reads all elements there are, several times: those around the text, and the words of code
-// whose looks are known, are most of them.
+// whose looks are known, are most of them. Answers how to put back what is around the text.
 const lighten = () => {
   const main = document.querySelector("main");
+  const taken = [];
   for (const part of document.querySelectorAll("header, aside, footer, .VPNav, .VPSidebar")) {
-    if (!part.contains(main) && !main.contains(part)) part.remove();
+    if (!part.isConnected || part.contains(main) || main.contains(part)) continue;
+    const place = document.createComment("");
+    part.replaceWith(place);
+    taken.push([place, part]);
   }
   for (const code of main.querySelectorAll("pre code")) {
     if (code.querySelector("[data-judged]") === null) code.textContent = code.textContent;
   }
+  return () => taken.forEach(([place, part]) => place.replaceWith(part));
 };
 const judgeText = async (looks) => {
   const known = new Set(looks);
@@ -299,9 +331,11 @@ const judgeText = async (looks) => {
     ],
   });
   markNew(known);
-  lighten();
+  const putBack = lighten();
   const found = await judge("main", {});
   document.documentElement.classList.toggle("dark");
   if (markNew(known)) found.push(...(await judge("main", { runOnly: ["color-contrast"] })));
+  document.documentElement.classList.toggle("dark");
+  putBack();
   return { looks: [...known], found };
 }`;

@@ -6,7 +6,7 @@ import type { CallerDemand } from "../../recommend/demand.js";
 import type { Proposal } from "../../recommend/proposal.js";
 import { percent, subjectOf } from "../../recommend/propose.js";
 import type { Recommendation } from "../../recommend/recommendation.js";
-import { dayText, errorText } from "../../recommend/report/html-report.js";
+import { dayText, heldOutErrorText } from "../../recommend/report/html-report.js";
 import type { LogCounts } from "../replay/log-run.js";
 import { countText, safeText } from "../terminal/quantity.js";
 import { sparkline } from "../terminal/sparkline.js";
@@ -114,7 +114,7 @@ function proposalLines(proposal: Proposal, style: Style): readonly string[] {
     lines.push(
       `  Fitted to ${fittedDayCount} days without headroom, it predicts ` +
         `${percent(predictedRatio)} of callers refused on ${dayText(day)}; it was ` +
-        `${percent(actualRatio)}. That day needed ${errorText(needError)}.`,
+        `${percent(actualRatio)}. That day needed ${heldOutErrorText(needError)}.`,
     );
   }
   const shown = refusals.callers.slice(0, callersShownMax).map((one) => {

@@ -1,6 +1,6 @@
 import { formatTimestamp } from "../../core/base/timestamp.js";
 import { formatDuration } from "../../policy/text/duration.js";
-import { element, type Markup, tableOf } from "../../simulate/report/markup.js";
+import { element, listOf, type Markup, tableOf } from "../../simulate/report/markup.js";
 import { reportPage } from "../../simulate/report/report-page.js";
 import type { TimelineCounts } from "../../simulate/timeline.js";
 import type { CallerDemand } from "../demand.js";
@@ -10,29 +10,27 @@ import type { Recommendation } from "../recommendation.js";
 import { type LinePlot, linePlotFigure } from "./line-plot.js";
 import { serviceParts } from "./service-parts.js";
 
-/** A report with plots, in one file. */
+/** A report with plots, in one file: no script, and nothing from a network. */
 export function recommendationHtml(recommendation: Recommendation): string {
   const title = "Recommended limits";
-  return reportPage({ title, heading: title, content: recommendationReport(recommendation) });
+  const report = recommendationReport(recommendation);
+  return reportPage({ title, heading: title }, report);
 }
 
-/** What a report says below its title: what callers did, and what is proposed. */
+/** What a report says below its title: what was observed and proposed, with plots and tables. */
 export function recommendationReport(recommendation: Recommendation): readonly Markup[] {
+  const { demands, proposals } = recommendation;
   return [
     ...overview(recommendation),
-    ...recommendation.demands.flatMap((demand) => [
+    ...demands.flatMap((demand) => [
       element("h2", {}, [subjectOf(demand)]),
       ...demandParts(
         demand,
-        recommendation.proposals.filter((one) => isOf(one, demand)),
+        proposals.filter((one) => isOf(one, demand)),
       ),
     ]),
     ...serviceParts(recommendation),
   ];
-}
-
-function paragraph(text: string): Markup {
-  return element("p", {}, [text]);
 }
 
 function isOf(proposal: Proposal, demand: CallerDemand): boolean {
@@ -49,13 +47,15 @@ function overview({ proposals, services, notEnough, warnings }: Recommendation):
   ]);
   const titles = ["limit", "proposed", "now", "requests refused", "callers refused on a day"];
   return [
-    ...(rows.length > 0 ? [tableOf({ label: "Proposed limits", titles, rows })] : []),
-    ...(rows.length === 0 && services.length === 0 ? [paragraph("Nothing is proposed.")] : []),
+    ...(rows.length > 0 ? [tableOf({ label: "Proposals", titles, rows })] : []),
+    ...(rows.length === 0 && services.length === 0
+      ? [element("p", {}, ["Nothing is proposed."])]
+      : []),
     ...notEnough.map(({ subject, missing }) => {
-      const words = `: ${missing.join("; ")}.`;
-      return element("p", {}, [element("span", { class: "bad" }, [subject]), words]);
+      const name = element("span", { class: "bad" }, [subject]);
+      return element("p", {}, [name, `: ${missing.join("; ")}.`]);
     }),
-    ...warnings.map(paragraph),
+    ...warnings.map((text) => element("p", {}, [text])),
   ];
 }
 
@@ -78,28 +78,25 @@ function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): read
     `busiest ${window}`,
     ...[p50, p90, p99, max].map((hits) => hits.toLocaleString("en")),
   ]);
+  const text =
+    `${requestCount.toLocaleString("en")} requests of ${callerCount.toLocaleString("en")} ` +
+    `callers on ${dayCount} days, ${formatTimestamp(startUs)} to ${formatTimestamp(endUs)}. ` +
+    `The first caller sent ${percent(topRatios.top1)} of the requests, the first ten ` +
+    `${percent(topRatios.top10)}, the first hundred ${percent(topRatios.top100)}.${zipf}`;
   const titles = ["hits of a caller", "median", "90 %", "99 %", "most"];
+  const plots = [...demandPlots(demand), ...proposals.map(curvePlot)];
   return [
-    paragraph(
-      `${requestCount.toLocaleString("en")} requests of ${callerCount.toLocaleString("en")} ` +
-        `callers on ${dayCount} days, ${formatTimestamp(startUs)} to ${formatTimestamp(endUs)}. ` +
-        `The first caller sent ${percent(topRatios.top1)} of the requests, the first ten ` +
-        `${percent(topRatios.top10)}, the first hundred ${percent(topRatios.top100)}.${zipf}`,
-    ),
-    tableOf({ label: `Callers of ${subjectOf(demand)}`, titles, rows }),
+    element("p", {}, [text]),
+    tableOf({ label: titles[0] ?? "", titles, rows }),
     ...proposals.flatMap(proposalParts),
-    element(
-      "div",
-      { class: "figures" },
-      [...demandPlots(demand), ...proposals.map(curvePlot)].map(linePlotFigure),
-    ),
+    element("div", { class: "figures" }, plots.map(linePlotFigure)),
   ];
 }
 
 function proposalParts(proposal: Proposal): readonly Markup[] {
   const { hits, burst, refusals, heldOut, reasons } = proposal;
-  const number = (title: string, { value, was, band }: ProposedNumber) => [
-    title,
+  const number = (name: string, { value, was, band }: ProposedNumber) => [
+    name,
     String(value),
     was === undefined ? "–" : String(was),
     band === undefined ? "–" : `${band.low} to ${band.high}`,
@@ -111,42 +108,34 @@ function proposalParts(proposal: Proposal): readonly Markup[] {
     isOutlier ? "far above others" : "",
   ]);
   const name = limitName(proposal);
+  const replayed =
+    `A replay of the log refuses ${percent(refusals.requestRatio)} of the requests ` +
+    `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
+    `something of ${percent(refusals.callerDayRatio)} of the callers on a day.`;
+  const predicted =
+    heldOut === undefined
+      ? "No day was held out: fewer than 3 days."
+      : `Fitted to ${heldOut.fittedDayCount} days without headroom, it predicts that ` +
+        `${percent(heldOut.predictedRatio)} of the callers are refused on ` +
+        `${dayText(heldOut.day)}; ${percent(heldOut.actualRatio)} were. That day needed ` +
+        `${heldOutErrorText(heldOut.needError)}.`;
   return [
     element("h3", {}, [`${name}: ${limitText(proposal)}`]),
     tableOf({
-      label: `Numbers of ${name}`,
-      titles: ["", "proposed", "now", "90 % band"],
+      label: name,
+      titles: ["number", "proposed", "now", "90 % band"],
       rows: [number("requests_per_unit", hits), number("burst", burst)],
     }),
-    element(
-      "ul",
-      {},
-      [...origins, ...reasons].map((text) => element("li", {}, [text])),
-    ),
-    paragraph(
-      `A replay of the log refuses ${percent(refusals.requestRatio)} of the requests ` +
-        `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
-        `something of ${percent(refusals.callerDayRatio)} of the callers on a day.`,
-    ),
+    listOf([...origins, ...reasons]),
+    element("p", {}, [replayed]),
     ...(callers.length === 0
       ? []
-      : [
-          tableOf({
-            label: `Refused callers of ${name}`,
-            titles: ["refused caller", "requests", ""],
-            rows: callers,
-          }),
-        ]),
-    paragraph(
-      heldOut === undefined
-        ? "No day was held out: fewer than 3 days."
-        : `Fitted to ${heldOut.fittedDayCount} days without headroom, it predicts that ` +
-            `${percent(heldOut.predictedRatio)} of the callers are refused on ` +
-            `${dayText(heldOut.day)}; ${percent(heldOut.actualRatio)} were. That day needed ` +
-            `${errorText(heldOut.needError)}.`,
-    ),
+      : [tableOf({ label: "Refused callers", titles: callerTitles, rows: callers })]),
+    element("p", {}, [predicted]),
   ];
 }
+
+const callerTitles = ["refused caller", "requests", "kind"];
 
 /** A day since 1970 as `2026-01-12`. */
 export function dayText(day: number): string {
@@ -154,7 +143,7 @@ export function dayText(day: number): string {
 }
 
 /** How wrong a prediction was: `4 % more than predicted`. */
-export function errorText(ratio: number): string {
+export function heldOutErrorText(ratio: number): string {
   const value = Math.round(100 * ratio);
   if (value === 0) return "what was predicted";
   return `${Math.abs(value)} % ${value < 0 ? "less" : "more"} than predicted`;

@@ -5,6 +5,7 @@ import {
   place,
   tableOf,
 } from "../../simulate/report/markup.js";
+import { niceStep } from "../../simulate/report/svg-plot.js";
 
 /** How values of one direction are drawn, and written. */
 interface PlotAxis {
@@ -78,14 +79,6 @@ function scaleOf(
   return { ticks, place: (value) => from + ((to - from) * value) / end };
 }
 
-/** 1, 2 or 5 times a power of ten, at least as large. */
-function niceStep(least: number): number {
-  if (least <= 0) return 1;
-  const power = 10 ** Math.floor(Math.log10(least));
-  const unit = least / power;
-  return power * (unit <= 1 ? 1 : unit <= 2 ? 2 : unit <= 5 ? 5 : 10);
-}
-
 function drawing(plot: LinePlot): MarkupElement {
   const points = plot.lines.flatMap((line) => line.points);
   const marked = plot.mark === undefined ? [] : [plot.mark];
@@ -106,29 +99,32 @@ function drawing(plot: LinePlot): MarkupElement {
 }
 
 function grid(plot: LinePlot, x: Scale, y: Scale): readonly Markup[] {
-  const text = (kind: string, at: readonly [number, number], words: string): MarkupElement =>
-    element("text", { class: `tick ${kind}`, x: at[0], y: at[1] }, [words]);
   const shown = x.ticks.filter((_, i) => i % Math.ceil(x.ticks.length / 8) === 0);
+  const { left, right, bottom } = box;
   return [
     ...y.ticks.flatMap((value) => {
       const at = y.place(value);
       return [
-        element("line", { class: "grid", x1: box.left, x2: box.right, y1: at, y2: at }),
-        text("end", [box.left - 8, at + 4], plot.y.format(value)),
+        element("line", { class: "grid", x1: left, x2: right, y1: at, y2: at }),
+        tick("end", [left - 8, at + 4], plot.y.format(value)),
       ];
     }),
-    ...shown.map((value) => text("mid", [x.place(value), box.bottom + 20], plot.x.format(value))),
-    text("mid", [(box.left + box.right) / 2, box.bottom + 42], plot.x.title),
-    text("start", [4, 14], plot.y.title),
+    ...shown.map((value) => tick("mid", [x.place(value), bottom + 20], plot.x.format(value))),
+    tick("mid", [(left + right) / 2, bottom + 42], plot.x.title),
+    tick("start", [4, 14], plot.y.title),
   ];
+}
+
+function tick(kind: string, [x, y]: readonly [number, number], words: string): MarkupElement {
+  return element("text", { class: `tick ${kind}`, x, y }, [words]);
 }
 
 function markText(x: number, y: number, label: string): readonly Markup[] {
   const isRight = x > (box.left + box.right) / 2;
-  const at = { x: isRight ? x - 8 : x + 8, y: Math.max(box.top + 12, y - 8) };
+  const at = [isRight ? x - 8 : x + 8, Math.max(box.top + 12, y - 8)] as const;
   return [
     element("circle", { class: "s1", cx: x, cy: y, r: 5, fill: "none" }),
-    element("text", { class: `tick ${isRight ? "end" : "start"}`, ...at }, [label]),
+    tick(isRight ? "end" : "start", at, label),
   ];
 }
 

@@ -1,4 +1,4 @@
-import { element, type Markup, tableOf } from "../../simulate/report/markup.js";
+import { element, listOf, type Markup, tableOf } from "../../simulate/report/markup.js";
 import type { Recommendation } from "../recommendation.js";
 import { rounded } from "../services/knee-words.js";
 import type { ServiceRecommendation, ServiceSetting } from "../services/service-recommendation.js";
@@ -16,7 +16,7 @@ export function serviceParts({
     element("h2", {}, [one.observations.service]),
     element("p", {}, [summary(one)]),
     ...sentences(one.reasons),
-    ...settingsTable(one.observations.service, one.settings),
+    ...settingsTable(one.settings),
     ...(one.missing.length === 0 ? [] : [element("h3", {}, ["What cannot be told"])]),
     ...sentences(one.missing),
     ...(one.observations.curve.length === 0
@@ -24,7 +24,7 @@ export function serviceParts({
       : [element("div", { class: "figures" }, [linePlotFigure(latencyPlot(one))])]),
   ]);
   if (overload.length === 0) return parts;
-  return [...parts, element("h2", {}, ["proxies"]), ...settingsTable("proxies", overload)];
+  return [...parts, element("h2", {}, ["proxies"]), ...settingsTable(overload)];
 }
 
 function summary({ observations }: ServiceRecommendation): string {
@@ -36,12 +36,10 @@ function summary({ observations }: ServiceRecommendation): string {
 }
 
 function sentences(texts: readonly string[]): readonly Markup[] {
-  if (texts.length === 0) return [];
-  const items = texts.map((text) => element("li", {}, [text]));
-  return [element("ul", {}, items)];
+  return texts.length === 0 ? [] : [listOf(texts)];
 }
 
-function settingsTable(whose: string, settings: readonly ServiceSetting[]): readonly Markup[] {
+function settingsTable(settings: readonly ServiceSetting[]): readonly Markup[] {
   if (settings.length === 0) return [];
   const rows = settings.map(({ path, value, was, use, why }) => [
     path,
@@ -51,7 +49,7 @@ function settingsTable(whose: string, settings: readonly ServiceSetting[]): read
     why,
   ]);
   const titles = ["setting", "proposed", "now", "written", "where it comes from"];
-  return [tableOf({ label: `Settings of ${whose}`, titles, rows })];
+  return [tableOf({ label: "Settings", titles, rows })];
 }
 
 function latencyPlot({ observations, verdict }: ServiceRecommendation): LinePlot {

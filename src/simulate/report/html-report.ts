@@ -15,11 +15,13 @@ import { plotFigure } from "./svg-plot.js";
 
 const groupsTitle = "Classes, callers and services";
 
-/** A report with plots, in one file. */
+/** A report with plots, in one file: no script, and nothing from a network. */
 export function simulationHtml(result: SimulationResult): string {
   const { scenario } = result;
-  const content = simulationReport(result);
-  return reportPage({ title: `${scenario}: simulation`, heading: scenario, content });
+  return reportPage(
+    { title: `${scenario}: simulation`, heading: scenario },
+    simulationReport(result),
+  );
 }
 
 /** What a report says below its title: figures, and a plot with its table for each series. */

@@ -53,6 +53,15 @@ export function place(value: number): string {
   return String(Math.round(value * 10) / 10);
 }
 
+/** A list of sentences. */
+export function listOf(sentences: readonly string[]): MarkupElement {
+  return element(
+    "ul",
+    {},
+    sentences.map((sentence) => element("li", {}, [sentence])),
+  );
+}
+
 /** A table. */
 export interface MarkupTable {
   /** What it is about: it may scroll, and is a place that keys reach. */

@@ -1,16 +1,11 @@
 import { escapeHtml, type Markup, writeHtml } from "./markup.js";
 import { reportStyle } from "./report-style.js";
 
-/** A report as a file: no script, and nothing from a network. */
-export function reportPage({
-  title,
-  heading,
-  content,
-}: {
-  readonly title: string;
-  readonly heading: string;
-  readonly content: readonly Markup[];
-}): string {
+/** A report as one file: no script, and nothing from a network. */
+export function reportPage(
+  { title, heading }: { readonly title: string; readonly heading: string },
+  report: readonly Markup[],
+): string {
   const policy =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
   return [
@@ -18,7 +13,7 @@ export function reportPage({
     `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
     `<title>${escapeHtml(title)}</title>\n<style>${reportStyle}</style>\n</head>\n<body>`,
-    `<h1>${escapeHtml(heading)}</h1>${writeHtml(content)}`,
+    `<h1>${escapeHtml(heading)}</h1>${writeHtml(report)}`,
     "</body>\n</html>\n",
   ].join("\n");
 }

@@ -72,7 +72,7 @@ function scalesOf({ lines }: SvgPlot): Scales {
 }
 
 /** 1, 2 or 5 times a power of ten, at least as large. */
-function niceStep(least: number): number {
+export function niceStep(least: number): number {
   if (least <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(least));
   const unit = least / power;

@@ -44,6 +44,16 @@ describe("CallerObserver", () => {
     });
   });
 
+  it("follows fewer callers even where each of them sends a large part", () => {
+    const observer = observePerMinute();
+    for (let i = 0; i < 4_000; i += 1) {
+      observer.take(`caller ${i % 20}`, firstDayUs + i * minuteUs, 1);
+    }
+    for (let times = 0; times < 20; times += 1) observer.halve();
+    expect(observer.liveCount).toBe(0);
+    expect(observer.days.rowCount).toBe(0);
+  });
+
   it("has a row for each caller and day, with its busiest windows", () => {
     const observer = observePerMinute();
     for (const second of [0, 0, 1, 90, 3_700]) {
