@@ -23,6 +23,7 @@ export function PolicyRecommend({ active }: PolicyRecommendProps) {
   const per = useSignal("");
   const period = useSignal("1m");
   const refusedPercent = useSignal("1");
+  const isFixed = useSignal(false);
   const start = (log: File): void => {
     chosenLog.value = log;
     const [a = 1, b = 2, c = 3, d = 4] = randomWords(4);
@@ -34,6 +35,7 @@ export function PolicyRecommend({ active }: PolicyRecommendProps) {
       per: per.value.trim(),
       period: period.value.trim(),
       refusedCallerRatioMax: Math.min(100, Math.max(0, Number(refusedPercent.value) || 0)) / 100,
+      isFixed: isFixed.value,
       secret: { a, b, c, d },
     };
     void recommendation.start({ kind: "recommend", job });
@@ -54,6 +56,16 @@ export function PolicyRecommend({ active }: PolicyRecommendProps) {
           <TextField label="New limit for" value={per} placeholder="user=@x-user" />
           <TextField label="Its period" value={period} />
         </div>
+        <label class="choices">
+          <input
+            type="checkbox"
+            checked={isFixed.value}
+            onChange={(event) => {
+              isFixed.value = event.currentTarget.checked;
+            }}
+          />
+          Also write optional numbers of services: fixed limits and queues (--fixed)
+        </label>
         <DropPlace
           text="Drop an access log here, plain or gzip, of a day or more, or"
           label="Access log"
@@ -142,7 +154,7 @@ function Recommended({
       {files === undefined ? undefined : (
         <p class="choices">
           <button type="button" class="primary" onClick={() => editWith(files, active?.version)}>
-            Edit the policy with these limits
+            Edit the policy with these numbers
           </button>
         </p>
       )}

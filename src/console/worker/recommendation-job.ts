@@ -34,6 +34,8 @@ export interface RecommendationJob {
   readonly period: string;
   /** Part of the callers that may be refused something on a day. */
   readonly refusedCallerRatioMax: number;
+  /** Whether the numbers of services are written that are optional. */
+  readonly isFixed: boolean;
   /** Makes the names of callers in the report ones that nobody else can tell. */
   readonly secret: Readonly<Digest>;
 }
@@ -72,7 +74,7 @@ export async function recommendFor(
     const recommended = await recommendFromLogs({
       ...given,
       given: job.policies,
-      isFixed: false,
+      isFixed: job.isFixed,
       isChosen: () => true,
       forAll: undefined,
       options: {

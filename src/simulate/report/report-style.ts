@@ -4,7 +4,7 @@ h2{margin:32px 0 12px}.dim,figcaption p{color:var(--dim);font-size:13px}
 .verdict{display:inline-block;padding:2px 10px;border-radius:999px;font-weight:600;
 border:1px solid currentColor}
 .good{color:var(--good)}.bad{color:var(--bad)}
-.figures{display:grid;gap:16px;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr))}
+.figures{display:grid;gap:16px;grid-template-columns:repeat(auto-fill,minmax(min(100%,480px),1fr))}
 figure{margin:0;padding:14px;background:var(--card);border:1px solid var(--edge);border-radius:8px;
 min-width:0}
 svg{display:block;width:100%;height:auto}svg text{fill:var(--dim);font-size:12px}

@@ -42,6 +42,7 @@ async function recommend(
     per: "",
     period: "1m",
     refusedCallerRatioMax: 0.01,
+    isFixed: false,
     secret: { a: 5, b: 6, c: 7, d: 8 },
     ...more,
   };
