@@ -38,6 +38,8 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
   const joined = joinServices(limited, observed, { policy, isFixed });
   if (joined.kind === "problem") return joined;
   const { recommendation } = joined;
-  const warnings = [...recommendation.warnings, ...services.warnings()];
+  // Who looks for limits of callers needs no durations.
+  const isExpected = recommendation.demands.length === 0;
+  const warnings = [...recommendation.warnings, ...services.warnings(isExpected)];
   return { ...joined, recommendation: { ...recommendation, warnings } };
 }

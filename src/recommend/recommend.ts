@@ -16,7 +16,8 @@ import {
 } from "./demand-reader.js";
 import { unlimitedHits } from "./new-rule.js";
 import type { Proposal, Refusals } from "./proposal.js";
-import { editLimits, type FittedRule, fitRules, numberReasons, percent } from "./propose.js";
+import { percent } from "./proposal-words.js";
+import { editLimits, type FittedRule, fitRules, numberReasons } from "./propose.js";
 import type { Recommendation } from "./recommendation.js";
 import { RefusalCounter } from "./refusal-counter.js";
 
@@ -139,6 +140,7 @@ function proposalOf(fitted: FittedRule, refusals: Refusals): Proposal {
   return {
     domain: demand.domain,
     rule: demand.rule,
+    isShared: demand.isShared,
     limit: limit.name,
     hits: {
       value: fit.hits,
@@ -162,10 +164,12 @@ function proposalOf(fitted: FittedRule, refusals: Refusals): Proposal {
 }
 
 /** Sentences: how the numbers were chosen. */
-function reasonsOf({ demand, fit, callerDayCount }: FittedRule): readonly string[] {
+function reasonsOf({ demand, fit, limit, callerDayCount }: FittedRule): readonly string[] {
   const { headroom, outliers, refusedRatio } = fit;
   const reasons = [
-    "Of all limits that fit, this one allows a caller the fewest requests in one period.",
+    limit.algorithm?.kind === "fixed_window"
+      ? "The limit is what a window has to hold."
+      : "Of all limits that fit, this one allows a caller the fewest requests in one period.",
     `Headroom: ${headroom.factor} times what callers sent: ${headroom.why}.`,
   ];
   if (outliers.size > 0) {

@@ -36,8 +36,12 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   run: "console",
   cluster: "sh",
   file: "yaml",
+  script: "awk",
   serve: "sh",
   diagnose: "sh",
+  // test/e2e/limit-tutorial.test.ts
+  "log-tour": "console",
+  "log-tour-start": "sh",
   // test/e2e/first-hour.test.ts
   install: "sh",
   "first-hour": "console",

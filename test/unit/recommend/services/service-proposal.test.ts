@@ -188,9 +188,9 @@ describe("what is recommended from any observations", () => {
         if (isSeen) seenCount += 1;
         expect(isSeen || recommended.missing.length > 0).toBe(true);
       }),
-      { numRuns: seedCount(200) },
+      { numRuns: seedCount(60) },
     );
-    expect(seenCount).toBeGreaterThan(metCount(10));
+    expect(seenCount).toBeGreaterThan(metCount(3));
   });
 });
 
