@@ -56,7 +56,7 @@ export type RecommendedPolicy =
       readonly recommendation: Recommendation;
       readonly sources: readonly PolicyText[];
     }
-  /** A sentence why the text of the policy cannot be edited. */
+  /** A sentence: requests are out of order, or the text of the policy cannot be edited. */
   | { readonly kind: "problem"; readonly message: string };
 
 /** How often limits are raised if more requests are refused than may be. */
@@ -73,6 +73,7 @@ export async function recommendLimits(input: RecommendInput): Promise<Recommende
   const reader = new DemandReader({ policy, forAll, digest, switches, bounds });
   await readLogs((request) => reader.take(request));
   const observed = reader.finish();
+  if (observed.lateCount > lateRatioMax * observed.requestCount) return outOfOrder(observed);
   const allowed = new Map<number, number>();
   for (let round = 1; ; round += 1) {
     const { fitted, notEnough } = fitRules(observed, sources, {
@@ -106,6 +107,14 @@ export async function recommendLimits(input: RecommendInput): Promise<Recommende
     };
     return { kind: "recommended", recommendation, sources: edited.sources };
   }
+}
+
+/** The largest part of requests that may be out of order: what they need would be too much. */
+const lateRatioMax = 0.01;
+
+function outOfOrder({ lateCount, requestCount }: ObservedDemand): RecommendedPolicy {
+  const late = `${lateCount.toLocaleString("en")} of ${requestCount.toLocaleString("en")} requests`;
+  return { kind: "problem", message: `${late} are out of order; sort the log by time first` };
 }
 
 const switches = {

@@ -23,6 +23,7 @@ import { reportFormatOption } from "../input/report-format.js";
 import { writeWholeFile } from "../input/whole-file.js";
 import {
   addLogOptions,
+  inOrderOfTime,
   type LogArguments,
   type LogOptions,
   readLogArguments,
@@ -99,7 +100,8 @@ Requests meet the limits of the policy as in \`headgate replay\`. For each limit
 proposes the rate and burst with which at most --refuse-callers of the callers are refused on a day,
 with headroom, and replays the log through the edited policy. Callers that need more than 10 times
 what nine in ten need are left out; --refuse-requests is about all others. Periods stay, and --write
-changes nothing but these numbers. Callers are shown as hashes that differ from run to run.
+changes nothing but these numbers. Callers are shown as hashes that differ from run to run. Rotated
+logs can be given in any order; merge logs of several Envoys by time first.
 
 It proposes nothing for a rule with fewer than 1,000 requests, 20 callers or 1 hour. The default
 headroom is how much the busiest day differs from all days, at least 1.25; and 2 with fewer than 3
@@ -265,7 +267,7 @@ function withNewRule(
 
 /** Reads logs several times; the first time tells what is wrong with them. */
 class LogPasses {
-  readonly #paths: readonly string[];
+  #paths: readonly string[];
   readonly #options: LogOptions;
   readonly #names: LogArguments["names"];
   #counts: LogCounts | undefined;
@@ -281,7 +283,11 @@ class LogPasses {
   }
 
   async readOnce(take: (request: LoggedRequest) => void): Promise<void> {
-    const run = new LogRun({ names: this.#names, format: this.#options.format, take });
+    const how = { names: this.#names, format: this.#options.format };
+    if (this.#counts === undefined && this.#paths.length > 1) {
+      this.#paths = await inOrderOfTime(this.#paths, how);
+    }
+    const run = new LogRun({ ...how, take });
     await readLogs(run, this.#paths);
     if (this.#counts !== undefined) return;
     this.#counts = run.counts;

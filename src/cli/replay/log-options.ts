@@ -14,7 +14,7 @@ import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
 import { parseParts } from "../../simulate/part-texts.js";
 import { collect } from "../input/collect.js";
 import { CommandFailure } from "../terminal/command-failure.js";
-import type { LogRun } from "./log-run.js";
+import { firstTimeUs, type LogRun } from "./log-run.js";
 
 /** How logs are read, and whose limits their requests meet. */
 export interface LogOptions {
@@ -85,6 +85,25 @@ export async function readLogs(run: LogRun, paths: readonly string[]): Promise<v
     if (problem === undefined) continue;
     throw new CommandFailure(exitCodes.failure, `${visibleText(path)}: ${visibleText(problem)}`);
   }
+}
+
+/**
+ * Logs in the order of their first requests: those that were rotated have names of all kinds.
+ *
+ * @throws CommandFailure where one cannot be read
+ */
+export async function inOrderOfTime(
+  paths: readonly string[],
+  how: Parameters<typeof firstTimeUs>[1],
+): Promise<readonly string[]> {
+  const starts: { readonly path: string; readonly startUs: number }[] = [];
+  for (const path of paths) {
+    const startUs = await firstTimeUs(path, how).catch((thrown: unknown) => {
+      throw new CommandFailure(exitCodes.failure, `${visibleText(path)}: ${wordsOf(thrown)}`);
+    });
+    starts.push({ path, startUs: startUs ?? Number.POSITIVE_INFINITY });
+  }
+  return starts.sort((one, other) => one.startUs - other.startUs).map(({ path }) => path);
 }
 
 /** Names that a message tells. */

@@ -75,6 +75,24 @@ export class LogRun {
   }
 }
 
+/**
+ * When the first request of a log came, in microseconds since 1970; undefined: none can be read.
+ * Throws what reading throws.
+ */
+export async function firstTimeUs(
+  path: string,
+  { format, names }: Omit<LogRunParts, "take">,
+): Promise<number | undefined> {
+  const reader = new LogReader(format, names);
+  for await (const lines of (await openLog(path)).batches) {
+    for (const line of lines) {
+      const request = line === "" ? undefined : reader.read(line);
+      if (request !== undefined && request !== "titles") return request.timeUs;
+    }
+  }
+  return undefined;
+}
+
 /** Where a bar is drawn, and how far apart in time. */
 interface ProgressParts {
   readonly clock: Clock;
