@@ -30,7 +30,11 @@ const simulating: Kind = {
  * What judges how much of an upstream's capacity is served: the load that it makes needs the machine
  * for itself.
  */
-const loadFiles = ["test/e2e/admission.test.ts", "test/e2e/admission-halving.test.ts"];
+const loadFiles = [
+  "test/e2e/admission.test.ts",
+  "test/e2e/admission-halving.test.ts",
+  "test/e2e/simulated-envoy.test.ts",
+];
 
 /**
  * What judges shares and limits under a steady load of a quarter of a core, for half a minute or

@@ -105,13 +105,15 @@ export class PolicyBuilder {
 /** A policy of that version of what was parsed; `proxies` unsaid, it has the default. */
 export function buildPolicy(
   version: string,
-  parsed: Pick<Policy, "rules" | "services" | "quotas"> & { readonly domains: readonly string[] },
+  parsed: Pick<Policy, "rules" | "services" | "quotas"> &
+    Partial<Pick<Policy, "proxies">> & { readonly domains: readonly string[] },
 ): Policy {
   const builder = new PolicyBuilder(version);
   builder.addDomains(parsed.domains);
   builder.add(parsed.rules);
   builder.addServices(parsed.services);
   builder.setQuotas(parsed.quotas);
+  if (parsed.proxies !== undefined) builder.setProxies(parsed.proxies);
   return builder.finish();
 }
 

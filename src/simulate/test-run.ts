@@ -1,5 +1,7 @@
+import { isServiceError } from "../core/base/errors.js";
 import { serviceQuery } from "../decide/admission/service-query.js";
 import type { DescriptorQuery, RateLimitQuery } from "../decide/rate-limit/query.js";
+import { defaultSwitches } from "../decide/rate-limit/switches.js";
 import {
   PolicySimulator,
   type PolicySimulatorParts,
@@ -29,11 +31,31 @@ export interface TestOutcome {
   readonly rules: ReadonlySet<number>;
 }
 
-/** Runs one test on limits that nobody has used yet. */
-export function runPolicyTest(test: PolicyTest, parts: PolicySimulatorParts): TestOutcome {
-  const run = new TestRun(test, parts);
-  for (const step of test.steps) run.take(step);
-  return run.outcome();
+/** Runs one test on limits that nobody has used yet; what cannot be decided is a failure. */
+export function runPolicyTest(
+  test: PolicyTest,
+  parts: Pick<PolicySimulatorParts, "policy" | "digest">,
+): TestOutcome {
+  const run = new TestRun(test, { ...parts, switches: defaultSwitches });
+  try {
+    for (const step of test.steps) run.take(step);
+    return run.outcome();
+  } catch (thrown) {
+    if (!isServiceError(thrown)) throw thrown;
+    const { name, line } = test;
+    const failures = [{ line, message: thrown.message, parts: undefined }];
+    return { name, line, failures, callCount: 0, rules: new Set() };
+  }
+}
+
+/** Rules with an effect, and those of them that no test has met. */
+export function testedRules(
+  { rules }: Pick<Policy, "rules">,
+  outcomes: readonly Pick<TestOutcome, "rules">[],
+): { readonly limited: Policy["rules"]; readonly unmet: Policy["rules"] } {
+  const met = new Set(outcomes.flatMap((outcome) => [...outcome.rules]));
+  const limited = rules.filter(({ effect }) => effect.kind !== "none");
+  return { limited, unmet: limited.filter(({ index }) => !met.has(index)) };
 }
 
 type AskStep = Extract<TestStep, { kind: "ask" }>;

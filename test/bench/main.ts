@@ -38,6 +38,7 @@ import {
 import { measureRlqs } from "./rlqs.js";
 import { measureServers, type RowsOrder } from "./server-rows.js";
 import { tellSimulate } from "./simulate.js";
+import { tellSimulateEnvoy } from "./simulate-envoy.js";
 import { runSeeds } from "./simulation.js";
 import { compare } from "./targets.js";
 import { measureWatched } from "./watched.js";
@@ -60,6 +61,9 @@ Every row is measured in this run, on this machine; compare rows, not machines.
                   limits, which are searched; "record" writes down those of the tests
   --simulate N    instead of all this: the simulator against queueing theory with N requests each,
                   and its speed
+  --simulate-envoy N
+                  instead of all this: the simulator against a real Envoy with a real Headgate, in
+                  runs of N seconds (at least 8); --only takes those with this text
   --queueing N    instead of all this: N requests against Erlang's formula, and queues in overload
   --overload N    instead of all this: N seconds each of an upstream under 3 and 10 times its load,
                   by what protects it, with pictures in test-output
@@ -88,6 +92,7 @@ interface InsteadValues {
   readonly laws?: string;
   readonly goodput?: string;
   readonly simulate?: string;
+  readonly "simulate-envoy"?: string;
   readonly queueing?: string;
   readonly feedback?: string;
   readonly fleet?: string;
@@ -120,6 +125,7 @@ async function main(): Promise<void> {
       laws: { type: "string" },
       goodput: { type: "string" },
       simulate: { type: "string" },
+      "simulate-envoy": { type: "string" },
       queueing: { type: "string" },
       feedback: { type: "string" },
       fleet: { type: "string" },
@@ -221,6 +227,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await goodput(values.goodput, Number(values.first));
   } else if (values.simulate !== undefined) {
     await agreement(Number(values.simulate));
+  } else if (values["simulate-envoy"] !== undefined) {
+    await envoyAgreement(Number(values["simulate-envoy"]) * 1_000, values.only);
   } else if (values.queueing !== undefined) {
     queueing(Number(values.queueing));
   } else if (values.feedback !== undefined) {
@@ -289,6 +297,15 @@ async function agreement(requestCount: number): Promise<void> {
   process.stdout.write(`${text}\n`);
   if (isNear) return;
   process.stderr.write("further from the formulas than it may be\n");
+  process.exitCode = 1;
+}
+
+async function envoyAgreement(durationMs: number, only: string): Promise<void> {
+  if (!(durationMs >= 8_000)) throw new Error("--simulate-envoy takes seconds, at least 8");
+  const { text, isNear } = await tellSimulateEnvoy(durationMs, only);
+  process.stdout.write(`${text}\n`);
+  if (isNear) return;
+  process.stderr.write("further from the real programs than it may be\n");
   process.exitCode = 1;
 }
 

@@ -7,6 +7,7 @@ import type {
   SharedCoordination,
 } from "../../src/store/coordination/coordination-store.js";
 import { createMemoryCoordination } from "../../src/store/coordination/memory-coordination.js";
+import { MemoryPermits } from "../../src/store/coordination/memory-permits.js";
 import type { QuotaStore } from "../../src/store/coordination/quota-store.js";
 import { createRedisCoordination } from "../../src/store/redis/coordination/redis-coordination.js";
 import { enginesFor } from "../support/engines.js";
@@ -57,6 +58,7 @@ describe("coordination in memory", () => {
     const store = createMemoryCoordination(realClock);
     return () => store;
   });
+  describe("permits", () => describePermits(() => new MemoryPermits(realClock)));
 });
 
 describe.each(enginesFor.behaviour)("coordination over %s", (engine) => {

@@ -8,7 +8,7 @@ import {
   defaultShareLeaseMs,
 } from "../../src/fleet/claims/permit-shares.js";
 import type { EventCalendar } from "../../src/simulate/engine/calendar.js";
-import { MemoryPermits } from "../../src/simulate/engine/memory-permits.js";
+import { MemoryPermits } from "../../src/store/coordination/memory-permits.js";
 import type { PermitAnswer } from "../../src/store/coordination/permit-store.js";
 
 /** The store by which simulated replicas share limits. */

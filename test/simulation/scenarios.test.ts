@@ -8,26 +8,13 @@ import {
 import { Simulation } from "../../src/simulate/engine/simulation.js";
 import { eventMarks } from "../../src/simulate/report/event-marks.js";
 import { simulationHtml } from "../../src/simulate/report/html-report.js";
-import { type FinishedRun, runScenario } from "../../src/simulate/report/run-summary.js";
+import { runScenario } from "../../src/simulate/report/run-summary.js";
 import type { ScenarioInput } from "../../src/simulate/report/scenario-runs.js";
 import { seriesCsv } from "../../src/simulate/report/series-csv.js";
 import { simulationJson } from "../../src/simulate/report/simulation-result.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { endless, noOutput, runInput, scenarioInput } from "../support/scenario-run.js";
 import { agreementCases, runAgreement } from "./agreement.js";
-
-/** What is wrong with a scenario fails its test. */
-const noOutput = {
-  out: () => {},
-  err: (text: string): void => {
-    throw new Error(text);
-  },
-};
-
-const endless = { goesOn: async () => true };
-
-async function run(input: ScenarioInput): Promise<FinishedRun> {
-  return runScenario({ ...input, digest: sha256 }, { label: "", control: endless });
-}
 
 /** A scenario of a seed, small, with all that may go wrong in it. */
 function drawScenario(seed: number): string {
@@ -35,18 +22,26 @@ function drawScenario(seed: number): string {
   const pick = <T>(...values: readonly T[]): T | undefined =>
     values[Math.floor(random.next() * values.length)];
   const time = pick("20ms", "{fixed: 20ms}", "{pareto: {min: 5ms, max: 2s}}");
-  const retries = pick("{attempts: 3}", "{attempts: 4, budget: 0.2, jitter: none}");
+  const retries = pick(
+    "{attempts: 3}",
+    "{attempts: 4, budget: 0.2, jitter: none}",
+    "{attempts: 3, hedgeAfter: 30ms}",
+  );
+  const keepAlive = pick("", "keepAlive: {connections: 5, lifetime: 2s},");
   return `
 duration: 8s
 warmUp: ${pick("0s", "2s")}
 seed: ${seed}
-fleet: {envoys: 3, headgates: ${pick(1, 2)}, store: {latency: ${pick("1ms", "{fixed: 4ms}")}}}
+fleet: {envoys: 3, headgates: ${pick(1, 2, 3)}, zones: ${pick(1, 2)},
+  zoneLocal: ${pick(true, false)},
+  balancing: ${pick("connection", "leastRequest")}, connectionLifetime: ${pick("1s", "9s")},
+  store: {latency: ${pick("1ms", "{fixed: 4ms}")}}}
 services:
   - {name: api, workers: 10, serviceTime: ${time}, queue: ${pick(0, 20, 100_000)},
      stopsAbandoned: ${pick("yes", "no")}, contention: ${pick(1, 2)}}
 callers:
   - {name: a, rate: {ramp: {from: 100, to: 900, end: 6s}}, classes: {critical: 0.2, low: 0.2},
-     deadline: 200ms, patience: ${pick("200ms", "400ms")}, retries: ${retries},
+     ${keepAlive} deadline: 200ms, patience: ${pick("200ms", "400ms")}, retries: ${retries},
      keys: {header: x-user, count: 50, zipf: 1}}
   - {name: b, rate: 100, arrivals: ${pick("bursty", "regular")}, deadline: 100ms}
 events:
@@ -55,6 +50,9 @@ events:
   - {at: 5s, for: 1s, callers: {name: b, factor: 5}}
   - {at: 2s, for: 2s, clock: {behind: 1h}}
   - {at: 6s, slow: {factor: 3}}
+  - {at: ${pick("1s", "4500ms")}, for: 700ms, zone: {lost: 1}}
+  - {at: ${pick("2s", "4s")}, deploy: {of: headgates, down: 300ms, pause: 100ms}}
+  - {at: 1s, deploy: {of: ${pick("envoys", "workers")}, parts: 3, down: 200ms, pause: 0s}}
 `;
 }
 
@@ -74,16 +72,14 @@ spec:
 `;
 
 function drawInput(seed: number): ScenarioInput {
-  const scenario = { file: `${seed}.yaml`, text: drawScenario(seed) };
   const isInExtProc = String(seed % 2 === 0);
-  const policies = [{ file: "policy.yaml", text: policyText.replace("IN", isInExtProc) }];
-  return readScenario({ scenario, policies }, noOutput);
+  return scenarioInput(drawScenario(seed), policyText.replace("IN", isInExtProc));
 }
 
 describe("scenarios of the package", () => {
   it.each(packagedScenarios())("$name meets its objectives", async ({ path }) => {
     const input = readScenario(await readScenarioTexts(path, noOutput), noOutput);
-    const { summary } = await run(input);
+    const { summary } = await runInput(input);
     expect(input.scenario.description).toBeDefined();
     expect(summary.objectives.length).toBeGreaterThan(0);
     expect(summary.objectives.filter(({ isMet }) => !isMet)).toEqual([]);
@@ -91,7 +87,7 @@ describe("scenarios of the package", () => {
 });
 
 describe("Simulation", () => {
-  it.each([1, 2, 3, 4])("loses and makes no request: seed %i", async (seed) => {
+  it.each([1, 2, 3, 4, 5, 6, 7, 8])("loses and makes no request: seed %i", async (seed) => {
     const input = drawInput(seed);
     const { durationMs } = input.scenario;
     const window = { fromMs: 0, toMs: durationMs + 1 };
@@ -117,7 +113,7 @@ describe("Simulation", () => {
   });
 
   it("answers nobody before it was asked, and nobody after the deadline in time", async () => {
-    const { summary } = await run(drawInput(3));
+    const { summary } = await runInput(drawInput(3));
     for (const figures of Object.values(summary.byCaller)) {
       const { p50 = 0, p99 = 0 } = figures.latencyMs ?? {};
       expect(p50).toBeGreaterThan(0);
@@ -133,7 +129,7 @@ describe("Simulation", () => {
     const bytes = async (seed: number): Promise<string> => {
       const input = drawInput(2);
       const scenario = { ...input.scenario, seed };
-      const runs = [await run({ ...input, scenario })];
+      const runs = [await runInput({ ...input, scenario })];
       const marks = eventMarks(scenario);
       const result = { scenario: "drawn", description: "", marks, warmUpMs: 0, runs };
       return [
@@ -159,12 +155,23 @@ describe("Simulation", () => {
 
   it("compares like with like: another policy sees the same arrivals", async () => {
     const input = drawInput(6);
-    const one = await run(input);
-    const other = await run({ ...input, policy: undefined });
+    const one = await runInput(input);
+    const other = await runInput({ ...input, policy: undefined });
     expect(other.summary.total.offered).toBe(one.summary.total.offered);
     expect(other.series.get("offered")).toEqual(one.series.get("offered"));
     expect(other.summary.total.refused).toBe(0);
     expect(one.summary.total.refused).toBeGreaterThan(0);
+  });
+
+  it("counts what workers could serve until they were lost, and from then on", async () => {
+    const text = `
+duration: 4s
+services: [{name: api, workers: 10, serviceTime: {fixed: 100ms}}]
+callers: [{name: a, rate: 300}]
+events: [{at: 2s, workers: {ratio: 0.5}}, {at: 3500ms, workers: {ratio: 1}}]
+`;
+    const { series } = await runInput(scenarioInput(text));
+    expect(series.get("api.possible")).toEqual([100, 100, 50, 75]);
   });
 
   it("falls back where the store is away, as each limit says", async () => {
@@ -175,14 +182,12 @@ callers: [{name: a, rate: 200, headers: {x-user: ann}}]
 events: [{at: 2s, for: 2s, store: {state: away}}]
 objectives: []
 `;
-    const scenario = { file: "away.yaml", text };
     const served = async (mode: string): Promise<number> => {
       const limited = policyText.replace(
         "unit: second}",
         `unit: second}, on_store_failure: ${mode}`,
       );
-      const policies = [{ file: "policy.yaml", text: limited.replace("IN", "true") }];
-      const { series } = await run(readScenario({ scenario, policies }, noOutput));
+      const { series } = await runInput(scenarioInput(text, limited.replace("IN", "true")));
       return (series.get("served") ?? [])[2] ?? 0;
     };
     expect(await served("allow")).toBeGreaterThan(150);

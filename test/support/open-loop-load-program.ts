@@ -11,11 +11,13 @@ import type { LoadAnswer, LoadClass, OpenLoopOrder } from "./open-loop-load.js";
  */
 const order: OpenLoopOrder = JSON.parse(process.argv[2] ?? "{}");
 const random = new FakeRandom(order.seed);
+const classRandom = order.classSeed === undefined ? random : new FakeRandom(order.classSeed);
+const retryRandom = new FakeRandom(order.seed + 1);
 const answers: LoadAnswer[] = [];
 const idle: Connection[][] = order.ports.map(() => []);
 const startMs = performance.now();
 let openCount = 0;
-let dueMs = 0;
+let dueMs = nextGapMs();
 let sentCount = 0;
 let isOver = false;
 
@@ -84,21 +86,25 @@ class Connection {
 
 function sendDue(): void {
   // Timers are as coarse as a millisecond: all that is due by now leaves now.
-  const nowMs = performance.now() - startMs;
-  while (dueMs <= nowMs && dueMs < order.durationMs) {
-    send(dueMs, pickClass());
-    dueMs += (-Math.log(1 - random.next()) / order.perSecond) * 1_000;
+  const untilMs = nowMs();
+  while (dueMs <= untilMs && dueMs < order.durationMs) {
+    begin(dueMs, pickClass());
+    dueMs += nextGapMs();
   }
   if (dueMs < order.durationMs) {
-    setTimeout(sendDue, Math.max(0, dueMs - (performance.now() - startMs)));
+    setTimeout(sendDue, Math.max(0, dueMs - nowMs()));
     return;
   }
   isOver = true;
   finishWhenIdle();
 }
 
+function nextGapMs(): number {
+  return (-Math.log(1 - random.next()) / order.perSecond) * 1_000;
+}
+
 function pickClass(): LoadClass {
-  let left = random.next();
+  let left = classRandom.next();
   for (const one of order.classes) {
     left -= one.share;
     if (left < 0) return one;
@@ -106,35 +112,60 @@ function pickClass(): LoadClass {
   return order.classes[order.classes.length - 1] ?? { name: "all", share: 1, headers: {} };
 }
 
-function send(atMs: number, { name, headers }: LoadClass): void {
+function begin(atMs: number, { name, headers }: LoadClass): void {
   openCount += 1;
   sentCount += 1;
-  const lateMs = performance.now() - startMs - atMs;
-  const place = sentCount % order.ports.length;
-  const connection = idle[place]?.pop() ?? new Connection(place);
-  const settle = (answer: Answer): void => {
-    clearTimeout(timer);
-    const latencyMs = performance.now() - startMs - atMs;
-    answers.push({ name, atMs, lateMs, latencyMs, ...answer });
-    openCount -= 1;
-    finishWhenIdle();
+  const id = sentCount;
+  const lateMs = nowMs() - atMs;
+  const { attempts = 1, backoffMs = 0 } = order.retries ?? {};
+  const attempt = (dueMs: number, attemptCount: number): void => {
+    send({ dueMs, id, headers }, (answer) => {
+      const isFailed = answer.status === 0 || answer.status >= 400;
+      if (isFailed && attemptCount < attempts) {
+        const waitMs = retryRandom.next() * backoffMs * 2 ** (attemptCount - 1);
+        setTimeout(() => attempt(nowMs(), attemptCount + 1), waitMs);
+        return;
+      }
+      answers.push({ name, atMs, lateMs, latencyMs: nowMs() - atMs, attemptCount, ...answer });
+      openCount -= 1;
+      finishWhenIdle();
+    });
   };
+  attempt(atMs, 1);
+}
+
+interface Attempt {
+  readonly dueMs: number;
+  readonly id: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function send({ dueMs, id, headers }: Attempt, settle: (answer: Answer) => void): void {
+  const place = id % order.ports.length;
+  const connection = idle[place]?.pop() ?? new Connection(place);
   const timer = setTimeout(
     () => {
       connection.close();
       settle(noAnswer);
     },
-    Math.max(0, atMs + order.deadlineMs - (performance.now() - startMs)),
+    Math.max(0, dueMs + order.deadlineMs - nowMs()),
   );
   const fields = Object.entries({
     host: "load",
     ...headers,
-    "x-load-request": `${order.seed}-${sentCount}`,
+    "x-load-request": `${order.seed}-${id}`,
     // Callers are many: without names they would be one.
-    "x-caller": `caller-${sentCount % order.callerCount}`,
+    "x-caller": `caller-${id % order.callerCount}`,
   });
   const lines = fields.map(([field, value]) => `${field}: ${value}\r\n`).join("");
-  connection.send(`GET / HTTP/1.1\r\n${lines}\r\n`, settle);
+  connection.send(`GET / HTTP/1.1\r\n${lines}\r\n`, (answer) => {
+    clearTimeout(timer);
+    settle(answer);
+  });
+}
+
+function nowMs(): number {
+  return performance.now() - startMs;
 }
 
 function finishWhenIdle(): void {

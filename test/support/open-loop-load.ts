@@ -21,6 +21,17 @@ export interface OpenLoopOrder {
   /** Different values of `x-caller`. */
   readonly callerCount: number;
   readonly seed: number;
+  /** Draws classes from a stream of their own. Default: from that of the arrivals. */
+  readonly classSeed?: number;
+  /** How clients try again what was refused, failed or not answered. Default: they do not. */
+  readonly retries?: LoadRetries;
+}
+
+/** Retries of a load: the wait doubles with each, and a random part of it passes. */
+export interface LoadRetries {
+  /** Attempts of each request, with the first. */
+  readonly attempts: number;
+  readonly backoffMs: number;
 }
 
 /** What became of one request. */
@@ -30,8 +41,9 @@ export interface LoadAnswer {
   readonly atMs: number;
   /** How much later than that it left: a machine that is busy with other work keeps it waiting. */
   readonly lateMs: number;
-  /** From when it was due to the answer's end, or to when its client left. */
+  /** From when it was due to the last answer's end, or to when its client left. */
   readonly latencyMs: number;
+  readonly attemptCount: number;
   /** 0: no answer in time. */
   readonly status: number;
   readonly retryAfter: boolean;

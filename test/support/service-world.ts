@@ -4,7 +4,7 @@ import type { LoadWindow } from "../../src/recommend/services/service-observatio
 import { EventCalendar } from "../../src/simulate/engine/calendar.js";
 import { createDraw, exponentialMs, meanOf } from "../../src/simulate/engine/distributions.js";
 import { randomStream } from "../../src/simulate/engine/seeded-random.js";
-import { type ServiceCall, SimulatedService } from "../../src/simulate/engine/simulated-service.js";
+import { type ServiceCall, WorkerGroup } from "../../src/simulate/engine/worker-group.js";
 
 /** A service whose workers and work are known. */
 export interface ServiceWorld {
@@ -40,13 +40,16 @@ export function runWorld(
 ): WorldRun {
   const calendar = new EventCalendar();
   const traces = new Map<string, readonly number[]>();
-  const service = new SimulatedService({
-    name: "orders",
+  const meanMs = meanOf(serviceTime, traces);
+  const capacity = (workers * 1_000) / (meanMs * contention);
+  const service = new WorkerGroup({
+    zone: 0,
     workers,
+    allWorkers: workers,
     settings: { queue: undefined, contention, warmUp: undefined, stopsAbandoned: "no" },
     calendar,
     draw: createDraw(serviceTime, { random: randomStream(seed, "service"), traces }),
-    meanMs: meanOf(serviceTime, traces),
+    meanMs,
   });
   const requests: TimedRequest[] = [];
   let inFlight = 0;
@@ -70,7 +73,7 @@ export function runWorld(
   let endMs = 0;
   for (const { loadRatio, seconds } of phases) {
     const stopMs = endMs + seconds * 1_000;
-    const gapMs = exponentialMs(random, 1_000 / (service.perSecond * loadRatio));
+    const gapMs = exponentialMs(random, 1_000 / (capacity * loadRatio));
     const arrive = (): void => {
       if (calendar.nowMs >= stopMs) return;
       enter();
@@ -84,7 +87,7 @@ export function runWorld(
   while (calendar.step(Number.POSITIVE_INFINITY)) {
     // Each round runs one event.
   }
-  return { requests, capacity: service.perSecond };
+  return { requests, capacity };
 }
 
 /** Requests as means of such a time, as a monitoring system has them. */

@@ -95,7 +95,8 @@ export const importRows: readonly ImportRow[] = [
     // A simulated fleet decides with the embedded store, and shares permits as replicas do.
     may: [
       "src/{simulate,core,policy,decide}/**",
-      "src/store/{limit-store,memory,coordination/permit-store}.ts",
+      "src/store/{limit-store,memory}.ts",
+      "src/store/coordination/{memory-permits,permit-store}.ts",
       "src/fleet/claims/permit-shares.ts",
     ],
   },

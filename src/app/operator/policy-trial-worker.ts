@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { isServiceError } from "../../core/base/errors.js";
-import { defaultDefaults } from "../../core/limits/limit.js";
+import { defaultSwitches } from "../../decide/rate-limit/switches.js";
 import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { parsePolicyTests } from "../../policy/policy-tests.js";
@@ -8,7 +8,7 @@ import type { ParseProblems } from "../../policy/problems/problem-log.js";
 import type { LogReplay, PolicyTestReport, ReplayedPolicy } from "../../rpc/admin/admin-parts.js";
 import { ComparedReplay, type ComparedRule } from "../../simulate/compared-replay.js";
 import type { ReplayReport } from "../../simulate/replay.js";
-import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
+import { runPolicyTest, type TestOutcome, testedRules } from "../../simulate/test-run.js";
 import { alignTimeline } from "../../simulate/timeline.js";
 import { sha256 } from "../base/sha256.js";
 import type { TrialInput, TrialMessage, TriedPolicy } from "./policy-trial-messages.js";
@@ -24,13 +24,7 @@ const untestedToldMax = 100;
 const keysToldMax = 5;
 const textCharsMax = 256;
 
-const switches = {
-  isShadow: false,
-  isQuota: false,
-  chargesDenied: false,
-  defaults: defaultDefaults,
-};
-const common = { switches, digest: sha256 };
+const common = { switches: defaultSwitches, digest: sha256 };
 
 const input = workerData as TrialInput;
 parentPort?.postMessage(tryOut());
@@ -52,12 +46,13 @@ function test(given: TrialInput & { readonly kind: "test" }): PolicyTestReport |
     const parsed = parsePolicyTests(file);
     if (parsed.kind === "problems") return parsed;
     for (const one of parsed.tests.tests) {
-      tests.push({ file: file.file, outcome: runOne(one, policy.policy) });
+      const outcome = runPolicyTest(one, { policy: policy.policy, digest: sha256 });
+      tests.push({ file: file.file, outcome });
     }
   }
-  const met = new Set(tests.flatMap(({ outcome }) => [...outcome.rules]));
-  const untested = policy.policy.rules.filter(
-    ({ effect, index }) => effect.kind !== "none" && !met.has(index),
+  const { unmet } = testedRules(
+    policy.policy,
+    tests.map(({ outcome }) => outcome),
   );
   return {
     kind: "tested",
@@ -68,21 +63,8 @@ function test(given: TrialInput & { readonly kind: "test" }): PolicyTestReport |
         return { ...failure, ...(parts ?? { expected: "", got: "" }) };
       }),
     })),
-    untestedRules: untested
-      .slice(0, untestedToldMax)
-      .map(({ domain, label }) => ({ domain, label })),
+    untestedRules: unmet.slice(0, untestedToldMax).map(({ domain, label }) => ({ domain, label })),
   };
-}
-
-function runOne(one: Parameters<typeof runPolicyTest>[0], policy: Policy): TestOutcome {
-  try {
-    return runPolicyTest(one, { ...common, policy });
-  } catch (thrown) {
-    if (!isServiceError(thrown)) throw thrown;
-    const { name, line } = one;
-    const failures = [{ line, message: thrown.message, parts: undefined }];
-    return { name, line, failures, callCount: 0, rules: new Set() };
-  }
 }
 
 function replay(given: TrialInput & { readonly kind: "replay" }): LogReplay | ParseProblems {

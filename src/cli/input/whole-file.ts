@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { constants, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { exitCodes } from "../../app/base/failure.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
 import { visibleText } from "../../policy/problems/problem.js";
@@ -12,12 +12,40 @@ import { CommandFailure } from "../terminal/command-failure.js";
  * @throws CommandFailure where it cannot be written
  */
 export async function writeWholeFile(path: string, text: string): Promise<void> {
+  await withTemporary(path, async ({ temporary, target, mode }) => {
+    await writeFile(temporary, text, { flag: "wx", ...(mode !== undefined && { mode }) });
+    await rename(temporary, target);
+  });
+}
+
+/**
+ * Tells before long work whether a file can be written after it.
+ *
+ * @throws CommandFailure where it cannot
+ */
+export async function checkWritable(path: string): Promise<void> {
+  await withTemporary(path, async ({ temporary, mode = 0 }) => {
+    await writeFile(temporary, "", { flag: "wx" });
+    await rm(temporary);
+    // What exists can be replaced, but for a folder.
+    const isFolder = (mode & constants.S_IFMT) === constants.S_IFDIR;
+    if (isFolder) throw Object.assign(new Error("a folder"), { code: "EISDIR" });
+  });
+}
+
+interface Place {
+  readonly temporary: string;
+  readonly target: string;
+  /** Of the file that is there. */
+  readonly mode: number | undefined;
+}
+
+async function withTemporary(path: string, write: (place: Place) => Promise<void>): Promise<void> {
   const known = await existing(path);
   const target = known?.path ?? path;
   const temporary = `${target}.${randomBytes(6).toString("hex")}.tmp`;
   try {
-    await writeFile(temporary, text, { flag: "wx", ...(known && { mode: known.mode }) });
-    await rename(temporary, target);
+    await write({ temporary, target, mode: known?.mode });
   } catch (error) {
     await rm(temporary, { force: true });
     const words = readErrorWords(error);

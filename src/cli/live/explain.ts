@@ -3,9 +3,9 @@ import type { Command } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { sha256 } from "../../app/base/sha256.js";
 import { costHitsMax } from "../../core/limits/bucket.js";
-import { defaultDefaults } from "../../core/limits/limit.js";
 import { noOverrides } from "../../core/limits/override-table.js";
 import { Explainer } from "../../decide/inspect/explain.js";
+import { defaultSwitches } from "../../decide/rate-limit/switches.js";
 import {
   DescriptorRequestSchema,
   type ExplainRequest,
@@ -155,12 +155,7 @@ function readHttp(flags: ExplainFlags, host: string) {
 /** Nothing runs: all buckets are empty, and there are no overrides. */
 const offlineParts: ExplainByParts = {
   explainer: new Explainer({
-    switches: {
-      isShadow: false,
-      isQuota: false,
-      chargesDenied: false,
-      defaults: defaultDefaults,
-    },
+    switches: defaultSwitches,
     digest: sha256,
   }),
   overrides: { current: () => noOverrides },

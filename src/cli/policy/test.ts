@@ -3,13 +3,10 @@ import type { Command } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { sha256 } from "../../app/base/sha256.js";
-import { isServiceError } from "../../core/base/errors.js";
 import { many } from "../../core/base/many.js";
-import { defaultDefaults } from "../../core/limits/limit.js";
-import type { Policy } from "../../policy/policy.js";
-import { type PolicyTest, parsePolicyTests } from "../../policy/policy-tests.js";
+import { parsePolicyTests } from "../../policy/policy-tests.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
-import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
+import { runPolicyTest, type TestOutcome, testedRules } from "../../simulate/test-run.js";
 import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
@@ -94,39 +91,13 @@ async function testFile(
     options.policy ?? parsed.tests.policies.map((name) => resolve(dirname(path), name));
   const { policy } = await readPolicyArgument(policies, output);
   const startMs = systemClock.monotonicMs();
-  const outcomes = parsed.tests.tests.map((one) => runOne(one, policy));
+  const found = parsed.tests.tests.map((one) => runPolicyTest(one, { policy, digest: sha256 }));
   const durationMs = systemClock.monotonicMs() - startMs;
-  return { file: path, outcomes, durationMs, ...reachOf(outcomes, policy) };
-}
-
-function runOne(test: PolicyTest, policy: Policy): TestedFile["outcomes"][number] {
-  const switches = {
-    isShadow: false,
-    isQuota: false,
-    chargesDenied: false,
-    defaults: defaultDefaults,
-  };
-  let outcome: TestOutcome;
-  try {
-    outcome = runPolicyTest(test, { policy, switches, digest: sha256 });
-  } catch (thrown) {
-    if (!isServiceError(thrown)) throw thrown;
-    const failures = [{ line: test.line, message: thrown.message, parts: undefined }];
-    outcome = { name: test.name, line: test.line, failures, callCount: 0, rules: new Set() };
-  }
-  const { rules, ...reported } = outcome;
-  return { ...reported, ruleIndexes: [...rules] };
-}
-
-/** Which rules no test has met. */
-function reachOf(
-  outcomes: TestedFile["outcomes"],
-  { rules }: Policy,
-): Pick<TestedFile, "ruleCount" | "unmetRules"> {
-  const met = new Set(outcomes.flatMap(({ ruleIndexes }) => ruleIndexes));
-  const limited = rules.filter(({ effect }) => effect.kind !== "none");
-  const unmet = limited.filter(({ index }) => !met.has(index));
+  const { limited, unmet } = testedRules(policy, found);
   return {
+    file: path,
+    outcomes: found.map(({ rules, ...outcome }) => ({ ...outcome, ruleIndexes: [...rules] })),
+    durationMs,
     ruleCount: limited.length,
     unmetRules: unmet.map(({ domain, label }) => `${domain}/${label}`),
   };

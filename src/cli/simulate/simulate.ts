@@ -26,7 +26,7 @@ import {
 } from "../../simulate/report/simulation-result.js";
 import { collect } from "../input/collect.js";
 import { reportFormatOption } from "../input/report-format.js";
-import { writeWholeFile } from "../input/whole-file.js";
+import { checkWritable, writeWholeFile } from "../input/whole-file.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext, Output } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
@@ -97,6 +97,7 @@ async function simulate(
   if (typeof settings === "string") throw usageFailure(`--vary: ${settings}`);
   const texts = await readScenarioTexts(scenarioPath(named), context.output);
   const inputs = settings.map((varied) => readVaried(texts, { varied, seed }, context.output));
+  for (const path of [options.csv, options.html]) if (path !== undefined) await checkWritable(path);
   keepNewObjectsYoung();
   const control = new ScreenControl(context);
   const run = runScenarios(inputs, { digest: sha256, control });

@@ -1,4 +1,5 @@
 import {
+  defaultDefaults,
   denialOf,
   isSettled,
   type LimitDefaults,
@@ -23,6 +24,14 @@ export interface LimitSwitches {
   /** Defaults of limits that requests carry. */
   readonly defaults: LimitDefaults;
 }
+
+/** The switches of a process whose settings change none of them. */
+export const defaultSwitches: LimitSwitches = {
+  isShadow: false,
+  isQuota: false,
+  chargesDenied: false,
+  defaults: defaultDefaults,
+};
 
 /**
  * The role of a limit under the process-wide settings.

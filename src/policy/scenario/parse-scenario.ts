@@ -261,10 +261,17 @@ function checkEvents(block: Block, { events, fleet }: ReadScenario, names: Known
   for (const { block: own, data } of events) {
     known(block, data.workers?.service, services);
     known(block, data.slow?.service, services);
+    known(block, data.deploy?.service, services);
     known(block, data.callers?.name, callers);
-    if (data.clock === undefined || data.clock.headgate <= fleet.headgates) continue;
-    const message = `there is no headgate ${data.clock.headgate}`;
-    own.report("clock", { id: "HG141", message, expected: `1 to ${fleet.headgates}` });
+    const { clock, zone } = data;
+    for (const [name, what, number, max] of [
+      ["clock", "headgate", clock?.headgate, fleet.headgates],
+      ["zone", "zone", zone?.lost, fleet.zones],
+    ] as const) {
+      if (number === undefined || number <= max) continue;
+      const message = `there is no ${what} ${number}`;
+      own.report(name, { id: "HG141", message, expected: `1 to ${max}` });
+    }
   }
 }
 

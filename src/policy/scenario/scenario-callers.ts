@@ -77,6 +77,22 @@ const keys = object(
   },
 );
 
+/** The most connections of one caller. */
+const connectionsMax = 100_000;
+
+const keepAlive = object(
+  {
+    title: "a caller's keepAlive",
+    docs: "Connections, each to one Envoy for as long as it lasts.",
+  },
+  {
+    connections: field(whole({ min: 1, max: connectionsMax }), "How many it keeps.", {
+      default: 10,
+    }),
+    lifetime: field(someTime, "How long one lasts at most. Default: as long as its Envoy."),
+  },
+);
+
 /** What a caller may retry. */
 const retriedOutcomes = ["refused", "failed", "timeout"] as const;
 
@@ -101,6 +117,11 @@ const retryRules = object(
     budget: field(
       number(positiveRatioBounds),
       "Retries at most, as a share of requests. Default: no budget.",
+    ),
+    hedgeAfter: field(
+      someTime,
+      "Begins another attempt beside those on their way when no answer has come for so long. The " +
+        "first answer counts, and the others are cancelled. Default: it does not.",
     ),
     retryAfter: field(flag, "Whether the caller waits as long as `retry-after` says.", {
       default: false,
@@ -139,6 +160,10 @@ export const scenarioCaller = object(
     }),
     patience: field(someTime, "When the caller stops waiting. Default: at the deadline."),
     retries: field(inner(retryRules), "How it tries again. Default: it does not."),
+    keepAlive: field(
+      inner(keepAlive),
+      "Connections that it keeps. Default: each attempt goes to any Envoy.",
+    ),
     keys: field(inner(keys), "Users, each with a header value of its own."),
     host: field(ruledText(headerRule), "The host. Default: the first host of the service."),
     path: field(ruledText(headerRule), "The path.", { default: "/" }),

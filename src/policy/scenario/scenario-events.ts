@@ -1,12 +1,13 @@
-import { number, whole, words } from "../text/form.js";
+import { flag, number, whole, words } from "../text/form.js";
 import { field, inner, object, placed } from "../text/object.js";
 import { anyTime, distributedTime, scenarioName, someTime } from "./scenario-times.js";
 
 /** The most workers of one service. */
 const workersMax = 100_000;
 
-/** The most replicas of Headgate, and the most Envoys. */
+/** The most replicas of Headgate, the most Envoys, and the most zones. */
 const headgatesMax = 16;
+const zonesMax = 16;
 const envoysMax = 1_000;
 
 const warmUp = object(
@@ -63,12 +64,33 @@ const store = object(
 export const scenarioFleet = object(
   { title: "a fleet", docs: "The proxies, Headgate and its store." },
   {
-    envoys: field(whole({ min: 1, max: envoysMax }), "Envoys, each with an equal share.", {
+    envoys: field(whole({ min: 1, max: envoysMax }), "Envoys.", {
       default: 2,
     }),
     headgates: field(whole({ min: 1, max: headgatesMax }), "Replicas of Headgate.", {
       default: 1,
     }),
+    balancing: field(
+      words("leastRequest", "connection"),
+      "How an Envoy chooses a replica: the less busy of two for each request, as generated " +
+        "configuration has it, or one for as long as a connection lasts, as behind a load " +
+        "balancer of connections.",
+      { default: "leastRequest" },
+    ),
+    connectionLifetime: field(
+      someTime,
+      "With `balancing: connection`: how long one lasts at most. Default: as long as its replica.",
+    ),
+    zones: field(
+      whole({ min: 1, max: zonesMax }),
+      "Zones, among which Envoys, replicas of Headgate and workers are divided evenly.",
+      { default: 1 },
+    ),
+    zoneLocal: field(
+      flag,
+      "Whether Envoys prefer the replicas and the workers of their own zone.",
+      { default: false },
+    ),
     store: field(inner(store), "The store that holds rate limits.", { default: store.defaults }),
   },
 );
@@ -76,7 +98,7 @@ export const scenarioFleet = object(
 const service = placed(scenarioName);
 const caller = placed(scenarioName);
 
-const kinds = ["workers", "slow", "store", "callers", "clock"] as const;
+const kinds = ["workers", "slow", "store", "callers", "clock", "zone", "deploy"] as const;
 
 const workersChange = object(
   { title: "a change of workers", docs: "Workers are lost, or come back." },
@@ -135,12 +157,48 @@ const clockChange = object(
   },
 );
 
+const zoneChange = object(
+  {
+    title: "a lost zone",
+    docs: "A zone is lost: its Envoys, replicas of Headgate and workers, with their requests.",
+  },
+  {
+    lost: field(whole({ min: 1, max: zonesMax }), "Which zone, from 1.", {
+      needs: "the number of a zone",
+    }),
+  },
+);
+
+const deployChange = object(
+  { title: "a deploy", docs: "Programs are restarted one after the other." },
+  {
+    of: field(words("headgates", "envoys", "workers"), "What is restarted.", {
+      default: "headgates",
+    }),
+    service: field(service, "With `of: workers`: the service. Default: the first one."),
+    parts: field(
+      whole({ min: 1, max: 100 }),
+      "With `of: workers`: how many equal parts of them are restarted in turn.",
+      { default: 4 },
+    ),
+    down: field(someTime, "How long each is away. What it works on is finished before.", {
+      default: 5_000,
+    }),
+    pause: field(anyTime, "The time from the return of one to the stop of the next.", {
+      default: 5_000,
+    }),
+  },
+);
+
+/** Programs that are restarted one after the other. */
+export type ScenarioDeploy = typeof deployChange.defaults;
+
 /** An event of a scenario. */
 export const scenarioEvent = object(
   {
     title: "an event",
     docs: "Something that changes while the scenario runs.",
-    exclusive: [kinds],
+    exclusive: [kinds, ["for", "deploy"]],
     needed: [kinds],
   },
   {
@@ -151,6 +209,8 @@ export const scenarioEvent = object(
     store: field(inner(storeChange), "The store is away, or slow."),
     callers: field(inner(callersChange), "A caller sends more or less."),
     clock: field(inner(clockChange), "A wall clock is wrong."),
+    zone: field(inner(zoneChange), "A zone is lost."),
+    deploy: field(inner(deployChange), "Programs are restarted one after the other."),
   },
   {
     data: (read) => read,

@@ -117,7 +117,9 @@ function findPlace(places: readonly Place[], segments: readonly string[]): Place
   if (document !== undefined && segments.length === 1 && Object.hasOwn(scenarioForm.rows, leaf)) {
     return { document, path: [leaf], names: [leaf] };
   }
-  const known = [...new Set(places.map(({ names }) => names.at(-1) ?? ""))];
+  const all = new Set(places.map(({ names }) => names.at(-1) ?? ""));
+  // Places in lists are not misspelled.
+  const known = [...all].filter((name) => !/^\d+$/.test(name));
   const nearest = findNearestName(leaf, known);
   const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
   const where = 'write where it belongs, such as "orders.admission.maxInFlight"';

@@ -11,9 +11,11 @@ import type {
 } from "../../decide/admission/admission-call.js";
 import type { Delayed, DelayLine, EventCalendar } from "./calendar.js";
 import type { OpenRequest } from "./run-record.js";
-import type { SimulatedHeadgate } from "./simulated-headgate.js";
-import type { ServiceCall, SimulatedService } from "./simulated-service.js";
+import type { EnvoyCall, SimulatedEnvoy } from "./simulated-envoy.js";
+import type { HeadgateCall, SimulatedHeadgate } from "./simulated-headgate.js";
+import type { SimulatedService } from "./simulated-service.js";
 import type { StationJob } from "./station.js";
+import type { ServiceCall, WorkerGroup } from "./worker-group.js";
 
 /** How an attempt ended, as its caller sees it. */
 export type AttemptEnd =
@@ -27,60 +29,72 @@ export interface AttemptHost {
   readonly calendar: EventCalendar;
   readonly service: SimulatedService;
   readonly patience: DelayLine;
-  /** An attempt of a request is over: told exactly once for each. */
-  ended(request: OpenRequest, end: AttemptEnd, beganMs: number): void;
+  /** Whether Envoy refuses requests that Headgate says nothing of. */
+  readonly deniesWithoutAnswer: boolean;
+  /** An attempt of a request is over: told exactly once for each that is not cancelled. */
+  ended(attempt: Attempt, end: AttemptEnd): void;
 }
 
 /** What an attempt is made with. */
 interface AttemptParts {
-  readonly headgate: SimulatedHeadgate;
+  readonly envoy: SimulatedEnvoy;
   readonly asked: AdmissionRequest;
   readonly request: OpenRequest;
 }
 
 /**
  * One attempt of a request, on the way that it takes through Envoy: rate limits, admission, the
- * service, and its caller's patience over all of it.
+ * service, and its caller's patience over all of it. It asks one replica of Headgate for both.
  */
-export class Attempt implements AdmissionCall, ServiceCall, Delayed {
+export class Attempt implements AdmissionCall, ServiceCall, Delayed, EnvoyCall, HeadgateCall {
+  readonly request: OpenRequest;
+  readonly beganMs: number;
   readonly #host: AttemptHost;
   readonly #parts: AttemptParts;
-  readonly #beganMs: number;
   readonly #patience: { waiting: Delayed | undefined };
-  #isOver = false;
+  #state: "limits" | "admission" | "service" | "over" = "limits";
+  /** Whom it asks; undefined: none can be reached, or it is gone. */
+  #headgate: SimulatedHeadgate | undefined;
   #ticket: AdmissionTicket | undefined;
+  #workers: WorkerGroup | undefined;
   #job: StationJob | undefined;
 
   constructor(host: AttemptHost, parts: AttemptParts) {
+    this.request = parts.request;
     this.#host = host;
     this.#parts = parts;
-    this.#beganMs = host.calendar.nowMs;
+    this.beganMs = host.calendar.nowMs;
     this.#patience = host.patience.add(this);
   }
 
   /** Asks the rate limits, where there are some before admission, and then admission. */
   begin(): void {
-    const { headgate, asked } = this.#parts;
-    headgate.askLimits(asked, (answer) => {
-      if (this.#isOver) return;
-      if (answer.kind === "passes") this.#ask();
+    const { envoy, asked } = this.#parts;
+    envoy.begin(this);
+    const headgate = this.#choose();
+    if (headgate === undefined) this.unanswered();
+    headgate?.askLimits(asked, (answer) => {
+      // Who is gone by then has nothing to say.
+      if (this.#state !== "limits" || this.#headgate !== headgate) return;
+      if (answer.kind === "passes") this.#ask(headgate);
       else this.#end({ kind: "refused", cause: "rateLimit", retryMs: answer.retryMs });
     });
   }
 
   /** What became of it at admission, where that was not known at once. */
   decided(verdict: AdmissionVerdict): void {
+    if (this.#headgate === undefined) return;
     if (verdict.kind === "refused") this.#end(refusedBy(verdict.refusal));
     else if (verdict.kind === "admitted") this.#enter();
   }
 
   started(): void {
-    this.#host.service.noteStarted(this);
+    this.#workers?.noteStarted(this);
   }
 
   ended(): void {
-    this.#host.service.noteEnded(this);
-    if (this.#isOver) return;
+    this.#workers?.noteEnded(this);
+    if (this.#state === "over") return;
     this.#ticket?.responded(ok);
     this.#ticket?.end("completed");
     this.#end({ kind: "served" });
@@ -91,42 +105,91 @@ export class Attempt implements AdmissionCall, ServiceCall, Delayed {
     this.#fail();
   }
 
-  #ask(): void {
-    const { headgate, asked } = this.#parts;
-    const answer = headgate.admission.begin(asked, this);
+  envoyLost(): void {
+    if (this.#host.service.stopsAbandoned) this.#giveUp();
+    this.#ticket?.end("broken");
+    this.#end({ kind: "failed" });
+  }
+
+  detach(): void {
+    if (this.#headgate !== undefined) this.#parts.envoy.forget(this.#headgate);
+    this.#headgate = undefined;
+    this.#ticket = undefined;
+  }
+
+  unanswered(): void {
+    if (this.#state === "over") return;
+    if (this.#host.deniesWithoutAnswer) {
+      this.#giveUp();
+      this.#fail();
+    } else if (this.#state !== "service") {
+      const headgate = this.#state === "limits" ? this.#choose() : undefined;
+      if (headgate === undefined) this.#enter();
+      else this.#ask(headgate);
+    }
+  }
+
+  /** Its caller's patience is over. */
+  elapsed(): void {
+    this.#leave();
+    this.#end({ kind: "timeout" });
+  }
+
+  /** Its caller has another answer. */
+  cancel(): void {
+    this.#leave();
+    this.#close();
+  }
+
+  #choose(): SimulatedHeadgate | undefined {
+    this.#headgate = this.#parts.envoy.choose();
+    this.#headgate?.begin(this);
+    return this.#headgate;
+  }
+
+  #ask(headgate: SimulatedHeadgate): void {
+    this.#state = "admission";
+    const answer = headgate.admission.begin(this.#parts.asked, this);
     if (answer.kind !== "refused") this.#ticket = answer.ticket;
     if (answer.kind !== "asking") this.decided(answer);
   }
 
   #enter(): void {
-    this.#job = this.#host.service.enter(this);
+    this.#state = "service";
+    this.#workers = this.#host.service.groupFor(this.#parts.envoy.zone);
+    this.#job = this.#workers?.enter(this);
     if (this.#job === undefined) this.#fail();
   }
 
   /** What Envoy says of a lost connection is 503, as a service without a place does. */
   #fail(): void {
-    if (this.#isOver) return;
+    if (this.#state === "over") return;
     this.#ticket?.responded(unavailable);
     this.#ticket?.end("completed");
     this.#end({ kind: "failed" });
   }
 
-  /** Its caller's patience is over. */
-  elapsed(): void {
+  /** Its caller waits no more. */
+  #leave(): void {
     if (this.#host.service.stopsAbandoned) this.#giveUp();
     this.#ticket?.end("left");
-    this.#end({ kind: "timeout" });
   }
 
   #giveUp(): void {
-    this.#host.service.noteEnded(this);
+    this.#workers?.noteEnded(this);
     this.#job?.leave();
   }
 
   #end(end: AttemptEnd): void {
-    this.#isOver = true;
+    this.#close();
+    this.#host.ended(this, end);
+  }
+
+  #close(): void {
+    this.#state = "over";
     this.#patience.waiting = undefined;
-    this.#host.ended(this.#parts.request, end, this.#beganMs);
+    this.#parts.envoy.end(this, this.#headgate);
+    this.#headgate?.end(this);
   }
 }
 

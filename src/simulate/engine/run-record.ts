@@ -1,4 +1,5 @@
 import { type Priority, priorities } from "../../core/admission/priority.js";
+import { type RefusalCause, refusalCauses } from "../../core/admission/refusal.js";
 import { assert } from "../../core/base/errors.js";
 import { TimeHistogram } from "./histogram.js";
 import { type RequestEnd, RequestTally } from "./request-tally.js";
@@ -53,15 +54,21 @@ class SecondRecord {
   refused = 0;
   failed = 0;
   abandoned = 0;
+  /** Refusals by what series call them: `refusedBy.<cause>`, `refusedOf.<class>` and both. */
+  readonly refusals = new Map<string, number>();
   readonly latencies = new TimeHistogram();
 
   /** Counts an end. */
-  add(end: RequestEnd): void {
+  add(end: RequestEnd, priority: Priority): void {
     if (end.kind === "served") {
       if (end.isInTime) this.served += 1;
       else this.late += 1;
       this.latencies.add(end.latencyMs);
     } else this[end.kind] += 1;
+    if (end.kind !== "refused") return;
+    for (const name of refusalNames(end.cause, priority)) {
+      this.refusals.set(name, (this.refusals.get(name) ?? 0) + 1);
+    }
   }
 
   /** Begins anew. */
@@ -73,8 +80,25 @@ class SecondRecord {
     this.refused = 0;
     this.failed = 0;
     this.abandoned = 0;
+    for (const name of this.refusals.keys()) this.refusals.set(name, 0);
     this.latencies.clear();
   }
+}
+
+const knownNames = new Map<RefusalCause, ReadonlyMap<Priority, readonly string[]>>(
+  refusalCauses.map((cause) => [
+    cause,
+    new Map(
+      priorities.map((priority) => [
+        priority,
+        [`refusedBy.${cause}`, `refusedOf.${priority}`, `refusedBy.${cause}.${priority}`],
+      ]),
+    ),
+  ]),
+);
+
+function refusalNames(cause: RefusalCause, priority: Priority): readonly string[] {
+  return knownNames.get(cause)?.get(priority) ?? [];
 }
 
 /** One request of a caller, from its first attempt to its end. */
@@ -146,7 +170,7 @@ export class CallerRecord {
 
   /** A request is over. */
   ended(request: OpenRequest, end: RequestEnd): void {
-    this.second.add(end);
+    this.second.add(end, request.priority);
     this.openCount -= 1;
     this.#free.push(request);
   }

@@ -33,13 +33,20 @@ export class SeededRandom implements Random {
 /**
  * Randomness for one purpose: runs of one seed that differ elsewhere draw the same numbers for it,
  * so that they can be compared.
+ */
+export function randomStream(seed: number, purpose: string): SeededRandom {
+  return new SeededRandom(streamSeed(seed, purpose));
+}
+
+/**
+ * The seed of `randomStream`, for programs that draw the same numbers elsewhere.
  *
  * Source: FNV-1a.
  */
-export function randomStream(seed: number, purpose: string): SeededRandom {
+export function streamSeed(seed: number, purpose: string): number {
   let hash = 0x811c9dc5 ^ seed;
   for (let i = 0; i < purpose.length; i += 1) {
     hash = Math.imul(hash ^ purpose.charCodeAt(i), 0x01000193);
   }
-  return new SeededRandom(hash);
+  return hash;
 }

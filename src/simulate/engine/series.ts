@@ -1,12 +1,12 @@
 import type { RunRecord, RunWindow } from "./run-record.js";
-import type { SimulatedHeadgate } from "./simulated-headgate.js";
+import type { SimulatedFleet } from "./simulated-fleet.js";
 import type { SimulatedService } from "./simulated-service.js";
 import type { StoreLink } from "./virtual-store.js";
 
 interface RunSeriesParts {
   readonly record: RunRecord;
   readonly services: readonly SimulatedService[];
-  readonly headgates: readonly SimulatedHeadgate[];
+  readonly fleet: SimulatedFleet;
   readonly link: StoreLink;
   readonly callers: readonly {
     readonly name: string;
@@ -14,6 +14,9 @@ interface RunSeriesParts {
     readonly deadline: number;
   }[];
 }
+
+/** The most Envoys that have a series each. */
+const envoySeriesMax = 16;
 
 /** Numbers of one second after the other, by their names; NaN where there is none. */
 export type SeriesColumns = ReadonlyMap<string, readonly number[]>;
@@ -23,10 +26,10 @@ export class RunSeries {
   readonly #parts: RunSeriesParts;
   readonly #columns = new Map<string, number[]>();
   readonly #offeredTo = new Map<string, number>();
-  readonly #arrivedAt = new Map<string, number>();
+  readonly #possibleBefore = new Map<string, number>();
   readonly #backlogs = new Map<string, number>();
-  readonly #limitedBy = new Map<string, number>();
-  #callCount = 0;
+  readonly #countsBefore = new Map<string, number>();
+  #secondCount = 0;
 
   constructor(parts: RunSeriesParts) {
     this.#parts = parts;
@@ -50,11 +53,13 @@ export class RunSeries {
     ] as const) {
       this.#put({ [`${name}Ms`]: latencies.quantile(ratio) ?? Number.NaN });
     }
-    this.#put({ storeCalls: link.callCount - this.#callCount });
-    this.#callCount = link.callCount;
+    this.#put({ attemptsPerRequest: offered === 0 ? Number.NaN : attempts / offered });
+    for (const [name, count] of second.refusals) this.#put({ [name]: count });
+    this.#putSince("storeCalls", link.callCount);
     for (const service of services) this.#putService(service);
-    this.#putHeadgates();
+    this.#putFleet();
     second.clear();
+    this.#secondCount += 1;
   }
 
   /** Requests that a service was offered and could have served, within a part of the run. */
@@ -69,12 +74,12 @@ export class RunSeries {
   }
 
   #putService(service: SimulatedService): void {
-    const { headgates, callers, record } = this.#parts;
+    const { fleet, callers, record } = this.#parts;
     const { name, arrivedCount, busyCount, queueCount, workerCount } = service;
     let limit = 0;
     let inUse = 0;
     let waiting = 0;
-    for (const headgate of headgates) {
+    for (const headgate of fleet.replicas.flatMap(({ processes }) => processes)) {
       const found = headgate.occupancyOf(name);
       limit += found.limit;
       inUse += found.inUse;
@@ -83,12 +88,10 @@ export class RunSeries {
     const own = callers.filter((caller) => caller.service === name);
     const offered = own.reduce((sum, caller) => sum + record.caller(caller.name).offeredCount, 0);
     const offeredNow = offered - (this.#offeredTo.get(name) ?? 0);
-    const arrivedNow = arrivedCount - (this.#arrivedAt.get(name) ?? 0);
     this.#offeredTo.set(name, offered);
-    this.#arrivedAt.set(name, arrivedCount);
+    this.#putSince(`${name}.arrived`, arrivedCount);
     this.#put({
       [`${name}.possible`]: this.#possibleNow(service, offeredNow),
-      [`${name}.arrived`]: arrivedNow,
       [`${name}.workers`]: workerCount,
       [`${name}.busy`]: busyCount,
       [`${name}.queue`]: queueCount,
@@ -99,7 +102,9 @@ export class RunSeries {
   }
 
   /** What was not possible in this second is in the next ones, until its deadline is over. */
-  #possibleNow({ name, perSecond }: SimulatedService, offered: number): number {
+  #possibleNow({ name, possibleCount }: SimulatedService, offered: number): number {
+    const perSecond = possibleCount - (this.#possibleBefore.get(name) ?? 0);
+    this.#possibleBefore.set(name, possibleCount);
     const own = this.#parts.callers.filter(({ service }) => service === name);
     const deadlineMs = own.reduce((most, { deadline }) => Math.max(most, deadline), 0);
     const wanted = offered + (this.#backlogs.get(name) ?? 0);
@@ -109,19 +114,30 @@ export class RunSeries {
     return possible;
   }
 
-  #putHeadgates(): void {
-    for (const [i, { counters }] of this.#parts.headgates.entries()) {
-      const name = `headgate${i + 1}.limited`;
-      this.#put({ [name]: counters.deniedCount - (this.#limitedBy.get(name) ?? 0) });
-      this.#limitedBy.set(name, counters.deniedCount);
+  #putFleet(): void {
+    const { envoys, replicas } = this.#parts.fleet;
+    for (const { index, counters, askedCount } of replicas) {
+      this.#putSince(`headgate${index + 1}.asked`, askedCount);
+      this.#putSince(`headgate${index + 1}.limited`, counters.deniedCount);
+    }
+    if (envoys.length > envoySeriesMax) return;
+    for (const { index, attemptCount } of envoys) {
+      this.#putSince(`envoy${index + 1}.attempts`, attemptCount);
     }
   }
 
+  /** What has come since the last second, of what is only ever counted up. */
+  #putSince(name: string, count: number): void {
+    this.#put({ [name]: count - (this.#countsBefore.get(name) ?? 0) });
+    this.#countsBefore.set(name, count);
+  }
+
+  /** What was never seen before was 0 until now. */
   #put(values: Readonly<Record<string, number>>): void {
     for (const [name, value] of Object.entries(values)) {
       const column = this.#columns.get(name);
-      if (column === undefined) this.#columns.set(name, [value]);
-      else column.push(value);
+      if (column !== undefined) column.push(value);
+      else this.#columns.set(name, [...new Array<number>(this.#secondCount).fill(0), value]);
     }
   }
 }

@@ -2,19 +2,22 @@ import type { ScenarioRetries } from "../../policy/scenario/scenario-callers.js"
 import type { ArrivalTimes } from "./arrival-times.js";
 import { Attempt, type AttemptEnd, type AttemptHost } from "./attempt.js";
 import { DelayLine, type EventCalendar } from "./calendar.js";
+import { CallerConnections } from "./caller-connections.js";
 import { burstyMs, type DrawMs, exponentialMs, fixedMs } from "./distributions.js";
+import { Hedging } from "./hedging.js";
 import type { CallerSettings, RequestSource } from "./request-source.js";
 import type { CallerRecord, OpenRequest } from "./run-record.js";
 import type { SeededRandom } from "./seeded-random.js";
-import type { SimulatedHeadgate } from "./simulated-headgate.js";
+import type { SimulatedFleet } from "./simulated-fleet.js";
 import type { SimulatedService } from "./simulated-service.js";
 
 interface CallerParts {
   readonly settings: CallerSettings;
   readonly calendar: EventCalendar;
   readonly service: SimulatedService;
-  readonly headgates: readonly SimulatedHeadgate[];
-  readonly envoyCount: number;
+  readonly fleet: SimulatedFleet;
+  /** Whether Envoy refuses requests that Headgate says nothing of. */
+  readonly deniesWithoutAnswer: boolean;
   readonly times: ArrivalTimes;
   readonly source: RequestSource;
   /** When requests come; apart from the others, so that it does not depend on answers. */
@@ -33,19 +36,35 @@ const budgetTokensMax = 100;
 /** Tokens of a budget at the start, so that the first requests may be retried. */
 const budgetTokensAtStart = 10;
 
+type FailedEnd = Exclude<AttemptEnd, { readonly kind: "served" }>;
+
+const unreachable: FailedEnd = { kind: "failed" };
+
 /** Sends requests, waits for their answers, and tries again. */
 export class SimulatedCaller implements AttemptHost {
   readonly #parts: CallerParts;
   readonly calendar: EventCalendar;
   readonly service: SimulatedService;
   readonly patience: DelayLine;
+  readonly deniesWithoutAnswer: boolean;
+  readonly #connections: CallerConnections | undefined;
+  readonly #hedging: Hedging | undefined;
   readonly #gap: DrawMs;
   #budgetTokens = budgetTokensAtStart;
 
   constructor(parts: CallerParts) {
     this.#parts = parts;
-    const { arrivals: random, settings, calendar, service } = parts;
+    const { arrivals: random, settings, calendar, service, fleet } = parts;
+    const { keepAlive, retries } = settings;
     this.calendar = calendar;
+    this.deniesWithoutAnswer = parts.deniesWithoutAnswer;
+    if (keepAlive !== undefined) {
+      const kept = { settings: keepAlive, fleet, random: parts.attempts };
+      this.#connections = new CallerConnections(kept);
+    }
+    if (retries?.hedgeAfter !== undefined) {
+      this.#hedging = new Hedging(calendar, retries.hedgeAfter);
+    }
     this.service = service;
     this.patience = new DelayLine(calendar, settings.patience ?? settings.deadline);
     const { arrivals } = settings;
@@ -80,25 +99,40 @@ export class SimulatedCaller implements AttemptHost {
   }
 
   #attempt(request: OpenRequest): void {
-    const { headgates, envoyCount, attempts: random, source } = this.#parts;
+    const { fleet, attempts: random, source, calendar } = this.#parts;
     request.attempted();
-    const envoy = envoyCount === 1 ? 0 : Math.floor(random.next() * envoyCount);
-    const headgate = headgates[envoy % headgates.length];
-    if (headgate === undefined) return;
-    const asked = source.request(request.priority, request.key, envoy);
-    new Attempt(this, { headgate, asked, request }).begin();
+    const envoy = this.#connections?.pick(calendar.nowMs) ?? fleet.pickEnvoy(random);
+    if (envoy === undefined) {
+      if (this.#hedging?.isOpen(request) !== true) this.#failed(request, unreachable);
+      return;
+    }
+    const asked = source.request(request.priority, request.key, envoy.index);
+    const attempt = new Attempt(this, { envoy, asked, request });
+    this.#hedging?.begins(attempt, () => {
+      if (this.#takesAnother(request)) this.#attempt(request);
+    });
+    attempt.begin();
   }
 
-  ended(request: OpenRequest, end: AttemptEnd, beganMs: number): void {
+  ended(attempt: Attempt, end: AttemptEnd): void {
     const { settings, calendar } = this.#parts;
+    const { request } = attempt;
+    const isAnotherOnItsWay = this.#hedging?.ends(attempt) === true;
     if (end.kind === "served") {
+      this.#hedging?.cancelOthers(attempt);
       const { nowMs } = calendar;
-      const isInTime = nowMs - beganMs <= settings.deadline;
+      const isInTime = nowMs - attempt.beganMs <= settings.deadline;
       const latencyMs = nowMs - request.startMs;
       request.ended({ kind: "served", isInTime, latencyMs });
-    } else if (this.#retries(request, end)) {
+    } else if (!isAnotherOnItsWay) this.#failed(request, end);
+  }
+
+  /** No attempt is on its way: tries again, or gives up. */
+  #failed(request: OpenRequest, end: FailedEnd): void {
+    const isRetried = this.#parts.settings.retries?.on.some((outcome) => outcome === end.kind);
+    if (isRetried === true && this.#takesAnother(request)) {
       const delayMs = this.#backoffMs(request.attemptCount, end);
-      calendar.after(delayMs, () => this.#attempt(request));
+      this.#parts.calendar.after(delayMs, () => this.#attempt(request));
     } else if (end.kind === "refused") {
       request.ended({ kind: "refused", cause: end.cause });
     } else {
@@ -106,18 +140,17 @@ export class SimulatedCaller implements AttemptHost {
     }
   }
 
-  /** Whether there is another attempt, which uses the budget up. */
-  #retries({ attemptCount }: OpenRequest, { kind }: AttemptEnd): boolean {
+  /** Whether there may be another attempt, which uses the budget up. */
+  #takesAnother({ attemptCount }: OpenRequest): boolean {
     const { retries } = this.#parts.settings;
     if (retries === undefined || attemptCount >= retries.attempts) return false;
-    if (!retries.on.some((outcome) => outcome === kind)) return false;
     if (retries.budget === undefined) return true;
     if (this.#budgetTokens < 1) return false;
     this.#budgetTokens -= 1;
     return true;
   }
 
-  #backoffMs(attemptCount: number, end: AttemptEnd): number {
+  #backoffMs(attemptCount: number, end: FailedEnd): number {
     const { settings, attempts: random } = this.#parts;
     const { retries } = settings;
     if (retries === undefined) return 0;

@@ -1,13 +1,12 @@
-import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { Clock, Random } from "../../core/base/clock.js";
-import { defaultDefaults } from "../../core/limits/limit.js";
 import { Admission } from "../../decide/admission/admission.js";
 import type { AdmissionRequest } from "../../decide/admission/admission-call.js";
 import { serviceQuery } from "../../decide/admission/service-query.js";
-import { DecisionCounters } from "../../decide/rate-limit/counters.js";
+import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
 import { Decider } from "../../decide/rate-limit/decider.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
 import { Pressure } from "../../decide/rate-limit/pressure.js";
+import { defaultSwitches } from "../../decide/rate-limit/switches.js";
 import { PermitShares } from "../../fleet/claims/permit-shares.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
@@ -27,14 +26,35 @@ const rateLimitTimeoutMs = 20;
 /** When a scenario begins: a day without daylight saving. */
 const startUs = 1_767_225_600_000_000;
 
+/** A request that a replica knows of. */
+export interface HeadgateCall {
+  /** The replica is gone: nothing that it says counts any more. */
+  detach(): void;
+  /** Goes on as Envoy does without an answer, once all requests of the replica are detached. */
+  unanswered(): void;
+}
+
+/** The replica that a process is of. */
+export interface HeadgatePlace {
+  readonly index: number;
+  /** Of all processes of the replica. */
+  readonly counters: DecisionCounters;
+  /** By how much its wall clock is fast, in milliseconds. */
+  readonly skewMs: number;
+  /** Requests that it was asked about. */
+  askedCount: number;
+}
+
 interface SimulatedHeadgateParts {
+  readonly replica: HeadgatePlace;
   readonly policy: Policy;
   readonly calendar: EventCalendar;
   readonly random: Random;
   readonly store: LimitStore;
   /** How replicas share permits; undefined: this one is alone. */
   readonly permits: PermitStore | undefined;
-  readonly headgateCount: number;
+  /** How many there are. */
+  readonly replicaCount: () => number;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   /** Promises have something to do before time goes on. */
@@ -48,19 +68,26 @@ export type LimitsAnswer =
 
 const passes: LimitsAnswer = { kind: "passes" };
 
-/** One replica of Headgate: the program's own decisions on a clock that does not run by itself. */
+/** A process of Headgate: the program's own decisions on a clock that does not run by itself. */
 export class SimulatedHeadgate {
+  readonly index: number;
   readonly admission: Admission;
-  readonly counters = new DecisionCounters();
+  readonly #replica: HeadgatePlace;
+  readonly #shares: PermitShares | undefined;
+  readonly #open = new Set<HeadgateCall>();
   readonly #policy: Policy;
   readonly #calendar: EventCalendar;
   readonly #decider: Decider;
   readonly #prepared = new Map<AdmissionRequest["headers"], PreparedQuery | undefined>();
-  /** By how much its wall clock is fast, in milliseconds. */
-  skewMs = 0;
+  readonly #onResolved: () => void;
+  #isGone = false;
+  #drained: (() => void) | undefined;
 
   constructor(parts: SimulatedHeadgateParts) {
-    const { policy, calendar, random, digest, store, headgateCount } = parts;
+    const { replica, policy, calendar, random, digest, store, replicaCount } = parts;
+    this.index = replica.index;
+    this.#replica = replica;
+    this.#onResolved = parts.onResolved;
     this.#policy = policy;
     this.#calendar = calendar;
     const clock = this.#createClock(parts.onResolved);
@@ -70,7 +97,7 @@ export class SimulatedHeadgate {
       store,
       createLocalStore: () => new MemoryLimitStore({ clock }),
       clock,
-      counters: this.counters,
+      counters: replica.counters,
       pressure: new Pressure({
         loopDelayMsMax: 100,
         asksStoreWhenLate: false,
@@ -80,27 +107,61 @@ export class SimulatedHeadgate {
       storeBudgetMs,
       newKeysPerSecondMax,
       nearLimitRatio: 0.8,
-      switches: {
-        isShadow: false,
-        isQuota: false,
-        chargesDenied: false,
-        defaults: defaultDefaults,
-      },
+      switches: defaultSwitches,
       digest,
-      replicaCount: () => headgateCount,
+      replicaCount,
       onEvent: () => {},
     });
+    this.#shares = sharesOf(parts, clock);
     this.admission = new Admission({
       policies,
       clock,
       random,
       decider: this.#decider,
-      shares: sharesOf(parts, clock),
+      shares: this.#shares,
       digest,
       permitLeaseMsMax,
       isOverloaded: () => false,
       onEvent: () => {},
     });
+  }
+
+  /** A request that it will hear of. */
+  begin(call: HeadgateCall): void {
+    this.#replica.askedCount += 1;
+    this.#open.add(call);
+  }
+
+  /** A request is over. */
+  end(call: HeadgateCall): void {
+    this.#open.delete(call);
+    if (this.#drained !== undefined && this.#open.size === 0) this.#stop();
+  }
+
+  /** Stops when the requests that it knows of are over. @param drained told then */
+  drain(drained: () => void): void {
+    this.#drained = drained;
+    if (this.#open.size === 0) this.#stop();
+  }
+
+  /** Is gone at once: what it held stays with it until its lease is over. */
+  crash(): void {
+    this.#isGone = true;
+    const lost = [...this.#open];
+    this.#open.clear();
+    for (const call of lost) call.detach();
+    for (const call of lost) call.unanswered();
+  }
+
+  /** Tells when it takes requests: once it knows its shares of limits. */
+  whenReady(ready: () => void): void {
+    if (this.#shares === undefined) {
+      ready();
+      return;
+    }
+    void this.#shares.settled().then(ready);
+    // Nothing may have to be shared.
+    this.#onResolved();
   }
 
   /**
@@ -162,19 +223,28 @@ export class SimulatedHeadgate {
     return this.#policy.serviceIndex.named(serviceName)?.service;
   }
 
+  #stop(): void {
+    this.admission.close();
+    void this.#shares?.stop();
+    this.#drained?.();
+    this.#drained = undefined;
+  }
+
   #createClock(onResolved: () => void): Clock {
     const calendar = this.#calendar;
     const resolving = (callback: () => void) => () => {
+      if (this.#isGone) return;
       callback();
       onResolved();
     };
     return {
       monotonicMs: () => calendar.nowMs,
-      epochUs: () => startUs + Math.floor((calendar.nowMs + this.skewMs) * 1_000),
+      epochUs: () => startUs + Math.floor((calendar.nowMs + this.#replica.skewMs) * 1_000),
       schedule: (delayMs, callback) => calendar.after(delayMs, resolving(callback)),
       // A turn sends to the store, which answers later, unless it is not asked.
       scheduleTurn: (callback) =>
         calendar.after(0, () => {
+          if (this.#isGone) return;
           callback();
           if (this.#decider.isDegraded) onResolved();
         }),
@@ -183,9 +253,9 @@ export class SimulatedHeadgate {
 }
 
 function sharesOf(
-  { permits, random, headgateCount }: SimulatedHeadgateParts,
+  { permits, random, replicaCount }: SimulatedHeadgateParts,
   clock: Clock,
-): SharesPermits | undefined {
+): PermitShares | undefined {
   if (permits === undefined) return undefined;
-  return new PermitShares({ store: permits, clock, random, replicaCount: () => headgateCount });
+  return new PermitShares({ store: permits, clock, random, replicaCount });
 }

@@ -1,40 +1,39 @@
-import type { ScenarioService } from "../../policy/scenario/scenario-events.js";
+import type { Random } from "../../core/base/clock.js";
 import type { EventCalendar } from "./calendar.js";
 import type { DrawMs } from "./distributions.js";
-import { Station, type StationCall, type StationJob } from "./station.js";
-
-/** A request at a service. */
-export interface ServiceCall extends StationCall {
-  /** Its worker is lost. */
-  lost(): void;
-}
+import { WorkerGroup, type WorkerSettings } from "./worker-group.js";
 
 interface SimulatedServiceParts {
   readonly name: string;
   readonly workers: number;
-  readonly settings: Pick<ScenarioService, "queue" | "contention" | "warmUp" | "stopsAbandoned">;
+  readonly settings: WorkerSettings;
   readonly calendar: EventCalendar;
   /** How long a worker takes, and the mean of it, in milliseconds. */
   readonly draw: DrawMs;
   readonly meanMs: number;
+  readonly zoneCount: number;
+  /** Whether requests stay in their zone where it has workers. */
+  readonly isZoneLocal: boolean;
+  /** Chooses zones. */
+  readonly random: Random;
 }
 
-/** A service with workers behind one queue, whose pace may change. */
+/** A service, with a group of workers in each zone. */
 export class SimulatedService {
   readonly name: string;
   readonly #parts: SimulatedServiceParts;
-  readonly #station: Station;
-  /** Requests that a worker has begun. */
-  readonly #working = new Set<ServiceCall>();
-  /** How many times as long work takes now. */
-  slowFactor = 1;
+  readonly #groups: readonly WorkerGroup[];
   /** Requests that came here, whatever became of them. */
   arrivedCount = 0;
 
   constructor(parts: SimulatedServiceParts) {
     this.name = parts.name;
     this.#parts = parts;
-    this.#station = new Station(parts.calendar, parts.workers, () => this.#workMs());
+    const { workers: allWorkers, zoneCount } = parts;
+    this.#groups = Array.from({ length: zoneCount }, (_, zone) => {
+      const workers = Math.floor((allWorkers + zoneCount - 1 - zone) / zoneCount);
+      return new WorkerGroup({ ...parts, zone, workers, allWorkers });
+    });
   }
 
   /** Whether work for callers that have left is given up. */
@@ -43,68 +42,63 @@ export class SimulatedService {
   }
 
   get queueCount(): number {
-    return this.#station.queueCount;
+    return this.#sum(({ queueCount }) => queueCount);
   }
 
   get busyCount(): number {
-    return this.#station.busyCount;
+    return this.#sum(({ busyCount }) => busyCount);
   }
 
   get workerCount(): number {
-    return this.#station.serverCount;
+    return this.#sum(({ workerCount }) => workerCount);
   }
 
-  /** Requests a second that it can serve now. */
-  get perSecond(): number {
-    const { meanMs, settings } = this.#parts;
-    const workMs = meanMs * this.slowFactor * settings.contention * this.#coldFactor();
-    return (this.workerCount * 1_000) / workMs;
+  /** Requests that it could have served until now, with the workers that there were. */
+  get possibleCount(): number {
+    return this.#sum(({ possibleCount }) => possibleCount);
   }
 
-  /** Takes a request; undefined where its queue is full. */
-  enter(call: ServiceCall): StationJob | undefined {
+  /** How many times as long work takes. */
+  set slowFactor(factor: number) {
+    for (const group of this.#groups) group.slowFactor = factor;
+  }
+
+  /** The workers that an Envoy's next request goes to, as many to each zone as it has of them. */
+  groupFor(zone: number): WorkerGroup | undefined {
     this.arrivedCount += 1;
-    const { queue } = this.#parts.settings;
-    const { queueCount, busyCount, serverCount } = this.#station;
-    if (queue !== undefined && busyCount >= serverCount && queueCount >= queue) return undefined;
-    return this.#station.enter(call);
-  }
-
-  /** A worker has begun a request, or is done with it. */
-  noteStarted(call: ServiceCall): void {
-    this.#working.add(call);
-  }
-
-  noteEnded(call: ServiceCall): void {
-    this.#working.delete(call);
-  }
-
-  /**
-   * Changes the number of workers, as a multiple of those at the start.
-   *
-   * @param work what happens to requests at workers that are lost
-   */
-  setWorkers(ratio: number, work: "finished" | "lost"): void {
-    const count = Math.round(this.#parts.workers * ratio);
-    if (work === "lost") {
-      const lost = [...this.#working].slice(count);
-      for (const call of lost) call.lost();
+    const [first] = this.#groups;
+    if (this.#groups.length === 1) return first;
+    const own = this.#groups[zone];
+    if (this.#parts.isZoneLocal && (own?.workerCount ?? 0) > 0) return own;
+    let left = this.#parts.random.next() * this.workerCount;
+    for (const group of this.#groups) {
+      left -= group.workerCount;
+      if (left < 0) return group;
     }
-    this.#station.serverCount = count;
+    return own;
   }
 
-  #workMs(): number {
-    const { draw, settings, workers } = this.#parts;
-    // The one that begins is busy already.
-    const others = workers === 1 ? 1 : (this.busyCount - 1) / (workers - 1);
-    const contention = 1 + (settings.contention - 1) * Math.min(1, others);
-    return draw() * this.slowFactor * contention * this.#coldFactor();
+  /** Changes the number of workers in each zone; see `WorkerGroup.setWorkers`. */
+  setWorkers(ratio: number, work: "finished" | "lost"): void {
+    for (const group of this.#groups) group.setWorkers(ratio, work);
   }
 
-  #coldFactor(): number {
-    const { warmUp } = this.#parts.settings;
-    if (warmUp?.for === undefined) return 1;
-    const cold = Math.max(0, 1 - this.#parts.calendar.nowMs / warmUp.for);
-    return 1 + (warmUp.factor - 1) * cold;
+  /** A zone is lost, or it is back. */
+  setZoneLost(zone: number, isLost: boolean): void {
+    this.#groups[zone]?.setLost(isLost);
+  }
+
+  /** One of equal parts of the workers, in each zone, stops; see `WorkerGroup.stopPart`. */
+  stopPart(partCount: number): void {
+    for (const group of this.#groups) group.stopPart(partCount);
+  }
+
+  /** That part is back. */
+  startPart(index: number, partCount: number): void {
+    for (const group of this.#groups) group.startPart(index, partCount);
+  }
+
+  #sum(countOf: (group: WorkerGroup) => number): number {
+    return this.#groups.reduce((sum, group) => sum + countOf(group), 0);
   }
 }

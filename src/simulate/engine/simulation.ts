@@ -11,6 +11,7 @@ import { RunRecord, type RunWindow, type WindowRecord } from "./run-record.js";
 import { randomStream } from "./seeded-random.js";
 import { RunSeries } from "./series.js";
 import { SimulatedCaller } from "./simulated-caller.js";
+import { SimulatedFleet } from "./simulated-fleet.js";
 import { SimulatedHeadgate } from "./simulated-headgate.js";
 import { SimulatedService } from "./simulated-service.js";
 import { StoreLink, VirtualPermits, VirtualStore } from "./virtual-store.js";
@@ -48,7 +49,7 @@ export class Simulation {
   readonly #parts: SimulationParts;
   readonly #calendar = new EventCalendar();
   readonly #services: ReadonlyMap<string, SimulatedService>;
-  readonly #headgates: readonly SimulatedHeadgate[];
+  readonly #fleet: SimulatedFleet;
   readonly #link: StoreLink;
   #hasResolved = false;
 
@@ -64,7 +65,7 @@ export class Simulation {
     this.#services = new Map(
       scenario.services.map((service) => [service.name, this.#createService(service)]),
     );
-    this.#headgates = this.#createHeadgates();
+    this.#fleet = this.#createFleet();
     for (const caller of scenario.callers) this.#createCaller(caller);
     for (const event of scenario.events) this.#schedule(event);
     for (const { fromMs, toMs } of windows) {
@@ -73,9 +74,9 @@ export class Simulation {
       }
     }
     const services = [...this.#services.values()];
-    const [headgates, link] = [this.#headgates, this.#link];
-    const callers = scenario.callers;
-    this.series = new RunSeries({ services, headgates, link, callers, record: this.record });
+    const { callers } = scenario;
+    const [fleet, link, record] = [this.#fleet, this.#link, this.record];
+    this.series = new RunSeries({ services, fleet, link, callers, record });
     this.#calendar.every(1_000, () => this.series.endSecond());
   }
 
@@ -123,23 +124,24 @@ export class Simulation {
 
   #createService(settings: Scenario["services"][number]): SimulatedService {
     const { scenario, traces } = this.#parts;
+    const { seed, fleet } = scenario;
     const { name, workers, serviceTime } = settings;
+    const random = randomStream(seed, `service ${name}`);
     return new SimulatedService({
       name,
       workers,
       settings,
       calendar: this.#calendar,
-      draw: createDraw(serviceTime, {
-        random: randomStream(scenario.seed, `service ${name}`),
-        traces,
-      }),
+      draw: createDraw(serviceTime, { random, traces }),
       meanMs: meanOf(serviceTime, traces),
+      zoneCount: fleet.zones,
+      isZoneLocal: fleet.zoneLocal,
+      random: randomStream(seed, `zones ${name}`),
     });
   }
 
-  #createHeadgates(): readonly SimulatedHeadgate[] {
+  #createFleet(): SimulatedFleet {
     const { scenario, digest, policy = new PolicyBuilder("none").finish() } = this.#parts;
-    const { headgates: headgateCount } = scenario.fleet;
     const calendar = this.#calendar;
     const clock = {
       monotonicMs: () => calendar.nowMs,
@@ -149,24 +151,23 @@ export class Simulation {
     };
     const random = randomStream(scenario.seed, "limits");
     const store = new VirtualStore(this.#link, new MemoryLimitStore({ clock, random }));
-    const permits = headgateCount === 1 ? undefined : new VirtualPermits(this.#link);
-    return Array.from({ length: headgateCount }, (_, i) => {
-      return new SimulatedHeadgate({
-        policy,
-        calendar,
-        random: randomStream(scenario.seed, `headgate ${i}`),
-        store,
-        permits,
-        headgateCount,
-        digest,
-        onResolved: this.#onResolved,
-      });
+    const isShared = scenario.fleet.headgates > 1;
+    const permits = isShared ? new VirtualPermits(this.#link) : undefined;
+    const common = { policy, calendar, store, permits, digest, onResolved: this.#onResolved };
+    return new SimulatedFleet({
+      scenario,
+      calendar,
+      services: () => this.#services.values(),
+      startHeadgate: (replica, purpose, replicaCount) => {
+        const own = randomStream(scenario.seed, purpose);
+        return new SimulatedHeadgate({ ...common, replica, random: own, replicaCount });
+      },
     });
   }
 
   #createCaller(settings: Scenario["callers"][number]): SimulatedCaller {
     const { scenario, policy, traces } = this.#parts;
-    const { seed, durationMs, events, fleet } = scenario;
+    const { seed, durationMs, events } = scenario;
     const { name, rate } = settings;
     const factors = events.flatMap(({ at: fromMs = 0, for: forMs, callers }) => {
       if (callers?.factor === undefined) return [];
@@ -179,8 +180,8 @@ export class Simulation {
       settings,
       calendar: this.#calendar,
       service: this.#service(settings.service),
-      headgates: this.#headgates,
-      envoyCount: fleet.envoys,
+      fleet: this.#fleet,
+      deniesWithoutAnswer: policy?.proxies.headgate.deniesWithoutAnswer ?? false,
       times: new ArrivalTimes({ rate, traces, factors, untilMs: durationMs }),
       source: new RequestSource({
         settings,
@@ -205,7 +206,7 @@ export class Simulation {
     if (forMs !== undefined) this.#calendar.after(atMs + forMs, () => this.#finish(event));
   }
 
-  #begin({ workers, slow, store, clock }: Omit<ScenarioEvent, "at" | "for">): void {
+  #begin({ workers, slow, store, clock, zone, deploy }: ScenarioChange): void {
     if (workers !== undefined) {
       this.#service(workers.service?.value).setWorkers(workers.ratio ?? 1, workers.work);
     }
@@ -216,19 +217,19 @@ export class Simulation {
       const { traces } = this.#parts;
       this.#link.slowLatencyMs = createDraw(store.latency, { random, traces });
     }
-    if (clock !== undefined) this.#setSkew(clock.headgate, clock.ahead - clock.behind);
+    if (clock !== undefined) this.#fleet.setSkew(clock.headgate - 1, clock.ahead - clock.behind);
+    if (zone?.lost !== undefined) this.#fleet.loseZone(zone.lost - 1);
+    if (deploy !== undefined) this.#fleet.deploy(deploy, this.#service(deploy.service?.value));
   }
 
-  #finish({ workers, slow, store, clock }: Omit<ScenarioEvent, "at" | "for">): void {
+  #finish({ workers, slow, store, clock, zone }: ScenarioChange): void {
     if (workers !== undefined) this.#service(workers.service?.value).setWorkers(1, "finished");
     if (slow !== undefined) this.#service(slow.service?.value).slowFactor = 1;
     if (store?.state === "away") this.#link.isAway = false;
     if (store?.state === "slow") this.#link.slowLatencyMs = undefined;
-    if (clock !== undefined) this.#setSkew(clock.headgate, 0);
-  }
-
-  #setSkew(headgate: number, skewMs: number): void {
-    const found = this.#headgates[headgate - 1];
-    if (found !== undefined) found.skewMs = skewMs;
+    if (clock !== undefined) this.#fleet.setSkew(clock.headgate - 1, 0);
+    if (zone?.lost !== undefined) this.#fleet.returnZone(zone.lost - 1);
   }
 }
+
+type ScenarioChange = Omit<ScenarioEvent, "at" | "for">;

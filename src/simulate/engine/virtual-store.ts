@@ -1,5 +1,6 @@
 import { ServiceError } from "../../core/base/errors.js";
 import type { LimitKey } from "../../core/limits/limit.js";
+import { MemoryPermits } from "../../store/coordination/memory-permits.js";
 import type {
   PermitAnswer,
   PermitBeat,
@@ -13,7 +14,6 @@ import type {
 } from "../../store/limit-store.js";
 import type { EventCalendar } from "./calendar.js";
 import type { DrawMs } from "./distributions.js";
-import { MemoryPermits } from "./memory-permits.js";
 
 interface StoreLinkParts {
   readonly calendar: EventCalendar;
@@ -108,11 +108,10 @@ export class VirtualPermits implements PermitStore {
   }
 
   claim(beat: PermitBeat, deadlineMs: number): Promise<readonly (PermitAnswer | undefined)[]> {
-    return this.#link.call(deadlineMs, async () =>
-      beat.claims.map((claim) => this.#permits.answer(beat, claim)),
-    );
+    return this.#link.call(deadlineMs, () => this.#permits.claim(beat));
   }
 
-  /** Replicas do not leave while a scenario runs. */
-  async leave(): Promise<void> {}
+  leave(holder: Parameters<PermitStore["leave"]>[0], deadlineMs: number): Promise<void> {
+    return this.#link.call(deadlineMs, () => this.#permits.leave(holder));
+  }
 }

@@ -15,12 +15,15 @@ export function eventMarks({ events, durationMs }: Scenario): readonly SvgMark[]
     .sort((one, other) => one.atMs - other.atMs);
 }
 
-function labelOf({ workers, slow, store, callers, clock }: ScenarioEvent): string {
+function labelOf(event: ScenarioEvent): string {
+  const { workers, slow, store, callers, clock, zone, deploy } = event;
   if (workers !== undefined) {
     return `workers × ${workers.ratio ?? 1}${workers.work === "lost" ? ", work lost" : ""}`;
   }
   if (slow !== undefined) return `work takes × ${slow.factor ?? 1}`;
   if (store !== undefined) return `store ${store.state}`;
   if (callers !== undefined) return `${callers.name?.value ?? "callers"} × ${callers.factor ?? 1}`;
+  if (zone !== undefined) return `zone ${zone.lost ?? 1} lost`;
+  if (deploy !== undefined) return `deploy of ${deploy.of}`;
   return clock === undefined ? "" : `clock of headgate ${clock.headgate} wrong`;
 }

@@ -1,5 +1,11 @@
+import { priorities } from "../../core/admission/priority.js";
 import type { FinishedRun } from "./run-summary.js";
-import { latencyText, plainCountText, type SimulationResult } from "./simulation-result.js";
+import {
+  latencyText,
+  metricText,
+  plainCountText,
+  type SimulationResult,
+} from "./simulation-result.js";
 import type { SvgLine, SvgPlot } from "./svg-plot.js";
 
 /** The plots of a report: of one run all that was seen, of several runs what they differ in. */
@@ -29,7 +35,8 @@ function comparedPlots(runs: readonly FinishedRun[], first: FinishedRun): readon
     plot("Goodput", "Requests served in time, per second.", "served"),
     plot("Refused", "Requests refused, per second.", "refused"),
     { ...plot("Latency p99", "Of requests served.", "p99Ms"), format: latencyText },
-    plot("Attempts", "Attempts per second.", "attempts"),
+    { ...plot("Attempts", "For each request.", "attemptsPerRequest"), format: attemptsText },
+    plot("Calls to the store", "Per second, those of all replicas.", "storeCalls"),
     ...namesOf(first, "limit").flatMap((name) => [
       plot(`Limit: ${name}`, "Permits.", `${name}.limit`),
       plot(`In flight: ${name}`, "Requests that hold a permit.", `${name}.inUse`),
@@ -37,14 +44,17 @@ function comparedPlots(runs: readonly FinishedRun[], first: FinishedRun): readon
   ];
 }
 
+/** Makes a line of a series. */
+type DrawLine = (title: string, name: string) => SvgLine;
+
 function runPlots(run: FinishedRun): readonly DrawnPlot[] {
-  const { series, summary } = run;
-  const line = (title: string, name: string): SvgLine => ({
-    title,
-    values: series.get(name) ?? [],
-  });
-  const replicas = [...series.keys()].filter((name) => /^headgate\d+\.limited$/.test(name));
-  const retries = [line("attempts", "attempts"), line("requests", "offered")];
+  const { series } = run;
+  const line: DrawLine = (title, name) => ({ title, values: series.get(name) ?? [] });
+  const named = (form: RegExp): readonly SvgLine[] =>
+    [...series.keys()].flatMap((name) => {
+      const [, title] = form.exec(name) ?? [];
+      return title === undefined ? [] : [line(title, name)];
+    });
   return [
     {
       title: "Requests",
@@ -59,34 +69,78 @@ function runPlots(run: FinishedRun): readonly DrawnPlot[] {
       ],
     },
     {
+      title: "Refused, by cause",
+      note: "Requests per second.",
+      lines: named(/^refusedBy\.([^.]+)$/),
+    },
+    {
+      title: "Refused, by class",
+      note: "Requests per second.",
+      lines: priorities.map((name) => line(name, `refusedOf.${name}`)),
+    },
+    {
       title: "Latency",
       note: "Of requests served, from the first attempt on.",
       lines: [line("p50", "p50Ms"), line("p95", "p95Ms"), line("p99", "p99Ms")],
       format: latencyText,
     },
     ...namesOf(run, "workers").flatMap((name) => servicePlots(name, line)),
+    ...(run.summary.total.attemptsPerRequest > 1 ? retryPlots(line) : []),
+    ...fleetPlots(line, named),
+  ];
+}
+
+function retryPlots(line: DrawLine): readonly DrawnPlot[] {
+  return [
     {
       title: "Retries",
       note: "Attempts per second beside requests.",
-      lines: summary.total.attemptsPerRequest > 1 ? retries : [],
+      lines: [line("attempts", "attempts"), line("requests", "offered")],
     },
+    {
+      title: "Amplification",
+      note: "Attempts for each request.",
+      lines: [line("attempts for each", "attemptsPerRequest")],
+      format: attemptsText,
+    },
+  ];
+}
+
+function fleetPlots(
+  line: DrawLine,
+  named: (form: RegExp) => readonly SvgLine[],
+): readonly DrawnPlot[] {
+  const several = (lines: readonly SvgLine[]): readonly SvgLine[] =>
+    lines.length > 1 ? lines : [];
+  return [
     {
       title: "Calls to the store",
       note: "Per second, those of all replicas.",
       lines: [line("calls", "storeCalls")],
     },
     {
+      title: "Decisions, by replica",
+      note: "Requests that each replica of Headgate was asked about, per second.",
+      lines: several(named(/^(headgate\d+)\.asked$/)),
+    },
+    {
       title: "Limited, by replica",
       note: "Requests denied by rate limits, per second.",
-      lines: replicas.map((name) => line(name.replace(".limited", ""), name)),
+      lines: named(/^(headgate\d+)\.limited$/),
+    },
+    {
+      title: "Attempts, by Envoy",
+      note: "Per second.",
+      lines: several(named(/^(envoy\d+)\.attempts$/)),
     },
   ];
 }
 
-function servicePlots(
-  name: string,
-  line: (title: string, name: string) => SvgLine,
-): readonly DrawnPlot[] {
+function attemptsText(value: number): string {
+  return metricText(value, "count");
+}
+
+function servicePlots(name: string, line: DrawLine): readonly DrawnPlot[] {
   return [
     {
       title: `In flight and limit: ${name}`,

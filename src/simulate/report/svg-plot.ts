@@ -28,8 +28,12 @@ export interface SvgPlot {
 const plotLooks = 8;
 
 const width = 560;
-const height = 230;
-const box = { left: 62, right: 538, top: 24, bottom: 200 } as const;
+const height = 246;
+const box = { left: 70, right: 538, top: 40, bottom: 216 } as const;
+
+/** Baselines of the names of marks, and the width of one of their characters at most. */
+const markRows = [32, 16] as const;
+const markCharWidth = 7;
 
 /** Points of a line that are drawn, and rows of a table that are shown, at most. */
 const pointsMax = 600;
@@ -86,7 +90,7 @@ function svg(plot: SvgPlot): MarkupElement {
   return element("svg", { ...size, role: "img", "aria-label": label }, [
     ...warmUp(plot, scales),
     ...grid(plot, scales),
-    ...plot.marks.flatMap((mark) => markLine(mark, scales)),
+    ...marks(plot, scales),
     ...plot.lines.map(({ values }, i) => {
       return element("path", { class: lookOf(i), d: pathOf(values, scales) });
     }),
@@ -122,15 +126,24 @@ function grid({ format }: SvgPlot, { step, top, x, y, secondsMax }: Scales): rea
   return parts;
 }
 
-function markLine({ atMs, label }: SvgMark, { x }: Scales): readonly Markup[] {
-  const at = x(atMs / 1_000);
-  if (at > box.right) return [];
-  const isRight = at > (box.left + box.right) / 2;
-  const text = label.length > 40 ? `${label.slice(0, 39)}…` : label;
-  return [
-    element("line", { class: "mark", x1: at, x2: at, y1: box.top, y2: box.bottom }),
-    element("text", { class: `tick ${isRight ? "end" : "start"}`, x: at, y: 16 }, [text]),
-  ];
+/** A line for each moment, with its name in the first row that has room for it. */
+function marks(plot: SvgPlot, { x }: Scales): readonly Markup[] {
+  const ends = markRows.map(() => Number.NEGATIVE_INFINITY);
+  return plot.marks.flatMap(({ atMs, label }) => {
+    const at = x(atMs / 1_000);
+    if (at > box.right) return [];
+    const line = element("line", { class: "mark", x1: at, x2: at, y1: box.top, y2: box.bottom });
+    const text = label.length > 40 ? `${label.slice(0, 39)}…` : label;
+    const isRight = at > (box.left + box.right) / 2;
+    const width = text.length * markCharWidth;
+    const start = isRight ? at - width : at;
+    const row = ends.findIndex((end) => end <= start);
+    const y = markRows[row];
+    if (y === undefined || text === "") return [line];
+    ends[row] = start + width;
+    const named = { class: `tick ${isRight ? "end" : "start"}`, x: at, y };
+    return [line, element("text", named, [text])];
+  });
 }
 
 /** A path that begins anew behind each gap. */

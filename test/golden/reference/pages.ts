@@ -6,6 +6,7 @@ import type { ReferencePage } from "./markdown.js";
 import { metricsPage } from "./metrics-page.js";
 import { policyPages } from "./policy-pages.js";
 import { problemsPage } from "./problems-page.js";
+import { scenarioPages } from "./scenario-page.js";
 import { settingsPage } from "./settings-page.js";
 import { targetsPage } from "./targets-page.js";
 
@@ -13,6 +14,7 @@ import { targetsPage } from "./targets-page.js";
 export async function referencePages(): Promise<readonly ReferencePage[]> {
   const pages = [
     ...policyPages,
+    ...scenarioPages,
     targetsPage(),
     settingsPage(),
     ...(await cliPages()),

@@ -103,11 +103,62 @@ describe("headgate simulate", () => {
     expect(page).toContain("Content-Security-Policy");
     expect(page).toContain("&lt;script&gt;alert(1)&lt;/script&gt;");
     const svgCount = page.split("<svg viewBox").length - 1;
-    expect(svgCount).toBe(4);
+    expect(svgCount).toBe(7);
+    const titles = [...page.matchAll(/<h3>([^<]*)/g)].map(([, title]) => title);
+    expect(titles).toContain("Refused, by cause");
+    expect(titles).toContain("Refused, by class");
     expect(page.split("<details>").length - 1).toBe(svgCount);
     const rows = readFileSync(csv, "utf8").trim().split("\r\n");
     expect(rows.length).toBe(1 + 5);
     expect(rows[0]).toMatch(/^run,second,offered,attempts,/);
+  });
+
+  it("plots and tabulates retries, the store, replicas and Envoys", async () => {
+    const html = join(folder.path, "fleet.html");
+    const text = scenarioText
+      .replace("classes:", "retries: {attempts: 2, backoff: 10ms}, classes:")
+      .replace("services:", "fleet: {envoys: 3, headgates: 2}\nservices:");
+    await simulate(await folder.write("fleet.yaml", text), "--html", html);
+    const page = readFileSync(html, "utf8");
+    const figures = page.split("<figure>").slice(1);
+    const titles = figures.map((figure) => /<h3>([^<]*)/.exec(figure)?.[1]);
+    expect(titles).toEqual([
+      "Requests",
+      "Refused, by cause",
+      "Refused, by class",
+      "Latency",
+      "In flight and limit: api",
+      "Load: api",
+      "Retries",
+      "Amplification",
+      "Calls to the store",
+      "Decisions, by replica",
+      "Attempts, by Envoy",
+    ]);
+    for (const figure of figures) expect(figure).toContain("<table>");
+    expect(figures[9]).toContain("headgate2");
+    expect(figures[2]).toContain("critical");
+  });
+
+  it("keeps the names of events apart", async () => {
+    const html = join(folder.path, "events.html");
+    const events = "- {at: 2500ms, store: {state: away}}\n  - {at: 2600ms, slow: {factor: 2}}";
+    const text = scenarioText.replace("events:", `events:\n  ${events}`);
+    await simulate(await folder.write("events.yaml", text), "--html", html);
+    const [figure = ""] = readFileSync(html, "utf8").split("<figure>").slice(1);
+    const names = [...figure.matchAll(/y="(\d+)">(?:work takes|store)/g)].map(([, y]) => y);
+    expect(names.length).toBeGreaterThan(1);
+    expect(new Set(names).size).toBeGreaterThan(1);
+  });
+
+  it.each([
+    ["a folder that is not there", "none/report.html", "no such file or directory"],
+    ["a folder", ".", "it is a directory"],
+  ])("refuses to write %s before it simulates", async (_, path, words) => {
+    const { code, err, out } = await simulate(scenario, "--csv", join(folder.path, path));
+    expect(err).toContain(`cannot be written: ${words}`);
+    expect(out).toBe("");
+    expect(code).toBe(1);
   });
 
   it("lists the scenarios of the package, which run by their names", async () => {

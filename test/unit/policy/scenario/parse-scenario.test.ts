@@ -86,6 +86,21 @@ describe("parseScenario()", () => {
       "4 HG141 there is no headgate 2",
     ],
     [
+      "the loss of a zone that is not there",
+      `${whole}fleet: {zones: 2}\nevents: [{at: 1s, zone: {lost: 3}}]`,
+      "5 HG141 there is no zone 3",
+    ],
+    [
+      "a deploy for some time",
+      `${whole}events: [{at: 1s, for: 5s, deploy: {of: envoys}}]`,
+      '4 HG126 "deploy" and "for" exclude each other',
+    ],
+    [
+      "a deploy of an unknown service",
+      `${whole}events: [{at: 1s, deploy: {of: workers, service: apo}}]`,
+      '4 HG133 "apo" is not a service of this scenario -> api',
+    ],
+    [
       "an objective of no metric",
       `${whole}objectives: [godput >= 0.9]`,
       '4 HG133 "godput" is not a metric -> goodput',

@@ -40,6 +40,12 @@ describe("varyTexts()", () => {
     expect([texts.scenario, ...texts.policies]).toContain(other);
   });
 
+  it("suggests no place in a list", () => {
+    const scenario = { file: "s.yaml", text: "objectives: [served >= 0]\n" };
+    const varied = varyTexts({ scenario, policies: [] }, [{ path: "x", value: "1" }]);
+    expect(varied).toContain('neither the scenario nor its policy has "x": write where');
+  });
+
   it.each([
     ["rate", '"rate" is in 2 places: callers.a.rate or callers.b.rate'],
     ["sise", 'neither the scenario nor its policy has "sise"; did you mean "size"?'],

@@ -1,10 +1,6 @@
 import type { Clock } from "../../core/base/clock.js";
 import { fairShares } from "../../core/feedback/fair-share.js";
-import type {
-  PermitAnswer,
-  PermitBeat,
-  PermitClaim,
-} from "../../store/coordination/permit-store.js";
+import type { PermitAnswer, PermitBeat, PermitClaim, PermitStore } from "./permit-store.js";
 
 interface PermitRecord {
   readonly number: number;
@@ -18,13 +14,21 @@ interface PermitRecord {
 /** Records of one limit, by replica. */
 type LimitRecords = Map<string, PermitRecord>;
 
-/** Divides limits among simulated replicas as the shared store does. */
-export class MemoryPermits {
+/** Divides limits among the replicas of one process, such as simulated ones. */
+export class MemoryPermits implements PermitStore {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #limits = new Map<string, LimitRecords>();
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
+  }
+
+  async claim(beat: PermitBeat): Promise<readonly (PermitAnswer | undefined)[]> {
+    return beat.claims.map((claim) => this.answer(beat, claim));
+  }
+
+  async leave({ replicaId, names }: Parameters<PermitStore["leave"]>[0]): Promise<void> {
+    for (const name of names) this.#limits.get(name)?.delete(replicaId);
   }
 
   /** What one claim of a heartbeat is answered. */
