@@ -1,6 +1,6 @@
 import { hitsMax } from "../core/limits/limit.js";
 import { editText, type TextEdit } from "../policy/edit/edit-text.js";
-import { findDomain, findService } from "../policy/edit/limit-places.js";
+import { findDeepest, findService } from "../policy/edit/limit-places.js";
 import type { PolicyText } from "../policy/parse.js";
 import type { Policy } from "../policy/policy.js";
 import { quoteText } from "../policy/problems/problem.js";
@@ -43,6 +43,12 @@ export function addRule(
   }
   const known = policy.services.find((one) => one.name === name)?.rateLimit;
   const domain = known?.domain ?? name;
+  const rule = ruleEdit(sources, { domain, parts, period, file: place.source.file });
+  if (rule === undefined) {
+    const keys = parts.map(({ key }) => key).join(".");
+    const message = `${domain}/${keys} has a limit already, which is fitted without this`;
+    return { kind: "problem", message };
+  }
   const asked = `[${parts.map(partText).join(", ")}]`;
   const serviceEdit: TextEdit =
     known === undefined
@@ -56,23 +62,33 @@ export function addRule(
           path: [...place.path, "rateLimit", "descriptors"],
           lines: [`- ${asked}`],
         };
-  const edited = editAll(sources, [
-    { file: place.source.file, edit: serviceEdit },
-    ruleEdit(sources, { domain, parts, period, file: place.source.file }),
-  ]);
-  return edited;
+  return editAll(sources, [{ file: place.source.file, edit: serviceEdit }, rule]);
 }
 
+/** Undefined: there is a limit already. */
 function ruleEdit(
   sources: readonly PolicyText[],
   { domain, parts, period, file }: Omit<NewRule, "service"> & { domain: string; file: string },
-): FileEdit {
-  const rule = ruleLines(parts, period);
-  const found = findDomain(sources, domain);
+): FileEdit | undefined {
+  const steps = parts.map((part) => ({
+    key: part.key,
+    ...(part.kind === "fixed" ? { value: part.value } : {}),
+  }));
+  const found = findDeepest(sources, domain, steps);
   if (found !== undefined) {
-    const path = [...found.path, "descriptors"];
-    return { file: found.source.file, edit: { kind: "append", path, lines: rule } };
+    const { source, path, stepCount, names } = found;
+    const isThere = names.has("descriptors");
+    const rest = parts.slice(stepCount);
+    if (rest.length === 0 && (names.has("rate_limit") || names.has("rate_limits"))) {
+      return undefined;
+    }
+    const rule = rest.length === 0 ? [limitLine(period)] : ruleLines(rest, period);
+    const lines =
+      isThere || rest.length === 0 ? rule : ["descriptors:", ...rule.map((line) => `  ${line}`)];
+    const at = isThere && rest.length > 0 ? [...path, "descriptors"] : path;
+    return { file: source.file, edit: { kind: "append", path: at, lines } };
   }
+  const rule = ruleLines(parts, period);
   const nested = [`- domain: ${domain}`, "  descriptors:", ...rule.map((line) => `    ${line}`)];
   const path = ["spec", "rateLimits"];
   const own = sources.find((one) => one.file === file);
@@ -90,8 +106,11 @@ function ruleLines(parts: readonly AskablePart[], period: string): readonly stri
     return [`${indent}- key: ${yamlText(part.key)}`, ...value, ...below];
   });
   const indent = "    ".repeat(parts.length - 1);
-  const limit = `period: ${period}, requests_per_unit: ${unlimitedHits}`;
-  return [...lines, `${indent}  rate_limit: {${limit}}`];
+  return [...lines, `${indent}  ${limitLine(period)}`];
+}
+
+function limitLine(period: string): string {
+  return `rate_limit: {period: ${period}, requests_per_unit: ${unlimitedHits}}`;
 }
 
 function partText(part: AskablePart): string {

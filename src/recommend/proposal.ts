@@ -61,6 +61,8 @@ export interface Proposal {
   readonly domain: string;
   /** The label of the rule. */
   readonly rule: string;
+  /** Whether all requests share one bucket. */
+  readonly isShared: boolean;
   /** The name of the limit, if it has one. */
   readonly limit: string | undefined;
   readonly hits: ProposedNumber;

@@ -9,6 +9,7 @@ import type { ObservedDemand, ObservedLimit, ObservedRule } from "./demand-reade
 import { bandDaysMin, type Fit, fitLimit } from "./fit.js";
 import { type EditedPolicy, editAll, type FileEdit } from "./new-rule.js";
 import type { ConfidenceBand } from "./proposal.js";
+import { percent, subjectOf } from "./proposal-words.js";
 import type { NotEnoughData } from "./recommendation.js";
 
 /** What has to be observed before anything is proposed. */
@@ -48,11 +49,6 @@ export function fitRules(
     else fitted.push(...observed.limits.map((one) => fitOne(observed, one, { sources, options })));
   }
   return { fitted, notEnough };
-}
-
-/** How reports name a rule. */
-export function subjectOf({ domain, rule }: Pick<CallerDemand, "domain" | "rule">): string {
-  return `${domain}/${rule}`;
 }
 
 function fitOne(
@@ -140,9 +136,4 @@ export function numberReasons(
 function bandWords(band: ConfidenceBand | undefined): string {
   if (band === undefined) return `; no band: fewer than ${bandDaysMin} days`;
   return `; ${Math.round(100 * band.level)} % band ${band.low} to ${band.high}`;
-}
-
-/** A part as `0.31 %`, with two digits that count. */
-export function percent(ratio: number): string {
-  return `${Number((100 * ratio).toPrecision(2))} %`;
 }

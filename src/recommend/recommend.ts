@@ -16,7 +16,8 @@ import {
 } from "./demand-reader.js";
 import { unlimitedHits } from "./new-rule.js";
 import type { Proposal, Refusals } from "./proposal.js";
-import { editLimits, type FittedRule, fitRules, numberReasons, percent } from "./propose.js";
+import { percent } from "./proposal-words.js";
+import { editLimits, type FittedRule, fitRules, numberReasons } from "./propose.js";
 import type { Recommendation } from "./recommendation.js";
 import { RefusalCounter } from "./refusal-counter.js";
 
@@ -55,7 +56,7 @@ export type RecommendedPolicy =
       readonly recommendation: Recommendation;
       readonly sources: readonly PolicyText[];
     }
-  /** A sentence why the text of the policy cannot be edited. */
+  /** A sentence: requests are out of order, or the text of the policy cannot be edited. */
   | { readonly kind: "problem"; readonly message: string };
 
 /** How often limits are raised if more requests are refused than may be. */
@@ -72,6 +73,7 @@ export async function recommendLimits(input: RecommendInput): Promise<Recommende
   const reader = new DemandReader({ policy, forAll, digest, switches, bounds });
   await readLogs((request) => reader.take(request));
   const observed = reader.finish();
+  if (observed.lateCount > lateRatioMax * observed.requestCount) return outOfOrder(observed);
   const allowed = new Map<number, number>();
   for (let round = 1; ; round += 1) {
     const { fitted, notEnough } = fitRules(observed, sources, {
@@ -107,6 +109,14 @@ export async function recommendLimits(input: RecommendInput): Promise<Recommende
   }
 }
 
+/** The largest part of requests that may be out of order: what they need would be too much. */
+const lateRatioMax = 0.01;
+
+function outOfOrder({ lateCount, requestCount }: ObservedDemand): RecommendedPolicy {
+  const late = `${lateCount.toLocaleString("en")} of ${requestCount.toLocaleString("en")} requests`;
+  return { kind: "problem", message: `${late} are out of order; sort the log by time first` };
+}
+
 const switches = {
   isShadow: false,
   isQuota: false,
@@ -139,6 +149,7 @@ function proposalOf(fitted: FittedRule, refusals: Refusals): Proposal {
   return {
     domain: demand.domain,
     rule: demand.rule,
+    isShared: demand.isShared,
     limit: limit.name,
     hits: {
       value: fit.hits,
@@ -162,10 +173,12 @@ function proposalOf(fitted: FittedRule, refusals: Refusals): Proposal {
 }
 
 /** Sentences: how the numbers were chosen. */
-function reasonsOf({ demand, fit, callerDayCount }: FittedRule): readonly string[] {
+function reasonsOf({ demand, fit, limit, callerDayCount }: FittedRule): readonly string[] {
   const { headroom, outliers, refusedRatio } = fit;
   const reasons = [
-    "Of all limits that fit, this one allows a caller the fewest requests in one period.",
+    limit.algorithm?.kind === "fixed_window"
+      ? "The limit is what a window has to hold."
+      : "Of all limits that fit, this one allows a caller the fewest requests in one period.",
     `Headroom: ${headroom.factor} times what callers sent: ${headroom.why}.`,
   ];
   if (outliers.size > 0) {

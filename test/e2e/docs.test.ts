@@ -1,33 +1,20 @@
-import { execFile } from "node:child_process";
-import { cp, mkdir, writeFile } from "node:fs/promises";
+import { cp, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { captureCli } from "../support/cli.js";
 import { patternOf, type Step, steps } from "../support/console-steps.js";
 import { blocksOf, markedBlock, markedBlocks, readPages } from "../support/docs.js";
 import { freePort } from "../support/free-port.js";
 import { requireProgram } from "../support/programs.js";
+import { readerFolder, runShell } from "../support/reader-shell.js";
 import { useStage } from "../support/stage.js";
 import { waitFor, within } from "../support/wait.js";
 
 const root = resolve(".");
-const main = resolve("dist/cli/main.js");
 const stage = useStage("test");
 
 /** In which a bucket of the demo's free plan empties. */
 const drainedMs = 10_500;
-
-/** Runs a command as a person's shell would; a refused policy has an exit code of its own. */
-async function runShell(
-  command: string,
-  { cwd, env = {} }: { readonly cwd: string; readonly env?: Readonly<Record<string, string>> },
-): Promise<string> {
-  const all = { ...process.env, ...env };
-  const run = promisify(execFile)("bash", ["-c", command], { cwd, env: all });
-  const output = await run.catch((error: { stdout: string; stderr: string }) => error);
-  return (output.stdout + output.stderr).replaceAll("\r", "").trimEnd();
-}
 
 /** Programs that need a cluster or a server: here they only look whether files are there. */
 const farPrograms = ["curl", "docker", "envoy", "helm", "istioctl", "kubectl", "redis-cli"];
@@ -42,17 +29,13 @@ while [ $# -gt 0 ]; do
 done
 `;
 
-/** A folder as a reader has it: the examples of this repository, and `headgate` on the path. */
-async function readerFolder(): Promise<{ readonly folder: string; readonly path: string }> {
-  const folder = join(stage.folder, "reader");
-  const programs = join(folder, ".bin");
-  await mkdir(programs, { recursive: true });
-  const script = `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`;
-  await writeFile(join(programs, "headgate"), script, { mode: 0o755 });
+/** A folder as a reader has it, with the examples of this repository. */
+async function exampleFolder(): Promise<{ readonly folder: string; readonly path: string }> {
+  const reader = await readerFolder(stage.folder);
   for (const example of ["envoy", "k8s"]) {
-    await cp(join(root, example), join(folder, example), { recursive: true });
+    await cp(join(root, example), join(reader.folder, example), { recursive: true });
   }
-  return { folder, path: `${programs}:${process.env["PATH"] ?? ""}` };
+  return reader;
 }
 
 async function installFarPrograms(folder: string): Promise<void> {
@@ -140,7 +123,7 @@ const runnablePages = readPages().filter((page) =>
 describe("the documentation", () => {
   it("shows a tour that goes as it says", async () => {
     const { envoyPort, httpPort } = await startDemo(["--no-traffic"]);
-    const { folder, path } = await readerFolder();
+    const { folder, path } = await exampleFolder();
     const tour = markedBlocks("tour").flatMap(({ text }) => steps(text));
     expect(tour.length).toBeGreaterThanOrEqual(3);
     for (const { command, lines } of tour) {
@@ -161,7 +144,7 @@ describe("the documentation", () => {
       .split(" ")
       .map((pair) => pair.split("="));
     const ports = await startDemo(flags.split(" "), Object.fromEntries(pairs));
-    const { folder, path } = await readerFolder();
+    const { folder, path } = await exampleFolder();
     const env = { PATH: path, HEADGATE_ADMIN_URL: `http://127.0.0.1:${ports.adminPort}` };
     for (const { command, lines } of tour) {
       const here = command
@@ -179,7 +162,7 @@ describe("the documentation", () => {
   it.each(runnablePages.map((page) => [page.path, page] as const))(
     "shows what commands print: %s",
     async (_, page) => {
-      const { folder, path } = await readerFolder();
+      const { folder, path } = await exampleFolder();
       for (const { mark = "", text } of blocksOf(page)) {
         const [kind, name] = mark.split(" ");
         if (name !== undefined) await writeFile(join(folder, name), `${text}\n`);
@@ -190,7 +173,7 @@ describe("the documentation", () => {
   );
 
   it("names files that are there in commands for a cluster", async () => {
-    const { folder, path } = await readerFolder();
+    const { folder, path } = await exampleFolder();
     await installFarPrograms(folder);
     for (const page of readPages()) {
       for (const { mark = "", text, line } of blocksOf(page)) {

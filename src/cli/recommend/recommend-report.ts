@@ -1,12 +1,16 @@
 import type { Style } from "../../app/base/style.js";
 import { many } from "../../core/base/many.js";
 import { formatTimestamp } from "../../core/base/timestamp.js";
-import { formatDuration } from "../../policy/text/duration.js";
 import type { CallerDemand } from "../../recommend/demand.js";
 import type { Proposal } from "../../recommend/proposal.js";
-import { percent, subjectOf } from "../../recommend/propose.js";
+import {
+  heldOutText,
+  percent,
+  proposedText,
+  refusalText,
+  subjectOf,
+} from "../../recommend/proposal-words.js";
 import type { Recommendation } from "../../recommend/recommendation.js";
-import { dayText, heldOutErrorText } from "../../recommend/report/html-report.js";
 import type { LogCounts } from "../replay/log-run.js";
 import { countText, safeText } from "../terminal/quantity.js";
 import { sparkline } from "../terminal/sparkline.js";
@@ -29,10 +33,10 @@ const callersShownMax = 5;
 export function renderRecommendation(outcome: RecommendOutcome, style: Style): string {
   const { recommendation, counts, edits } = outcome;
   const { demands, proposals, services, notEnough, warnings } = recommendation;
-  const lines = counts === undefined ? [] : [`${many(counts.lineCount, "line")} read.`];
+  const lines = counts === undefined ? [] : [`${lineText(counts.lineCount)} read.`];
   if (counts !== undefined && counts.unreadableCount > 0) {
     const first = safeText(counts.firstUnreadable ?? "");
-    lines.push(`${many(counts.unreadableCount, "line")} could not be read, the first at ${first}.`);
+    lines.push(`${lineText(counts.unreadableCount)} could not be read, the first at ${first}.`);
   }
   lines.push(...warnings.map(safeText));
   for (const demand of demands) {
@@ -55,6 +59,10 @@ export function renderRecommendation(outcome: RecommendOutcome, style: Style): s
   return lines.join("\n");
 }
 
+function lineText(count: number): string {
+  return `${countText(count)} line${count === 1 ? "" : "s"}`;
+}
+
 function colored(line: string, style: Style): string {
   const text = safeText(line);
   return line.startsWith("+") ? style.good(text) : line.startsWith("-") ? style.bad(text) : text;
@@ -62,7 +70,7 @@ function colored(line: string, style: Style): string {
 
 function demandLines(demand: CallerDemand): readonly string[] {
   const { requestCount, callerCount, dayCount, startUs, endUs, isShared } = demand;
-  const callers = isShared ? "one bucket for all" : many(callerCount, "caller");
+  const callers = isShared ? "one bucket for all" : `${countText(callerCount)} callers`;
   const { top1, top10, top100 } = demand.topRatios;
   const { zipfExponent } = demand;
   const zipf = zipfExponent === undefined ? "" : `; Zipf exponent ${zipfExponent.toFixed(2)}`;
@@ -92,8 +100,7 @@ function demandLines(demand: CallerDemand): readonly string[] {
 }
 
 function proposalLines(proposal: Proposal, style: Style): readonly string[] {
-  const { hits, burst, periodSeconds, limit, refusals, heldOut, reasons } = proposal;
-  const period = formatDuration(1_000 * periodSeconds);
+  const { hits, burst, limit, refusals, heldOut, reasons } = proposal;
   const name = limit === undefined ? "" : ` (${safeText(limit)})`;
   const was = hits.was === undefined ? "" : `, now ${hits.was} and ${burst.was ?? ""}`;
   const band =
@@ -102,21 +109,12 @@ function proposalLines(proposal: Proposal, style: Style): readonly string[] {
       : `${Math.round(100 * hits.band.level)} % band ${hits.band.low} to ${hits.band.high}, ` +
         `burst ${burst.band.low} to ${burst.band.high}`;
   const lines = [
-    `${style.good("Proposed")}${name}: ${hits.value} per ${period}, burst ${burst.value}${was}`,
+    `${style.good("Proposed")}${name}: ${proposedText(proposal)}${was}`,
     `  ${band}`,
     ...reasons.map((text) => `  ${text}`),
-    `  Refuses ${percent(refusals.requestRatio)} of the requests ` +
-      `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
-      `something of ${percent(refusals.callerDayRatio)} of the callers on a day.`,
+    `  ${refusalText(proposal)}`,
+    ...(heldOut === undefined ? [] : [`  ${heldOutText(proposal)}`]),
   ];
-  if (heldOut !== undefined) {
-    const { fittedDayCount, day, predictedRatio, actualRatio, needError } = heldOut;
-    lines.push(
-      `  Fitted to ${fittedDayCount} days without headroom, it predicts ` +
-        `${percent(predictedRatio)} of callers refused on ${dayText(day)}; it was ` +
-        `${percent(actualRatio)}. That day needed ${heldOutErrorText(needError)}.`,
-    );
-  }
   const shown = refusals.callers.slice(0, callersShownMax).map((one) => {
     const far = one.isOutlier ? ", far above others" : "";
     return `${safeText(one.name)} (${countText(one.refusedCount)} refused${far})`;

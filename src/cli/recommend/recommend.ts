@@ -8,11 +8,12 @@ import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { parsePeriod } from "../../policy/text/period.js";
+import { joinServices } from "../../recommend/join-services.js";
 import { addRule } from "../../recommend/new-rule.js";
-import { type RecommendedPolicy, recommendLimits } from "../../recommend/recommend.js";
-import type { Recommendation } from "../../recommend/recommendation.js";
+import type { RecommendedPolicy } from "../../recommend/recommend.js";
+import { recommendFromLogs } from "../../recommend/recommend-from-logs.js";
+import { proposes, type Recommendation } from "../../recommend/recommendation.js";
 import { recommendationHtml } from "../../recommend/report/html-report.js";
-import { ServiceLog } from "../../recommend/services/service-log.js";
 import { SeededRandom } from "../../simulate/engine/seeded-random.js";
 import type { LoggedRequest } from "../../simulate/logged-request.js";
 import { collect } from "../input/collect.js";
@@ -22,6 +23,7 @@ import { reportFormatOption } from "../input/report-format.js";
 import { writeWholeFile } from "../input/whole-file.js";
 import {
   addLogOptions,
+  inOrderOfTime,
   type LogArguments,
   type LogOptions,
   readLogArguments,
@@ -37,7 +39,7 @@ import { type RecommendOutcome, renderRecommendation } from "./recommend-report.
 import {
   addServiceFlags,
   chooseSource,
-  joinServices,
+  chosenServices,
   queriesText,
   type ServiceFlags,
   type ServiceSource,
@@ -98,7 +100,8 @@ Requests meet the limits of the policy as in \`headgate replay\`. For each limit
 proposes the rate and burst with which at most --refuse-callers of the callers are refused on a day,
 with headroom, and replays the log through the edited policy. Callers that need more than 10 times
 what nine in ten need are left out; --refuse-requests is about all others. Periods stay, and --write
-changes nothing but these numbers. Callers are shown as hashes that differ from run to run.
+changes nothing but these numbers. Callers are shown as hashes that differ from run to run. Rotated
+logs can be given in any order; merge logs of several Envoys by time first.
 
 It proposes nothing for a rule with fewer than 1,000 requests, 20 callers or 1 hour. The default
 headroom is how much the busiest day differs from all days, at least 1.25; and 2 with fewer than 3
@@ -136,7 +139,7 @@ async function recommend(logs: readonly string[], call: Call): Promise<number> {
   }
   const { joined, counts } =
     source === undefined
-      ? await recommendFromLogs(logs, given, call)
+      ? await fromLogs(logs, given, call)
       : { joined: await recommendFromSource(source, given, options), counts: undefined };
   const outcome = outcomeOf(joined, given.sources, counts);
   const { recommendation } = outcome;
@@ -160,7 +163,7 @@ type GivenPolicy = Awaited<ReturnType<typeof readPolicyArgument>>;
 
 type Recommended = Extract<RecommendedPolicy, { kind: "recommended" }>;
 
-async function recommendFromLogs(
+async function fromLogs(
   logs: readonly string[],
   given: GivenPolicy,
   call: Call,
@@ -170,43 +173,32 @@ async function recommendFromLogs(
     throw usageFailure("a log is read at least twice; write standard input to a file first");
   }
   const fitting = readFitting(options);
+  if (options.service !== undefined) chosenServices(given.policy, options);
   const { policy, sources } = options.per === undefined ? given : withNewRule(given, options, call);
   const logArguments = readLogArguments(policy, call, "wanted");
   keepNewObjectsYoung();
   const reading = new LogPasses(logs, options, logArguments);
-  const services = new ServiceLog(policy);
-  let isFirstPass = true;
-  const recommended = await recommendLimits({
+  const recommended = await recommendFromLogs({
+    given: given.sources,
+    isFixed: options.fixed === true,
+    isChosen: (service) =>
+      options.per !== undefined || options.service === undefined || service === options.service,
     sources,
     policy,
     forAll: logArguments.forAll,
     options: fitting,
-    readLogs: (take) => {
-      const isFirst = isFirstPass;
-      isFirstPass = false;
-      return reading.readOnce((request) => {
-        if (isFirst) services.take(request);
-        take(request);
-      });
-    },
+    readLogs: (take) => reading.readOnce(take),
     digest: sha256,
     nameOf: options.showKeys === true ? (text) => text : hashedNames(),
     random: new SeededRandom(1),
   });
-  if (recommended.kind === "problem") {
-    throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
-  }
-  const observed = { services: services.finish(), proxies: {}, notEnough: [] };
-  // A rule that was added and has no limit is not to be written.
-  const hasLimits = recommended.recommendation.proposals.length > 0;
-  const limited = hasLimits ? recommended : { ...recommended, sources: given.sources };
-  const joined = joinServices(limited, observed, { policy, isFixed: options.fixed === true });
-  const { recommendation } = joined;
-  const warnings = [...recommendation.warnings, ...services.warnings()];
-  return {
-    joined: { ...joined, recommendation: { ...recommendation, warnings } },
-    counts: reading.counts,
-  };
+  return { joined: orFail(recommended), counts: reading.counts };
+}
+
+/** @throws CommandFailure where the texts cannot be edited */
+function orFail(recommended: RecommendedPolicy): Recommended {
+  if (recommended.kind === "recommended") return recommended;
+  throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
 }
 
 async function recommendFromSource(
@@ -225,13 +217,7 @@ async function recommendFromSource(
   };
   const recommended = { kind: "recommended", recommendation: nothing, sources } as const;
   const observed = await observe(policy);
-  return joinServices(recommended, observed, { policy, isFixed: options.fixed === true });
-}
-
-function proposes({ proposals, services, overload }: Recommendation): boolean {
-  return (
-    proposals.length + overload.length > 0 || services.some(({ settings }) => settings.length > 0)
-  );
+  return orFail(joinServices(recommended, observed, { policy, isFixed: options.fixed === true }));
 }
 
 function outcomeOf(
@@ -281,7 +267,7 @@ function withNewRule(
 
 /** Reads logs several times; the first time tells what is wrong with them. */
 class LogPasses {
-  readonly #paths: readonly string[];
+  #paths: readonly string[];
   readonly #options: LogOptions;
   readonly #names: LogArguments["names"];
   #counts: LogCounts | undefined;
@@ -297,7 +283,11 @@ class LogPasses {
   }
 
   async readOnce(take: (request: LoggedRequest) => void): Promise<void> {
-    const run = new LogRun({ names: this.#names, format: this.#options.format, take });
+    const how = { names: this.#names, format: this.#options.format };
+    if (this.#counts === undefined && this.#paths.length > 1) {
+      this.#paths = await inOrderOfTime(this.#paths, how);
+    }
+    const run = new LogRun({ ...how, take });
     await readLogs(run, this.#paths);
     if (this.#counts !== undefined) return;
     this.#counts = run.counts;

@@ -11,9 +11,10 @@ import { findNearestName } from "../../policy/text/nearest-name.js";
 import { wantedFacts } from "../../simulate/asked-service.js";
 import { type LogFormat, logFormats } from "../../simulate/log-reader.js";
 import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
+import { parseParts } from "../../simulate/part-texts.js";
 import { collect } from "../input/collect.js";
 import { CommandFailure } from "../terminal/command-failure.js";
-import type { LogRun } from "./log-run.js";
+import { firstTimeUs, type LogRun } from "./log-run.js";
 
 /** How logs are read, and whose limits their requests meet. */
 export interface LogOptions {
@@ -86,6 +87,25 @@ export async function readLogs(run: LogRun, paths: readonly string[]): Promise<v
   }
 }
 
+/**
+ * Logs in the order of their first requests: those that were rotated have names of all kinds.
+ *
+ * @throws CommandFailure where one cannot be read
+ */
+export async function inOrderOfTime(
+  paths: readonly string[],
+  how: Parameters<typeof firstTimeUs>[1],
+): Promise<readonly string[]> {
+  const starts: { readonly path: string; readonly startUs: number }[] = [];
+  for (const path of paths) {
+    const startUs = await firstTimeUs(path, how).catch((thrown: unknown) => {
+      throw new CommandFailure(exitCodes.failure, `${visibleText(path)}: ${wordsOf(thrown)}`);
+    });
+    starts.push({ path, startUs: startUs ?? Number.POSITIVE_INFINITY });
+  }
+  return starts.sort((one, other) => one.startUs - other.startUs).map(({ path }) => path);
+}
+
 /** Names that a message tells. */
 const namesShownMax = 20;
 
@@ -152,22 +172,9 @@ function readForAll({
   return { name: "", rateLimit: { domain, descriptors, inExtProc: false } };
 }
 
-/**
- * Reads the parts of a descriptor with commas between them: `remote_address`, `key=@header` or
- * `key=value`. Others end the command as wrong usage.
- *
- * Example: `plan=free,user=@x-user`.
- */
+/** Reads the parts of a descriptor; others end the command as wrong usage. */
 export function readParts(flag: string, text: string, command: Command): readonly AskablePart[] {
-  return text.split(",").map((word): AskablePart => {
-    const mark = word.indexOf("=");
-    if (word === "remote_address") return { kind: "remoteAddress", key: word };
-    const [key, value] = [word.slice(0, mark), word.slice(mark + 1)];
-    if (mark < 1 || value === "" || value === "@") {
-      const message = "write remote_address, key=@header or key=value, separated by commas";
-      return command.error(`error: ${flag} ${visibleText(text)}: ${message}`);
-    }
-    if (!value.startsWith("@")) return { kind: "fixed", key, value };
-    return { kind: "header", header: value.slice(1).toLowerCase(), key };
-  });
+  const parts = parseParts(text);
+  if (typeof parts !== "string") return parts;
+  return command.error(`error: ${flag} ${visibleText(text)}: ${parts}`);
 }

@@ -11,12 +11,29 @@ export interface WrittenPlace {
   readonly isPolicy: boolean;
 }
 
-/** Where a domain is written; undefined: nowhere. */
-export function findDomain(
+/** The part of a rule's path that is written already. */
+interface WrittenSteps extends WrittenPlace {
+  /** How many steps of the path lead there; 0: the domain. */
+  readonly stepCount: number;
+  /** What stands there. */
+  readonly names: ReadonlySet<string>;
+}
+
+/** Where a rule would have to be added; undefined: its domain is not written. */
+export function findDeepest(
   sources: readonly PolicyText[],
   domain: string,
-): WrittenPlace | undefined {
-  return domainsOf(sources).find((one) => one.domain === domain);
+  steps: Rule["path"],
+): WrittenSteps | undefined {
+  const place = domainsOf(sources).find((one) => one.domain === domain);
+  if (place === undefined) return undefined;
+  for (let stepCount = steps.length; stepCount >= 0; stepCount -= 1) {
+    const [found] = descendants(place, steps.slice(0, stepCount));
+    if (found === undefined) continue;
+    const names = new Set(isObject(found.value) ? Object.keys(found.value) : []);
+    return { ...place, path: found.at, stepCount, names };
+  }
+  return undefined;
 }
 
 /** Where a limit of a rule is written. Undefined: what is written there cannot be told. */

@@ -5,7 +5,7 @@ import { reportPage } from "../../simulate/report/report-page.js";
 import type { TimelineCounts } from "../../simulate/timeline.js";
 import type { CallerDemand } from "../demand.js";
 import type { Proposal, ProposedNumber } from "../proposal.js";
-import { percent, subjectOf } from "../propose.js";
+import { heldOutText, percent, proposedText, refusalText, subjectOf } from "../proposal-words.js";
 import type { Recommendation } from "../recommendation.js";
 import { type LinePlot, linePlotFigure } from "./line-plot.js";
 import { serviceParts } from "./service-parts.js";
@@ -14,11 +14,11 @@ import { serviceParts } from "./service-parts.js";
 export function recommendationHtml(recommendation: Recommendation): string {
   const title = "Recommended limits";
   const report = recommendationReport(recommendation);
-  return reportPage({ title, heading: title, style: ownStyle }, report);
+  return reportPage({ title, heading: title }, report);
 }
 
 /** What a report says below its title: what was observed and proposed, with plots and tables. */
-function recommendationReport(recommendation: Recommendation): readonly Markup[] {
+export function recommendationReport(recommendation: Recommendation): readonly Markup[] {
   const { demands, proposals } = recommendation;
   return [
     ...overview(recommendation),
@@ -33,9 +33,6 @@ function recommendationReport(recommendation: Recommendation): readonly Markup[]
   ];
 }
 
-const ownStyle =
-  "h3,p+.scroll,.scroll+p,.scroll+.figures,p+.figures{margin-top:14px}figure h3{margin:0}";
-
 function isOf(proposal: Proposal, demand: CallerDemand): boolean {
   return proposal.domain === demand.domain && proposal.rule === demand.rule;
 }
@@ -43,7 +40,7 @@ function isOf(proposal: Proposal, demand: CallerDemand): boolean {
 function overview({ proposals, services, notEnough, warnings }: Recommendation): readonly Markup[] {
   const rows = proposals.map((one) => [
     limitName(one),
-    limitText(one),
+    proposedText(one),
     wasText(one),
     percent(one.refusals.requestRatio),
     percent(one.refusals.callerDayRatio),
@@ -64,10 +61,6 @@ function overview({ proposals, services, notEnough, warnings }: Recommendation):
 
 function limitName(proposal: Proposal): string {
   return `${subjectOf(proposal)}${proposal.limit === undefined ? "" : ` ${proposal.limit}`}`;
-}
-
-function limitText({ hits, burst, periodSeconds }: Proposal): string {
-  return `${hits.value} per ${formatDuration(1_000 * periodSeconds)}, burst ${burst.value}`;
 }
 
 function wasText({ hits, burst }: Proposal): string {
@@ -97,7 +90,7 @@ function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): read
 }
 
 function proposalParts(proposal: Proposal): readonly Markup[] {
-  const { hits, burst, refusals, heldOut, reasons } = proposal;
+  const { hits, burst, refusals, reasons } = proposal;
   const number = (name: string, { value, was, band }: ProposedNumber) => [
     name,
     String(value),
@@ -111,48 +104,29 @@ function proposalParts(proposal: Proposal): readonly Markup[] {
     isOutlier ? "far above others" : "",
   ]);
   const name = limitName(proposal);
-  const replayed =
-    `A replay of the log refuses ${percent(refusals.requestRatio)} of the requests ` +
-    `(${percent(refusals.ordinaryRequestRatio)} without callers far above others), and ` +
-    `something of ${percent(refusals.callerDayRatio)} of the callers on a day.`;
-  const predicted =
-    heldOut === undefined
-      ? "No day was held out: fewer than 3 days."
-      : `Fitted to ${heldOut.fittedDayCount} days without headroom, it predicts that ` +
-        `${percent(heldOut.predictedRatio)} of the callers are refused on ` +
-        `${dayText(heldOut.day)}; ${percent(heldOut.actualRatio)} were. That day needed ` +
-        `${heldOutErrorText(heldOut.needError)}.`;
   return [
-    element("h3", {}, [`${name}: ${limitText(proposal)}`]),
+    element("h3", {}, [`${name}: ${proposedText(proposal)}`]),
     tableOf({
       label: name,
       titles: ["number", "proposed", "now", "90 % band"],
       rows: [number("requests_per_unit", hits), number("burst", burst)],
     }),
     listOf([...origins, ...reasons]),
-    element("p", {}, [replayed]),
+    element("p", {}, [refusalText(proposal)]),
     ...(callers.length === 0
       ? []
       : [tableOf({ label: "Refused callers", titles: callerTitles, rows: callers })]),
-    element("p", {}, [predicted]),
+    element("p", {}, [heldOutText(proposal)]),
   ];
 }
 
 const callerTitles = ["refused caller", "requests", "kind"];
 
-/** A day since 1970 as `2026-01-12`. */
-export function dayText(day: number): string {
-  return formatTimestamp(day * 86_400_000_000).slice(0, 10);
+/** A number that fits beside an axis: `1,500`, `20K`. */
+function amount(value: number): string {
+  const notation = value >= 10_000 ? "compact" : "standard";
+  return value.toLocaleString("en", { maximumFractionDigits: 2, notation });
 }
-
-/** How wrong a prediction was: `4 % more than predicted`. */
-export function heldOutErrorText(ratio: number): string {
-  const value = Math.round(100 * ratio);
-  if (value === 0) return "what was predicted";
-  return `${Math.abs(value)} % ${value < 0 ? "less" : "more"} than predicted`;
-}
-
-const amount = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 2 });
 
 function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly LinePlot[] {
   const plots: LinePlot[] = [];

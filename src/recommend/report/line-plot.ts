@@ -35,7 +35,7 @@ export interface LinePlot {
 
 const width = 560;
 const height = 260;
-const box = { left: 66, right: 538, top: 38, bottom: 210 } as const;
+const box = { left: 66, right: 524, top: 38, bottom: 210 } as const;
 
 /** Rows of a table that are shown, at most. */
 const rowsMax = 60;

@@ -43,9 +43,13 @@ export class ServiceLog {
     );
   }
 
-  /** Sentences about what could not be used. */
-  warnings(): readonly string[] {
-    if (this.#untimedCount === 0) return [];
+  /**
+   * Sentences about what could not be used.
+   *
+   * @param isExpected whether a log without any duration is worth a word
+   */
+  warnings(isExpected: boolean): readonly string[] {
+    if (this.#untimedCount === 0 || (this.#sweeps.size === 0 && !isExpected)) return [];
     return [
       `${many(this.#untimedCount, "request")} of services have no duration: log %DURATION%, or ` +
         "name its field with --field duration=NAME (milliseconds), for numbers of services.",

@@ -1,6 +1,9 @@
 import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
+import { memoryBytesMax } from "../../policy/proxies/proxy-overload.js";
+import { queueSizeMax, waitMsMax } from "../../policy/services/admission-blocks.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { formatDuration } from "../../policy/text/duration.js";
+import { thresholdMax } from "../../policy/upstream/circuit-breakers.js";
 import { outlierDetection } from "../../policy/upstream/outlier-detection.js";
 import { findKnee, type KneeVerdict } from "./knee-fit.js";
 import { kneeMissing, kneeRange, kneeReasons, rounded } from "./knee-words.js";
@@ -20,6 +23,7 @@ export function recommendService(
   current: CurrentService,
 ): ServiceRecommendation {
   const verdict = findKnee(observations.curve);
+  const limit = observations.limit ?? current.admission?.maxInFlight;
   const parts: Parts = {
     observations,
     current,
@@ -35,7 +39,7 @@ export function recommendService(
     settings: proposed.flatMap(({ settings }) => settings),
     reasons: kneeReasons(verdict),
     missing: [
-      ...kneeMissing(verdict, observations),
+      ...kneeMissing(verdict, { ...observations, limit }),
       ...proposed.flatMap(({ missing }) => missing),
       ...observations.notes,
     ],
@@ -87,8 +91,8 @@ function limits({ verdict, current: { admission }, unloaded }: Parts): Proposed 
     },
   ];
   if (unloaded === undefined) return { settings, missing: [quantilesMissing] };
-  const waitMs = Math.max(1, Math.ceil(unloaded.p99));
-  const size = Math.max(1, Math.ceil((perSecondMax * waitMs) / 1_000));
+  const waitMs = Math.min(waitMsMax, Math.max(1, Math.ceil(unloaded.p99)));
+  const size = Math.min(queueSizeMax, Math.max(1, Math.ceil((perSecondMax * waitMs) / 1_000)));
   settings.push(
     {
       path: "admission.queue.maxWait",
@@ -114,7 +118,7 @@ const quantilesMissing =
 
 function deadlines({ current: { admission }, unloaded }: Parts): Proposed {
   if (unloaded === undefined) return nothing;
-  const leastMs = Math.max(1, Math.floor(unloaded.p50));
+  const leastMs = Math.min(waitMsMax, Math.max(1, Math.floor(unloaded.p50)));
   const now = admission?.deadline?.minRemainingMs ?? defaultMinRemainingMs;
   if (leastMs <= now) return nothing;
   const why = "half of the responses take longer, even while nobody waits";
@@ -158,7 +162,7 @@ function spare(
   peak: number | undefined,
   { path, now, what }: { readonly path: string; readonly now: number; readonly what: string },
 ): readonly ServiceSetting[] {
-  const value = Math.ceil(spareRatio * (peak ?? 0));
+  const value = Math.min(thresholdMax, Math.ceil(spareRatio * (peak ?? 0)));
   if (value <= now) return [];
   const why = `twice the ${rounded(peak ?? 0)} ${what} that were seen at most`;
   return [{ path, value, was: now, why, use: "write" }];
@@ -232,7 +236,8 @@ export function recommendOverload(
   const settings: ServiceSetting[] = [];
   const heapWas = current?.heap?.bytesMax;
   if (heapBytes !== undefined && heapBytes > 0) {
-    const steps = Math.ceil((spareRatio * heapBytes) / heapStepBytes);
+    const bounded = Math.min(memoryBytesMax, spareRatio * heapBytes);
+    const steps = Math.ceil(bounded / heapStepBytes);
     const why = `twice the ${Math.ceil(heapBytes / 2 ** 20)}Mi that a proxy used at most`;
     const was = heapWas === undefined ? undefined : `${Math.round(heapWas / 2 ** 20)}Mi`;
     settings.push({
@@ -246,7 +251,7 @@ export function recommendOverload(
   if (downstreamConnections !== undefined && downstreamConnections > 0) {
     settings.push({
       path: "overload.maxConnections",
-      value: Math.ceil(spareRatio * downstreamConnections),
+      value: Math.min(thresholdMax, Math.ceil(spareRatio * downstreamConnections)),
       was: current?.connectionsMax,
       why: `twice the ${rounded(downstreamConnections)} connections that a proxy had at most`,
       use: "optional",

@@ -82,6 +82,42 @@ describe("addRule()", () => {
 `);
   });
 
+  it("goes below descriptors that are there", () => {
+    const text = `  rateLimits:
+    - domain: shop
+      descriptors:
+        - key: user
+          rate_limit: {unit: day, requests_per_unit: 9}
+  services:
+    - name: orders
+      rateLimit: {domain: shop, descriptors: [[{header: x-user, as: user}]]}
+`;
+    const plan: AskablePart = { kind: "fixed", key: "plan", value: "free" };
+    expect(add(text, [user, plan])).toContain(`        - key: user
+          rate_limit: {unit: day, requests_per_unit: 9}
+          descriptors:
+            - key: plan
+              value: free
+              ${limit}
+`);
+    const nested = `  rateLimits:
+    - domain: shop
+      descriptors:
+        - key: user
+          descriptors:
+            - {key: plan, value: x, rate_limit: {unit: day, requests_per_unit: 9}}
+  services:
+    - name: orders
+      rateLimit: {domain: shop, descriptors: [[{header: x-user, as: user}, {value: x, as: plan}]]}
+`;
+    expect(add(nested, [user])).toContain(
+      `            - {key: plan, value: x, rate_limit: {unit: day, requests_per_unit: 9}}
+          ${limit}
+`,
+    );
+    expect(add(text, [user])).toBe("! shop/user has a limit already, which is fitted without this");
+  });
+
   it("says which service it would need", () => {
     const two =
       "  services:\n    - {name: a, hosts: [a.example]}\n    - {name: b, hosts: [b.example]}\n";

@@ -11,6 +11,7 @@ import {
   generateRequests,
   requestOf,
 } from "../../support/generated-log.js";
+import { runSeeds, seedsFrom } from "../../support/seeds.js";
 
 const minuteUs = 60_000_000;
 
@@ -105,6 +106,35 @@ describe("recommendLimits()", () => {
     expect(demands[0]?.byHour.indexOf(Math.max(...(demands[0]?.byHour ?? [])))).toBeGreaterThan(11);
     expect(demands[0]?.zipfExponent).toBeGreaterThan(0.35);
     expect(demands[0]?.zipfExponent).toBeLessThan(0.65);
+  });
+
+  it("predicts days that it has not seen, within half a percent of the callers", async () => {
+    const errors: number[] = [];
+    await runSeeds(seedsFrom(100, 8), async (seed) => {
+      const log = { ...week, seed, zipf: 0.3 + (seed % 4) * 0.3, perDay: 3_000 };
+      const { proposals } = await recommend({ requests: () => generateRequests(log) });
+      const { predictedRatio = 1, actualRatio = 0, needError = 1 } = proposals[0]?.heldOut ?? {};
+      errors.push(Math.abs(actualRatio - predictedRatio));
+      expect(Math.abs(needError)).toBeLessThan(0.5);
+    });
+    const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
+    expect(mean).toBeLessThan(0.005);
+  });
+
+  it("is wrong about a day that is unlike all before, and says by how much", async () => {
+    function* requests(): Generator<{ timeUs: number; user: string }> {
+      yield* generateRequests({ ...week, days: 6 });
+      const sixDaysUs = 6 * 1_440 * minuteUs;
+      for (const { timeUs, user } of everyMinute(200, 60, 6)) {
+        yield { timeUs: timeUs + sixDaysUs, user };
+      }
+    }
+    const { proposals } = await recommend({ requests });
+    const { heldOut, headroom } = proposals[0] ?? {};
+    expect(heldOut?.predictedRatio).toBeLessThanOrEqual(0.01);
+    expect(heldOut?.actualRatio).toBe(1);
+    expect(heldOut?.needError).toBeGreaterThan(1);
+    expect(headroom?.factor).toBeGreaterThanOrEqual(1.25);
   });
 
   it("proposes the same with a caller that floods, whom the limit is meant for", async () => {

@@ -123,7 +123,7 @@ describe("headgate recommend", () => {
     );
   });
 
-  it("proposes nothing from too little, and says how much more it needs", async () => {
+  it("proposes nothing from too little, says what it needs, and exits with 4", async () => {
     const edited = join(folder.path, "new.yaml");
     const short = await folder.write("short.json", jsonLines(90));
     const { code, out } = await recommend("--write", edited, short);
@@ -157,13 +157,30 @@ describe("headgate recommend", () => {
     expect(err).toContain(expected);
   });
 
-  it("tells of few lines that it cannot read, and of times that go back", async () => {
-    const back = jsonLines(6_000).split("\n").reverse().join("\n");
+  it("tells of few lines that it cannot read, and of few times that go back", async () => {
+    const back = jsonLines(20);
     const path = await folder.write("access.log", `${jsonLines(6_000)}{"x-user\n${back}`);
     const { code, out } = await recommend(path);
     expect(code).toBe(0);
     expect(out).toMatch(/1 line could not be read, the first at .*access\.log:6001\./);
-    expect(out).toMatch(/[0-9]+ requests arrived too late to be sorted: sort the log/);
+    expect(out).toContain("20 requests arrived too late to be sorted: sort the log by time first.");
+  });
+
+  it("refuses a log whose times go back, and takes rotated logs in any order", async () => {
+    const lines = jsonLines(9_000).split(/(?<=\n)/);
+    const back = await folder.write("back.log", lines.toReversed().join(""));
+    const { code, err } = await recommend(back);
+    expect(code).toBe(1);
+    expect(err).toMatch(/[0-9,]+ of 9,000 requests are out of order; sort the log by time first/);
+    const whole = await folder.write("whole.log", lines.join(""));
+    const newest = await folder.write("access.log", lines.slice(6_000).join(""));
+    const oldest = await folder.write("access.log.2.gz", gzipSync(lines.slice(0, 3_000).join("")));
+    const middle = await folder.write("access.log.1", lines.slice(3_000, 6_000).join(""));
+    const one = await recommend(whole);
+    expect(one.code).toBe(0);
+    expect(await recommend(newest, middle, oldest)).toEqual(one);
+    const gone = await recommend(newest, join(folder.path, "gone.log"));
+    expect([gone.code, gone.err]).toEqual([1, expect.stringMatching(/gone\.log: .*no such file/i)]);
   });
 
   it("takes keys of any kind, and days of any time", async () => {

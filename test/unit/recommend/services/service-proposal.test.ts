@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type PolicyText, parsePolicy } from "../../../../src/policy/parse.js";
 import { buildPolicy, type Policy } from "../../../../src/policy/policy.js";
@@ -8,6 +9,7 @@ import {
   recommendOverload,
   recommendService,
 } from "../../../../src/recommend/services/service-proposal.js";
+import { metCount, seedCount } from "../../../support/seeds.js";
 
 const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: shop}\nspec:\n";
 
@@ -129,6 +131,66 @@ describe("recommendService()", () => {
     const { recommended, settingAt } = recommend(plain, { curve: observed().curve.slice(0, 8) });
     expect(settingAt("admission.maxInFlight")).toBeUndefined();
     expect(recommended.missing.join("\n")).toContain("load test from 320 to 640 requests");
+  });
+});
+
+describe("what is recommended from any observations", () => {
+  const positive = (max: number) => fc.double({ min: 1e-3, max, noNaN: true });
+  const curve = fc.array(
+    fc.record({
+      level: positive(1e6),
+      latencyMs: positive(1e7),
+      count: fc.nat(1e6),
+      errorRatio: fc.double({ min: 0.03, max: 1, noNaN: true }),
+    }),
+    { maxLength: 40 },
+  );
+  const optional = (max: number) => fc.option(positive(max), { nil: undefined });
+  const any = fc.record({
+    points: curve,
+    isQueue: fc.boolean(),
+    knee: positive(1e5),
+    requestCount: fc.nat(1e9),
+    durationSeconds: positive(1e7),
+    perSecondMax: positive(1e9),
+    inFlightMax: positive(1e6),
+    errorRatio: fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined }),
+    p50: positive(1e8),
+    p99: positive(1e8),
+    limit: optional(1e6),
+    connections: optional(1e12),
+    pendingRequests: optional(1e12),
+    heapBytes: optional(1e15),
+    downstreamConnections: optional(1e12),
+  });
+
+  test("is a policy that is right, or a reason", () => {
+    let seenCount = 0;
+    fc.assert(
+      fc.property(any, ({ points, isQueue, knee, p50, p99, ...fields }) => {
+        const { connections, pendingRequests, heapBytes, downstreamConnections } = fields;
+        const sorted = points.toSorted((one, other) => one.level - other.level);
+        // Half of them are of a queue, so that there is something to propose.
+        const latencyMs = (level: number) => 50 * Math.max(1, level / knee);
+        const queue = sorted.map((one) => ({ ...one, latencyMs: latencyMs(one.level) }));
+        const { recommended, sources } = recommend(plain, {
+          ...fields,
+          curve: isQueue ? queue : sorted,
+          quantiles: () => ({ p50, p99 }),
+          envoy: { connections, pendingRequests },
+        });
+        const overload = recommendOverload({ heapBytes, downstreamConnections }, undefined);
+        const services = [recommended];
+        const edited = editServices(sources, { services, overload, isFixed: true });
+        if (edited.kind === "problem") throw new Error(edited.message);
+        parse(edited.sources[0]?.text ?? "");
+        const isSeen = recommended.verdict.kind === "seen";
+        if (isSeen) seenCount += 1;
+        expect(isSeen || recommended.missing.length > 0).toBe(true);
+      }),
+      { numRuns: seedCount(60) },
+    );
+    expect(seenCount).toBeGreaterThan(metCount(3));
   });
 });
 

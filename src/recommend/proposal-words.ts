@@ -1,0 +1,53 @@
+import { formatTimestamp } from "../core/base/timestamp.js";
+import { formatDuration } from "../policy/text/duration.js";
+import type { Proposal } from "./proposal.js";
+
+/** How reports name a rule. */
+export function subjectOf({ domain, rule }: Pick<Proposal, "domain" | "rule">): string {
+  return `${domain}/${rule}`;
+}
+
+/** A proposed limit: `20 per 1m, burst 30`. */
+export function proposedText({ hits, burst, periodSeconds }: Proposal): string {
+  return `${hits.value} per ${formatDuration(1_000 * periodSeconds)}, burst ${burst.value}`;
+}
+
+/** What a replay refuses, as a sentence. */
+export function refusalText({ refusals, isShared }: Proposal): string {
+  const requests = `A replay of the log refuses ${percent(refusals.requestRatio)} of the requests`;
+  if (isShared) return `${requests}.`;
+  return (
+    `${requests} (${percent(refusals.ordinaryRequestRatio)} without callers far above others), ` +
+    `and something of ${percent(refusals.callerDayRatio)} of the callers on a day.`
+  );
+}
+
+/** How a day was predicted that the fit had not seen, as a sentence. */
+export function heldOutText({ heldOut, isShared }: Proposal): string {
+  if (heldOut === undefined) return "No day was held out: fewer than 3 days.";
+  const { fittedDayCount, day, predictedRatio, actualRatio, needError } = heldOut;
+  const fitted = `Fitted to ${fittedDayCount} days without headroom`;
+  const needed = `needed ${errorText(needError)}`;
+  if (isShared) return `${fitted}: ${dayText(day)} ${needed}.`;
+  return (
+    `${fitted}, it predicts ${percent(predictedRatio)} of callers refused on ${dayText(day)}; it ` +
+    `was ${percent(actualRatio)}. That day ${needed}.`
+  );
+}
+
+/** A day since 1970 as `2026-01-12`. */
+function dayText(day: number): string {
+  return formatTimestamp(day * 86_400_000_000).slice(0, 10);
+}
+
+/** How wrong a prediction was: `4 % more than predicted`. */
+function errorText(ratio: number): string {
+  const value = Math.round(100 * ratio);
+  if (value === 0) return "what was predicted";
+  return `${Math.abs(value)} % ${value < 0 ? "less" : "more"} than predicted`;
+}
+
+/** A part as `0.31 %`, with two digits that count. */
+export function percent(ratio: number): string {
+  return `${Number((100 * ratio).toPrecision(2))} %`;
+}
