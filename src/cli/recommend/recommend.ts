@@ -8,11 +8,12 @@ import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { parsePeriod } from "../../policy/text/period.js";
+import { joinServices } from "../../recommend/join-services.js";
 import { addRule } from "../../recommend/new-rule.js";
-import { type RecommendedPolicy, recommendLimits } from "../../recommend/recommend.js";
-import type { Recommendation } from "../../recommend/recommendation.js";
+import type { RecommendedPolicy } from "../../recommend/recommend.js";
+import { recommendFromLogs } from "../../recommend/recommend-from-logs.js";
+import { proposes, type Recommendation } from "../../recommend/recommendation.js";
 import { recommendationHtml } from "../../recommend/report/html-report.js";
-import { ServiceLog } from "../../recommend/services/service-log.js";
 import { SeededRandom } from "../../simulate/engine/seeded-random.js";
 import type { LoggedRequest } from "../../simulate/logged-request.js";
 import { collect } from "../input/collect.js";
@@ -39,7 +40,6 @@ import {
   addServiceFlags,
   chooseSource,
   chosenServices,
-  joinServices,
   queriesText,
   type ServiceFlags,
   type ServiceSource,
@@ -139,7 +139,7 @@ async function recommend(logs: readonly string[], call: Call): Promise<number> {
   }
   const { joined, counts } =
     source === undefined
-      ? await recommendFromLogs(logs, given, call)
+      ? await fromLogs(logs, given, call)
       : { joined: await recommendFromSource(source, given, options), counts: undefined };
   const outcome = outcomeOf(joined, given.sources, counts);
   const { recommendation } = outcome;
@@ -163,7 +163,7 @@ type GivenPolicy = Awaited<ReturnType<typeof readPolicyArgument>>;
 
 type Recommended = Extract<RecommendedPolicy, { kind: "recommended" }>;
 
-async function recommendFromLogs(
+async function fromLogs(
   logs: readonly string[],
   given: GivenPolicy,
   call: Call,
@@ -178,43 +178,27 @@ async function recommendFromLogs(
   const logArguments = readLogArguments(policy, call, "wanted");
   keepNewObjectsYoung();
   const reading = new LogPasses(logs, options, logArguments);
-  const services = new ServiceLog(policy);
-  let isFirstPass = true;
-  const recommended = await recommendLimits({
+  const recommended = await recommendFromLogs({
+    given: given.sources,
+    isFixed: options.fixed === true,
+    isChosen: (service) =>
+      options.per !== undefined || options.service === undefined || service === options.service,
     sources,
     policy,
     forAll: logArguments.forAll,
     options: fitting,
-    readLogs: (take) => {
-      const isFirst = isFirstPass;
-      isFirstPass = false;
-      return reading.readOnce((request) => {
-        if (isFirst) services.take(request);
-        take(request);
-      });
-    },
+    readLogs: (take) => reading.readOnce(take),
     digest: sha256,
     nameOf: options.showKeys === true ? (text) => text : hashedNames(),
     random: new SeededRandom(1),
   });
-  if (recommended.kind === "problem") {
-    throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
-  }
-  const isChosen = ({ service }: { readonly service: string }) =>
-    options.per !== undefined || options.service === undefined || service === options.service;
-  const observed = { services: services.finish().filter(isChosen), proxies: {}, notEnough: [] };
-  // A rule that was added and has no limit is not to be written.
-  const hasLimits = recommended.recommendation.proposals.length > 0;
-  const limited = hasLimits ? recommended : { ...recommended, sources: given.sources };
-  const joined = joinServices(limited, observed, { policy, isFixed: options.fixed === true });
-  const { recommendation } = joined;
-  // Who looks for limits of callers needs no durations.
-  const isExpected = recommendation.demands.length === 0;
-  const warnings = [...recommendation.warnings, ...services.warnings(isExpected)];
-  return {
-    joined: { ...joined, recommendation: { ...recommendation, warnings } },
-    counts: reading.counts,
-  };
+  return { joined: orFail(recommended), counts: reading.counts };
+}
+
+/** @throws CommandFailure where the texts cannot be edited */
+function orFail(recommended: RecommendedPolicy): Recommended {
+  if (recommended.kind === "recommended") return recommended;
+  throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
 }
 
 async function recommendFromSource(
@@ -233,13 +217,7 @@ async function recommendFromSource(
   };
   const recommended = { kind: "recommended", recommendation: nothing, sources } as const;
   const observed = await observe(policy);
-  return joinServices(recommended, observed, { policy, isFixed: options.fixed === true });
-}
-
-function proposes({ proposals, services, overload }: Recommendation): boolean {
-  return (
-    proposals.length + overload.length > 0 || services.some(({ settings }) => settings.length > 0)
-  );
+  return orFail(joinServices(recommended, observed, { policy, isFixed: options.fixed === true }));
 }
 
 function outcomeOf(
