@@ -11,13 +11,13 @@ import { build } from "esbuild";
 const mainPath = "src/console/app/main.tsx";
 
 /** What only the view of simulations loads. */
-const simulatorFile = /^(?:simulator|simulate|scenario)/;
+const simulatorFile = /^(?:simulator|scenario)/;
 
 /** All that the console may be, as it is sent, without the simulator. */
 const compressedBytesMax = 250_000;
 
 /** All that the simulator may be, which browsers load with its view. */
-const simulatorBytesMax = 210_000;
+const simulatorBytesMax = 240_000;
 
 /**
  * Builds the console into dist/console.
@@ -64,7 +64,7 @@ function writePage(root, { outputs }) {
     .replace(
       /"(main|policy-schema|scenario-schema|scenarios|simulator)\.(\w+)"/g,
       (_, name, kind) => {
-        const found = names.find((one) => one.startsWith(`${name}-`) && one.endsWith(`.${kind}`));
+        const found = names.find((one) => one.replace(/-\w{8}\./, ".") === `${name}.${kind}`);
         return `"assets/${found}"`;
       },
     )

@@ -22,3 +22,20 @@ export interface Recommendation {
   /** Sentences about what was read, and what it cannot tell. */
   readonly warnings: readonly string[];
 }
+
+/** Whether something is proposed. */
+export function proposes({ proposals, services, overload }: Recommendation): boolean {
+  return (
+    proposals.length + overload.length > 0 || services.some(({ settings }) => settings.length > 0)
+  );
+}
+
+/** One without limits. */
+export const noLimits: Recommendation = {
+  demands: [],
+  proposals: [],
+  notEnough: [],
+  services: [],
+  overload: [],
+  warnings: [],
+};

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { startAdminApp } from "../support/admin.js";
 import { ConsolePage, phone } from "../support/console-page.js";
+import { generatedCsv } from "../support/generated-log.js";
 import { startBrowser, wide } from "../support/site.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -186,6 +187,39 @@ describe("a draft of a policy", () => {
   });
 });
 
+describe("a recommendation", () => {
+  it("reads a log in the browser, and takes what it proposes into a draft", async () => {
+    const { page } = console;
+    await console.show("#/policy?tab=recommend");
+    const sent: string[] = [];
+    page.on("request", (request) => {
+      if (request.method() !== "GET") sent.push(request.postData() ?? "");
+    });
+    const users = generatedCsv({ seed: 1, days: 2, callers: 50, perDay: 1_000, zipf: 0.5 });
+    const log = users
+      .replace("x-user", "x-user,authority")
+      .replaceAll(/^(2.*)$/gm, "$1,orders.example");
+    const file = { mimeType: "text/csv", buffer: Buffer.from(log), name: "<i>access.csv" };
+    await page.setInputFiles("input[aria-label='Access log']", file);
+    await page.waitForSelector(".report figure");
+    expect(await page.locator(".report").textContent()).toContain("callers refused on a day");
+    await console.see("<i>access.csv");
+    expect(await console.judge()).toEqual([]);
+    for (const [size, viewport] of Object.entries({ wide, phone })) {
+      await page.setViewportSize(viewport);
+      await console.picture(`recommendation-${size}`);
+      expect(await console.overflow()).toBe(0);
+    }
+    await page.setViewportSize(wide);
+    await page.click("text=Edit the policy with these numbers");
+    await console.see(/shop\/user: 2 per minute becomes \d+ per minute/);
+    expect(sent.filter((body) => body.includes("user-1"))).toEqual([]);
+    await page.click("text=Discard the draft");
+    await console.see("as active");
+    expect(console.troubles).toEqual([]);
+  });
+});
+
 describe("a simulation", () => {
   /** Two callers of a service of the policy; the name of one of them is markup. */
   const scenario = (rate: number, duration = "4s") => `duration: ${duration}
@@ -216,6 +250,10 @@ objectives: [goodput >= 0.9, web.refused <= 0.5]
     await page.waitForSelector(".cm-content");
     expect(await page.locator(".cm-content").textContent()).toContain('name: "orders"');
     await validated(valid);
+    await page.click(".cm-content");
+    await page.keyboard.press("Control+End");
+    await page.keyboard.press("Control+Space");
+    await page.locator(".cm-tooltip-autocomplete li", { hasText: "warmUp" }).waitFor();
     await write(scenario(200).replace("workers: 4", "wokers: 4"));
     await page.waitForSelector(".cm-lint-marker-error");
     await validated('scenario.yaml:2:27 "wokers" is unknown');

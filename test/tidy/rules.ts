@@ -125,7 +125,7 @@ export const importRows: readonly ImportRow[] = [
   // A thread of the page: what the simulator decides with, and nothing of the page.
   {
     from: "src/console/worker/**",
-    may: ["src/console/worker/**", "src/{simulate,policy,core}/**"],
+    may: ["src/console/worker/**", "src/{simulate,recommend,policy,core}/**"],
   },
   // What a browser runs: what the admin API says, and nothing of the server.
   {
@@ -136,6 +136,7 @@ export const importRows: readonly ImportRow[] = [
       "src/core/base/{http-status,timestamp}.ts",
       "src/core/limits/{descriptor-text,key}.ts",
       "src/policy/parse.ts",
+      "src/simulate/log-reader.ts",
       "src/simulate/report/{markup,report-style}.ts",
       "npm:@bufbuild/protobuf",
       "npm:@codemirror/*",
@@ -256,7 +257,7 @@ export const tokenRows: readonly TokenRow[] = [
   },
   {
     tokens: ["Math.random", "crypto.randomUUID", "crypto.getRandomValues"],
-    allowed: ["src/app/**"],
+    allowed: ["src/app/**", "src/console/state/browser.ts"],
     instead: "take a Random (src/core/base/clock.ts); a test makes one from a seed that it prints",
   },
   {

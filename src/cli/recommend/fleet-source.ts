@@ -4,6 +4,7 @@ import { many } from "../../core/base/many.js";
 import type { ServiceHistory } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { formatDuration, parseDurationMs } from "../../policy/text/duration.js";
+import type { SourceObservations } from "../../recommend/join-services.js";
 import type { NotEnoughData } from "../../recommend/recommendation.js";
 import { FleetSteps, fleetWindowsMax } from "../../recommend/services/fleet-steps.js";
 import { rounded } from "../../recommend/services/knee-words.js";
@@ -13,7 +14,6 @@ import { type AdminClient, type AdminFlags, createAdminClient } from "../admin/a
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { countText } from "../terminal/quantity.js";
-import type { SourceObservations } from "./prometheus-source.js";
 
 /** Seconds are asked for again so often: replicas keep 15 minutes of them. */
 const pollMs = 30_000;

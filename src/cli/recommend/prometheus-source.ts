@@ -6,7 +6,7 @@ import { isServiceError } from "../../core/base/errors.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { formatDuration, parseDurationMs } from "../../policy/text/duration.js";
-import type { NotEnoughData } from "../../recommend/recommendation.js";
+import type { SourceObservations } from "../../recommend/join-services.js";
 import { rounded } from "../../recommend/services/knee-words.js";
 import {
   type QueryRange,
@@ -103,14 +103,6 @@ function queriesOf(service: ServicePolicy, { times, queries }: PrometheusPlan) {
     if (own !== undefined) all[name] = fillQuery(own, service, times);
   }
   return all;
-}
-
-/** What a source said, beside what a policy needs of it. */
-export interface SourceObservations {
-  readonly services: readonly ServiceObservations[];
-  /** The largest values of any proxy. */
-  readonly proxies: EnvoyPeaks;
-  readonly notEnough: readonly NotEnoughData[];
 }
 
 /**

@@ -8,11 +8,12 @@ import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { parsePeriod } from "../../policy/text/period.js";
+import { joinServices } from "../../recommend/join-services.js";
 import { addRule } from "../../recommend/new-rule.js";
-import { type RecommendedPolicy, recommendLimits } from "../../recommend/recommend.js";
-import type { Recommendation } from "../../recommend/recommendation.js";
+import type { RecommendedPolicy } from "../../recommend/recommend.js";
+import { recommendFromLogs } from "../../recommend/recommend-from-logs.js";
+import { noLimits, proposes } from "../../recommend/recommendation.js";
 import { recommendationHtml } from "../../recommend/report/html-report.js";
-import { ServiceLog } from "../../recommend/services/service-log.js";
 import { SeededRandom } from "../../simulate/engine/seeded-random.js";
 import type { LoggedRequest } from "../../simulate/logged-request.js";
 import { collect } from "../input/collect.js";
@@ -39,7 +40,6 @@ import {
   addServiceFlags,
   chooseSource,
   chosenServices,
-  joinServices,
   queriesText,
   type ServiceFlags,
   type ServiceSource,
@@ -148,7 +148,7 @@ async function recommend(logs: readonly string[], call: Call): Promise<number> {
   }
   const { joined, counts } =
     source === undefined
-      ? await recommendFromLogs(logs, given, call)
+      ? await fromLogs(logs, given, call)
       : { joined: await recommendFromSource(source, given, options), counts: undefined };
   const outcome = outcomeOf(joined, given.sources, counts);
   const { recommendation } = outcome;
@@ -172,7 +172,7 @@ type GivenPolicy = Awaited<ReturnType<typeof readPolicyArgument>>;
 
 type Recommended = Extract<RecommendedPolicy, { kind: "recommended" }>;
 
-async function recommendFromLogs(
+async function fromLogs(
   logs: readonly string[],
   given: GivenPolicy,
   call: Call,
@@ -187,45 +187,28 @@ async function recommendFromLogs(
   const logArguments = readLogArguments(policy, call, "wanted");
   keepNewObjectsYoung();
   const reading = new LogPasses(logs, options, logArguments);
-  const services = new ServiceLog(policy);
-  let isFirstPass = true;
-  const recommended = await recommendLimits({
+  const recommended = await recommendFromLogs({
+    given: given.sources,
+    isFixed: options.fixed === true,
+    only: options.only,
+    isChosen: (service) =>
+      options.per !== undefined || options.service === undefined || service === options.service,
     sources,
     policy,
     forAll: logArguments.forAll,
     options: fitting,
-    readLogs: (take) => {
-      const isFirst = isFirstPass;
-      isFirstPass = false;
-      return reading.readOnce((request) => {
-        if (isFirst) services.take(request);
-        take(request);
-      });
-    },
+    readLogs: (take) => reading.readOnce(take),
     digest: sha256,
     nameOf: options.showKeys === true ? (text) => text : hashedNames(),
     random: new SeededRandom(1),
   });
-  if (recommended.kind === "problem") {
-    throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
-  }
-  const isChosen = ({ service }: { readonly service: string }) =>
-    options.per !== undefined || options.service === undefined || service === options.service;
-  const chosen = options.only === "limits" ? [] : services.finish().filter(isChosen);
-  const observed = { services: chosen, proxies: {}, notEnough: [] };
-  const limits = options.only === "services" ? nothing : recommended.recommendation;
-  // A rule that was added and has no limit is not to be written.
-  const sourcesNow = limits.proposals.length > 0 ? recommended.sources : given.sources;
-  const limited = { kind: "recommended", recommendation: limits, sources: sourcesNow } as const;
-  const joined = joinServices(limited, observed, { policy, isFixed: options.fixed === true });
-  const { recommendation } = joined;
-  // Who looks for limits of callers needs no durations.
-  const isExpected = options.only !== "limits" && recommendation.demands.length === 0;
-  const warnings = [...recommendation.warnings, ...services.warnings(isExpected)];
-  return {
-    joined: { ...joined, recommendation: { ...recommendation, warnings } },
-    counts: reading.counts,
-  };
+  return { joined: orFail(recommended), counts: reading.counts };
+}
+
+/** @throws CommandFailure where the texts cannot be edited */
+function orFail(recommended: RecommendedPolicy): Recommended {
+  if (recommended.kind === "recommended") return recommended;
+  throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
 }
 
 async function recommendFromSource(
@@ -235,25 +218,9 @@ async function recommendFromSource(
 ): Promise<Recommended> {
   if (options.per !== undefined) throw usageFailure("--per needs an access log");
   if (options.only !== undefined) throw usageFailure("--only needs an access log");
-  const recommended = { kind: "recommended", recommendation: nothing, sources } as const;
+  const recommended = { kind: "recommended", recommendation: noLimits, sources } as const;
   const observed = await observe(policy);
-  return joinServices(recommended, observed, { policy, isFixed: options.fixed === true });
-}
-
-/** No limits. */
-const nothing: Recommendation = {
-  demands: [],
-  proposals: [],
-  notEnough: [],
-  services: [],
-  overload: [],
-  warnings: [],
-};
-
-function proposes({ proposals, services, overload }: Recommendation): boolean {
-  return (
-    proposals.length + overload.length > 0 || services.some(({ settings }) => settings.length > 0)
-  );
+  return orFail(joinServices(recommended, observed, { policy, isFixed: options.fixed === true }));
 }
 
 function outcomeOf(

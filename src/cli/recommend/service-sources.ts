@@ -1,21 +1,17 @@
 import { type Command, Option } from "commander";
-import { exitCodes } from "../../app/base/failure.js";
 import type { Policy } from "../../policy/policy.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { RecommendedPolicy } from "../../recommend/recommend.js";
-import { editServices } from "../../recommend/services/edit-services.js";
-import { recommendOverload, recommendService } from "../../recommend/services/service-proposal.js";
+import type { SourceObservations } from "../../recommend/join-services.js";
 import { addAdminFlags } from "../admin/admin-client.js";
 import { collect } from "../input/collect.js";
-import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
+import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { type FleetFlags, observeFleet, readWatchMs } from "./fleet-source.js";
 import {
   observePrometheus,
   type PrometheusFlags,
   readPrometheusPlan,
-  type SourceObservations,
   showQueries,
 } from "./prometheus-source.js";
 
@@ -92,36 +88,4 @@ export function chosenServices(
   const words =
     service === undefined ? "the policy has no services" : `no service ${visibleText(service)}`;
   throw usageFailure(`${words}; numbers are proposed for the services of the policy`);
-}
-
-/**
- * Adds what is recommended for services to a recommendation, and to the policy's texts.
- *
- * @throws CommandFailure where the texts cannot be edited
- */
-export function joinServices(
-  recommended: Extract<RecommendedPolicy, { kind: "recommended" }>,
-  { services: observed, proxies, notEnough }: SourceObservations,
-  { policy, isFixed }: { readonly policy: Policy; readonly isFixed: boolean },
-): typeof recommended {
-  const services = observed.flatMap((observations) => {
-    const found = policy.serviceIndex.named(observations.service);
-    return found === undefined ? [] : [recommendService(observations, found.service)];
-  });
-  const overload = recommendOverload(proxies, policy.proxies.overload);
-  const edited = editServices(recommended.sources, { services, overload, isFixed });
-  if (edited.kind === "problem") {
-    throw new CommandFailure(exitCodes.failure, visibleText(edited.message));
-  }
-  const { recommendation } = recommended;
-  return {
-    kind: "recommended",
-    recommendation: {
-      ...recommendation,
-      services,
-      overload,
-      notEnough: [...recommendation.notEnough, ...notEnough],
-    },
-    sources: edited.sources,
-  };
 }

@@ -2,9 +2,7 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { pipeline, Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-
-/** The longest line that is looked at, in UTF-16 units; longer ones come as empty ones. */
-const lineCharsMax = 65_536;
+import { isGzip, lineBatches } from "../../simulate/line-batches.js";
 
 /** Read at once. */
 const chunkBytes = 262_144;
@@ -29,7 +27,7 @@ export async function openLog(path: string): Promise<LogLines> {
     bytesRead += chunk.length;
   });
   source.pause();
-  return { bytesTotal, bytesRead: () => bytesRead, batches: batchesOf(unpacked(source)) };
+  return { bytesTotal, bytesRead: () => bytesRead, batches: lineBatches(unpacked(source)) };
 }
 
 /** By what it begins with: logs that were rotated have names of all kinds. */
@@ -38,13 +36,10 @@ async function* unpacked(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> 
   const first = await chunks.next();
   if (first.done === true) return;
   const all = joined(first.value, chunks);
-  if (first.value[0] !== gzipStart[0] || first.value[1] !== gzipStart[1]) yield* all;
+  if (!isGzip(first.value)) yield* all;
   // What fails on either side fails here, where it is read.
   else yield* pipeline(Readable.from(all), createGunzip({ chunkSize: chunkBytes }), noop);
 }
-
-/** Source: RFC 1952 section 2.3.1. */
-const gzipStart = [0x1f, 0x8b];
 
 async function* joined(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
   yield first;
@@ -52,23 +47,3 @@ async function* joined(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerat
 }
 
 function noop(): void {}
-
-async function* batchesOf(source: AsyncIterable<Buffer>): AsyncGenerator<readonly string[]> {
-  // Leaves out the mark with which some programs begin what is UTF-8.
-  const decoder = new TextDecoder();
-  /** The beginning of a line that goes on in the next chunk: of a long one, enough to tell. */
-  let rest = "";
-  for await (const chunk of source) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop()?.slice(0, lineCharsMax + 1) ?? "";
-    yield lines.map(readableLine);
-  }
-  const last = rest + decoder.decode();
-  if (last !== "") yield [readableLine(last)];
-}
-
-/** A line without the carriage return at its end; empty if it is too long. */
-function readableLine(line: string): string {
-  if (line.length > lineCharsMax) return "";
-  return line.endsWith("\r") ? line.slice(0, -1) : line;
-}

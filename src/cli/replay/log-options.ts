@@ -11,6 +11,7 @@ import { findNearestName } from "../../policy/text/nearest-name.js";
 import { wantedFacts } from "../../simulate/asked-service.js";
 import { type LogFormat, logFormats } from "../../simulate/log-reader.js";
 import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
+import { parseParts } from "../../simulate/part-texts.js";
 import { collect } from "../input/collect.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import { firstTimeUs, type LogRun } from "./log-run.js";
@@ -171,22 +172,9 @@ function readForAll({
   return { name: "", rateLimit: { domain, descriptors, inExtProc: false } };
 }
 
-/**
- * Reads the parts of a descriptor with commas between them: `remote_address`, `key=@header` or
- * `key=value`. Others end the command as wrong usage.
- *
- * Example: `plan=free,user=@x-user`.
- */
+/** Reads the parts of a descriptor; others end the command as wrong usage. */
 export function readParts(flag: string, text: string, command: Command): readonly AskablePart[] {
-  return text.split(",").map((word): AskablePart => {
-    const mark = word.indexOf("=");
-    if (word === "remote_address") return { kind: "remoteAddress", key: word };
-    const [key, value] = [word.slice(0, mark), word.slice(mark + 1)];
-    if (mark < 1 || value === "" || value === "@") {
-      const message = "write remote_address, key=@header or key=value, separated by commas";
-      return command.error(`error: ${flag} ${visibleText(text)}: ${message}`);
-    }
-    if (!value.startsWith("@")) return { kind: "fixed", key, value };
-    return { kind: "header", header: value.slice(1).toLowerCase(), key };
-  });
+  const parts = parseParts(text);
+  if (typeof parts !== "string") return parts;
+  return command.error(`error: ${flag} ${visibleText(text)}: ${parts}`);
 }

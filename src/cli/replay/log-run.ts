@@ -1,5 +1,6 @@
 import { systemClock } from "../../app/base/clock.js";
 import type { Clock } from "../../core/base/clock.js";
+import { CountedLog } from "../../simulate/counted-log.js";
 import { type LogFormat, LogReader } from "../../simulate/log-reader.js";
 import type { LoggedRequest } from "../../simulate/logged-request.js";
 import type { NamedLogOptions } from "../../simulate/named-log.js";
@@ -59,29 +60,18 @@ export class LogRun {
   }
 
   async #takeLines(path: string, log: LogLines, progress: Progress): Promise<string | undefined> {
-    const reader = new LogReader(this.#parts.format, this.#parts.names);
-    const [linesBefore, unreadableBefore] = [this.#lineCount, this.#unreadableCount];
-    let number = 0;
+    const { format, names, take } = this.#parts;
+    const counted = new CountedLog(new LogReader(format, names), take);
+    const linesBefore = this.#lineCount;
     for await (const lines of log.batches) {
-      for (const line of lines) {
-        number += 1;
-        if (line === "") continue;
-        const request = reader.read(line);
-        if (request === "titles") continue;
-        this.#lineCount += 1;
-        if (request !== undefined) {
-          this.#parts.take(request);
-          continue;
-        }
-        this.#unreadableCount += 1;
-        this.#firstUnreadable ??= `${path}:${number}`;
-      }
+      for (const line of lines) counted.read(line);
+      this.#lineCount = linesBefore + counted.lineCount;
       progress.show(log.bytesRead(), () => `${this.#lineCount.toLocaleString("en")} lines`);
     }
-    const count = this.#lineCount - linesBefore;
-    if (count === 0 || this.#unreadableCount - unreadableBefore < count) return undefined;
-    const none = count === 1 ? "its only line" : `none of its ${count.toLocaleString("en")} lines`;
-    return `${none} could ${count === 1 ? "not " : ""}be read: ${reader.hint}`;
+    this.#unreadableCount += counted.unreadableCount;
+    const { firstUnreadable: first } = counted;
+    if (first !== undefined) this.#firstUnreadable ??= `${path}:${first}`;
+    return counted.problem;
   }
 }
 

@@ -41,7 +41,13 @@ const views: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>
   ["rule", RulePage],
   ["service", ServicePage],
   ["services", Services],
-  ["simulate", lazyView("Simulate", async () => (await import("../views/simulate.jsx")).Simulate)],
+  [
+    "simulate",
+    lazyView(
+      async () => (await import("../views/simulator-views.js")).simulatorViews.Simulate,
+      "Simulate",
+    ),
+  ],
   ["tail", LiveTail],
 ]);
 

@@ -1,10 +1,18 @@
 import { signal } from "@preact/signals";
-import type { ComponentType } from "preact";
+import type { FunctionComponent } from "preact";
 import { useEffect } from "preact/hooks";
 
-/** A view whose code is loaded when it is first shown, so that others need not wait for it. */
-export function lazyView(title: string, load: () => Promise<ComponentType>): ComponentType {
-  const loaded = signal<{ readonly View?: ComponentType; readonly isFailed?: true }>({});
+/**
+ * A view, or a part of one, whose code is loaded when it is first shown, so that others need not
+ * wait for it.
+ *
+ * @param title of the view that is loaded
+ */
+export function lazyView<Props extends object>(
+  load: () => Promise<FunctionComponent<Props>>,
+  title?: string,
+): FunctionComponent<Props> {
+  const loaded = signal<{ readonly View?: FunctionComponent<Props>; readonly isFailed?: true }>({});
   const begin = async (): Promise<void> => {
     try {
       loaded.value = { View: await load() };
@@ -12,15 +20,15 @@ export function lazyView(title: string, load: () => Promise<ComponentType>): Com
       loaded.value = { isFailed: true };
     }
   };
-  return function LazyView() {
+  return function LazyView(props: Props) {
     const { View, isFailed } = loaded.value;
     useEffect(() => {
       if (loaded.peek().View === undefined) void begin();
     }, []);
-    if (View !== undefined) return <View />;
+    if (View !== undefined) return <View {...props} />;
     return (
       <>
-        <h1>{title}</h1>
+        {title === undefined ? undefined : <h1>{title}</h1>}
         <p class="empty" role="status">
           {isFailed === true ? "This view cannot be loaded. Reload the page." : "Loading …"}
         </p>

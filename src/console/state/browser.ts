@@ -68,6 +68,11 @@ export function assetPath(name: string): string {
   return document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? "";
 }
 
+/** Whole numbers of 32 bits that nobody can tell. */
+export function randomWords(count: number): readonly number[] {
+  return [...crypto.getRandomValues(new Int32Array(count))];
+}
+
 /** Reads what was kept in this browser under a name; empty where nothing is, or nothing may be. */
 export function recall(name: string): string {
   try {

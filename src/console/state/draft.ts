@@ -4,6 +4,8 @@ import type {
   PolicyVersion,
   ValidatePolicyResponse,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { formatRoute } from "../data/route.js";
+import { goTo } from "./location.js";
 
 /** A file of a policy, as it is edited. */
 export type DraftFile = Pick<PolicyFile, "file" | "text">;
@@ -34,4 +36,13 @@ export function filesOf(policy: PolicyVersion | undefined): readonly DraftFile[]
 /** A version short enough for a table; versions are hashes. */
 export function shortVersion(version: string): string {
   return version === "" ? "none" : version.slice(0, 12);
+}
+
+/** Opens the editor with other texts of the policy; tests of the draft stay in it. */
+export function editWith(files: readonly DraftFile[], active: string | undefined): void {
+  const before = draft.peek();
+  const tests = before?.files.filter(isTestFile) ?? [];
+  judgement.value = undefined;
+  draft.value = { base: before?.base ?? active ?? "", files: [...files, ...tests] };
+  goTo(formatRoute(["policy"]));
 }

@@ -6,10 +6,13 @@ import type {
   ReplayLogResponse,
   ReplayOutcome,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { LogFormat } from "../../simulate/log-reader.js";
 import { formatCount, formatMany, formatNumber, formatPercent, millisOf } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
 import { clipText, showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
+import { DropPlace } from "../parts/drop-place.jsx";
+import { LogFormatField } from "../parts/log-format-field.jsx";
 import { Plot } from "../parts/plot.jsx";
 import { Tile, ToneIcon } from "../parts/status.jsx";
 import { TitledPanel } from "../parts/titled-panel.jsx";
@@ -24,7 +27,7 @@ export function PolicyReplay({ active }: { readonly active: PolicyVersion | unde
   const result = useSignal<ReplayLogResponse | undefined>(undefined);
   const failure = useSignal<string | undefined>(undefined);
   const busyWith = useSignal<string | undefined>(undefined);
-  const format = useSignal("auto");
+  const format = useSignal<LogFormat>("auto");
   const replay = async (file: File): Promise<void> => {
     busyWith.value = file.name;
     failure.value = undefined;
@@ -46,22 +49,13 @@ export function PolicyReplay({ active }: { readonly active: PolicyVersion | unde
             : "The log is replayed against the active policy and your draft. Nothing is charged."}
         </p>
         <div class="fields">
-          <label class="field">
-            <span>Format</span>
-            <select
-              value={format.value}
-              onInput={(event) => {
-                format.value = event.currentTarget.value;
-              }}
-            >
-              <option value="auto">detect</option>
-              <option value="envoy">Envoy's text</option>
-              <option value="json">JSON lines</option>
-              <option value="csv">CSV with a header</option>
-            </select>
-          </label>
+          <LogFormatField value={format.value} onChange={(value) => (format.value = value)} />
         </div>
-        <DropPlace onFile={(file) => void replay(file)} />
+        <DropPlace
+          text="Drop an access log here, of at most 4 MiB, or"
+          label="Access log"
+          onFile={(file) => void replay(file)}
+        />
         {busyWith.value === undefined ? undefined : (
           <p role="status">Replaying {showText(busyWith.value)} …</p>
         )}
@@ -87,42 +81,6 @@ async function replayFile(file: File, format: string): Promise<ReplayLogResponse
     log: new Uint8Array(await file.arrayBuffer()),
     format,
   });
-}
-
-function DropPlace({ onFile }: { readonly onFile: (file: File) => void }) {
-  const isOver = useSignal(false);
-  const take = (file: File | undefined): void => {
-    isOver.value = false;
-    if (file !== undefined) onFile(file);
-  };
-  return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the input inside takes files by keys
-    <div
-      class={`drop ${isOver.value ? "over" : ""}`}
-      onDragOver={(event) => {
-        event.preventDefault();
-        isOver.value = true;
-      }}
-      onDragLeave={() => {
-        isOver.value = false;
-      }}
-      onDrop={(event) => {
-        event.preventDefault();
-        take(event.dataTransfer?.files[0]);
-      }}
-    >
-      <p>Drop an access log here, of at most 4 MiB, or</p>
-      <label class="button">
-        Choose a file
-        <input
-          class="unseen"
-          type="file"
-          aria-label="Access log"
-          onChange={(event) => take(event.currentTarget.files?.[0])}
-        />
-      </label>
-    </div>
-  );
 }
 
 function Outcome({ result }: { readonly result: ReplayLogResponse }) {

@@ -1,6 +1,7 @@
 import { formatTime, millisOf } from "../data/format.js";
 import { formatRoute } from "../data/route.js";
 import { showText } from "../data/shown-text.js";
+import { lazyView } from "../parts/lazy-view.jsx";
 import { Badge, PolledAnswer, ToneIcon } from "../parts/status.jsx";
 import { api } from "../state/api.js";
 import { draft, shortVersion } from "../state/draft.js";
@@ -11,9 +12,14 @@ import { PolicyHistory } from "./policy-history.jsx";
 import { PolicyReplay } from "./policy-replay.jsx";
 import { ShadowPanel } from "./policy-shadow.jsx";
 
+const PolicyRecommend = lazyView(
+  async () => (await import("./simulator-views.js")).simulatorViews.PolicyRecommend,
+);
+
 const tabs = [
   { id: "", title: "Edit" },
   { id: "replay", title: "Replay a log" },
+  { id: "recommend", title: "Recommend limits" },
   { id: "shadow", title: "Shadow" },
   { id: "history", title: "History" },
 ] as const;
@@ -68,6 +74,7 @@ export function PolicyView() {
             ) : undefined}
             {tab === "" ? <PolicyEdit active={policy} shadow={shadow} /> : undefined}
             {tab === "replay" ? <PolicyReplay active={policy} /> : undefined}
+            {tab === "recommend" ? <PolicyRecommend active={policy} /> : undefined}
             {tab === "shadow" ? <ShadowPanel active={policy} shadow={shadow} /> : undefined}
             {tab === "history" ? <PolicyHistory active={policy} /> : undefined}
           </>

@@ -2,27 +2,20 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { PolicyVersion } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { formatMany } from "../data/format.js";
-import { formatRoute } from "../data/route.js";
 import { showText } from "../data/shown-text.js";
 import { CodeEditor } from "../parts/code-editor.jsx";
 import { MarkupView } from "../parts/markup-view.jsx";
 import { ProblemList } from "../parts/problem-list.jsx";
 import { Badge, ToneIcon } from "../parts/status.jsx";
+import { TaskProgress } from "../parts/task-progress.jsx";
 import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api } from "../state/api.js";
 import { later, saveFile } from "../state/browser.js";
-import { draft, filesOf, isTestFile, judgement } from "../state/draft.js";
+import { draft, editWith, filesOf, isTestFile } from "../state/draft.js";
 import { useElement } from "../state/element.js";
-import { goTo, paramOf, setParams } from "../state/location.js";
+import { paramOf, setParams } from "../state/location.js";
 import { usePoll } from "../state/poll.js";
-import {
-  cancelSimulation,
-  loadPackaged,
-  packaged,
-  simulation,
-  startSimulation,
-  written,
-} from "../state/simulation.js";
+import { loadPackaged, packaged, simulation, written } from "../state/simulation.js";
 import { simulator } from "../state/simulator.js";
 import type { CheckedJob, SimulationJob, SimulationReport } from "../worker/simulation-job.js";
 
@@ -204,7 +197,7 @@ function RunPanel({
   readonly job: SimulationJob;
   readonly checked: CheckedJob | undefined;
 }) {
-  const running = simulation.value.kind === "running" ? simulation.value : undefined;
+  const isRunning = simulation.state.value.kind === "running";
   const isReady = checked?.problems.length === 0 && checked.refusal === undefined;
   return (
     <TitledPanel title="Run">
@@ -223,37 +216,30 @@ function RunPanel({
         <ParamField name="vary" label="Compare a setting" placeholder="admission.maxInFlight" />
         <ParamField name="values" label="Values" placeholder="10,20,40 or 10..200" />
       </div>
-      <div class="choices" role="status">
-        {running === undefined ? (
-          <>
-            <button
-              type="button"
-              class="primary"
-              disabled={!isReady}
-              onClick={() => void startSimulation(job)}
-            >
-              Run
-            </button>
-            <Verdict />
-          </>
-        ) : (
-          <>
-            <button type="button" onClick={cancelSimulation}>
-              Cancel
-            </button>
-            <progress aria-label="Simulating" value={running.ratio} />
-            <span class="muted">{Math.floor(100 * running.ratio)} %</span>
-          </>
+      <div class="choices">
+        {isRunning ? undefined : (
+          <button
+            type="button"
+            class="primary"
+            disabled={!isReady}
+            onClick={() => void simulation.start({ kind: "run", job })}
+          >
+            Run
+          </button>
         )}
+        <TaskProgress task={simulation} label="Simulating" />
+        <span role="status">
+          <Verdict />
+        </span>
       </div>
     </TitledPanel>
   );
 }
 
 function Verdict() {
-  const state = simulation.value;
+  const { value: state } = simulation.state;
   if (state.kind !== "finished") return undefined;
-  const { isMet } = state.report;
+  const { isMet } = state.result;
   if (isMet === undefined) return <Badge tone="plain">finished</Badge>;
   return (
     <Badge tone={isMet ? "good" : "bad"}>{isMet ? "objectives met" : "objectives missed"}</Badge>
@@ -315,7 +301,7 @@ function Checked({ checked }: { readonly checked: CheckedJob | undefined }) {
 }
 
 function Outcome({ active }: { readonly active: PolicyVersion | undefined }) {
-  const state = simulation.value;
+  const { value: state } = simulation.state;
   const panel = useElement<HTMLElement>();
   useEffect(() => panel.current?.scrollIntoView({ block: "nearest" }), [state.kind]);
   if (state.kind === "failed") {
@@ -326,7 +312,7 @@ function Outcome({ active }: { readonly active: PolicyVersion | undefined }) {
     );
   }
   if (state.kind !== "finished") return undefined;
-  const { title, markup, html, csv, drafts } = state.report;
+  const { title, markup, html, csv, drafts } = state.result;
   const name = title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
   return (
     <section class="panel" ref={panel}>
@@ -366,12 +352,7 @@ function Drafts({
           key={label}
           type="button"
           onClick={() => {
-            const before = draft.peek();
-            const tests = before?.files.filter(isTestFile) ?? [];
-            const base = before?.base ?? active?.version ?? "";
-            judgement.value = undefined;
-            draft.value = { base, files: [...files, ...tests] };
-            goTo(formatRoute(["policy"]));
+            editWith(files, active?.version);
           }}
         >
           Edit the policy with {showText(label)}

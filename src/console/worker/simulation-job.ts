@@ -1,4 +1,3 @@
-import { type Digest, KeyedHash } from "../../core/collections/keyed-hash.js";
 import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { quoteText } from "../../policy/problems/problem.js";
@@ -22,6 +21,7 @@ import {
 } from "../../simulate/report/scenario-runs.js";
 import { seriesCsv } from "../../simulate/report/series-csv.js";
 import { meetsAll } from "../../simulate/report/simulation-result.js";
+import { createDigest } from "./digest.js";
 
 /** The longest time that one job may simulate, in all its runs: a browser keeps all series. */
 const simulatedMsMax = 4 * 3_600_000;
@@ -194,9 +194,4 @@ function notesOf({ scenario, policy }: ReadTexts): readonly string[] {
 }
 
 /** No digest leaves a simulation, so a secret that everybody knows serves. */
-const hash = new KeyedHash({ a: 1, b: 2, c: 3, d: 4 });
-
-function digestOf(text: string): string {
-  const { a, b, c, d }: Digest = hash.ofText(text);
-  return [a, b, c, d].map((word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
-}
+const digestOf = createDigest({ a: 1, b: 2, c: 3, d: 4 });

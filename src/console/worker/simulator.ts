@@ -1,6 +1,11 @@
 import type { PolicyText } from "../../policy/parse.js";
 import { firstScenario } from "./first-scenario.js";
 import {
+  type RecommendationJob,
+  type RecommendationOutcome,
+  recommendFor,
+} from "./recommendation-job.js";
+import {
   type CheckedJob,
   readJob,
   runJob,
@@ -12,14 +17,17 @@ import {
 export type SimulatorQuestion =
   | { readonly kind: "begin"; readonly policies: readonly PolicyText[] }
   | { readonly kind: "check"; readonly job: SimulationJob }
-  | { readonly kind: "run"; readonly job: SimulationJob };
+  | { readonly kind: "run"; readonly job: SimulationJob }
+  | { readonly kind: "recommend"; readonly job: RecommendationJob };
 
-/** What it is answered; a run answers several times. */
+/** What it is answered; what takes long answers several times. */
 export type SimulatorAnswer =
   | { readonly kind: "begun"; readonly text: string }
   | { readonly kind: "checked"; readonly checked: CheckedJob }
-  | { readonly kind: "progress"; readonly ratio: number }
+  /** @property pass in which reading of a log it is, from 1 */
+  | { readonly kind: "progress"; readonly ratio: number; readonly pass?: number }
   | { readonly kind: "finished"; readonly report: SimulationReport }
+  | { readonly kind: "recommended"; readonly outcome: RecommendationOutcome }
   | { readonly kind: "failed"; readonly message: string };
 
 addEventListener("message", ({ data }: MessageEvent<SimulatorQuestion>) => {
@@ -30,19 +38,33 @@ async function answer(question: SimulatorQuestion): Promise<void> {
   if (question.kind === "begin") {
     return send({ kind: "begun", text: firstScenario(question.policies) });
   }
+  const progress = new Progress();
+  if (question.kind === "recommend") {
+    const outcome = await recommendFor(question.job, (ratio, pass) => progress.show(ratio, pass));
+    return send({ kind: "recommended", outcome });
+  }
   const { job } = question;
   const { inputs, ...checked } = readJob(job);
   if (question.kind === "check" || inputs.length === 0) return send({ kind: "checked", checked });
-  let shown = -1;
   const goesOn = async (ratio: number): Promise<boolean> => {
-    const percent = Math.floor(100 * ratio);
-    if (percent !== shown) send({ kind: "progress", ratio });
-    shown = percent;
+    progress.show(ratio);
     // Whoever does not want it ends the worker.
     return true;
   };
   const report = await runJob({ inputs, ...checked }, { job, control: { goesOn } });
   send({ kind: "finished", report });
+}
+
+/** Tells of each percent once. */
+class Progress {
+  #shown = "";
+
+  show(ratio: number, pass?: number): void {
+    const shown = `${pass} ${Math.floor(100 * ratio)}`;
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    send({ kind: "progress", ratio, ...(pass === undefined ? {} : { pass }) });
+  }
 }
 
 function send(message: SimulatorAnswer): void {

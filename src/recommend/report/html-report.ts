@@ -14,11 +14,11 @@ import { serviceParts } from "./service-parts.js";
 export function recommendationHtml(recommendation: Recommendation): string {
   const title = "Recommended limits";
   const report = recommendationReport(recommendation);
-  return reportPage({ title, heading: title, style: ownStyle }, report);
+  return reportPage({ title, heading: title }, report);
 }
 
 /** What a report says below its title: what was observed and proposed, with plots and tables. */
-function recommendationReport(recommendation: Recommendation): readonly Markup[] {
+export function recommendationReport(recommendation: Recommendation): readonly Markup[] {
   const { demands, proposals } = recommendation;
   return [
     ...overview(recommendation),
@@ -32,9 +32,6 @@ function recommendationReport(recommendation: Recommendation): readonly Markup[]
     ...serviceParts(recommendation),
   ];
 }
-
-const ownStyle =
-  "h3,p+.scroll,.scroll+p,.scroll+.figures,p+.figures{margin-top:14px}figure h3{margin:0}";
 
 function isOf(proposal: Proposal, demand: CallerDemand): boolean {
   return proposal.domain === demand.domain && proposal.rule === demand.rule;

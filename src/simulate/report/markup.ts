@@ -88,6 +88,7 @@ export function tableOf({ label, titles, rows }: MarkupTable): MarkupElement {
 
 /** Lines of their own in a file; others continue the line. */
 const blocks: ReadonlySet<MarkupTag> = new Set([
+  "circle",
   "details",
   "div",
   "figure",

@@ -3,7 +3,7 @@ import { reportStyle } from "./report-style.js";
 
 /** A report as one file: no script, and nothing from a network. */
 export function reportPage(
-  { title, heading, style = "" }: { title: string; heading: string; style?: string },
+  { title, heading }: { readonly title: string; readonly heading: string },
   report: readonly Markup[],
 ): string {
   const policy =
@@ -12,7 +12,7 @@ export function reportPage(
     '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
     `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>${escapeHtml(title)}</title>\n<style>${reportStyle}${style}</style>\n</head>\n<body>`,
+    `<title>${escapeHtml(title)}</title>\n<style>${reportStyle}</style>\n</head>\n<body>`,
     `<h1>${escapeHtml(heading)}</h1>${writeHtml(report)}`,
     "</body>\n</html>\n",
   ].join("\n");

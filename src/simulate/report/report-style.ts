@@ -4,7 +4,7 @@ h2{margin:32px 0 12px}.dim,figcaption p{color:var(--dim);font-size:13px}
 .verdict{display:inline-block;padding:2px 10px;border-radius:999px;font-weight:600;
 border:1px solid currentColor}
 .good{color:var(--good)}.bad{color:var(--bad)}
-.figures{display:grid;gap:16px;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr))}
+.figures{display:grid;gap:16px;grid-template-columns:repeat(auto-fill,minmax(min(100%,480px),1fr))}
 figure{margin:0;padding:14px;background:var(--card);border:1px solid var(--edge);border-radius:8px;
 min-width:0}
 svg{display:block;width:100%;height:auto}svg text{fill:var(--dim);font-size:12px}
@@ -19,7 +19,9 @@ svg{display:block;width:100%;height:auto}svg text{fill:var(--dim);font-size:12px
 .legend{display:flex;flex-wrap:wrap;gap:4px 16px;list-style:none;margin:6px 0;padding:0;
 font-size:13px}
 .key{display:inline-block;width:28px;height:10px;vertical-align:middle}
-.scroll{overflow-x:auto}details{margin-top:6px}summary{cursor:pointer;font-size:13px;
+.scroll{overflow-x:auto}
+.scroll+h3,p+h3,ul+h3,p+.scroll,.scroll+p,.scroll+.figures,p+.figures{margin-top:14px}
+details{margin-top:6px}summary{cursor:pointer;font-size:13px;
 color:var(--dim)}
 table{width:auto;border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th,td{padding:4px 10px;border-bottom:1px solid var(--edge);text-align:right;white-space:nowrap}

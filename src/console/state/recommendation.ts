@@ -1,0 +1,11 @@
+import { signal } from "@preact/signals";
+import type { RecommendationOutcome } from "../worker/recommendation-job.js";
+import { SimulatorTask } from "./simulator.js";
+
+/** The last recommendation. */
+export const recommendation = new SimulatorTask<RecommendationOutcome>((answer) => {
+  return answer.kind === "recommended" ? answer.outcome : undefined;
+});
+
+/** The log that it is about; a browser keeps no more of it than where it is. */
+export const chosenLog = signal<File | undefined>(undefined);

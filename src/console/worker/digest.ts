@@ -1,0 +1,10 @@
+import { type Digest, KeyedHash } from "../../core/collections/keyed-hash.js";
+
+/** Makes digests of texts under a secret, in hexadecimal. */
+export function createDigest(secret: Readonly<Digest>): (text: string) => string {
+  const hash = new KeyedHash(secret);
+  return (text) => {
+    const { a, b, c, d } = hash.ofText(text);
+    return [a, b, c, d].map((word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
+  };
+}

@@ -1,0 +1,39 @@
+import type { Policy } from "../policy/policy.js";
+import type { RecommendedPolicy } from "./recommend.js";
+import type { NotEnoughData } from "./recommendation.js";
+import { editServices } from "./services/edit-services.js";
+import type { EnvoyPeaks, ServiceObservations } from "./services/service-observations.js";
+import { recommendOverload, recommendService } from "./services/service-proposal.js";
+
+/** What a source said, beside what a policy needs of it. */
+export interface SourceObservations {
+  readonly services: readonly ServiceObservations[];
+  /** The largest values of any proxy. */
+  readonly proxies: EnvoyPeaks;
+  readonly notEnough: readonly NotEnoughData[];
+}
+
+/** Adds what is recommended for services to a recommendation, and to the policy's texts. */
+export function joinServices(
+  { recommendation, sources }: Extract<RecommendedPolicy, { kind: "recommended" }>,
+  { services: observed, proxies, notEnough }: SourceObservations,
+  { policy, isFixed }: { readonly policy: Policy; readonly isFixed: boolean },
+): RecommendedPolicy {
+  const services = observed.flatMap((observations) => {
+    const found = policy.serviceIndex.named(observations.service);
+    return found === undefined ? [] : [recommendService(observations, found.service)];
+  });
+  const overload = recommendOverload(proxies, policy.proxies.overload);
+  const edited = editServices(sources, { services, overload, isFixed });
+  if (edited.kind === "problem") return edited;
+  return {
+    kind: "recommended",
+    recommendation: {
+      ...recommendation,
+      services,
+      overload,
+      notEnough: [...recommendation.notEnough, ...notEnough],
+    },
+    sources: edited.sources,
+  };
+}
