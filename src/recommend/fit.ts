@@ -246,7 +246,7 @@ function headroomOf(counts: DayCounts, all: NeedCounts, options: FitOptions): He
   const needs = days.map((day) => envelopeOf(counts.sum([day]), options));
   const ratio = Math.max(...needs) / envelopeOf(all, options);
   const factor = Math.max(headroomMin, Math.ceil(ratio * 20 - 1e-9) / 20);
-  const busiest = `the busiest day needed ${ratio.toFixed(2)} times as much as all days together`;
+  const busiest = `the busiest day, fitted alone, needed ${ratio.toFixed(2)} times as much`;
   const least = factor === headroomMin ? `, and ${headroomMin} is the least` : "";
   return { factor, why: `${busiest}${least}` };
 }

@@ -111,7 +111,7 @@ are shown as hashes that differ from run to run. Rotated logs can be given in an
 of several Envoys by time first.
 
 It proposes nothing for a rule with fewer than 1,000 requests, 20 callers or 1 hour. The default
-headroom is how much the busiest day differs from all days, at least 1.25; and 2 with fewer than 3
+headroom is how much more the busiest day needs alone, at least 1.25; and 2 with fewer than 3
 days.
 
 For each service, it looks for the number of requests in flight from which latency rises, and

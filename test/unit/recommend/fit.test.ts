@@ -87,7 +87,7 @@ describe("fitLimit()", () => {
     );
     const { headroom } = fitLimit(days, options({ headroom: undefined }));
     expect(headroom.factor).toBeGreaterThan(2.5);
-    expect(headroom.why).toMatch(/^the busiest day needed \d\.\d\d times as much/);
+    expect(headroom.why).toMatch(/^the busiest day, fitted alone, needed \d\.\d\d times as much/);
     const short = regularCallers({ callers: 20, days: 2 }, () => 10);
     expect(fitLimit(short, options({ headroom: undefined })).headroom).toEqual({
       factor: 2,
