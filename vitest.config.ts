@@ -64,18 +64,27 @@ const feedback: Kind = { name: "feedback", include: feedbackFiles, testTimeout: 
 
 /** The files that take longest; of each kind they begin first, so that none is left over alone. */
 const slowFiles = [
+  // It writes down the whole heap, which is small as long as no other file has run in the process.
+  "test/unit/app/observability/debug-http.test.ts",
   "test/contract/decoders.test.ts",
-  "test/simulation/fleet-loop.test.ts",
   "test/simulation/simulation.test.ts",
   "test/simulation/goodput.test.ts",
   "test/e2e/site.test.ts",
   "test/e2e/quota.test.ts",
   "test/e2e/docs.test.ts",
   "test/e2e/console-faults.test.ts",
+  "test/e2e/console-views.test.ts",
+  "test/e2e/first-hour.test.ts",
   "test/fault/idle-exchanges.test.ts",
-  "test/fault/expensive-messages.test.ts",
   "test/fault/hostile-envoys.test.ts",
   "test/fault/own-overload.test.ts",
+  "test/fault/distinct-requests.test.ts",
+  "test/fault/failover.test.ts",
+  // These four begin together, and the other two of their kind when one has ended.
+  "test/e2e/critical-share.test.ts",
+  "test/e2e/feedback.test.ts",
+  "test/e2e/feedback-joining.test.ts",
+  "test/e2e/feedback-shares.test.ts",
 ];
 
 const goneFiles = slowFiles.filter((path) => !existsSync(new URL(path, import.meta.url)));

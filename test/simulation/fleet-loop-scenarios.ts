@@ -50,15 +50,19 @@ export function smallFleet(seed: number): FleetScenario {
   };
 }
 
-/** 200 Envoys and 50 services of many sizes, in foul weather, with a mishap every two seconds. */
-export function bigFleet(): FleetScenario {
+/**
+ * 200 Envoys and services of many sizes, in foul weather, with a mishap every two seconds.
+ *
+ * @param serviceCount how many; there are 15 kinds of them
+ */
+export function bigFleet(serviceCount = 50): FleetScenario {
   // With fewer permits an Envoy a probe would go below one each, and measure nothing.
   const sizes = [450, 600, 900, 1_500, 3_000];
   return {
     nodeCount: 200,
     replicaCount: 3,
     configuredShare: 20,
-    services: Array.from({ length: 50 }, (_, i) => ({
+    services: Array.from({ length: serviceCount }, (_, i) => ({
       ...service(lawOf("gradient", { initial: 200, max: 8_000 }), pick(i, sizes)),
       serviceMs: pick(i, [20, 50, 120]),
     })),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { runSeeds, seedsFrom } from "../support/seeds.js";
+import { runSeeds, seedCount, seedsFrom } from "../support/seeds.js";
 import { mean, runFleet, type SteadySpan, steadySpan } from "./fleet-loop-report.js";
 import { FleetRun, type FleetScenario } from "./fleet-loop-run.js";
 import { bigFleet, fairReports, oneService, service, smallFleet } from "./fleet-loop-scenarios.js";
@@ -35,14 +35,18 @@ describe("FleetLoop, in small fleets of several identities", () => {
     }));
 });
 
-describe("FleetLoop, before 50 services with 200 Envoys in foul weather", () => {
+/** One of each kind; and 50 in a soak run, as in `npm run bench -- --fleet`. */
+const serviceCount = Math.min(50, seedCount(15));
+
+describe(`FleetLoop, before ${serviceCount} services with 200 Envoys in foul weather`, () => {
   it.each(seedsFrom(1, 1))(
     "gives no more than there is, and stays within a fifth of the capacity (seed %i)",
     (seed) => {
-      const run = new FleetRun(bigFleet(), seed);
+      const fleet = bigFleet(serviceCount);
+      const run = new FleetRun(fleet, seed);
       run.span(150);
       expect(run.violations).toEqual([]);
-      bigFleet().services.forEach((_, place) => {
+      fleet.services.forEach((_, place) => {
         expectSteady(steadySpan(run.seconds(place), 60));
       });
     },

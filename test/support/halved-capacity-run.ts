@@ -9,7 +9,7 @@ import {
   startFeedbackUpstream,
 } from "./feedback-run.js";
 import { ratesOver } from "./load-summary.js";
-import type { LoadAnswer } from "./open-loop-load.js";
+import { type LoadAnswer, unstalled } from "./open-loop-load.js";
 import { sampleDuring } from "./sample-during.js";
 import type { SaturableUpstream } from "./saturable-upstream.js";
 import type { Stage } from "./stage.js";
@@ -42,7 +42,7 @@ export interface HalvedResult {
   readonly inFlightAfter: number;
   /** When that had come down to twice the workers for a second; undefined: it did not. */
   readonly followedMs: number | undefined;
-  /** Without an answer in time, from five seconds after it on. */
+  /** Without an answer in time, from five seconds after it on, where the machine did not stall. */
   readonly unansweredCount: number;
   /** Share of the time in which this machine had more work than cores. */
   readonly crowdedRatio: number;
@@ -137,7 +137,7 @@ function resultOf(
       inFlight.filter(([s]) => s * 1_000 >= settledMs).map(([, count]) => count),
     ),
     followedMs: followedMs(inFlight, halvedMs),
-    unansweredCount: settled.filter(({ status }) => status === 0).length,
+    unansweredCount: unstalled(settled).filter(({ status }) => status === 0).length,
     servedMs: meanOf(servedMs),
     svg: draw(order, { answers, inFlight }),
   };

@@ -1,3 +1,5 @@
+import { basename } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { ownFile } from "./own-file.js";
 
@@ -15,8 +17,30 @@ export function startOwnWorker(
   const common = { workerData, env: {}, execArgv: [], resourceLimits };
   const built = ownFile(`${module}.js`);
   if (built !== undefined) return new Worker(built, common);
-  // Tests run the sources, and a thread does not inherit what loads TypeScript.
-  const url = ownFile(`${module}.ts`);
-  const loader = `import("tsx/esm/api").then(({ register }) => (register(), import("${url}")))`;
-  return new Worker(loader, { ...common, eval: true });
+  return new Worker(bundlingLoader(ownFile(`${module}.ts`)?.href ?? ""), { ...common, eval: true });
+}
+
+/**
+ * Tests run the sources, and a thread does not inherit what loads TypeScript. It bundles them into
+ * one file, which takes a third of what it takes to translate each module by itself.
+ */
+function bundlingLoader(url: string): string {
+  const options = {
+    entryPoints: [fileURLToPath(url)],
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    define: { "import.meta.url": JSON.stringify(url) },
+    banner: {
+      js: `import { createRequire } from "module"; const require = createRequire("${url}");`,
+    },
+  };
+  // Whole for whoever reads it: other threads bundle the same.
+  return `
+const { resolve } = require("node:path");
+const file = resolve("node_modules/.cache/threads/${basename(url, ".ts")}.mjs");
+const outfile = file + "." + process.pid + "." + require("node:worker_threads").threadId;
+require("esbuild").buildSync({ ...${JSON.stringify(options)}, outfile });
+require("node:fs").renameSync(outfile, file);
+import(file);`;
 }
