@@ -1,6 +1,7 @@
 import type { PolicyText } from "../policy/parse.js";
 import { joinServices } from "./join-services.js";
 import { type RecommendedPolicy, type RecommendInput, recommendLimits } from "./recommend.js";
+import { noLimits } from "./recommendation.js";
 import { ServiceLog } from "./services/service-log.js";
 
 /** What logs are asked for. */
@@ -9,13 +10,15 @@ interface LogRecommendInput extends RecommendInput {
   readonly given: readonly PolicyText[];
   /** Whether the settings of services are written that are optional. */
   readonly isFixed: boolean;
+  /** What alone is wanted; undefined: both. */
+  readonly only?: "limits" | "services" | undefined;
   /** Whether numbers of a service are wanted. */
   readonly isChosen: (service: string) => boolean;
 }
 
 /** Recommends limits for callers, and numbers for services, from the same logs. */
 export async function recommendFromLogs(input: LogRecommendInput): Promise<RecommendedPolicy> {
-  const { policy, given, isFixed, isChosen, readLogs } = input;
+  const { policy, given, isFixed, isChosen, only, readLogs } = input;
   const services = new ServiceLog(policy);
   let isFirstPass = true;
   const recommended = await recommendLimits({
@@ -30,16 +33,18 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
     },
   });
   if (recommended.kind === "problem") return recommended;
-  const chosen = services.finish().filter(({ service }) => isChosen(service));
+  const observations = only === "limits" ? [] : services.finish();
+  const chosen = observations.filter(({ service }) => isChosen(service));
   const observed = { services: chosen, proxies: {}, notEnough: [] };
   // A rule that was added and has no limit is not to be written.
-  const hasLimits = recommended.recommendation.proposals.length > 0;
-  const limited = hasLimits ? recommended : { ...recommended, sources: given };
+  const limits = only === "services" ? noLimits : recommended.recommendation;
+  const sources = limits.proposals.length > 0 ? recommended.sources : given;
+  const limited = { kind: "recommended", recommendation: limits, sources } as const;
   const joined = joinServices(limited, observed, { policy, isFixed });
   if (joined.kind === "problem") return joined;
   const { recommendation } = joined;
   // Who looks for limits of callers needs no durations.
-  const isExpected = recommendation.demands.length === 0;
+  const isExpected = only !== "limits" && recommendation.demands.length === 0;
   const warnings = [...recommendation.warnings, ...services.warnings(isExpected)];
   return { ...joined, recommendation: { ...recommendation, warnings } };
 }

@@ -29,3 +29,13 @@ export function proposes({ proposals, services, overload }: Recommendation): boo
     proposals.length + overload.length > 0 || services.some(({ settings }) => settings.length > 0)
   );
 }
+
+/** One without limits. */
+export const noLimits: Recommendation = {
+  demands: [],
+  proposals: [],
+  notEnough: [],
+  services: [],
+  overload: [],
+  warnings: [],
+};

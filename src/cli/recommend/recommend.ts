@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { systemRandom } from "../../app/base/clock.js";
 import { keepNewObjectsYoung } from "../../app/base/collector.js";
 import { exitCodes } from "../../app/base/failure.js";
@@ -12,7 +12,7 @@ import { joinServices } from "../../recommend/join-services.js";
 import { addRule } from "../../recommend/new-rule.js";
 import type { RecommendedPolicy } from "../../recommend/recommend.js";
 import { recommendFromLogs } from "../../recommend/recommend-from-logs.js";
-import { proposes, type Recommendation } from "../../recommend/recommendation.js";
+import { noLimits, proposes } from "../../recommend/recommendation.js";
 import { recommendationHtml } from "../../recommend/report/html-report.js";
 import { SeededRandom } from "../../simulate/engine/seeded-random.js";
 import type { LoggedRequest } from "../../simulate/logged-request.js";
@@ -53,6 +53,7 @@ interface RecommendOptions extends LogOptions, ServiceFlags {
   readonly refuseRequests: string;
   readonly headroom?: string;
   readonly showKeys?: true;
+  readonly only?: "limits" | "services";
   readonly write?: string;
   readonly html?: string;
   readonly output: "table" | "json";
@@ -83,7 +84,13 @@ export function addRecommend(program: Command, context: CommandContext): void {
     .option("--refuse-requests <RATIO>", "requests of other callers that may be refused", "0.001")
     .option("--headroom <FACTOR>", "fit callers that send so many times as much")
     .option("--show-keys", "show callers by their keys instead of hashes")
-    .option("--write <FILE>", "write the policy with the proposed limits")
+    .addOption(
+      new Option("--only <what>", "with a log: only limits, or only numbers of services").choices([
+        "limits",
+        "services",
+      ]),
+    )
+    .option("--write <FILE>", "write the policy with the proposed numbers")
     .option("--html <FILE>", "write a report with plots, in one file")
     .addOption(reportFormatOption(["table", "json"]));
   addServiceFlags(command);
@@ -99,9 +106,9 @@ export function addRecommend(program: Command, context: CommandContext): void {
 Requests meet the limits of the policy as in \`headgate replay\`. For each limit, the command
 proposes the rate and burst with which at most --refuse-callers of the callers are refused on a day,
 with headroom, and replays the log through the edited policy. Callers that need more than 10 times
-what nine in ten need are left out; --refuse-requests is about all others. Periods stay, and --write
-changes nothing but these numbers. Callers are shown as hashes that differ from run to run. Rotated
-logs can be given in any order; merge logs of several Envoys by time first.
+what nine in ten need are left out; --refuse-requests is about all others. Periods stay. Callers
+are shown as hashes that differ from run to run. Rotated logs can be given in any order; merge logs
+of several Envoys by time first.
 
 It proposes nothing for a rule with fewer than 1,000 requests, 20 callers or 1 hour. The default
 headroom is how much more the busiest day needs alone, at least 1.25; and 2 with fewer than 3
@@ -110,7 +117,9 @@ days.
 For each service, it looks for the number of requests in flight from which latency rises, and
 proposes concurrency limits, queues, deadlines and thresholds of Envoy. A Prometheus or a running
 fleet knows services, and no callers. The token of a Prometheus is in HEADGATE_PROMETHEUS_TOKEN, or
-in the file of HEADGATE_PROMETHEUS_TOKEN_FILE.`,
+in the file of HEADGATE_PROMETHEUS_TOKEN_FILE.
+
+--write changes nothing but the proposed numbers. Those marked as optional need --fixed.`,
     exitCodes:
       "Exit codes: 0 done, 1 a log cannot be read or a file not be written, 2 usage, 3 invalid " +
       "policy,\n4 too little data to propose anything.",
@@ -181,6 +190,7 @@ async function fromLogs(
   const recommended = await recommendFromLogs({
     given: given.sources,
     isFixed: options.fixed === true,
+    only: options.only,
     isChosen: (service) =>
       options.per !== undefined || options.service === undefined || service === options.service,
     sources,
@@ -207,15 +217,8 @@ async function recommendFromSource(
   options: RecommendOptions,
 ): Promise<Recommended> {
   if (options.per !== undefined) throw usageFailure("--per needs an access log");
-  const nothing: Recommendation = {
-    demands: [],
-    proposals: [],
-    notEnough: [],
-    services: [],
-    overload: [],
-    warnings: [],
-  };
-  const recommended = { kind: "recommended", recommendation: nothing, sources } as const;
+  if (options.only !== undefined) throw usageFailure("--only needs an access log");
+  const recommended = { kind: "recommended", recommendation: noLimits, sources } as const;
   const observed = await observe(policy);
   return orFail(joinServices(recommended, observed, { policy, isFixed: options.fixed === true }));
 }

@@ -123,7 +123,7 @@ describe("headgate recommend", () => {
     );
   });
 
-  it("proposes nothing from too little, and says how much more it needs", async () => {
+  it("proposes nothing from too little, says what it needs, and exits with 4", async () => {
     const edited = join(folder.path, "new.yaml");
     const short = await folder.write("short.json", jsonLines(90));
     const { code, out } = await recommend("--write", edited, short);

@@ -74,6 +74,19 @@ describe("headgate recommend, with an access log", () => {
     expect(out).toMatch(/\+ +admission:\n\+ +deadline:\n\+ +minRemaining: [34]\dms # half of/);
   });
 
+  test("proposes one kind of numbers alone on request", async () => {
+    const lines = runWorld(world, phases(30)).requests.map(
+      ({ startUs, durationUs }) => `${startUs / 1_000_000},orders.example,${durationUs / 1_000}`,
+    );
+    const log = await folder.write("access.csv", ["time,authority,duration", ...lines].join("\n"));
+    const read = async (only: string) =>
+      JSON.parse((await recommend([log, "--only", only, "-o", "json"])).out).recommendation;
+    expect((await read("limits")).services).toEqual([]);
+    const { services, warnings } = await read("services");
+    expect(services).toHaveLength(1);
+    expect(warnings).toEqual([]);
+  });
+
   test("says what to log where durations are missing", async () => {
     const line = "2026-01-05T08:00:00.5Z,orders.example";
     const log = await folder.write("access.csv", `time,authority\n${line}\n${line}\n`);
@@ -95,6 +108,7 @@ describe("headgate recommend, wrong usage", () => {
     { args: ["--prometheus", "http://a", "--service", "carts"], words: "no service carts" },
     { args: ["--prometheus", "http://a", "--per", "user=@x"], words: "--per needs an access log" },
     { args: ["--prometheus", "http://a", "--watch", "5m"], words: "--watch needs --from-fleet" },
+    { args: ["--prometheus", "http://a", "--only", "limits"], words: "--only needs an access log" },
     { args: ["--from-fleet", "--watch", "30d"], words: "--watch must be a duration of at most 1d" },
   ])("refuses $args", async ({ args, words }) => {
     const { code, err } = await recommend(args);
