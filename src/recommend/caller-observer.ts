@@ -36,6 +36,7 @@ export class CallerObserver {
   readonly days: CallerDays;
   readonly #drain: ObservedDrain;
   readonly #rateCount: number;
+  readonly #stepUs: number;
   readonly #places = new Map<string, number>();
   #numbers: Float64Array;
   #levels: Float64Array;
@@ -44,9 +45,13 @@ export class CallerObserver {
   #heavyRatio: number;
   #totalHits = 0;
 
-  /** @param heavyRatio part of all hits from which on a caller is followed in any case */
-  constructor(drain: ObservedDrain, heavyRatio: number) {
+  /**
+   * @param heavyRatio part of all hits from which on a caller is followed in any case
+   * @param stepUs hits that are taken came at any time within so long; 0: when they are taken
+   */
+  constructor(drain: ObservedDrain, heavyRatio: number, stepUs = 0) {
     this.#drain = drain;
+    this.#stepUs = stepUs;
     this.#heavyRatio = heavyRatio;
     this.#rateCount = drain.kind === "rates" ? drain.ratesPerUs.length : 1;
     this.days = new CallerDays(this.#rateCount);
@@ -163,19 +168,24 @@ export class CallerObserver {
     if (this.#drain.kind === "windows") {
       const { periodUs } = this.#drain;
       const isNew = Math.floor(nowUs / periodUs) > Math.floor((nowUs - elapsedUs) / periodUs);
-      this.#rise(from, (isNew ? 0 : (this.#levels[from] ?? 0)) + hits);
+      const level = (isNew ? 0 : (this.#levels[from] ?? 0)) + hits;
+      this.#rise(from, level, level);
       return;
     }
     const { ratesPerUs } = this.#drain;
     for (let rate = 0; rate < ratesPerUs.length; rate += 1) {
-      const drained = (this.#levels[from + rate] ?? 0) - elapsedUs * (ratesPerUs[rate] ?? 0);
-      this.#rise(from + rate, Math.max(drained, 0) + hits);
+      const [before, ratePerUs] = [this.#levels[from + rate] ?? 0, ratesPerUs[rate] ?? 0];
+      const level = Math.max(before - elapsedUs * ratePerUs, 0) + hits;
+      // The hits of a step may have come at its end, and those of the next one at its start.
+      const gapUs = Math.max(elapsedUs - this.#stepUs, 0);
+      const most = this.#stepUs === 0 ? level : Math.max(before - gapUs * ratePerUs, 0) + hits;
+      this.#rise(from + rate, level, most);
     }
   }
 
-  #rise(at: number, level: number): void {
+  #rise(at: number, level: number, most: number): void {
     this.#levels[at] = level;
-    if (level > (this.#most[at] ?? 0)) this.#most[at] = level;
+    if (most > (this.#most[at] ?? 0)) this.#most[at] = most;
   }
 
   #endDay(key: string, place: number): void {

@@ -8,6 +8,14 @@ export interface Quantiles {
   readonly max: number;
 }
 
+/** Where a source counts hits by steps, and not requests. */
+export interface DemandSteps {
+  /** The length of a step. */
+  readonly seconds: number;
+  /** Sentences: what the source cannot tell. */
+  readonly notes: readonly string[];
+}
+
 /** What the callers of one rule did. A caller is a bucket of the rule. */
 export interface CallerDemand {
   readonly domain: string;
@@ -15,6 +23,11 @@ export interface CallerDemand {
   readonly rule: string;
   /** Whether all requests share one bucket, so that there are no callers to tell apart. */
   readonly isShared: boolean;
+  /**
+   * Absent: every request is known. Otherwise hits stand for requests, and those of a step count at
+   * its start, so figures of shorter windows mean nothing.
+   */
+  readonly steps?: DemandSteps;
   readonly requestCount: number;
   /** An estimate if callers were sampled. */
   readonly callerCount: number;

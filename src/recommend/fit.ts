@@ -240,8 +240,8 @@ function headroomOf(counts: DayCounts, all: NeedCounts, options: FitOptions): He
   if (options.headroom !== undefined) return { factor: options.headroom, why: "as it was given" };
   const { days } = counts;
   if (days.length < bandDaysMin) {
-    const count = days.length === 1 ? "one day" : "two days";
-    return { factor: headroomUnknown, why: `the log has ${count}, so days may differ more` };
+    const count = days.length === 1 ? "one day was" : "two days were";
+    return { factor: headroomUnknown, why: `${count} observed, so days may differ more` };
   }
   const needs = days.map((day) => envelopeOf(counts.sum([day]), options));
   const ratio = Math.max(...needs) / envelopeOf(all, options);

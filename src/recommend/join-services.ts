@@ -1,6 +1,9 @@
+import type { Rule } from "../core/limits/limit.js";
 import type { Policy } from "../policy/policy.js";
+import type { ServicePolicy } from "../policy/services/service-policy.js";
 import type { RecommendedPolicy } from "./recommend.js";
 import type { NotEnoughData } from "./recommendation.js";
+import type { ObservedRule } from "./rule-observer.js";
 import { editServices } from "./services/edit-services.js";
 import type { EnvoyPeaks, ServiceObservations } from "./services/service-observations.js";
 import { recommendOverload, recommendService } from "./services/service-proposal.js";
@@ -11,6 +14,18 @@ export interface SourceObservations {
   /** The largest values of any proxy. */
   readonly proxies: EnvoyPeaks;
   readonly notEnough: readonly NotEnoughData[];
+}
+
+/** What is asked about. */
+export interface StepSubjects {
+  readonly services: readonly ServicePolicy[];
+  /** With limits. */
+  readonly rules: readonly Rule[];
+}
+
+/** What a source said of services, and of rules whose hits it counts by steps. */
+export interface StepObservations extends SourceObservations {
+  readonly rules: readonly ObservedRule[];
 }
 
 /** Adds what is recommended for services to a recommendation, and to the policy's texts. */

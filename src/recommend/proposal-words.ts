@@ -1,5 +1,6 @@
 import { formatTimestamp } from "../core/base/timestamp.js";
 import { formatDuration } from "../policy/text/duration.js";
+import type { CallerDemand, Quantiles } from "./demand.js";
 import type { Proposal } from "./proposal.js";
 
 /** How reports name a rule. */
@@ -12,9 +13,32 @@ export function proposedText({ hits, burst, periodSeconds }: Proposal): string {
   return `${hits.value} per ${formatDuration(1_000 * periodSeconds)}, burst ${burst.value}`;
 }
 
-/** What a replay refuses, as a sentence. */
-export function refusalText({ refusals, isShared }: Proposal): string {
-  const requests = `A replay of the log refuses ${percent(refusals.requestRatio)} of the requests`;
+/** Steps of a length, as reports name them: `steps of 60 s`. */
+export function stepText(seconds: number): string {
+  return `steps of ${seconds} s`;
+}
+
+/** Hits of a caller in its busiest windows, without those that are shorter than a step. */
+export function busiestWindows({ busiest, steps }: CallerDemand): readonly [string, Quantiles][] {
+  return Object.entries(busiest).filter(([window]) => {
+    return (windowSeconds[window] ?? 0) >= (steps?.seconds ?? 0);
+  });
+}
+
+const windowSeconds: Readonly<Record<string, number>> = {
+  second: 1,
+  minute: 60,
+  hour: 3_600,
+  day: 86_400,
+};
+
+/** What a replay refuses, or what is estimated, as a sentence. */
+export function refusalText({ refusals, isShared, stepSeconds }: Proposal): string {
+  const what =
+    stepSeconds === undefined
+      ? "A replay of the log refuses"
+      : `Estimated from ${stepText(stepSeconds)}: it refuses`;
+  const requests = `${what} ${percent(refusals.requestRatio)} of the requests`;
   if (isShared) return `${requests}.`;
   return (
     `${requests} (${percent(refusals.ordinaryRequestRatio)} without callers far above others), ` +

@@ -24,7 +24,7 @@ export interface Headroom {
   readonly why: string;
 }
 
-/** What a replay of the log through the decision code refuses of the requests of a rule. */
+/** What is refused of the requests of a rule, by a replay of the log or by an estimate. */
 export interface Refusals {
   readonly requestRatio: number;
   /** Without the requests of outliers. */
@@ -63,6 +63,8 @@ export interface Proposal {
   readonly rule: string;
   /** Whether all requests share one bucket. */
   readonly isShared: boolean;
+  /** Where hits were counted by steps; then `refusals` are estimated, and no log was replayed. */
+  readonly stepSeconds?: number;
   /** The name of the limit, if it has one. */
   readonly limit: string | undefined;
   readonly hits: ProposedNumber;

@@ -4,13 +4,14 @@ import type { Limit, Rule } from "../core/limits/limit.js";
 import { findLimit } from "../policy/edit/limit-places.js";
 import type { PolicyText } from "../policy/parse.js";
 import { formatDuration } from "../policy/text/duration.js";
+import type { CallerDays } from "./caller-days.js";
 import type { CallerDemand } from "./demand.js";
-import type { ObservedDemand, ObservedLimit, ObservedRule } from "./demand-reader.js";
 import { bandDaysMin, type Fit, fitLimit } from "./fit.js";
 import { type EditedPolicy, editAll, type FileEdit } from "./new-rule.js";
 import type { ConfidenceBand } from "./proposal.js";
 import { percent, subjectOf } from "./proposal-words.js";
 import type { NotEnoughData } from "./recommendation.js";
+import type { ObservedLimit, ObservedRule } from "./rule-observer.js";
 
 /** What has to be observed before anything is proposed. */
 const demandMin = { requests: 1_000, callers: 20, hours: 1 } as const;
@@ -21,6 +22,7 @@ export interface FittedRule {
   readonly limit: Limit;
   readonly limitIndex: number;
   readonly demand: CallerDemand;
+  readonly callerDays: CallerDays;
   /** Pairs of a caller and a day; an estimate if callers were sampled. */
   readonly callerDayCount: number;
   readonly fit: Fit;
@@ -37,7 +39,7 @@ export interface ProposeOptions {
 
 /** Fits all limits of which enough was observed, and says of the others what is missing. */
 export function fitRules(
-  { rules }: ObservedDemand,
+  rules: readonly ObservedRule[],
   sources: readonly PolicyText[],
   options: ProposeOptions,
 ): { readonly fitted: readonly FittedRule[]; readonly notEnough: readonly NotEnoughData[] } {
@@ -73,18 +75,21 @@ function fitOne(
   for (let row = 0; row < callerDays.rowCount; row += 1) {
     callerDayCount += weights[callerDays.callerAt(row)] ?? 1;
   }
-  return { rule, limit, limitIndex, demand, callerDayCount, fit };
+  return { rule, limit, limitIndex, demand, callerDays, callerDayCount, fit };
 }
 
 function missingOf({ demand, limits }: ObservedRule): readonly string[] {
-  const { requestCount, callerCount, startUs, endUs, isShared } = demand;
+  const { requestCount, callerCount, startUs, endUs, isShared, steps } = demand;
   const missing: string[] = [];
-  if (limits.length === 0)
-    return ["its limits count in windows of a calendar, which are not fitted"];
+  if (limits.length === 0) {
+    const orSteps = steps === undefined ? "" : ", or in windows that are no whole steps";
+    return [`its limits count in windows of a calendar${orSteps}, which are not fitted`];
+  }
   if (requestCount < demandMin.requests) {
     const times = Math.ceil(demandMin.requests / Math.max(1, requestCount));
     const needed = `${demandMin.requests.toLocaleString("en")} are needed`;
-    missing.push(`${many(requestCount, "request")}; ${needed}, about ${times} times as many`);
+    const count = many(requestCount, steps === undefined ? "request" : "hit");
+    missing.push(`${count}; ${needed}, about ${times} times as many`);
   }
   if (!isShared && callerCount < demandMin.callers) {
     missing.push(`${many(callerCount, "caller")}; ${demandMin.callers} are needed`);
@@ -92,7 +97,9 @@ function missingOf({ demand, limits }: ObservedRule): readonly string[] {
   const spanMs = (endUs - startUs) / 1_000;
   if (spanMs < 3_600_000 * demandMin.hours) {
     const span = formatDuration(Math.floor(spanMs / 1_000) * 1_000);
-    missing.push(`the log covers ${span}; ${demandMin.hours} h is needed`);
+    missing.push(
+      `the ${steps === undefined ? "log" : "data"} covers ${span}; ${demandMin.hours} h is needed`,
+    );
   }
   return missing;
 }

@@ -7,19 +7,14 @@ import { buildPolicy, type Policy } from "../policy/policy.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
 import type { LoggedRequest } from "../simulate/logged-request.js";
 import { Replay } from "../simulate/replay.js";
-import {
-  type DemandBounds,
-  DemandReader,
-  daysMax,
-  defaultDemandBounds,
-  type ObservedDemand,
-} from "./demand-reader.js";
+import { DemandReader, type ObservedDemand } from "./demand-reader.js";
 import { unlimitedHits } from "./new-rule.js";
 import type { Proposal, Refusals } from "./proposal.js";
-import { percent } from "./proposal-words.js";
+import { percent, stepText } from "./proposal-words.js";
 import { editLimits, type FittedRule, fitRules, numberReasons } from "./propose.js";
 import type { Recommendation } from "./recommendation.js";
 import { RefusalCounter } from "./refusal-counter.js";
+import { type DemandBounds, daysMax, defaultDemandBounds } from "./rule-observer.js";
 
 /** What may be refused, and how limits are fitted. */
 export interface RecommendOptions {
@@ -76,7 +71,7 @@ export async function recommendLimits(input: RecommendInput): Promise<Recommende
   if (observed.lateCount > lateRatioMax * observed.requestCount) return outOfOrder(observed);
   const allowed = new Map<number, number>();
   for (let round = 1; ; round += 1) {
-    const { fitted, notEnough } = fitRules(observed, sources, {
+    const { fitted, notEnough } = fitRules(observed.rules, sources, {
       random: input.random,
       headroom: options.headroom,
       refusedRequestRatioMax: options.refusedRequestRatioMax,
@@ -142,7 +137,8 @@ async function replay(
   candidate.finish();
 }
 
-function proposalOf(fitted: FittedRule, refusals: Refusals): Proposal {
+/** A fitted limit as it is reported, with what it refuses. */
+export function proposalOf(fitted: FittedRule, refusals: Refusals): Proposal {
   const { demand, limit, fit } = fitted;
   const whys = numberReasons(demand, fit);
   const isNew = limit.hits === unlimitedHits;
@@ -150,6 +146,7 @@ function proposalOf(fitted: FittedRule, refusals: Refusals): Proposal {
     domain: demand.domain,
     rule: demand.rule,
     isShared: demand.isShared,
+    ...(demand.steps && { stepSeconds: demand.steps.seconds }),
     limit: limit.name,
     hits: {
       value: fit.hits,
@@ -196,6 +193,13 @@ function reasonsOf({ demand, fit, limit, callerDayCount }: FittedRule): readonly
       "Callers with many requests were all followed, and of the others 1 in " +
         `${Math.round(1 / demand.sampledRatio)}, chosen by a hash. The part of refused callers ` +
         `is off by up to ${percent(error)} (two standard errors).`,
+    );
+  }
+  if (demand.steps !== undefined) {
+    reasons.push(
+      `How requests lie within ${stepText(demand.steps.seconds)} is unknown. The burst lets all ` +
+        "hits of two steps come at once, an upper bound.",
+      ...demand.steps.notes,
     );
   }
   return reasons;

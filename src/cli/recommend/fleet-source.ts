@@ -4,16 +4,15 @@ import { many } from "../../core/base/many.js";
 import type { ServiceHistory } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { formatDuration, parseDurationMs } from "../../policy/text/duration.js";
-import type { SourceObservations } from "../../recommend/join-services.js";
-import type { NotEnoughData } from "../../recommend/recommendation.js";
+import type { StepObservations, StepSubjects } from "../../recommend/join-services.js";
 import { FleetSteps, fleetWindowsMax } from "../../recommend/services/fleet-steps.js";
-import { rounded } from "../../recommend/services/knee-words.js";
 import { observeWindows } from "../../recommend/services/service-observations.js";
 import { adminCallFailure } from "../admin/admin-call-failure.js";
 import { type AdminClient, type AdminFlags, createAdminClient } from "../admin/admin-client.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { countText } from "../terminal/quantity.js";
+import { RuleHistories } from "./fleet-rules.js";
 
 /** Seconds are asked for again so often: replicas keep 15 minutes of them. */
 const pollMs = 30_000;
@@ -22,9 +21,6 @@ const secondMs = 1_000;
 
 /** The longest time that is watched: what `FleetSteps` holds. */
 const watchMsMax = 10_000 * fleetWindowsMax;
-
-/** Rules whose hits are asked for at once. */
-const rulesMax = 200;
 
 /** What stands on the command line about a fleet. */
 export interface FleetFlags extends AdminFlags {
@@ -47,21 +43,22 @@ export function readWatchMs({ watch = "0s" }: FleetFlags): number {
  * @throws CommandFailure where no Headgate answers
  */
 export async function observeFleet(
-  services: readonly ServicePolicy[],
+  { services, rules }: StepSubjects,
   call: {
     readonly flags: FleetFlags;
     readonly watchMs: number;
-    readonly rules: readonly { readonly domain: string; readonly label: string }[];
     readonly context: CommandContext;
   },
-): Promise<SourceObservations> {
-  const { flags, watchMs, rules, context } = call;
+): Promise<StepObservations> {
+  const { flags, watchMs, context } = call;
   const client = createAdminClient(flags, context);
   const reader = new FleetReader(client, services);
+  const ruleReader = new RuleHistories(client, rules);
   let isEnded = false;
   const startMs = systemClock.monotonicMs();
   try {
     await reader.poll();
+    await ruleReader.poll();
     await waitWhile(context, async (wait) => {
       for (;;) {
         const leftMs = startMs + watchMs - systemClock.monotonicMs();
@@ -72,13 +69,10 @@ export async function observeFleet(
         );
         isEnded = await wait(Math.min(pollMs, leftMs));
         await reader.poll();
+        await ruleReader.poll();
       }
     });
-    return {
-      services: reader.observations(),
-      proxies: {},
-      notEnough: await ruleRates(client, rules.slice(0, rulesMax)),
-    };
+    return { services: reader.observations(), proxies: {}, ...ruleReader.finish() };
   } catch (thrown) {
     throw adminCallFailure(thrown, client);
   }
@@ -170,33 +164,4 @@ class FleetReader {
       this.secondCount += 1;
     }
   }
-}
-
-/** The highest rates of rules in ten seconds: of all callers together. */
-async function ruleRates(
-  client: AdminClient,
-  rules: readonly { readonly domain: string; readonly label: string }[],
-): Promise<readonly NotEnoughData[]> {
-  if (rules.length === 0) return [];
-  const { replicas } = await client.fleet.getHistory({
-    rules: rules.map(({ domain, label }) => ({ domain, label })),
-  });
-  return rules.flatMap(({ domain, label }) => {
-    const sums = new Map<number, number>();
-    for (const { rules: known } of replicas) {
-      const found = known.find((one) => one.domain === domain && one.label === label);
-      if (found?.start === undefined) continue;
-      const startMs = timestampMs(found.start);
-      for (const [i, hits] of found.hits.entries()) {
-        const endMs = startMs + 10 * i * secondMs;
-        sums.set(endMs, (sums.get(endMs) ?? 0) + hits);
-      }
-    }
-    const most = Math.max(0, ...sums.values());
-    if (most === 0) return [];
-    const missing =
-      `The fleet knows the hits of all callers together: ${rounded(most / 10)} per second at ` +
-      "most in the last 15 minutes. A limit for each caller needs an access log of some days.";
-    return [{ subject: `${domain}/${label}`, missing: [missing] }];
-  });
 }

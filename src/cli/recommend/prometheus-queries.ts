@@ -1,3 +1,4 @@
+import type { Rule } from "../../core/limits/limit.js";
 import { clustersNamed, quoted, series } from "../../generate/observe/promql.js";
 import { clusterNames } from "../../policy/services/service-clusters.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
@@ -17,11 +18,20 @@ export const proxyPeaks = {
     `(envoy_listener_downstream_cx_active)[${range}:1m]))`,
 } as const;
 
+/** Hits of a rule in each step: of all callers together, or by `path`. */
+const ruleMeasures = ["hits", "callerHits"] as const;
+
+/** The name of a query about a service. */
+export type ServiceQueryName = ServiceMeasure | (typeof peakMeasures)[number];
+
 /** The name of a query that can be replaced. */
-export type QueryName = ServiceMeasure | (typeof peakMeasures)[number];
+export type QueryName = ServiceQueryName | (typeof ruleMeasures)[number];
+
+/** Those about services. */
+export const serviceQueryNames: readonly ServiceQueryName[] = [...serviceMeasures, ...peakMeasures];
 
 /** All of them. */
-export const queryNames: readonly QueryName[] = [...serviceMeasures, ...peakMeasures];
+export const queryNames: readonly QueryName[] = [...serviceQueryNames, ...ruleMeasures];
 
 /** Times of a query, as PromQL has them. */
 export interface QueryTimes {
@@ -31,11 +41,20 @@ export interface QueryTimes {
   readonly range: string;
 }
 
+/** What is asked, and for which time. */
+export interface PrometheusPlan {
+  readonly times: QueryTimes;
+  readonly rangeMs: number;
+  readonly stepMs: number;
+  /** Replacements, by name. */
+  readonly queries: ReadonlyMap<QueryName, string>;
+}
+
 /** The queries of a service. Those of Envoy come first, those of Headgate where Envoy has none. */
 export function serviceQueries(
   service: ServicePolicy,
   { window, range }: QueryTimes,
-): Record<QueryName, string> {
+): Record<ServiceQueryName, string> {
   const cluster = clustersNamed(clusterNames(service));
   const envoy = (metric: string) => series(`envoy_cluster_upstream_${metric}`, cluster);
   const own = (metric: string) => series(`headgate_admission_${metric}`, { service: service.name });
@@ -66,6 +85,33 @@ export function serviceQueries(
 export function ruleRatesQuery({ window, range }: QueryTimes): string {
   const rates = `sum by (domain, rule) (rate(headgate_decisions_total[${window}]))`;
   return `max_over_time(${rates}[${range}:${window}])`;
+}
+
+/** Hits that were asked for in each step, admitted or not: of all callers, or of each one. */
+export function ruleHitsQuery(
+  rule: Rule,
+  name: "hits" | "callerHits",
+  { times, queries }: PrometheusPlan,
+): string {
+  const own = queries.get(name);
+  if (own !== undefined) {
+    return own
+      .replaceAll("$domain", () => quoted(rule.domain))
+      .replaceAll("$rule", () => quoted(rule.label))
+      .replaceAll("$window", times.window);
+  }
+  const hits = `increase(${askedHits(rule, name)}[${times.window}])`;
+  return `round(${name === "hits" ? "sum" : "sum by (path)"}(${hits})) > 0`;
+}
+
+/** Hits of a rule that names its callers which have no name: there are too many callers. */
+export function unnamedHitsQuery(rule: Rule, { range }: QueryTimes): string {
+  return `sum(increase(${askedHits(rule, "hits")}[${range}]))`;
+}
+
+function askedHits({ domain, label }: Rule, name: "hits" | "callerHits"): string {
+  const metric = name === "hits" ? "headgate_hits_total" : "headgate_detailed_hits_total";
+  return series(metric, { domain, rule: label, outcome: ["within", "over", "shadow_over"] });
 }
 
 /** A query that somebody wrote: `$service` stands for the name in quotes, `$window` for a step. */

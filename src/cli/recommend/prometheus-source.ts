@@ -6,11 +6,11 @@ import { isServiceError } from "../../core/base/errors.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { formatDuration, parseDurationMs } from "../../policy/text/duration.js";
-import type { SourceObservations } from "../../recommend/join-services.js";
-import { rounded } from "../../recommend/services/knee-words.js";
+import type { StepObservations, StepSubjects } from "../../recommend/join-services.js";
 import {
   type QueryRange,
   rangeStepsMax,
+  readMatrix,
   readRange,
   readVector,
 } from "../../recommend/services/prometheus-answers.js";
@@ -29,13 +29,15 @@ import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import {
   fillQuery,
+  type PrometheusPlan,
   proxyPeaks,
-  type QueryName,
-  type QueryTimes,
   queryNames,
+  ruleHitsQuery,
   ruleRatesQuery,
   serviceQueries,
+  serviceQueryNames,
 } from "./prometheus-queries.js";
+import { hitsOf, observeRules, type RuleServer } from "./prometheus-rules.js";
 
 /** What stands on the command line about Prometheus. */
 export interface PrometheusFlags {
@@ -52,15 +54,6 @@ const allMsMax = 300_000;
 
 /** Most bytes of one answer: ten thousand steps of one series are a quarter of it. */
 const answerBytesMax = 2_097_152;
-
-/** What is asked, and for which time. */
-export interface PrometheusPlan {
-  readonly times: QueryTimes;
-  readonly rangeMs: number;
-  readonly stepMs: number;
-  /** Replacements, by name. */
-  readonly queries: ReadonlyMap<QueryName, string>;
-}
 
 /** @throws CommandFailure for wrong usage */
 export function readPrometheusPlan({ range, step, query = [] }: PrometheusFlags): PrometheusPlan {
@@ -85,20 +78,27 @@ export function readPrometheusPlan({ range, step, query = [] }: PrometheusFlags)
   return { times, rangeMs, stepMs, queries };
 }
 
-/** All queries for some services, to read and to adapt. */
-export function showQueries(services: readonly ServicePolicy[], plan: PrometheusPlan): string {
+/** All queries for some services and rules, to read and to adapt. */
+export function showQueries({ services, rules }: StepSubjects, plan: PrometheusPlan): string {
+  const ofRules = rules.flatMap((rule) => {
+    const name = hitsOf(rule);
+    if (name === undefined) return [];
+    return [`# ${rule.domain}/${rule.label}`, `${name}=${ruleHitsQuery(rule, name, plan)}`, ""];
+  });
   const lines = services.flatMap((service) => [
     `# ${service.name}`,
     ...Object.entries(queriesOf(service, plan)).map(([name, query]) => `${name}=${query}`),
     "",
   ]);
   const peaks = Object.entries(proxyPeaks).map(([name, of]) => `${name}=${of(plan.times.range)}`);
-  return [...lines, "# all", `rules=${ruleRatesQuery(plan.times)}`, ...peaks].join("\n");
+  return [...lines, ...ofRules, "# all", `rules=${ruleRatesQuery(plan.times)}`, ...peaks].join(
+    "\n",
+  );
 }
 
 function queriesOf(service: ServicePolicy, { times, queries }: PrometheusPlan) {
   const all = serviceQueries(service, times);
-  for (const name of queryNames) {
+  for (const name of serviceQueryNames) {
     const own = queries.get(name);
     if (own !== undefined) all[name] = fillQuery(own, service, times);
   }
@@ -106,14 +106,14 @@ function queriesOf(service: ServicePolicy, { times, queries }: PrometheusPlan) {
 }
 
 /**
- * Asks Prometheus for all services.
+ * Asks Prometheus for all services and rules.
  *
  * @throws CommandFailure where it does not answer, or not as Prometheus does
  */
 export async function observePrometheus(
-  services: readonly ServicePolicy[],
+  { services, rules }: StepSubjects,
   { flags, plan, context }: PrometheusCall,
-): Promise<SourceObservations> {
+): Promise<StepObservations> {
   const server = createServer(flags, context);
   const nowMs = Math.floor(systemClock.epochUs() / 1_000);
   const endMs = nowMs - (nowMs % plan.stepMs);
@@ -125,19 +125,14 @@ export async function observePrometheus(
   }
   const peak = (name: keyof typeof proxyPeaks) =>
     server.peak(name, proxyPeaks[name](plan.times.range));
-  const proxies: EnvoyPeaks = {
-    heapBytes: await peak("heapBytes"),
-    downstreamConnections: await peak("downstreamConnections"),
-  };
-  const rates = await server.vector("rules", ruleRatesQuery(plan.times));
-  const notEnough = rates.map(({ labels, value }) => ({
-    subject: `${labels.get("domain") ?? ""}/${labels.get("rule") ?? ""}`,
-    missing: [
-      `Prometheus knows the rate of all callers together: ${rounded(value)} hits per second at ` +
-        "most. A limit for each caller needs an access log.",
-    ],
-  }));
-  return { services: observed, proxies, notEnough };
+  const proxies: EnvoyPeaks =
+    services.length === 0
+      ? {}
+      : {
+          heapBytes: await peak("heapBytes"),
+          downstreamConnections: await peak("downstreamConnections"),
+        };
+  return { services: observed, proxies, ...(await observeRules(rules, { server, plan, range })) };
 }
 
 /** What such a command works with. */
@@ -180,12 +175,9 @@ async function observeService(
   return { ...observed, notes: [note] };
 }
 
-interface PrometheusServer {
+interface PrometheusServer extends RuleServer {
   /** One series; `name` is for messages. */
   range(name: string, query: string, range: QueryRange): Promise<readonly number[]>;
-  vector(name: string, query: string): Promise<ReturnType<typeof readVector>>;
-  /** The largest value; undefined where there is none. */
-  peak(name: string, query: string): Promise<number | undefined>;
 }
 
 function createServer(flags: PrometheusFlags, context: CommandContext): PrometheusServer {
@@ -228,10 +220,12 @@ function createServer(flags: PrometheusFlags, context: CommandContext): Promethe
   };
   return {
     range: (name, query, range) => {
-      const { startMs, endMs, stepMs } = range;
-      const [start, end, step] = [startMs, endMs, stepMs].map((ms) => String(ms / 1_000));
-      const fields = { query, start: start ?? "", end: end ?? "", step: step ?? "" };
+      const fields = rangeFields(query, range);
       return ask(name, "query_range", { fields, read: (text) => readRange(text, range) });
+    },
+    matrix: (name, query, range) => {
+      const fields = rangeFields(query, range);
+      return ask(name, "query_range", { fields, read: (text) => readMatrix(text, range) });
     },
     vector: (name, query) => ask(name, "query", { fields: { query }, read: readVector }),
     peak: async (name, query) => {
@@ -239,6 +233,11 @@ function createServer(flags: PrometheusFlags, context: CommandContext): Promethe
       return values.length === 0 ? undefined : Math.max(...values.map(({ value }) => value));
     },
   };
+}
+
+function rangeFields(query: string, { startMs, endMs, stepMs }: QueryRange) {
+  const [start = "", end = "", step = ""] = [startMs, endMs, stepMs].map((ms) => `${ms / 1_000}`);
+  return { query, start, end, step };
 }
 
 function shown(url: URL): string {

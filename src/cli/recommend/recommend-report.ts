@@ -4,6 +4,7 @@ import { formatTimestamp } from "../../core/base/timestamp.js";
 import type { CallerDemand } from "../../recommend/demand.js";
 import type { Proposal } from "../../recommend/proposal.js";
 import {
+  busiestWindows,
   heldOutText,
   percent,
   proposedText,
@@ -51,7 +52,7 @@ export function renderRecommendation(outcome: RecommendOutcome, style: Style): s
     lines.push("", `${style.bad("Not enough data")} for ${safeText(subject)}:`);
     lines.push(...missing.map((text) => `  ${safeText(text)}`));
   }
-  if (demands.length === 0 && services.length === 0)
+  if (demands.length === 0 && services.length === 0 && counts !== undefined)
     lines.push("", "No request met a limit of the policy.");
   for (const { file, lines: changed } of edits) {
     lines.push("", style.bold(safeText(file)), ...changed.map((line) => colored(line, style)));
@@ -69,7 +70,8 @@ function colored(line: string, style: Style): string {
 }
 
 function demandLines(demand: CallerDemand): readonly string[] {
-  const { requestCount, callerCount, dayCount, startUs, endUs, isShared } = demand;
+  const { requestCount, callerCount, dayCount, startUs, endUs, isShared, steps } = demand;
+  const counted = `${countText(requestCount)} ${steps === undefined ? "requests" : "hits"}`;
   const callers = isShared ? "one bucket for all" : `${countText(callerCount)} callers`;
   const { top1, top10, top100 } = demand.topRatios;
   const { zipfExponent } = demand;
@@ -79,13 +81,13 @@ function demandLines(demand: CallerDemand): readonly string[] {
       title,
       align: i === 0 ? ("left" as const) : ("right" as const),
     })),
-    Object.entries(demand.busiest).map(([window, { p50, p90, p99, max }]) => [
+    busiestWindows(demand).map(([window, { p50, p90, p99, max }]) => [
       `busiest ${window}`,
       ...[p50, p90, p99, max].map(countText),
     ]),
   );
   return [
-    `${countText(requestCount)} requests, ${callers}, ${many(dayCount, "day")} from ` +
+    `${counted}, ${callers}, ${many(dayCount, "day")} from ` +
       `${formatTimestamp(startUs)} to ${formatTimestamp(endUs)}`,
     ...table,
     `hours of the day   ${sparkline(demand.byHour, 24)}`,

@@ -12,7 +12,8 @@ import { joinServices } from "../../recommend/join-services.js";
 import { addRule } from "../../recommend/new-rule.js";
 import type { RecommendedPolicy } from "../../recommend/recommend.js";
 import { recommendFromLogs } from "../../recommend/recommend-from-logs.js";
-import { noLimits, proposes } from "../../recommend/recommendation.js";
+import { recommendFromSteps } from "../../recommend/recommend-from-steps.js";
+import { proposes } from "../../recommend/recommendation.js";
 import { recommendationHtml } from "../../recommend/report/html-report.js";
 import { SeededRandom } from "../../simulate/engine/seeded-random.js";
 import type { LoggedRequest } from "../../simulate/logged-request.js";
@@ -42,7 +43,7 @@ import {
   chosenServices,
   queriesText,
   type ServiceFlags,
-  type ServiceSource,
+  type StepSource,
 } from "./service-sources.js";
 
 interface RecommendOptions extends LogOptions, ServiceFlags {
@@ -53,7 +54,6 @@ interface RecommendOptions extends LogOptions, ServiceFlags {
   readonly refuseRequests: string;
   readonly headroom?: string;
   readonly showKeys?: true;
-  readonly only?: "limits" | "services";
   readonly write?: string;
   readonly html?: string;
   readonly output: "table" | "json";
@@ -85,7 +85,7 @@ export function addRecommend(program: Command, context: CommandContext): void {
     .option("--headroom <FACTOR>", "fit callers that send so many times as much")
     .option("--show-keys", "show callers by their keys instead of hashes")
     .addOption(
-      new Option("--only <what>", "with a log: only limits, or only numbers of services").choices([
+      new Option("--only <what>", "only limits, or only numbers of services").choices([
         "limits",
         "services",
       ]),
@@ -115,9 +115,12 @@ headroom is how much more the busiest day needs alone, at least 1.25; and 2 with
 days.
 
 For each service, it looks for the number of requests in flight from which latency rises, and
-proposes concurrency limits, queues, deadlines and thresholds of Envoy. A Prometheus or a running
-fleet knows services, and no callers. The token of a Prometheus is in HEADGATE_PROMETHEUS_TOKEN, or
-in the file of HEADGATE_PROMETHEUS_TOKEN_FILE.
+proposes concurrency limits, queues, deadlines and thresholds of Envoy.
+
+A Prometheus or a running fleet knows hits in steps of time. Limits are proposed from these for
+rules with one bucket for all requests, and from a Prometheus also for rules with detailed_metric.
+The token of a Prometheus is in HEADGATE_PROMETHEUS_TOKEN, or in the file of
+HEADGATE_PROMETHEUS_TOKEN_FILE.
 
 --write changes nothing but the proposed numbers. Those marked as optional need --fixed.`,
     exitCodes:
@@ -199,7 +202,7 @@ async function fromLogs(
     options: fitting,
     readLogs: (take) => reading.readOnce(take),
     digest: sha256,
-    nameOf: options.showKeys === true ? (text) => text : hashedNames(),
+    nameOf: namesOf(options),
     random: new SeededRandom(1),
   });
   return { joined: orFail(recommended), counts: reading.counts };
@@ -212,15 +215,21 @@ function orFail(recommended: RecommendedPolicy): Recommended {
 }
 
 async function recommendFromSource(
-  observe: ServiceSource,
+  observe: StepSource,
   { policy, sources }: GivenPolicy,
   options: RecommendOptions,
 ): Promise<Recommended> {
   if (options.per !== undefined) throw usageFailure("--per needs an access log");
-  if (options.only !== undefined) throw usageFailure("--only needs an access log");
-  const recommended = { kind: "recommended", recommendation: noLimits, sources } as const;
+  const fitting = readFitting(options);
   const observed = await observe(policy);
-  return orFail(joinServices(recommended, observed, { policy, isFixed: options.fixed === true }));
+  const recommended = recommendFromSteps(observed.rules, {
+    sources,
+    options: fitting,
+    nameOf: namesOf(options),
+    random: new SeededRandom(1),
+  });
+  const isFixed = options.fixed === true;
+  return orFail(joinServices(orFail(recommended), observed, { policy, isFixed }));
 }
 
 function outcomeOf(
@@ -310,8 +319,9 @@ class LogPasses {
   }
 }
 
-/** Names that nobody who does not see the keys can tell: a secret of this run is in them. */
-function hashedNames(): (text: string) => string {
+/** Keys, or names that nobody who does not see these can tell: a secret of this run is in them. */
+function namesOf({ showKeys }: RecommendOptions): (text: string) => string {
+  if (showKeys === true) return (text) => text;
   const secret = systemRandom.id() + systemRandom.id();
   return (text) => `caller-${sha256(`${secret} ${text}`).slice(0, 8)}`;
 }

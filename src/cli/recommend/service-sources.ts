@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import type { Policy } from "../../policy/policy.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { SourceObservations } from "../../recommend/join-services.js";
+import type { StepObservations, StepSubjects } from "../../recommend/join-services.js";
 import { addAdminFlags } from "../admin/admin-client.js";
 import { collect } from "../input/collect.js";
 import { usageFailure } from "../terminal/command-failure.js";
@@ -21,25 +21,26 @@ export interface ServiceFlags extends PrometheusFlags, FleetFlags {
   readonly showQueries?: true;
   readonly fixed?: true;
   readonly service?: string;
+  readonly only?: "limits" | "services";
 }
 
 /** Adds what these commands take. */
 export function addServiceFlags(command: Command): Command {
   command
     .option("--fixed", "also write the numbers that are optional: fixed limits, queues, heaps")
-    .option("--prometheus <URL>", "observe services in a Prometheus instead of a log")
+    .option("--prometheus <URL>", "observe a Prometheus instead of a log")
     .option("--range <TIME>", "with --prometheus: the time up to now", "1d")
-    .option("--step <TIME>", "with --prometheus: the time that each mean is of", "1m")
+    .option("--step <TIME>", "with --prometheus: the time of each mean and count", "1m")
     .option("--prometheus-ca <FILE>", "with --prometheus: CA certificates, as PEM")
     .option("--query <NAME=PROMQL>", "replace a query of --show-queries; repeatable", collect)
     .option("--show-queries", "print the queries to Prometheus, and ask nobody")
-    .option("--from-fleet", "observe services in a running Headgate instead of a log")
+    .option("--from-fleet", "observe a running Headgate instead of a log")
     .addOption(new Option("--watch <TIME>", "with --from-fleet: go on for this long, such as 10m"));
   return addAdminFlags(command);
 }
 
 /** Where observations come from, other than logs. */
-export type ServiceSource = (policy: Policy) => Promise<SourceObservations>;
+export type StepSource = (policy: Policy) => Promise<StepObservations>;
 
 /**
  * Chooses the source. Undefined: logs.
@@ -50,7 +51,7 @@ export function chooseSource(
   logs: readonly string[],
   flags: ServiceFlags,
   context: CommandContext,
-): ServiceSource | undefined {
+): StepSource | undefined {
   const { prometheus, fromFleet, watch } = flags;
   const asked = [logs.length > 0, prometheus !== undefined, fromFleet === true];
   if (asked.filter((isAsked) => isAsked).length !== 1) {
@@ -60,18 +61,25 @@ export function chooseSource(
   if (logs.length > 0) return undefined;
   if (prometheus !== undefined) {
     const plan = readPrometheusPlan(flags);
-    return (policy) => observePrometheus(chosenServices(policy, flags), { flags, plan, context });
+    return (policy) => observePrometheus(subjectsOf(policy, flags), { flags, plan, context });
   }
   const watchMs = readWatchMs(flags);
-  return (policy) => {
-    const rules = policy.rules.filter(({ effect }) => effect.kind === "limited");
-    return observeFleet(chosenServices(policy, flags), { flags, watchMs, rules, context });
-  };
+  return (policy) => observeFleet(subjectsOf(policy, flags), { flags, watchMs, context });
 }
 
-/** The queries of all services, to read. */
+/** The queries of all services and rules, to read. */
 export function queriesText(policy: Policy, flags: ServiceFlags): string {
-  return showQueries(chosenServices(policy, flags), readPrometheusPlan(flags));
+  return showQueries(subjectsOf(policy, flags), readPrometheusPlan(flags));
+}
+
+/** @throws CommandFailure where there is nothing to ask about */
+function subjectsOf(policy: Policy, flags: ServiceFlags): StepSubjects {
+  const { only, service } = flags;
+  const limited = policy.rules.filter(({ effect }) => effect.kind === "limited");
+  const rules = only === "services" ? [] : limited;
+  const hasNone = rules.length > 0 && policy.services.length === 0 && service === undefined;
+  const services = only === "limits" || hasNone ? [] : chosenServices(policy, flags);
+  return { services, rules };
 }
 
 /**

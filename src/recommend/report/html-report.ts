@@ -5,7 +5,14 @@ import { reportPage } from "../../simulate/report/report-page.js";
 import type { TimelineCounts } from "../../simulate/timeline.js";
 import type { CallerDemand } from "../demand.js";
 import type { Proposal, ProposedNumber } from "../proposal.js";
-import { heldOutText, percent, proposedText, refusalText, subjectOf } from "../proposal-words.js";
+import {
+  busiestWindows,
+  heldOutText,
+  percent,
+  proposedText,
+  refusalText,
+  subjectOf,
+} from "../proposal-words.js";
 import type { Recommendation } from "../recommendation.js";
 import { type LinePlot, linePlotFigure } from "./line-plot.js";
 import { serviceParts } from "./service-parts.js";
@@ -70,7 +77,7 @@ function wasText({ hits, burst }: Proposal): string {
 function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): readonly Markup[] {
   const { requestCount, callerCount, dayCount, startUs, endUs, topRatios, zipfExponent } = demand;
   const zipf = zipfExponent === undefined ? "" : ` Zipf exponent ${zipfExponent.toFixed(2)}.`;
-  const rows = Object.entries(demand.busiest).map(([window, { p50, p90, p99, max }]) => [
+  const rows = busiestWindows(demand).map(([window, { p50, p90, p99, max }]) => [
     `busiest ${window}`,
     ...[p50, p90, p99, max].map((hits) => hits.toLocaleString("en")),
   ]);

@@ -11,7 +11,7 @@ export interface QueryRange {
 /** Steps of a range query: Prometheus itself refuses more than 11,000. */
 export const rangeStepsMax = 10_000;
 
-/** Series of an instant query. */
+/** Series of a query. */
 export const vectorSeriesMax = 2_000;
 
 /** One series of an instant query. */
@@ -20,24 +20,48 @@ export interface VectorSample {
   readonly value: number;
 }
 
+/** One series of a range query: a value for each step, NaN where there is none. */
+export interface RangeSeries {
+  readonly labels: ReadonlyMap<string, string>;
+  readonly values: readonly number[];
+}
+
 /**
  * Reads the response to a range query of one series: a value for each step, NaN where there is
  * none. Infinite values count as none.
  *
  * @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED, SIGNAL_TOO_LARGE
+ */
+export function readRange(text: string, range: QueryRange): readonly number[] {
+  const [first, ...others] = readMatrix(text, range);
+  if (first === undefined) return emptySteps(range);
+  if (others.length === 0) return first.values;
+  const count = others.length + 1;
+  throw malformed(`The query returned ${count} series instead of one: use sum() or max().`);
+}
+
+/**
+ * Reads the response to a range query of any series.
+ *
+ * @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED, SIGNAL_TOO_LARGE
  *
  * Source: Prometheus, "HTTP API": range queries, range vectors.
  */
-export function readRange(text: string, range: QueryRange): readonly number[] {
+export function readMatrix(text: string, range: QueryRange): readonly RangeSeries[] {
   const { type, result } = readData(text);
   if (type !== "matrix") throw malformed(`The result is a ${type}, and not a matrix.`);
-  if (result.length > 1) {
-    const words = `The query returned ${result.length} series instead of one: use sum() or max().`;
-    throw malformed(words);
-  }
-  const { startMs, endMs, stepMs } = range;
-  const values = new Array<number>(Math.floor((endMs - startMs) / stepMs) + 1).fill(Number.NaN);
-  const samples: unknown = result.length === 0 ? [] : fieldOf(result[0], "values");
+  refuseMany(result);
+  return result.map((one) => ({ labels: readLabels(one), values: readSteps(one, range) }));
+}
+
+function emptySteps({ startMs, endMs, stepMs }: QueryRange): number[] {
+  return new Array<number>(Math.floor((endMs - startMs) / stepMs) + 1).fill(Number.NaN);
+}
+
+function readSteps(series: unknown, range: QueryRange): readonly number[] {
+  const { startMs, stepMs } = range;
+  const values = emptySteps(range);
+  const samples = fieldOf(series, "values");
   if (!Array.isArray(samples)) throw malformed("A series has no list of values.");
   let lastMs = Number.NEGATIVE_INFINITY;
   for (const sample of samples) {
@@ -62,21 +86,26 @@ export function readRange(text: string, range: QueryRange): readonly number[] {
 export function readVector(text: string): readonly VectorSample[] {
   const { type, result } = readData(text);
   if (type !== "vector") throw malformed(`The result is a ${type}, and not a vector.`);
-  if (result.length > vectorSeriesMax) {
-    const words = `The query returned more than ${vectorSeriesMax} series.`;
-    throw new ServiceError("SIGNAL_TOO_LARGE", words);
-  }
+  refuseMany(result);
   return result.flatMap((series) => {
     const { value } = readSample(fieldOf(series, "value"));
-    const metric = fieldOf(series, "metric") ?? {};
-    const labels = new Map(
-      Object.entries(metric).map(([name, label]) => {
-        if (typeof label !== "string") throw malformed("A label is not a text.");
-        return [name, label];
-      }),
-    );
-    return Number.isFinite(value) ? [{ labels, value }] : [];
+    return Number.isFinite(value) ? [{ labels: readLabels(series), value }] : [];
   });
+}
+
+function refuseMany(result: readonly unknown[]): void {
+  if (result.length <= vectorSeriesMax) return;
+  const words = `The query returned more than ${vectorSeriesMax} series.`;
+  throw new ServiceError("SIGNAL_TOO_LARGE", words);
+}
+
+function readLabels(series: unknown): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(fieldOf(series, "metric") ?? {}).map(([name, label]) => {
+      if (typeof label !== "string") throw malformed("A label is not a text.");
+      return [name, label];
+    }),
+  );
 }
 
 /** Servers round times to milliseconds. */

@@ -14,9 +14,9 @@ const minuteUs = 60 * secondUs;
 const dayUs = 1_440 * minuteUs;
 
 /** Limits of a minute. */
-function observePerMinute(): CallerObserver {
+function observePerMinute(stepUs = 0): CallerObserver {
   const ratesPerUs = observedRates.map((hits) => hits / minuteUs);
-  return new CallerObserver({ kind: "rates", ratesPerUs }, 0.05);
+  return new CallerObserver({ kind: "rates", ratesPerUs }, 0.05, stepUs);
 }
 
 describe("CallerObserver", () => {
@@ -42,6 +42,35 @@ describe("CallerObserver", () => {
         }
       }
     });
+  });
+
+  it("finds a burst that is enough, however the requests of a step lie within it", async () => {
+    await runSeeds(seedsFrom(1, 30), (seed) => {
+      const random = new FakeRandom(seed);
+      const observer = observePerMinute(minuteUs);
+      const times: number[] = [];
+      for (let step = 0; step < 60; step += 1) {
+        const startUs = firstDayUs + step * minuteUs;
+        const hits = Math.floor(random.next() ** 3 * 20);
+        // At its end, at its start, or anywhere: at a border, those of two steps come at once.
+        const [from, width] = [random.next(), random.next() ** 2];
+        const own = Array.from({ length: hits }, () => {
+          const within = Math.min(0.999_999, from + width * random.next());
+          return startUs + Math.floor(within * minuteUs);
+        });
+        times.push(...own.sort((a, b) => a - b));
+        if (hits > 0) observer.take("ann", startUs, hits);
+      }
+      const days = observer.finish();
+      for (const hits of [1, 3, 10, 30]) {
+        const need = needOfStep(days.needStepAt(0, observedRates.indexOf(hits)));
+        expect(refusedCount(times, hits, need), `${hits} and ${need}`).toBe(0);
+      }
+    });
+    const observer = observePerMinute(minuteUs);
+    for (const step of [0, 1, 5]) observer.take("ann", firstDayUs + step * minuteUs, 10);
+    // Ten at the end of a step and ten at the start of the next one.
+    expect(observer.finish().needStepAt(0, observedRates.indexOf(10))).toBe(20);
   });
 
   it("follows fewer callers even where each of them sends a large part", () => {

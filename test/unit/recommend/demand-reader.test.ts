@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { sha256 } from "../../../src/app/base/sha256.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
 import { buildPolicy } from "../../../src/policy/policy.js";
-import { type DemandBounds, DemandReader } from "../../../src/recommend/demand-reader.js";
+import { DemandReader } from "../../../src/recommend/demand-reader.js";
+import type { DemandBounds } from "../../../src/recommend/rule-observer.js";
 import { firstDayUs, generateRequests, requestOf } from "../../support/generated-log.js";
 import { noSwitches } from "../../support/switches.js";
 

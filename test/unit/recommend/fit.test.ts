@@ -91,7 +91,7 @@ describe("fitLimit()", () => {
     const short = regularCallers({ callers: 20, days: 2 }, () => 10);
     expect(fitLimit(short, options({ headroom: undefined })).headroom).toEqual({
       factor: 2,
-      why: "the log has two days, so days may differ more",
+      why: "two days were observed, so days may differ more",
     });
   });
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { sha256 } from "../../../src/app/base/sha256.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
 import { buildPolicy } from "../../../src/policy/policy.js";
-import type { DemandBounds } from "../../../src/recommend/demand-reader.js";
 import { recommendLimits } from "../../../src/recommend/recommend.js";
+import type { DemandBounds } from "../../../src/recommend/rule-observer.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import {
   firstDayUs,

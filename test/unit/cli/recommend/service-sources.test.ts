@@ -108,7 +108,6 @@ describe("headgate recommend, wrong usage", () => {
     { args: ["--prometheus", "http://a", "--service", "carts"], words: "no service carts" },
     { args: ["--prometheus", "http://a", "--per", "user=@x"], words: "--per needs an access log" },
     { args: ["--prometheus", "http://a", "--watch", "5m"], words: "--watch needs --from-fleet" },
-    { args: ["--prometheus", "http://a", "--only", "limits"], words: "--only needs an access log" },
     { args: ["--from-fleet", "--watch", "30d"], words: "--watch must be a duration of at most 1d" },
   ])("refuses $args", async ({ args, words }) => {
     const { code, err } = await recommend(args);
@@ -180,6 +179,105 @@ describe("headgate recommend --prometheus, with a server that is none", () => {
     const [first, second] = server.questions;
     expect(first?.authorization).toBe(`Basic ${btoa("ann:pw")}`);
     expect(second?.authorization).toBeUndefined();
+  });
+});
+
+describe("headgate recommend --prometheus --only limits", () => {
+  const rules = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  rateLimits:
+    - domain: shop
+      descriptors:
+        - {key: everyone, value: all, rate_limit: {unit: minute, requests_per_unit: 9}}
+        - {key: user, detailed_metric: true, rate_limit: {unit: minute, requests_per_unit: 9}}
+        - {key: tenant, rate_limit: {unit: minute, requests_per_unit: 9}}
+        - key: user
+          value: vip
+          descriptors: [{key: none, rate_limit: {unit: day, requests_per_unit: 9}}]
+        - key: shop
+          value_to_metric: true
+          descriptors: [{key: item, rate_limit: {unit: minute, requests_per_unit: 9}}]
+`;
+
+  /** Answers as a Prometheus does that has `hits` a minute of each caller. */
+  async function startServer(counts: { readonly callers: number; readonly unnamed: number }) {
+    const server = await SignalServer.start(stage);
+    const answer = (resultType: string, result: unknown) =>
+      JSON.stringify({ status: "success", data: { resultType, result } });
+    server.answer = (response, { url = "" }) => {
+      const fields = new URL(url, "http://a").searchParams;
+      const query = fields.get("query") ?? "";
+      const [start, end] = [fields.get("start"), fields.get("end")];
+      const count = query.includes("detailed") ? counts.callers : 1;
+      const vector = (value: number, metric = {}) => [{ metric, value: [1, String(value)] }];
+      if (query.startsWith("count(")) response.end(answer("vector", vector(count)));
+      else if (query.startsWith("max_over_time(")) {
+        const names = ["tenant", "shop.item"].map((rule) => ({ domain: "shop", rule }));
+        response.end(
+          answer(
+            "vector",
+            names.flatMap((one) => vector(3, one)),
+          ),
+        );
+      } else if (query.startsWith("sum(")) {
+        response.end(answer("vector", vector(counts.unnamed)));
+      } else {
+        const times: (readonly [number, string])[] = [];
+        for (let time = Number(start); time <= Number(end); time += 60) times.push([time, "4"]);
+        const series = Array.from({ length: count }, (_, i) => ({
+          metric: { path: `user_${i}` },
+          values: times,
+        }));
+        response.end(answer("matrix", series));
+      }
+    };
+    return server;
+  }
+
+  async function run(counts: { readonly callers: number; readonly unnamed: number }) {
+    const server = await startServer(counts);
+    const path = await folder.write("rules.yaml", rules);
+    const source = ["--policy", path, "--prometheus", `http://${server.authority}`];
+    const args = [...source, "--range", "4h", "--only", "limits"];
+    return { ...(await captureCli(["recommend", ...args])), server };
+  }
+
+  test("proposes limits of rules with one bucket, and of callers that are named", async () => {
+    const { out, code, server } = await run({ callers: 300, unnamed: 28_800 });
+    expect(code).toBe(0);
+    expect(out).toContain("shop/user\n288,000 hits, 300 callers, ");
+    expect(out).toContain("Proposed: 10 per 1m, burst 20, now 9 and 9");
+    expect(out).not.toContain("busiest second");
+    expect(out).toContain("  How requests lie within steps of 60 s is unknown.");
+    expect(out).toContain("  Estimated from steps of 60 s: it refuses 0 % of the requests (");
+    expect(out).toContain("  9.1 % of the hits are of callers without a series, because a replica");
+    expect(out).toContain("shop/everyone_all\n960 hits, one bucket for all, ");
+    expect(out).toContain("  960 hits; 1,000 are needed, about 2 times as many");
+    for (const rule of ["tenant", "shop.item"]) {
+      expect(out).toMatch(new RegExp(`for shop/${rule}:\\n  Prometheus knows the rate of all `));
+    }
+    // No answer has more than 20,000 values.
+    const asked = server.questions.filter(({ url }) => url.includes("sum+by+%28path"));
+    expect(asked.filter(({ url }) => url.includes("query_range"))).toHaveLength(4);
+    expect(server.questions.some(({ url }) => url.includes("envoy_"))).toBe(false);
+  });
+
+  test("proposes nothing where there are more callers than it reads", async () => {
+    const { out, code } = await run({ callers: 2_001, unnamed: 0 });
+    expect(code).toBe(4);
+    expect(out).toContain("shop/user:\n  Prometheus has no hits of it in 4h, or more than 2,000");
+  });
+
+  test("shows its queries, and takes others", async () => {
+    const path = await folder.write("rules.yaml", rules);
+    const query = "callerHits=sum by (path) (increase(my{d=$domain,r=$rule}[$window]))";
+    const args = ["recommend", "--policy", path, "--show-queries", "--query", query];
+    const { out } = await captureCli(args);
+    expect(out).toContain('\ncallerHits=sum by (path) (increase(my{d="shop",r="user"}[1m]))\n');
+    expect(out).toContain('\nhits=round(sum(increase(headgate_hits_total{domain="shop",rule="ev');
+    expect(out).not.toContain('"tenant"');
   });
 });
 
@@ -261,6 +359,44 @@ describe("headgate recommend --from-fleet", () => {
     expect(recommendation.notEnough).toEqual([
       { subject: "shop/user", missing: [expect.stringContaining("32 per second at most")] },
     ]);
+  });
+
+  test("proposes a limit of one bucket from the hits of all replicas", async () => {
+    const path = await folder.write(
+      "rules.yaml",
+      `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  rateLimits:
+    - domain: shop
+      descriptors:
+        - {key: everyone, value: all, rate_limit: {unit: minute, requests_per_unit: 9}}
+        - {key: user, detailed_metric: true, rate_limit: {unit: minute, requests_per_unit: 9}}
+`,
+    );
+    const start = timestampFromMs(1_767_571_210_000);
+    server = await AdminServer.start({
+      fleet: {
+        getHistory: ({ service }) => ({
+          replicas: ["a", "b"].map((replica) => {
+            const hits = new Array(720).fill(replica === "a" ? 30 : 20);
+            return { replica, rules: [{ domain: "shop", label: "everyone_all", start, hits }] };
+          }),
+          silentReplicas: service === "" ? 2 : 0,
+        }),
+      },
+    });
+    const args = ["recommend", "--policy", path, "--from-fleet", "--admin-url", server.url];
+    const { code, out } = await captureCli(args);
+    expect(code).toBe(0);
+    expect(out).toContain("36,000 hits, one bucket for all, 1 day from 2026-01-05T00:00:00Z");
+    // Twice as much as 300 a minute, and as 100 in two steps.
+    expect(out).toContain("Proposed: 700 per 1m, burst 200, now 9 and 9");
+    expect(out).toContain("  Estimated from steps of 10 s: it refuses 0 % of the requests.");
+    expect(out).toContain("  These are minutes of a running fleet: peaks of a day or a week are");
+    expect(out).toContain("  2 replicas did not answer in time.");
+    expect(out).toContain("shop/user:\n  The fleet keeps no history of its callers; --prometheus");
   });
 
   test("proposes nothing from a fleet that has just started", async () => {
