@@ -52,8 +52,10 @@ export function renderRecommendation(outcome: RecommendOutcome, style: Style): s
     lines.push("", `${style.bad("Not enough data")} for ${safeText(subject)}:`);
     lines.push(...missing.map((text) => `  ${safeText(text)}`));
   }
-  if (demands.length === 0 && services.length === 0 && counts !== undefined)
+  const isSilent = demands.length === 0 && services.length === 0;
+  if (isSilent && (counts !== undefined || notEnough.length === 0)) {
     lines.push("", "No request met a limit of the policy.");
+  }
   for (const { file, lines: changed } of edits) {
     lines.push("", style.bold(safeText(file)), ...changed.map((line) => colored(line, style)));
   }

@@ -76,13 +76,14 @@ function wasText({ hits, burst }: Proposal): string {
 
 function demandParts(demand: CallerDemand, proposals: readonly Proposal[]): readonly Markup[] {
   const { requestCount, callerCount, dayCount, startUs, endUs, topRatios, zipfExponent } = demand;
+  const counted = demand.steps === undefined ? "requests" : "hits";
   const zipf = zipfExponent === undefined ? "" : ` Zipf exponent ${zipfExponent.toFixed(2)}.`;
   const rows = busiestWindows(demand).map(([window, { p50, p90, p99, max }]) => [
     `busiest ${window}`,
     ...[p50, p90, p99, max].map((hits) => hits.toLocaleString("en")),
   ]);
   const text =
-    `${requestCount.toLocaleString("en")} requests of ${callerCount.toLocaleString("en")} ` +
+    `${requestCount.toLocaleString("en")} ${counted} of ${callerCount.toLocaleString("en")} ` +
     `callers on ${dayCount} days, ${formatTimestamp(startUs)} to ${formatTimestamp(endUs)}. ` +
     `The first caller sent ${percent(topRatios.top1)} of the requests, the first ten ` +
     `${percent(topRatios.top10)}, the first hundred ${percent(topRatios.top100)}.${zipf}`;

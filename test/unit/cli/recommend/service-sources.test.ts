@@ -240,18 +240,23 @@ spec:
     const server = await startServer(counts);
     const path = await folder.write("rules.yaml", rules);
     const source = ["--policy", path, "--prometheus", `http://${server.authority}`];
-    const args = [...source, "--range", "4h", "--only", "limits"];
-    return { ...(await captureCli(["recommend", ...args])), server };
+    const html = await folder.write("limits.html", "");
+    const args = [...source, "--range", "4h", "--only", "limits", "--html", html];
+    const ran = await captureCli(["recommend", ...args]);
+    return { ...ran, server, html: await readFile(html, "utf8") };
   }
 
   test("proposes limits of rules with one bucket, and of callers that are named", async () => {
-    const { out, code, server } = await run({ callers: 300, unnamed: 28_800 });
+    const { out, code, server, html } = await run({ callers: 300, unnamed: 28_800 });
     expect(code).toBe(0);
     expect(out).toContain("shop/user\n288,000 hits, 300 callers, ");
     expect(out).toContain("Proposed: 10 per 1m, burst 20, now 9 and 9");
     expect(out).not.toContain("busiest second");
     expect(out).toContain("  How requests lie within steps of 60 s is unknown.");
     expect(out).toContain("  Estimated from steps of 60 s: it refuses 0 % of the requests (");
+    expect(html).toContain("288,000 hits of 300 callers on ");
+    expect(html).toContain("Estimated from steps of 60 s: it refuses 0 % of the requests (");
+    expect(html).not.toContain("busiest second");
     expect(out).toContain("  9.1 % of the hits are of callers without a series, because a replica");
     expect(out).toContain("shop/everyone_all\n960 hits, one bucket for all, ");
     expect(out).toContain("  960 hits; 1,000 are needed, about 2 times as many");
