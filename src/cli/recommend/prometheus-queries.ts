@@ -104,6 +104,16 @@ export function ruleHitsQuery(
   return `round(${name === "hits" ? "sum" : "sum by (path)"}(${hits})) > 0`;
 }
 
+/** How many callers a rule had that it names in metrics. */
+export function callerCountQuery(rule: Rule, plan: PrometheusPlan): string {
+  const { range, window } = plan.times;
+  const own = plan.queries.has("callerHits");
+  const seen = own
+    ? `count_over_time((${ruleHitsQuery(rule, "callerHits", plan)})[${range}:${window}])`
+    : `last_over_time(${askedHits(rule, "callerHits")}[${range}])`;
+  return `count(count by (path) (${seen}))`;
+}
+
 /** Hits of a rule that names its callers which have no name: there are too many callers. */
 export function unnamedHitsQuery(rule: Rule, { range }: QueryTimes): string {
   return `sum(increase(${askedHits(rule, "hits")}[${range}]))`;

@@ -11,6 +11,7 @@ import {
 } from "../../recommend/services/prometheus-answers.js";
 import { StepReader } from "../../recommend/step-reader.js";
 import {
+  callerCountQuery,
   type PrometheusPlan,
   ruleHitsQuery,
   ruleRatesQuery,
@@ -94,18 +95,15 @@ async function readHits(
   const notes: string[] = [];
   reader.add(rule, { seconds: stepMs / 1_000, notes });
   let named = 0;
-  const counted = `count(count_over_time((${query})[${plan.times.range}:${plan.times.window}]))`;
-  const seriesCount = Math.max(1, (await server.peak(name, counted)) ?? 0);
-  if (seriesCount > vectorSeriesMax) return;
-  const partMs = stepMs * Math.floor(answerValuesMax / seriesCount);
+  const counted = name === "hits" ? 1 : await server.peak(name, callerCountQuery(rule, plan));
+  const callerCount = counted ?? 1;
+  if (callerCount > vectorSeriesMax) return;
+  const partMs = stepMs * Math.floor(answerValuesMax / callerCount);
   // A value is of the step that ends at its time.
   for (let fromMs = startMs + stepMs; fromMs <= endMs; fromMs += partMs) {
     const part = { startMs: fromMs, endMs: Math.min(endMs, fromMs + partMs - stepMs), stepMs };
-    for (const { labels, values } of await server.matrix(name, query, part)) {
-      const caller = labels.get("path") ?? "";
-      for (const [i, value] of values.entries()) {
-        const hits = Math.round(value);
-        if (!(hits >= 1)) continue;
+    for (const [caller, values] of byCaller(await server.matrix(name, query, part))) {
+      for (const [i, hits] of values.entries()) {
         reader.take(rule, { caller, startMs: fromMs + (i - 1) * stepMs, hits });
         named += hits;
       }
@@ -119,4 +117,16 @@ async function readHits(
     `${percent(unnamed / (unnamed + named))} of the hits are of callers without a series, ` +
       "because a replica names at most 1,000. The limit is not fitted to them.",
   );
+}
+
+/** Whole hits of each caller by step; a query that somebody wrote may have several series of one. */
+function byCaller(series: readonly RangeSeries[]): ReadonlyMap<string, readonly number[]> {
+  const callers = new Map<string, readonly number[]>();
+  for (const { labels, values } of series) {
+    const caller = labels.get("path") ?? "";
+    const known = callers.get(caller) ?? [];
+    const sums = values.map((value, i) => (known[i] ?? 0) + Math.max(0, Math.round(value) || 0));
+    callers.set(caller, sums);
+  }
+  return callers;
 }
