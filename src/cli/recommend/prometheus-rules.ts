@@ -119,7 +119,7 @@ async function readHits(
   );
 }
 
-/** Whole hits of each caller by step; a query that somebody wrote may have several series of one. */
+/** Whole hits by caller and step; a query that somebody wrote may split those of one caller. */
 function byCaller(series: readonly RangeSeries[]): ReadonlyMap<string, readonly number[]> {
   const callers = new Map<string, readonly number[]>();
   for (const { labels, values } of series) {
