@@ -79,8 +79,10 @@ describe("decisions in place of envoyproxy/ratelimit", () => {
 
   it("keep their keys under the prefix; windows begin at whole units since 1970", async () => {
     await service.ask("user=key");
-    expect(await keyCount(main, "gate:")).toBeGreaterThan(0);
-    expect(await keyCount(main, "")).toBe(await keyCount(main, "gate:"));
+    // Asked once: keys of the fleet come and go between two questions.
+    const keys = await main.client().keys("*");
+    expect(keys.length).toBeGreaterThan(0);
+    expect(keys.filter((key) => !key.startsWith("gate:"))).toEqual([]);
 
     const redis = await startRedis(stage);
     const windows = await startDropIn(stage, {

@@ -25,6 +25,24 @@ function retrying(port: number, retries: string): string {
   `;
 }
 
+/** Attempts for each request of many callers at once, none of which is served. */
+async function attemptsPerRequest(breakers: string): Promise<number> {
+  const [callerCount, requestsEach] = [100, 10];
+  const upstream = await startScriptedUpstream(stage);
+  upstream.answer = () => ({ status: 502, afterMs: 50 });
+  const services = `
+    ${retrying(upstream.port, "{numRetries: 2, retryOn: [gatewayError]}").trim()}
+      ${breakers}
+  `;
+  const { envoy } = await startGeneratedEnvoy(stage, { services });
+  const send = client(envoy.port);
+  const callers = Array.from({ length: callerCount }, async () => {
+    for (let i = 0; i < requestsEach; i += 1) expect((await send()).status).toBe(502);
+  });
+  await Promise.all(callers);
+  return upstream.arrivalsMs.length / (callerCount * requestsEach);
+}
+
 const refusal = { "x-envoy-ratelimited": "true" };
 
 describe("generated retries", () => {
@@ -38,6 +56,15 @@ describe("generated retries", () => {
     upstream.answer = () => ({ status: 502 });
     expect((await send()).status).toBe(502);
     expect(upstream.arrivalsMs).toHaveLength(6);
+  });
+
+  it("are at most a fifth of the requests of an upstream that fails under load", async () => {
+    const withBudget = await attemptsPerRequest("");
+    expect(withBudget).toBeLessThanOrEqual(1.2);
+    expect(withBudget).toBeGreaterThan(1.05);
+    // What the same callers would do to it otherwise.
+    const unbounded = "circuitBreakers: {retryBudget: off, maxRetries: 1000}";
+    expect(await attemptsPerRequest(unbounded)).toBe(3);
   });
 
   it("try a connection again that was not made", async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { HeadgateProtection } from "./goodput-admission.js";
 import {
   runWorld,
   searchBest,
@@ -7,6 +8,7 @@ import {
   type VerdictName,
   verdictNames,
 } from "./goodput-matrix.js";
+import { GoodputRun } from "./goodput-run.js";
 import {
   readGoodputTable,
   tableSeeds,
@@ -28,17 +30,17 @@ const sets: readonly {
   {
     name: "laws were tuned by",
     seeds: tuningSeeds,
-    missedCountMax: { goodput: 22, critical: 24, late: 13, p99: 27 },
+    missedCountMax: { goodput: 16, critical: 12, late: 15, p99: 22 },
   },
   {
     name: "nobody looked at",
     seeds: validationSeeds,
-    missedCountMax: { goodput: 24, critical: 19, late: 10, p99: 31 },
+    missedCountMax: { goodput: 24, critical: 10, late: 8, p99: 25 },
   },
   {
     name: "lose one of two zones",
     seeds: zoneSeeds,
-    missedCountMax: { goodput: 2, critical: 1, late: 1, p99: 11 },
+    missedCountMax: { goodput: 3, critical: 1, late: 0, p99: 10 },
   },
 ];
 
@@ -56,43 +58,49 @@ const worst: readonly {
     name: "slow spells that outlast what the law remembers, while capacity doubles",
     verdict: "goodput",
     seed: 1_055,
-    missingMax: 0.47,
+    missingMax: 0.17,
   },
   {
     name: "two hundred workers of 2 s, found from one permit, with little more asked than done",
     verdict: "goodput",
     seed: 1_089,
-    missingMax: 0.41,
+    missingMax: 0,
   },
   {
     name: "two replicas that begin with all that comes at a cold service",
     verdict: "critical",
     seed: 84,
-    missingMax: 0.42,
+    missingMax: 0.07,
   },
   {
     name: "two replicas before 200 workers, where critical requests are most of a heavy tail",
     verdict: "critical",
     seed: 52,
-    missingMax: 0.11,
+    missingMax: 0,
   },
   {
     name: "two replicas before one worker, one request in a hundred ten times as long",
     verdict: "critical",
     seed: 66,
-    missingMax: 0.03,
+    missingMax: 0.008,
   },
   {
     name: "one worker whose slow spells fill a queue that was right before",
     verdict: "late",
     seed: 1_130,
-    missingMax: 0.07,
+    missingMax: 0.145,
   },
   {
     name: "two hundred workers of 2 s that pause, with little more asked than done",
     verdict: "p99",
     seed: 1_042,
-    missingMax: 4.5,
+    missingMax: 4.65,
+  },
+  {
+    name: "ten workers that begin cold and lose five, where critical requests fill the rest",
+    verdict: "p99",
+    seed: 1_014,
+    missingMax: 5.05,
   },
 ];
 
@@ -127,6 +135,39 @@ describe("the goodput matrix", async () => {
   it.each(worst)("$name: $verdict, seed $seed", (one) => {
     const result = resultOf(one.seed);
     expect(result.missing[one.verdict], tellResult(result)).toBeLessThanOrEqual(one.missingMax);
+  });
+
+  it("answers in 300 ms what ten workers of 50 ms take on at three times their load", () => {
+    for (let seed = 1; seed <= 12; seed += 1) {
+      const parts = { critical: 0.1, high: 0.2, normal: 0.4 };
+      const times = { serviceMs: 50, patienceMs: 1_000, changes: [] };
+      const world = { workerCount: 10, loadRatio: 3, parts, ...times };
+      const blocks = "admission: {}, concurrency: {limits: {initial: 1000}}";
+      const run = new GoodputRun(world, seed, (calendar) => {
+        return new HeadgateProtection(calendar, { blocks, seed });
+      });
+      run.span(3_000);
+      const { p99Ms, servedRatio } = run.span(22_000);
+      expect(p99Ms, `seed ${seed}`).toBeLessThan(300);
+      expect(servedRatio.critical, `seed ${seed}`).toBeGreaterThan(0.999);
+    }
+  });
+
+  // Its limit once fell for a minute, to a quarter of what it can serve, and none of that showed.
+  it.each([
+    ["heavyTailed", 1.1],
+    ["heavyTailed", 3],
+    ["autocorrelated", 1.1],
+    ["autocorrelated", 3],
+  ] as const)("keeps a large service busy whose times are %s, at %d x", (service, loadRatio) => {
+    const parts = { critical: 0.2 / loadRatio, high: 0.3, normal: 0.3 };
+    const times = { serviceMs: 500, patienceMs: 10_000, changes: [] };
+    const world = { workerCount: 200, service, loadRatio, parts, ...times };
+    const run = new GoodputRun(world, 5, (calendar) => {
+      return new HeadgateProtection(calendar, { blocks: "admission: {}", seed: 5 });
+    });
+    run.span(60_000);
+    expect(run.span(60_000).usefulRatio).toBeGreaterThan(0.9);
   });
 
   it.each(rechecked)("has what a search finds (row %i)", (place) => {

@@ -6,6 +6,8 @@ import type { Stage } from "./stage.js";
 export interface ScriptedAnswer {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
+  /** How long the answer takes, in milliseconds. Default 0 */
+  readonly afterMs?: number;
 }
 
 /** A server whose answers a test writes. */
@@ -24,8 +26,12 @@ export async function startScriptedUpstream(stage: Stage): Promise<ScriptedUpstr
   const server = createServer({ maxHeaderSize: 131_072 }, (request, response) => {
     arrivalsMs.push(performance.now());
     request.resume();
-    const { status, headers = {} } = upstream.answer(arrivalsMs.length - 1, request);
-    response.writeHead(status, headers).end(`answer ${status}\n`);
+    const { status, headers = {}, afterMs } = upstream.answer(arrivalsMs.length - 1, request);
+    const answer = (): void => {
+      response.writeHead(status, headers).end(`answer ${status}\n`);
+    };
+    if (afterMs === undefined) answer();
+    else setTimeout(answer, afterMs);
   });
   const port = await listenOnLoopback(stage, server);
   const upstream: ScriptedUpstream = { port, arrivalsMs, answer: () => ({ status: 200 }) };

@@ -27,6 +27,9 @@ export function checkFolderSizes(paths: readonly string[]): Violation[] {
   });
 }
 
+/** Lines of the map, at most: details stand in docs/internals. */
+const architectureLinesMax = 250;
+
 /** Folders of src that the map of the architecture does not have, and those that are gone. */
 export function checkFolderIndex(paths: readonly string[], architecture: string): Violation[] {
   const folders = foldersOf(paths);
@@ -35,7 +38,10 @@ export function checkFolderIndex(paths: readonly string[], architecture: string)
   );
   const missing = [...folders.keys()].filter((folder) => !indexed.has(folder));
   const gone = [...indexed].filter((folder) => folder !== "src/gen" && !folders.has(folder));
+  const lineCount = architecture.trimEnd().split("\n").length;
+  const message = `has ${lineCount} lines, at most ${architectureLinesMax}`;
   return [
+    ...(lineCount > architectureLinesMax ? [{ path: "ARCHITECTURE.md", line: 1, message }] : []),
     ...missing.map((path) => ({ path, line: 1, message: "has no line in ARCHITECTURE.md" })),
     ...gone.map((path) => ({ path, line: 1, message: "is in ARCHITECTURE.md and holds no file" })),
   ];

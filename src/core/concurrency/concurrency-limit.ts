@@ -30,6 +30,8 @@ export interface Demand {
   readonly loadRatio: number | undefined;
   /** Critical requests that asked lately, over all that ended; Infinity before any has. */
   readonly criticalRatio: number;
+  /** Requests that wait for a permit now. Default 0 */
+  readonly waitingCount?: number;
 }
 
 /** What many requests that ended in one span of time taught, of one process or of a fleet. */
@@ -73,6 +75,8 @@ export interface ConcurrencyLimit {
    * once, and not lowered where the limit is for the sake of a measurement. Default: with headroom
    */
   readonly criticalLimit?: number;
+  /** Permits that keep the service busy: below them nobody is shed. Default: not known, 0 */
+  readonly busyCount?: number;
   /** Goes on from what other replicas have learned, unless it has learned something itself. */
   startFrom?(limit: number): void;
   /** The share of requests to refuse at random now, 0 to 0.9; only `latencyShed` has one. */

@@ -7,6 +7,7 @@ import type {
 } from "./concurrency-limit.js";
 import { type KneeFit, LatencyByLevel } from "./latency-by-level.js";
 import { type LimitBounds, withinBounds } from "./limit-bounds.js";
+import { PaceFloor } from "./pace-floor.js";
 
 /**
  * The shortest time between two steps, the fewest round trips, and how many of them one after the
@@ -20,8 +21,9 @@ const stepRttsMsMax = 10_000;
 /** How far above the knee the limit is, before its queue. */
 const marginRatio = 1.1;
 
-/** What a step of looking at less leaves of what is in use. */
+/** What a step of looking at less leaves of what is in use, and all of them of a known knee. */
 const probeRatio = 0.7;
+const probeKneeRatio = 0.5;
 
 /** Steps of it that show whether latency falls, and how many times as long it rests after it. */
 const probeStepsMin = 2;
@@ -55,8 +57,17 @@ const vainCountMax = 5;
 /** The least plausible knee over the likeliest one from which that is known well enough. */
 const knownRatio = 0.65;
 
-/** The share of time in which workers may be idle for want of a queue. */
-const idleRatio = 0.005;
+/** From so many times the knee that looking at less has shown it looks again. */
+const provenRatio = 1.5;
+
+/** The share of their time in which workers may be idle for want of a queue. */
+const idleRatio = 0.004;
+
+/** The weight of a request in the share of those that ended while others waited for a permit. */
+const heldWeight = 0.01;
+
+/** Below such a part of the probability that all are busy, that of fewer ones is left out. */
+const rareRatio = 0.001;
 
 /** Below such a load no queue keeps all workers busy. */
 const loadRatioMin = 1.03;
@@ -81,7 +92,7 @@ const spareMin = 50;
 const busyLoadRatio = 1.1;
 
 /** The share of critical requests that may find no room although their demand is borne. */
-const unluckyRatio = 0.001;
+const unluckyRatio = 0.0003;
 
 /** From this demand on critical requests fill the service alone, and no queue is long enough. */
 const criticalDemandMax = 0.95;
@@ -95,22 +106,29 @@ const hopelessDemandMin = 1.2;
  *
  * ```
  * limit = 1.1 * knee + queue
- * queue = ln((1 - 1 / load) / 0.005) / ln(load)       1.5 to knee + 18
+ * queue = ln(idle * (1 - 1 / load) / 0.004) / ln(load)       1.5 to knee + 18
  * ```
  *
  * How long a queue keeps the workers busy depends on the load, the requests that ask over those
- * that end: with a load r that comes at random, a queue of n is empty with the probability
- * (1 - 1 / r) / r^n, 1 in 200 for the queue above. At three times the capacity it is four requests,
- * at 1.1 times thirty.
+ * that end: with a load r that comes at random, a queue of n is empty while all work with the
+ * probability (1 - 1 / r) / r^n. `idle` is the share of the workers that are idle because of that,
+ * over this probability: a third for one worker at three times the capacity, a sixteenth for ten.
+ * With the queue above they are idle for 1 in 250 of their time. At three times the capacity it is
+ * two requests for ten workers, at 1.1 times twenty-eight.
  *
- * Example: 10 workers at three times their load: 11 + 4.5 = 15 permits, 75 ms where one request
- * takes 50 ms.
+ * Example: 10 workers at three times their load: 11 + 2 = 13 permits, 65 ms where one request takes
+ * 50 ms.
+ *
+ * Where requests wait for a permit anyway, and take one as soon as it is free, a queue at the
+ * service only adds to that: then it is no longer than one request for each worker.
  *
  * - No queue is seen at any level, and the limit is reached: it grows by a half, below 10 it
  *   doubles. It falls, but to no less than 50, to four times what is in use.
  * - Nothing is known of few in flight, as when the limit was too high from the start, or for half a
  *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
- *   there is a queue at the service, and below the knee a few round trips are enough.
+ *   there is a queue at the service, and below the knee a few round trips are enough. It ends where
+ *   fewer requests end, and at half of a knee that was known.
+ * - Fewer requests end since the limit is lower, while more ask: it returns (`PaceFloor`).
  *
  * A request whose caller stated no deadline and leaves unanswered would have taken longer: its time
  * counts, and no end, as times that are cut off do where they are exponential. Where nearly all
@@ -119,10 +137,10 @@ const hopelessDemandMin = 1.2;
  * are served, and begins anew from there. Who leaves with one in flight as with many has reasons of
  * its own.
  *
- * Critical requests may exceed the limit by what chance brings at once, so that one in a thousand
- * of them finds no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their own
- * demand, if that is longer. They may not if they fill the service alone. Only 3 * sqrt(limit) is
- * allowed for half a minute after more than a tenth of the callers left late: the longer queue
+ * Critical requests may exceed the limit by what chance brings at once, so that three in ten
+ * thousand of them finds no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their
+ * own demand, if that is longer. They may not if they fill the service alone. Only 3 * sqrt(limit)
+ * is allowed for half a minute after more than a tenth of the callers left late: the longer queue
  * exceeds their patience, and a service works on for those who have left.
  *
  * Fits when the same requests take the same time at any number in flight below the knee, each of
@@ -142,6 +160,7 @@ export class KneeLimit implements ConcurrencyLimit {
   #probeCount = 0;
   #probeSteps = 0;
   #probeMs = 0;
+  #probeMin = 0;
   /** Whether that is since callers leave, and how often in a row it was in vain. */
   #isDeserted = false;
   #lowestSteps = 0;
@@ -153,6 +172,8 @@ export class KneeLimit implements ConcurrencyLimit {
   #fit: KneeFit | undefined;
   /** Whether a knee was ever seen. */
   #isFound = false;
+  /** The knee after looking at less. */
+  #provenKnee = 0;
   #demand: Demand | undefined;
   /** Round trips since the last step that began from then on, and the first and most of them. */
   #fromMs = Number.NEGATIVE_INFINITY;
@@ -161,6 +182,9 @@ export class KneeLimit implements ConcurrencyLimit {
   #firstMs = 0;
   #inFlightMax = 0;
   #rttSumMs = 0;
+  #pace = new PaceFloor();
+  /** The share of requests that ended while others waited for a permit. */
+  #heldRatio = 0;
 
   constructor(limits: LimitBounds) {
     this.#limits = limits;
@@ -177,6 +201,10 @@ export class KneeLimit implements ConcurrencyLimit {
 
   get baselineMs(): number | undefined {
     return this.#isFound ? this.#fit?.serviceMs : undefined;
+  }
+
+  get busyCount(): number {
+    return this.#isFound && this.#probe === undefined ? marginRatio * (this.#fit?.knee ?? 0) : 0;
   }
 
   get criticalLimit(): number {
@@ -200,9 +228,15 @@ export class KneeLimit implements ConcurrencyLimit {
     const rttMs = endMs - startMs;
     this.#levels.add(inFlight, rttMs, isLeft);
     this.#demand = demand;
+    const { waitingCount = 0 } = demand ?? {};
+    this.#heldRatio += heldWeight * ((waitingCount > 0 ? 1 : 0) - this.#heldRatio);
+    if (this.#count > 0) this.#pace.ended();
     // What began before met another limit.
     if (startMs < this.#fromMs) return;
-    if (this.#count === 0) this.#firstMs = endMs;
+    if (this.#count === 0) {
+      this.#firstMs = endMs;
+      this.#pace.begin(endMs);
+    }
     this.#count += 1;
     if (isLeft === true) this.#leftCount += 1;
     this.#rttSumMs += rttMs;
@@ -246,10 +280,35 @@ export class KneeLimit implements ConcurrencyLimit {
     const isKnown = !fit.isOpen && fit.lowest >= knownRatio * fit.knee;
     if (isKnown) {
       this.#isFound = true;
-      this.#settle(marginRatio * fit.knee + this.#queue(fit.knee));
+      this.#settle(Math.max(this.#pace.floor, marginRatio * fit.knee + this.#queue(fit.knee)));
     }
-    if (this.#probe !== undefined) this.#goOn(fit, isKnown, nowMs);
+    if (this.#probe !== undefined) {
+      this.#goOn(fit, isKnown, nowMs);
+      return;
+    }
+    if (this.#isBusy) this.#keepPace(fit, nowMs);
+    if (this.#isUnproven(fit) && nowMs >= this.#noProbeUntilMs) this.#startProbe(nowMs);
     else if (!isKnown) this.#find(fit, nowMs);
+  }
+
+  /** Whether requests are refused at a knee so much greater than any that was looked for. */
+  #isUnproven({ knee, isFlat }: KneeFit): boolean {
+    const isGrowing = isFlat && this.#isReached;
+    return this.#isBusy && !isGrowing && knee > provenRatio * this.#provenKnee;
+  }
+
+  #keepPace({ dispersion }: KneeFit, nowMs: number): void {
+    this.#pace.keep({ nowMs, limit: this.#limit, inFlightMax: this.#inFlightMax, dispersion });
+    this.#settle(Math.max(this.#limit, this.#pace.floor));
+  }
+
+  get #isReached(): boolean {
+    return this.#inFlightMax >= reachedRatio * this.steadyLimit;
+  }
+
+  /** Whether more ask than are served. */
+  get #isBusy(): boolean {
+    return (this.#demand?.loadRatio ?? 0) > busyLoadRatio;
   }
 
   #looksDeserted(): boolean {
@@ -289,6 +348,7 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#isFound = false;
     this.#settle(this.limit);
     this.#levels.clear();
+    this.#pace = new PaceFloor();
     this.#endProbe(nowMs);
     this.#noProbeUntilMs = nowMs;
   }
@@ -296,8 +356,8 @@ export class KneeLimit implements ConcurrencyLimit {
   /** Grows, or looks at less. */
   #find(fit: KneeFit, nowMs: number): void {
     const inFlightMax = this.#inFlightMax;
-    const isReached = inFlightMax >= reachedRatio * this.steadyLimit;
-    const isBusy = isReached || (this.#demand?.loadRatio ?? 0) > busyLoadRatio;
+    const isReached = this.#isReached;
+    const isBusy = isReached || this.#isBusy;
     if (!fit.isFlat && (!fit.isOpen || isBusy)) {
       if (nowMs < this.#noProbeUntilMs) return;
       this.#startProbe(nowMs);
@@ -311,12 +371,14 @@ export class KneeLimit implements ConcurrencyLimit {
   /** A step of looking at less is over. */
   #goOn(fit: KneeFit, isKnown: boolean, nowMs: number): void {
     this.#probeSteps += 1;
-    const isLowest = this.limit <= this.#limits.min;
+    const isLowest = this.limit <= Math.max(this.#limits.min, this.#probeMin);
     const isEnough = fit.isFlatter && this.#probeSteps >= probeStepsMin;
-    if (!isKnown && !fit.isFlat && !isLowest && !isEnough) {
+    const isOver = isLowest || isEnough || this.#pace.hasFallen(nowMs);
+    if (!isKnown && !fit.isFlat && !isOver) {
       this.#lookAtLess(nowMs);
       return;
     }
+    this.#provenKnee = fit.knee;
     this.#endProbe(nowMs);
   }
 
@@ -325,6 +387,8 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#probeSteps = 0;
     this.#lowestSteps = 0;
     this.#probeMs = nowMs;
+    const isKneeKnown = this.#isFound && !this.#isDeserted;
+    this.#probeMin = isKneeKnown ? probeKneeRatio * (this.#fit?.knee ?? 0) : 0;
     this.#lookAtLess(nowMs);
   }
 
@@ -342,13 +406,30 @@ export class KneeLimit implements ConcurrencyLimit {
   #lookAtLess(nowMs: number): void {
     const inUse = Math.min(this.#probe ?? this.#limit, this.#inFlightMax);
     const ratio = this.#isDeserted ? desertedProbeRatio : probeRatio;
-    this.#probe = Math.max(this.#limits.min, ratio * inUse);
+    this.#probe = Math.max(this.#limits.min, this.#probeMin, ratio * inUse);
     this.#fromMs = nowMs;
   }
 
   #queue(knee: number): number {
     const load = Math.max(loadRatioMin, this.#demand?.loadRatio ?? 1);
-    const queue = Math.log((1 - 1 / load) / idleRatio) / Math.log(load);
-    return Math.max(queueMin, Math.min(queue, knee + queueExtraMax));
+    const idle = (1 - 1 / load) * idleOfBusy(knee, load);
+    const queue = Math.log(idle / idleRatio) / Math.log(load);
+    const most = Math.max(queueMin, Math.min(queue, knee + queueExtraMax));
+    const least = Math.min(most, Math.max(queueMin, knee));
+    return most + this.#heldRatio * (least - most);
   }
+}
+
+/**
+ * The share of workers that are idle, over the probability that all are busy and nobody waits: of n
+ * busy ones an n-th of their pace ends one, so that fewer are less likely by n / (workers * load).
+ */
+function idleOfBusy(workerCount: number, load: number): number {
+  let ratio = 1;
+  let idleCount = 0;
+  for (let i = 1; i <= workerCount && ratio > rareRatio; i += 1) {
+    ratio *= (workerCount - i + 1) / (workerCount * load);
+    idleCount += ratio * i;
+  }
+  return idleCount / workerCount;
 }

@@ -1,5 +1,6 @@
 import { withHeadroom } from "../../core/admission/class-counts.js";
 import { estimatedWaitMs, type QueueState } from "../../core/admission/estimated-wait.js";
+import { expectedTimeMs } from "../../core/admission/expected-time.js";
 import { LearnedShare, startsFromOthers } from "../../core/admission/learned-share.js";
 import type {
   PermitHolder,
@@ -63,7 +64,7 @@ interface PoolParts {
  * others have learned learns with them, from what all have in use. One that bounds the queue does
  * so where there is one, and bounds permits where there is none.
  */
-export class PermitPool<T> implements PermitHolder {
+export class PermitPool<T> implements PermitHolder, Demand {
   readonly name: string;
   readonly label: string;
   readonly #parts: PoolParts;
@@ -226,15 +227,7 @@ export class PermitPool<T> implements PermitHolder {
     };
   }
 
-  /**
-   * How long a new request must expect to take, its wait included: as long as all that are before
-   * it take to end, at the pace at which they end, and no less than one takes. So it knows what
-   * waits at the service, too, and needs no limit to be right. A queue of n takes sqrt(n) of these
-   * times more or less, six times of which are added for all but critical requests: the room that
-   * is left to lateness is theirs. Undefined where nothing has ended.
-   *
-   * Example: 30 in flight of which one ends each 5 ms: 150 ms, were it for 10 servers of 50 ms.
-   */
+  /** How long a new request must expect to take; undefined where nothing has ended. */
   expectedMs(priority: Priority, nowMs: number): number | undefined {
     const gapMs = this.#gapTime.serviceMs(nowMs);
     const serviceMs = this.#serviceTime.serviceMs(nowMs);
@@ -242,16 +235,14 @@ export class PermitPool<T> implements PermitHolder {
     const isOrdered = this.#settings.queue?.order === "priority";
     const waitingCount = isOrdered ? (this.#room?.countFrom(priority) ?? 0) : this.waitingCount;
     const count = this.#permits.inUseCount + waitingCount + 1;
-    const baselineMs = this.#law?.baselineMs;
-    // With much room ends come at the pace of arrivals, and tell nothing.
-    const isFull = 2 * count > this.#slotCount(nowMs);
-    if (priority === "critical" || baselineMs === undefined || !isFull) {
-      return Math.max(serviceMs, count * gapMs);
-    }
-    // What is served side by side does not wait for each other.
-    const scatter =
-      scatterMax * Math.sqrt(Math.max(0, count - baselineMs / gapMs) * this.#partOfFleet(nowMs));
-    return Math.max(serviceMs, (count + scatter) * gapMs);
+    return expectedTimeMs(priority, {
+      count,
+      gapMs,
+      serviceMs,
+      baselineMs: this.#law?.baselineMs,
+      isFull: 2 * count > this.#slotCount(nowMs),
+      partRatio: this.#partOfFleet(nowMs),
+    });
   }
 
   /** When to come back, as far as the queue tells. */
@@ -272,7 +263,8 @@ export class PermitPool<T> implements PermitHolder {
 
   /**
    * How full it is for a class, by the limits that hold for it (`isFree`): of a limit that is
-   * learned, only its own requests and those of the classes above it count.
+   * learned, only its own requests and those of the classes above it count, and nothing is full
+   * while fewer are in use than keep the service busy.
    */
   occupancyFor(priority: Priority, nowMs: number): number {
     if (!this.learnsHere || !this.#isByClass) return this.occupancyRatio(nowMs);
@@ -281,6 +273,8 @@ export class PermitPool<T> implements PermitHolder {
       this.#permits.inUseCount + this.waitingCount,
       this.#hardLimit(nowMs),
     );
+    const busyCount = (this.#law?.busyCount ?? 0) * this.#partOfFleet(nowMs);
+    if (count + 1 <= busyCount) return hardRatio;
     return Math.max(hardRatio, this.#ratioOf(count, this.limit(nowMs)));
   }
 
@@ -389,7 +383,15 @@ export class PermitPool<T> implements PermitHolder {
 
   /** What is asked of it. */
   get demand(): Demand {
-    return this.#permits;
+    return this;
+  }
+
+  get loadRatio(): number | undefined {
+    return this.#permits.loadRatio;
+  }
+
+  get criticalRatio(): number {
+    return this.#permits.criticalRatio;
   }
 
   /** Lets a request wait; see `WaitingRoom.enter`. */
@@ -482,9 +484,6 @@ const closedQueue: QueueSettings = {
  * replica or the other by chance: without it one would refuse while another has permits left.
  */
 const splitDeviations = 2;
-
-/** Standard deviations by which a long queue may be slower than its mean. */
-const scatterMax = 6;
 
 const unknownWait: RetryWait = { kind: "unknown" };
 

@@ -71,18 +71,32 @@ describe("KneeLimit", () => {
   it.each([1, 50, 1_000])("finds ten workers from %i, with a queue for the load", (initial) => {
     // A step lasts two round trips, and those take five seconds at first where it begins at 1,000.
     const { law } = new Service({ initial }).serve({ workerCount: 10, seconds: 90 });
-    // 1.1 x 10 and ln(133) / ln(3).
-    expect(law.steadyLimit).toBeGreaterThanOrEqual(14);
-    expect(law.steadyLimit).toBeLessThanOrEqual(17);
+    // 1.1 x 10 and ln(11) / ln(3).
+    expect(law.steadyLimit).toBeGreaterThanOrEqual(12);
+    expect(law.steadyLimit).toBeLessThanOrEqual(14);
     expect(law.baselineMs).toBeCloseTo(50, -1);
   });
 
   it("keeps a longer queue where little more is asked than can be done", () => {
     const demand = { loadRatio: 1.1, criticalRatio: 0.1 };
     const { law } = new Service().serve({ workerCount: 10, seconds: 30, demand });
-    // The most: knee + 18.
+    // ln(17) / ln(1.1); the most is knee + 18.
     expect(law.steadyLimit).toBeGreaterThanOrEqual(37);
     expect(law.steadyLimit).toBeLessThanOrEqual(41);
+  });
+
+  it("keeps no longer queue than one for each worker where requests wait for a permit", () => {
+    const demand = { loadRatio: 1.1, criticalRatio: 0.1, waitingCount: 3 };
+    const { law } = new Service().serve({ workerCount: 10, seconds: 30, demand });
+    expect(law.steadyLimit).toBeGreaterThanOrEqual(20);
+    expect(law.steadyLimit).toBeLessThanOrEqual(24);
+  });
+
+  it("tells how many permits keep the service busy, once it knows", () => {
+    const service = new Service();
+    expect(service.law.busyCount).toBe(0);
+    service.serve({ workerCount: 10, seconds: 30 });
+    expect(service.law.busyCount).toBeCloseTo(11, 0);
   });
 
   it("follows a loss of half of the workers, and their return", () => {
@@ -90,7 +104,7 @@ describe("KneeLimit", () => {
     service.serve({ workerCount: 5, seconds: 10 });
     expect(service.law.steadyLimit).toBeLessThanOrEqual(11);
     service.serve({ workerCount: 10, seconds: 20 });
-    expect(service.law.steadyLimit).toBeGreaterThanOrEqual(13);
+    expect(service.law.steadyLimit).toBeGreaterThanOrEqual(12);
   });
 
   it("looks at less only now and then, where it has found what it looked for", () => {
@@ -128,8 +142,8 @@ describe("KneeLimit", () => {
       const demand = { loadRatio: 3, criticalRatio };
       return new Service().serve({ workerCount: 10, seconds: 30, demand }).law.criticalLimit;
     };
-    expect(criticalLimitAt(0.1)).toBeGreaterThanOrEqual(14 + 3 * 3);
-    expect(criticalLimitAt(0.8)).toBeGreaterThan(14 + 60);
+    expect(criticalLimitAt(0.1)).toBeGreaterThanOrEqual(12 + 3 * 3);
+    expect(criticalLimitAt(0.8)).toBeGreaterThan(12 + 60);
     // Nobody is served more by a queue that never ends.
     expect(criticalLimitAt(2)).toBeLessThan(20);
   });
@@ -161,7 +175,8 @@ describe("KneeLimit", () => {
     const service = new Service().serve({ workerCount: 10, seconds: 30 });
     const from = service.seen.length;
     service.serve({ workerCount: 10, seconds: 30, leftRatio: 0.8, inFlightMax: 8 });
-    expect(Math.min(...service.seen.slice(from))).toBeGreaterThanOrEqual(8);
+    // One step of looking at less, from 11 in use.
+    expect(Math.min(...service.seen.slice(from))).toBeGreaterThanOrEqual(7);
   });
 
   it("learns nothing from what tells nothing, from windows, and from readings", () => {
