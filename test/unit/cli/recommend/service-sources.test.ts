@@ -201,8 +201,15 @@ spec:
           descriptors: [{key: item, rate_limit: {unit: minute, requests_per_unit: 9}}]
 `;
 
-  /** Answers as a Prometheus does that has `hits` a minute of each caller. */
-  async function startServer(counts: { readonly callers: number; readonly unnamed: number }) {
+  /** How many series there are, of how many paths, and hits of callers that are not named. */
+  interface SeriesCounts {
+    readonly callers: number;
+    readonly paths?: number;
+    readonly unnamed: number;
+  }
+
+  /** Answers as a Prometheus does that has four hits a minute in each series. */
+  async function startServer(counts: SeriesCounts) {
     const server = await SignalServer.start(stage);
     const answer = (resultType: string, result: unknown) =>
       JSON.stringify({ status: "success", data: { resultType, result } });
@@ -227,7 +234,7 @@ spec:
         const times: (readonly [number, string])[] = [];
         for (let time = Number(start); time <= Number(end); time += 60) times.push([time, "4"]);
         const series = Array.from({ length: count }, (_, i) => ({
-          metric: { path: `user_${i}` },
+          metric: { path: `user_${i % (counts.paths ?? count)}` },
           values: times,
         }));
         response.end(answer("matrix", series));
@@ -236,7 +243,7 @@ spec:
     return server;
   }
 
-  async function run(counts: { readonly callers: number; readonly unnamed: number }) {
+  async function run(counts: SeriesCounts) {
     const server = await startServer(counts);
     const path = await folder.write("rules.yaml", rules);
     const source = ["--policy", path, "--prometheus", `http://${server.authority}`];
@@ -273,6 +280,13 @@ spec:
     const { out, code } = await run({ callers: 2_001, unnamed: 0 });
     expect(code).toBe(4);
     expect(out).toContain("shop/user:\n  Prometheus has no hits of it in 4h, or more than 2,000");
+  });
+
+  test("adds up series of one caller", async () => {
+    const { out } = await run({ callers: 60, paths: 30, unnamed: 0 });
+    expect(out).toContain("shop/user\n57,600 hits, 30 callers, ");
+    expect(out).toMatch(/busiest minute +8 +8 +8 +8\n/);
+    expect(out).not.toContain("callers without a series");
   });
 
   test("shows its queries, and takes others", async () => {
