@@ -1,12 +1,12 @@
 import type { Priority } from "./priority.js";
 
-/** Standard deviations by which a long queue may be slower than its mean. */
+/** Standard deviations by which a queue may be slower than its mean. */
 const slowerDeviations = 6;
 
-/** The same by which it may be faster, for critical requests. */
+/** Standard deviations by which it may be faster, for critical requests. */
 const fasterDeviations = 0.8;
 
-/** What a new request finds, and how fast that ends. */
+/** The requests before a new one, and how fast they end. */
 interface RequestsBefore {
   /** Requests before it, in work and waiting, itself included. */
   readonly count: number;
@@ -16,22 +16,23 @@ interface RequestsBefore {
   readonly serviceMs: number;
   /** How long one takes without queueing; undefined where the law does not tell. */
   readonly baselineMs: number | undefined;
-  /** Whether so much is in use that ends come at the pace of the service. */
+  /** Whether so many permits are in use that requests end at the throughput of the service. */
   readonly isFull: boolean;
   /** This replica's part of what the fleet has in use, at most 1. */
   readonly partRatio: number;
 }
 
 /**
- * How long a new request must expect to take, its wait included: as long as all that are before it
- * take to end, at the pace at which they end, and no less than one takes. So it knows what waits at
- * the service, too, and needs no limit to be right.
+ * How long a new request must expect to take, including its wait: the time in which all requests
+ * before it end, at the present throughput, and at least the service time. This includes the queue
+ * at the service, and does not depend on a correct limit.
  *
- * A queue of n takes sqrt(n) of these times more or less. Six times that are added for all but
- * critical requests, since the room that is left to lateness is theirs. For those it is 0.8 times
- * less: who is refused is lost for certain, and who is let in may well be served in time.
+ * The time of a queue of n has a standard deviation of about sqrt(n) gaps. For all but critical
+ * requests, six of them are added, which leaves the room for lateness to critical ones. For
+ * critical requests 0.8 of them are subtracted: a refused request is lost for certain, and one that
+ * is admitted may still be served in time.
  *
- * Example: 30 in flight of which one ends each 5 ms: 150 ms, were it for 10 servers of 50 ms. A
+ * Example: 30 in flight, and one ends each 5 ms: 150 ms, such as with 10 workers of 50 ms. A
  * critical request may expect 128 ms.
  */
 export function expectedTimeMs(
@@ -41,8 +42,8 @@ export function expectedTimeMs(
   const scatteredMs = (deviations: number, scatteredCount: number): number =>
     Math.max(serviceMs, (count + deviations * Math.sqrt(scatteredCount * partRatio)) * gapMs);
   if (priority === "critical") return scatteredMs(-fasterDeviations, count);
-  // With much room ends come at the pace of arrivals, and tell nothing.
+  // With free permits, requests end at the rate of arrivals, which tells nothing.
   if (baselineMs === undefined || !isFull) return scatteredMs(0, count);
-  // What is served side by side does not wait for each other.
+  // Requests that are served in parallel do not wait for each other.
   return scatteredMs(slowerDeviations, Math.max(0, count - baselineMs / gapMs));
 }

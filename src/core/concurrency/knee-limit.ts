@@ -7,7 +7,7 @@ import type {
 } from "./concurrency-limit.js";
 import { type KneeFit, LatencyByLevel } from "./latency-by-level.js";
 import { type LimitBounds, withinBounds } from "./limit-bounds.js";
-import { PaceFloor } from "./pace-floor.js";
+import { ThroughputFloor } from "./throughput-floor.js";
 
 /**
  * The shortest time between two steps, the fewest round trips, and how many of them one after the
@@ -128,7 +128,7 @@ const hopelessDemandMin = 1.2;
  *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
  *   there is a queue at the service, and below the knee a few round trips are enough. It ends where
  *   fewer requests end, and at half of a knee that was known.
- * - Fewer requests end since the limit is lower, while more ask: it returns (`PaceFloor`).
+ * - Fewer requests end since the limit is lower, while more ask: it returns (`ThroughputFloor`).
  *
  * A request whose caller stated no deadline and leaves unanswered would have taken longer: its time
  * counts, and no end, as times that are cut off do where they are exponential. Where nearly all
@@ -138,7 +138,7 @@ const hopelessDemandMin = 1.2;
  * its own.
  *
  * Critical requests may exceed the limit by what chance brings at once, so that three in ten
- * thousand of them finds no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their
+ * thousand of them find no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their
  * own demand, if that is longer. They may not if they fill the service alone. Only 3 * sqrt(limit)
  * is allowed for half a minute after more than a tenth of the callers left late: the longer queue
  * exceeds their patience, and a service works on for those who have left.
@@ -148,8 +148,8 @@ const hopelessDemandMin = 1.2;
  * comes from a dependency that less concurrency does not relieve, or when what Envoys tell is all
  * that is known: that has no levels.
  *
- * Source: TCP BBR (both the pace and the time without a queue, each where it shows); M/M/c/K, the
- * distribution of the number in the system, for the queue; M/M/1 for that of critical requests.
+ * Source: TCP BBR (both the throughput and the time without a queue, each where it shows); M/M/c/K,
+ * the distribution of the number in the system, for the queue; M/M/1 for that of critical requests.
  */
 export class KneeLimit implements ConcurrencyLimit {
   readonly #limits: LimitBounds;
@@ -182,7 +182,7 @@ export class KneeLimit implements ConcurrencyLimit {
   #firstMs = 0;
   #inFlightMax = 0;
   #rttSumMs = 0;
-  #pace = new PaceFloor();
+  #throughputFloor = new ThroughputFloor();
   /** The share of requests that ended while others waited for a permit. */
   #heldRatio = 0;
 
@@ -230,12 +230,12 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#demand = demand;
     const { waitingCount = 0 } = demand ?? {};
     this.#heldRatio += heldWeight * ((waitingCount > 0 ? 1 : 0) - this.#heldRatio);
-    if (this.#count > 0) this.#pace.ended();
+    if (this.#count > 0) this.#throughputFloor.ended();
     // What began before met another limit.
     if (startMs < this.#fromMs) return;
     if (this.#count === 0) {
       this.#firstMs = endMs;
-      this.#pace.begin(endMs);
+      this.#throughputFloor.begin(endMs);
     }
     this.#count += 1;
     if (isLeft === true) this.#leftCount += 1;
@@ -280,13 +280,15 @@ export class KneeLimit implements ConcurrencyLimit {
     const isKnown = !fit.isOpen && fit.lowest >= knownRatio * fit.knee;
     if (isKnown) {
       this.#isFound = true;
-      this.#settle(Math.max(this.#pace.floor, marginRatio * fit.knee + this.#queue(fit.knee)));
+      this.#settle(
+        Math.max(this.#throughputFloor.floor, marginRatio * fit.knee + this.#queue(fit.knee)),
+      );
     }
     if (this.#probe !== undefined) {
       this.#goOn(fit, isKnown, nowMs);
       return;
     }
-    if (this.#isBusy) this.#keepPace(fit, nowMs);
+    if (this.#isBusy) this.#keepThroughput(fit, nowMs);
     if (this.#isUnproven(fit) && nowMs >= this.#noProbeUntilMs) this.#startProbe(nowMs);
     else if (!isKnown) this.#find(fit, nowMs);
   }
@@ -297,9 +299,14 @@ export class KneeLimit implements ConcurrencyLimit {
     return this.#isBusy && !isGrowing && knee > provenRatio * this.#provenKnee;
   }
 
-  #keepPace({ dispersion }: KneeFit, nowMs: number): void {
-    this.#pace.keep({ nowMs, limit: this.#limit, inFlightMax: this.#inFlightMax, dispersion });
-    this.#settle(Math.max(this.#limit, this.#pace.floor));
+  #keepThroughput({ dispersion }: KneeFit, nowMs: number): void {
+    this.#throughputFloor.keep({
+      nowMs,
+      limit: this.#limit,
+      inFlightMax: this.#inFlightMax,
+      dispersion,
+    });
+    this.#settle(Math.max(this.#limit, this.#throughputFloor.floor));
   }
 
   get #isReached(): boolean {
@@ -348,7 +355,7 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#isFound = false;
     this.#settle(this.limit);
     this.#levels.clear();
-    this.#pace = new PaceFloor();
+    this.#throughputFloor = new ThroughputFloor();
     this.#endProbe(nowMs);
     this.#noProbeUntilMs = nowMs;
   }
@@ -373,7 +380,7 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#probeSteps += 1;
     const isLowest = this.limit <= Math.max(this.#limits.min, this.#probeMin);
     const isEnough = fit.isFlatter && this.#probeSteps >= probeStepsMin;
-    const isOver = isLowest || isEnough || this.#pace.hasFallen(nowMs);
+    const isOver = isLowest || isEnough || this.#throughputFloor.hasFallen(nowMs);
     if (!isKnown && !fit.isFlat && !isOver) {
       this.#lookAtLess(nowMs);
       return;
@@ -421,8 +428,9 @@ export class KneeLimit implements ConcurrencyLimit {
 }
 
 /**
- * The share of workers that are idle, over the probability that all are busy and nobody waits: of n
- * busy ones an n-th of their pace ends one, so that fewer are less likely by n / (workers * load).
+ * The share of workers that are idle, over the probability that all are busy and nobody waits. With
+ * n busy workers, requests end at n / workers of the full throughput, so that n - 1 busy ones are
+ * less likely than n by n / (workers * load).
  */
 function idleOfBusy(workerCount: number, load: number): number {
   let ratio = 1;

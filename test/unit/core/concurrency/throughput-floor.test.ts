@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { PaceFloor } from "../../../../src/core/concurrency/pace-floor.js";
+import { ThroughputFloor } from "../../../../src/core/concurrency/throughput-floor.js";
 
 /** Steps of half a second. */
 const stepMs = 500;
@@ -12,26 +12,26 @@ interface Seen {
 
 /** Steps at a limit, in each of which so many requests end; the floor after them. */
 class Steps {
-  readonly pace = new PaceFloor();
+  readonly floor = new ThroughputFloor();
   #nowMs = 0;
 
   run(stepCount: number, { limit, endedCount, dispersion = 1 }: Seen): number {
     for (let i = 0; i < stepCount; i += 1) {
       this.begin(endedCount);
-      this.pace.keep({ nowMs: this.#nowMs, limit, inFlightMax: limit, dispersion });
+      this.floor.keep({ nowMs: this.#nowMs, limit, inFlightMax: limit, dispersion });
     }
-    return this.pace.floor;
+    return this.floor.floor;
   }
 
   begin(endedCount: number): number {
-    this.pace.begin(this.#nowMs);
-    for (let i = 0; i < endedCount; i += 1) this.pace.ended();
+    this.floor.begin(this.#nowMs);
+    for (let i = 0; i < endedCount; i += 1) this.floor.ended();
     this.#nowMs += stepMs;
     return this.#nowMs;
   }
 }
 
-describe("PaceFloor", () => {
+describe("ThroughputFloor", () => {
   it("is what was in flight before a lower limit let fewer end", () => {
     const steps = new Steps();
     expect(steps.run(10, { limit: 200, endedCount: 200 })).toBe(0);
@@ -40,7 +40,7 @@ describe("PaceFloor", () => {
     expect(steps.run(1, { limit: 100, endedCount: 100 })).toBe(150);
   });
 
-  it("leaves a limit alone that is lower at the same pace", () => {
+  it("leaves a limit alone that is lower at the same throughput", () => {
     const steps = new Steps();
     steps.run(10, { limit: 200, endedCount: 200 });
     expect(steps.run(50, { limit: 100, endedCount: 195 })).toBe(0);
@@ -53,7 +53,7 @@ describe("PaceFloor", () => {
     expect(steps.run(10, { limit: 200, endedCount: 100 })).toBe(0);
   });
 
-  it("falls where the pace does not need it", () => {
+  it("falls where the throughput does not need it", () => {
     const steps = new Steps();
     steps.run(10, { limit: 200, endedCount: 200 });
     const floor = steps.run(10, { limit: 100, endedCount: 100 });
@@ -71,7 +71,7 @@ describe("PaceFloor", () => {
   it("tells a step in which so few ended that it is no chance", () => {
     const steps = new Steps();
     steps.run(10, { limit: 200, endedCount: 200 });
-    expect(steps.pace.hasFallen(steps.begin(190))).toBe(false);
-    expect(steps.pace.hasFallen(steps.begin(140))).toBe(true);
+    expect(steps.floor.hasFallen(steps.begin(190))).toBe(false);
+    expect(steps.floor.hasFallen(steps.begin(140))).toBe(true);
   });
 });

@@ -1,29 +1,27 @@
-/** The weight of the newest step in the mean pace. */
+/** Weight of the newest step in the mean throughput. */
 const newestWeight = 0.2;
 
-/** How much of the highest pace is left with each step, so that it is forgotten in minutes. */
+/** Part of the highest throughput that is kept at each step, so that it expires in minutes. */
 const peakKept = 0.998;
 
-/** How much of a floor is left with each step: it holds as long as a lower limit costs pace. */
+/** Part of a floor that is kept at each step while a lower limit costs no throughput. */
 const floorKept = 0.95;
 
-/** Below such a part a pace, or a limit, has fallen. */
+/** A throughput, or a limit, has fallen if it is below this part of what it was. */
 const fallenRatio = 0.85;
 
-/** Standard deviations by which a mean pace falls by chance: two, less by the root of the steps. */
+/** Standard deviations by which the mean throughput may fall by chance. */
 const chanceDeviations = 0.67;
 
-/** More than exponential times scatter. */
+/** Latencies scatter more than exponential ones from this dispersion on. */
 const scatteredDispersion = 1;
 
-/** How much a floor raises the limit at once. */
+/** If they do, the limit is raised by this ratio, once in so many steps. */
+const raiseSteps = 8;
 const raiseRatio = 1.5;
 
-/** Where they do, it is raised so many steps apart, which is when a floor is gone. */
-const raiseSteps = 8;
-
 /** What a step saw. */
-interface PaceStep {
+interface ThroughputStep {
   readonly nowMs: number;
   readonly limit: number;
   readonly inFlightMax: number;
@@ -32,19 +30,19 @@ interface PaceStep {
 }
 
 /**
- * A floor for a limit, by the pace at which requests end while more ask than are served. Where a
- * limit was lowered and fewer requests end since, it was too low, whatever latency says: then what
- * was in flight at the highest pace is the floor. If they end no faster there, the service has
- * become slower, and there is no floor. It rises by a half a step at most: a peak may be chance.
+ * A lower bound of a limit, from the throughput while more requests ask than are served. If the
+ * throughput falls after the limit was lowered, the limit was too low, whatever latency shows. The
+ * bound is then the number in flight at the highest throughput. If the throughput does not return
+ * at that number, the service has become slower, and there is no bound.
  *
- * Round trips that scatter need this: an estimate from them that is too high shows a queue and
- * corrects itself, and one that is too low shows nothing, since levels above it are not seen. Where
- * they scatter more than exponential ones, more is tried now and then, too: the limit times 1.5,
- * which falls back in eight steps, unless more requests end and their pace then holds it there.
+ * Latencies that scatter need this. An estimate from them that is too high shows a queue and
+ * corrects itself. One that is too low shows nothing, because no request is seen at a higher level.
+ * If latencies scatter more than exponential ones, the limit is also raised by a half in one of
+ * eight steps. It falls back, unless the throughput rises and the bound then holds.
  *
- * Source: TCP BBR, which looks for more bandwidth in one of eight round trips.
+ * Source: TCP BBR, which probes for more bandwidth in one of eight round trips.
  */
-export class PaceFloor {
+export class ThroughputFloor {
   #sinceMs = 0;
   #endedCount = 0;
   #stepCount = 0;
@@ -76,7 +74,7 @@ export class PaceFloor {
   }
 
   /** A step is over in which more asked than were served. */
-  keep({ nowMs, limit, inFlightMax, dispersion }: PaceStep): void {
+  keep({ nowMs, limit, inFlightMax, dispersion }: ThroughputStep): void {
     const elapsedMs = nowMs - this.#sinceMs;
     this.#stepCount += 1;
     const weight = Math.max(newestWeight, 1 / this.#stepCount);
