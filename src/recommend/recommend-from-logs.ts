@@ -1,8 +1,16 @@
 import type { PolicyText } from "../policy/parse.js";
 import { joinServices } from "./join-services.js";
-import { type RecommendedPolicy, type RecommendInput, recommendLimits } from "./recommend.js";
+import {
+  observeDemand,
+  type RecommendedPolicy,
+  type RecommendInput,
+  recommendLimits,
+} from "./recommend.js";
 import { noLimits } from "./recommendation.js";
 import { ServiceLog } from "./services/service-log.js";
+
+/** The largest part of lines that may be unreadable: more are another log, or another format. */
+export const unreadableRatioMax = 0.05;
 
 /** What logs are asked for. */
 interface LogRecommendInput extends RecommendInput {
@@ -21,7 +29,7 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
   const { policy, given, isFixed, isChosen, only, readLogs } = input;
   const services = new ServiceLog(policy);
   let isFirstPass = true;
-  const recommended = await recommendLimits({
+  const reading: RecommendInput = {
     ...input,
     readLogs: (take) => {
       const isFirst = isFirstPass;
@@ -31,13 +39,15 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
         take(request);
       });
     },
-  });
+  };
+  const recommended =
+    only === "services" ? await readWithoutLimits(reading) : await recommendLimits(reading);
   if (recommended.kind === "problem") return recommended;
   const observations = only === "limits" ? [] : services.finish();
   const chosen = observations.filter(({ service }) => isChosen(service));
   const observed = { services: chosen, proxies: {}, notEnough: [] };
   // A rule that was added and has no limit is not to be written.
-  const limits = only === "services" ? noLimits : recommended.recommendation;
+  const limits = recommended.recommendation;
   const sources = limits.proposals.length > 0 ? recommended.sources : given;
   const limited = { kind: "recommended", recommendation: limits, sources } as const;
   const joined = joinServices(limited, observed, { policy, isFixed });
@@ -47,4 +57,11 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
   const isExpected = only !== "limits" && recommendation.demands.length === 0;
   const warnings = [...recommendation.warnings, ...services.warnings(isExpected)];
   return { ...joined, recommendation: { ...recommendation, warnings } };
+}
+
+/** Reads logs once, to see whether their order can be trusted; fits and replays nothing. */
+async function readWithoutLimits(input: RecommendInput): Promise<RecommendedPolicy> {
+  const observed = await observeDemand(input);
+  if ("kind" in observed) return observed;
+  return { kind: "recommended", recommendation: noLimits, sources: input.sources };
 }

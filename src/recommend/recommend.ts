@@ -1,7 +1,7 @@
 import type { Random } from "../core/base/clock.js";
 import { assert } from "../core/base/errors.js";
 import { many } from "../core/base/many.js";
-import { defaultDefaults } from "../core/limits/limit.js";
+import { defaultSwitches } from "../decide/rate-limit/switches.js";
 import { type PolicyText, parsePolicy } from "../policy/parse.js";
 import { buildPolicy, type Policy } from "../policy/policy.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
@@ -51,8 +51,13 @@ export type RecommendedPolicy =
       readonly recommendation: Recommendation;
       readonly sources: readonly PolicyText[];
     }
-  /** A sentence: requests are out of order, or the text of the policy cannot be edited. */
-  | { readonly kind: "problem"; readonly message: string };
+  | RecommendProblem;
+
+/** A sentence: requests are out of order, or the text of the policy cannot be edited. */
+interface RecommendProblem {
+  readonly kind: "problem";
+  readonly message: string;
+}
 
 /** How often limits are raised if more requests are refused than may be. */
 const roundsMax = 3;
@@ -63,12 +68,9 @@ const roundsMax = 3;
  * of them at last.
  */
 export async function recommendLimits(input: RecommendInput): Promise<RecommendedPolicy> {
-  const { policy, forAll, options, digest, readLogs, sources } = input;
-  const bounds = options.bounds ?? defaultDemandBounds;
-  const reader = new DemandReader({ policy, forAll, digest, switches, bounds });
-  await readLogs((request) => reader.take(request));
-  const observed = reader.finish();
-  if (observed.lateCount > lateRatioMax * observed.requestCount) return outOfOrder(observed);
+  const { policy, options, sources } = input;
+  const observed = await observeDemand(input);
+  if ("kind" in observed) return observed;
   const allowed = new Map<number, number>();
   for (let round = 1; ; round += 1) {
     const { fitted, notEnough } = fitRules(observed.rules, sources, {
@@ -107,17 +109,23 @@ export async function recommendLimits(input: RecommendInput): Promise<Recommende
 /** The largest part of requests that may be out of order: what they need would be too much. */
 const lateRatioMax = 0.01;
 
-function outOfOrder({ lateCount, requestCount }: ObservedDemand): RecommendedPolicy {
+/** Reads the logs once; a problem where their order cannot be trusted. */
+export async function observeDemand({
+  policy,
+  forAll,
+  options,
+  digest,
+  readLogs,
+}: RecommendInput): Promise<ObservedDemand | RecommendProblem> {
+  const { bounds = defaultDemandBounds } = options;
+  const reader = new DemandReader({ policy, forAll, digest, switches: defaultSwitches, bounds });
+  await readLogs((request) => reader.take(request));
+  const observed = reader.finish();
+  const { lateCount, requestCount } = observed;
+  if (lateCount <= lateRatioMax * requestCount) return observed;
   const late = `${lateCount.toLocaleString("en")} of ${requestCount.toLocaleString("en")} requests`;
   return { kind: "problem", message: `${late} are out of order; sort the log by time first` };
 }
-
-const switches = {
-  isShadow: false,
-  isQuota: false,
-  chargesDenied: false,
-  defaults: defaultDefaults,
-};
 
 async function replay(
   { readLogs, digest, forAll }: RecommendInput,
@@ -129,7 +137,7 @@ async function replay(
   const candidate = new Replay({
     policy: buildPolicy("proposed", parsed),
     forAll,
-    switches,
+    switches: defaultSwitches,
     digest,
     onPart: (part, isOver, timeUs) => counter.take(part, isOver, timeUs),
   });

@@ -11,7 +11,7 @@ import { parsePeriod } from "../../policy/text/period.js";
 import { joinServices } from "../../recommend/join-services.js";
 import { addRule } from "../../recommend/new-rule.js";
 import type { RecommendedPolicy } from "../../recommend/recommend.js";
-import { recommendFromLogs } from "../../recommend/recommend-from-logs.js";
+import { recommendFromLogs, unreadableRatioMax } from "../../recommend/recommend-from-logs.js";
 import { recommendFromSteps } from "../../recommend/recommend-from-steps.js";
 import { proposes } from "../../recommend/recommendation.js";
 import { recommendationHtml } from "../../recommend/report/html-report.js";
@@ -21,7 +21,7 @@ import { collect } from "../input/collect.js";
 import { readPart } from "../input/number-flags.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import { reportFormatOption } from "../input/report-format.js";
-import { writeWholeFile } from "../input/whole-file.js";
+import { checkWritable, writeWholeFile } from "../input/whole-file.js";
 import {
   addLogOptions,
   inOrderOfTime,
@@ -58,9 +58,6 @@ interface RecommendOptions extends LogOptions, ServiceFlags {
   readonly html?: string;
   readonly output: "table" | "json";
 }
-
-/** The largest part of lines that may be unreadable: more are another log, or another format. */
-const unreadableRatioMax = 0.05;
 
 /** The largest headroom: more is no answer to what callers did. */
 const headroomMax = 100;
@@ -148,6 +145,9 @@ async function recommend(logs: readonly string[], call: Call): Promise<number> {
   const source = chooseSource(logs, options, context);
   if (options.write !== undefined && given.sources.length > 1) {
     throw usageFailure("--write takes a policy of one file");
+  }
+  for (const path of [options.write, options.html]) {
+    if (path !== undefined) await checkWritable(path);
   }
   const { joined, counts } =
     source === undefined

@@ -3,7 +3,7 @@ import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { parsePeriod } from "../../policy/text/period.js";
 import { addRule } from "../../recommend/new-rule.js";
-import { recommendFromLogs } from "../../recommend/recommend-from-logs.js";
+import { recommendFromLogs, unreadableRatioMax } from "../../recommend/recommend-from-logs.js";
 import { proposes } from "../../recommend/recommendation.js";
 import { recommendationHtml, recommendationReport } from "../../recommend/report/html-report.js";
 import { wantedFacts } from "../../simulate/asked-service.js";
@@ -15,9 +15,6 @@ import type { LoggedRequest } from "../../simulate/logged-request.js";
 import { parseParts } from "../../simulate/part-texts.js";
 import type { Markup } from "../../simulate/report/markup.js";
 import { createDigest } from "./digest.js";
-
-/** The largest part of lines that may be unreadable: more are another log, or another format. */
-const unreadableRatioMax = 0.05;
 
 /** Part of the requests of callers that are no outliers that may be refused. */
 const refusedRequestRatioMax = 0.001;

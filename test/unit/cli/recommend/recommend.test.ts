@@ -54,6 +54,14 @@ function jsonLines(count: number, fields: Readonly<Record<string, unknown>> = {}
 }
 
 describe("headgate recommend", () => {
+  it("says what cannot be written before it reads a log", async () => {
+    for (const flag of ["--write", "--html"]) {
+      const path = join(folder.path, "missing", "file");
+      const { code, err } = await recommend(flag, path, join(folder.path, "no.log"));
+      expect([code, err]).toEqual([1, expect.stringContaining(`${path} cannot be written`)]);
+    }
+  });
+
   it("proposes an edit that diff, test and replay take", async () => {
     const csv = await folder.write("access.csv", generatedCsv(log));
     const edited = join(folder.path, "new.yaml");
