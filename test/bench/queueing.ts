@@ -30,7 +30,7 @@ export interface QueueingReport {
 }
 
 /**
- * The waiting room in simulated time: against Erlang's formula with at least that many requests,
+ * The request queue in simulated time: against Erlang's formula with at least that many requests,
  * then under overload, by each law that bounds the queue, and by class.
  */
 export function tellQueueing(requestCount: number): QueueingReport {

@@ -40,7 +40,7 @@ export function erlangFigures(station: Mmc): WaitFigures {
 }
 
 /**
- * Runs the text's station behind a waiting room without bound, first in first out.
+ * Runs the text's station behind a request queue without bound, first in first out.
  *
  * @param partCount parts of `textSampleCount` requests, from 2
  */

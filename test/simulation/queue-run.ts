@@ -16,8 +16,8 @@ import {
   type QueuePlace,
   type QueueRefusal,
   type QueueSettings,
-  WaitingRoom,
-} from "../../src/core/admission/waiting-room.js";
+  RequestQueue,
+} from "../../src/core/admission/request-queue.js";
 import { ServiceTime } from "../../src/core/concurrency/service-time.js";
 import { EventCalendar } from "../../src/simulate/engine/calendar.js";
 import {
@@ -74,7 +74,7 @@ export class QueueRun {
   readonly #calendar = new EventCalendar();
   readonly #random: FakeRandom;
   readonly #serviceMs: DrawMs;
-  readonly #room: WaitingRoom<undefined>;
+  readonly #room: RequestQueue<undefined>;
   readonly #slotTime = new ServiceTime();
   #inFlightCount = 0;
 
@@ -82,7 +82,7 @@ export class QueueRun {
     this.#scenario = scenario;
     this.#random = new FakeRandom(seed);
     this.#serviceMs = exponentialMs(this.#random, scenario.serviceMs);
-    this.#room = new WaitingRoom(scenario.queue);
+    this.#room = new RequestQueue(scenario.queue);
     this.gate = scenario.gate && new Gate(scenario.gate);
     const gapMs = gapDraw(scenario, this.#random);
     const untilMs = Number.POSITIVE_INFINITY;
@@ -149,7 +149,7 @@ export class QueueRun {
     const presentCount = this.#inFlightCount + this.#room.waitingCount;
     const loadRatio = presentCount / (serverCount + queue.sizeMax);
     const callerHashRatio = this.#random.next();
-    // A full queue is the waiting room's to decide on for who may displace others.
+    // A full queue is the request queue's to decide on for who may displace others.
     if (isSpared && loadRatio >= 1) return undefined;
     return sheds(shedAt, { priority, loadRatio, callerHashRatio }) ? "priority" : undefined;
   }

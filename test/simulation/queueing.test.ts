@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defaultGateSettings } from "../../src/core/admission/gate.js";
-import type { QueueOrder } from "../../src/core/admission/waiting-room.js";
+import type { QueueOrder } from "../../src/core/admission/request-queue.js";
 import { quantile } from "../support/station.js";
 import { type Mmc, meanWait, waitProbability, waitQuantile } from "./erlang-c.js";
 import { erlangFigures, runErlang, textStation, waitFigures } from "./erlang-run.js";
@@ -44,7 +44,7 @@ describe("Erlang's formula", () => {
   });
 });
 
-describe("a waiting room in front of ten servers, at eight tenths of what they can do", () => {
+describe("a request queue in front of ten servers, at eight tenths of what they can do", () => {
   it.each(seeds)("makes requests wait as Erlang's formula says (seed %i)", (seed) => {
     const { whole, standardErrors } = runErlang(seed, partCount);
     const formula = erlangFigures(textStation);

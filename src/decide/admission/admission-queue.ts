@@ -1,5 +1,5 @@
 import { type Priority, priorities } from "../../core/admission/priority.js";
-import type { QueuePlace, QueueRefusal } from "../../core/admission/waiting-room.js";
+import type { QueuePlace, QueueRefusal } from "../../core/admission/request-queue.js";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import type { PermitPool } from "./permit-pool.js";

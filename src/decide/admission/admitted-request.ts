@@ -1,7 +1,7 @@
 import type { Deadline } from "../../core/admission/deadline.js";
 import type { QueueState } from "../../core/admission/estimated-wait.js";
 import type { Priority } from "../../core/admission/priority.js";
-import type { QueuePlace } from "../../core/admission/waiting-room.js";
+import type { QueuePlace } from "../../core/admission/request-queue.js";
 import type { Expiring } from "../../core/collections/expiry-heap.js";
 import type {
   AdmissionAnswer,

@@ -8,16 +8,16 @@ import type {
   SharesPermits,
 } from "../../core/admission/permit-share.js";
 import type { Priority } from "../../core/admission/priority.js";
-import type { RetryWait } from "../../core/admission/retry-after.js";
 import {
   type QueueCandidate,
   type QueuePlace,
   type QueueRefusal,
   type QueueSettings,
+  RequestQueue,
+  type RequestQueueStep,
   type Turn,
-  WaitingRoom,
-  type WaitingRoomStep,
-} from "../../core/admission/waiting-room.js";
+} from "../../core/admission/request-queue.js";
+import type { RetryWait } from "../../core/admission/retry-after.js";
 import { assert } from "../../core/base/errors.js";
 import { Tally } from "../../core/collections/tally.js";
 import {
@@ -78,7 +78,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
   readonly #overdue = new Tally<string>();
   #settings: PoolSettings = nothing;
   #law: ConcurrencyLimit | undefined;
-  #room: WaitingRoom<T> | undefined;
+  #requests: RequestQueue<T> | undefined;
   #share: PermitShare | undefined;
   /** Its part of what the law has learned; undefined where no other replica hears of that. */
   #learned: LearnedShare | undefined;
@@ -98,8 +98,8 @@ export class PermitPool<T> implements PermitHolder, Demand {
       this.#openLearned();
     }
     this.#settings = settings;
-    if (this.#room !== undefined) this.#room.configure(queue ?? closedQueue);
-    else if (queue !== undefined) this.#room = new WaitingRoom(queue);
+    if (this.#requests !== undefined) this.#requests.configure(queue ?? closedQueue);
+    else if (queue !== undefined) this.#requests = new RequestQueue(queue);
     if (this.fleetLimit() === Number.POSITIVE_INFINITY) this.#closeShare();
     else this.#share ??= this.#parts.shares?.open(this);
   }
@@ -132,7 +132,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
   }
 
   get waitingCount(): number {
-    return this.#room?.waitingCount ?? 0;
+    return this.#requests?.waitingCount ?? 0;
   }
 
   /** Whether requests may wait at all. */
@@ -151,7 +151,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
 
   /** When `expire` has something to do next. */
   get nextExpiryMs(): number | undefined {
-    return this.#room?.nextExpiryMs;
+    return this.#requests?.nextExpiryMs;
   }
 
   inUseCount(): number {
@@ -233,7 +233,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     const serviceMs = this.#serviceTime.serviceMs(nowMs);
     if (gapMs === undefined || serviceMs === undefined) return undefined;
     const isOrdered = this.#settings.queue?.order === "priority";
-    const waitingCount = isOrdered ? (this.#room?.countFrom(priority) ?? 0) : this.waitingCount;
+    const waitingCount = isOrdered ? (this.#requests?.countFrom(priority) ?? 0) : this.waitingCount;
     const count = this.#permits.inUseCount + waitingCount + 1;
     return expectedTimeMs(priority, {
       count,
@@ -268,7 +268,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
    */
   occupancyFor(priority: Priority, nowMs: number): number {
     if (!this.learnsHere || !this.#isByClass) return this.occupancyRatio(nowMs);
-    const count = this.#permits.inUseFrom(priority) + (this.#room?.countFrom(priority) ?? 0);
+    const count = this.#permits.inUseFrom(priority) + (this.#requests?.countFrom(priority) ?? 0);
     const hardRatio = this.#ratioOf(
       this.#permits.inUseCount + this.waitingCount,
       this.#hardLimit(nowMs),
@@ -304,7 +304,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
 
   /** Whether somebody waits whose turn it may be. */
   hasNext(turn: Turn<T>): boolean {
-    return this.#room?.hasNext(turn) === true;
+    return this.#requests?.hasNext(turn) === true;
   }
 
   /** Whether somebody may still begin to wait, where need be in somebody else's place. */
@@ -394,28 +394,28 @@ export class PermitPool<T> implements PermitHolder, Demand {
     return this.#permits.criticalRatio;
   }
 
-  /** Lets a request wait; see `WaitingRoom.enter`. */
-  enter(newcomer: QueueCandidate<T>, nowMs: number): WaitingRoomStep<T> {
+  /** Lets a request wait; see `RequestQueue.enter`. */
+  enter(newcomer: QueueCandidate<T>, nowMs: number): RequestQueueStep<T> {
     const isBeyondWindow = this.#boundsQueue && this.waitingCount >= this.waitingMax;
-    if (this.#room === undefined || isBeyondWindow) return nobody;
-    return this.#room.enter(newcomer, nowMs);
+    if (this.#requests === undefined || isBeyondWindow) return nobody;
+    return this.#requests.enter(newcomer, nowMs);
   }
 
   /** Who goes in next, for a permit that is free for these classes, of whose turn it may be. */
-  next(nowMs: number, turn: Turn<T>): WaitingRoomStep<T> {
+  next(nowMs: number, turn: Turn<T>): RequestQueueStep<T> {
     const windowLimit = this.#boundsQueue ? this.#law?.limit : undefined;
     const positionMax = (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
-    return this.#room?.next(nowMs, positionMax, turn) ?? nobody;
+    return this.#requests?.next(nowMs, positionMax, turn) ?? nobody;
   }
 
   /** Takes out whose wait is over. */
   expire(nowMs: number): readonly QueueRefusal<T>[] {
-    return this.#room?.expire(nowMs) ?? [];
+    return this.#requests?.expire(nowMs) ?? [];
   }
 
   /** A request leaves the queue by itself. */
   leave(place: QueuePlace<T>): void {
-    this.#room?.leave(place);
+    this.#requests?.leave(place);
   }
 
   get #isByClass(): boolean {
@@ -487,7 +487,7 @@ const splitDeviations = 2;
 
 const unknownWait: RetryWait = { kind: "unknown" };
 
-const nobody: WaitingRoomStep<never> = { place: undefined, dismissed: [] };
+const nobody: RequestQueueStep<never> = { place: undefined, dismissed: [] };
 
 /** Settings are plain data, made in one place in one order of fields. */
 function isSame(

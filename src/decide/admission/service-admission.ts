@@ -7,8 +7,8 @@ import {
 import { gateInputRatio } from "../../core/admission/estimated-wait.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
+import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
-import type { QueueRefusal } from "../../core/admission/waiting-room.js";
 import type { Clock } from "../../core/base/clock.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { QueueSettings } from "../../../../src/core/admission/waiting-room.js";
+import type { QueueSettings } from "../../../../src/core/admission/request-queue.js";
 import { tickMs } from "../../../../src/decide/admission/admission.js";
 import { permitLeaseMs, permitLeaseMsMin } from "../../../../src/decide/admission/permit-lease.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { priorities } from "../../../../src/core/admission/priority.js";
-import type { QueueSettings } from "../../../../src/core/admission/waiting-room.js";
+import type { QueueSettings } from "../../../../src/core/admission/request-queue.js";
 import { tickMs } from "../../../../src/decide/admission/admission.js";
 import { AdmittedRequest } from "../../../../src/decide/admission/admitted-request.js";
 import { permitLeaseMsMin } from "../../../../src/decide/admission/permit-lease.js";

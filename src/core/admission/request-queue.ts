@@ -18,19 +18,19 @@ export interface QueueSettings {
   readonly codel: CodelSettings | undefined;
 }
 
-/** The share of its places from which a room counts as overloaded. */
+/** The share of its places from which a queue counts as overloaded. */
 const overloadedShare = 0.5;
 
 /** A request that asks for a place. */
 export interface QueueCandidate<T> {
-  /** What the room hands back with its decision. */
+  /** What the queue hands back with its decision. */
   readonly payload: T;
   readonly priority: Priority;
   /** How long its caller still waits, in milliseconds; undefined: for as long as we like. */
   readonly remainingMs: number | undefined;
 }
 
-/** A request's place in the room, for as long as it waits. */
+/** A request's place in the queue, for as long as it waits. */
 export interface QueuePlace<T> {
   readonly payload: T;
   readonly priority: Priority;
@@ -42,7 +42,7 @@ export interface QueuePlace<T> {
   readonly enteredMs: number;
   /** From then on it is not let in any more. */
   readonly expiresMs: number;
-  /** What ends it then: the room's patience, or its caller's. */
+  /** What ends it then: the queue's patience, or its caller's. */
   readonly expiryCause: "queueTimeout" | "deadline";
 }
 
@@ -53,10 +53,10 @@ export interface QueueRefusal<T> {
 }
 
 /** What came of a step. */
-export interface WaitingRoomStep<T> {
+export interface RequestQueueStep<T> {
   /** The place that was given or whose request is let in; undefined: none. */
   readonly place: QueuePlace<T> | undefined;
-  /** Requests that have to be refused now, none of them in the room any more. */
+  /** Requests that have to be refused now, none of them in the queue any more. */
   readonly dismissed: readonly QueueRefusal<T>[];
 }
 
@@ -82,10 +82,10 @@ interface Seat<T> extends Expiring {
  * bookkeeping. Entering, leaving and being let in take O(log n).
  *
  * Orders:
- * - `priority`: the highest class first, within it the oldest. A full room dismisses the newest of
+ * - `priority`: the highest class first, within it the oldest. A full queue dismisses the newest of
  *   the lowest class below the newcomer's, which has lost the least.
- * - `fifo`: the oldest first. A full room takes nobody.
- * - `newestFirstUnderOverload`: the oldest first, as is fair, until the room is overloaded: half
+ * - `fifo`: the oldest first. A full queue takes nobody.
+ * - `newestFirstUnderOverload`: the oldest first, as is fair, until the queue is overloaded: half
  *   full, or somebody in it timed out. From then on until it is empty the newest first, because the
  *   newest has the most time left and the oldest will mostly be served for nobody; the oldest goes
  *   when it is full, and everything older than one that times out goes with it.
@@ -94,7 +94,7 @@ interface Seat<T> extends Expiring {
  *
  * Source: RFC 8289 for CoDel; the OpenZiti text, "Future Possibilities", for the newest first.
  */
-export class WaitingRoom<T> {
+export class RequestQueue<T> {
   #settings: QueueSettings;
   #codel: Codel | undefined;
   readonly #seats = new Map<QueuePlace<T>, Seat<T>>();
@@ -139,7 +139,7 @@ export class WaitingRoom<T> {
     return this.#expiries.first?.place.expiresMs;
   }
 
-  /** Changes settings while it runs. Who waits keeps place and time, also in a smaller room. */
+  /** Changes settings while it runs. Who waits keeps place and time, also in a smaller queue. */
   configure(settings: QueueSettings): void {
     const { codel } = settings;
     const isSameCodel =
@@ -149,8 +149,8 @@ export class WaitingRoom<T> {
     if (!isSameCodel) this.#codel = codel && new Codel(codel);
   }
 
-  /** Takes a request in. There is no place for it in a full room: then its cause is `queueFull`. */
-  enter(newcomer: QueueCandidate<T>, nowMs: number): WaitingRoomStep<T> {
+  /** Takes a request in. There is no place for it in a full queue: then its cause is `queueFull`. */
+  enter(newcomer: QueueCandidate<T>, nowMs: number): RequestQueueStep<T> {
     const dismissed = this.#expired(nowMs);
     if (this.#seats.size >= this.#settings.sizeMax) {
       const displaced = this.#displacedBy(newcomer.priority);
@@ -171,7 +171,7 @@ export class WaitingRoom<T> {
    *   queue still believes in. Infinity for none
    * @param turn whose turn it may be; others keep their places. Default anybody's
    */
-  next(nowMs: number, positionMax: number, turn: Turn<T> = anybodysTurn): WaitingRoomStep<T> {
+  next(nowMs: number, positionMax: number, turn: Turn<T> = anybodysTurn): RequestQueueStep<T> {
     const dismissed = this.#expired(nowMs);
     for (;;) {
       const place = this.#first(turn);

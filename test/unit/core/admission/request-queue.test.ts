@@ -7,8 +7,8 @@ import {
   type QueuePlace,
   type QueueRefusal,
   type QueueSettings,
-  WaitingRoom,
-} from "../../../../src/core/admission/waiting-room.js";
+  RequestQueue,
+} from "../../../../src/core/admission/request-queue.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 const anyPosition = Number.POSITIVE_INFINITY;
@@ -19,11 +19,11 @@ function settings(changes: Partial<QueueSettings> = {}): QueueSettings {
 
 /** A room whose requests are known by a word. */
 class Rig {
-  readonly room: WaitingRoom<string>;
+  readonly room: RequestQueue<string>;
   readonly places = new Map<string, QueuePlace<string>>();
 
   constructor(changes: Partial<QueueSettings> = {}) {
-    this.room = new WaitingRoom(settings(changes));
+    this.room = new RequestQueue(settings(changes));
   }
 
   /** Whether it got a place, and who was dismissed: `true`, or `true; low queueFull`. */
@@ -66,7 +66,7 @@ function reported(first: string, dismissed: readonly QueueRefusal<string>[]): st
   return [first, ...dismissed.map(({ place, cause }) => `${place.payload} ${cause}`)].join("; ");
 }
 
-describe("WaitingRoom", () => {
+describe("RequestQueue", () => {
   it("has nobody at first", () => {
     const rig = new Rig();
     expect(rig.next(0)).toBe("nobody");
@@ -146,7 +146,7 @@ describe("WaitingRoom", () => {
   });
 });
 
-describe("WaitingRoom that is closed", () => {
+describe("RequestQueue that is closed", () => {
   it("takes nobody in, and lets in who waits in it still", () => {
     const rig = new Rig();
     rig.enter("a", 0);
@@ -157,7 +157,7 @@ describe("WaitingRoom that is closed", () => {
   });
 });
 
-describe("WaitingRoom, first in first out", () => {
+describe("RequestQueue, first in first out", () => {
   it("keeps the order of arrival, whatever the class, and takes nobody when it is full", () => {
     const rig = new Rig();
     rig.enter("a", 0, { priority: "low" });
@@ -169,7 +169,7 @@ describe("WaitingRoom, first in first out", () => {
   });
 });
 
-describe("WaitingRoom, by priority", () => {
+describe("RequestQueue, by priority", () => {
   it("lets in the highest class first, and within it the oldest", () => {
     const rig = new Rig({ order: "priority", sizeMax: 10 });
     for (const name of ["normal", "low", "critical", "high"] as const) {
@@ -206,7 +206,7 @@ describe("WaitingRoom, by priority", () => {
   });
 });
 
-describe("WaitingRoom, newest first under overload", () => {
+describe("RequestQueue, newest first under overload", () => {
   const newestFirst = { order: "newestFirstUnderOverload", sizeMax: 6 } as const;
 
   it("is fair while less than half of it is taken", () => {
@@ -271,7 +271,7 @@ describe("WaitingRoom, newest first under overload", () => {
   });
 });
 
-describe("WaitingRoom with CoDel", () => {
+describe("RequestQueue with CoDel", () => {
   const codel = { targetMs: 100, intervalMs: 1_000 };
 
   /** Enters one each 10 ms and lets in one each 10 ms, 200 ms later. */
@@ -328,7 +328,7 @@ type Step =
   | { readonly kind: "enter"; readonly priority: Priority; readonly remainingMs?: number }
   | { readonly kind: "next" | "expire" | "leave"; readonly pick: number };
 
-describe("WaitingRoom, any history", () => {
+describe("RequestQueue, any history", () => {
   const step: fc.Arbitrary<Step & { readonly afterMs: number }> = fc.oneof(
     {
       weight: 3,
@@ -359,7 +359,7 @@ describe("WaitingRoom, any history", () => {
         (order, hasCodel, steps) => {
           const sizeMax = 5;
           const codel = hasCodel ? { targetMs: 5, intervalMs: 20 } : undefined;
-          const room = new WaitingRoom<number>({ sizeMax, waitMsMax: 40, order, codel });
+          const room = new RequestQueue<number>({ sizeMax, waitMsMax: 40, order, codel });
           const waiting = new Set<QueuePlace<number>>();
           const faults: string[] = [];
           const hold = (isHeld: boolean, what: string): void => {
@@ -413,7 +413,7 @@ describe("WaitingRoom, any history", () => {
       fc.property(
         fc.array(fc.constantFrom(...priorities), { maxLength: 60, size: "max" }),
         (classes) => {
-          const room = new WaitingRoom<number>(settings({ order: "priority" }));
+          const room = new RequestQueue<number>(settings({ order: "priority" }));
           classes.forEach((priority, payload) => {
             const lowerCount = room.waitingCount - room.countOf("critical");
             const { place, dismissed } = room.enter(

@@ -1,0 +1,160 @@
+import type { LineEntry, RoomOverride } from "../../core/waiting-room/room-line.js";
+
+/**
+ * The lines of waiting rooms, as replicas share them. Three parts a room:
+ *
+ * - The head: the id of the line, when it began, the next number, the called place, who leads, what
+ *   the leader published, what an operator set.
+ * - The line: a 32-bit word a number, in chunks of `lineChunkSize` words. 0: nobody (never given
+ *   out, left, or forgotten). Below 2^31: when the visitor was present last, as seconds of the line
+ *   plus one. Otherwise, without its highest bit: the session that is the visitor's.
+ * - Sessions: 8 bytes each. The lower 32 bits of the visitor's number; then when it was used last,
+ *   as seconds of the line plus one, with the highest bit set while the visitor was called and has
+ *   not entered. Both 0: the session is free.
+ *
+ * Seconds are those of the store's clock since the line began. Every method of one room is atomic.
+ */
+export interface RoomStore {
+  /**
+   * Once a second for each room: takes or renews the lease of its leader where nobody else holds
+   * it, and reads what the leader published. Answers in the order of the beats.
+   */
+  beat(beats: readonly RoomBeat[], deadlineMs: number): Promise<readonly RoomHead[]>;
+  /** What visitors of one replica did in one turn of the event loop. */
+  turn(turn: RoomTurn, deadlineMs: number): Promise<RoomTurnAnswer>;
+  /** Words of the line from a number on: at most `lineWordsMax`; what is not there is 0. */
+  readLine(
+    room: string,
+    range: { readonly from: number; readonly count: number },
+    deadlineMs: number,
+  ): Promise<Uint32Array>;
+  /** Pairs of words of sessions from an index on, at most `sessionsReadMax` sessions. */
+  readSessions(
+    room: string,
+    range: { readonly from: number; readonly count: number },
+    deadlineMs: number,
+  ): Promise<Uint32Array>;
+  /** What the leader decided. Changes nothing where another term has begun. */
+  apply(step: RoomStep, deadlineMs: number): Promise<RoomStepAnswer>;
+  /** What an operator set; undefined takes all back. */
+  override(room: string, override: RoomOverride | undefined, deadlineMs: number): Promise<void>;
+  /** Removes a room with its line and its sessions. */
+  forget(room: string, deadlineMs: number): Promise<void>;
+}
+
+/** Words of one chunk of a line. */
+export const lineChunkSize = 65_536;
+
+/** Words that one `readLine` answers at most. */
+export const lineWordsMax = 262_144;
+
+/** Sessions that one `readSessions` answers at most. */
+export const sessionsReadMax = 65_536;
+
+/** Sessions of one room at most. */
+export const sessionsMax = 1_000_000;
+
+/** Bytes that a leader publishes at most. */
+export const statusBytesMax = 65_536;
+
+/** Bits of a line's word. */
+export const calledBit = 0x8000_0000;
+
+export interface RoomBeat {
+  readonly room: string;
+  readonly replicaId: string;
+  readonly leaseMs: number;
+  /** A random number that becomes the id of the line where there is none yet, below 2^32. */
+  readonly freshLineId: number;
+  /** 32 random bytes that become the room's secret where there is none yet. */
+  readonly freshSecret: Buffer;
+}
+
+/** A room, as it stands. */
+export interface RoomHead {
+  readonly lineId: number;
+  /** When the line began, in milliseconds since 1970 by the store's clock. */
+  readonly beganMs: number;
+  /** Seconds of the line now, with fractions. */
+  readonly second: number;
+  readonly nextNumber: number;
+  readonly calledPlace: number;
+  /** The term in which this replica leads; 0: another one does. Terms grow. */
+  readonly term: number;
+  /** Who leads. */
+  readonly leaderId: string;
+  /** Signs tickets where no key is configured. */
+  readonly secret: Buffer;
+  /** What the leader published last, and in which second; undefined: nothing yet. */
+  readonly published: { readonly bytes: Buffer; readonly second: number } | undefined;
+  readonly override: RoomOverride | undefined;
+}
+
+export interface RoomTurn {
+  readonly room: string;
+  /** The line that the numbers below are of; visits of another one answer `gone`. */
+  readonly lineId: number;
+  /** Visitors who join. */
+  readonly joinCount: number;
+  /** The most numbers from the called place on, those of visitors who are gone among them. */
+  readonly spanMax: number;
+  /** A place whose visitor was not present for longer is gone. */
+  readonly lostAfterSeconds: number;
+  /** Visitors who ask for their place. */
+  readonly visits: readonly number[];
+  /** Sessions that are in use. */
+  readonly renewals: readonly { readonly session: number; readonly number: number }[];
+  /** Visitors whom an operator lets in: each gets one of the extra sessions, or its own again. */
+  readonly letIns: readonly number[];
+  /** Visitors who go: a place, or a session with its number. */
+  readonly leaves: readonly { readonly number: number; readonly session?: number }[];
+}
+
+export interface RoomTurnAnswer {
+  readonly lineId: number;
+  readonly second: number;
+  /** The first of the numbers given out, which follow each other; the rest found the line full. */
+  readonly firstNumber: number;
+  readonly joinedCount: number;
+  /** Spare sessions that the first of them got at once, in their order. */
+  readonly enteredSessions: readonly number[];
+  /** In the order of the visits. */
+  readonly entries: readonly LineEntry[];
+  /** In the order of `letIns`; `waiting` where no extra session was left. */
+  readonly letInEntries: readonly LineEntry[];
+  /** In the order of the renewals: whether the session still exists and is that number's. */
+  readonly renewed: readonly boolean[];
+}
+
+export interface RoomStep {
+  readonly room: string;
+  /** Of `RoomHead.term`; the lease must still be held. */
+  readonly term: number;
+  readonly replicaId: string;
+  readonly lineId: number;
+  readonly lostAfterSeconds: number;
+  /** Sessions to free, if they are exactly as they were read. */
+  readonly frees: readonly {
+    readonly session: number;
+    readonly number: number;
+    readonly word: number;
+  }[];
+  /** Visitors to call, each with the free session that it gets; applied after the frees. */
+  readonly calls: readonly { readonly number: number; readonly session: number }[];
+  /**
+   * Free sessions that visitors may have who join while nobody waits; they replace what is left of
+   * the last step's.
+   */
+  readonly spareSessions: readonly number[];
+  /** Free sessions for those whom operators let in; they replace the last step's. */
+  readonly extraSessions: readonly number[];
+  readonly calledPlace: number;
+  /** Chunks of the line below this number are not needed any more. */
+  readonly forgottenBelow: number;
+  readonly published: Buffer;
+}
+
+export type RoomStepAnswer =
+  /** @property calledCount visitors of `calls` who were there; the others' sessions stay free */
+  | { readonly kind: "applied"; readonly calledCount: number; readonly freedCount: number }
+  | { readonly kind: "outranked" };
