@@ -7,69 +7,73 @@ export interface Shuffle {
 }
 
 /**
- * The place that a permutation gives to an index, both in [0, count). Nothing is stored: each takes
- * about 0.1 us.
+ * The place that a permutation gives to an index, both in [0, count). Nothing is stored; it takes
+ * about 0.05 us.
  *
- * A balanced Feistel network permutes [0, 4^n), the smallest such range that holds them all, by
- * eight rounds of a keyed mix. What falls outside is permuted again until it is inside (cycle
- * walking), fewer than four times on average; so it is a permutation of exactly [0, count).
+ * A Feistel network permutes [0, 2^n), the smallest such range that holds them all, by rounds that
+ * mix one half into the other in turns. What falls outside is permuted again until it is inside
+ * (cycle walking), less than twice on average; so it is a permutation of exactly [0, count).
  *
- * Source: Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002, section 3; the mix is
- * the finalizer of MurmurHash3. Whoever does not know the seed cannot choose a place by choosing
- * when to join, since the seed is drawn after everybody has joined.
+ * Nobody can choose a place by choosing when to join, since the seed is drawn after all have joined.
+ *
+ * Source: Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002; the mix is the finalizer
+ * of MurmurHash3.
  */
 export function shuffled(index: number, { count, seed }: Shuffle): number {
-  const halfBits = halfBitsOf(count);
+  const bits = bitsOf(count);
   let place = index;
-  do place = permuted(place, halfBits, seed);
+  do place = permuted(place, bits, seed);
   while (place >= count);
   return place;
 }
 
 /** The index that has a place: `shuffled` the other way around. */
 export function unshuffled(place: number, { count, seed }: Shuffle): number {
-  const halfBits = halfBitsOf(count);
+  const bits = bitsOf(count);
   let index = place;
-  do index = unpermuted(index, halfBits, seed);
+  do index = unpermuted(index, bits, seed);
   while (index >= count);
   return index;
 }
 
+/** Even, so that each half is mixed as often. */
 const roundCount = 8;
 
-function halfBitsOf(count: number): number {
-  const bits = 32 - Math.clz32(Math.max(1, count - 1));
-  return Math.ceil(bits / 2);
+/** Of the range that is permuted: two at least, so that there are two halves. */
+function bitsOf(count: number): number {
+  return Math.max(2, 32 - Math.clz32(Math.max(1, count - 1)));
 }
 
-function permuted(value: number, halfBits: number, seed: number): number {
-  const mask = 2 ** halfBits - 1;
-  let left = value >>> halfBits;
-  let right = value & mask;
-  for (let round = 0; round < roundCount; round += 1) {
-    const next = left ^ (mixed(right, round, seed) & mask);
-    left = right;
-    right = next;
+function permuted(value: number, bits: number, seed: number): number {
+  const lowBits = bits >>> 1;
+  const lowMask = 2 ** lowBits - 1;
+  const highMask = 2 ** (bits - lowBits) - 1;
+  let high = value >>> lowBits;
+  let low = value & lowMask;
+  for (let round = 0; round < roundCount; round += 2) {
+    high ^= mixed(low, round, seed) & highMask;
+    low ^= mixed(high, round + 1, seed) & lowMask;
   }
-  return ((left << halfBits) | right) >>> 0;
+  return ((high << lowBits) | low) >>> 0;
 }
 
-function unpermuted(value: number, halfBits: number, seed: number): number {
-  const mask = 2 ** halfBits - 1;
-  let left = value >>> halfBits;
-  let right = value & mask;
-  for (let round = roundCount - 1; round >= 0; round -= 1) {
-    const before = right ^ (mixed(left, round, seed) & mask);
-    right = left;
-    left = before;
+function unpermuted(value: number, bits: number, seed: number): number {
+  const lowBits = bits >>> 1;
+  const lowMask = 2 ** lowBits - 1;
+  const highMask = 2 ** (bits - lowBits) - 1;
+  let high = value >>> lowBits;
+  let low = value & lowMask;
+  for (let round = roundCount - 2; round >= 0; round -= 2) {
+    low ^= mixed(high, round + 1, seed) & lowMask;
+    high ^= mixed(low, round, seed) & highMask;
   }
-  return ((left << halfBits) | right) >>> 0;
+  return ((high << lowBits) | low) >>> 0;
 }
 
 /** 32 bits of a half, a round and the seed. */
 function mixed(half: number, round: number, seed: number): number {
-  let bits = (half ^ seed) + Math.imul(round + 1, 0x9e37_79b9);
+  let bits = half ^ Math.imul(seed ^ Math.imul(round + 1, 0x9e37_79b9), 0x85eb_ca6b);
   bits = Math.imul(bits ^ (bits >>> 16), 0x85eb_ca6b);
-  bits = Math.imul(bits ^ (bits >>> 13) ^ Math.imul(seed, round + 1), 0xc2b2_ae35);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2_ae35);
   return bits ^ (bits >>> 16);
 }
