@@ -119,6 +119,8 @@ export interface RoomStatus {
    * block of one place may be counted up to `countEverySeconds` ago.
    */
   readonly liveByBlock: readonly number[];
+  /** A bit for each place of the first blocks, at most `frontBytesMax` bytes: see `aheadOf`. */
+  readonly liveAtFront: Uint8Array;
   /** Sessions in use, those called and not yet entered among them. */
   readonly activeCount: number;
   /** The most of them. */
@@ -145,6 +147,8 @@ export interface RoomStatus {
   readonly phase: RoomEventPhase;
   /** When the next event opens, in seconds of the line; undefined: none is known. */
   readonly opensSecond: number | undefined;
+  /** Whether those who wait then get places by chance. */
+  readonly shufflesNext: boolean;
   readonly mode: RoomMode;
 }
 
@@ -164,3 +168,6 @@ export const calledBit = 0x8000_0000;
 
 /** Places of one block of `RoomStatus.liveByBlock`. */
 export const liveBlockSize = 1_024;
+
+/** Bytes of `RoomStatus.liveAtFront` at most: four blocks. */
+export const frontBytesMax = (4 * liveBlockSize) / 8;
