@@ -4,6 +4,7 @@ import type { SeriesPart } from "../../core/collections/step-series.js";
 import type { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
 import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
+import type { RoomControls } from "../../decide/waiting-room/room-view.js";
 import type { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { FoundProblems, ParseProblems } from "../../policy/problems/problem-log.js";
@@ -31,6 +32,12 @@ export interface ReplicaAsks extends Pick<ReplicaQuestions, "put"> {
 
 /** What this replica hands out of quotas. */
 export type QuotaSight = Pick<QuotaRegistry, "view">;
+
+/** Waiting rooms, and what operators do with them. */
+export interface RoomAdministration extends RoomControls {
+  /** Visitors a second who joined in the last ten seconds, at all replicas. */
+  readonly arrivalsPerSecond: (room: string) => number;
+}
 
 /** A policy that is, or was, active. */
 export interface PolicyVersion {
