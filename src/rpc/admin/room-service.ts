@@ -9,7 +9,12 @@ import {
   type RoomStatus,
   roomModes,
 } from "../../core/waiting-room/room-line.js";
-import type { RoomView, TicketView, WaitRange } from "../../decide/waiting-room/room-view.js";
+import type {
+  RoomControls,
+  RoomView,
+  TicketView,
+  WaitRange,
+} from "../../decide/waiting-room/room-view.js";
 import {
   type ExplainTicketResponseSchema,
   type RoomLineSchema,
@@ -63,7 +68,7 @@ export function roomService(parts: RoomServiceParts): ServiceImpl<typeof RoomSer
       return { rooms: all, silentReplicas };
     },
     setRoomOverride: async (request, context) => {
-      const rooms = demandPart(parts.rooms);
+      const { controls } = demandPart(parts.rooms);
       const reader = new RequestReader();
       const room = reader.text("room", request.room, roomRule);
       const reason = reader.text("reason", request.reason, reasonRule);
@@ -78,30 +83,30 @@ export function roomService(parts: RoomServiceParts): ServiceImpl<typeof RoomSer
       const after = changed(request.reset ? undefined : view.override, change);
       const sides = { before: overrideJson(view.override), after: overrideJson(after) };
       await note(parts, { action: "SetRoomOverride", view, reason, context, ...sides });
-      await rooms.override(room, after);
+      await controls.override(room, after);
       return after === undefined ? {} : { override: encodeOverride(after) };
     },
     letIn: async (request, context) => {
-      const rooms = demandPart(parts.rooms);
+      const { controls } = demandPart(parts.rooms);
       const reader = new RequestReader();
       const { room, ticket } = readTicket(request, reader);
       const reason = reader.text("reason", request.reason, reasonRule);
       reader.end();
       const view = demandRoom(parts, room, context, "operator");
-      const { number } = await demandTicket(rooms, room, ticket);
+      const { number } = await demandTicket(controls, room, ticket);
       const sides = { before: undefined, after: { number } };
       await note(parts, { action: "LetIn", view, reason, context, ...sides });
-      const outcome = await rooms.letIn(room, ticket);
+      const outcome = await controls.letIn(room, ticket);
       if (outcome !== "entered") throw ticketFailure(outcome);
       return { number: wideOf(number) };
     },
     explainTicket: async (request, context) => {
-      const rooms = demandPart(parts.rooms);
+      const { controls } = demandPart(parts.rooms);
       const reader = new RequestReader();
       const { room, ticket } = readTicket(request, reader);
       reader.end();
       demandRoom(parts, room, context);
-      return encodeTicket(await demandTicket(rooms, room, ticket));
+      return encodeTicket(await demandTicket(controls, room, ticket));
     },
   };
 }
@@ -127,7 +132,7 @@ function domainOf({ policies }: RoomServiceParts, { policy }: RoomView): string 
 /** The rooms that the caller may see, in the order of the policy. */
 function visibleRooms(parts: RoomServiceParts, context: HandlerContext): readonly RoomView[] {
   const principal = callerOf(context);
-  const all = demandPart(parts.rooms).rooms();
+  const all = demandPart(parts.rooms).controls.rooms();
   return all.filter((view) => mayAct(principal, "reader", domainOf(parts, view)));
 }
 
@@ -153,11 +158,11 @@ function demandRoom(
 
 /** What a ticket says. */
 async function demandTicket(
-  rooms: RoomAdministration,
+  controls: RoomControls,
   room: string,
   ticket: string,
 ): Promise<TicketView> {
-  const view = await rooms.explain(room, ticket);
+  const view = await controls.explain(room, ticket);
   if (view === undefined) throw ticketFailure("forged");
   return view;
 }
