@@ -70,6 +70,15 @@ export interface RoomLine {
   leave(place: { readonly number: number; readonly session?: number }): void;
   /** A session is in use: it lasts from now. `done` gets whether it still exists. */
   renew(key: SessionKey, done: (exists: boolean | "failed") => void): void;
+  /** A visitor entered who was given a range when it joined, which held or not: see `rangeHeld`. */
+  noteWait(isHeld: boolean): void;
+}
+
+/** A wait in seconds: the range holds for 90 % of the visitors who are given one. */
+export interface WaitRange {
+  readonly lowSeconds: number;
+  readonly middleSeconds: number;
+  readonly highSeconds: number;
 }
 
 /** How a room is run now. */
@@ -114,8 +123,10 @@ export interface RoomStatus {
   readonly activeCount: number;
   /** The most of them. */
   readonly activeCountMax: number;
-  /** Entrances a second, measured; undefined before there were enough. */
+  /** Entrances a second while visitors wait; undefined: nobody can enter. */
   readonly entriesPerSecond: number | undefined;
+  /** From how many ended sessions that is known: it is off by 1 / sqrt(count) of itself. */
+  readonly entriesMeasuredCount: number;
   /** The share of waiting visitors who leave in a second. */
   readonly abandonPerSecond: number;
   /** The measured mean length of a session, in seconds; undefined before one ended. */
@@ -124,7 +135,12 @@ export interface RoomStatus {
   readonly rangeFactor: number;
   /** The share of those who would join that the estimated wait turns away, 0 to 1. */
   readonly rejectRatio: number;
-  /** Runs of numbers that got places by a permutation, in order; at most `shufflesMax`. */
+  /**
+   * How much longer places and sessions last than usual, in seconds: after the store, or every
+   * leader, was away. `lifeExtensionSeconds` adds what the status itself is late.
+   */
+  readonly extensionSeconds: number;
+  /** Runs of places that were permuted, one after the other; at most `shufflesMax`. */
   readonly shuffles: readonly LineShuffle[];
   readonly phase: RoomEventPhase;
   /** When the next event opens, in seconds of the line; undefined: none is known. */
@@ -132,7 +148,7 @@ export interface RoomStatus {
   readonly mode: RoomMode;
 }
 
-/** Numbers from `from` on, `count` of them, that were shuffled with a seed. */
+/** Places from `from` on, `count` of them, that were shuffled with a seed: see `placeOf`. */
 export interface LineShuffle {
   readonly from: number;
   readonly count: number;
@@ -142,6 +158,9 @@ export interface LineShuffle {
 
 /** Runs that a status names at most; those that are called through are left out. */
 export const shufflesMax = 4;
+
+/** Bits of the words of lines and sessions: see `RoomStore`. */
+export const calledBit = 0x8000_0000;
 
 /** Places of one block of `RoomStatus.liveByBlock`. */
 export const liveBlockSize = 1_024;

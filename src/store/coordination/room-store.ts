@@ -57,9 +57,6 @@ export const sessionsMax = 1_000_000;
 /** Bytes that a leader publishes at most. */
 export const statusBytesMax = 65_536;
 
-/** Bits of a line's word. */
-export const calledBit = 0x8000_0000;
-
 export interface RoomBeat {
   readonly room: string;
   readonly replicaId: string;
@@ -79,6 +76,8 @@ export interface RoomHead {
   readonly second: number;
   readonly nextNumber: number;
   readonly calledPlace: number;
+  /** Sums of `RoomTurn.waits`, of all replicas. */
+  readonly waits: RangeCounts;
   /** The term in which this replica leads; 0: another one does. Terms grow. */
   readonly term: number;
   /** Who leads. */
@@ -96,7 +95,10 @@ export interface RoomTurn {
   readonly lineId: number;
   /** Visitors who join. */
   readonly joinCount: number;
-  /** The most numbers from the called place on, those of visitors who are gone among them. */
+  /**
+   * The most numbers from the called place on, those of visitors who are gone among them. Whoever
+   * gets a spare session does not count.
+   */
   readonly spanMax: number;
   /** A place whose visitor was not present for longer is gone. */
   readonly lostAfterSeconds: number;
@@ -108,6 +110,14 @@ export interface RoomTurn {
   readonly letIns: readonly number[];
   /** Visitors who go: a place, or a session with its number. */
   readonly leaves: readonly { readonly number: number; readonly session?: number }[];
+  /** Waits that ended in an entrance since the last turn that was answered. */
+  readonly waits: RangeCounts;
+}
+
+/** How many waits ended in an entrance, and how many of them in the range that was announced. */
+export interface RangeCounts {
+  readonly endedCount: number;
+  readonly heldCount: number;
 }
 
 export interface RoomTurnAnswer {
@@ -139,15 +149,20 @@ export interface RoomStep {
     readonly number: number;
     readonly word: number;
   }[];
-  /** Visitors to call, each with the free session that it gets; applied after the frees. */
+  /**
+   * Visitors to call, each with the free session that it gets. None of them is among the frees. A
+   * visitor who is not there any more, or whose session is taken, is passed over.
+   */
   readonly calls: readonly { readonly number: number; readonly session: number }[];
   /**
    * Free sessions that visitors may have who join while nobody waits; they replace what is left of
-   * the last step's.
+   * the last step's. Nobody waits while the next number is the called place: each one who joins
+   * then moves both on. Those that are not free any more when the step is applied are left out.
    */
   readonly spareSessions: readonly number[];
   /** Free sessions for those whom operators let in; they replace the last step's. */
   readonly extraSessions: readonly number[];
+  /** At least; it never goes back. */
   readonly calledPlace: number;
   /** Chunks of the line below this number are not needed any more. */
   readonly forgottenBelow: number;
