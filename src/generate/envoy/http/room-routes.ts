@@ -7,6 +7,7 @@ import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { GeneratedPolicy } from "../../base/generator.js";
 import type { EnvoyContext } from "../base/context.js";
 import { isAskedHere } from "../base/sides.js";
+import { refusedHeader } from "./local-replies.js";
 import { routeClasses } from "./route-classes.js";
 import { matchesBut, type RouteMatch } from "./route-match.js";
 import { allOff } from "./shed-routes.js";
@@ -89,7 +90,7 @@ export function roomRoutes(
         status: httpStatuses.serviceUnavailable,
         body: { inline_string: "Too many visitors are waiting. Try again in a minute.\n" },
       },
-      response_headers_to_add: unstored(retryTurnedAwaySeconds),
+      response_headers_to_add: [...unstored(retryTurnedAwaySeconds), { header: refusedHeader }],
       typed_per_filter_config: allOff(filters),
     });
   }
@@ -165,7 +166,10 @@ function placeOf(pattern: string): TreeMap {
   return prefix === "" ? { prefix: "/" } : { path_separated_prefix: prefix };
 }
 
-/** What of a request's headers says that it has to ask: its room's cookie is not there. */
+/**
+ * What of a request's headers says that it has to ask: its room's cookie is not there. Less than
+ * what Headgate guards, never more: see `requestKindOf`.
+ */
 function asked({ cookie, visitors, bypass }: RoomPolicy): readonly TreeMap[] {
   return [
     {
@@ -175,8 +179,15 @@ function asked({ cookie, visitors, bypass }: RoomPolicy): readonly TreeMap[] {
       string_match: { contains: `${cookie.name}=` },
     },
     ...(visitors === "navigations"
-      ? [{ name: "accept", string_match: { contains: "text/html" } }]
-      : []),
+      ? [
+          { name: "accept", string_match: { contains: "text/html" } },
+          {
+            name: "sec-fetch-mode",
+            treat_missing_header_as_empty: true,
+            string_match: { safe_regex: { regex: "(navigate)?" } },
+          },
+        ]
+      : [{ name: ":method", invert_match: true, string_match: { exact: "OPTIONS" } }]),
     // Whatever the value, which may be a secret: Headgate compares it.
     ...bypass.headers.map(({ name }) => ({ name, present_match: true, invert_match: true })),
   ];
