@@ -56,9 +56,9 @@ export interface RoomView {
     readonly inRangeCount: number;
     /** By `roomWaitBoundsSeconds`, each with those up to its bound; then all longer ones. */
     readonly counts: readonly number[];
-    /** Sums in seconds: what was told as the middle, and what it became. */
-    readonly toldSeconds: number;
-    readonly trueSeconds: number;
+    /** Sums in seconds: the middles of the ranges, and what the waits became. */
+    readonly expectedSeconds: number;
+    readonly actualSeconds: number;
   };
   /** The share of requests without a ticket that Envoys turn away by themselves. */
   readonly gateRejectRatio: number;
