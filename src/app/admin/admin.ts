@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { Explainer } from "../../decide/inspect/explain.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
+import type { RoomControls } from "../../decide/waiting-room/room-view.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { FleetView } from "../../rpc/admin/admin-parts.js";
@@ -37,6 +38,8 @@ interface AdminParts extends Foundation {
   readonly admission: OpenAdmission;
   readonly controlPlane: OpenControlPlane;
   readonly observability: Observability;
+  /** Absent: the process has no waiting rooms. */
+  readonly rooms?: RoomControls;
 }
 
 /** Opens the admin API where the configuration wants one. */
@@ -83,7 +86,7 @@ async function openConsole(
 
 /** What is kept of the last minutes. */
 function createHistory({ clock }: Runtime, parts: AdminParts): History {
-  const { policies, decisions, admission, controlPlane, fleet } = parts;
+  const { policies, decisions, admission, controlPlane, fleet, rooms } = parts;
   const { registry } = controlPlane.plane;
   const { loop } = fleet;
   const sight = { loop: () => loop.status, nowMs: () => clock.monotonicMs() };
@@ -95,6 +98,7 @@ function createHistory({ clock }: Runtime, parts: AdminParts): History {
     levelsOf: (service, own) => levelsOf(sight, service, own),
     isDegraded: () => decisions.decider.isDegraded,
     envoyCount: () => registry.nodeCount,
+    ...(rooms === undefined ? {} : { rooms }),
   });
 }
 
@@ -121,7 +125,7 @@ function createServices(
   questions: ReplicaQuestions | undefined,
 ): AdminServiceParts {
   const { config, clock, random, replica } = runtime;
-  const { policies, opened, operator, fleet, decisions, controlPlane } = parts;
+  const { policies, opened, operator, fleet, decisions, controlPlane, rooms } = parts;
   const { decider, counters, seen, shadow } = decisions;
   const { liveCount, gates } = fleet;
   const { overrides, records } = operator;
@@ -174,8 +178,22 @@ function createServices(
         services: () => feed.current()?.services ?? [],
         states: () => view.services(() => true),
       }),
-    gates: new GateAdmin({ ...runtime, records, gates, policies: feed }),
+    gates: new GateAdmin({
+      ...runtime,
+      records,
+      gates,
+      policies: feed,
+      ...(rooms === undefined ? {} : { rooms }),
+    }),
     quotas: controlPlane.quotas,
+    ...(rooms === undefined
+      ? {}
+      : {
+          rooms: {
+            controls: rooms,
+            arrivalsPerSecond: (room) => parts.history.arrivalsPerSecond(room),
+          },
+        }),
     ...(questions === undefined
       ? {}
       : { replicas: { liveCount, put: (question) => questions.put(question) } }),

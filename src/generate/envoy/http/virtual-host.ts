@@ -14,6 +14,7 @@ import { priorityHeaderPerHost } from "./priority-header.js";
 import { isInQuota, quotasPerRoute } from "./quota-filter.js";
 import { rateLimitPerRoute, virtualHostRateLimits } from "./rate-limit.js";
 import { hedgePolicy, retryPolicy } from "./retries.js";
+import { extProcName, isGuardedPath, roomRoutes, roomsOf } from "./room-routes.js";
 import { type RouteClass, routeClasses } from "./route-classes.js";
 import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
 
@@ -60,7 +61,7 @@ export function virtualHost(
     hedge_policy: isHeldHere(service, context) ? hedgePolicy(service.retries) : undefined,
     rate_limits: isAskedHere(context) ? virtualHostRateLimits(service, context) : undefined,
     typed_per_filter_config: perService(service, context, filters),
-    routes,
+    routes: [...roomRoutes(service, context, { filters }), ...routes],
   };
   if (!isShed || leftOut.length === 0) return tree;
   return noted(`Left to Headgate: ${leftOut.join("; ")}.`, tree);
@@ -79,7 +80,8 @@ function neededClasses(
   const isShed = shedsHere(service, context);
   const isUrgent = isHeldHere(service, context) && (isShed || hasCriticalRoutes(service));
   const isCounted = context.policy.quotas.some((quota) => isInQuota(quota, service));
-  const isAskedFor = service.rateLimit !== undefined || usesExtProc(service) || isCounted;
+  const isAskedFor =
+    service.rateLimit !== undefined || usesExtProc(service, context.policy) || isCounted;
   const isAsked = isAskedHere(context) && isAskedFor;
   const treatment = ({ priority, mayShed }: RouteClass): string => {
     if (priority === "bypass") return isAsked || isUrgent ? "bypass" : "plain";
@@ -95,11 +97,14 @@ function neededClasses(
 
 /** The route that a class's requests take to the service. */
 function route(
-  { words, name, match, priority }: RouteClass,
+  { words, name, match, pattern, priority }: RouteClass,
   service: ServicePolicy,
   { context, filters }: { readonly context: EnvoyContext; readonly filters: readonly string[] },
 ): Tree {
   const { requestMs, idleMs, maxStreamMs } = service.timeouts;
+  const isGuarded =
+    pattern !== undefined && isGuardedPath(pattern, roomsOf(service, context.policy));
+  const unmet = isGuarded ? filters.filter((filter) => filter !== extProcName) : filters;
   const isHigh = priority === "bypass" || priority === "critical";
   const isUrgent = isHigh && isHeldHere(service, context);
   const tree: TreeMap = {
@@ -114,9 +119,10 @@ function route(
       hash_policy: hashPolicy(service.loadBalancing),
       upgrade_configs: upgradeConfigs(service),
     },
-    typed_per_filter_config: priority === "bypass" ? allOff(filters) : undefined,
+    typed_per_filter_config: priority === "bypass" ? allOff(unmet) : undefined,
   };
-  return name === "rest" ? tree : noted(`${words}.`, tree);
+  const guard = priority === "bypass" && isGuarded ? ", but by a waiting room" : "";
+  return name === "rest" ? tree : noted(`${words}${guard}.`, tree);
 }
 
 function upgradeConfigs({ upgrades }: ServicePolicy): readonly Tree[] | undefined {

@@ -24,6 +24,7 @@ function rulesPolicy(labels: readonly string[], version = "v1"): Policy {
 const everything = {
   sinceEpochMs: 0,
   service: undefined,
+  room: undefined,
   rules: [],
   domains: undefined,
   isServiceAsked: () => true,
