@@ -60,9 +60,7 @@ export function requestKindOf(headers: ReadonlyMap<string, string>): RoomRequest
     isSafe,
     isHead,
     isPreflight:
-      method === "OPTIONS" &&
-      headers.has("origin") &&
-      headers.has("access-control-request-method"),
+      method === "OPTIONS" && headers.has("origin") && headers.has("access-control-request-method"),
     isPrefetch: includes(headers.get("sec-purpose"), "prefetch"),
   };
 }

@@ -1,7 +1,7 @@
-import { aheadOf, placeOf } from "../../core/waiting-room/places.js";
-import type { RoomLine, RoomStatus, WaitRange } from "../../core/waiting-room/room-line.js";
 import { waitRange } from "../../core/waiting-room/estimate.js";
 import type { PageState } from "../../core/waiting-room/page-fields.js";
+import { aheadOf, placeOf } from "../../core/waiting-room/places.js";
+import type { RoomLine, RoomStatus, WaitRange } from "../../core/waiting-room/room-line.js";
 import type { WaitingTicket } from "../../core/waiting-room/ticket.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 
