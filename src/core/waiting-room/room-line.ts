@@ -12,8 +12,11 @@
 export type LineEntry =
   /** Still waits. */
   | { readonly kind: "waiting" }
-  /** Has entered, now or before: the session with that index is this visitor's. */
-  | { readonly kind: "entered"; readonly session: number }
+  /**
+   * Has entered, now or before: the session with that index is this visitor's, and lasts from
+   * `usedSecond`, a whole second of the line. To look again does not make it last longer.
+   */
+  | { readonly kind: "entered"; readonly session: number; readonly usedSecond: number }
   /** Left, was not heard of for too long, or had a session that is over: it has to join again. */
   | { readonly kind: "gone" };
 
