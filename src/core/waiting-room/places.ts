@@ -71,21 +71,6 @@ export function aheadOf(
   return count + Math.floor(((liveByBlock[block] ?? 0) * inBlock) / size);
 }
 
-/**
- * How much longer places and sessions last now than the policy says, in seconds. While nobody leads,
- * since the store or all replicas are away, nobody can be marked as present; so what was published
- * last grows old, and that is added once it is older than a change of leaders takes.
- */
-export function lifeExtensionSeconds(
-  status: Pick<RoomStatus, "second" | "extensionSeconds">,
-  second: number,
-): number {
-  return status.extensionSeconds + Math.max(0, second - status.second - leaderGapSeconds);
-}
-
-/** How old a status gets without anything being wrong: the lease of a leader, and some beats. */
-export const leaderGapSeconds = 5;
-
 /** Ones among `count` bits from a bit on; the first bit is the lowest of the first byte. */
 function onesIn(bits: Uint8Array, from: number, count: number): number {
   let ones = 0;

@@ -12,8 +12,11 @@
 export type LineEntry =
   /** Still waits. */
   | { readonly kind: "waiting" }
-  /** Has entered, now or before: the session with that index is this visitor's. */
-  | { readonly kind: "entered"; readonly session: number }
+  /**
+   * Has entered, now or before: the session with that index is this visitor's, and lasts from
+   * `usedSecond`, a whole second of the line. To look again does not make it last longer.
+   */
+  | { readonly kind: "entered"; readonly session: number; readonly usedSecond: number }
   /** Left, was not heard of for too long, or had a session that is over: it has to join again. */
   | { readonly kind: "gone" };
 
@@ -137,11 +140,6 @@ export interface RoomStatus {
   readonly rangeFactor: number;
   /** The share of those who would join that the estimated wait turns away, 0 to 1. */
   readonly rejectRatio: number;
-  /**
-   * How much longer places and sessions last than usual, in seconds: after the store, or every
-   * leader, was away. `lifeExtensionSeconds` adds what the status itself is late.
-   */
-  readonly extensionSeconds: number;
   /** Runs of places that were permuted, one after the other; at most `shufflesMax`. */
   readonly shuffles: readonly LineShuffle[];
   readonly phase: RoomEventPhase;

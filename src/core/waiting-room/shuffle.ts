@@ -8,7 +8,7 @@ export interface Shuffle {
 
 /**
  * The place that a permutation gives to an index, both in [0, count). Nothing is stored; it takes
- * about 0.05 us.
+ * about 0.1 us.
  *
  * A Feistel network permutes [0, 2^n), the smallest such range that holds them all, by rounds that
  * mix one half into the other in turns. What falls outside is permuted again until it is inside
@@ -46,8 +46,8 @@ function bitsOf(count: number): number {
 
 function permuted(value: number, bits: number, seed: number): number {
   const lowBits = bits >>> 1;
-  const lowMask = 2 ** lowBits - 1;
-  const highMask = 2 ** (bits - lowBits) - 1;
+  const lowMask = (1 << lowBits) - 1;
+  const highMask = (1 << (bits - lowBits)) - 1;
   let high = value >>> lowBits;
   let low = value & lowMask;
   for (let round = 0; round < roundCount; round += 2) {
@@ -59,8 +59,8 @@ function permuted(value: number, bits: number, seed: number): number {
 
 function unpermuted(value: number, bits: number, seed: number): number {
   const lowBits = bits >>> 1;
-  const lowMask = 2 ** lowBits - 1;
-  const highMask = 2 ** (bits - lowBits) - 1;
+  const lowMask = (1 << lowBits) - 1;
+  const highMask = (1 << (bits - lowBits)) - 1;
   let high = value >>> lowBits;
   let low = value & lowMask;
   for (let round = roundCount - 2; round >= 0; round -= 2) {

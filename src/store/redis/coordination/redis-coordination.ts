@@ -1,5 +1,6 @@
 import type { Clock, Random } from "../../../core/base/clock.js";
 import type { SharedCoordination } from "../../coordination/coordination-store.js";
+import { MemoryRooms } from "../../coordination/memory-rooms.js";
 import type { RedisConnections } from "../connections.js";
 import { RedisLedger } from "./redis-ledger.js";
 import { RedisLoop } from "./redis-loop.js";
@@ -32,6 +33,7 @@ export function createRedisCoordination(parts: RedisCoordinationParts): SharedCo
     quotas: new RedisQuotas(heartbeats),
     questions: new RedisQuestions(bulk),
     ledger: new RedisLedger(bulk),
+    rooms: new MemoryRooms(common.clock),
     // Reading twice does no harm.
     numbers: new RedisNumbers(connections.background),
   };
