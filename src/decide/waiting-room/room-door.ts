@@ -3,7 +3,7 @@ import { httpStatuses } from "../../core/base/http-status.js";
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import { rangeHeld } from "../../core/waiting-room/estimate.js";
 import type { PageState } from "../../core/waiting-room/page-fields.js";
-import { lifeExtensionSeconds, placeOf } from "../../core/waiting-room/places.js";
+import { placeOf } from "../../core/waiting-room/places.js";
 import type { JoinedLine, RoomLine } from "../../core/waiting-room/room-line.js";
 import type {
   SessionTicket,
@@ -177,8 +177,7 @@ export class RoomDoor {
     const isClosed = this.policy.onStoreFailure === "close" && !line.isReachable;
     if (status === undefined || nowSecond === undefined || isClosed) return undefined;
     if (status.lineId !== lineId) return undefined;
-    const extraSeconds = lifeExtensionSeconds(status, nowSecond);
-    const ratio = (nowSecond - second) / (this.policy.sessionMs / 1_000 + extraSeconds);
+    const ratio = (nowSecond - second) / (this.policy.sessionMs / 1_000);
     return ratio < 1 ? Math.max(0, ratio) : undefined;
   }
 
@@ -251,9 +250,9 @@ export class RoomDoor {
           lineId: waiting.lineId,
           number,
           session: entry.session,
-          second,
+          second: entry.usedSecond,
         };
-        const cookie = this.#sessionCookie(visit, session, second);
+        const cookie = this.#sessionCookie(visit, session, entry.usedSecond);
         resulted({ kind: "in", outcome: "entered", cookie });
       }
     });

@@ -35,8 +35,11 @@ export function standingOf(
   { status, second }: { readonly status: RoomStatus; readonly second: number },
   { refreshMs }: Pick<RoomPolicy, "refreshMs">,
 ): RoomStanding {
-  const aheadCount = aheadOf(placeOf(ticket.number, status.shuffles), status);
-  const isOpen = status.mode !== "paused" && status.phase !== "preQueue";
+  const isEarly = status.phase === "preQueue";
+  const place = placeOf(ticket.number, status.shuffles);
+  // Those who come early and are shuffled have no place yet.
+  const aheadCount = isEarly && status.shufflesNext ? undefined : aheadOf(place, status);
+  const isOpen = !isEarly && status.mode !== "paused" && aheadCount !== undefined;
   const estimate = isOpen ? waitRange(aheadCount, status, refreshMs / 1_000) : undefined;
   const { opensSecond } = status;
   return {
