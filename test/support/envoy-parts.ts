@@ -39,6 +39,7 @@ export function testContext(proxy: TestProxy = {}): TestContext {
       domains: ["edge"],
       rules: [],
       quotas: [],
+      waitingRooms: [],
       services,
       proxies: { ...defaultProxies, ...proxies },
     },
