@@ -64,7 +64,7 @@ export class RoomList {
       checkEndpoint(draft);
       refuseNarrowCookie(draft);
       const former = this.#drafts.slice(0, index).filter(({ room }) => {
-        return room.service === draft.room.service;
+        return room.service === draft.room.service && room.name !== draft.room.name;
       });
       for (const { room } of former) refuseTwice(draft, room);
     });

@@ -45,27 +45,23 @@ const textRule: TextRule = {
   expected: `a text of at most ${pageTextCharsMax} characters`,
 };
 
-/** Which fields a text names; reports those that there are not. */
+/** The fields that a text names; undefined where some are none, and reported. */
 function readFields(
   reader: NodeReader,
   place: Field,
   { written, known }: { readonly written: string; readonly known: readonly string[] },
-): readonly string[] {
-  const named: string[] = [];
-  for (const part of templateParts(written)) {
-    if (part.kind === "text") continue;
-    if (known.includes(part.name)) {
-      named.push(part.name);
-      continue;
-    }
+): readonly string[] | undefined {
+  const parts = templateParts(written).filter((part) => part.kind === "field");
+  const wrong = parts.filter(({ name }) => !known.includes(name));
+  for (const part of wrong) {
     reader.reportPart(place.value ?? place.key, part, {
       id: "HG275",
       message: `${quoteText(part.name)} is not a field of a waiting page`,
-      expected: `{{${known.join("}}, {{")}}}`,
+      expected: known.join(", "),
       suggestion: findNearestName(part.name, known),
     });
   }
-  return named;
+  return wrong.length > 0 ? undefined : parts.map(({ name }) => name);
 }
 
 const fieldNames: readonly string[] = Object.keys(pageFields);
@@ -78,7 +74,7 @@ const template: FieldType<string> = readBy(text(templateRule), (reader, place) =
   const written = reader.readText(place, templateRule);
   if (written === undefined) return undefined;
   const named = readFields(reader, place, { written, known: fieldNames });
-  if (places.some((name) => named.includes(name))) return written;
+  if (named === undefined || places.some((name) => named.includes(name))) return written;
   return reader.reportContent(place.value ?? place.key, {
     id: "HG276",
     message: "the template does not tell visitors their place",
